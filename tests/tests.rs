@@ -1,0 +1,1 @@
+//! The integration tests of pavlov: one binary, one module per subject.
