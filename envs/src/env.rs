@@ -1,0 +1,131 @@
+//! What the author of an environment writes: one copy of it.
+
+use crate::{Element, Error, Result, Space};
+
+/// One environment.
+///
+/// # Contract
+///
+/// * An episode is a function of its seed and its actions: equal seeds and actions give equal rows.
+/// * `reset` and `step` write every element of `obs`; what was in it before must not matter.
+/// * Observations lie in [`observation_space`](Self::observation_space).
+/// * `terminated` and `truncated` are never both true.
+/// * Spaces do not change.
+///
+/// [`check_env`](crate::check_env) tests all of these.
+///
+/// ```
+/// use pavlov_envs::{Env, Result, Space, Step, check_env};
+///
+/// /// Walk right along five fields.
+/// struct Corridor(i64);
+///
+/// impl Env for Corridor {
+///     type Obs = f32;
+///     type Act = i64;
+///
+///     fn observation_space(&self) -> Space {
+///         Space::boxed(0.0, 5.0, &[1])
+///     }
+///
+///     fn action_space(&self) -> Space {
+///         Space::discrete(2)
+///     }
+///
+///     fn reset(&mut self, _seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
+///         self.0 = 0;
+///         obs[0] = 0.0;
+///         Ok(())
+///     }
+///
+///     fn step(&mut self, action: &[i64], obs: &mut [f32]) -> Result<Step> {
+///         self.0 = (self.0 + 2 * action[0] - 1).max(0);
+///         obs[0] = self.0 as f32;
+///         Ok(Step { reward: -1.0, terminated: self.0 == 5, truncated: false })
+///     }
+///
+///     fn max_episode_steps(&self) -> Option<usize> {
+///         Some(50)
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// check_env(&mut Corridor(0))
+/// # }
+/// ```
+pub trait Env: Send + 'static {
+    /// Scalar type of observations.
+    type Obs: Element;
+    /// Scalar type of actions: `i64` when discrete, `f32` when continuous.
+    type Act: Element;
+
+    /// The set of observations; its [`width`](Space::width) is the length of `obs`.
+    fn observation_space(&self) -> Space;
+
+    /// The set of actions; its [`width`](Space::width) is the length of `action`.
+    fn action_space(&self) -> Space;
+
+    /// Starts an episode and writes its first observation. `None` continues the environment's own
+    /// random stream.
+    ///
+    /// # Errors
+    /// Whatever the environment reports; see [`Error::other`].
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [Self::Obs]) -> Result<()>;
+
+    /// Takes one action and writes the observation after it, the last one of the episode included.
+    /// Vector environments refuse discrete actions outside the space and actions that are not
+    /// finite; finite continuous actions may lie outside the bounds.
+    ///
+    /// # Errors
+    /// Whatever the environment reports; see [`Error::other`].
+    fn step(&mut self, action: &[Self::Act], obs: &mut [Self::Obs]) -> Result<Step>;
+
+    /// Steps after which vector environments truncate an episode that has not ended by itself.
+    fn max_episode_steps(&self) -> Option<usize> {
+        None
+    }
+
+    /// A picture of the current state; `None` when there is nothing to draw.
+    ///
+    /// # Errors
+    /// Whatever the environment reports.
+    fn render(&mut self) -> Result<Option<Frame>> {
+        Ok(None)
+    }
+
+    /// Everything that later steps depend on, random stream included. `None` lets vector
+    /// environments replay the seed and the actions of the episode instead, which is slower.
+    fn save_state(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Continues from what [`save_state`](Self::save_state) gave.
+    ///
+    /// # Errors
+    /// When `state` is not this environment's.
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        Err(Error::state(format!("{} bytes given, but this environment implements no `load_state`", state.len())))
+    }
+}
+
+/// What a step gave besides the observation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Step {
+    /// Reward of the step.
+    pub reward: f64,
+    /// The episode reached an end of the task: the state has no future, its value is 0.
+    pub terminated: bool,
+    /// The episode was cut: the state has a future that nobody will see.
+    pub truncated: bool,
+}
+
+/// A picture: rows from the top, three bytes (red, green, blue) per pixel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Pixels per row.
+    pub width: usize,
+    /// Rows.
+    pub height: usize,
+    /// `width * height * 3` bytes.
+    pub rgb: Vec<u8>,
+}

@@ -1,0 +1,138 @@
+//! What can go wrong in an environment, worded for the person who reads it.
+
+use crate::Space;
+
+/// Result of this crate's operations.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of an environment, of a vector of environments, or of the registry.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No environment is registered under this id.
+    #[error("no environment {id:?}{}; `pavlov list envs` shows all", or_nearest(nearest.as_deref()))]
+    UnknownEnv {
+        /// What was asked for.
+        id: String,
+        /// The registered id with the fewest edits, if any is near.
+        nearest: Option<String>,
+    },
+    /// The id is taken.
+    #[error("an environment {id:?} is registered already; choose another id, for instance with a higher -v number")]
+    AlreadyRegistered {
+        /// The id given twice.
+        id: String,
+    },
+    /// The `env_config` does not fit the environment.
+    #[error("env_config of {env}: {message}")]
+    Config {
+        /// Id or name of the environment.
+        env: String,
+        /// The key, its value, the rule and the way out.
+        message: String,
+    },
+    /// An action lies outside the action space.
+    #[error("action {action} is not in {space} of {env}")]
+    InvalidAction {
+        /// Name of the environment.
+        env: String,
+        /// The action as text.
+        action: String,
+        /// The action space.
+        space: Space,
+    },
+    /// A conformance check failed.
+    #[error("contract `{check}` is broken: {message}")]
+    Contract {
+        /// Name of the rule, as listed at [`check_env`](crate::check_env).
+        check: &'static str,
+        /// Copy, step, what was found and what was expected.
+        message: String,
+    },
+    /// A copy of an environment failed; `seed` and `step` reproduce it.
+    #[error("environment {env} failed {} of the episode with {}: {source}", at_step(*step), seed_text(*seed))]
+    Env {
+        /// Index of the copy in its vector.
+        env: usize,
+        /// Seed of the running episode; `None` when it was reset without one.
+        seed: Option<u64>,
+        /// Step of the episode, from 1; 0 is the reset.
+        step: usize,
+        /// What the environment said.
+        source: Box<Error>,
+    },
+    /// User code panicked.
+    #[error("panic: {message}")]
+    Panic {
+        /// The panic's message.
+        message: String,
+    },
+    /// A caller's buffer or a space does not have the size, alignment or form that is needed.
+    #[error("{what} is {found}, but it must be {expected}")]
+    Shape {
+        /// Which buffer or field.
+        what: &'static str,
+        /// What was given.
+        found: String,
+        /// The rule.
+        expected: String,
+    },
+    /// A saved state cannot be made or does not fit.
+    #[error("environment state: {message}")]
+    State {
+        /// What does not fit, and what to do.
+        message: String,
+    },
+    /// An error of the user's own.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl Error {
+    /// Wraps any error or message: `Error::other("the simulator is gone")`.
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Self::Other(error.into())
+    }
+
+    pub(crate) fn shape(
+        what: &'static str,
+        found: impl std::fmt::Display,
+        expected: impl std::fmt::Display,
+    ) -> Self {
+        Self::Shape { what, found: found.to_string(), expected: expected.to_string() }
+    }
+
+    pub(crate) fn state(message: impl Into<String>) -> Self {
+        Self::State { message: message.into() }
+    }
+
+    /// The message of a caught panic.
+    pub(crate) fn panic(payload: &(dyn std::any::Any + Send)) -> Self {
+        let message = payload
+            .downcast_ref::<&str>()
+            .map(|s| s.to_string())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "a payload that is not text".into());
+        Self::Panic { message }
+    }
+
+    /// Counts the copy's index from the start of a longer vector.
+    pub(crate) fn shift_env(self, first: usize) -> Self {
+        match self {
+            Self::Env { env, seed, step, source } => Self::Env { env: env + first, seed, step, source },
+            other => other,
+        }
+    }
+}
+
+fn or_nearest(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; nearest: {name}")).unwrap_or_default()
+}
+
+fn at_step(step: usize) -> String {
+    if step == 0 { "in the reset".into() } else { format!("at step {step}") }
+}
+
+fn seed_text(seed: Option<u64>) -> String {
+    seed.map_or_else(|| "no seed".into(), |seed| format!("seed {seed}"))
+}

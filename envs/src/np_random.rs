@@ -1,0 +1,130 @@
+//! numpy's default generator, bit for bit: `SeedSequence`, PCG64 and the draws environments use.
+
+mod seed_sequence;
+mod ziggurat;
+
+/// Numpy's `default_rng`: equal seeds give equal draws.
+///
+/// ```
+/// use pavlov_envs::NpRandom;
+///
+/// // np.random.default_rng(42).uniform(-0.05, 0.05)
+/// assert_eq!(NpRandom::new(42).uniform(-0.05, 0.05).to_bits(), 0x3f9c_0d97_eba2_bd40);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NpRandom {
+    state: u128,
+    increment: u128,
+    /// High half of a draw whose low half was taken.
+    half: Option<u32>,
+}
+
+const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
+
+impl NpRandom {
+    /// `np.random.default_rng(seed)`.
+    pub fn new(seed: u64) -> Self {
+        let [a, b, c, d] = seed_sequence::generate(seed);
+        let (state, stream) = (u128::from(a) << 64 | u128::from(b), u128::from(c) << 64 | u128::from(d));
+        let increment = stream << 1 | 1;
+        let state = increment.wrapping_add(state).wrapping_mul(MULTIPLIER).wrapping_add(increment);
+        Self { state, increment, half: None }
+    }
+
+    /// Uniform 64 bits.
+    #[inline]
+    pub fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_mul(MULTIPLIER).wrapping_add(self.increment);
+        let xored = (self.state >> 64) as u64 ^ self.state as u64;
+        xored.rotate_right((self.state >> 122) as u32)
+    }
+
+    /// Uniform 32 bits; two calls share one 64-bit draw.
+    pub fn next_u32(&mut self) -> u32 {
+        if let Some(half) = self.half.take() {
+            return half;
+        }
+        let bits = self.next_u64();
+        self.half = Some((bits >> 32) as u32);
+        bits as u32
+    }
+
+    /// `rng.random()`: uniform in `[0, 1)`.
+    #[inline]
+    pub fn random(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
+    /// `rng.uniform(low, high)`.
+    #[inline]
+    pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
+        low + (high - low) * self.random()
+    }
+
+    /// `rng.integers(low, high)`: uniform in `low..high`, by rejection. `low` when the range is
+    /// empty.
+    pub fn integers(&mut self, low: i64, high: i64) -> i64 {
+        let last = (high as u64).wrapping_sub(low as u64).wrapping_sub(1);
+        let offset = if high <= low.saturating_add(1) {
+            0
+        } else if last < u64::from(u32::MAX) {
+            u64::from(self.below_u32(last as u32 + 1))
+        } else if last == u64::from(u32::MAX) {
+            u64::from(self.next_u32())
+        } else if last == u64::MAX {
+            self.next_u64()
+        } else {
+            self.below_u64(last + 1)
+        };
+        (low as u64).wrapping_add(offset) as i64
+    }
+
+    /// `rng.standard_normal()`.
+    pub fn normal(&mut self) -> f64 {
+        ziggurat::normal(self)
+    }
+
+    /// The generator as 40 bytes, for a saved state.
+    pub fn to_bytes(&self) -> [u8; 40] {
+        let mut bytes = [0; 40];
+        bytes[..16].copy_from_slice(&self.state.to_le_bytes());
+        bytes[16..32].copy_from_slice(&self.increment.to_le_bytes());
+        bytes[32..36].copy_from_slice(&self.half.unwrap_or(0).to_le_bytes());
+        bytes[36] = u8::from(self.half.is_some());
+        bytes
+    }
+
+    /// What [`to_bytes`](Self::to_bytes) gave.
+    pub fn from_bytes(bytes: &[u8; 40]) -> Self {
+        let word = |at: usize| {
+            let mut word = [0; 16];
+            word.copy_from_slice(&bytes[at..at + 16]);
+            u128::from_le_bytes(word)
+        };
+        let half = u32::from_le_bytes([bytes[32], bytes[33], bytes[34], bytes[35]]);
+        Self { state: word(0), increment: word(16), half: (bytes[36] != 0).then_some(half) }
+    }
+
+    /// Lemire's method; `n` is at least 2.
+    fn below_u32(&mut self, n: u32) -> u32 {
+        let mut product = u64::from(self.next_u32()) * u64::from(n);
+        if (product as u32) < n {
+            let threshold = n.wrapping_neg() % n;
+            while (product as u32) < threshold {
+                product = u64::from(self.next_u32()) * u64::from(n);
+            }
+        }
+        (product >> 32) as u32
+    }
+
+    fn below_u64(&mut self, n: u64) -> u64 {
+        let mut product = u128::from(self.next_u64()) * u128::from(n);
+        if (product as u64) < n {
+            let threshold = n.wrapping_neg() % n;
+            while (product as u64) < threshold {
+                product = u128::from(self.next_u64()) * u128::from(n);
+            }
+        }
+        (product >> 64) as u64
+    }
+}

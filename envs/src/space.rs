@@ -1,0 +1,308 @@
+//! The sets that observations and actions come from, and how a member lies in a flat row.
+//!
+//! A member of any space is one flat row of scalars of one type ([`Space::dtype`]). Parts of a
+//! [`Space::Dict`] or [`Space::Tuple`] follow each other in order; [`Layout`] says where.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{DType, Element, Error, NpRandom, Result};
+
+mod bounds;
+mod flatten;
+mod layout;
+mod sample;
+
+pub use layout::{Layout, Leaf};
+
+/// A set of observations or actions.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Space {
+    /// Arrays of `shape` with bounds for every element; infinite bounds mean none.
+    Box {
+        /// Least values, row-major, as many as `shape` holds.
+        #[serde(with = "bounds")]
+        low: Vec<f64>,
+        /// Greatest values, row-major.
+        #[serde(with = "bounds")]
+        high: Vec<f64>,
+        /// Sizes of the dimensions; empty for a single number.
+        shape: Vec<usize>,
+        /// Scalar type.
+        dtype: DType,
+    },
+    /// One integer in `start..start + n`.
+    Discrete {
+        /// Number of members.
+        n: i64,
+        /// Least member.
+        start: i64,
+    },
+    /// One integer in `0..nvec[i]` for each `i`.
+    MultiDiscrete {
+        /// Number of members of each.
+        nvec: Vec<i64>,
+    },
+    /// `n` bytes, each 0 or 1.
+    MultiBinary {
+        /// Number of bits.
+        n: usize,
+    },
+    /// Named parts, sorted by name.
+    Dict(Vec<(String, Space)>),
+    /// Parts in order.
+    Tuple(Vec<Space>),
+}
+
+impl Space {
+    /// `f32` without bounds.
+    pub fn real(shape: &[usize]) -> Self {
+        Self::boxed(f64::NEG_INFINITY, f64::INFINITY, shape)
+    }
+
+    /// `f32` with the same bounds for every element.
+    pub fn boxed(low: f64, high: f64, shape: &[usize]) -> Self {
+        let size = shape.iter().product();
+        Self::Box { low: vec![low; size], high: vec![high; size], shape: shape.to_vec(), dtype: DType::F32 }
+    }
+
+    /// `f32` with bounds of its own for every element of one dimension.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when the lengths differ or a `low` is not at most its `high`.
+    pub fn bounded(low: &[f64], high: &[f64]) -> Result<Self> {
+        let space = Self::Box {
+            low: low.to_vec(),
+            high: high.to_vec(),
+            shape: vec![low.len()],
+            dtype: DType::F32,
+        };
+        space.validate()?;
+        Ok(space)
+    }
+
+    /// Pictures: bytes in `0..=255`, for instance `&[84, 84, 4]`.
+    pub fn image(shape: &[usize]) -> Self {
+        let size = shape.iter().product();
+        Self::Box { low: vec![0.0; size], high: vec![255.0; size], shape: shape.to_vec(), dtype: DType::U8 }
+    }
+
+    /// Integers `0..n`.
+    pub const fn discrete(n: i64) -> Self {
+        Self::Discrete { n, start: 0 }
+    }
+
+    /// Named parts in any order; they are sorted by name.
+    pub fn dict<K: Into<String>>(parts: impl IntoIterator<Item = (K, Space)>) -> Self {
+        let mut parts: Vec<_> = parts.into_iter().map(|(name, space)| (name.into(), space)).collect();
+        parts.sort_by(|a, b| a.0.cmp(&b.0));
+        Self::Dict(parts)
+    }
+
+    /// The same box with another scalar type; other spaces are returned as they are.
+    #[must_use]
+    pub fn with_dtype(mut self, to: DType) -> Self {
+        if let Self::Box { dtype, .. } = &mut self {
+            *dtype = to;
+        }
+        self
+    }
+
+    /// Sizes of the dimensions of one member; composite spaces have their flat width.
+    pub fn shape(&self) -> Vec<usize> {
+        match self {
+            Self::Box { shape, .. } => shape.clone(),
+            Self::Discrete { .. } => vec![],
+            _ => vec![self.width()],
+        }
+    }
+
+    /// Scalars in one row, as the environment writes it.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Box { low, .. } => low.len(),
+            Self::Discrete { .. } => 1,
+            Self::MultiDiscrete { nvec } => nvec.len(),
+            Self::MultiBinary { n } => *n,
+            Self::Dict(parts) => parts.iter().map(|(_, part)| part.width()).sum(),
+            Self::Tuple(parts) => parts.iter().map(Self::width).sum(),
+        }
+    }
+
+    /// Scalars in one row as a model reads it: integers one-hot, see
+    /// [`flatten_into`](Self::flatten_into).
+    pub fn flat_width(&self) -> usize {
+        match self {
+            Self::Box { low, .. } => low.len(),
+            Self::Discrete { n, .. } => *n as usize,
+            Self::MultiDiscrete { nvec } => nvec.iter().map(|&n| n as usize).sum(),
+            Self::MultiBinary { n } => *n,
+            Self::Dict(parts) => parts.iter().map(|(_, part)| part.flat_width()).sum(),
+            Self::Tuple(parts) => parts.iter().map(Self::flat_width).sum(),
+        }
+    }
+
+    /// Scalar type of a row. A composite space takes the narrowest type that holds every part
+    /// exactly, with `f32` for parts of `f32` and integers below 2^24.
+    pub fn dtype(&self) -> DType {
+        match self {
+            Self::Box { dtype, .. } => *dtype,
+            Self::Discrete { .. } | Self::MultiDiscrete { .. } => DType::I64,
+            Self::MultiBinary { .. } => DType::U8,
+            Self::Dict(_) | Self::Tuple(_) => layout::common_dtype(self),
+        }
+    }
+
+    /// Whether a row is a member.
+    pub fn contains<T: Element>(&self, row: &[T]) -> bool {
+        self.violation(row).is_none()
+    }
+
+    /// Why a row is no member: the first element that breaks a rule, in words.
+    pub fn violation<T: Element>(&self, row: &[T]) -> Option<String> {
+        if row.len() != self.width() {
+            return Some(format!("the row has {} scalars, but {self} has {}", row.len(), self.width()));
+        }
+        let mut at = 0;
+        let mut found = None;
+        self.leaves(&mut |leaf| {
+            if found.is_none() {
+                found = leaf.leaf_violation(&row[at..at + leaf.width()], at);
+            }
+            at += leaf.width();
+        });
+        found
+    }
+
+    /// Draws a member: uniform within bounds, normal without, exponential with one bound. Simple
+    /// spaces draw as Gymnasium's `space.sample()` does (exponentials excepted).
+    ///
+    /// # Panics
+    /// When `row` is not [`width`](Self::width) long.
+    pub fn sample<T: Element>(&self, random: &mut NpRandom, row: &mut [T]) {
+        assert_eq!(row.len(), self.width(), "the row must be as wide as {self}");
+        let mut at = 0;
+        self.leaves(&mut |leaf| {
+            leaf.sample_leaf(random, &mut row[at..at + leaf.width()]);
+            at += leaf.width();
+        });
+    }
+
+    /// Whether the numbers of the space fit each other.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] naming the field.
+    pub fn validate(&self) -> Result<()> {
+        match self {
+            Self::Box { low, high, shape, .. } => {
+                let size: usize = shape.iter().product();
+                for (what, len) in [("`low` of a box", low.len()), ("`high` of a box", high.len())] {
+                    if len != size {
+                        let found = format_args!("{len} long");
+                        return Err(Error::shape(what, found, format_args!("{size} long (shape {shape:?})")));
+                    }
+                }
+                match low.iter().zip(high).position(|(low, high)| !(low <= high)) {
+                    None => Ok(()),
+                    Some(i) => Err(Error::shape(
+                        "`low` of a box",
+                        format_args!("{} in element {i}", low[i]),
+                        format_args!("at most `high`, which is {} there", high[i]),
+                    )),
+                }
+            }
+            Self::Discrete { n, .. } => positive("`n` of a discrete space", *n),
+            Self::MultiDiscrete { nvec } => {
+                nvec.iter().try_for_each(|&n| positive("`nvec` of a multi-discrete space", n))
+            }
+            Self::MultiBinary { .. } => Ok(()),
+            Self::Dict(parts) => {
+                if let Some(pair) = parts.windows(2).find(|pair| pair[0].0 >= pair[1].0) {
+                    let found = format!("{:?} before {:?}", pair[0].0, pair[1].0);
+                    return Err(Error::shape("the order of a dict", found, "by name, each name once"));
+                }
+                parts.iter().try_for_each(|(_, part)| part.validate())
+            }
+            Self::Tuple(parts) => parts.iter().try_for_each(Self::validate),
+        }
+    }
+
+    /// Calls `visit` with every part that is not composite, in row order.
+    fn leaves<'a>(&'a self, visit: &mut dyn FnMut(&'a Space)) {
+        match self {
+            Self::Dict(parts) => parts.iter().for_each(|(_, part)| part.leaves(visit)),
+            Self::Tuple(parts) => parts.iter().for_each(|part| part.leaves(visit)),
+            leaf => visit(leaf),
+        }
+    }
+
+    fn leaf_violation<T: Element>(&self, row: &[T], first: usize) -> Option<String> {
+        let outside = |i: usize, low: f64, high: f64| {
+            Some(format!("element {} is {:?}, outside {low}..={high}", first + i, row[i]))
+        };
+        let integer = |i: usize, low: i64, n: i64| {
+            let value = row[i].to_f64();
+            if value.fract() != 0.0 {
+                return Some(format!("element {} is {:?}, which is no integer", first + i, row[i]));
+            }
+            let high = low.saturating_add(n - 1);
+            (value < low as f64 || value > high as f64).then(|| outside(i, low as f64, high as f64)).flatten()
+        };
+        match self {
+            Self::Box { low, high, .. } => {
+                let i = (0..row.len()).find(|&i| {
+                    let value = row[i].to_f64();
+                    !(value >= low[i] && value <= high[i])
+                })?;
+                outside(i, low[i], high[i])
+            }
+            Self::Discrete { n, start } => integer(0, *start, *n),
+            Self::MultiDiscrete { nvec } => (0..row.len()).find_map(|i| integer(i, 0, nvec[i])),
+            Self::MultiBinary { .. } => (0..row.len()).find_map(|i| integer(i, 0, 2)),
+            Self::Dict(_) | Self::Tuple(_) => None,
+        }
+    }
+}
+
+fn positive(what: &'static str, n: i64) -> Result<()> {
+    if n > 0 { Ok(()) } else { Err(Error::shape(what, n, "at least 1")) }
+}
+
+impl fmt::Display for Space {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Box { low, high, shape, dtype } => {
+                let bounds = |f: &mut fmt::Formatter<'_>, bounds: &[f64]| match bounds {
+                    [first, rest @ ..] if rest.iter().all(|b| b == first) => write!(f, "{first}"),
+                    few if few.len() <= 8 => write!(f, "{few:?}"),
+                    many => write!(f, "[{}, {}, ..]", many[0], many[1]),
+                };
+                f.write_str("Box(")?;
+                bounds(f, low)?;
+                f.write_str(", ")?;
+                bounds(f, high)?;
+                write!(f, ", {shape:?}, {dtype})")
+            }
+            Self::Discrete { n, start: 0 } => write!(f, "Discrete({n})"),
+            Self::Discrete { n, start } => write!(f, "Discrete({n}, start={start})"),
+            Self::MultiDiscrete { nvec } => write!(f, "MultiDiscrete({nvec:?})"),
+            Self::MultiBinary { n } => write!(f, "MultiBinary({n})"),
+            Self::Dict(parts) => {
+                f.write_str("Dict(")?;
+                for (i, (name, part)) in parts.iter().enumerate() {
+                    write!(f, "{}{name}: {part}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_str(")")
+            }
+            Self::Tuple(parts) => {
+                f.write_str("Tuple(")?;
+                for (i, part) in parts.iter().enumerate() {
+                    write!(f, "{}{part}", if i > 0 { ", " } else { "" })?;
+                }
+                f.write_str(")")
+            }
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! From the environment's row to the row a model reads.
+
+use bytemuck::try_cast_slice;
+
+use super::Space;
+use crate::{DType, Element, Error, Result};
+
+impl Space {
+    /// Writes rows for a model: boxes and bits as `f32`, each integer one-hot.
+    ///
+    /// `raw` holds any number of rows of [`dtype`](Self::dtype) as bytes; `out` holds as many rows
+    /// of [`flat_width`](Self::flat_width). Pixels keep their `0..=255`. An integer outside its
+    /// range gives zeros.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when the lengths do not fit or `raw` is not aligned.
+    pub fn flatten_into(&self, raw: &[u8], out: &mut [f32]) -> Result<()> {
+        match self.dtype() {
+            DType::U8 => self.flatten_rows::<u8>(raw, out),
+            DType::I64 => self.flatten_rows::<i64>(raw, out),
+            DType::F32 => self.flatten_rows::<f32>(raw, out),
+            DType::F64 => self.flatten_rows::<f64>(raw, out),
+        }
+    }
+
+    fn flatten_rows<T: Element>(&self, raw: &[u8], out: &mut [f32]) -> Result<()> {
+        let (width, flat_width) = (self.width(), self.flat_width());
+        let raw: &[T] = try_cast_slice(raw).map_err(|error| {
+            let found = format_args!("{} bytes ({error})", raw.len());
+            Error::shape("`raw`", found, format_args!("whole rows of {width} {} scalars", T::DTYPE))
+        })?;
+        if width == 0 || raw.len() % width != 0 || raw.len() / width * flat_width != out.len() {
+            return Err(Error::shape(
+                "`raw` against `out`",
+                format_args!("{} and {} scalars", raw.len(), out.len()),
+                format_args!("as many rows of {width} as of {flat_width}"),
+            ));
+        }
+        for (mut row, mut out) in raw.chunks_exact(width).zip(out.chunks_exact_mut(flat_width)) {
+            self.leaves(&mut |leaf| {
+                let (head, tail) = row.split_at(leaf.width());
+                let (out_head, out_tail) = std::mem::take(&mut out).split_at_mut(leaf.flat_width());
+                leaf.flatten_leaf(head, out_head);
+                (row, out) = (tail, out_tail);
+            });
+        }
+        Ok(())
+    }
+
+    fn flatten_leaf<T: Element>(&self, row: &[T], out: &mut [f32]) {
+        match self {
+            Self::Discrete { start, .. } => one_hot(row[0], *start, out),
+            Self::MultiDiscrete { nvec } => {
+                let mut rest = out;
+                for (&value, &n) in row.iter().zip(nvec) {
+                    let (head, tail) = rest.split_at_mut(n as usize);
+                    one_hot(value, 0, head);
+                    rest = tail;
+                }
+            }
+            _ => out.iter_mut().zip(row).for_each(|(out, value)| *out = value.to_f64() as f32),
+        }
+    }
+}
+
+fn one_hot<T: Element>(value: T, start: i64, out: &mut [f32]) {
+    out.fill(0.0);
+    let index = value.to_f64() - start as f64;
+    if index >= 0.0 && index < out.len() as f64 {
+        out[index as usize] = 1.0;
+    }
+}

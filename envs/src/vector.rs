@@ -1,0 +1,229 @@
+//! Copies of an environment stepped together, and the erased form that a sampler holds.
+
+use bytemuck::{cast_slice, try_cast_slice, try_cast_slice_mut};
+
+use crate::{DType, Element, Error, Frame, Result, Space};
+
+/// `n` copies of an environment that read and write the caller's rows and allocate nothing per step.
+///
+/// # Contract
+///
+/// * Copy `i` owns row `i` of every slice; its results depend on its own seeds and actions only.
+/// * Autoreset happens in the same step: a copy that ended is reset, its first new observation goes
+///   to `obs` and the last of the ended episode to `final_obs`. Rows of `final_obs` whose copy did
+///   not end are left alone.
+/// * The caller supplies the seed of the next episode of every copy with every step, so a vector
+///   environment holds no seeds. No seeds means: each copy continues its own random stream.
+/// * An invalid action is refused before any copy moves.
+/// * After an error the copies are in an unspecified state until the next `reset`.
+///
+/// [`check_vector_env`](crate::check_vector_env) tests these and those of [`Env`](crate::Env).
+pub trait VectorEnv: Send {
+    /// Scalar type of observations.
+    type Obs: Element;
+    /// Scalar type of actions.
+    type Act: Element;
+
+    /// Number of copies.
+    fn num_envs(&self) -> usize;
+
+    /// Observation space of one copy.
+    fn observation_space(&self) -> &Space;
+
+    /// Action space of one copy.
+    fn action_space(&self) -> &Space;
+
+    /// Starts an episode in every copy; `obs` is `[num_envs, width]`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for slices of a wrong length, [`Error::Env`] for a copy that failed.
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [Self::Obs]) -> Result<()>;
+
+    /// Moves every copy one step; `actions` is `[num_envs, width]`, `reset_seeds` is `[num_envs]`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`], [`Error::InvalidAction`] or [`Error::Env`].
+    fn step(
+        &mut self,
+        actions: &[Self::Act],
+        reset_seeds: Option<&[u64]>,
+        out: StepOut<'_, Self::Obs>,
+    ) -> Result<()>;
+
+    /// The state of all copies in the middle of their episodes; `None` when there is no way to
+    /// save one. The observations are the caller's to keep.
+    ///
+    /// # Errors
+    /// [`Error::State`] when it can be saved in principle but not now.
+    fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        Ok(None)
+    }
+
+    /// Continues from what [`save_state`](Self::save_state) gave.
+    ///
+    /// # Errors
+    /// [`Error::State`] when `state` is damaged or made by another environment or number of copies.
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        Err(Error::state(format!("{} bytes given, but this environment implements no `load_state`", state.len())))
+    }
+
+    /// A picture of one copy; `None` when there is nothing to draw.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when there is no such copy; whatever the environment reports.
+    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
+        let _ = copy;
+        Ok(None)
+    }
+}
+
+/// Where a step writes: row `i` of each slice belongs to copy `i`.
+#[derive(Debug)]
+pub struct StepOut<'a, O> {
+    /// Observations to act on next, `[num_envs, width]`.
+    pub obs: &'a mut [O],
+    /// Last observations of the episodes that ended in this step, `[num_envs, width]`.
+    pub final_obs: &'a mut [O],
+    /// Rewards, `[num_envs]`.
+    pub rewards: &'a mut [f32],
+    /// Which episodes reached an end of their task, `[num_envs]`.
+    pub terminated: &'a mut [bool],
+    /// Which episodes were cut, `[num_envs]`; never together with `terminated`.
+    pub truncated: &'a mut [bool],
+}
+
+impl<O> StepOut<'_, O> {
+    /// The same slices for a shorter while.
+    pub fn reborrow(&mut self) -> StepOut<'_, O> {
+        StepOut {
+            obs: self.obs,
+            final_obs: self.final_obs,
+            rewards: self.rewards,
+            terminated: self.terminated,
+            truncated: self.truncated,
+        }
+    }
+
+    /// Whether each slice has `num_envs` rows; `obs_width` is in elements of `O`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] naming the slice.
+    pub fn check(&self, num_envs: usize, obs_width: usize) -> Result<()> {
+        check_len("`obs`", self.obs.len(), num_envs, obs_width)?;
+        check_len("`final_obs`", self.final_obs.len(), num_envs, obs_width)?;
+        check_len("`rewards`", self.rewards.len(), num_envs, 1)?;
+        check_len("`terminated`", self.terminated.len(), num_envs, 1)?;
+        check_len("`truncated`", self.truncated.len(), num_envs, 1)
+    }
+}
+
+/// Whether a slice has `num_envs` rows of `width`.
+pub(crate) fn check_len(what: &'static str, len: usize, num_envs: usize, width: usize) -> Result<()> {
+    if len == num_envs * width {
+        return Ok(());
+    }
+    Err(Error::shape(what, format_args!("{len} long"), format_args!("{num_envs} x {width} (copies x width)")))
+}
+
+/// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the
+/// scalar. One virtual call per vector step.
+///
+/// Implemented for every [`VectorEnv`]; nobody else implements it. The methods carry the contract of
+/// their namesakes; a buffer of a wrong length or alignment is [`Error::Shape`].
+#[allow(missing_docs)]
+pub trait AnyVectorEnv: Send {
+    fn num_envs(&self) -> usize;
+    fn observation_space(&self) -> &Space;
+    fn action_space(&self) -> &Space;
+    /// Scalar type of the rows in `obs` and `final_obs`.
+    fn obs_dtype(&self) -> DType;
+    /// Scalar type of the rows in `actions`.
+    fn act_dtype(&self) -> DType;
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()>;
+    fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()>;
+    fn save_state(&self) -> Result<Option<Vec<u8>>>;
+    fn load_state(&mut self, state: &[u8]) -> Result<()>;
+    fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
+}
+
+impl<V: VectorEnv> AnyVectorEnv for V {
+    fn num_envs(&self) -> usize {
+        VectorEnv::num_envs(self)
+    }
+
+    fn observation_space(&self) -> &Space {
+        VectorEnv::observation_space(self)
+    }
+
+    fn action_space(&self) -> &Space {
+        VectorEnv::action_space(self)
+    }
+
+    fn obs_dtype(&self) -> DType {
+        V::Obs::DTYPE
+    }
+
+    fn act_dtype(&self) -> DType {
+        V::Act::DTYPE
+    }
+
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {
+        VectorEnv::reset(self, seeds, typed_mut("`obs`", obs)?)
+    }
+
+    fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()> {
+        let actions = typed("`actions`", actions)?;
+        let out = StepOut {
+            obs: typed_mut("`obs`", out.obs)?,
+            final_obs: typed_mut("`final_obs`", out.final_obs)?,
+            rewards: out.rewards,
+            terminated: out.terminated,
+            truncated: out.truncated,
+        };
+        VectorEnv::step(self, actions, reset_seeds, out)
+    }
+
+    fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        VectorEnv::save_state(self)
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        VectorEnv::load_state(self, state)
+    }
+
+    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
+        VectorEnv::render(self, copy)
+    }
+}
+
+impl std::fmt::Debug for dyn AnyVectorEnv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnyVectorEnv")
+            .field("num_envs", &self.num_envs())
+            .field("observation_space", self.observation_space())
+            .field("action_space", self.action_space())
+            .finish()
+    }
+}
+
+fn typed<'a, T: Element>(what: &'static str, bytes: &'a [u8]) -> Result<&'a [T]> {
+    try_cast_slice(bytes).map_err(|error| misfit::<T>(what, bytes.len(), error))
+}
+
+fn typed_mut<'a, T: Element>(what: &'static str, bytes: &'a mut [u8]) -> Result<&'a mut [T]> {
+    let len = bytes.len();
+    try_cast_slice_mut(bytes).map_err(|error| misfit::<T>(what, len, error))
+}
+
+fn misfit<T: Element>(what: &'static str, len: usize, error: bytemuck::PodCastError) -> Error {
+    Error::shape(
+        what,
+        format_args!("{len} bytes ({error})"),
+        format_args!("whole {} scalars aligned to {} bytes", T::DTYPE, align_of::<T>()),
+    )
+}
+
+/// The bytes of a row.
+pub(crate) fn bytes_of<T: Element>(row: &[T]) -> &[u8] {
+    cast_slice(row)
+}
