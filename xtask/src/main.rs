@@ -1,1 +1,63 @@
-fn main() {}
+//! The chores of the checkout: `cargo xtask setup | demo | test | learn | bench`.
+//!
+//! It is the first thing built on a fresh machine, so it depends on neither tch nor pavlov.
+
+mod bench;
+mod demo;
+mod learn;
+mod libtorch;
+mod setup;
+mod steps;
+mod test;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  setup [--cuda]   find libtorch, or provide it, and point .libtorch to it
+  demo [--short]   set up, build, train PPO on CartPole-v1 until it is solved; --short checks the path only
+  test             everything that CI runs
+  learn [NAME..]   train every preset of examples/tuned with every seed, print a table (takes hours)
+  bench [NAME..]   run the programs of benches/
+
+example: cargo xtask setup && cargo run --release -- train PPO --env CartPole-v1
+";
+
+/// A sentence that says what is wrong and what to do about it.
+type Result<T> = std::result::Result<T, String>;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the checkout");
+    let done = match arguments.as_slice() {
+        ["setup"] => setup::setup(root, setup::Kind::Cpu),
+        ["setup", "--cuda"] => setup::setup(root, setup::Kind::Cuda),
+        ["demo"] => demo::demo(root, false),
+        ["demo", "--short"] => demo::demo(root, true),
+        ["test"] => test::test(root),
+        ["learn", names @ ..] if are_names(names) => learn::learn(root, names),
+        ["bench", names @ ..] if are_names(names) => bench::bench(root, names),
+        [] | ["help" | "-h" | "--help"] => {
+            print!("{USAGE}");
+            return ExitCode::SUCCESS;
+        }
+        _ => {
+            eprint!("error: cargo xtask has no command `{}`\n\n{USAGE}", arguments.join(" "));
+            return ExitCode::from(2);
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("error: {message}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn are_names(arguments: &[&str]) -> bool {
+    arguments.iter().all(|argument| !argument.starts_with('-'))
+}
