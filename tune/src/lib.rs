@@ -1,1 +1,42 @@
-//! placeholder
+//! The trainable lifecycle: train step by step, stop, save, and continue as if never stopped.
+//!
+//! * [`Trainable`] is what an author writes: `setup`, `step`, `save_checkpoint`, `load_checkpoint`.
+//! * [`Driver`] is what a caller gets around any of them: `train`, `save`, `restore`, `reset`, `stop`, the fields that
+//!   every result has, and the run directory.
+//! * [`checkpoint`]s are there whole or not at all, and a damaged one is refused before anything is loaded.
+//! * [`config`] lays settings over defaults, remembers where each came from, and refuses unknown ones.
+//! * [`loggers`] write `result.json`, `progress.csv`, TensorBoard events and `params.json`.
+//! * [`validate_save_restore`] checks a trainable's part of the bargain.
+//!
+//! Settings and results are JSON objects, so that they can be laid over each other, logged, and read from anywhere.
+//! Names are those of Ray Tune. Nothing here knows reinforcement learning or libtorch. It runs on Unix systems.
+
+pub mod checkpoint;
+pub mod config;
+mod driver;
+mod error;
+mod export;
+mod files;
+pub mod loggers;
+mod node;
+mod options;
+mod resources;
+mod run_log;
+mod trainable;
+mod validate;
+
+pub use driver::Driver;
+pub use error::{Error, Result};
+pub use export::ExportFormat;
+pub use options::{LoggerChoice, RunOptions};
+pub use resources::{Bundle, Resources};
+pub use trainable::{Trainable, TrialContext};
+pub use validate::{difference, validate_save_restore};
+
+/// Settings as a JSON object.
+pub type Config = serde_json::Map<String, serde_json::Value>;
+
+/// One result as a JSON object, nested where that helps.
+///
+/// A number that does not exist yet is `null`; there is no NaN.
+pub type Metrics = serde_json::Map<String, serde_json::Value>;

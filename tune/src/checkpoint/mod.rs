@@ -1,0 +1,297 @@
+//! Checkpoints: directories that are there whole or not at all.
+//!
+//! ```text
+//! checkpoint_000010/
+//!     manifest.json   written last: format version, kind, size and CRC-32C of every other file
+//!     metadata.json   the driver's counters, settings and last result
+//!     ...             what the trainable wrote
+//! ```
+//!
+//! [`write`] fills a hidden sibling directory, makes it durable, and renames it into place. A process that dies on
+//! the way leaves only the hidden directory, which the next `write` beside it removes. Sizes and checksums are
+//! compared by [`verify`] before anything is loaded.
+//!
+//! The manifest holds its own checksum too, so that no flipped bit in it goes unseen.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Config, Error, Metrics, Result};
+
+mod object;
+mod retention;
+mod write;
+
+pub use object::{pack, unpack};
+pub(crate) use retention::Retention;
+pub(crate) use write::remove;
+pub use write::write;
+
+const FORMAT: &str = "pavlov-checkpoint";
+const FORMAT_VERSION: u32 = 1;
+pub(crate) const MANIFEST: &str = "manifest.json";
+pub(crate) const METADATA: &str = "metadata.json";
+
+/// What a checkpoint holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Manifest {
+    format: String,
+    format_version: u32,
+    /// Version of this library that wrote it.
+    pub pavlov: String,
+    /// [`Trainable::kind`](crate::Trainable::kind) of what wrote it.
+    pub kind: String,
+    /// When it was written: RFC 3339 in UTC with nanoseconds, so that it sorts as text.
+    pub created: String,
+    /// Every other file, sorted by path.
+    pub files: Vec<ManifestFile>,
+    /// CRC-32C of this manifest as compact JSON with 0 here.
+    crc32c: u32,
+}
+
+/// One file of a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ManifestFile {
+    /// Relative to the checkpoint, parts joined by `/`.
+    pub path: String,
+    /// Size.
+    pub bytes: u64,
+    /// CRC-32C of the content.
+    pub crc32c: u32,
+}
+
+/// The driver's part of a checkpoint, `metadata.json`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Metadata {
+    /// 32 hexadecimal digits, the same for all that continues one object.
+    pub experiment_id: String,
+    /// Results so far.
+    pub iteration: u64,
+    /// `None` if no result counted timesteps.
+    pub timesteps_total: Option<u64>,
+    /// `None` if no result counted episodes.
+    pub episodes_total: Option<u64>,
+    /// Seconds spent in `step`.
+    pub time_total_s: f64,
+    /// Complete settings.
+    pub config: Config,
+    /// `None` before the first result.
+    pub last_result: Option<Metrics>,
+}
+
+/// The name of the checkpoint after `iteration` results.
+pub fn name(iteration: u64) -> String {
+    format!("checkpoint_{iteration:06}")
+}
+
+/// Checks that the checkpoint is whole, of this format version and, where asked, of this kind.
+///
+/// # Errors
+/// [`Error::Checkpoint`] with the file at fault and the reason; [`Error::Io`] where reading fails.
+pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
+    let manifest = read_manifest(dir)?;
+    if let Some(expected) = expected_kind.filter(|expected| *expected != manifest.kind) {
+        let reason = format!("it was saved by {}, but is to be loaded into {expected}", manifest.kind);
+        return Err(Error::checkpoint(dir, reason));
+    }
+    for file in &manifest.files {
+        let path = dir.join(relative(dir, &file.path)?);
+        let attributes = match fs::symlink_metadata(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(Error::checkpoint(dir, format!("{} is missing", file.path)));
+            }
+            attributes => attributes.map_err(Error::io("read", &path))?,
+        };
+        if !attributes.is_file() {
+            return Err(Error::checkpoint(dir, format!("{} is not a plain file", file.path)));
+        }
+        if attributes.len() != file.bytes {
+            let reason = format!("{} has {} bytes instead of {}", file.path, attributes.len(), file.bytes);
+            return Err(Error::checkpoint(dir, reason));
+        }
+        let found = checksum(&path).map_err(Error::io("read", &path))?;
+        if found != file.crc32c {
+            let reason =
+                format!("{} is damaged: checksum {found:08x} instead of {:08x}", file.path, file.crc32c);
+            return Err(Error::checkpoint(dir, reason));
+        }
+    }
+    Ok(manifest)
+}
+
+/// The driver's part of a checkpoint. Does not look at the other files; see [`verify`].
+///
+/// # Errors
+/// [`Error::Checkpoint`] if `metadata.json` is missing or unreadable.
+pub fn metadata(dir: &Path) -> Result<Metadata> {
+    let text = read_text(dir, METADATA)?;
+    serde_json::from_str(&text).map_err(|error| Error::checkpoint(dir, format!("{METADATA}: {error}")))
+}
+
+/// Checkpoints in a run directory by iteration, whole or not; none if there is no such directory.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn list(run_dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let entries = match fs::read_dir(run_dir) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(Error::io("list", run_dir))?,
+    };
+    let mut found = Vec::new();
+    for entry in entries {
+        let path = entry.map_err(Error::io("list", run_dir))?.path();
+        let digits = path.file_name().and_then(|name| name.to_str()?.strip_prefix("checkpoint_"));
+        if let Some(iteration) = digits.and_then(|digits| digits.parse().ok())
+            && path.is_dir()
+        {
+            found.push((iteration, path));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// The whole checkpoint of a run that was written last; damaged ones are skipped with a warning.
+///
+/// By the time of writing, not by iteration: after a return to an older checkpoint the new ones count.
+///
+/// # Errors
+/// [`Error::Io`] if the run directory cannot be listed.
+pub fn latest(run_dir: &Path) -> Result<Option<PathBuf>> {
+    if !run_dir.is_dir() {
+        return Err(Error::io("list", run_dir)(io::ErrorKind::NotFound.into()));
+    }
+    if let Err(error) = write::clean_up(run_dir) {
+        tracing::warn!("cannot tidy the run directory: {error}");
+    }
+    let mut found = Vec::new();
+    for (iteration, path) in list(run_dir)? {
+        match read_manifest(&path) {
+            Ok(manifest) => found.push((manifest.created, iteration, path)),
+            Err(error) => tracing::warn!("skipped: {error}"),
+        }
+    }
+    found.sort();
+    for (_, _, path) in found.into_iter().rev() {
+        match verify(&path, None) {
+            Ok(_) => return Ok(Some(path)),
+            Err(error) => tracing::warn!("skipped: {error}"),
+        }
+    }
+    Ok(None)
+}
+
+/// Whether this library made the directory, however damaged it may be by now.
+pub(crate) fn is_checkpoint(dir: &Path) -> bool {
+    fs::read(dir.join(MANIFEST))
+        .is_ok_and(|bytes| bytes.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes()))
+}
+
+pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest> {
+    parse_manifest(dir, &read_text(dir, MANIFEST)?)
+}
+
+fn parse_manifest(dir: &Path, text: &str) -> Result<Manifest> {
+    #[derive(Deserialize)]
+    struct Header {
+        format: String,
+        format_version: u32,
+    }
+    let refuse = |reason: String| Err(Error::checkpoint(dir, format!("{MANIFEST}: {reason}")));
+    let header: Header = match serde_json::from_str(text) {
+        Ok(header) => header,
+        Err(error) => return refuse(error.to_string()),
+    };
+    if header.format != FORMAT {
+        return refuse(format!("format is {:?} instead of {FORMAT:?}", header.format));
+    }
+    if header.format_version != FORMAT_VERSION {
+        return refuse(format!(
+            "format version {} cannot be read by this version of pavlov, which reads {FORMAT_VERSION}",
+            header.format_version
+        ));
+    }
+    let manifest: Manifest = match serde_json::from_str(text) {
+        Ok(manifest) => manifest,
+        Err(error) => return refuse(error.to_string()),
+    };
+    if manifest.crc32c != manifest.checksum() {
+        return refuse("it is damaged: its checksum does not fit".into());
+    }
+    Ok(manifest)
+}
+
+impl Manifest {
+    fn new(kind: &str, files: Vec<ManifestFile>) -> Self {
+        let mut manifest = Manifest {
+            format: FORMAT.into(),
+            format_version: FORMAT_VERSION,
+            pavlov: env!("CARGO_PKG_VERSION").into(),
+            kind: kind.into(),
+            created: format!("{:.9}", jiff::Timestamp::now()),
+            files,
+            crc32c: 0,
+        };
+        manifest.crc32c = manifest.checksum();
+        manifest
+    }
+
+    fn checksum(&self) -> u32 {
+        let bare = Manifest { crc32c: 0, ..self.clone() };
+        crc32c::crc32c(&serde_json::to_vec(&bare).expect("a manifest is plain data"))
+    }
+}
+
+fn read_text(dir: &Path, name: &str) -> Result<String> {
+    let path = dir.join(name);
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            Err(Error::checkpoint(dir, format!("{name} is damaged: it is not text")))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(Error::checkpoint(dir, why_absent(dir, name)))
+        }
+        Err(error) => Err(Error::io("read", &path)(error)),
+    }
+}
+
+fn why_absent(dir: &Path, name: &str) -> String {
+    if !dir.exists() {
+        return "there is no such directory".into();
+    }
+    match list(dir).ok().and_then(|found| found.into_iter().next_back()) {
+        Some((_, newest)) if name == MANIFEST => {
+            format!("this is a run directory; a checkpoint in it is {}", newest.display())
+        }
+        _ => format!("{name} is missing"),
+    }
+}
+
+/// The path of a file in a checkpoint, refused if it leads out of it.
+fn relative<'a>(dir: &Path, path: &'a str) -> Result<&'a Path> {
+    let relative = Path::new(path);
+    let inside = relative.components().all(|part| matches!(part, Component::Normal(_)));
+    if path.is_empty() || !inside {
+        return Err(Error::checkpoint(
+            dir,
+            format!("{MANIFEST}: the path {path:?} leads out of the checkpoint"),
+        ));
+    }
+    Ok(relative)
+}
+
+fn checksum(path: &Path) -> io::Result<u32> {
+    let mut file = File::open(path)?;
+    let mut buffer = vec![0; 1 << 16];
+    let mut crc = 0;
+    loop {
+        match file.read(&mut buffer)? {
+            0 => return Ok(crc),
+            n => crc = crc32c::crc32c_append(crc, &buffer[..n]),
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! Making a checkpoint appear at once.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::io::Errno;
+use tempfile::TempDir;
+
+use super::{MANIFEST, Manifest, ManifestFile, checksum, is_checkpoint};
+use crate::files::{parent, sync_dir};
+use crate::{Error, Result};
+
+/// Unfinished checkpoints, and finished ones on their way out.
+const UNFINISHED: &str = ".unfinished-";
+/// A whole checkpoint whose place is just being taken by another.
+const REPLACED: &str = ".replaced-";
+
+/// Makes the checkpoint `final_dir` of what `fill` writes into the directory given to it.
+///
+/// Afterwards `final_dir` is there whole and durable. On any error nothing has changed: a checkpoint that had the
+/// same name is still there. Replacing one leaves no moment in which neither exists.
+///
+/// # Errors
+/// What `fill` returns; [`Error::Io`] from the file system (disk full, no permission); [`Error::Checkpoint`] if
+/// something that is not a checkpoint has the name already.
+pub fn write(final_dir: &Path, kind: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    let home = parent(final_dir);
+    fs::create_dir_all(home).map_err(Error::io("create", home))?;
+    clean_up(home)?;
+    refuse_to_replace_others(final_dir)?;
+
+    let (unfinished, _lock) = hidden_dir(home)?;
+    fill(unfinished.path())?;
+    seal(unfinished.path(), kind)?;
+    put_in_place(unfinished, final_dir)?;
+    sync_dir(home).map_err(Error::io("write", home))?;
+    Ok(final_dir.to_path_buf())
+}
+
+/// Removes a checkpoint so that a half-removed one is never seen under its name.
+pub(crate) fn remove(dir: &Path) -> Result<()> {
+    let (grave, _lock) = hidden_dir(parent(dir))?;
+    fs::rename(dir, grave.path()).map_err(Error::io("delete", dir))?;
+    let path = grave.path().to_path_buf();
+    match grave.close() {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io("delete", &path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Removes what killed processes left in `home`. Directories still being written are locked by their writers.
+pub(super) fn clean_up(home: &Path) -> Result<()> {
+    for entry in fs::read_dir(home).map_err(Error::io("list", home))? {
+        let path = entry.map_err(Error::io("list", home))?.path();
+        let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
+        if let Some(original) = name.strip_prefix(REPLACED) {
+            let original = home.join(original);
+            if original.exists() {
+                fs::remove_dir_all(&path).map_err(Error::io("delete", &path))?;
+            } else {
+                fs::rename(&path, &original).map_err(Error::io("bring back", &original))?;
+            }
+        } else if name.starts_with(UNFINISHED) && is_abandoned(&path) {
+            tracing::debug!("deleting {}, left by a process that was killed", path.display());
+            fs::remove_dir_all(&path).map_err(Error::io("delete", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// A lock goes with its process, so a directory that can be locked has lost its writer.
+fn is_abandoned(dir: &Path) -> bool {
+    File::open(dir).is_ok_and(|handle| flock(&handle, FlockOperation::NonBlockingLockExclusive).is_ok())
+}
+
+fn hidden_dir(home: &Path) -> Result<(TempDir, File)> {
+    loop {
+        let dir = tempfile::Builder::new()
+            .prefix(UNFINISHED)
+            .permissions(Permissions::from_mode(0o777))
+            .tempdir_in(home)
+            .map_err(Error::io("write in", home))?;
+        // A clean-up between these two lines may have taken the new directory for an abandoned one: try again.
+        if let Ok(handle) = File::open(dir.path())
+            && flock(&handle, FlockOperation::LockExclusive).is_ok()
+            && dir.path().exists()
+        {
+            return Ok((dir, handle));
+        }
+    }
+}
+
+fn refuse_to_replace_others(final_dir: &Path) -> Result<()> {
+    let is_empty_dir = || fs::read_dir(final_dir).is_ok_and(|mut entries| entries.next().is_none());
+    if !final_dir.exists() || is_checkpoint(final_dir) || is_empty_dir() {
+        return Ok(());
+    }
+    let reason = "something that is no checkpoint has this name; move it away or save elsewhere";
+    Err(Error::checkpoint(final_dir, reason))
+}
+
+/// Makes all files durable and adds the manifest.
+fn seal(dir: &Path, kind: &str) -> Result<()> {
+    if dir.join(MANIFEST).exists() {
+        return Err(Error::checkpoint(dir, format!("{MANIFEST} is a reserved name; choose another")));
+    }
+    let mut files = Vec::new();
+    seal_files(dir, dir, &mut files)?;
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    let text = serde_json::to_string_pretty(&Manifest::new(kind, files)).expect("a manifest is plain data");
+    let path = dir.join(MANIFEST);
+    fs::write(&path, text).map_err(Error::io("write", &path))?;
+    File::open(&path).and_then(|file| file.sync_all()).map_err(Error::io("write", &path))?;
+    sync_dir(dir).map_err(Error::io("write", dir))
+}
+
+fn seal_files(root: &Path, dir: &Path, files: &mut Vec<ManifestFile>) -> Result<()> {
+    for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
+        let entry = entry.map_err(Error::io("list", dir))?;
+        let path = entry.path();
+        let kind = entry.file_type().map_err(Error::io("read", &path))?;
+        if kind.is_dir() {
+            seal_files(root, &path, files)?;
+            sync_dir(&path).map_err(Error::io("write", &path))?;
+            continue;
+        }
+        let relative = path.strip_prefix(root).expect("listed below root").to_str();
+        let Some(relative) = relative.filter(|_| kind.is_file()) else {
+            let reason = format!(
+                "{} is not a plain file with a UTF-8 name; a checkpoint holds nothing else",
+                path.display()
+            );
+            return Err(Error::checkpoint(root, reason));
+        };
+        let sealed = File::open(&path).and_then(|file| {
+            file.sync_all()?;
+            Ok(ManifestFile {
+                path: relative.into(),
+                bytes: file.metadata()?.len(),
+                crc32c: checksum(&path)?,
+            })
+        });
+        files.push(sealed.map_err(Error::io("write", &path))?);
+    }
+    Ok(())
+}
+
+fn put_in_place(unfinished: TempDir, final_dir: &Path) -> Result<()> {
+    let refused = Error::io("write", final_dir);
+    if fs::read_dir(final_dir).is_ok_and(|mut entries| entries.next().is_some()) {
+        return match renameat_with(CWD, unfinished.path(), CWD, final_dir, RenameFlags::EXCHANGE) {
+            // What `unfinished` deletes is now the old one.
+            Ok(()) => {
+                if let Err(error) = unfinished.close() {
+                    tracing::warn!("cannot delete the replaced checkpoint: {error}");
+                }
+                Ok(())
+            }
+            Err(Errno::INVAL | Errno::NOSYS | Errno::NOTSUP) => replace_in_two_steps(unfinished, final_dir),
+            Err(errno) => Err(refused(errno.into())),
+        };
+    }
+    fs::rename(unfinished.path(), final_dir).map_err(refused)?;
+    // It bears its final name now: nothing to delete.
+    let _ = unfinished.keep();
+    Ok(())
+}
+
+/// For file systems that cannot exchange two names: between the steps the old checkpoint exists under a name from
+/// which [`clean_up`] brings it back.
+fn replace_in_two_steps(unfinished: TempDir, final_dir: &Path) -> Result<()> {
+    let name = final_dir.file_name().ok_or_else(|| Error::checkpoint(final_dir, "the path has no name"))?;
+    let aside = parent(final_dir).join(format!("{REPLACED}{}", name.to_string_lossy()));
+    fs::rename(final_dir, &aside).map_err(Error::io("move", final_dir))?;
+    if let Err(error) = fs::rename(unfinished.path(), final_dir) {
+        fs::rename(&aside, final_dir).map_err(Error::io("bring back", final_dir))?;
+        return Err(Error::io("write", final_dir)(error));
+    }
+    let _ = unfinished.keep();
+    fs::remove_dir_all(&aside).map_err(Error::io("delete", &aside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::checkpoint::{latest, verify};
+
+    fn save(dir: &Path, content: &str) -> Result<PathBuf> {
+        write(dir, "Counter", |tmp| fs::write(tmp.join("state"), content).map_err(Error::io("write", tmp)))
+    }
+
+    #[test]
+    fn a_file_system_without_exchange_replaces_in_two_steps() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("checkpoint_000001");
+        save(&target, "old").unwrap();
+        let (unfinished, _lock) = hidden_dir(home.path()).unwrap();
+        fs::write(unfinished.path().join("state"), "new").unwrap();
+        seal(unfinished.path(), "Counter").unwrap();
+        replace_in_two_steps(unfinished, &target).unwrap();
+        verify(&target, None).unwrap();
+        assert_eq!(fs::read_to_string(target.join("state")).unwrap(), "new");
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_process_killed_between_the_two_steps_loses_nothing() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("checkpoint_000001");
+        save(&target, "old").unwrap();
+        fs::rename(&target, home.path().join(".replaced-checkpoint_000001")).unwrap();
+        assert_eq!(latest(home.path()).unwrap(), Some(target));
+    }
+
+    #[test]
+    fn directories_of_killed_writers_are_removed_and_those_of_living_writers_are_not() {
+        let home = tempfile::tempdir().unwrap();
+        let left = home.path().join(".unfinished-abc");
+        fs::create_dir(&left).unwrap();
+        let (alive, _lock) = hidden_dir(home.path()).unwrap();
+        clean_up(home.path()).unwrap();
+        assert!(!left.exists());
+        assert!(alive.path().exists());
+    }
+
+    #[test]
+    fn a_directory_that_is_no_checkpoint_is_not_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("checkpoint_000001");
+        fs::create_dir(&target).unwrap();
+        fs::write(target.join("thesis.tex"), "years of work").unwrap();
+        let message = save(&target, "new").unwrap_err().to_string();
+        assert!(message.ends_with("move it away or save elsewhere"), "{message}");
+        assert!(target.join("thesis.tex").exists());
+    }
+
+    #[test]
+    fn links_and_the_reserved_name_are_refused_while_writing() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("c");
+        let link = write(&target, "Counter", |tmp| {
+            std::os::unix::fs::symlink("/etc/hostname", tmp.join("link")).map_err(Error::io("write", tmp))
+        });
+        assert!(link.unwrap_err().to_string().contains("not a plain file"));
+        let reserved = write(&target, "Counter", |tmp| {
+            fs::write(tmp.join(MANIFEST), "mine").map_err(Error::io("write", tmp))
+        });
+        assert!(reserved.unwrap_err().to_string().contains("manifest.json is a reserved name"));
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 0);
+    }
+}

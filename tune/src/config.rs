@@ -1,0 +1,218 @@
+//! Settings: layers laid over defaults, with the origin of every key, then one typed decode.
+//!
+//! `defaults < preset < file < environment < --set` is one call of [`overlay`]; below [`decode`] nothing sees
+//! strings or JSON.
+
+use std::collections::BTreeMap;
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::{Config, Error, Result};
+
+/// Some settings and where they come from.
+#[derive(Clone, Debug)]
+pub struct Layer {
+    /// Shown in errors and by [`Resolved::origins`]: a file name, `--set`, `preset cartpole-ppo`.
+    pub origin: String,
+    /// Only the settings to change.
+    pub values: Config,
+}
+
+/// Complete settings.
+#[derive(Clone, Debug)]
+pub struct Resolved {
+    /// Defaults with every layer applied.
+    pub config: Config,
+    /// Dotted key of every value that is not an object → origin of the layer that set it, or `"default"`.
+    pub origins: BTreeMap<String, String>,
+}
+
+/// Lays `layers`, later over earlier, over `defaults`.
+///
+/// Objects are merged key by key; anything else is replaced, lists included. Only keys that `defaults` has are
+/// known, except below the dotted keys in `open` (e.g. `env_config`), where any may appear. An object whose
+/// `type` a layer changes is replaced whole, since the old type's settings mean nothing to the new one.
+/// Whether a value has the right kind is for [`decode`] to say.
+///
+/// # Errors
+/// [`Error::UnknownKey`].
+pub fn overlay(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> Result<Resolved> {
+    let mut config = defaults.clone();
+    let mut origins = BTreeMap::new();
+    record(&mut origins, "", &Value::Object(defaults.clone()), "default");
+    for layer in layers {
+        let mut merge = Merge { defaults, origin: &layer.origin, origins: &mut origins, open };
+        merge.object(&mut config, layer.values, "")?;
+    }
+    Ok(Resolved { config, origins })
+}
+
+struct Merge<'a> {
+    defaults: &'a Config,
+    origin: &'a str,
+    origins: &'a mut BTreeMap<String, String>,
+    open: &'a [&'a str],
+}
+
+impl Merge<'_> {
+    fn object(&mut self, base: &mut Config, values: Config, prefix: &str) -> Result<()> {
+        let open = self.open.iter().any(|open| is_under(prefix, open));
+        for (name, value) in values {
+            let key = join(prefix, &name);
+            if !open && !base.contains_key(&name) {
+                return Err(self.unknown(key, &name, base, prefix));
+            }
+            match (base.get_mut(&name), value) {
+                (Some(Value::Object(inner)), Value::Object(values)) if !changes_type(inner, &values) => {
+                    self.object(inner, values, &key)?;
+                }
+                (_, value) => {
+                    self.origins.retain(|known, _| !is_under(known, &key));
+                    record(self.origins, &key, &value, self.origin);
+                    base.insert(name, value);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A name that exists deeper down is the best hint; then the most similar one on the same level.
+    fn unknown(&self, key: String, name: &str, base: &Config, prefix: &str) -> Error {
+        let known: Vec<String> = base.keys().map(|name| join(prefix, name)).collect();
+        let elsewhere = paths(self.defaults, "").into_iter().find(|path| path.ends_with(&format!(".{name}")));
+        let nearest = elsewhere
+            .or_else(|| nearest(name, base.keys().map(String::as_str)).map(|near| join(prefix, near)));
+        Error::UnknownKey { key, origin: self.origin.to_string(), nearest, known }
+    }
+}
+
+fn changes_type(base: &Config, values: &Config) -> bool {
+    matches!((base.get("type"), values.get("type")), (Some(old), Some(new)) if old != new)
+}
+
+fn join(prefix: &str, name: &str) -> String {
+    if prefix.is_empty() { name.to_string() } else { format!("{prefix}.{name}") }
+}
+
+/// Whether `key` is `top` or lies below it.
+fn is_under(key: &str, top: &str) -> bool {
+    key.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn record(origins: &mut BTreeMap<String, String>, key: &str, value: &Value, origin: &str) {
+    match value {
+        Value::Object(inner) if !inner.is_empty() => {
+            inner.iter().for_each(|(name, value)| record(origins, &join(key, name), value, origin));
+        }
+        _ if key.is_empty() => {}
+        _ => {
+            origins.insert(key.to_string(), origin.to_string());
+        }
+    }
+}
+
+/// Dotted keys of everything in `config`, objects included.
+fn paths(config: &Config, prefix: &str) -> Vec<String> {
+    let mut all = Vec::new();
+    for (name, value) in config {
+        let key = join(prefix, name);
+        if let Value::Object(inner) = value {
+            all.extend(paths(inner, &key));
+        }
+        all.push(key);
+    }
+    all
+}
+
+/// The candidate most like `word` by Damerau-Levenshtein distance, if at most a third of the letters differ.
+pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let word = word.to_lowercase();
+    candidates
+        .into_iter()
+        .map(|candidate| {
+            let allowed = word.chars().count().max(candidate.chars().count()).max(3) / 3;
+            (strsim::damerau_levenshtein(&word, &candidate.to_lowercase()), allowed, candidate)
+        })
+        .filter(|(distance, allowed, _)| distance <= allowed)
+        .min_by_key(|(distance, _, _)| *distance)
+        .map(|(_, _, candidate)| candidate)
+}
+
+/// Turns settings into their struct.
+///
+/// # Errors
+/// [`Error::Config`] with the dotted key and the value that does not fit.
+pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
+    let value = Value::Object(config.clone());
+    serde_path_to_error::deserialize(&value).map_err(|error| {
+        let path = error.path().to_string();
+        let message = error.inner().to_string();
+        if let Some(field) = message.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`')) {
+            let key = if path == "." { field.to_string() } else { join(&path, field) };
+            return Error::config(key, "missing", "it has no default: give it a value");
+        }
+        let rule = match message.split_once(", expected ") {
+            Some((_, expected)) => format!("it must be {expected}"),
+            None => message,
+        };
+        let found = error.path().iter().try_fold(&value, |value, segment| match segment {
+            serde_path_to_error::Segment::Map { key } => value.get(key),
+            serde_path_to_error::Segment::Seq { index } => value.get(index),
+            _ => None,
+        });
+        Error::config(path, found.unwrap_or(&Value::Null), rule)
+    })
+}
+
+/// Reads `key=value`: dotted key, and a TOML value (`3e-4`, `true`, `[64, 64]`, `"text"`), `null`, or else plain
+/// text taken as a string.
+///
+/// # Errors
+/// [`Error::Assignment`] without `=`, with an empty key, or for a number that JSON lacks (`nan`, `inf`).
+pub fn parse_assignment(text: &str) -> Result<(Vec<String>, Value)> {
+    let refuse = |rule: &str| Error::Assignment { text: text.to_string(), rule: rule.to_string() };
+    let (key, value) = text.split_once('=').ok_or_else(|| refuse("write it as key=value, e.g. lr=3e-4"))?;
+    let path: Vec<String> = key.split('.').map(|name| name.trim().to_string()).collect();
+    if path.iter().any(String::is_empty) {
+        return Err(refuse("a key must not be empty; nested ones are written model.fcnet_hiddens=[64, 64]"));
+    }
+    let value = value.trim();
+    if value == "null" {
+        return Ok((path, Value::Null));
+    }
+    let value = match value.parse::<toml::Value>() {
+        Ok(parsed) => from_toml(parsed).ok_or_else(|| refuse("settings cannot be nan or inf"))?,
+        Err(_) => Value::String(value.to_string()),
+    };
+    Ok((path, value))
+}
+
+/// `None` for numbers that JSON does not have.
+fn from_toml(value: toml::Value) -> Option<Value> {
+    Some(match value {
+        toml::Value::String(text) => Value::String(text),
+        toml::Value::Integer(number) => number.into(),
+        toml::Value::Float(number) => Value::Number(serde_json::Number::from_f64(number)?),
+        toml::Value::Boolean(flag) => Value::Bool(flag),
+        toml::Value::Datetime(moment) => Value::String(moment.to_string()),
+        toml::Value::Array(items) => Value::Array(items.into_iter().map(from_toml).collect::<Option<_>>()?),
+        toml::Value::Table(table) => Value::Object(
+            table.into_iter().map(|(key, value)| Some((key, from_toml(value)?))).collect::<Option<_>>()?,
+        ),
+    })
+}
+
+/// Sets the value at a nested key, making objects (over anything else) on the way.
+pub fn assign(config: &mut Config, path: &[String], value: Value) {
+    let Some((last, parents)) = path.split_last() else { return };
+    let mut level = config;
+    for name in parents {
+        let slot = level.entry(name.as_str()).or_insert(Value::Null);
+        if !slot.is_object() {
+            *slot = Value::Object(Config::new());
+        }
+        level = slot.as_object_mut().expect("just made an object");
+    }
+    level.insert(last.clone(), value);
+}

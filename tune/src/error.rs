@@ -1,0 +1,136 @@
+//! Everything that can go wrong in this crate, each with the value at fault and the way out.
+
+use std::fmt::Display;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The error of the trainable lifecycle.
+///
+/// Crates above put their own errors into [`Error::Trainable`] with [`Error::other`].
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting whose value breaks its rule.
+    #[error("`{key}` is {value}, but {rule}")]
+    Config {
+        /// Dotted key.
+        key: String,
+        /// The value as JSON or as it was written.
+        value: String,
+        /// Reads on after "but", e.g. "it must be above 0".
+        rule: String,
+    },
+    /// A setting that does not exist.
+    #[error("unknown setting `{key}` (from {origin}); {}", way_out(nearest.as_deref(), known))]
+    UnknownKey {
+        /// Dotted key.
+        key: String,
+        /// The layer that brought it: a file name, `--set`, a preset.
+        origin: String,
+        /// The existing dotted key most like it.
+        nearest: Option<String>,
+        /// Dotted keys that exist at its level.
+        known: Vec<String>,
+    },
+    /// A `key=value` text that cannot be read.
+    #[error("cannot read `{text}` as a setting: {rule}")]
+    Assignment {
+        /// As it was written.
+        text: String,
+        /// What it should look like.
+        rule: String,
+    },
+    /// A result of [`step`](crate::Trainable::step) with a reserved key of the wrong kind.
+    #[error("the result of `step` has `{key}` = {value}, but {rule}")]
+    Metric {
+        /// The reserved key.
+        key: String,
+        /// Its value as JSON.
+        value: String,
+        /// Reads on after "but".
+        rule: String,
+    },
+    /// A checkpoint that is damaged, foreign, or not one at all.
+    #[error("checkpoint {}: {reason}", path.display())]
+    Checkpoint {
+        /// The checkpoint's directory.
+        path: PathBuf,
+        /// The file at fault and what is wrong with it.
+        reason: String,
+    },
+    /// The file system refused.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was touched.
+        path: PathBuf,
+        /// Verb, e.g. "write".
+        action: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// An export format that nobody knows.
+    #[error("unknown export format `{given}`; valid formats: checkpoint, model, onnx, h5")]
+    ExportFormat {
+        /// As it was written.
+        given: String,
+    },
+    /// A resource request that no machine could meet.
+    #[error("resource request {request}: {rule}")]
+    Resources {
+        /// The request as JSON.
+        request: String,
+        /// What a request must look like.
+        rule: String,
+    },
+    /// A call on a driver after [`stop`](crate::Driver::stop).
+    #[error("cannot {action}: the driver was stopped; build a new one and restore a checkpoint into it")]
+    Stopped {
+        /// Verb, e.g. "train".
+        action: &'static str,
+    },
+    /// A trainable that does not continue where its checkpoint was taken.
+    #[error("save and restore do not continue the run: {reason}")]
+    SaveRestore {
+        /// What differed, with both values.
+        reason: String,
+    },
+    /// An error of the trainable itself.
+    #[error(transparent)]
+    Trainable {
+        /// The error as the trainable's crate made it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+/// Result with this crate's [`Error`].
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+impl Error {
+    /// Wraps the error of another crate; its message is shown unchanged.
+    pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        Error::Trainable { source: error.into() }
+    }
+
+    /// [`Error::Config`] from anything that can be shown.
+    pub fn config(key: impl Into<String>, value: impl Display, rule: impl Into<String>) -> Self {
+        Error::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
+    }
+
+    /// For `map_err`: [`Error::Io`] at `path` while trying to `action`.
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        let path = path.to_path_buf();
+        move |source| Error::Io { path, action, source }
+    }
+
+    pub(crate) fn checkpoint(path: &Path, reason: impl Into<String>) -> Self {
+        Error::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
+    }
+}
+
+fn way_out(nearest: Option<&str>, known: &[String]) -> String {
+    match nearest {
+        Some(nearest) => format!("nearest: `{nearest}`"),
+        None if known.is_empty() => "no settings are expected there".into(),
+        None => format!("settings there: {}", known.join(", ")),
+    }
+}

@@ -1,0 +1,46 @@
+//! Formats in which a trained model can leave.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Error, Result};
+
+/// A format for [`Driver::export_model`](crate::Driver::export_model).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum ExportFormat {
+    /// The weights alone.
+    Checkpoint,
+    /// A model that runs without this library.
+    Model,
+    /// ONNX.
+    Onnx,
+    /// HDF5.
+    H5,
+}
+
+impl fmt::Display for ExportFormat {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ExportFormat::Checkpoint => "checkpoint",
+            ExportFormat::Model => "model",
+            ExportFormat::Onnx => "onnx",
+            ExportFormat::H5 => "h5",
+        })
+    }
+}
+
+impl FromStr for ExportFormat {
+    type Err = Error;
+
+    /// Case and surrounding blanks do not matter.
+    fn from_str(given: &str) -> Result<Self> {
+        match given.trim().to_ascii_lowercase().as_str() {
+            "checkpoint" => Ok(ExportFormat::Checkpoint),
+            "model" => Ok(ExportFormat::Model),
+            "onnx" => Ok(ExportFormat::Onnx),
+            "h5" => Ok(ExportFormat::H5),
+            _ => Err(Error::ExportFormat { given: given.to_string() }),
+        }
+    }
+}

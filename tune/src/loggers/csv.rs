@@ -1,0 +1,120 @@
+//! `progress.csv`: a table of the results for spreadsheets and plots, made from `result.json`.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::json::{self, visit_results};
+use super::{Logger, flatten};
+use crate::{Error, Metrics, Result, files};
+
+/// Appends each result to `progress.csv`; makes the whole file anew from `result.json` when a column appears.
+///
+/// Stands after a [`JsonLogger`](super::JsonLogger) of the same directory. Columns are the flattened keys in order of
+/// appearance; settings (`config`) and lists are left out; what a result lacks is an empty cell.
+#[derive(Debug)]
+pub struct CsvLogger {
+    run_dir: PathBuf,
+    path: PathBuf,
+    columns: Vec<String>,
+    file: Option<File>,
+}
+
+impl CsvLogger {
+    /// Makes the file from the results so far; without results it appears with the first.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open(run_dir: &Path) -> Result<Self> {
+        let mut logger = CsvLogger {
+            run_dir: run_dir.to_path_buf(),
+            path: run_dir.join("progress.csv"),
+            columns: Vec::new(),
+            file: None,
+        };
+        if run_dir.join(json::FILE).exists() {
+            logger.rebuild()?;
+        }
+        Ok(logger)
+    }
+
+    fn rebuild(&mut self) -> Result<()> {
+        self.file = None;
+        self.columns.clear();
+        let results = self.run_dir.join(json::FILE);
+        visit_results(&results, |result| {
+            for (key, _) in cells(&result) {
+                if !self.columns.contains(&key) {
+                    self.columns.push(key);
+                }
+            }
+            Ok(())
+        })?;
+        if self.columns.is_empty() && !self.path.exists() {
+            return Ok(());
+        }
+        files::replace(&self.path, |out| {
+            let failed = || Error::io("write", &self.path);
+            if !self.columns.is_empty() {
+                let header = line(self.columns.iter().cloned()).map_err(failed())?;
+                out.write_all(&header).map_err(failed())?;
+            }
+            visit_results(&results, |result| {
+                let row = self.row(&result).map_err(failed())?;
+                out.write_all(&row).map_err(failed())
+            })
+        })?;
+        let file = OpenOptions::new().append(true).open(&self.path);
+        self.file = Some(file.map_err(Error::io("write", &self.path))?);
+        Ok(())
+    }
+
+    fn row(&self, result: &Metrics) -> std::io::Result<Vec<u8>> {
+        let cells = cells(result);
+        let cell =
+            |column: &String| cells.iter().find(|(key, _)| key == column).map(|(_, text)| text.clone());
+        line(self.columns.iter().map(|column| cell(column).unwrap_or_default()))
+    }
+}
+
+impl Logger for CsvLogger {
+    fn on_result(&mut self, result: &Metrics) -> Result<()> {
+        let known = cells(result).iter().all(|(key, _)| self.columns.contains(key));
+        match &mut self.file {
+            Some(_) if known => {
+                let row = self.row(result).map_err(Error::io("write", &self.path))?;
+                let file = self.file.as_mut().expect("matched above");
+                file.write_all(&row).map_err(Error::io("write", &self.path))
+            }
+            _ => self.rebuild(),
+        }
+    }
+
+    fn rewind(&mut self, _iteration: u64) -> Result<()> {
+        self.rebuild()
+    }
+}
+
+fn cells(result: &Metrics) -> Vec<(String, String)> {
+    flatten(result)
+        .into_iter()
+        .filter(|(key, _)| key != "config" && !key.starts_with("config/"))
+        .filter_map(|(key, value)| {
+            let text = match value {
+                Value::Array(_) | Value::Object(_) => return None,
+                Value::Null => String::new(),
+                Value::String(text) => text.clone(),
+                Value::Bool(_) | Value::Number(_) => value.to_string(),
+            };
+            Some((key, text))
+        })
+        .collect()
+}
+
+fn line(cells: impl Iterator<Item = String>) -> std::io::Result<Vec<u8>> {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    writer.write_record(cells.collect::<Vec<_>>())?;
+    writer.into_inner().map_err(|error| error.into_error())
+}

@@ -1,0 +1,68 @@
+//! Who sees the results: one file per kind of log.
+//!
+//! `result.json` is the source of truth. The others are made from it or from the same results, and may be deleted.
+
+use serde_json::Value;
+
+use crate::{Metrics, Result};
+
+mod csv;
+mod json;
+mod params;
+mod tensorboard;
+
+pub use csv::CsvLogger;
+pub use json::{JsonLogger, read_results};
+pub use params::write_params;
+pub use tensorboard::TensorBoardLogger;
+
+/// Receives each complete result, in order.
+pub trait Logger: Send {
+    /// Writes one result so that a process killed right after loses nothing of it.
+    fn on_result(&mut self, result: &Metrics) -> Result<()>;
+
+    /// The run went back to `iteration`: results after it are to be forgotten. Called before the next `on_result`.
+    fn rewind(&mut self, iteration: u64) -> Result<()> {
+        let _ = iteration;
+        Ok(())
+    }
+
+    /// Writes what is still held back.
+    fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// No result follows.
+    fn close(&mut self) -> Result<()> {
+        self.flush()
+    }
+}
+
+/// Nested keys joined by `/`, in order; the values are whatever is not an object.
+pub fn flatten(result: &Metrics) -> Vec<(String, &Value)> {
+    fn walk<'a>(prefix: &str, object: &'a Metrics, flat: &mut Vec<(String, &'a Value)>) {
+        for (name, value) in object {
+            let key = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+            match value {
+                Value::Object(inner) => walk(&key, inner, flat),
+                _ => flat.push((key, value)),
+            }
+        }
+    }
+    let mut flat = Vec::new();
+    walk("", result, &mut flat);
+    flat
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_keys_are_joined_by_slashes_in_order() {
+        let result: Metrics =
+            serde_json::from_str(r#"{"b": {"y": 1, "x": {"z": null}}, "a": [2], "e": {}}"#).unwrap();
+        let keys: Vec<String> = flatten(&result).into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["b/y", "b/x/z", "a"]);
+    }
+}

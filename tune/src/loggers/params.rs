@@ -1,0 +1,16 @@
+//! `params.json`: the complete settings of the run.
+
+use std::path::Path;
+
+use crate::{Config, Error, Result, files};
+
+/// Writes `params.json` into the run directory, replacing an older one.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn write_params(run_dir: &Path, config: &Config) -> Result<()> {
+    let path = run_dir.join("params.json");
+    files::replace(&path, |out| {
+        serde_json::to_writer_pretty(out, config).map_err(|error| Error::io("write", &path)(error.into()))
+    })
+}

@@ -1,0 +1,160 @@
+//! TensorBoard event files, written by hand: TFRecord frames around a handful of protobuf fields.
+//!
+//! ```text
+//! frame:   u64 length, u32 masked CRC-32C of the length, content, u32 masked CRC-32C of the content
+//! Event:   1 wall_time: double, 2 step: int64, 3 file_version: string, 5 summary, 7 session_log
+//! Summary: 1 repeated Value { 1 tag: string, 2 simple_value: float }
+//! SessionLog: 1 status (START = 1)
+//! ```
+//!
+//! A START record makes TensorBoard forget what it read for that step and later: that is how results of before a
+//! return to an older checkpoint disappear.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use serde_json::Value;
+
+use super::{Logger, flatten};
+use crate::{Error, Metrics, Result, node};
+
+/// Scalars under `ray/tune/<flat key>`, as Ray names them; the step is `timesteps_total`, or the iteration where
+/// timesteps are not counted.
+#[derive(Debug)]
+pub struct TensorBoardLogger {
+    path: PathBuf,
+    file: File,
+    announce_restart: bool,
+}
+
+impl TensorBoardLogger {
+    /// Begins a new event file in `run_dir`; TensorBoard reads it after the older ones.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn open(run_dir: &Path) -> Result<Self> {
+        let (path, file) = loop {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let name = format!(
+                "events.out.tfevents.{:010}.{:06}.{}",
+                now.as_secs(),
+                now.subsec_micros(),
+                node::hostname()
+            );
+            let path = run_dir.join(name);
+            match OpenOptions::new().create_new(true).append(true).open(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                opened => {
+                    let file = opened.map_err(Error::io("write", &path))?;
+                    break (path, file);
+                }
+            }
+        };
+        let mut logger = TensorBoardLogger { path, file, announce_restart: false };
+        let mut event = Message::event(0);
+        event.bytes(3, b"brain.Event:2");
+        logger.write(&[event])?;
+        Ok(logger)
+    }
+
+    fn write(&mut self, events: &[Message]) -> Result<()> {
+        let frames: Vec<u8> = events.iter().flat_map(|event| frame(&event.0)).collect();
+        self.file.write_all(&frames).map_err(Error::io("write", &self.path))
+    }
+}
+
+impl Logger for TensorBoardLogger {
+    fn on_result(&mut self, result: &Metrics) -> Result<()> {
+        let whole = |key: &str| result.get(key).and_then(Value::as_u64);
+        let step =
+            whole("timesteps_total").filter(|n| *n > 0).or_else(|| whole("training_iteration")).unwrap_or(0);
+        let mut events = Vec::new();
+        if std::mem::take(&mut self.announce_restart) {
+            let mut start = Message::default();
+            start.varint(1, 1);
+            let mut event = Message::event(step);
+            event.bytes(7, &start.0);
+            events.push(event);
+        }
+        let mut summary = Message::default();
+        for (key, value) in flatten(result) {
+            let Some(number) = value.as_f64().filter(|_| is_plotted(&key)) else { continue };
+            let mut scalar = Message::default();
+            scalar.bytes(1, format!("ray/tune/{key}").as_bytes());
+            scalar.fixed32(2, number as f32);
+            summary.bytes(1, &scalar.0);
+        }
+        let mut event = Message::event(step);
+        event.bytes(5, &summary.0);
+        events.push(event);
+        self.write(&events)
+    }
+
+    fn rewind(&mut self, _iteration: u64) -> Result<()> {
+        self.announce_restart = true;
+        Ok(())
+    }
+}
+
+fn is_plotted(key: &str) -> bool {
+    let top = key.split('/').next().unwrap_or(key);
+    !matches!(top, "config" | "pid" | "timestamp" | "time_total_s" | "training_iteration")
+}
+
+fn frame(content: &[u8]) -> Vec<u8> {
+    let length = (content.len() as u64).to_le_bytes();
+    let mut frame = length.to_vec();
+    frame.extend(masked_crc(&length).to_le_bytes());
+    frame.extend(content);
+    frame.extend(masked_crc(content).to_le_bytes());
+    frame
+}
+
+fn masked_crc(bytes: &[u8]) -> u32 {
+    crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+/// A protobuf message being written.
+#[derive(Default)]
+struct Message(Vec<u8>);
+
+impl Message {
+    fn event(step: u64) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let mut event = Message::default();
+        event.tag(1, 1);
+        event.0.extend(now.as_secs_f64().to_le_bytes());
+        event.varint(2, step);
+        event
+    }
+
+    fn tag(&mut self, field: u8, wire_type: u8) {
+        self.0.push(field << 3 | wire_type);
+    }
+
+    fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    fn varint(&mut self, field: u8, number: u64) {
+        self.tag(field, 0);
+        self.number(number);
+    }
+
+    fn bytes(&mut self, field: u8, bytes: &[u8]) {
+        self.tag(field, 2);
+        self.number(bytes.len() as u64);
+        self.0.extend(bytes);
+    }
+
+    fn fixed32(&mut self, field: u8, number: f32) {
+        self.tag(field, 5);
+        self.0.extend(number.to_le_bytes());
+    }
+}

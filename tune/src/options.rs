@@ -1,0 +1,119 @@
+//! How a run is named, where it writes, and which checkpoints it keeps.
+
+use std::env;
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::loggers::Logger;
+use crate::{Error, Resources, Result, TrialContext, node};
+
+/// Everything about a run that is not a setting of the trainable.
+#[derive(Debug)]
+pub struct RunOptions {
+    /// The run directory itself; an existing one is continued. `None`: a fresh one under `results_dir`.
+    pub logdir: Option<PathBuf>,
+    /// Where fresh run directories go. `None`: the environment variable `PAVLOV_RESULTS_DIR`, else
+    /// `~/pavlov_results`.
+    pub results_dir: Option<PathBuf>,
+    /// First part of a fresh run directory's name, e.g. `PPO_CartPole-v1`. `None`: the trainable's kind.
+    pub name: Option<String>,
+    /// `None`: `"default"`.
+    pub trial_id: Option<String>,
+    /// `None`: `"default"`.
+    pub trial_name: Option<String>,
+    /// What the sweep reserved.
+    pub trial_resources: Option<Resources>,
+    /// Who sees the results.
+    pub loggers: LoggerChoice,
+    /// Checkpoints to keep in the run directory: the newest so many and, besides, the best one. `None`: all.
+    pub keep_checkpoints_num: Option<usize>,
+    /// The metric that says which checkpoint is best, nested keys joined by `/`. Higher is better; with `min-`
+    /// in front, lower is.
+    pub checkpoint_score_attr: String,
+    /// Adds CPU and memory use of the machine to each result as `perf`.
+    pub log_sys_usage: bool,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        RunOptions {
+            logdir: None,
+            results_dir: None,
+            name: None,
+            trial_id: None,
+            trial_name: None,
+            trial_resources: None,
+            loggers: LoggerChoice::Default,
+            keep_checkpoints_num: None,
+            checkpoint_score_attr: "episode_reward_mean".into(),
+            log_sys_usage: false,
+        }
+    }
+}
+
+/// Who sees the results.
+#[derive(Default)]
+pub enum LoggerChoice {
+    /// `params.json`, `result.json`, `progress.csv` and TensorBoard events in the run directory.
+    #[default]
+    Default,
+    /// Nobody.
+    None,
+    /// These, in this order.
+    Custom(Vec<Box<dyn Logger>>),
+}
+
+impl fmt::Debug for LoggerChoice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            LoggerChoice::Default => f.write_str("Default"),
+            LoggerChoice::None => f.write_str("None"),
+            LoggerChoice::Custom(loggers) => write!(f, "Custom({} loggers)", loggers.len()),
+        }
+    }
+}
+
+impl RunOptions {
+    /// Checks the options and names the run.
+    pub(crate) fn trial(&self, kind: &str) -> Result<TrialContext> {
+        if self.keep_checkpoints_num == Some(0) {
+            return Err(Error::config(
+                "keep_checkpoints_num",
+                0,
+                "it must be 1 or more, or absent to keep all",
+            ));
+        }
+        let or_default = |name: &Option<String>| name.clone().unwrap_or_else(|| "default".into());
+        Ok(TrialContext {
+            trial_id: or_default(&self.trial_id),
+            trial_name: or_default(&self.trial_name),
+            trial_resources: self.trial_resources.clone(),
+            logdir: self.resolve_logdir(kind)?,
+        })
+    }
+
+    /// The run directory: absolute, not made here.
+    fn resolve_logdir(&self, kind: &str) -> Result<PathBuf> {
+        let path = match &self.logdir {
+            Some(logdir) => logdir.clone(),
+            None => {
+                let name = self.name.as_deref().unwrap_or(kind).replace(['/', '\\'], "_");
+                let unique = rand::random::<u32>();
+                self.results_root()
+                    .join(format!("{name}_{}{unique:08x}", node::date(&node::local(SystemTime::now()))))
+            }
+        };
+        std::path::absolute(&path).map_err(Error::io("find the absolute path of", &path))
+    }
+
+    fn results_root(&self) -> PathBuf {
+        if let Some(dir) = &self.results_dir {
+            return dir.clone();
+        }
+        if let Some(dir) = env::var_os("PAVLOV_RESULTS_DIR").filter(|dir| !dir.is_empty()) {
+            return dir.into();
+        }
+        env::home_dir().as_deref().unwrap_or(Path::new(".")).join("pavlov_results")
+    }
+}

@@ -1,0 +1,89 @@
+//! What a trial needs to run: bundles of CPUs, GPUs and named resources.
+
+use std::collections::BTreeMap;
+
+use crate::{Error, Result};
+
+/// Amounts by resource name, e.g. `{"CPU": 1.0, "GPU": 0.5}`; each bundle fits on one machine.
+pub type Bundle = BTreeMap<String, f64>;
+
+/// A trial's request: the first bundle is for the trainable itself, the others for its workers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Resources {
+    bundles: Vec<Bundle>,
+}
+
+impl Resources {
+    /// Drops zero amounts. The first bundle may be empty when others are not (the trainable then shares).
+    ///
+    /// # Errors
+    /// Negative, infinite or NaN amounts; nothing requested at all; an empty bundle after the first.
+    pub fn new(mut bundles: Vec<Bundle>) -> Result<Self> {
+        let request = format!("{bundles:?}");
+        let refuse = |rule: &str| Err(Error::Resources { request: request.clone(), rule: rule.to_string() });
+        if bundles
+            .iter()
+            .flat_map(|bundle| bundle.values())
+            .any(|amount| !amount.is_finite() || *amount < 0.0)
+        {
+            return refuse("each amount must be a finite number, 0 or more");
+        }
+        for bundle in &mut bundles {
+            bundle.retain(|_, amount| *amount != 0.0);
+        }
+        if bundles.iter().all(Bundle::is_empty) {
+            return refuse("at least one bundle must ask for something");
+        }
+        if bundles.iter().skip(1).any(Bundle::is_empty) {
+            return refuse("only the first bundle may be empty");
+        }
+        Ok(Resources { bundles })
+    }
+
+    /// One bundle of CPUs and GPUs.
+    ///
+    /// # Errors
+    /// As [`Resources::new`].
+    pub fn cpus_gpus(cpus: f64, gpus: f64) -> Result<Self> {
+        Self::new(vec![Bundle::from([("CPU".into(), cpus), ("GPU".into(), gpus)])])
+    }
+
+    /// The trainable's bundle first.
+    pub fn bundles(&self) -> &[Bundle] {
+        &self.bundles
+    }
+
+    /// Sum of one resource over all bundles.
+    pub fn total(&self, resource: &str) -> f64 {
+        self.bundles.iter().filter_map(|bundle| bundle.get(resource)).sum()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bundle(cpu: f64) -> Bundle {
+        Bundle::from([("CPU".into(), cpu)])
+    }
+
+    #[test]
+    fn zero_amounts_vanish_and_the_head_may_be_empty() {
+        let resources = Resources::new(vec![bundle(0.0), bundle(1.0), bundle(2.0)]).unwrap();
+        assert_eq!(resources.bundles(), [Bundle::new(), bundle(1.0), bundle(2.0)]);
+        assert_eq!(resources.total("CPU"), 3.0);
+        assert_eq!(resources.total("GPU"), 0.0);
+    }
+
+    #[test]
+    fn empty_and_negative_requests_are_refused() {
+        for bundles in [vec![], vec![bundle(0.0)], vec![bundle(-1.0)], vec![bundle(1.0), bundle(0.0)]] {
+            assert!(Resources::new(bundles.clone()).is_err(), "{bundles:?}");
+        }
+        let message = Resources::cpus_gpus(-1.0, 0.0).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            r#"resource request [{"CPU": -1.0, "GPU": 0.0}]: each amount must be a finite number, 0 or more"#
+        );
+    }
+}

@@ -1,0 +1,80 @@
+//! The run directory and its loggers, made at the first result or checkpoint and not before.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::loggers::{CsvLogger, JsonLogger, Logger, TensorBoardLogger, write_params};
+use crate::{Config, Error, LoggerChoice, Metrics, Result};
+
+pub(crate) struct RunLog {
+    dir: PathBuf,
+    loggers: Vec<Box<dyn Logger>>,
+    /// The standard set, not opened yet.
+    open_standard: bool,
+    standard: bool,
+    rewind_to: Option<u64>,
+}
+
+impl RunLog {
+    pub(crate) fn new(dir: PathBuf, choice: LoggerChoice) -> Self {
+        let standard = matches!(choice, LoggerChoice::Default);
+        let loggers = match choice {
+            LoggerChoice::Default | LoggerChoice::None => Vec::new(),
+            LoggerChoice::Custom(loggers) => loggers,
+        };
+        RunLog { dir, loggers, open_standard: standard, standard, rewind_to: None }
+    }
+
+    pub(crate) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    pub(crate) fn make_dir(&self) -> Result<()> {
+        fs::create_dir_all(&self.dir).map_err(Error::io("create", &self.dir))
+    }
+
+    /// Opens the standard loggers if that is still to be done.
+    pub(crate) fn open(&mut self, config: &Config) -> Result<()> {
+        if self.open_standard {
+            self.make_dir()?;
+            write_params(&self.dir, config)?;
+            self.loggers = vec![
+                Box::new(JsonLogger::open(&self.dir)?),
+                Box::new(CsvLogger::open(&self.dir)?),
+                Box::new(TensorBoardLogger::open(&self.dir)?),
+            ];
+            self.open_standard = false;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn on_result(&mut self, result: &Metrics, config: &Config) -> Result<()> {
+        self.open(config)?;
+        if let Some(iteration) = self.rewind_to {
+            self.loggers.iter_mut().try_for_each(|logger| logger.rewind(iteration))?;
+            self.rewind_to = None;
+        }
+        self.loggers.iter_mut().try_for_each(|logger| logger.on_result(result))
+    }
+
+    /// Before the next result, drop those after `iteration`.
+    pub(crate) fn rewind(&mut self, iteration: u64) {
+        self.rewind_to = Some(iteration);
+    }
+
+    /// The settings changed: `params.json` is written again with the next result.
+    pub(crate) fn reopen(&mut self) -> Result<()> {
+        if self.standard {
+            self.close()?;
+            self.open_standard = true;
+            return Ok(());
+        }
+        self.loggers.iter_mut().try_for_each(|logger| logger.flush())
+    }
+
+    /// Closes every logger even if one fails; the first error is returned.
+    pub(crate) fn close(&mut self) -> Result<()> {
+        let outcomes: Vec<Result<()>> = self.loggers.drain(..).map(|mut logger| logger.close()).collect();
+        outcomes.into_iter().collect()
+    }
+}

@@ -1,0 +1,1 @@
+//! Integration tests of the trainable lifecycle, in one binary.
