@@ -1,6 +1,6 @@
 //! What can go wrong in an environment, worded for the person who reads it.
 
-use crate::Space;
+use crate::{Element, Space};
 
 /// Result of this crate's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -100,6 +100,18 @@ impl Error {
         expected: impl std::fmt::Display,
     ) -> Self {
         Self::Shape { what, found: found.to_string(), expected: expected.to_string() }
+    }
+
+    pub(crate) fn no_copy(copy: usize, num_envs: usize) -> Self {
+        Self::shape("`copy`", copy, format_args!("below {num_envs}, the number of copies"))
+    }
+
+    pub(crate) fn invalid_action<T: Element>(env: &str, action: &[T], space: &Space) -> Self {
+        let action = match action {
+            [one] => format!("{one:?}"),
+            many => format!("{many:?}"),
+        };
+        Self::InvalidAction { env: env.into(), action, space: space.clone() }
     }
 
     pub(crate) fn state(message: impl Into<String>) -> Self {

@@ -1,6 +1,6 @@
 //! Copies of an environment stepped together, and the erased form that a sampler holds.
 
-use bytemuck::{cast_slice, try_cast_slice, try_cast_slice_mut};
+use bytemuck::{try_cast_slice, try_cast_slice_mut};
 
 use crate::{DType, Element, Error, Frame, Result, Space};
 
@@ -92,7 +92,7 @@ pub struct StepOut<'a, O> {
     pub truncated: &'a mut [bool],
 }
 
-impl<O> StepOut<'_, O> {
+impl<'a, O> StepOut<'a, O> {
     /// The same slices for a shorter while.
     pub fn reborrow(&mut self) -> StepOut<'_, O> {
         StepOut {
@@ -102,6 +102,28 @@ impl<O> StepOut<'_, O> {
             terminated: self.terminated,
             truncated: self.truncated,
         }
+    }
+
+    /// The first `rows` rows and the others; `obs_width` is in elements of `O`.
+    ///
+    /// # Panics
+    /// When there are fewer rows.
+    pub fn split_at(self, rows: usize, obs_width: usize) -> (StepOut<'a, O>, StepOut<'a, O>) {
+        let (obs, obs_rest) = self.obs.split_at_mut(rows * obs_width);
+        let (final_obs, final_obs_rest) = self.final_obs.split_at_mut(rows * obs_width);
+        let (rewards, rewards_rest) = self.rewards.split_at_mut(rows);
+        let (terminated, terminated_rest) = self.terminated.split_at_mut(rows);
+        let (truncated, truncated_rest) = self.truncated.split_at_mut(rows);
+        (
+            StepOut { obs, final_obs, rewards, terminated, truncated },
+            StepOut {
+                obs: obs_rest,
+                final_obs: final_obs_rest,
+                rewards: rewards_rest,
+                terminated: terminated_rest,
+                truncated: truncated_rest,
+            },
+        )
     }
 
     /// Whether each slice has `num_envs` rows; `obs_width` is in elements of `O`.
@@ -221,9 +243,4 @@ fn misfit<T: Element>(what: &'static str, len: usize, error: bytemuck::PodCastEr
         format_args!("{len} bytes ({error})"),
         format_args!("whole {} scalars aligned to {} bytes", T::DTYPE, align_of::<T>()),
     )
-}
-
-/// The bytes of a row.
-pub(crate) fn bytes_of<T: Element>(row: &[T]) -> &[u8] {
-    cast_slice(row)
 }

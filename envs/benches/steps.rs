@@ -1,0 +1,125 @@
+//! Steps per second and allocations per step of CartPole alone: `cargo bench -p pavlov-envs`.
+//!
+//! Actions are drawn beforehand, episodes are some 22 steps long, and every reset is seeded, as in
+//! training. The best of several rounds is printed with the median.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    error::Error,
+    hint::black_box,
+    sync::atomic::{AtomicU64, Ordering},
+    time::Instant,
+};
+
+use pavlov_envs::{
+    CartPole, CartPoleConfig, CartPoleVector, Env, NpRandom, StepOut, SyncVectorEnv, ThreadVectorEnv, TimeLimit,
+    VectorEnv,
+};
+
+struct Counting;
+
+static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
+
+// SAFETY: every call is handed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+const ROUNDS: usize = 9;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let config = CartPoleConfig::default();
+    println!("{:<34}{:>12}{:>12}{:>20}", "CartPole-v1", "best M/s", "median M/s", "allocations/step");
+    scalar(config)?;
+    for num_envs in [8, 1024] {
+        vector(&format!("CartPoleVector, {num_envs}"), CartPoleVector::new(num_envs, 500, config))?;
+    }
+    let limited = || Ok(TimeLimit::new(CartPole::new(config), 500));
+    for num_envs in [8, 1024] {
+        vector(&format!("SyncVectorEnv, {num_envs}"), SyncVectorEnv::new(num_envs, limited)?)?;
+    }
+    let threads = std::thread::available_parallelism()?.get();
+    let blocks = (0..threads).map(|_| CartPoleVector::new(16_384 / threads, 500, config)).collect();
+    vector(&format!("ThreadVectorEnv, {threads} x {}", 16_384 / threads), ThreadVectorEnv::new(blocks)?)?;
+    Ok(())
+}
+
+fn scalar(config: CartPoleConfig) -> pavlov_envs::Result<()> {
+    let mut env = TimeLimit::new(CartPole::new(config), 500);
+    let mut random = NpRandom::new(1);
+    let actions: Vec<i64> = (0..4096).map(|_| random.integers(0, 2)).collect();
+    let mut obs = [0.0; 4];
+    let mut seed = 0;
+    env.reset(Some(seed), &mut obs)?;
+    measure("CartPole, one copy", 4096 * 256, || {
+        for _ in 0..256 {
+            for action in &actions {
+                let step = env.step(std::slice::from_ref(action), &mut obs)?;
+                if step.terminated | step.truncated {
+                    seed += 1;
+                    env.reset(Some(seed), &mut obs)?;
+                }
+            }
+        }
+        black_box(&obs);
+        Ok(())
+    })
+}
+
+fn vector(name: &str, mut env: impl VectorEnv<Obs = f32, Act = i64>) -> pavlov_envs::Result<()> {
+    const ROWS: usize = 64;
+    let n = env.num_envs();
+    let mut random = NpRandom::new(1);
+    let actions: Vec<i64> = (0..ROWS * n).map(|_| random.integers(0, 2)).collect();
+    let seeds: Vec<u64> = (0..ROWS * n).map(|_| random.next_u64()).collect();
+    let (mut obs, mut final_obs) = (vec![0.0; 4 * n], vec![0.0; 4 * n]);
+    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
+    env.reset(Some(&seeds[..n]), &mut obs)?;
+    let repeats = ((1 << 22) / (ROWS * n)).max(4);
+    measure(name, repeats * ROWS * n, || {
+        for _ in 0..repeats {
+            for (actions, seeds) in actions.chunks_exact(n).zip(seeds.chunks_exact(n)) {
+                let out = StepOut {
+                    obs: &mut obs,
+                    final_obs: &mut final_obs,
+                    rewards: &mut rewards,
+                    terminated: &mut terminated,
+                    truncated: &mut truncated,
+                };
+                env.step(actions, Some(seeds), out)?;
+            }
+        }
+        black_box(&obs);
+        Ok(())
+    })
+}
+
+fn measure(
+    name: &str,
+    steps: usize,
+    mut round: impl FnMut() -> pavlov_envs::Result<()>,
+) -> pavlov_envs::Result<()> {
+    round()?;
+    let mut rates = [0.0; ROUNDS];
+    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    for rate in &mut rates {
+        let start = Instant::now();
+        round()?;
+        *rate = steps as f64 / start.elapsed().as_secs_f64() / 1e6;
+    }
+    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    rates.sort_by(f64::total_cmp);
+    let per_step = allocations as f64 / (ROUNDS * steps) as f64;
+    println!("{name:<34}{:>12.1}{:>12.1}{per_step:>20.6}", rates[ROUNDS - 1], rates[ROUNDS / 2]);
+    Ok(())
+}

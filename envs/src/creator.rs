@@ -1,0 +1,191 @@
+//! What a trainer takes for "the environment": an id, a closure, or a recipe of the user's own.
+
+use std::{fmt, sync::Arc};
+
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+
+use crate::{AnyVectorEnv, Env, Error, Result, SyncVectorEnv, VectorEnv, registry, sync_vector::short_type_name};
+
+/// Settings of an environment: the `env_config` of a trainer.
+pub type EnvConfig = Map<String, Value>;
+
+type MakeVec = dyn Fn(&EnvConfig, usize) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync;
+
+/// Makes vectors of copies of one environment; clones share the recipe.
+#[derive(Clone)]
+pub struct EnvCreator {
+    name: Arc<str>,
+    make_vec: Arc<MakeVec>,
+}
+
+impl EnvCreator {
+    /// The general form: `make_vec` gets the `env_config` and the number of copies.
+    pub fn new(
+        name: impl Into<String>,
+        make_vec: impl Fn(&EnvConfig, usize) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into().into(), make_vec: Arc::new(make_vec) }
+    }
+
+    /// Copies stepped one after the other, each made from the `env_config`. `C` is a settings
+    /// struct; keys that its default does not have are refused with the nearest name.
+    ///
+    /// ```
+    /// use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator};
+    ///
+    /// let creator = EnvCreator::configured(|config: CartPoleConfig| Ok(CartPole::new(config)));
+    /// ```
+    pub fn configured<C, E: Env>(make: impl Fn(C) -> Result<E> + Send + Sync + 'static) -> Self
+    where
+        C: Default + Clone + serde::Serialize + DeserializeOwned,
+    {
+        let name = short_type_name::<E>();
+        Self::new(name.clone(), move |config, num_envs| {
+            let config: C = decode_config(&name, config)?;
+            Ok(Box::new(SyncVectorEnv::new(num_envs, || make(config.clone()))?))
+        })
+    }
+
+    /// An environment that steps all its copies itself: `EnvCreator::vector(MyVectorEnv::new)`.
+    pub fn vector<V: VectorEnv + 'static>(make: impl Fn(usize) -> V + Send + Sync + 'static) -> Self {
+        let name = short_type_name::<V>();
+        Self::new(name.clone(), move |config, num_envs| {
+            refuse_config(&name, config)?;
+            Ok(Box::new(make(num_envs)))
+        })
+    }
+
+    /// The id, or the name of the type.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Makes `num_envs` copies.
+    ///
+    /// # Errors
+    /// [`Error::UnknownEnv`] for an id that is not registered, [`Error::Config`] for settings that
+    /// the environment does not have, and whatever making a copy reports.
+    pub fn make_vec(&self, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
+        if num_envs == 0 {
+            return Err(Error::shape("`num_envs`", 0, "at least 1"));
+        }
+        (self.make_vec)(env_config, num_envs)
+    }
+}
+
+impl fmt::Debug for EnvCreator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EnvCreator").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl From<&str> for EnvCreator {
+    /// A registered id; looked up when copies are made.
+    fn from(id: &str) -> Self {
+        let owned = id.to_owned();
+        Self::new(id, move |config, num_envs| registry::make_vec(&owned, config, num_envs))
+    }
+}
+
+impl From<String> for EnvCreator {
+    fn from(id: String) -> Self {
+        Self::from(id.as_str())
+    }
+}
+
+/// What can stand for an environment: an id, a closure that makes one copy, or an [`EnvCreator`].
+///
+/// ```no_run
+/// # use pavlov_envs::{CartPole, CartPoleConfig, EnvCreator, IntoEnvCreator};
+/// fn build(env: impl IntoEnvCreator) -> EnvCreator {
+///     env.into_env_creator()
+/// }
+/// build("CartPole-v1");
+/// build(|| CartPole::new(CartPoleConfig::default()));
+/// ```
+pub trait IntoEnvCreator {
+    /// The recipe.
+    fn into_env_creator(self) -> EnvCreator;
+}
+
+impl IntoEnvCreator for EnvCreator {
+    fn into_env_creator(self) -> EnvCreator {
+        self
+    }
+}
+
+impl IntoEnvCreator for &EnvCreator {
+    fn into_env_creator(self) -> EnvCreator {
+        self.clone()
+    }
+}
+
+impl IntoEnvCreator for &str {
+    fn into_env_creator(self) -> EnvCreator {
+        self.into()
+    }
+}
+
+impl IntoEnvCreator for String {
+    fn into_env_creator(self) -> EnvCreator {
+        self.into()
+    }
+}
+
+impl IntoEnvCreator for &String {
+    fn into_env_creator(self) -> EnvCreator {
+        self.as_str().into()
+    }
+}
+
+impl<E: Env, F: Fn() -> E + Send + Sync + 'static> IntoEnvCreator for F {
+    fn into_env_creator(self) -> EnvCreator {
+        let name = short_type_name::<E>();
+        EnvCreator::new(name.clone(), move |config, num_envs| {
+            refuse_config(&name, config)?;
+            Ok(Box::new(SyncVectorEnv::new(num_envs, || Ok(self()))?))
+        })
+    }
+}
+
+fn refuse_config(env: &str, config: &EnvConfig) -> Result<()> {
+    let Some(key) = config.keys().next() else { return Ok(()) };
+    Err(Error::Config {
+        env: env.into(),
+        message: format!(
+            "`{key}` is given, but this environment is made by a closure without settings; use `EnvCreator::configured`"
+        ),
+    })
+}
+
+/// Overlays `config` on the default of `C`.
+pub(crate) fn decode_config<C>(env: &str, config: &EnvConfig) -> Result<C>
+where
+    C: Default + serde::Serialize + DeserializeOwned,
+{
+    let refuse = |message: String| Error::Config { env: env.into(), message };
+    let default = serde_json::to_value(C::default()).map_err(|error| refuse(error.to_string()))?;
+    let Value::Object(mut settings) = default else {
+        return Err(refuse("the settings type is not a struct with named fields".into()));
+    };
+    for (key, value) in config {
+        match settings.get_mut(key) {
+            Some(slot) => *slot = value.clone(),
+            None => return Err(refuse(unknown_key(key, &settings))),
+        }
+    }
+    serde_json::from_value(Value::Object(settings)).map_err(|error| {
+        let given = Value::Object(config.clone());
+        refuse(format!("{given} does not fit: {error}"))
+    })
+}
+
+fn unknown_key(key: &str, settings: &EnvConfig) -> String {
+    let known: Vec<&str> = settings.keys().map(String::as_str).collect();
+    match crate::nearest::nearest(key, known.iter().copied()) {
+        Some(near) => format!("no setting `{key}`; nearest: `{near}`"),
+        None if known.is_empty() => format!("no setting `{key}`; it has none"),
+        None => format!("no setting `{key}`; it has {}", known.join(", ")),
+    }
+}

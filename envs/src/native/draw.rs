@@ -1,0 +1,89 @@
+//! A white canvas whose y axis points up, for pictures of small environments.
+
+use tiny_skia::{FillRule, LineCap, Paint, PathBuilder, Pixmap, Rect, Stroke, Transform};
+
+use crate::Frame;
+
+pub(super) const BLACK: [u8; 3] = [0, 0, 0];
+
+type Point = (f32, f32);
+
+/// Pixels under construction.
+pub(super) struct Canvas {
+    pixels: Pixmap,
+    /// Turns the y axis.
+    flip: Transform,
+}
+
+impl Canvas {
+    /// A white canvas; `None` when a side is 0.
+    pub(super) fn new(width: u32, height: u32) -> Option<Self> {
+        let mut pixels = Pixmap::new(width, height)?;
+        pixels.fill(tiny_skia::Color::WHITE);
+        Some(Self { pixels, flip: Transform::from_row(1.0, 0.0, 0.0, -1.0, 0.0, height as f32) })
+    }
+
+    pub(super) fn polygon(&mut self, corners: &[Point], color: [u8; 3]) {
+        let mut path = PathBuilder::new();
+        for (i, &(x, y)) in corners.iter().enumerate() {
+            if i == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
+        }
+        path.close();
+        self.fill(path, color);
+    }
+
+    pub(super) fn circle(&mut self, (x, y): Point, radius: f32, color: [u8; 3]) {
+        let mut path = PathBuilder::new();
+        path.push_circle(x, y, radius);
+        self.fill(path, color);
+    }
+
+    /// One pixel high, over the whole width.
+    pub(super) fn horizontal_line(&mut self, y: f32, color: [u8; 3]) {
+        if let Some(rect) = Rect::from_xywh(0.0, y, self.pixels.width() as f32, 1.0) {
+            self.pixels.fill_rect(rect, &paint(color), self.flip, None);
+        }
+    }
+
+    /// Three quarters of a circle with a head at its end.
+    pub(super) fn turning_arrow(&mut self, center: Point, radius: f32, counterclockwise: bool, color: [u8; 3]) {
+        let at = |degrees: f32, radius: f32| {
+            let angle = if counterclockwise { degrees } else { 180.0 - degrees };
+            turn((radius, 0.0), angle.to_radians(), center)
+        };
+        let mut path = PathBuilder::new();
+        for i in 0..=27 {
+            let (x, y) = at(-135.0 + 10.0 * i as f32, radius);
+            if i == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
+        }
+        let stroke = Stroke { width: 0.12 * radius, line_cap: LineCap::Round, ..Stroke::default() };
+        if let Some(path) = path.finish() {
+            self.pixels.stroke_path(&path, &paint(color), &stroke, self.flip, None);
+        }
+        self.polygon(&[at(135.0, 0.78 * radius), at(135.0, 1.22 * radius), at(163.0, radius)], color);
+    }
+
+    pub(super) fn into_frame(self) -> Frame {
+        // Everything is opaque, so premultiplied pixels are plain ones.
+        let rgb = self.pixels.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
+        Frame { width: self.pixels.width() as usize, height: self.pixels.height() as usize, rgb }
+    }
+
+    fn fill(&mut self, path: PathBuilder, color: [u8; 3]) {
+        if let Some(path) = path.finish() {
+            self.pixels.fill_path(&path, &paint(color), FillRule::Winding, self.flip, None);
+        }
+    }
+}
+
+/// A point turned counterclockwise around the origin and moved to `center`.
+pub(super) fn turn((x, y): Point, angle: f32, center: Point) -> Point {
+    let (sin, cos) = angle.sin_cos();
+    (center.0 + x * cos - y * sin, center.1 + x * sin + y * cos)
+}
+
+fn paint([red, green, blue]: [u8; 3]) -> Paint<'static> {
+    let mut paint = Paint { anti_alias: true, ..Paint::default() };
+    paint.set_color_rgba8(red, green, blue, 255);
+    paint
+}

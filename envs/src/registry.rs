@@ -1,0 +1,92 @@
+//! Environments by id, for the whole process.
+
+use std::{
+    collections::BTreeMap,
+    sync::{LazyLock, RwLock},
+};
+
+use crate::{AnyVectorEnv, EnvConfig, EnvCreator, Error, IntoEnvCreator, Result, native, nearest::nearest};
+
+/// What is known about a registered environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnvSpec {
+    /// `Name-vN`; `N` changes when the numbers would.
+    pub id: String,
+    /// One line on the task.
+    pub summary: String,
+    /// Steps after which an episode is truncated.
+    pub max_episode_steps: Option<usize>,
+    /// Mean return at which the task counts as solved.
+    pub reward_threshold: Option<f64>,
+}
+
+struct Entry {
+    spec: EnvSpec,
+    creator: EnvCreator,
+}
+
+static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
+    let entry = |(spec, creator): (EnvSpec, EnvCreator)| (spec.id.clone(), Entry { spec, creator });
+    RwLock::new(native::entries().into_iter().map(entry).collect())
+});
+
+/// Makes an environment known by `spec.id` everywhere in this process.
+///
+/// ```
+/// use pavlov_envs::{CartPole, CartPoleConfig, EnvConfig, EnvSpec, TimeLimit, make_vec, register};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// let spec = EnvSpec {
+///     id: "ShortCartPole-v0".into(),
+///     summary: "CartPole for a second".into(),
+///     max_episode_steps: Some(50),
+///     reward_threshold: None,
+/// };
+/// register(spec, || TimeLimit::new(CartPole::new(CartPoleConfig::default()), 50))?;
+/// let env = make_vec("ShortCartPole-v0", &EnvConfig::new(), 8)?;
+/// assert_eq!(env.num_envs(), 8);
+/// # Ok(())
+/// # }
+/// ```
+///
+/// # Errors
+/// [`Error::AlreadyRegistered`] when the id is taken.
+pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
+    let mut registry = REGISTRY.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if registry.contains_key(&spec.id) {
+        return Err(Error::AlreadyRegistered { id: spec.id });
+    }
+    registry.insert(spec.id.clone(), Entry { spec, creator: creator.into_env_creator() });
+    Ok(())
+}
+
+/// Makes `num_envs` copies of a registered environment.
+///
+/// # Errors
+/// [`Error::UnknownEnv`], [`Error::Config`], and whatever making a copy reports.
+pub fn make_vec(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
+    // The lock is not held while user code runs.
+    let creator = look_up(id, |entry| entry.creator.clone())?;
+    creator.make_vec(env_config, num_envs)
+}
+
+/// What is known about a registered environment.
+///
+/// # Errors
+/// [`Error::UnknownEnv`].
+pub fn spec(id: &str) -> Result<EnvSpec> {
+    look_up(id, |entry| entry.spec.clone())
+}
+
+/// All registered ids, sorted.
+pub fn ids() -> Vec<String> {
+    REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner()).keys().cloned().collect()
+}
+
+fn look_up<T>(id: &str, get: impl FnOnce(&Entry) -> T) -> Result<T> {
+    let registry = REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner());
+    registry.get(id).map(get).ok_or_else(|| Error::UnknownEnv {
+        id: id.into(),
+        nearest: nearest(id, registry.keys().map(String::as_str)).map(str::to_owned),
+    })
+}

@@ -1,0 +1,285 @@
+//! Copies of an [`Env`] stepped one after the other on the calling thread.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use crate::{
+    Element, Env, Error, Frame, Result, Space, Step, StepOut, VectorEnv,
+    state::{StateReader, StateWriter},
+    vector::check_len,
+};
+
+const TAG: &str = "sync_vector";
+
+/// Steps its copies in order and truncates them at [`Env::max_episode_steps`].
+///
+/// A copy can be brought back to the middle of an episode whatever it is: by its own
+/// [`Env::save_state`], or by replaying the seed and the actions of the running episode, which are
+/// kept for that purpose. An error or a panic in a copy becomes [`Error::Env`].
+#[derive(Debug)]
+pub struct SyncVectorEnv<E: Env> {
+    name: String,
+    copies: Vec<Slot<E>>,
+    observation_space: Space,
+    action_space: Space,
+    obs_width: usize,
+    act_width: usize,
+    max_episode_steps: usize,
+}
+
+#[derive(Debug)]
+struct Slot<E: Env> {
+    env: E,
+    /// Seed of the running episode.
+    seed: Option<u64>,
+    /// Steps of the running episode.
+    step: usize,
+    /// Actions of the running episode, unless the environment saves its own state.
+    actions: Vec<E::Act>,
+    keeps_actions: bool,
+}
+
+/// Actions for which room is made at the start; longer episodes grow it once.
+const MOST_RESERVED_STEPS: usize = 1 << 12;
+
+impl<E: Env> SyncVectorEnv<E> {
+    /// Makes `num_envs` copies with `make`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when `num_envs` is 0 or the spaces contradict themselves, each other or the
+    /// scalar types; the error of `make`.
+    pub fn new(num_envs: usize, mut make: impl FnMut() -> Result<E>) -> Result<Self> {
+        let envs = (0..num_envs).map(|_| make()).collect::<Result<Vec<E>>>()?;
+        let Some(first) = envs.first() else {
+            return Err(Error::shape("`num_envs`", 0, "at least 1"));
+        };
+        let (observation_space, action_space) = (first.observation_space(), first.action_space());
+        check_space::<E::Obs>("the observation space", &observation_space)?;
+        check_space::<E::Act>("the action space", &action_space)?;
+        for env in &envs {
+            if env.observation_space() != observation_space || env.action_space() != action_space {
+                let found = format!("{} to {}", env.observation_space(), env.action_space());
+                let expected = format!("{observation_space} to {action_space}, as in the first copy");
+                return Err(Error::shape("the spaces of a copy", found, expected));
+            }
+        }
+        let limit = first.max_episode_steps();
+        let act_width = action_space.width();
+        let room = limit.unwrap_or(MOST_RESERVED_STEPS).min(MOST_RESERVED_STEPS) * act_width;
+        let copy = |env: E| {
+            let keeps_actions = env.save_state().is_none();
+            let actions = Vec::with_capacity(if keeps_actions { room } else { 0 });
+            Slot { env, seed: None, step: 0, actions, keeps_actions }
+        };
+        Ok(Self {
+            name: short_type_name::<E>(),
+            obs_width: observation_space.width(),
+            act_width,
+            max_episode_steps: limit.unwrap_or(usize::MAX),
+            copies: envs.into_iter().map(copy).collect(),
+            observation_space,
+            action_space,
+        })
+    }
+
+    /// The copies, for tests and tools that look inside.
+    pub fn envs(&self) -> impl Iterator<Item = &E> {
+        self.copies.iter().map(|copy| &copy.env)
+    }
+
+    /// Runs `work` on one copy after the other; what goes wrong is told with the copy's place in
+    /// its episode.
+    fn for_each(&mut self, mut work: impl FnMut(usize, &mut Slot<E>) -> Result<()>) -> Result<()> {
+        let mut at = 0;
+        let copies = &mut self.copies;
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            for (i, copy) in copies.iter_mut().enumerate() {
+                at = i;
+                work(i, copy)?;
+            }
+            Ok(())
+        }));
+        let error = match done {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error,
+            Err(payload) => Error::panic(&*payload),
+        };
+        let Slot { seed, step, .. } = &self.copies[at];
+        Err(Error::Env { env: at, seed: *seed, step: *step, source: Box::new(error) })
+    }
+
+    fn check_actions(&self, actions: &[E::Act]) -> Result<()> {
+        for row in actions.chunks_exact(self.act_width) {
+            let invalid = match &self.action_space {
+                Space::Discrete { n, start } => {
+                    let action = row[0].to_f64() - *start as f64;
+                    !(action >= 0.0 && action < *n as f64)
+                }
+                Space::Box { .. } => row.iter().any(|action| !action.to_f64().is_finite()),
+                other => !other.contains(row),
+            };
+            if invalid {
+                return Err(Error::invalid_action(&self.name, row, &self.action_space));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<E: Env> Slot<E> {
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
+        self.seed = seed;
+        self.step = 0;
+        self.actions.clear();
+        self.env.reset(seed, obs)
+    }
+
+    fn save(&self, state: &mut StateWriter) -> Result<()> {
+        state.seed(self.seed);
+        state.u64(self.step as u64);
+        match self.env.save_state() {
+            Some(own) => {
+                state.u64(1);
+                state.bytes(&own);
+            }
+            None if self.seed.is_none() => {
+                return Err(Error::state(
+                    "the episode was started without a seed, so it cannot be replayed; reset with seeds or implement `save_state`",
+                ));
+            }
+            None if !self.keeps_actions => {
+                return Err(Error::state("`save_state` gave a state when the environment was made but gives none now"));
+            }
+            None => {
+                state.u64(0);
+                state.row(&self.actions);
+            }
+        }
+        Ok(())
+    }
+
+    fn load(&mut self, state: &mut StateReader<'_>, obs: &mut [E::Obs], act_width: usize) -> Result<()> {
+        let seed = state.seed()?;
+        let step = state.u64()? as usize;
+        if state.u64()? == 1 {
+            self.env.load_state(state.bytes()?)?;
+            (self.seed, self.step) = (seed, step);
+            return Ok(());
+        }
+        let actions = state.row::<E::Act>()?;
+        if actions.len() != step.saturating_mul(act_width) {
+            return Err(Error::state(format!("{} action scalars for {step} steps of {act_width}", actions.len())));
+        }
+        self.reset(seed, obs)?;
+        for action in actions.chunks_exact(act_width) {
+            self.step += 1;
+            let end = self.env.step(action, obs)?;
+            if (end.terminated || end.truncated) && self.step < step {
+                return Err(Error::state(format!(
+                    "the replayed episode ended at step {} of {step}: the environment is not a function of seed and actions, or it changed",
+                    self.step
+                )));
+            }
+        }
+        self.actions.extend_from_slice(&actions);
+        Ok(())
+    }
+}
+
+impl<E: Env> VectorEnv for SyncVectorEnv<E> {
+    type Obs = E::Obs;
+    type Act = E::Act;
+
+    fn num_envs(&self) -> usize {
+        self.copies.len()
+    }
+
+    fn observation_space(&self) -> &Space {
+        &self.observation_space
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [E::Obs]) -> Result<()> {
+        let (num_envs, width) = (self.copies.len(), self.obs_width);
+        check_len("`obs`", obs.len(), num_envs, width)?;
+        check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
+        self.for_each(|i, copy| copy.reset(seeds.map(|seeds| seeds[i]), &mut obs[i * width..][..width]))
+    }
+
+    fn step(
+        &mut self,
+        actions: &[E::Act],
+        reset_seeds: Option<&[u64]>,
+        out: StepOut<'_, E::Obs>,
+    ) -> Result<()> {
+        let (num_envs, obs_width, act_width) = (self.copies.len(), self.obs_width, self.act_width);
+        out.check(num_envs, obs_width)?;
+        check_len("`actions`", actions.len(), num_envs, act_width)?;
+        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
+        self.check_actions(actions)?;
+        let limit = self.max_episode_steps;
+        self.for_each(|i, copy| {
+            let action = &actions[i * act_width..][..act_width];
+            let obs = &mut out.obs[i * obs_width..][..obs_width];
+            copy.step += 1;
+            if copy.keeps_actions {
+                copy.actions.extend_from_slice(action);
+            }
+            let Step { reward, terminated, truncated } = copy.env.step(action, obs)?;
+            let truncated = !terminated && (truncated || copy.step >= limit);
+            out.rewards[i] = reward as f32;
+            out.terminated[i] = terminated;
+            out.truncated[i] = truncated;
+            if terminated || truncated {
+                out.final_obs[i * obs_width..][..obs_width].copy_from_slice(obs);
+                copy.reset(reset_seeds.map(|seeds| seeds[i]), obs)?;
+            }
+            Ok(())
+        })
+    }
+
+    fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        let mut state = StateWriter::new(TAG);
+        state.u64(self.copies.len() as u64);
+        self.copies.iter().try_for_each(|copy| copy.save(&mut state))?;
+        Ok(Some(state.finish()))
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut state = StateReader::new(TAG, state)?;
+        state.count("copies", self.copies.len())?;
+        let mut obs = vec![E::Obs::default(); self.obs_width];
+        let act_width = self.act_width;
+        self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width))?;
+        state.finish()
+    }
+
+    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
+        let num_envs = self.copies.len();
+        match self.copies.get_mut(copy) {
+            Some(copy) => copy.env.render(),
+            None => Err(Error::no_copy(copy, num_envs)),
+        }
+    }
+}
+
+fn check_space<T: Element>(what: &'static str, space: &Space) -> Result<()> {
+    space.validate()?;
+    if space.width() == 0 {
+        return Err(Error::shape(what, format_args!("{space}, which has no scalars"), "at least one scalar wide"));
+    }
+    if space.dtype() != T::DTYPE {
+        let found = format_args!("{space}, whose rows are {}", space.dtype());
+        return Err(Error::shape(what, found, format_args!("one of {}, as the environment's type says", T::DTYPE)));
+    }
+    Ok(())
+}
+
+/// The name of a type without its path and parameters: `Corridor`.
+pub(crate) fn short_type_name<T>() -> String {
+    let name = std::any::type_name::<T>();
+    let name = name.split('<').next().unwrap_or(name);
+    name.rsplit("::").next().unwrap_or(name).to_owned()
+}
