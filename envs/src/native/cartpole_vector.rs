@@ -14,6 +14,7 @@ use crate::{
 };
 
 const TAG: &str = "cartpole_vector";
+const BLOCK: usize = 128;
 
 /// `n` copies of [`CartPole`](crate::CartPole) with a time limit, equal to it bit for bit.
 ///
@@ -77,26 +78,41 @@ impl CartPoleVector {
         out: &mut StepOut<'_, f32>,
         sin_cos: impl Fn(f64) -> (f64, f64),
     ) -> usize {
-        let n = actions.len();
-        // Equal lengths spelled out, so that the loop needs no bounds checks.
-        let (x, x_dot) = (&mut self.x[..n], &mut self.x_dot[..n]);
-        let (theta, theta_dot) = (&mut self.theta[..n], &mut self.theta_dot[..n]);
-        let (steps, rewards) = (&mut self.steps[..n], &mut out.rewards[..n]);
-        let (terminated, truncated) = (&mut out.terminated[..n], &mut out.truncated[..n]);
-        let obs = &mut out.obs.as_chunks_mut::<4>().0[..n];
+        // Several short loops over a block that stays in the first-level cache: each of them
+        // vectorises, one long loop would not.
+        let (mut sin, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
         let mut ended = 0;
-        for i in 0..n {
-            let (sin, cos) = sin_cos(theta[i]);
-            let state = advance([x[i], x_dot[i], theta[i], theta_dot[i]], actions[i], sin, cos);
-            [x[i], x_dot[i], theta[i], theta_dot[i]] = state;
-            obs[i] = state.map(|value| value as f32);
-            steps[i] += 1;
-            let fallen = has_fallen(&state);
-            let cut = !fallen & (steps[i] >= self.limit);
-            terminated[i] = fallen;
-            truncated[i] = cut;
-            rewards[i] = self.config.reward(fallen) as f32;
-            ended += usize::from(fallen | cut);
+        for first in (0..actions.len()).step_by(BLOCK) {
+            let n = BLOCK.min(actions.len() - first);
+            let block = first..first + n;
+            let (x, x_dot) = (&mut self.x[block.clone()], &mut self.x_dot[block.clone()]);
+            let (theta, theta_dot) = (&mut self.theta[block.clone()], &mut self.theta_dot[block.clone()]);
+            let (sin, cos) = (&mut sin[..n], &mut cos[..n]);
+            for i in 0..n {
+                (sin[i], cos[i]) = sin_cos(theta[i]);
+            }
+            let actions = &actions[block.clone()];
+            for i in 0..n {
+                let state = [x[i], x_dot[i], theta[i], theta_dot[i]];
+                [x[i], x_dot[i], theta[i], theta_dot[i]] = advance(state, actions[i], sin[i], cos[i]);
+            }
+            let obs = &mut out.obs.as_chunks_mut::<4>().0[block.clone()];
+            for i in 0..n {
+                obs[i] = [x[i] as f32, x_dot[i] as f32, theta[i] as f32, theta_dot[i] as f32];
+            }
+            let steps = &mut self.steps[block.clone()];
+            let (terminated, truncated) = (&mut out.terminated[block.clone()], &mut out.truncated[block.clone()]);
+            for i in 0..n {
+                let fallen = has_fallen(&[x[i], x_dot[i], theta[i], theta_dot[i]]);
+                steps[i] += 1;
+                terminated[i] = fallen;
+                truncated[i] = !fallen & (steps[i] >= self.limit);
+            }
+            let rewards = &mut out.rewards[block];
+            for i in 0..n {
+                rewards[i] = self.config.reward(terminated[i]) as f32;
+                ended += usize::from(terminated[i] | truncated[i]);
+            }
         }
         ended
     }
