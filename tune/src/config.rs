@@ -153,7 +153,7 @@ pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
             return Error::config(key, "missing", "it has no default: give it a value");
         }
         let rule = match message.split_once(", expected ") {
-            Some((_, expected)) => format!("it must be {expected}"),
+            Some((_, expected)) => format!("it must be {}", in_words(expected)),
             None => message,
         };
         let found = error.path().iter().try_fold(&value, |value, segment| match segment {
@@ -163,6 +163,21 @@ pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
         });
         Error::config(path, found.unwrap_or(&Value::Null), rule)
     })
+}
+
+/// What serde expects, for readers who know no Rust.
+fn in_words(expected: &str) -> &str {
+    match expected {
+        "u8" | "u16" | "u32" | "u64" | "usize" => "a whole number, 0 or more",
+        "i8" | "i16" | "i32" | "i64" | "isize" => "a whole number",
+        "f32" | "f64" => "a number",
+        "a boolean" => "true or false",
+        "a sequence" => "a list",
+        other => match other.starts_with("struct ") {
+            true => "an object with settings",
+            false => other,
+        },
+    }
 }
 
 /// Reads `key=value`: dotted key, and a TOML value (`3e-4`, `true`, `[64, 64]`, `"text"`), `null`, or else plain

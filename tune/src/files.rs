@@ -1,27 +1,24 @@
 //! Writing a file so that it is there whole or not at all.
 
-use std::fs::{File, Permissions};
-use std::io::{self, BufWriter, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::fs::{self, File};
+use std::io::{self, BufWriter};
 use std::path::Path;
 
 use crate::{Error, Result};
 
-/// Replaces the file at `path` by what `fill` writes: temporary sibling, fsync, rename.
-pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut BufWriter<&File>) -> Result<()>) -> Result<()> {
-    let dir = parent(path);
-    let temporary = tempfile::Builder::new()
-        .prefix(".tmp-")
-        .permissions(Permissions::from_mode(0o666))
-        .tempfile_in(dir)
-        .map_err(Error::io("write in", dir))?;
-    let mut writer = BufWriter::new(temporary.as_file());
-    fill(&mut writer)?;
-    writer.flush().map_err(Error::io("write", path))?;
-    drop(writer);
-    temporary.as_file().sync_all().map_err(Error::io("write", path))?;
-    temporary.persist(path).map_err(|error| Error::io("write", path)(error.error))?;
-    sync_dir(dir).map_err(Error::io("write", dir))
+/// Replaces the file at `path` by what `fill` writes: hidden sibling, fsync, rename.
+pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let temporary = path.with_file_name(format!(".{name}.tmp"));
+    let write = || {
+        let mut writer = BufWriter::new(File::create(&temporary).map_err(Error::io("write", &temporary))?);
+        fill(&mut writer)?;
+        let file = writer.into_inner().map_err(|error| Error::io("write", path)(error.into_error()))?;
+        file.sync_all().map_err(Error::io("write", path))?;
+        fs::rename(&temporary, path).map_err(Error::io("write", path))?;
+        sync_dir(parent(path)).map_err(Error::io("write", path))
+    };
+    write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }
 
 /// The directory that `path` stands in.

@@ -64,6 +64,7 @@ impl RunLog {
 
     /// The settings changed: `params.json` is written again with the next result.
     pub(crate) fn reopen(&mut self) -> Result<()> {
+        self.rewind_to = None;
         if self.standard {
             self.close()?;
             self.open_standard = true;

@@ -56,7 +56,7 @@ fn expect_iteration(result: &Metrics, expected: u64) -> Result<()> {
 ///
 /// What depends on the clock or the machine is not compared: `date`, `timestamp`, `pid`, `hostname`, `node_ip`,
 /// `experiment_id`, `warmup_time`, the `*_since_restore` counters, and every metric with a part of its path that is
-/// `timers`, begins with `time_`, or ends in `_time`, `_time_ms`, `_ms`, `perf` or `throughput`.
+/// `timers`, begins with `time_`, or ends in `_time`, `_ms`, `_per_s`, `perf` or `throughput`.
 pub fn difference(left: &Metrics, right: &Metrics) -> Option<String> {
     let (left, right) = (flatten(left), flatten(right));
     let compared = |key: &str| !key.split('/').any(depends_on_clock);
@@ -74,5 +74,7 @@ fn depends_on_clock(part: &str) -> bool {
     const NAMES: [&str; 7] = ["date", "timestamp", "pid", "hostname", "node_ip", "experiment_id", "timers"];
     NAMES.contains(&part)
         || part.starts_with("time_")
-        || ["_time", "_ms", "_since_restore", "perf", "throughput"].iter().any(|end| part.ends_with(end))
+        || ["_time", "_ms", "_per_s", "_since_restore", "perf", "throughput"]
+            .iter()
+            .any(|end| part.ends_with(end))
 }

@@ -1,1 +1,11 @@
 //! Integration tests of the trainable lifecycle, in one binary.
+//!
+//! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
+//! files of a run. `settings`: layers and decoding. `counter` is the trainable that most of them use.
+
+mod checkpoints;
+mod counter;
+mod lifecycle;
+mod logging;
+mod settings;
+mod tensorboard;

@@ -7,7 +7,7 @@
 //!     ...             what the trainable wrote
 //! ```
 //!
-//! [`write`] fills a hidden sibling directory, makes it durable, and renames it into place. A process that dies on
+//! [`write()`] fills a hidden sibling directory, makes it durable, and renames it into place. A process that dies on
 //! the way leaves only the hidden directory, which the next `write` beside it removes. Sizes and checksums are
 //! compared by [`verify`] before anything is loaded.
 //!

@@ -14,9 +14,9 @@ use crate::files::{parent, sync_dir};
 use crate::{Error, Result};
 
 /// Unfinished checkpoints, and finished ones on their way out.
-const UNFINISHED: &str = ".unfinished-";
+const UNFINISHED: &str = ".pavlov-unfinished-";
 /// A whole checkpoint whose place is just being taken by another.
-const REPLACED: &str = ".replaced-";
+const REPLACED: &str = ".pavlov-replaced-";
 
 /// Makes the checkpoint `final_dir` of what `fill` writes into the directory given to it.
 ///
@@ -34,7 +34,7 @@ pub fn write(final_dir: &Path, kind: &str, fill: impl FnOnce(&Path) -> Result<()
 
     let (unfinished, _lock) = hidden_dir(home)?;
     fill(unfinished.path())?;
-    seal(unfinished.path(), kind)?;
+    seal(unfinished.path(), kind, final_dir)?;
     put_in_place(unfinished, final_dir)?;
     sync_dir(home).map_err(Error::io("write", home))?;
     Ok(final_dir.to_path_buf())
@@ -83,12 +83,17 @@ fn hidden_dir(home: &Path) -> Result<(TempDir, File)> {
             .permissions(Permissions::from_mode(0o777))
             .tempdir_in(home)
             .map_err(Error::io("write in", home))?;
-        // A clean-up between these two lines may have taken the new directory for an abandoned one: try again.
-        if let Ok(handle) = File::open(dir.path())
-            && flock(&handle, FlockOperation::LockExclusive).is_ok()
-            && dir.path().exists()
-        {
-            return Ok((dir, handle));
+        // A clean-up by another process may take the new directory for an abandoned one before it is locked: try
+        // again then. Where directories cannot be locked, `is_abandoned` finds none.
+        match File::open(dir.path()) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            handle => {
+                let handle = handle.map_err(Error::io("write in", home))?;
+                let _ = flock(&handle, FlockOperation::LockExclusive);
+                if dir.path().exists() {
+                    return Ok((dir, handle));
+                }
+            }
         }
     }
 }
@@ -102,13 +107,13 @@ fn refuse_to_replace_others(final_dir: &Path) -> Result<()> {
     Err(Error::checkpoint(final_dir, reason))
 }
 
-/// Makes all files durable and adds the manifest.
-fn seal(dir: &Path, kind: &str) -> Result<()> {
+/// Makes all files durable and adds the manifest; errors speak of `final_dir`.
+fn seal(dir: &Path, kind: &str, final_dir: &Path) -> Result<()> {
     if dir.join(MANIFEST).exists() {
-        return Err(Error::checkpoint(dir, format!("{MANIFEST} is a reserved name; choose another")));
+        return Err(Error::checkpoint(final_dir, format!("{MANIFEST} is a reserved name; choose another")));
     }
     let mut files = Vec::new();
-    seal_files(dir, dir, &mut files)?;
+    seal_files(dir, dir, &mut files, final_dir)?;
     files.sort_by(|a, b| a.path.cmp(&b.path));
     let text = serde_json::to_string_pretty(&Manifest::new(kind, files)).expect("a manifest is plain data");
     let path = dir.join(MANIFEST);
@@ -117,13 +122,13 @@ fn seal(dir: &Path, kind: &str) -> Result<()> {
     sync_dir(dir).map_err(Error::io("write", dir))
 }
 
-fn seal_files(root: &Path, dir: &Path, files: &mut Vec<ManifestFile>) -> Result<()> {
+fn seal_files(root: &Path, dir: &Path, files: &mut Vec<ManifestFile>, final_dir: &Path) -> Result<()> {
     for entry in fs::read_dir(dir).map_err(Error::io("list", dir))? {
         let entry = entry.map_err(Error::io("list", dir))?;
         let path = entry.path();
         let kind = entry.file_type().map_err(Error::io("read", &path))?;
         if kind.is_dir() {
-            seal_files(root, &path, files)?;
+            seal_files(root, &path, files, final_dir)?;
             sync_dir(&path).map_err(Error::io("write", &path))?;
             continue;
         }
@@ -131,9 +136,9 @@ fn seal_files(root: &Path, dir: &Path, files: &mut Vec<ManifestFile>) -> Result<
         let Some(relative) = relative.filter(|_| kind.is_file()) else {
             let reason = format!(
                 "{} is not a plain file with a UTF-8 name; a checkpoint holds nothing else",
-                path.display()
+                entry.file_name().display()
             );
-            return Err(Error::checkpoint(root, reason));
+            return Err(Error::checkpoint(final_dir, reason));
         };
         let sealed = File::open(&path).and_then(|file| {
             file.sync_all()?;
@@ -199,7 +204,7 @@ mod tests {
         save(&target, "old").unwrap();
         let (unfinished, _lock) = hidden_dir(home.path()).unwrap();
         fs::write(unfinished.path().join("state"), "new").unwrap();
-        seal(unfinished.path(), "Counter").unwrap();
+        seal(unfinished.path(), "Counter", &target).unwrap();
         replace_in_two_steps(unfinished, &target).unwrap();
         verify(&target, None).unwrap();
         assert_eq!(fs::read_to_string(target.join("state")).unwrap(), "new");
@@ -211,14 +216,14 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let target = home.path().join("checkpoint_000001");
         save(&target, "old").unwrap();
-        fs::rename(&target, home.path().join(".replaced-checkpoint_000001")).unwrap();
+        fs::rename(&target, home.path().join(".pavlov-replaced-checkpoint_000001")).unwrap();
         assert_eq!(latest(home.path()).unwrap(), Some(target));
     }
 
     #[test]
     fn directories_of_killed_writers_are_removed_and_those_of_living_writers_are_not() {
         let home = tempfile::tempdir().unwrap();
-        let left = home.path().join(".unfinished-abc");
+        let left = home.path().join(".pavlov-unfinished-abc");
         fs::create_dir(&left).unwrap();
         let (alive, _lock) = hidden_dir(home.path()).unwrap();
         clean_up(home.path()).unwrap();

@@ -1,0 +1,277 @@
+//! What a caller gets around any [`Trainable`]: counting, saving, restoring, logging.
+
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::checkpoint::Retention;
+use crate::node::{self, SysUsage};
+use crate::run_log::RunLog;
+use crate::{Config, Error, Metrics, Resources, Result, RunOptions, Trainable, TrialContext};
+
+mod counting;
+mod saving;
+
+use counting::{Counters, count, seconds};
+
+/// Runs a [`Trainable`]: `train` it, `save` and `restore` it, `stop` it. The trainable's own methods are reached
+/// through the driver as well.
+///
+/// Nothing is written to disk before the first result or checkpoint, and then only into [`logdir`](Driver::logdir)
+/// unless another place is named.
+pub struct Driver<T: Trainable> {
+    trainable: T,
+    config: Config,
+    trial: TrialContext,
+    experiment_id: String,
+    counters: Counters,
+    restored: bool,
+    last_result: Option<Metrics>,
+    constructed: Instant,
+    warmup: Option<Duration>,
+    usage: Option<SysUsage>,
+    hostname: String,
+    node_ip: String,
+    log: RunLog,
+    retention: Retention,
+    stopped: bool,
+}
+
+/// A `setup` that takes longer is worth a hint that objects can be reused.
+const SLOW_SETUP: Duration = Duration::from_secs(10);
+
+impl<T: Trainable> Driver<T> {
+    /// [`Driver::with`] the default [`RunOptions`].
+    ///
+    /// # Errors
+    /// What `setup` returns.
+    pub fn new(trainable: T, config: Config) -> Result<Self> {
+        Self::with(trainable, config, RunOptions::default())
+    }
+
+    /// Sets the trainable up.
+    ///
+    /// # Errors
+    /// What `setup` returns; [`Error::Config`] for options that cannot be.
+    pub fn with(trainable: T, config: Config, options: RunOptions) -> Result<Self> {
+        let constructed = Instant::now();
+        let trial = options.trial(&trainable.kind())?;
+        let mut driver = Driver {
+            trainable,
+            experiment_id: format!("{:032x}", rand::random::<u128>()),
+            counters: Counters::default(),
+            restored: false,
+            last_result: None,
+            constructed,
+            warmup: None,
+            usage: sys_usage(&config, &options),
+            config,
+            hostname: node::hostname(),
+            node_ip: node::node_ip(),
+            log: RunLog::new(trial.logdir.clone(), options.loggers),
+            retention: Retention::new(options.keep_checkpoints_num, &options.checkpoint_score_attr),
+            trial,
+            stopped: false,
+        };
+        let started = Instant::now();
+        driver.trainable.setup(&driver.config, &driver.trial)?;
+        driver.adopt_resolved_config();
+        if started.elapsed() > SLOW_SETUP {
+            tracing::info!(
+                "setup took {:.0} s; implement `reset_config` so that a sweep can reuse the object",
+                started.elapsed().as_secs_f64()
+            );
+        }
+        Ok(driver)
+    }
+
+    /// One iteration: steps the trainable, counts, fills in the fields every result has, and logs.
+    ///
+    /// The user's value stands for `done`, `training_iteration`, `timesteps_total` and `episodes_total`; the driver's
+    /// for the rest of [`get_auto_filled_metrics`](Driver::get_auto_filled_metrics). A result with `__duplicate__` is
+    /// returned unchanged and counts for nothing.
+    ///
+    /// # Errors
+    /// What `step` returns, and [`Error::Metric`]: no counter has moved then. What `log_result` or a logger returns: the
+    /// iteration counts then, and is [`last_result`](Driver::last_result).
+    pub fn train(&mut self) -> Result<Metrics> {
+        self.refuse_if_stopped("train")?;
+        self.warmup.get_or_insert_with(|| self.constructed.elapsed());
+        let started = Instant::now();
+        let mut result = self.trainable.step()?;
+        let measured = started.elapsed().as_secs_f64();
+        if result.contains_key("__duplicate__") {
+            return Ok(result);
+        }
+        let time_this_iter = seconds(&result, "time_this_iter_s")?.unwrap_or(measured);
+        let timesteps = count(&result, "timesteps_this_iter")?;
+        let episodes = count(&result, "episodes_this_iter")?;
+        self.counters.advance(time_this_iter, timesteps, episodes);
+        self.fill(&mut result, time_this_iter);
+        let hooked = self.trainable.log_result(&mut result);
+        self.last_result = Some(result.clone());
+        hooked?;
+        self.log.on_result(&result, &self.config)?;
+        Ok(result)
+    }
+
+    /// Trains until the time is spent, a result is `done` or wants a checkpoint, or there are `max_len` results; at
+    /// least once.
+    ///
+    /// # Errors
+    /// As [`train`](Driver::train); results of before the error were logged but are not returned.
+    pub fn train_buffered(&mut self, time: Duration, max_len: usize) -> Result<Vec<Metrics>> {
+        let started = Instant::now();
+        let mut results = Vec::new();
+        loop {
+            let result = self.train()?;
+            let is_true = |key: &str| result.get(key) == Some(&Value::Bool(true));
+            let last =
+                is_true("done") || is_true("should_checkpoint") || result.contains_key("__duplicate__");
+            results.push(result);
+            if last || results.len() >= max_len || started.elapsed() >= time {
+                return Ok(results);
+            }
+        }
+    }
+
+    /// Starts afresh with other settings in the same object, which saves its setup. With `options` it becomes another
+    /// run; with `None` it goes on in the same run directory and trial.
+    ///
+    /// `false`: the trainable cannot do it; nothing has changed, make a new driver.
+    ///
+    /// # Errors
+    /// What `reset_config` or closing a logger returns.
+    pub fn reset(&mut self, new_config: Config, options: Option<RunOptions>) -> Result<bool> {
+        self.refuse_if_stopped("reset")?;
+        let kind = self.trainable.kind();
+        let run = options.map(|options| Ok::<_, Error>((options.trial(&kind)?, options))).transpose()?;
+        if !self.trainable.reset_config(&new_config)? {
+            return Ok(false);
+        }
+        self.config = new_config;
+        self.adopt_resolved_config();
+        self.counters = Counters::default();
+        self.restored = false;
+        self.last_result = None;
+        match run {
+            None => self.log.reopen()?,
+            Some((trial, options)) => {
+                self.trial = trial;
+                self.usage = sys_usage(&self.config, &options);
+                self.retention = Retention::new(options.keep_checkpoints_num, &options.checkpoint_score_attr);
+                let next = RunLog::new(self.trial.logdir.clone(), options.loggers);
+                std::mem::replace(&mut self.log, next).close()?;
+            }
+        }
+        Ok(true)
+    }
+
+    /// Closes the loggers and lets the trainable clean up, once. Dropping the driver does the same and ignores errors.
+    ///
+    /// # Errors
+    /// The first error of a logger or of `cleanup`; both are done.
+    pub fn stop(&mut self) -> Result<()> {
+        if std::mem::replace(&mut self.stopped, true) {
+            return Ok(());
+        }
+        let closed = self.log.close();
+        let cleaned = self.trainable.cleanup();
+        closed.and(cleaned)
+    }
+
+    /// Complete settings.
+    pub fn get_config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Results so far, those before a restored checkpoint included.
+    pub fn iteration(&self) -> u64 {
+        self.counters.iteration
+    }
+
+    /// The same as [`iteration`](Driver::iteration), by the name it has in results.
+    pub fn training_iteration(&self) -> u64 {
+        self.counters.iteration
+    }
+
+    /// The run directory. It exists from the first result or checkpoint on.
+    pub fn logdir(&self) -> &Path {
+        self.log.dir()
+    }
+
+    /// `"default"` outside a sweep.
+    pub fn trial_id(&self) -> &str {
+        &self.trial.trial_id
+    }
+
+    /// `"default"` outside a sweep.
+    pub fn trial_name(&self) -> &str {
+        &self.trial.trial_name
+    }
+
+    /// What the sweep reserved for this trial.
+    pub fn trial_resources(&self) -> Option<&Resources> {
+        self.trial.trial_resources.as_ref()
+    }
+
+    /// The newest result, also across a restore.
+    pub fn last_result(&self) -> Option<&Metrics> {
+        self.last_result.as_ref()
+    }
+
+    /// Whether it continues from a checkpoint.
+    pub fn restored(&self) -> bool {
+        self.restored
+    }
+
+    fn adopt_resolved_config(&mut self) {
+        if let Some(config) = self.trainable.resolved_config() {
+            self.config = config;
+        }
+    }
+
+    fn refuse_if_stopped(&self, action: &'static str) -> Result<()> {
+        if self.stopped { Err(Error::Stopped { action }) } else { Ok(()) }
+    }
+}
+
+fn sys_usage(config: &Config, options: &RunOptions) -> Option<SysUsage> {
+    let asked = options.log_sys_usage || config.get("log_sys_usage") == Some(&Value::Bool(true));
+    asked.then(SysUsage::start)
+}
+
+impl<T: Trainable> Deref for Driver<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.trainable
+    }
+}
+
+impl<T: Trainable> DerefMut for Driver<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.trainable
+    }
+}
+
+impl<T: Trainable> Drop for Driver<T> {
+    fn drop(&mut self) {
+        if let Err(error) = self.stop() {
+            tracing::debug!("while dropping a driver: {error}");
+        }
+    }
+}
+
+impl<T: Trainable> fmt::Debug for Driver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Driver")
+            .field("kind", &self.trainable.kind())
+            .field("iteration", &self.counters.iteration)
+            .field("logdir", &self.log.dir())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,170 @@
+//! Checkpoints of a run: save, restore, delete, and export of the model.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{Counters, Driver};
+use crate::checkpoint::{self, METADATA, Metadata};
+use crate::{Error, ExportFormat, Result, Trainable};
+
+/// Objects above this many bytes are worth a word: they are held in memory.
+const LARGE_OBJECT: usize = 10_000_000;
+
+impl<T: Trainable> Driver<T> {
+    /// Writes the checkpoint `<logdir>/checkpoint_<iteration>` and returns its path; then deletes the checkpoints that
+    /// are not to be kept.
+    ///
+    /// # Errors
+    /// As [`checkpoint::write()`]; no checkpoint was deleted then.
+    pub fn save(&mut self) -> Result<PathBuf> {
+        self.log.open(&self.config)?;
+        let run_dir = self.log.dir().to_path_buf();
+        let path = self.save_to(&run_dir)?;
+        self.retention.apply(&run_dir, &path)?;
+        Ok(path)
+    }
+
+    /// As [`save`](Driver::save), into another directory, where all checkpoints are kept.
+    ///
+    /// # Errors
+    /// As [`checkpoint::write()`].
+    pub fn save_to(&mut self, parent: &Path) -> Result<PathBuf> {
+        self.refuse_if_stopped("save")?;
+        let metadata = Metadata {
+            experiment_id: self.experiment_id.clone(),
+            iteration: self.counters.iteration,
+            timesteps_total: self.counters.timesteps_total,
+            episodes_total: self.counters.episodes_total,
+            time_total_s: self.counters.time_total_s,
+            config: self.config.clone(),
+            last_result: self.last_result.clone(),
+        };
+        let target = parent.join(checkpoint::name(self.counters.iteration));
+        let kind = self.trainable.kind();
+        checkpoint::write(&target, &kind, |dir| {
+            self.trainable.save_checkpoint(dir)?;
+            let path = dir.join(METADATA);
+            if path.exists() {
+                return Err(Error::checkpoint(
+                    &target,
+                    format!("{METADATA} is a reserved name; choose another"),
+                ));
+            }
+            let text = serde_json::to_vec_pretty(&metadata).map_err(Error::other)?;
+            fs::write(&path, text).map_err(Error::io("write", &path))
+        })
+    }
+
+    /// Continues from a checkpoint: counters, totals and last result are those of when it was saved, the
+    /// `*_since_restore` ones start at 0.
+    ///
+    /// If the checkpoint lies in this run's directory, the logs go back with it: results after it are dropped from them
+    /// when the next one comes.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`] if it is damaged, foreign or of another kind: nothing has changed then. What
+    /// `load_checkpoint` returns: the counters are unchanged, the trainable is as it left itself.
+    pub fn restore(&mut self, checkpoint: &Path) -> Result<()> {
+        self.refuse_if_stopped("restore")?;
+        checkpoint::verify(checkpoint, Some(&self.trainable.kind()))?;
+        let metadata = checkpoint::metadata(checkpoint)?;
+        self.trainable.load_checkpoint(checkpoint)?;
+        self.experiment_id = metadata.experiment_id;
+        self.counters = Counters {
+            iteration: metadata.iteration,
+            timesteps_total: metadata.timesteps_total,
+            episodes_total: metadata.episodes_total,
+            time_total_s: metadata.time_total_s,
+            ..Counters::default()
+        };
+        self.last_result = metadata.last_result;
+        self.restored = true;
+        if is_in(checkpoint, self.log.dir()) {
+            self.log.rewind(self.counters.iteration);
+        }
+        tracing::info!("restored iteration {} from {}", self.counters.iteration, checkpoint.display());
+        Ok(())
+    }
+
+    /// A checkpoint in memory.
+    ///
+    /// # Errors
+    /// As [`save_to`](Driver::save_to); it passes through the system's temporary directory.
+    pub fn save_to_object(&mut self) -> Result<Vec<u8>> {
+        let temporary = temporary_dir()?;
+        let path = self.save_to(temporary.path())?;
+        let object = checkpoint::pack(&path)?;
+        if object.len() > LARGE_OBJECT {
+            tracing::info!("the checkpoint object has {:.1} MB", object.len() as f64 / 1e6);
+        }
+        Ok(object)
+    }
+
+    /// [`restore`](Driver::restore) from what [`save_to_object`](Driver::save_to_object) gave.
+    ///
+    /// # Errors
+    /// As [`restore`](Driver::restore).
+    pub fn restore_from_object(&mut self, object: &[u8]) -> Result<()> {
+        let temporary = temporary_dir()?;
+        checkpoint::unpack(object, temporary.path())?;
+        self.restore(temporary.path())
+    }
+
+    /// Deletes the checkpoint that `path` is, or lies in; without one, nothing happens.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn delete_checkpoint(&self, path: &Path) -> Result<()> {
+        let path = std::path::absolute(path).map_err(Error::io("find the absolute path of", path))?;
+        match path.ancestors().find(|dir| checkpoint::is_checkpoint(dir)) {
+            Some(dir) => checkpoint::remove(dir),
+            None => {
+                tracing::debug!("no checkpoint to delete at {}", path.display());
+                Ok(())
+            }
+        }
+    }
+
+    /// Exports the model into `dir` (the run directory if `None`); formats that the trainable does not have are absent
+    /// from the answer.
+    ///
+    /// # Errors
+    /// What the trainable returns; [`Error::Io`].
+    pub fn export_model(
+        &mut self,
+        formats: &[ExportFormat],
+        dir: Option<&Path>,
+    ) -> Result<BTreeMap<ExportFormat, PathBuf>> {
+        self.refuse_if_stopped("export")?;
+        let dir = dir.unwrap_or(self.log.dir()).to_path_buf();
+        fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+        let mut exported = BTreeMap::new();
+        for format in formats {
+            if let Some(path) = self.trainable.export_model(*format, &dir)? {
+                exported.insert(*format, path);
+            }
+        }
+        Ok(exported)
+    }
+
+    /// Checkpoints in the run directory by iteration.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn checkpoints(&self) -> Result<Vec<(u64, PathBuf)>> {
+        checkpoint::list(self.log.dir())
+    }
+}
+
+fn temporary_dir() -> Result<tempfile::TempDir> {
+    tempfile::tempdir().map_err(Error::io("write in", &std::env::temp_dir()))
+}
+
+/// Whether `path` stands directly in `dir`, both followed to where they really are.
+fn is_in(path: &Path, dir: &Path) -> bool {
+    match (path.canonicalize(), dir.canonicalize()) {
+        (Ok(path), Ok(dir)) => path.parent() == Some(&dir),
+        _ => false,
+    }
+}

@@ -1,0 +1,164 @@
+//! The files of a run: result.json, progress.csv, params.json, and how they follow kills and restores.
+
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+use pavlov_tune::loggers::{CsvLogger, JsonLogger, Logger, read_results};
+use pavlov_tune::{Config, Driver, Metrics, RunOptions, difference};
+use serde_json::{Value, json};
+
+use crate::counter::{Counter, logged, object};
+
+fn iterations(run_dir: &Path) -> Vec<u64> {
+    read_results(run_dir)
+        .unwrap()
+        .iter()
+        .map(|result| result["training_iteration"].as_u64().unwrap())
+        .collect()
+}
+
+fn csv(run_dir: &Path) -> Vec<String> {
+    fs::read_to_string(run_dir.join("progress.csv")).unwrap().lines().map(String::from).collect()
+}
+
+fn log(run_dir: &Path, results: &[Value]) {
+    let mut json = JsonLogger::open(run_dir).unwrap();
+    let mut csv = CsvLogger::open(run_dir).unwrap();
+    for result in results {
+        json.on_result(&object(result.clone())).unwrap();
+        csv.on_result(&object(result.clone())).unwrap();
+    }
+}
+
+#[test]
+fn results_are_one_json_object_per_line_and_params_the_settings() {
+    let home = tempfile::tempdir().unwrap();
+    let config = object(json!({"by": 2}));
+    let options = RunOptions { logdir: Some(home.path().into()), ..RunOptions::default() };
+    let mut driver = Driver::with(Counter::default(), config.clone(), options).unwrap();
+    let results = [driver.train().unwrap(), driver.train().unwrap()];
+    let text = fs::read_to_string(home.path().join("result.json")).unwrap();
+    let lines: Vec<Metrics> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines, results);
+    assert!(text.ends_with('\n'));
+    let params: Config = serde_json::from_slice(&fs::read(home.path().join("params.json")).unwrap()).unwrap();
+    assert_eq!(params, config);
+}
+
+#[test]
+fn the_table_joins_nested_keys_and_leaves_out_settings_and_lists() {
+    let home = tempfile::tempdir().unwrap();
+    log(
+        home.path(),
+        &[
+            json!({"a": 1, "info": {"loss": 0.5, "name": "x,\"y\""}, "hist": [1, 2], "config": {"lr": 1}, "ok": true, "none": null}),
+        ],
+    );
+    assert_eq!(csv(home.path()), ["a,info/loss,info/name,ok,none", "1,0.5,\"x,\"\"y\"\"\",true,"]);
+}
+
+#[test]
+fn the_table_is_rewritten_when_a_column_appears() {
+    let home = tempfile::tempdir().unwrap();
+    log(home.path(), &[json!({"a": 1}), json!({"a": 2, "evaluation": {"reward": 9}}), json!({"a": 3})]);
+    assert_eq!(csv(home.path()), ["a,evaluation/reward", "1,", "2,9", "3,"]);
+}
+
+#[test]
+fn the_table_takes_up_where_a_killed_process_left_it() {
+    let home = tempfile::tempdir().unwrap();
+    log(home.path(), &[json!({"a": 1}), json!({"a": 2})]);
+    let mut table = OpenOptions::new().append(true).open(home.path().join("progress.csv")).unwrap();
+    table.write_all(b"2.9999").unwrap();
+    log(home.path(), &[json!({"a": 3})]);
+    assert_eq!(csv(home.path()), ["a", "1", "2", "3"]);
+}
+
+#[test]
+fn a_line_broken_by_a_kill_is_cut_off_before_the_next() {
+    let home = tempfile::tempdir().unwrap();
+    log(home.path(), &[json!({"a": 1})]);
+    // Longer than the blocks in which the end is searched for.
+    let broken = format!("{{\"a\": \"{}", "x".repeat(200_000));
+    let mut file = OpenOptions::new().append(true).open(home.path().join("result.json")).unwrap();
+    file.write_all(broken.as_bytes()).unwrap();
+    assert_eq!(read_results(home.path()).unwrap(), [object(json!({"a": 1}))]);
+    log(home.path(), &[json!({"a": 2})]);
+    assert_eq!(fs::read_to_string(home.path().join("result.json")).unwrap(), "{\"a\":1}\n{\"a\":2}\n");
+}
+
+#[test]
+fn a_broken_line_in_the_middle_is_named() {
+    let home = tempfile::tempdir().unwrap();
+    fs::write(home.path().join("result.json"), "{\"a\":1}\noops\n{\"a\":3}\n").unwrap();
+    let message = read_results(home.path()).unwrap_err().to_string();
+    assert!(message.contains("result.json: line 2 is not a JSON object"), "{message}");
+}
+
+#[test]
+fn after_a_restore_the_files_are_what_an_undisturbed_run_would_have_written() {
+    let straight = tempfile::tempdir().unwrap();
+    let mut driver = logged(Counter::default(), straight.path());
+    (0..4).for_each(|_| drop(driver.train().unwrap()));
+
+    let home = tempfile::tempdir().unwrap();
+    let mut driver = logged(Counter::default(), home.path());
+    driver.train().unwrap();
+    driver.train().unwrap();
+    let checkpoint = driver.save().unwrap();
+    driver.train().unwrap();
+    // The process is killed here; the next one goes on from the checkpoint, and then once more in place.
+    std::mem::forget(driver);
+    let mut driver = logged(Counter::default(), home.path());
+    driver.restore(&checkpoint).unwrap();
+    driver.train().unwrap();
+    assert_eq!(iterations(home.path()), [1, 2, 3]);
+    driver.restore(&checkpoint).unwrap();
+    driver.train().unwrap();
+    driver.train().unwrap();
+
+    assert_eq!(iterations(home.path()), [1, 2, 3, 4]);
+    let (expected, found) = (read_results(straight.path()).unwrap(), read_results(home.path()).unwrap());
+    for (expected, found) in expected.iter().zip(&found) {
+        assert_eq!(difference(expected, found), None);
+    }
+    assert_eq!(csv(home.path()).len(), 5);
+}
+
+#[test]
+fn a_checkpoint_of_another_run_drops_no_results() {
+    let (donor, home) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let mut driver = logged(Counter::default(), donor.path());
+    driver.train().unwrap();
+    let checkpoint = driver.save().unwrap();
+    let mut driver = logged(Counter::default(), home.path());
+    (0..3).for_each(|_| drop(driver.train().unwrap()));
+    driver.restore(&checkpoint).unwrap();
+    driver.train().unwrap();
+    assert_eq!(iterations(home.path()), [1, 2, 3, 2]);
+}
+
+#[test]
+fn a_reset_in_place_goes_on_in_the_same_files_with_new_params() {
+    let home = tempfile::tempdir().unwrap();
+    let mut driver = logged(Counter::default(), home.path());
+    driver.train().unwrap();
+    assert!(driver.reset(object(json!({"by": 5})), None).unwrap());
+    driver.train().unwrap();
+    assert_eq!(iterations(home.path()), [1, 1]);
+    let params: Value = serde_json::from_slice(&fs::read(home.path().join("params.json")).unwrap()).unwrap();
+    assert_eq!(params, json!({"by": 5}));
+}
+
+#[test]
+fn an_unwritable_run_directory_is_named_and_the_iteration_counts() {
+    let home = tempfile::tempdir().unwrap();
+    let file = home.path().join("file");
+    fs::write(&file, "").unwrap();
+    let mut driver = logged(Counter::default(), &file);
+    let message = driver.train().unwrap_err().to_string();
+    assert_eq!(message, format!("cannot create {}: File exists (os error 17)", file.display()));
+    assert_eq!(driver.iteration(), 1);
+    assert_eq!(driver.last_result().unwrap()["total"], 1);
+}
