@@ -17,7 +17,9 @@ fn main() {
             println!("cargo::metadata=libtorch_lib={}", lib.display());
         }
         Err(error) => {
-            println!("cargo::error=libtorch is not at `{lib}` ({error}); run `cargo xtask setup`, or set LIBTORCH");
+            println!(
+                "cargo::error=libtorch is not at `{lib}` ({error}); run `cargo xtask setup`, or set LIBTORCH"
+            );
             exit(1);
         }
     }

@@ -1,1 +1,55 @@
-//! placeholder
+//! Training: the [`Trainer`] trait, the [`WorkerSet`] that samples environments, and execution plans that learn from
+//! what was sampled, on libtorch.
+//!
+//! From the outside in:
+//!
+//! * [`Trainer`] is what the author of an algorithm writes, on the algorithm's own settings struct. [`Algorithm`] makes
+//!   any of them a `Trainable` of the lifecycle crate; [`TrainerExt::build`] hands it to a user.
+//! * [`plan`]: a training loop as a lazy std iterator that reads in the order things happen.
+//! * [`WorkerSet`]: one local worker that learns, and rollout workers on threads behind the transport of [`pool`].
+//! * [`worker`], [`policy`], [`batch`]: a worker steps many copies of an environment with a [`policy::Policy`], which
+//!   sees batches only.
+//! * [`models`], [`action_dist`], [`exploration`], [`optim`], [`schedule`], [`filter`], [`replay`], [`learner`]: the
+//!   parts that algorithms are made of.
+//! * [`rng`]: every random number is a function of the run's seed, what it is for, and an index; never of the worker.
+//! * [`state`]: what a checkpoint holds.
+
+pub mod action_dist;
+mod algorithm;
+pub mod batch;
+pub mod callbacks;
+pub mod common;
+mod complete_episodes;
+mod episode;
+mod error;
+pub mod evaluation;
+pub mod exploration;
+pub mod filter;
+mod host;
+pub mod learner;
+mod learner_info;
+pub mod metrics;
+pub mod models;
+pub mod optim;
+pub mod plan;
+pub mod policy;
+pub mod pool;
+pub mod replay;
+pub mod rng;
+mod run;
+mod sampler;
+pub mod schedule;
+pub mod state;
+mod trainer;
+pub mod worker;
+mod worker_set;
+
+pub use algorithm::{Action, Algorithm, Builder, Evaluation, resolve, to_config};
+pub use common::Common;
+pub use episode::Episode;
+pub use error::{Error, Result};
+pub use learner_info::LearnerInfo;
+pub use run::Run;
+pub use sampler::{normalize, unsquash};
+pub use trainer::{Trainer, TrainerExt};
+pub use worker_set::WorkerSet;

@@ -1,0 +1,157 @@
+//! Experience as named columns.
+
+use crate::error::{Error, Result};
+use tch::{Device, Kind, Tensor};
+
+/// The name of a column, as Ray spells it. An algorithm that needs another declares its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Column(&'static str);
+
+impl Column {
+    /// What the policy saw: preprocessed and filtered, `[rows, width]` f32.
+    pub const OBS: Self = Self("obs");
+    /// What followed; at the end of an episode the ended observation, never the next episode's first.
+    pub const NEW_OBS: Self = Self("new_obs");
+    /// What the policy chose (before unsquashing or clipping): i64 or f32.
+    pub const ACTIONS: Self = Self("actions");
+    /// Rewards, f32.
+    pub const REWARDS: Self = Self("rewards");
+    /// The task itself ended, f32 0 or 1.
+    pub const TERMINATED: Self = Self("terminated");
+    /// The episode was cut, f32 0 or 1.
+    pub const TRUNCATED: Self = Self("truncated");
+    /// The parameters of the action distribution at the time of acting.
+    pub const ACTION_DIST_INPUTS: Self = Self("action_dist_inputs");
+    /// The log-probability of the action at the time of acting.
+    pub const ACTION_LOGP: Self = Self("action_logp");
+    /// The critic's value of the observation at the time of acting.
+    pub const VF_PREDS: Self = Self("vf_preds");
+    /// Advantages.
+    pub const ADVANTAGES: Self = Self("advantages");
+    /// What the critic should have said.
+    pub const VALUE_TARGETS: Self = Self("value_targets");
+    /// Importance weights of replayed rows.
+    pub const WEIGHTS: Self = Self("weights");
+    /// Where replayed rows stand in the buffer.
+    pub const BATCH_INDEXES: Self = Self("batch_indexes");
+    /// The discount of the bootstrap value: gamma to the number of steps it looks ahead.
+    pub const DISCOUNTS: Self = Self("discounts");
+
+    /// Names a column of your own.
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// The column of that name, for names read from a file.
+    pub fn named(name: &str) -> Self {
+        const KNOWN: [Column; 13] = [
+            Column::OBS,
+            Column::NEW_OBS,
+            Column::ACTIONS,
+            Column::REWARDS,
+            Column::TERMINATED,
+            Column::TRUNCATED,
+            Column::ACTION_DIST_INPUTS,
+            Column::ACTION_LOGP,
+            Column::VF_PREDS,
+            Column::ADVANTAGES,
+            Column::VALUE_TARGETS,
+            Column::WEIGHTS,
+            Column::DISCOUNTS,
+        ];
+        // Names are a handful per program; one that is not known yet is kept for good.
+        KNOWN.into_iter().find(|c| c.0 == name).unwrap_or_else(|| Self(name.to_owned().leak()))
+    }
+
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+/// Columns of equal length. Row `i` of every column is one transition.
+#[derive(Debug, Default)]
+pub struct SampleBatch {
+    columns: Vec<(Column, Tensor)>,
+}
+
+impl SampleBatch {
+    /// The number of transitions.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |(_, t)| t.size()[0] as usize)
+    }
+
+    /// Adds or replaces a column.
+    pub fn set(&mut self, column: Column, data: Tensor) {
+        match self.columns.iter_mut().find(|(c, _)| *c == column) {
+            Some((_, old)) => *old = data,
+            None => self.columns.push((column, data)),
+        }
+    }
+
+    /// Adds a column and hands the batch on, for building.
+    #[must_use]
+    pub fn with(mut self, column: Column, data: Tensor) -> Self {
+        self.set(column, data);
+        self
+    }
+
+    /// The column, or an error naming the columns there are.
+    pub fn get(&self, column: Column) -> Result<&Tensor> {
+        self.columns.iter().find(|(c, _)| *c == column).map(|(_, t)| t).ok_or_else(|| {
+            let have = self.columns.iter().map(|(c, _)| c.0).collect::<Vec<_>>().join(", ");
+            Error::MissingColumn { wanted: column.0.to_owned(), have }
+        })
+    }
+
+    /// The columns in the order they were added.
+    pub fn columns(&self) -> impl Iterator<Item = (Column, &Tensor)> {
+        self.columns.iter().map(|(c, t)| (*c, t))
+    }
+
+    /// The rows at `index`, in that order; a copy.
+    #[must_use]
+    pub fn select(&self, index: &Tensor) -> Self {
+        self.map(|t| t.index_select(0, &index.to_device(t.device())))
+    }
+
+    /// Rows `start..start + len`; a view, no copy.
+    #[must_use]
+    pub fn slice(&self, start: usize, len: usize) -> Self {
+        self.map(|t| t.narrow(0, start as i64, len as i64))
+    }
+
+    /// The same rows on `device`; free when they are there already.
+    #[must_use]
+    pub fn to_device(&self, device: Device) -> Self {
+        self.map(|t| t.to_device(device))
+    }
+
+    /// Row-wise concatenation; the first batch decides the columns.
+    pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
+        if batches.len() == 1 {
+            return Ok(batches.remove(0));
+        }
+        let mut out = Self::default();
+        let Some(first) = batches.first() else { return Ok(out) };
+        for (column, _) in &first.columns {
+            let parts = batches.iter().map(|b| b.get(*column)).collect::<Result<Vec<_>>>()?;
+            out.columns.push((*column, Tensor::cat(&parts, 0)));
+        }
+        Ok(out)
+    }
+
+    fn map(&self, f: impl Fn(&Tensor) -> Tensor) -> Self {
+        Self { columns: self.columns.iter().map(|(c, t)| (*c, f(t))).collect() }
+    }
+}
+
+/// Time-major rows `[T, N, ...]` to batch rows `[N * T, ...]`, one environment copy after the other.
+///
+/// This order is that of the copies in the run, whichever worker stepped them, so batches are equal for any number
+/// of workers.
+pub fn env_major(t: &Tensor) -> Tensor {
+    let size = t.size();
+    let rows: Vec<i64> = std::iter::once(size[0] * size[1]).chain(size[2..].iter().copied()).collect();
+    if size[0] == 1 || size[1] == 1 { t.reshape(&rows).copy() } else { t.transpose(0, 1).reshape(&rows) }
+}

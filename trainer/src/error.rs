@@ -1,0 +1,136 @@
+//! What can go wrong in this crate, each with the thing, its value, the rule and the way out.
+
+use pavlov_envs as envs;
+use pavlov_tune as tune;
+
+/// The result of most functions here.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// An error of the trainer crate.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A setting breaks a rule.
+    #[error("`{key}` is {value}, but {rule}")]
+    Config {
+        /// The key as the user writes it.
+        key: String,
+        /// Its value.
+        value: String,
+        /// The rule and, where it is not obvious, the way out.
+        rule: String,
+    },
+    /// An algorithm or a model cannot work with a space.
+    #[error("{who} needs {needs}, but the environment's is {space}")]
+    Space {
+        /// The algorithm or part.
+        who: String,
+        /// What it accepts.
+        needs: String,
+        /// What it got.
+        space: String,
+    },
+    /// A column is not in the batch.
+    #[error("no column `{wanted}` in this batch; it has {have}")]
+    MissingColumn {
+        /// The name that was asked for.
+        wanted: String,
+        /// The names there are.
+        have: String,
+    },
+    /// No policy of that id.
+    #[error("no policy `{id}`; there is {have}")]
+    UnknownPolicy {
+        /// The id that was asked for.
+        id: String,
+        /// The ids there are.
+        have: String,
+    },
+    /// Saved state does not fit what it is loaded into.
+    #[error("cannot load {what}: {reason}")]
+    State {
+        /// The part that refused.
+        what: String,
+        /// Why.
+        reason: String,
+    },
+    /// A value that is not finite where training needs one.
+    #[error("{what} is {value} at step {step}; {hint}")]
+    NotFinite {
+        /// The quantity.
+        what: String,
+        /// NaN or an infinity.
+        value: f64,
+        /// The number of environment steps sampled until then.
+        step: u64,
+        /// What usually helps.
+        hint: String,
+    },
+    /// A rollout worker failed.
+    #[error("worker {worker} failed: {reason}")]
+    Worker {
+        /// Its index; 0 is the local worker.
+        worker: usize,
+        /// What it reported.
+        reason: String,
+    },
+    /// A panic that was caught at the border of a worker or of a training iteration.
+    #[error("{during} panicked: {message}")]
+    Panic {
+        /// What was running.
+        during: String,
+        /// The panic's message.
+        message: String,
+    },
+    /// libtorch refused an operation on files or modules.
+    #[error("libtorch: {0}")]
+    Torch(String),
+    /// An environment's error.
+    #[error(transparent)]
+    Env(#[from] envs::Error),
+    /// An error of the lifecycle: configuration, checkpoints, logs.
+    #[error(transparent)]
+    Tune(#[from] tune::Error),
+}
+
+impl Error {
+    /// A setting that breaks `rule`.
+    pub fn config(key: impl Into<String>, value: impl std::fmt::Display, rule: impl Into<String>) -> Self {
+        Self::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
+    }
+
+    /// State that does not fit.
+    pub fn state(what: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::State { what: what.into(), reason: reason.into() }
+    }
+}
+
+impl From<tch::TchError> for Error {
+    fn from(error: tch::TchError) -> Self {
+        Self::Torch(error.to_string())
+    }
+}
+
+impl From<Error> for tune::Error {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Tune(inner) => inner,
+            other => tune::Error::other(other),
+        }
+    }
+}
+
+/// Runs `f` and turns a panic into [`Error::Panic`].
+pub(crate) fn catch<T>(during: impl FnOnce() -> String, f: impl FnOnce() -> Result<T>) -> Result<T> {
+    match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
+        Ok(result) => result,
+        Err(payload) => {
+            let message = payload
+                .downcast_ref::<&str>()
+                .map(|s| (*s).to_owned())
+                .or_else(|| payload.downcast_ref::<String>().cloned())
+                .unwrap_or_else(|| "no message".to_owned());
+            Err(Error::Panic { during: during(), message })
+        }
+    }
+}

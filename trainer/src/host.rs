@@ -1,0 +1,104 @@
+//! Tensors whose memory the sampler writes row by row: the one place with `unsafe`.
+//!
+//! A [`HostTensor`] owns its storage (made here, contiguous, on the CPU) and hands out slices of it under the usual
+//! borrow rules. The tensors it lends ([`HostTensor::row`], [`HostTensor::tensor`]) alias that storage; they stay
+//! inside the crate, are read by libtorch on the same thread while no slice is held, and never outlive the owner's use.
+
+use bytemuck::Pod;
+use tch::{Device, Kind, Tensor};
+
+/// A contiguous CPU tensor `[rows, ...]` with byte access to its rows.
+#[derive(Debug)]
+pub(crate) struct HostTensor {
+    tensor: Tensor,
+    rows: Vec<Tensor>,
+    row_bytes: usize,
+}
+
+impl HostTensor {
+    /// Zeros of shape `[rows, tail...]`.
+    pub(crate) fn zeros(rows: usize, tail: &[i64], kind: Kind) -> Self {
+        let shape: Vec<i64> = std::iter::once(rows as i64).chain(tail.iter().copied()).collect();
+        let tensor = Tensor::zeros(&shape, (kind, Device::Cpu));
+        let row_bytes = tail.iter().product::<i64>() as usize * kind.elt_size_in_bytes();
+        let views = (0..rows as i64).map(|i| tensor.get(i)).collect();
+        Self { tensor, rows: views, row_bytes }
+    }
+
+    /// The whole tensor (aliases the storage).
+    pub(crate) fn tensor(&self) -> &Tensor {
+        &self.tensor
+    }
+
+    /// Row `i` as a tensor (aliases the storage).
+    pub(crate) fn row(&self, i: usize) -> &Tensor {
+        &self.rows[i]
+    }
+
+    /// Row `i` as bytes.
+    pub(crate) fn bytes_mut(&mut self, i: usize) -> &mut [u8] {
+        assert!(i < self.rows.len(), "row {i} of {}", self.rows.len());
+        // SAFETY: the storage is contiguous, owned by `self.tensor`, `rows * row_bytes` long, initialised with
+        // zeros, and `&mut self` keeps every other slice away.
+        unsafe {
+            let start = self.tensor.data_ptr().cast::<u8>().add(i * self.row_bytes);
+            std::slice::from_raw_parts_mut(start, self.row_bytes)
+        }
+    }
+
+    /// Row `i` as scalars of the tensor's kind.
+    pub(crate) fn slice_mut<T: Pod>(&mut self, i: usize) -> &mut [T] {
+        bytemuck::cast_slice_mut(self.bytes_mut(i))
+    }
+
+    /// Copies row `from` over row `to`.
+    pub(crate) fn copy_row(&mut self, from: usize, to: usize) {
+        assert!(from < self.rows.len() && to < self.rows.len());
+        if from != to {
+            // SAFETY: as in `bytes_mut`; two different rows do not overlap.
+            unsafe {
+                let base = self.tensor.data_ptr().cast::<u8>();
+                std::ptr::copy_nonoverlapping(
+                    base.add(from * self.row_bytes),
+                    base.add(to * self.row_bytes),
+                    self.row_bytes,
+                );
+            }
+        }
+    }
+}
+
+/// Reads a contiguous CPU tensor's memory.
+///
+/// # Panics
+///
+/// When the tensor is elsewhere, strided or of another kind: a bug in this crate.
+pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
+    assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu && tensor.kind() == T::KIND);
+    // SAFETY: checked above: `numel` scalars of this kind, contiguous, alive as long as the borrow.
+    unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<T>(), tensor.numel()) }
+}
+
+/// The bytes of a contiguous CPU tensor.
+pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
+    assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu);
+    // SAFETY: as in `read`.
+    unsafe {
+        std::slice::from_raw_parts(
+            tensor.data_ptr().cast::<u8>(),
+            tensor.numel() * tensor.kind().elt_size_in_bytes(),
+        )
+    }
+}
+
+/// The bytes of a contiguous CPU tensor made by the caller, for writing.
+pub(crate) fn bytes_mut(tensor: &mut Tensor) -> &mut [u8] {
+    assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu);
+    // SAFETY: as in `write`.
+    unsafe {
+        std::slice::from_raw_parts_mut(
+            tensor.data_ptr().cast::<u8>(),
+            tensor.numel() * tensor.kind().elt_size_in_bytes(),
+        )
+    }
+}

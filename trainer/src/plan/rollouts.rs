@@ -1,0 +1,25 @@
+//! `rollouts`: a fragment of every worker, for ever (Ray's ParallelRollouts in bulk_sync mode).
+
+use crate::{batch::SampleBatch, error::Result, worker_set::WorkerSet};
+
+/// Created by [`WorkerSet::rollouts`].
+#[derive(Debug)]
+#[must_use = "plans are lazy and do nothing unless pulled"]
+pub struct Rollouts {
+    workers: WorkerSet,
+}
+
+impl WorkerSet {
+    /// Samples a fragment of every worker per pull. Workers start with the learner's weights.
+    pub fn rollouts(&self) -> Rollouts {
+        Rollouts { workers: self.clone() }
+    }
+}
+
+impl Iterator for Rollouts {
+    type Item = Result<SampleBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.workers.sample())
+    }
+}

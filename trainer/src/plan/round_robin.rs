@@ -1,0 +1,44 @@
+//! `round_robin`: two plans in turn (Ray's Concurrently in round_robin mode).
+
+use super::Plan;
+use crate::{error::Result, learner_info::LearnerInfo};
+
+/// Created by [`round_robin`].
+#[must_use = "plans are lazy and do nothing unless pulled"]
+pub struct RoundRobin<F> {
+    first: Plan,
+    second: Plan,
+    pulls: F,
+}
+
+impl<F> std::fmt::Debug for RoundRobin<F> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("RoundRobin")
+    }
+}
+
+/// Pulls `first` once, then `second` as often as `pulls` says at that moment, and yields what all of them reported.
+///
+/// The number is asked for every round so that a ratio can be kept exactly: answer with the pulls that are owed, from
+/// counters that survive a checkpoint.
+pub fn round_robin<F: FnMut() -> usize>(first: Plan, second: Plan, pulls: F) -> RoundRobin<F> {
+    RoundRobin { first, second, pulls }
+}
+
+impl<F: FnMut() -> usize> Iterator for RoundRobin<F> {
+    type Item = Result<LearnerInfo>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut info = match self.first.next()? {
+            Ok(info) => info,
+            error => return Some(error),
+        };
+        for _ in 0..(self.pulls)() {
+            match self.second.next()? {
+                Ok(more) => info.merge(more),
+                error => return Some(error),
+            }
+        }
+        Some(Ok(info))
+    }
+}

@@ -1,0 +1,14 @@
+//! `update_kl`: the KL penalty's coefficient follows the KL that was measured (Ray's UpdateKL).
+
+use crate::{error::Result, learner_info::LearnerInfo, policy::DEFAULT_POLICY, worker_set::WorkerSet};
+
+/// Tells the policy the mean of its `kl` statistic over the training batch.
+pub fn update_kl(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {
+    let workers = workers.clone();
+    move |info| {
+        if let Some(&kl) = info.means().get("kl") {
+            workers.with_policy(DEFAULT_POLICY, |policy| policy.update_kl(kl))?;
+        }
+        Ok(info)
+    }
+}

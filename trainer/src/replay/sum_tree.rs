@@ -1,0 +1,58 @@
+//! A binary tree of sums and minima over a fixed number of leaves.
+
+/// Priorities with their sum and minimum, each change in logarithmic time.
+#[derive(Clone, Debug)]
+pub struct SumTree {
+    leaves: usize,
+    sums: Vec<f64>,
+    minima: Vec<f64>,
+}
+
+impl SumTree {
+    /// `capacity` leaves of priority 0.
+    pub fn new(capacity: usize) -> Self {
+        let leaves = capacity.next_power_of_two();
+        Self { leaves, sums: vec![0.0; 2 * leaves], minima: vec![f64::INFINITY; 2 * leaves] }
+    }
+
+    /// Changes one priority.
+    pub fn set(&mut self, leaf: usize, priority: f64) {
+        let mut i = leaf + self.leaves;
+        self.sums[i] = priority;
+        self.minima[i] = priority;
+        while i > 1 {
+            i /= 2;
+            self.sums[i] = self.sums[2 * i] + self.sums[2 * i + 1];
+            self.minima[i] = self.minima[2 * i].min(self.minima[2 * i + 1]);
+        }
+    }
+
+    /// One priority.
+    pub fn get(&self, leaf: usize) -> f64 {
+        self.sums[leaf + self.leaves]
+    }
+
+    /// The sum of all.
+    pub fn total(&self) -> f64 {
+        self.sums[1]
+    }
+
+    /// The smallest that was set.
+    pub fn min(&self) -> f64 {
+        self.minima[1]
+    }
+
+    /// The leaf at which the running sum of priorities passes `mass`, which must be below [`total`](Self::total).
+    pub fn find(&self, mut mass: f64) -> usize {
+        let mut i = 1;
+        while i < self.leaves {
+            i *= 2;
+            // Rounding may leave some mass over at a subtree of zeros: stay where there is some.
+            if mass >= self.sums[i] && self.sums[i + 1] > 0.0 {
+                mass -= self.sums[i];
+                i += 1;
+            }
+        }
+        i - self.leaves
+    }
+}

@@ -1,0 +1,532 @@
+//! The loop that steps environment copies with a policy and fills fragments.
+//!
+//! Storage is time-major `[T, N, ...]`, allocated once and reused: the environment writes its observations straight
+//! into row `t + 1`, the policy reads row `t` without a copy. Per step and copy there is no allocation, no lock and, on
+//! the CPU, no host read.
+
+use crate::{
+    action_dist::ActionRows,
+    batch::Column,
+    callbacks::{Callbacks, StepView},
+    common::{ClipRewards, Common},
+    episode::Episode,
+    error::{Error, Result},
+    filter::{MeanStdFilter, ObservationFilter},
+    host::HostTensor,
+    policy::{ActInput, ActOutput, Fragment, Policy, StepColumns},
+    rng::{Stream, StreamState, episode_seed},
+    state::State,
+};
+use pavlov_envs::{AnyVectorEnv, DType, Space, StepOut};
+use tch::{Kind, Tensor};
+
+/// Copies of an environment, every buffer a fragment needs, and the episodes in progress.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    env: Box<dyn AnyVectorEnv>,
+    preprocess: Preprocess,
+    filter: Option<MeanStdFilter>,
+    to_env: ToEnv,
+    clip_rewards: Option<ClipRewards>,
+    run_seed: u64,
+    total_envs: u64,
+    steps: usize,
+
+    /// `[T + 1, N, width]`.
+    obs: HostTensor,
+    actions: HostTensor,
+    columns: Vec<HostTensor>,
+    /// Time-major `[T * N]`.
+    rewards: Vec<f32>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+    /// One step's raw observations, when they are not the model's own form.
+    raw_obs: Vec<u64>,
+    /// One step's ended observations, raw.
+    raw_final: Vec<u64>,
+    ended: Vec<usize>,
+    ended_obs: Vec<f32>,
+
+    /// What the next fragment starts from stands in row T, not in row 0.
+    carry: bool,
+    rngs: Vec<Stream>,
+    episodes: Vec<Episode>,
+    next_seeds: Vec<u64>,
+    finished: Vec<Episode>,
+    sampled: u64,
+}
+
+impl Sampler {
+    /// Allocates the buffers and starts the first episodes. `first_env` is the index of the first copy in the whole run.
+    pub(crate) fn new(
+        env: Box<dyn AnyVectorEnv>,
+        common: &Common,
+        policy: &dyn Policy,
+        run_seed: u64,
+        first_env: u64,
+        callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<Self> {
+        let (n, t) = (env.num_envs(), common.rollout_fragment_length);
+        let width = env.observation_space().flat_width();
+        let preprocess = Preprocess::new(env.observation_space(), env.obs_dtype());
+        let to_env = ToEnv::new(env.action_space(), env.act_dtype(), n, common)?;
+        let (action_tail, action_kind): (Vec<i64>, Kind) = match env.action_space() {
+            Space::Discrete { .. } => (vec![n as i64], Kind::Int64),
+            Space::MultiDiscrete { .. } | Space::MultiBinary { .. } => {
+                (vec![n as i64, env.action_space().width() as i64], Kind::Int64)
+            }
+            _ => (vec![n as i64, env.action_space().width() as i64], Kind::Float),
+        };
+        let columns = policy
+            .step_columns()
+            .into_iter()
+            .map(|(_, width)| match width {
+                1 => HostTensor::zeros(t, &[n as i64], Kind::Float),
+                _ => HostTensor::zeros(t, &[n as i64, width as i64], Kind::Float),
+            })
+            .collect();
+        let mut sampler = Self {
+            obs: HostTensor::zeros(t + 1, &[n as i64, width as i64], Kind::Float),
+            actions: HostTensor::zeros(t, &action_tail, action_kind),
+            columns,
+            rewards: vec![0.0; t * n],
+            terminated: vec![false; t * n],
+            truncated: vec![false; t * n],
+            raw_obs: preprocess.buffer(n),
+            raw_final: vec![0; (n * preprocess.raw_bytes).div_ceil(8)],
+            ended: Vec::new(),
+            ended_obs: Vec::new(),
+            filter: match common.observation_filter {
+                ObservationFilter::NoFilter => None,
+                ObservationFilter::MeanStdFilter => Some(MeanStdFilter::new(width)),
+            },
+            preprocess,
+            to_env,
+            clip_rewards: common.clip_rewards,
+            run_seed,
+            total_envs: common.total_envs() as u64,
+            steps: t,
+            carry: false,
+            rngs: (0..n as u64).map(|i| Stream::new(run_seed, "action", first_env + i)).collect(),
+            episodes: (0..n as u64)
+                .map(|i| Episode {
+                    env_index: first_env + i,
+                    seed: episode_seed(run_seed, first_env + i, 0),
+                    ..Episode::default()
+                })
+                .collect(),
+            next_seeds: (0..n as u64).map(|i| episode_seed(run_seed, first_env + i, 1)).collect(),
+            finished: Vec::new(),
+            sampled: 0,
+            env,
+        };
+        sampler.start_episodes(callbacks)?;
+        Ok(sampler)
+    }
+
+    fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
+        let seeds: Vec<u64> = self.episodes.iter().map(|e| e.seed).collect();
+        match self.preprocess.direct() {
+            true => self.env.reset(Some(&seeds), self.obs.bytes_mut(0))?,
+            false => {
+                let bytes = bytemuck::cast_slice_mut(&mut self.raw_obs);
+                let bytes = &mut bytes[..seeds.len() * self.preprocess.raw_bytes];
+                self.env.reset(Some(&seeds), bytes)?;
+                self.preprocess.apply(bytes, self.obs.slice_mut(0))?;
+            }
+        }
+        if let Some(filter) = &mut self.filter {
+            filter.apply(self.obs.slice_mut(0), true);
+        }
+        if let Some(callbacks) = callbacks {
+            for episode in &mut self.episodes {
+                callbacks.on_episode_start(episode)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Steps every copy `rollout_fragment_length` times.
+    pub(crate) fn fill(
+        &mut self,
+        policy: &mut dyn Policy,
+        explore: bool,
+        timestep: u64,
+        mut callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<()> {
+        if self.carry {
+            self.obs.copy_row(self.steps, 0);
+        }
+        self.carry = false;
+        self.ended.clear();
+        self.ended_obs.clear();
+        for t in 0..self.steps {
+            let now = timestep + t as u64 * self.total_envs;
+            self.act(policy, t, explore, now)?;
+            self.step_env(t)?;
+            self.count(t, &mut callbacks)?;
+        }
+        self.carry = true;
+        self.sampled += (self.steps * self.env.num_envs()) as u64;
+        self.check_finite()?;
+        self.clip();
+        Ok(())
+    }
+
+    fn act(&mut self, policy: &mut dyn Policy, t: usize, explore: bool, timestep: u64) -> Result<()> {
+        let actions = match self.to_env {
+            ToEnv::Int { .. } => ActionRows::Int(self.actions.slice_mut(t)),
+            ToEnv::Float { .. } => ActionRows::Float(self.actions.slice_mut(t)),
+        };
+        let input = ActInput { obs: self.obs.row(t), rngs: &mut self.rngs, explore, timestep };
+        let columns = StepColumns { tensors: &mut self.columns, step: t };
+        policy.compute_actions(input, ActOutput { actions, columns })
+    }
+
+    fn step_env(&mut self, t: usize) -> Result<()> {
+        let n = self.env.num_envs();
+        let actions = self.to_env.apply(self.actions.bytes_mut(t));
+        let raw_bytes = n * self.preprocess.raw_bytes;
+        let (rows, direct) = (t * n..(t + 1) * n, self.preprocess.direct());
+        let obs = if direct {
+            self.obs.bytes_mut(t + 1)
+        } else {
+            &mut bytemuck::cast_slice_mut(&mut self.raw_obs)[..raw_bytes]
+        };
+        self.env.step(
+            actions,
+            Some(&self.next_seeds),
+            StepOut {
+                obs,
+                final_obs: &mut bytemuck::cast_slice_mut(&mut self.raw_final)[..raw_bytes],
+                rewards: &mut self.rewards[rows.clone()],
+                terminated: &mut self.terminated[rows.clone()],
+                truncated: &mut self.truncated[rows],
+            },
+        )?;
+        if !direct {
+            let raw = &bytemuck::cast_slice(&self.raw_obs)[..raw_bytes];
+            self.preprocess.apply(raw, self.obs.slice_mut(t + 1))?;
+        }
+        if let Some(filter) = &mut self.filter {
+            filter.apply(self.obs.slice_mut(t + 1), true);
+        }
+        Ok(())
+    }
+
+    /// Counts the step in the episodes; those that ended go to the finished ones.
+    fn count(&mut self, t: usize, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
+        let n = self.episodes.len();
+        for i in 0..n {
+            let row = t * n + i;
+            let ended = self.terminated[row] || self.truncated[row];
+            let episode = &mut self.episodes[i];
+            episode.total_reward += f64::from(self.rewards[row]);
+            episode.length += 1;
+            if ended {
+                self.ended.push(row);
+                let (width, raw) = (self.preprocess.width, self.preprocess.raw_bytes);
+                let start = self.ended_obs.len();
+                self.ended_obs.resize(start + width, 0.0);
+                let bytes = &bytemuck::cast_slice(&self.raw_final)[i * raw..][..raw];
+                self.preprocess.apply(bytes, &mut self.ended_obs[start..])?;
+                if let Some(filter) = &mut self.filter {
+                    filter.apply(&mut self.ended_obs[start..], false);
+                }
+            }
+            if let Some(callbacks) = callbacks {
+                let width = self.preprocess.width;
+                let obs: &[f32] = if ended {
+                    &self.ended_obs[self.ended_obs.len() - width..]
+                } else {
+                    &self.obs.slice_mut::<f32>(t + 1)[i * width..][..width]
+                };
+                let (reward, terminated, truncated) =
+                    (self.rewards[row], self.terminated[row], self.truncated[row]);
+                callbacks.on_episode_step(episode, StepView { obs, reward, terminated, truncated })?;
+                if ended {
+                    callbacks.on_episode_end(episode)?;
+                }
+            }
+            if ended {
+                let next = Episode {
+                    env_index: episode.env_index,
+                    number: episode.number + 1,
+                    seed: self.next_seeds[i],
+                    ..Episode::default()
+                };
+                self.next_seeds[i] = episode_seed(self.run_seed, next.env_index, next.number + 1);
+                self.finished.push(std::mem::replace(episode, next));
+                if let Some(callbacks) = callbacks {
+                    callbacks.on_episode_start(episode)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_finite(&mut self) -> Result<()> {
+        let hint = "look at what the environment computes, or normalise its observations and rewards";
+        if let Some(i) = self.rewards.iter().position(|r| !r.is_finite()) {
+            let what = format!(
+                "the reward of environment copy {}",
+                self.episodes[i % self.episodes.len()].env_index
+            );
+            let value = f64::from(self.rewards[i]);
+            return Err(Error::NotFinite { what, value, step: self.sampled, hint: hint.into() });
+        }
+        for t in 1..=self.steps {
+            let row: &[f32] = self.obs.slice_mut(t);
+            if let Some(i) = row.iter().position(|x| !x.is_finite()) {
+                let copy = self.episodes[i / self.preprocess.width].env_index;
+                let what = format!(
+                    "component {} of an observation of environment copy {copy}",
+                    i % self.preprocess.width
+                );
+                return Err(Error::NotFinite {
+                    what,
+                    value: f64::from(row[i]),
+                    step: self.sampled,
+                    hint: hint.into(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn clip(&mut self) {
+        match self.clip_rewards {
+            None | Some(ClipRewards::Sign(false)) => {}
+            Some(ClipRewards::Sign(true)) => {
+                self.rewards.iter_mut().for_each(|r| *r = if *r == 0.0 { 0.0 } else { r.signum() });
+            }
+            Some(ClipRewards::Within(bound)) => {
+                self.rewards.iter_mut().for_each(|r| *r = r.clamp(-bound, bound))
+            }
+        }
+    }
+
+    /// Lends the filled fragment to `f`.
+    pub(crate) fn with_fragment<T>(
+        &mut self,
+        columns: &[(Column, usize)],
+        f: impl FnOnce(Fragment<'_>) -> T,
+    ) -> T {
+        let final_obs =
+            Tensor::from_slice(&self.ended_obs).view([self.ended.len() as i64, self.preprocess.width as i64]);
+        let columns = columns.iter().zip(&self.columns).map(|((c, _), t)| (*c, t.tensor())).collect();
+        f(Fragment {
+            steps: self.steps,
+            num_envs: self.episodes.len(),
+            obs: self.obs.tensor(),
+            actions: self.actions.tensor(),
+            rewards: &self.rewards,
+            terminated: &self.terminated,
+            truncated: &self.truncated,
+            columns,
+            ended: &self.ended,
+            final_obs: &final_obs,
+        })
+    }
+
+    /// The episodes that ended since the last call.
+    pub(crate) fn take_episodes(&mut self) -> Vec<Episode> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// The filter, if there is one.
+    pub(crate) fn filter_mut(&mut self) -> Option<&mut MeanStdFilter> {
+        self.filter.as_mut()
+    }
+
+    /// Environment copies.
+    pub(crate) fn copies(&self) -> usize {
+        self.episodes.len()
+    }
+
+    /// Everything the next fragment depends on, environments in the middle of their episodes included.
+    pub(crate) fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        let row = if self.carry { self.steps } else { 0 };
+        state.set_tensor("obs", self.obs.row(row));
+        match self.env.save_state()? {
+            Some(bytes) => state.set_tensor("envs", &Tensor::from_slice(&bytes)),
+            None => state.set("envs", &Option::<u8>::None)?,
+        }
+        state.set("filter", &self.filter)?;
+        state.set("rngs", &self.rngs.iter().map(Stream::state).collect::<Vec<_>>())?;
+        state.set("episodes", &self.episodes)?;
+        state.set("finished", &self.finished)?;
+        state.set("sampled", &self.sampled)?;
+        Ok(state)
+    }
+
+    /// Continues from [`state`](Self::state). An environment that cannot be brought back to the middle of an episode
+    /// starts a new one.
+    pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
+        let rngs: Vec<StreamState> = state.get("rngs")?;
+        let episodes: Vec<Episode> = state.get("episodes")?;
+        if rngs.len() != self.rngs.len() || episodes.len() != self.rngs.len() {
+            let reason = format!(
+                "it holds {} environment copies, but this worker has {}; `num_workers` and `num_envs_per_worker` must be those of the saved run",
+                rngs.len(),
+                self.rngs.len()
+            );
+            return Err(Error::state("a worker's environments", reason));
+        }
+        self.filter = state.get("filter")?;
+        self.rngs = rngs.into_iter().map(Stream::from_state).collect();
+        self.episodes = episodes;
+        self.finished = state.get("finished")?;
+        self.sampled = state.get("sampled")?;
+        self.next_seeds =
+            self.episodes.iter().map(|e| episode_seed(self.run_seed, e.env_index, e.number + 1)).collect();
+        self.carry = false;
+        if state.has("envs") {
+            tracing::warn!("these environments cannot save their state: every copy starts a new episode");
+            for (episode, next) in self.episodes.iter_mut().zip(&mut self.next_seeds) {
+                *episode = Episode {
+                    env_index: episode.env_index,
+                    number: episode.number + 1,
+                    seed: *next,
+                    ..Episode::default()
+                };
+                *next = episode_seed(self.run_seed, episode.env_index, episode.number + 1);
+            }
+            return self.start_episodes(None);
+        }
+        let envs = state.tensor("envs")?;
+        self.env.load_state(crate::host::read::<u8>(&envs))?;
+        let mut row = self.obs.row(0).shallow_clone();
+        state.copy_into("obs", &mut row)
+    }
+}
+
+/// Raw rows of the environment to rows of f32: nothing, or one-hot encoding and flattening by the space.
+#[derive(Debug)]
+pub(crate) struct Preprocess {
+    space: Space,
+    dtype: DType,
+    /// Bytes of one raw row.
+    raw_bytes: usize,
+    /// Numbers of one row for the model.
+    width: usize,
+}
+
+impl Preprocess {
+    pub(crate) fn new(space: &Space, dtype: DType) -> Self {
+        Self {
+            width: space.flat_width(),
+            dtype,
+            space: space.clone(),
+            raw_bytes: space.width() * dtype.size(),
+        }
+    }
+
+    /// The environment's rows are the model's: it may write into them itself.
+    fn direct(&self) -> bool {
+        self.dtype == DType::F32 && matches!(self.space, Space::Box { .. })
+    }
+
+    fn buffer(&self, n: usize) -> Vec<u64> {
+        // Eight-byte scalars, so that the bytes are aligned for whatever the environment writes.
+        if self.direct() { Vec::new() } else { vec![0; (n * self.raw_bytes).div_ceil(8)] }
+    }
+
+    /// Raw rows to model rows.
+    pub(crate) fn apply(&self, raw: &[u8], out: &mut [f32]) -> Result<()> {
+        if self.direct() {
+            out.copy_from_slice(bytemuck::cast_slice(raw));
+            return Ok(());
+        }
+        Ok(self.space.flatten_into(raw, out)?)
+    }
+}
+
+/// The policy's actions to the environment's.
+#[derive(Debug)]
+pub(crate) enum ToEnv {
+    /// Discrete: the space's first value is added.
+    Int { start: i64, buffer: Vec<i64> },
+    /// Continuous: stretched from [-1, 1] to the bounds, or clipped to them, or left alone.
+    Float { low: Vec<f32>, high: Vec<f32>, how: FloatActions, buffer: Vec<f32> },
+}
+
+/// What happens to continuous actions on their way to the environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FloatActions {
+    Unsquash,
+    Clip,
+    Keep,
+}
+
+impl ToEnv {
+    /// For `n` copies whose actions are scalars of `dtype`.
+    pub(crate) fn new(space: &Space, dtype: DType, n: usize, common: &Common) -> Result<Self> {
+        let refuse = |needs: &str| {
+            let space = format!("{space} with {dtype} actions");
+            Err(Error::Space { who: "the sampler".into(), needs: needs.into(), space })
+        };
+        match space {
+            Space::Discrete { .. } | Space::MultiDiscrete { .. } | Space::MultiBinary { .. } => {
+                if dtype != DType::I64 {
+                    return refuse("discrete actions of type i64 (`type Act = i64`)");
+                }
+                let start = if let Space::Discrete { start, .. } = space { *start } else { 0 };
+                Ok(Self::Int { start, buffer: vec![0; n * space.width()] })
+            }
+            Space::Box { low, high, .. } => {
+                if dtype != DType::F32 {
+                    return refuse("continuous actions of type f32 (`type Act = f32`)");
+                }
+                let (low, high): (Vec<f32>, Vec<f32>) =
+                    (low.iter().map(|&x| x as f32).collect(), high.iter().map(|&x| x as f32).collect());
+                let bounded = low.iter().chain(&high).all(|x| x.is_finite());
+                let how = match (common.normalize_actions, common.clip_actions) {
+                    (true, _) if bounded => FloatActions::Unsquash,
+                    (false, true) => FloatActions::Clip,
+                    _ => FloatActions::Keep,
+                };
+                Ok(Self::Float { low, high, how, buffer: vec![0.0; n * space.width()] })
+            }
+            _ => refuse("a Discrete, MultiDiscrete, MultiBinary or Box action space"),
+        }
+    }
+
+    /// The actions as the environment takes them.
+    pub(crate) fn apply<'a>(&'a mut self, actions: &'a mut [u8]) -> &'a [u8] {
+        match self {
+            Self::Int { start: 0, .. } => actions,
+            Self::Int { start, buffer } => {
+                let actions: &[i64] = bytemuck::cast_slice(actions);
+                buffer.iter_mut().zip(actions).for_each(|(to, a)| *to = a + *start);
+                bytemuck::cast_slice(buffer)
+            }
+            Self::Float { how: FloatActions::Keep, .. } => actions,
+            Self::Float { low, high, how, buffer } => {
+                let actions: &[f32] = bytemuck::cast_slice(actions);
+                let width = low.len();
+                for (row, to) in actions.chunks_exact(width).zip(buffer.chunks_exact_mut(width)) {
+                    for i in 0..width {
+                        let a = match how {
+                            FloatActions::Unsquash => unsquash(row[i], low[i], high[i]),
+                            _ => row[i],
+                        };
+                        to[i] = a.clamp(low[i], high[i]);
+                    }
+                }
+                bytemuck::cast_slice(buffer)
+            }
+        }
+    }
+}
+
+/// -1 to `low`, 1 to `high`, beyond them clipped (Ray's `unsquash_action`).
+pub fn unsquash(action: f32, low: f32, high: f32) -> f32 {
+    (low + (action + 1.0) * (high - low) / 2.0).clamp(low, high)
+}
+
+/// The inverse of [`unsquash`] inside the bounds (Ray's `normalize_action`).
+pub fn normalize(action: f32, low: f32, high: f32) -> f32 {
+    (action - low) * 2.0 / (high - low) - 1.0
+}

@@ -1,0 +1,78 @@
+//! What the author of an algorithm writes: one trait, on the settings struct itself.
+
+use crate::{
+    algorithm::{Algorithm, Builder},
+    common::Common,
+    error::Result,
+    plan::Plan,
+    policy::{PolicyClass, Spaces},
+    run::Run,
+    worker_set::WorkerSet,
+};
+use pavlov_envs::IntoEnvCreator;
+use pavlov_tune::{Driver, Metrics};
+use serde::{Serialize, de::DeserializeOwned};
+
+/// An algorithm, implemented on its settings: the config is the algorithm.
+///
+/// Every `Trainer` is a [`Trainable`](pavlov_tune::Trainable) through [`Algorithm`], so the whole lifecycle (train,
+/// save, restore, sweeps) comes with these few methods.
+///
+/// # Contract
+///
+/// * `get_default_config` is complete; a setting that is not in it is unknown.
+/// * Settings are what serde reads and writes; put [`Common`] under `#[serde(flatten)]`.
+/// * `execution_plan` starts with equal weights in all workers and leaves no state in the plan itself.
+pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt::Debug + 'static {
+    /// The name users type.
+    const NAME: &'static str;
+
+    /// Settings that Ray's users know and that have no meaning here, each with the reason.
+    const REFUSED_KEYS: &'static [(&'static str, &'static str)] = &[];
+
+    /// Every setting with its default.
+    fn get_default_config() -> Self;
+
+    /// Rules between settings; may adjust them. Errors name the field, its value and the rule.
+    fn validate_config(&mut self, spaces: &Spaces) -> Result<()>;
+
+    /// The policy for these spaces.
+    fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass>;
+
+    /// One round of training after the other, as a lazy sequence.
+    fn execution_plan(&self, workers: &WorkerSet) -> Plan;
+
+    /// The settings that all algorithms share.
+    fn common(&self) -> &Common;
+
+    /// The same, to change.
+    fn common_mut(&mut self) -> &mut Common;
+
+    /// Called once when workers and plan exist.
+    fn setup(&self, _run: &mut Run) -> Result<()> {
+        Ok(())
+    }
+
+    /// One training iteration, with an evaluation if one is due.
+    fn step_attempt(&self, run: &mut Run) -> Result<Metrics> {
+        run.step_attempt()
+    }
+}
+
+/// What users call on any [`Trainer`]. Implemented for all; do not implement it.
+pub trait TrainerExt: Trainer {
+    /// Ready to train: `Ppo::get_default_config().build("CartPole-v1")?.train()?`.
+    ///
+    /// The environment is an id, a closure that makes one copy, or an [`EnvCreator`](pavlov_envs::EnvCreator).
+    /// Nothing is written before the first result or checkpoint.
+    fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
+        self.builder(env).build()
+    }
+
+    /// As [`build`](Self::build), with callbacks, a run directory or loggers of your own.
+    fn builder(self, env: impl IntoEnvCreator) -> Builder<Self> {
+        Builder::new(self, env.into_env_creator())
+    }
+}
+
+impl<T: Trainer> TrainerExt for T {}
