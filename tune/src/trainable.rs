@@ -101,7 +101,7 @@ pub trait Trainable: Send {
         Ok(false)
     }
 
-    /// Lets go of threads, processes and files.
+    /// Lets go of threads, processes and files. Called once, also after a `setup` that failed.
     fn cleanup(&mut self) -> Result<()> {
         Ok(())
     }

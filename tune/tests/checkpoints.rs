@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
-use pavlov_tune::{Driver, Metrics, RunOptions, checkpoint};
+use pavlov_tune::{Driver, LoggerChoice, Metrics, RunOptions, Trainable, checkpoint};
 use serde_json::{Value, json};
 
+use crate::child::{child_home, in_child};
 use crate::counter::{Counter, logged, object, silent};
 
 /// A run of two results and a checkpoint of it.
@@ -61,6 +61,18 @@ fn a_checkpoint_works_after_it_was_moved() {
     let mut driver = silent(Counter::default());
     driver.restore(&elsewhere).unwrap();
     assert_eq!(driver.total, 2);
+}
+
+#[test]
+fn a_boxed_trainable_is_of_the_same_kind_as_a_plain_one() {
+    let home = tempfile::tempdir().unwrap();
+    let (_, path) = saved(home.path());
+    let boxed: Box<dyn Trainable> = Box::new(Counter::default());
+    let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
+    let mut driver = Driver::with(boxed, Metrics::new(), options).unwrap();
+    driver.restore(&path).unwrap();
+    assert_eq!(driver.train().unwrap()["total"], 3);
+    assert_eq!(checkpoint::verify(&path, None).unwrap().kind, "Counter");
 }
 
 #[test]
@@ -275,7 +287,7 @@ fn retained(scores: [Option<f64>; 5], attribute: &str, keep: usize) -> Vec<Vec<u
     let home = tempfile::tempdir().unwrap();
     let options = || RunOptions {
         logdir: Some(home.path().into()),
-        loggers: pavlov_tune::LoggerChoice::None,
+        loggers: LoggerChoice::None,
         keep_checkpoints_num: Some(keep),
         checkpoint_score_attr: attribute.into(),
         ..RunOptions::default()
@@ -333,20 +345,6 @@ fn after_a_return_to_an_old_checkpoint_its_successor_is_not_deleted_for_the_aban
     let path = driver.save().unwrap();
     let left: Vec<u64> = driver.checkpoints().unwrap().into_iter().map(|(iteration, _)| iteration).collect();
     assert_eq!((left, path), (vec![1, 4], home.path().join("checkpoint_000001")));
-}
-
-/// Runs one ignored test of this binary in its own process, `prefix` being shell commands before it.
-fn in_child(test: &str, home: &Path, prefix: &str) -> std::process::Output {
-    Command::new("sh")
-        .args(["-c", &format!("{prefix}\nexec \"$0\" --exact --ignored --nocapture {test}")])
-        .arg(std::env::current_exe().unwrap())
-        .env("PAVLOV_TEST_HOME", home)
-        .output()
-        .unwrap()
-}
-
-fn child_home() -> PathBuf {
-    std::env::var_os("PAVLOV_TEST_HOME").expect("run by another test").into()
 }
 
 #[test]

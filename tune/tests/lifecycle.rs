@@ -9,6 +9,7 @@ use pavlov_tune::{
 };
 use serde_json::json;
 
+use crate::child::in_child;
 use crate::counter::{Counter, object, silent};
 
 #[test]
@@ -275,6 +276,35 @@ fn the_run_directory_appears_with_the_first_result_and_not_before() {
     let shape: String = stamp[..19].chars().map(|c| if c.is_ascii_digit() { 'd' } else { c }).collect();
     assert_eq!((shape.as_str(), stamp.len()), ("dddd-dd-dd_dd-dd-dd", 27));
     assert!(logdir.join("result.json").exists());
+}
+
+#[test]
+#[ignore = "run by fresh_runs_go_to_the_results_directory_of_the_environment_or_of_the_home"]
+fn child_says_its_run_directory() {
+    let driver = Driver::new(Counter::default(), Config::new()).unwrap();
+    println!("says: {}", driver.logdir().display());
+}
+
+#[test]
+fn fresh_runs_go_to_the_results_directory_of_the_environment_or_of_the_home() {
+    let home = tempfile::tempdir().unwrap();
+    for (environment, start) in [
+        ("export PAVLOV_RESULTS_DIR=/data/runs", "says: /data/runs/Counter_2"),
+        ("unset PAVLOV_RESULTS_DIR; export HOME=/home/ada", "says: /home/ada/pavlov_results/Counter_2"),
+    ] {
+        let child = in_child("lifecycle::child_says_its_run_directory", home.path(), environment);
+        let said = String::from_utf8_lossy(&child.stdout).into_owned();
+        assert!(said.contains(start), "{said}");
+    }
+}
+
+#[test]
+fn machine_load_is_reported_only_when_asked_for() {
+    let options = || RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
+    for (config, there) in [(json!({}), false), (json!({"log_sys_usage": true}), true)] {
+        let mut driver = Driver::with(Counter::default(), object(config), options()).unwrap();
+        assert_eq!(driver.train().unwrap().contains_key("perf"), there);
+    }
 }
 
 #[test]

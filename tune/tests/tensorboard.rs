@@ -1,6 +1,7 @@
 //! Event files, read back by TensorBoard's own reader.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 use std::process::Command;
 
@@ -20,7 +21,9 @@ print(json.dumps({tag: [[e.step, e.value] for e in events.Scalars(tag)] for tag 
 /// `{tag: [[step, value], ...]}` as TensorBoard understands the files in `dir`; `None` where it is not installed.
 fn read_back(dir: &Path) -> Option<Value> {
     let Some(python) = std::env::var_os("PAVLOV_TEST_PYTHON") else {
-        eprintln!("skipped: set PAVLOV_TEST_PYTHON to a Python that has tensorboard");
+        // Not `eprintln!`: the test harness would swallow it.
+        let note = "skipped: set PAVLOV_TEST_PYTHON to a Python that has tensorboard";
+        writeln!(std::io::stderr(), "{note}").unwrap();
         return None;
     };
     let output = Command::new(&python).args(["-c", READER]).arg(dir).output();

@@ -4,6 +4,7 @@
 //! files of a run. `settings`: layers and decoding. `counter` is the trainable that most of them use.
 
 mod checkpoints;
+mod child;
 mod counter;
 mod lifecycle;
 mod logging;

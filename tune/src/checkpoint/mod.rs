@@ -25,7 +25,7 @@ mod object;
 mod retention;
 mod write;
 
-pub use object::{pack, unpack};
+pub(crate) use object::{pack, unpack};
 pub(crate) use retention::Retention;
 pub(crate) use write::remove;
 pub use write::write;
@@ -164,9 +164,7 @@ pub fn latest(run_dir: &Path) -> Result<Option<PathBuf>> {
     if !run_dir.is_dir() {
         return Err(Error::io("list", run_dir)(io::ErrorKind::NotFound.into()));
     }
-    if let Err(error) = write::clean_up(run_dir) {
-        tracing::warn!("cannot tidy the run directory: {error}");
-    }
+    write::clean_up(run_dir);
     let mut found = Vec::new();
     for (iteration, path) in list(run_dir)? {
         match read_manifest(&path) {

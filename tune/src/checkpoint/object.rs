@@ -12,7 +12,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 /// As [`verify`].
-pub fn pack(dir: &Path) -> Result<Vec<u8>> {
+pub(crate) fn pack(dir: &Path) -> Result<Vec<u8>> {
     let manifest = verify(dir, None)?;
     let path = dir.join(MANIFEST);
     let text = fs::read(&path).map_err(Error::io("read", &path))?;
@@ -31,7 +31,7 @@ pub fn pack(dir: &Path) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// [`Error::Checkpoint`] for bytes that are cut, damaged, or no checkpoint; [`Error::Io`].
-pub fn unpack(object: &[u8], dir: &Path) -> Result<()> {
+pub(crate) fn unpack(object: &[u8], dir: &Path) -> Result<()> {
     let origin = Path::new("<object>");
     let cut = || Error::checkpoint(origin, "the bytes are not a whole checkpoint");
     let (length, rest) = object.split_first_chunk::<8>().ok_or_else(cut)?;

@@ -29,7 +29,7 @@ const REPLACED: &str = ".pavlov-replaced-";
 pub fn write(final_dir: &Path, kind: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let home = parent(final_dir);
     fs::create_dir_all(home).map_err(Error::io("create", home))?;
-    clean_up(home)?;
+    clean_up(home);
     refuse_to_replace_others(final_dir)?;
 
     let (unfinished, _lock) = hidden_dir(home)?;
@@ -51,24 +51,24 @@ pub(crate) fn remove(dir: &Path) -> Result<()> {
     }
 }
 
-/// Removes what killed processes left in `home`. Directories still being written are locked by their writers.
-pub(super) fn clean_up(home: &Path) -> Result<()> {
-    for entry in fs::read_dir(home).map_err(Error::io("list", home))? {
-        let path = entry.map_err(Error::io("list", home))?.path();
+/// Removes what killed processes left in `home`, as far as it can. Directories still being written are locked by
+/// their writers.
+pub(super) fn clean_up(home: &Path) {
+    for path in fs::read_dir(home).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
-        if let Some(original) = name.strip_prefix(REPLACED) {
+        let cleaned = if let Some(original) = name.strip_prefix(REPLACED) {
             let original = home.join(original);
-            if original.exists() {
-                fs::remove_dir_all(&path).map_err(Error::io("delete", &path))?;
-            } else {
-                fs::rename(&path, &original).map_err(Error::io("bring back", &original))?;
-            }
+            if original.exists() { fs::remove_dir_all(&path) } else { fs::rename(&path, &original) }
         } else if name.starts_with(UNFINISHED) && is_abandoned(&path) {
-            tracing::debug!("deleting {}, left by a process that was killed", path.display());
-            fs::remove_dir_all(&path).map_err(Error::io("delete", &path))?;
+            fs::remove_dir_all(&path)
+        } else {
+            continue;
+        };
+        match cleaned {
+            Ok(()) => tracing::debug!("cleaned up {}, left by a process that was killed", path.display()),
+            Err(error) => tracing::warn!("cannot clean up {}: {error}", path.display()),
         }
     }
-    Ok(())
 }
 
 /// A lock goes with its process, so a directory that can be locked has lost its writer.
@@ -226,7 +226,7 @@ mod tests {
         let left = home.path().join(".pavlov-unfinished-abc");
         fs::create_dir(&left).unwrap();
         let (alive, _lock) = hidden_dir(home.path()).unwrap();
-        clean_up(home.path()).unwrap();
+        clean_up(home.path());
         assert!(!left.exists());
         assert!(alive.path().exists());
     }

@@ -16,7 +16,8 @@ impl<T: Trainable> Driver<T> {
     /// are not to be kept.
     ///
     /// # Errors
-    /// As [`checkpoint::write()`]; no checkpoint was deleted then.
+    /// As [`checkpoint::write()`]: nothing was deleted then. [`Error::Io`] if an old checkpoint cannot be deleted: the
+    /// new one is there then.
     pub fn save(&mut self) -> Result<PathBuf> {
         self.log.open(&self.config)?;
         let run_dir = self.log.dir().to_path_buf();

@@ -13,7 +13,7 @@ mod tensorboard;
 
 pub use csv::CsvLogger;
 pub use json::{JsonLogger, read_results};
-pub use params::write_params;
+pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;
 
 /// Receives each complete result, in order.

@@ -5,10 +5,7 @@ use std::path::Path;
 use crate::{Config, Error, Result, files};
 
 /// Writes `params.json` into the run directory, replacing an older one.
-///
-/// # Errors
-/// [`Error::Io`].
-pub fn write_params(run_dir: &Path, config: &Config) -> Result<()> {
+pub(crate) fn write_params(run_dir: &Path, config: &Config) -> Result<()> {
     let path = run_dir.join("params.json");
     files::replace(&path, |out| {
         serde_json::to_writer_pretty(out, config).map_err(|error| Error::io("write", &path)(error.into()))
