@@ -22,8 +22,8 @@ print(json.dumps({tag: [[e.step, e.value] for e in events.Scalars(tag)] for tag 
 fn read_back(dir: &Path) -> Option<Value> {
     let Some(python) = std::env::var_os("PAVLOV_TEST_PYTHON") else {
         // Not `eprintln!`: the test harness would swallow it.
-        let note = "skipped: set PAVLOV_TEST_PYTHON to a Python that has tensorboard";
-        writeln!(std::io::stderr(), "{note}").unwrap();
+        let note = b"skipped: set PAVLOV_TEST_PYTHON to a Python that has tensorboard\n";
+        std::io::stderr().write_all(note).unwrap();
         return None;
     };
     let output = Command::new(&python).args(["-c", READER]).arg(dir).output();
