@@ -33,8 +33,11 @@ pub(crate) fn test(root: &Path) -> Result<()> {
 
     let python = steps.step("python", || test_python(root))?;
     steps.run("tests", cargo("test --workspace").env("PAVLOV_TEST_PYTHON", python))?;
+    // With the whole workspace, as the tests: another selection has other features, and tch is compiled again.
+    steps.run("examples", &mut cargo("build --workspace --examples"))?;
     for example in stems(&root.join("examples"), "rs")? {
-        steps.run(&format!("example {example}"), &mut cargo(&format!("run --quiet --example {example}")))?;
+        let program = steps::built("debug", &format!("examples/{example}"))?;
+        steps.run(&format!("example {example}"), Command::new(program).current_dir(root))?;
     }
     steps.step("outside program", || outside(root))?;
     steps.step("demo", || demo::demo(root, true))?;
