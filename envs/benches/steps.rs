@@ -12,8 +12,8 @@ use std::{
 };
 
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Env, NpRandom, StepOut, SyncVectorEnv, ThreadVectorEnv, TimeLimit,
-    VectorEnv,
+    CartPole, CartPoleConfig, CartPoleVector, Env, NpRandom, StepOut, SyncVectorEnv, ThreadVectorEnv,
+    TimeLimit, VectorEnv,
 };
 
 struct Counting;

@@ -104,7 +104,10 @@ pub trait Env: Send + 'static {
     /// # Errors
     /// When `state` is not this environment's.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        Err(Error::state(format!("{} bytes given, but this environment implements no `load_state`", state.len())))
+        Err(Error::state(format!(
+            "{} bytes given, but this environment implements no `load_state`",
+            state.len()
+        )))
     }
 }
 

@@ -18,7 +18,9 @@ pub enum Error {
         nearest: Option<String>,
     },
     /// The id is taken.
-    #[error("an environment {id:?} is registered already; choose another id, for instance with a higher -v number")]
+    #[error(
+        "an environment {id:?} is registered already; choose another id, for instance with a higher -v number"
+    )]
     AlreadyRegistered {
         /// The id given twice.
         id: String,

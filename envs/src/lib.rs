@@ -1,5 +1,6 @@
 //! Environments for pavlov: spaces, one copy or many, native environments, seeding like numpy's.
 
+mod check;
 mod creator;
 mod element;
 mod env;
@@ -15,6 +16,7 @@ mod thread_vector;
 mod time_limit;
 mod vector;
 
+pub use check::{check_env, check_vector_env};
 pub use creator::{EnvConfig, EnvCreator, IntoEnvCreator};
 pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};

@@ -73,12 +73,8 @@ impl Space {
     /// # Errors
     /// [`Error::Shape`] when the lengths differ or a `low` is not at most its `high`.
     pub fn bounded(low: &[f64], high: &[f64]) -> Result<Self> {
-        let space = Self::Box {
-            low: low.to_vec(),
-            high: high.to_vec(),
-            shape: vec![low.len()],
-            dtype: DType::F32,
-        };
+        let space =
+            Self::Box { low: low.to_vec(), high: high.to_vec(), shape: vec![low.len()], dtype: DType::F32 };
         space.validate()?;
         Ok(space)
     }

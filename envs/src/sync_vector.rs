@@ -147,7 +147,9 @@ impl<E: Env> Slot<E> {
                 ));
             }
             None if !self.keeps_actions => {
-                return Err(Error::state("`save_state` gave a state when the environment was made but gives none now"));
+                return Err(Error::state(
+                    "`save_state` gave a state when the environment was made but gives none now",
+                ));
             }
             None => {
                 state.u64(0);
@@ -167,7 +169,10 @@ impl<E: Env> Slot<E> {
         }
         let actions = state.row::<E::Act>()?;
         if actions.len() != step.saturating_mul(act_width) {
-            return Err(Error::state(format!("{} action scalars for {step} steps of {act_width}", actions.len())));
+            return Err(Error::state(format!(
+                "{} action scalars for {step} steps of {act_width}",
+                actions.len()
+            )));
         }
         self.reset(seed, obs)?;
         for action in actions.chunks_exact(act_width) {
@@ -268,11 +273,19 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
 fn check_space<T: Element>(what: &'static str, space: &Space) -> Result<()> {
     space.validate()?;
     if space.width() == 0 {
-        return Err(Error::shape(what, format_args!("{space}, which has no scalars"), "at least one scalar wide"));
+        return Err(Error::shape(
+            what,
+            format_args!("{space}, which has no scalars"),
+            "at least one scalar wide",
+        ));
     }
     if space.dtype() != T::DTYPE {
         let found = format_args!("{space}, whose rows are {}", space.dtype());
-        return Err(Error::shape(what, found, format_args!("one of {}, as the environment's type says", T::DTYPE)));
+        return Err(Error::shape(
+            what,
+            found,
+            format_args!("one of {}, as the environment's type says", T::DTYPE),
+        ));
     }
     Ok(())
 }

@@ -26,10 +26,15 @@ impl<E: Env> ThreadVectorEnv<SyncVectorEnv<E>> {
     /// [`Error::Shape`] when `num_blocks` is 0 or above `num_envs`; those of [`SyncVectorEnv::new`].
     pub fn of_env(num_envs: usize, num_blocks: usize, mut make: impl FnMut() -> Result<E>) -> Result<Self> {
         if num_blocks == 0 || num_blocks > num_envs {
-            return Err(Error::shape("`num_blocks`", num_blocks, format_args!("in 1..={num_envs} (`num_envs`)")));
+            return Err(Error::shape(
+                "`num_blocks`",
+                num_blocks,
+                format_args!("in 1..={num_envs} (`num_envs`)"),
+            ));
         }
         let start = |block: usize| block * num_envs / num_blocks;
-        let blocks = (0..num_blocks).map(|block| SyncVectorEnv::new(start(block + 1) - start(block), &mut make));
+        let blocks =
+            (0..num_blocks).map(|block| SyncVectorEnv::new(start(block + 1) - start(block), &mut make));
         Self::new(blocks.collect::<Result<_>>()?)
     }
 }
@@ -45,9 +50,12 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         };
         let (obs_width, act_width) = (first.observation_space().width(), first.action_space().width());
         for block in &blocks {
-            if block.observation_space() != first.observation_space() || block.action_space() != first.action_space() {
+            if block.observation_space() != first.observation_space()
+                || block.action_space() != first.action_space()
+            {
                 let found = format!("{} to {}", block.observation_space(), block.action_space());
-                let expected = format!("{} to {}, as in the first", first.observation_space(), first.action_space());
+                let expected =
+                    format!("{} to {}, as in the first", first.observation_space(), first.action_space());
                 return Err(Error::shape("the spaces of a block", found, expected));
             }
         }

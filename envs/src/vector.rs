@@ -64,7 +64,10 @@ pub trait VectorEnv: Send {
     /// # Errors
     /// [`Error::State`] when `state` is damaged or made by another environment or number of copies.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        Err(Error::state(format!("{} bytes given, but this environment implements no `load_state`", state.len())))
+        Err(Error::state(format!(
+            "{} bytes given, but this environment implements no `load_state`",
+            state.len()
+        )))
     }
 
     /// A picture of one copy; `None` when there is nothing to draw.

@@ -139,7 +139,8 @@ impl Env for CartPole {
 
 /// Bounds of the observations: twice what ends an episode, so that its last observation is inside.
 pub(super) fn observation_space() -> Space {
-    let high = [2.0 * MOST_X, f64::INFINITY, 2.0 * MOST_THETA, f64::INFINITY].map(|high| f64::from(high as f32));
+    let high =
+        [2.0 * MOST_X, f64::INFINITY, 2.0 * MOST_THETA, f64::INFINITY].map(|high| f64::from(high as f32));
     Space::Box {
         low: high.map(|high| -high).to_vec(),
         high: high.to_vec(),
@@ -195,7 +196,11 @@ pub(super) fn draw_cartpole(&[x, _, theta, _]: &State) -> Option<Frame> {
     let scale = WIDTH / (2.0 * MOST_X as f32);
     let (cart_x, cart_y, axle_y) = (x as f32 * scale + WIDTH / 2.0, 100.0, 107.5);
     let mut canvas = draw::Canvas::new(600, 400)?;
-    canvas.polygon(&[(-25.0, -15.0), (-25.0, 15.0), (25.0, 15.0), (25.0, -15.0)].map(|(dx, dy)| (cart_x + dx, cart_y + dy)), draw::BLACK);
+    canvas.polygon(
+        &[(-25.0, -15.0), (-25.0, 15.0), (25.0, 15.0), (25.0, -15.0)]
+            .map(|(dx, dy)| (cart_x + dx, cart_y + dy)),
+        draw::BLACK,
+    );
     let top = scale * (2.0 * HALF_LENGTH as f32) - 5.0;
     let pole = [(-5.0, -5.0), (-5.0, top), (5.0, top), (5.0, -5.0)];
     canvas.polygon(&pole.map(|corner| draw::turn(corner, -theta as f32, (cart_x, axle_y))), [202, 152, 101]);

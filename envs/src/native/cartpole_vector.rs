@@ -101,7 +101,8 @@ impl CartPoleVector {
                 obs[i] = [x[i] as f32, x_dot[i] as f32, theta[i] as f32, theta_dot[i] as f32];
             }
             let steps = &mut self.steps[block.clone()];
-            let (terminated, truncated) = (&mut out.terminated[block.clone()], &mut out.truncated[block.clone()]);
+            let (terminated, truncated) =
+                (&mut out.terminated[block.clone()], &mut out.truncated[block.clone()]);
             for i in 0..n {
                 let fallen = has_fallen(&[x[i], x_dot[i], theta[i], theta_dot[i]]);
                 steps[i] += 1;
@@ -161,7 +162,12 @@ impl VectorEnv for CartPoleVector {
         Ok(())
     }
 
-    fn step(&mut self, actions: &[i64], reset_seeds: Option<&[u64]>, mut out: StepOut<'_, f32>) -> Result<()> {
+    fn step(
+        &mut self,
+        actions: &[i64],
+        reset_seeds: Option<&[u64]>,
+        mut out: StepOut<'_, f32>,
+    ) -> Result<()> {
         let num_envs = self.x.len();
         check_len("`actions`", actions.len(), num_envs, 1)?;
         check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
@@ -205,7 +211,9 @@ impl VectorEnv for CartPoleVector {
         for i in 0..self.x.len() {
             let (state, random) = read_state(&mut input)?;
             if has_fallen(&state) || !state[2].is_finite() {
-                return Err(Error::state(format!("copy {i} is at {state:?}, where its episode is over; it is damaged")));
+                return Err(Error::state(format!(
+                    "copy {i} is at {state:?}, where its episode is over; it is damaged"
+                )));
             }
             self.set_state(i, state);
             self.random[i] = random;

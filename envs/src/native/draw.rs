@@ -46,7 +46,13 @@ impl Canvas {
     }
 
     /// Three quarters of a circle with a head at its end.
-    pub(super) fn turning_arrow(&mut self, center: Point, radius: f32, counterclockwise: bool, color: [u8; 3]) {
+    pub(super) fn turning_arrow(
+        &mut self,
+        center: Point,
+        radius: f32,
+        counterclockwise: bool,
+        color: [u8; 3],
+    ) {
         let at = |degrees: f32, radius: f32| {
             let angle = if counterclockwise { degrees } else { 180.0 - degrees };
             turn((radius, 0.0), angle.to_radians(), center)
@@ -65,7 +71,8 @@ impl Canvas {
 
     pub(super) fn into_frame(self) -> Frame {
         // Everything is opaque, so premultiplied pixels are plain ones.
-        let rgb = self.pixels.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
+        let rgb =
+            self.pixels.data().chunks_exact(4).flat_map(|pixel| [pixel[0], pixel[1], pixel[2]]).collect();
         Frame { width: self.pixels.width() as usize, height: self.pixels.height() as usize, rgb }
     }
 

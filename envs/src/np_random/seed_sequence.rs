@@ -23,9 +23,8 @@ pub(super) fn generate(seed: u64) -> [u64; 4] {
     for from in 0..4 {
         for to in 0..4 {
             if from != to {
-                let mixed = MIX_LEFT
-                    .wrapping_mul(pool[to])
-                    .wrapping_sub(MIX_RIGHT.wrapping_mul(hash(pool[from])));
+                let mixed =
+                    MIX_LEFT.wrapping_mul(pool[to]).wrapping_sub(MIX_RIGHT.wrapping_mul(hash(pool[from])));
                 pool[to] = mixed ^ mixed >> 16;
             }
         }

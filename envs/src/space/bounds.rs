@@ -22,7 +22,9 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
         Bound::Infinite(text) => match text.as_str() {
             "inf" => Ok(f64::INFINITY),
             "-inf" => Ok(f64::NEG_INFINITY),
-            other => Err(D::Error::custom(format!("a bound is {other:?}, but it must be a number, \"inf\" or \"-inf\""))),
+            other => Err(D::Error::custom(format!(
+                "a bound is {other:?}, but it must be a number, \"inf\" or \"-inf\""
+            ))),
         },
     };
     bounds.into_iter().map(number).collect()

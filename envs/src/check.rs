@@ -1,0 +1,186 @@
+//! The contracts of [`Env`] and [`VectorEnv`](crate::VectorEnv) as functions to call in a test.
+
+use crate::{Element, Env, Error, NpRandom, Result, Space, Step};
+
+mod vector;
+
+pub use vector::check_vector_env;
+
+/// Steps played by each check: enough for several episodes of most environments under random play.
+const STEPS: usize = 300;
+
+/// Plays an environment with random actions and tests the contract of [`Env`].
+///
+/// | rule | what breaks it |
+/// |---|---|
+/// | `spaces` | a space with bounds that contradict each other, of another scalar type, or one that changes |
+/// | `deterministic` | equal seeds and actions that give other rows, rewards or flags |
+/// | `writes_observation` | an element of `obs` that `reset` or `step` leaves as it was |
+/// | `observation_in_space` | an observation outside the space |
+/// | `finite_reward` | a reward that is infinite or not a number |
+/// | `exclusive_flags` | `terminated` together with `truncated` |
+/// | `state` | a step after `load_state` that differs from the one after `save_state` |
+///
+/// # Errors
+/// [`Error::Contract`] naming the rule and the step; an error of the environment as it is.
+pub fn check_env<E: Env>(env: &mut E) -> Result<()> {
+    let (observation_space, action_space) = (env.observation_space(), env.action_space());
+    check_space::<E::Obs>("observation", &observation_space)?;
+    check_space::<E::Act>("action", &action_space)?;
+
+    let mut player =
+        Player { width: observation_space.width(), action_space: action_space.clone(), poison: 0x55 };
+    let first = player.play(env)?;
+    for moment in &first {
+        moment.check(&observation_space)?;
+    }
+    compare("deterministic", &first, &player.play(env)?, "when it was played again")?;
+    player.poison = 0xaa;
+    compare("writes_observation", &first, &player.play(env)?, "when `obs` held other values before")?;
+    player.check_state(env)?;
+
+    if env.observation_space() != observation_space || env.action_space() != action_space {
+        let now = format!("{} to {}", env.observation_space(), env.action_space());
+        return broken("spaces", format!("{observation_space} to {action_space} became {now}"));
+    }
+    Ok(())
+}
+
+struct Player {
+    width: usize,
+    action_space: Space,
+    poison: u8,
+}
+
+/// What one reset or step gave.
+#[derive(Debug)]
+struct Moment<O> {
+    episode: u64,
+    /// 0 for a reset.
+    step: usize,
+    obs: Vec<O>,
+    end: Step,
+}
+
+impl Player {
+    fn play<E: Env>(&self, env: &mut E) -> Result<Vec<Moment<E::Obs>>> {
+        let mut random = NpRandom::new(0);
+        let mut moments = vec![self.reset(env, 0)?];
+        while moments.len() < STEPS {
+            let next = self.next(env, &moments[moments.len() - 1], &mut random)?;
+            moments.push(next);
+        }
+        Ok(moments)
+    }
+
+    fn reset<E: Env>(&self, env: &mut E, episode: u64) -> Result<Moment<E::Obs>> {
+        let mut obs = self.row();
+        env.reset(Some(episode), &mut obs)?;
+        Ok(Moment { episode, step: 0, obs, end: Step::default() })
+    }
+
+    fn next<E: Env>(
+        &self,
+        env: &mut E,
+        last: &Moment<E::Obs>,
+        random: &mut NpRandom,
+    ) -> Result<Moment<E::Obs>> {
+        if last.end.terminated || last.end.truncated {
+            return self.reset(env, last.episode + 1);
+        }
+        let mut action = vec![E::Act::default(); self.action_space.width()];
+        self.action_space.sample(random, &mut action);
+        let mut obs = self.row();
+        let end = env.step(&action, &mut obs)?;
+        Ok(Moment { episode: last.episode, step: last.step + 1, obs, end })
+    }
+
+    /// A row of values that no environment writes by intention.
+    fn row<O: Element>(&self) -> Vec<O> {
+        let mut row = vec![O::default(); self.width];
+        bytemuck::cast_slice_mut::<O, u8>(&mut row).fill(self.poison);
+        row
+    }
+
+    /// Goes on twice from one saved state, the second time from within another episode.
+    fn check_state<E: Env>(&self, env: &mut E) -> Result<()> {
+        const AHEAD: usize = 20;
+        let mut random = NpRandom::new(1);
+        let mut last = self.reset(env, 3)?;
+        for _ in 0..5 {
+            last = self.next(env, &last, &mut random)?;
+        }
+        let Some(state) = env.save_state() else { return Ok(()) };
+        let ahead = |env: &mut E| {
+            let mut random = NpRandom::new(2);
+            let mut moments: Vec<Moment<E::Obs>> = vec![];
+            for _ in 0..AHEAD {
+                let next = self.next(env, moments.last().unwrap_or(&last), &mut random)?;
+                moments.push(next);
+            }
+            Ok::<_, Error>(moments)
+        };
+        let went = ahead(env)?;
+        self.reset(env, 4)?;
+        env.load_state(&state)?;
+        compare("state", &went, &ahead(env)?, "when it went on from the saved state")
+    }
+}
+
+impl<O: Element> Moment<O> {
+    fn check(&self, space: &Space) -> Result<()> {
+        let Self { episode, step, end, .. } = self;
+        if let Some(violation) = space.violation(&self.obs) {
+            return broken("observation_in_space", format!("seed {episode}, step {step}: {violation}"));
+        }
+        if !end.reward.is_finite() {
+            return broken(
+                "finite_reward",
+                format!("seed {episode}, step {step}: the reward is {}", end.reward),
+            );
+        }
+        if end.terminated && end.truncated {
+            return broken(
+                "exclusive_flags",
+                format!("seed {episode}, step {step}: both flags are set; `terminated` goes before"),
+            );
+        }
+        Ok(())
+    }
+}
+
+fn compare<O: Element>(rule: &'static str, a: &[Moment<O>], b: &[Moment<O>], when: &str) -> Result<()> {
+    for (a, b) in a.iter().zip(b) {
+        let place = format!("seed {}, step {}", a.episode, a.step);
+        let bits = bytemuck::bytes_of::<O>;
+        if let Some(i) = (0..a.obs.len()).find(|&i| bits(&a.obs[i]) != bits(&b.obs[i])) {
+            let (was, is) = (a.obs[i], b.obs[i]);
+            return broken(
+                rule,
+                format!("{place}: element {i} of the observation was {was:?}, {when} {is:?}"),
+            );
+        }
+        if a.end != b.end {
+            return broken(rule, format!("{place}: the result was {:?}, {when} {:?}", a.end, b.end));
+        }
+    }
+    Ok(())
+}
+
+fn check_space<T: Element>(which: &str, space: &Space) -> Result<()> {
+    if let Err(error) = space.validate() {
+        return broken("spaces", format!("the {which} space: {error}"));
+    }
+    if space.width() == 0 || space.dtype() != T::DTYPE {
+        let rows = format!("{} scalars of {}", space.width(), space.dtype());
+        return broken(
+            "spaces",
+            format!("the {which} space {space} has rows of {rows}, the type says {}", T::DTYPE),
+        );
+    }
+    Ok(())
+}
+
+fn broken(check: &'static str, message: String) -> Result<()> {
+    Err(Error::Contract { check, message })
+}

@@ -1,0 +1,416 @@
+//! The checks of vector environments, on the erased form.
+
+use super::{STEPS, broken};
+use crate::{AnyVectorEnv, DType, Element, NpRandom, Result, Space, StepOut};
+
+/// Plays a vector environment with random actions and tests the contract of
+/// [`VectorEnv`](crate::VectorEnv).
+///
+/// Besides the rules of [`check_env`](crate::check_env):
+///
+/// | rule | what breaks it |
+/// |---|---|
+/// | `independent_copies` | a copy whose rows change when other copies get other seeds and actions |
+/// | `autoreset` | a copy that ended and does not show the first observation of its next seed |
+/// | `final_obs` | an ended copy whose last observation is missing or outside the space, or a row of a copy that did not end that was written |
+/// | `refuses_invalid_actions` | an invalid action that is taken, or refused after copies moved |
+/// | `refuses_wrong_lengths` | slices that do not hold all copies and are taken |
+///
+/// # Errors
+/// [`Error::Contract`] naming the rule, the copy and the step; an error of the environment as it is.
+pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
+    check_spaces(env)?;
+    let inputs = Inputs::draw(env);
+    let mut player = Player::new(env);
+    let first = player.play(&inputs)?;
+    player.check_rows(&first)?;
+    compare("deterministic", &first, &player.play(&inputs)?, 0, "when it was played again")?;
+    player.poison = 0xaa;
+    let other = player.play(&inputs)?;
+    check_final_obs_written(&first, &other)?;
+    compare("writes_observation", &first, &other, 0, "when the rows held other values before")?;
+    let turned = player.play(&inputs.turned())?;
+    compare(
+        "independent_copies",
+        &first,
+        &turned,
+        1,
+        "after every copy's seeds and actions went to the next copy",
+    )?;
+    player.check_autoreset(&inputs, &first)?;
+    player.check_state(&inputs, &first)?;
+    player.check_invalid_actions(&inputs, &first)?;
+    player.check_lengths(&inputs)
+}
+
+fn check_spaces(env: &dyn AnyVectorEnv) -> Result<()> {
+    if env.num_envs() == 0 {
+        return broken("spaces", "there are no copies".into());
+    }
+    for (which, space, dtype) in [
+        ("observation", env.observation_space(), env.obs_dtype()),
+        ("action", env.action_space(), env.act_dtype()),
+    ] {
+        if let Err(error) = space.validate() {
+            return broken("spaces", format!("the {which} space: {error}"));
+        }
+        if space.width() == 0 || space.dtype() != dtype {
+            let rows = format!("{} scalars of {}", space.width(), space.dtype());
+            return broken(
+                "spaces",
+                format!("the {which} space {space} has rows of {rows}, the type says {dtype}"),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Rows of bytes, aligned for every scalar.
+#[derive(Clone, Debug)]
+struct Rows {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Rows {
+    fn new(len: usize) -> Self {
+        Self { words: vec![0; len.div_ceil(8)], len }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
+    }
+}
+
+/// Seeds and actions of a run.
+struct Inputs {
+    seeds: Vec<u64>,
+    actions: Vec<Rows>,
+    /// For the episodes that start in each step.
+    reset_seeds: Vec<Vec<u64>>,
+    act_row: usize,
+}
+
+impl Inputs {
+    fn draw(env: &dyn AnyVectorEnv) -> Self {
+        let (n, space) = (env.num_envs(), env.action_space());
+        let act_row = space.width() * env.act_dtype().size();
+        let mut random = NpRandom::new(0);
+        let mut seeds = || (0..n).map(|_| random.next_u64() >> 1).collect::<Vec<_>>();
+        let (first, reset_seeds) = (seeds(), (0..STEPS).map(|_| seeds()).collect());
+        let mut row = vec![0.0; space.width()];
+        let mut actions = vec![Rows::new(n * act_row); STEPS];
+        for action in actions.iter_mut().flat_map(|rows| rows.bytes_mut().chunks_exact_mut(act_row)) {
+            space.sample(&mut random, &mut row);
+            write(env.act_dtype(), &row, action);
+        }
+        Self { seeds: first, actions, reset_seeds, act_row }
+    }
+
+    /// What copy `i` had goes to copy `i + 1`.
+    fn turned(&self) -> Self {
+        let turn = |seeds: &Vec<u64>| {
+            let mut seeds = seeds.clone();
+            seeds.rotate_right(1);
+            seeds
+        };
+        let mut actions = self.actions.clone();
+        actions.iter_mut().for_each(|rows| rows.bytes_mut().rotate_right(self.act_row));
+        Self {
+            seeds: turn(&self.seeds),
+            actions,
+            reset_seeds: self.reset_seeds.iter().map(turn).collect(),
+            act_row: self.act_row,
+        }
+    }
+}
+
+/// What one copy gave in one step; step 0 is the reset.
+#[derive(Clone, Debug, PartialEq)]
+struct Moment {
+    obs: Vec<u8>,
+    /// Of the episode that ended here, if one did; otherwise what was left in the row.
+    final_obs: Vec<u8>,
+    reward: f32,
+    terminated: bool,
+    truncated: bool,
+}
+
+struct Player<'e> {
+    env: &'e mut dyn AnyVectorEnv,
+    n: usize,
+    obs_row: usize,
+    poison: u8,
+}
+
+impl<'e> Player<'e> {
+    fn new(env: &'e mut dyn AnyVectorEnv) -> Self {
+        let obs_row = env.observation_space().width() * env.obs_dtype().size();
+        Self { n: env.num_envs(), obs_row, poison: 0x55, env }
+    }
+
+    /// Moments by step and copy.
+    fn play(&mut self, inputs: &Inputs) -> Result<Vec<Vec<Moment>>> {
+        let mut moments = vec![self.reset(&inputs.seeds)?];
+        for step in 0..STEPS {
+            moments.push(self.step(inputs.actions[step].bytes(), &inputs.reset_seeds[step])?);
+        }
+        Ok(moments)
+    }
+
+    fn reset(&mut self, seeds: &[u64]) -> Result<Vec<Moment>> {
+        let mut obs = self.rows();
+        self.env.reset(Some(seeds), obs.bytes_mut())?;
+        let moment = |row: &[u8]| Moment {
+            obs: row.to_vec(),
+            final_obs: vec![],
+            reward: 0.0,
+            terminated: false,
+            truncated: false,
+        };
+        Ok(obs.bytes().chunks_exact(self.obs_row).map(moment).collect())
+    }
+
+    fn step(&mut self, actions: &[u8], reset_seeds: &[u64]) -> Result<Vec<Moment>> {
+        let (mut obs, mut final_obs) = (self.rows(), self.rows());
+        let mut rewards = vec![f32::NAN; self.n];
+        // What was in the flags before must not matter either.
+        let stale = self.poison != 0x55;
+        let (mut terminated, mut truncated) = (vec![stale; self.n], vec![stale; self.n]);
+        let out = StepOut {
+            obs: obs.bytes_mut(),
+            final_obs: final_obs.bytes_mut(),
+            rewards: &mut rewards,
+            terminated: &mut terminated,
+            truncated: &mut truncated,
+        };
+        self.env.step(actions, Some(reset_seeds), out)?;
+        let row = |rows: &Rows, i: usize| rows.bytes()[i * self.obs_row..][..self.obs_row].to_vec();
+        let moment = |i| Moment {
+            obs: row(&obs, i),
+            final_obs: row(&final_obs, i),
+            reward: rewards[i],
+            terminated: terminated[i],
+            truncated: truncated[i],
+        };
+        Ok((0..self.n).map(moment).collect())
+    }
+
+    fn rows(&self) -> Rows {
+        let mut rows = Rows::new(self.n * self.obs_row);
+        rows.bytes_mut().fill(self.poison);
+        rows
+    }
+
+    /// Everything that shows in the rows of one run.
+    fn check_rows(&self, moments: &[Vec<Moment>]) -> Result<()> {
+        let (space, dtype) = (self.env.observation_space(), self.env.obs_dtype());
+        for (step, copies) in moments.iter().enumerate() {
+            for (i, moment) in copies.iter().enumerate() {
+                let place = format!("copy {i}, step {step}");
+                if let Some(violation) = space.violation(&read(dtype, &moment.obs)) {
+                    return broken("observation_in_space", format!("{place}: {violation}"));
+                }
+                if !moment.reward.is_finite() {
+                    return broken("finite_reward", format!("{place}: the reward is {}", moment.reward));
+                }
+                if moment.terminated && moment.truncated {
+                    return broken("exclusive_flags", format!("{place}: both flags are set"));
+                }
+                if moment.ended() {
+                    if let Some(violation) = space.violation(&read(dtype, &moment.final_obs)) {
+                        return broken("final_obs", format!("{place}: {violation}"));
+                    }
+                } else if moment.final_obs.iter().any(|&byte| byte != self.poison) {
+                    return broken(
+                        "final_obs",
+                        format!("{place}: no episode ended, but the row was written"),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts the next episodes once more by `reset` and compares their first observations.
+    fn check_autoreset(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
+        for i in 0..self.n {
+            let Some(step) = moments.iter().position(|copies| copies[i].ended()) else { continue };
+            let shown = &moments[step][i].obs;
+            let expected = &self.reset(&inputs.reset_seeds[step - 1])?[i].obs;
+            if shown != expected {
+                let dtype = self.env.obs_dtype();
+                let seed = inputs.reset_seeds[step - 1][i];
+                return broken(
+                    "autoreset",
+                    format!(
+                        "copy {i}, step {step}: the next episode has seed {seed} and starts with {:?}, but `obs` is {:?}",
+                        read(dtype, expected),
+                        read(dtype, shown)
+                    ),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Saves in the middle of the run, goes astray, loads, and plays the rest again.
+    fn check_state(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
+        const MIDDLE: usize = 7;
+        self.reset(&inputs.seeds)?;
+        for step in 0..MIDDLE {
+            self.step(inputs.actions[step].bytes(), &inputs.reset_seeds[step])?;
+        }
+        let Some(state) = self.env.save_state()? else { return Ok(()) };
+        self.reset(&inputs.reset_seeds[0])?;
+        self.step(inputs.actions[0].bytes(), &inputs.reset_seeds[1])?;
+        self.env.load_state(&state)?;
+        for step in MIDDLE..STEPS {
+            let again = self.step(inputs.actions[step].bytes(), &inputs.reset_seeds[step])?;
+            let when = "after `load_state`";
+            compare_step("state", step + 1, &moments[step + 1], &again, 0, when)?;
+        }
+        Ok(())
+    }
+
+    /// Tries an invalid action in the last copy; the run must go on as if nothing had happened.
+    fn check_invalid_actions(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
+        let Some(invalid) = invalid_action(self.env.action_space()) else { return Ok(()) };
+        let mut actions = inputs.actions[0].clone();
+        let last = (self.n - 1) * inputs.act_row;
+        write(self.env.act_dtype(), &invalid, &mut actions.bytes_mut()[last..]);
+        self.reset(&inputs.seeds)?;
+        if self.step(actions.bytes(), &inputs.reset_seeds[0]).is_ok() {
+            let (copy, space) = (self.n - 1, self.env.action_space());
+            return broken(
+                "refuses_invalid_actions",
+                format!("copy {copy}: action {invalid:?} of {space} was taken"),
+            );
+        }
+        let after = self.step(inputs.actions[0].bytes(), &inputs.reset_seeds[0])?;
+        compare_step(
+            "refuses_invalid_actions",
+            1,
+            &moments[1],
+            &after,
+            0,
+            "after another copy's action was refused",
+        )
+    }
+
+    fn check_lengths(&mut self, inputs: &Inputs) -> Result<()> {
+        self.reset(&inputs.seeds)?;
+        let actions = inputs.actions[0].bytes();
+        let taken =
+            |what: &str| broken("refuses_wrong_lengths", format!("{what} for one copy too few were taken"));
+        if self.step(&actions[inputs.act_row..], &inputs.reset_seeds[0]).is_ok() {
+            return taken("actions");
+        }
+        if self.step(actions, &inputs.reset_seeds[0][1..]).is_ok() {
+            return taken("reset seeds");
+        }
+        if self.reset(&inputs.seeds[1..]).is_ok() {
+            return taken("seeds");
+        }
+        let mut obs = Rows::new((self.n - 1) * self.obs_row);
+        if self.env.reset(Some(&inputs.seeds), obs.bytes_mut()).is_ok() {
+            return taken("observation rows");
+        }
+        Ok(())
+    }
+}
+
+impl Moment {
+    fn ended(&self) -> bool {
+        self.terminated || self.truncated
+    }
+
+    /// Equal but for what was left in an unwritten row.
+    fn equals(&self, other: &Self) -> bool {
+        self.obs == other.obs
+            && self.reward.to_bits() == other.reward.to_bits()
+            && (self.terminated, self.truncated) == (other.terminated, other.truncated)
+            && (!self.ended() || self.final_obs == other.final_obs)
+    }
+}
+
+/// Compares runs whose rows held different values before.
+fn check_final_obs_written(a: &[Vec<Moment>], b: &[Vec<Moment>]) -> Result<()> {
+    for (step, (a, b)) in a.iter().zip(b).enumerate() {
+        if let Some(i) = (0..a.len()).find(|&i| a[i].ended() && a[i].final_obs != b[i].final_obs) {
+            return broken(
+                "final_obs",
+                format!("copy {i}, step {step}: the episode ended, but its row was not written"),
+            );
+        }
+    }
+    Ok(())
+}
+
+/// Compares copy `i` of `a` with copy `i + turned` of `b`.
+fn compare(
+    rule: &'static str,
+    a: &[Vec<Moment>],
+    b: &[Vec<Moment>],
+    turned: usize,
+    when: &str,
+) -> Result<()> {
+    a.iter().zip(b).enumerate().try_for_each(|(step, (a, b))| compare_step(rule, step, a, b, turned, when))
+}
+
+fn compare_step(
+    rule: &'static str,
+    step: usize,
+    a: &[Moment],
+    b: &[Moment],
+    turned: usize,
+    when: &str,
+) -> Result<()> {
+    match (0..a.len()).find(|&i| !a[i].equals(&b[(i + turned) % b.len()])) {
+        None => Ok(()),
+        Some(i) => broken(rule, format!("copy {i}, step {step}: its rows, reward or flags differ {when}")),
+    }
+}
+
+/// One action outside the space that every environment can refuse.
+fn invalid_action(space: &Space) -> Option<Vec<f64>> {
+    match space {
+        Space::Box { dtype, .. } => dtype.is_float().then(|| vec![f64::NAN; space.width()]),
+        Space::Discrete { n, start } => Some(vec![(start + n) as f64]),
+        Space::MultiDiscrete { nvec } => Some(nvec.iter().map(|&n| n as f64).collect()),
+        Space::MultiBinary { n } => Some(vec![2.0; *n]),
+        Space::Dict(_) | Space::Tuple(_) => None,
+    }
+}
+
+fn read(dtype: DType, row: &[u8]) -> Vec<f64> {
+    fn cast<T: Element>(row: &[u8]) -> Vec<f64> {
+        row.chunks_exact(size_of::<T>())
+            .map(|scalar| bytemuck::pod_read_unaligned::<T>(scalar).to_f64())
+            .collect()
+    }
+    match dtype {
+        DType::U8 => cast::<u8>(row),
+        DType::I64 => cast::<i64>(row),
+        DType::F32 => cast::<f32>(row),
+        DType::F64 => cast::<f64>(row),
+    }
+}
+
+fn write(dtype: DType, values: &[f64], row: &mut [u8]) {
+    fn cast<T: Element>(values: &[f64], row: &mut [u8]) {
+        for (out, &value) in row.chunks_exact_mut(size_of::<T>()).zip(values) {
+            out.copy_from_slice(bytemuck::bytes_of(&T::from_f64(value)));
+        }
+    }
+    match dtype {
+        DType::U8 => cast::<u8>(values, row),
+        DType::I64 => cast::<i64>(values, row),
+        DType::F32 => cast::<f32>(values, row),
+        DType::F64 => cast::<f64>(values, row),
+    }
+}

@@ -1,0 +1,58 @@
+//! Reads what `record_gymnasium.py` wrote.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+/// A recorded file: the header and its rows.
+pub(crate) struct Fixture {
+    header: Value,
+    pub(crate) rows: Vec<Value>,
+}
+
+impl Fixture {
+    pub(crate) fn open(name: &str) -> Self {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let mut rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let header = rows.remove(0);
+        assert!(!rows.is_empty(), "{name} has no rows");
+        Self { header, rows }
+    }
+
+    /// Whether this machine's sine and cosine have the bits of the recording machine's. Where they
+    /// have not (another C library, a processor without FMA), the last digits of states differ.
+    pub(crate) fn same_libm(&self) -> bool {
+        let angles = self.header["angles"].as_array().unwrap().iter().map(|angle| angle.as_f64().unwrap());
+        let (sin, cos): (Vec<f64>, Vec<f64>) = angles.map(f64::sin_cos).unzip();
+        bits(&sin) == bits(&f64s(&self.header["sin"])) && bits(&cos) == bits(&f64s(&self.header["cos"]))
+    }
+}
+
+pub(crate) fn f64s(hex: &Value) -> Vec<f64> {
+    chunks(hex, 16).map(|digits| f64::from_bits(u64::from_str_radix(digits, 16).unwrap())).collect()
+}
+
+pub(crate) fn f32s(hex: &Value) -> Vec<f32> {
+    chunks(hex, 8).map(|digits| f32::from_bits(u32::from_str_radix(digits, 16).unwrap())).collect()
+}
+
+fn chunks(hex: &Value, size: usize) -> impl Iterator<Item = &str> {
+    let text = hex.as_str().unwrap();
+    (0..text.len() / size).map(move |i| &text[i * size..][..size])
+}
+
+pub(crate) fn bits(values: &[f64]) -> Vec<u64> {
+    values.iter().map(|value| value.to_bits()).collect()
+}
+
+/// Equal bits where the C libraries agree, otherwise within `tolerance`.
+#[track_caller]
+pub(crate) fn assert_close(found: &[f64], expected: &[f64], exact: bool, tolerance: f64, place: &str) {
+    if exact {
+        assert_eq!(bits(found), bits(expected), "{place}: {found:?} against {expected:?}");
+    } else {
+        let near = found.iter().zip(expected).all(|(a, b)| (a - b).abs() <= tolerance);
+        assert!(near && found.len() == expected.len(), "{place}: {found:?} against {expected:?}");
+    }
+}
