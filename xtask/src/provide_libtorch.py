@@ -7,6 +7,7 @@ The files keep the places they have in the wheels, because the libraries find ea
 """
 
 import ctypes
+import errno
 import fcntl
 import os
 import platform
@@ -30,19 +31,19 @@ CPU_FILES = [
 CUDA_FILES = ["torch/include/*", "torch/lib/*", "nvidia/*.so*"]
 # Wheels and unpacked files together, rounded up.
 GIB_NEEDED = {"cpu": 1.5, "cuda": 12.0}
-ADVICE = [
-    ("No space left", "free some space there, or set XDG_CACHE_HOME to a directory on a larger disk"),
-    ("No module named pip", "install pip: `apt install python3-pip` or `python3 -m ensurepip --user`"),
-    (
-        "No matching distribution",
-        "this platform or this package index has no such wheel: unpack a libtorch of that version and set LIBTORCH to it",
-    ),
-    ("", "check the network and pip's own settings (proxy, index), or set LIBTORCH to a libtorch that you have"),
-]
+MORE_SPACE = "free some space there, or set XDG_CACHE_HOME to a directory on a larger disk"
 
 
 def fail(message):
     sys.exit(f"error: {message}")
+
+
+def way_out(pip_said):
+    if "No space left" in pip_said:
+        return MORE_SPACE
+    if "No module named pip" in pip_said:
+        return "install pip: `apt install python3-pip` or `python3 -m ensurepip --user`"
+    return "check the network and pip's own settings (proxy, index), or set LIBTORCH to a libtorch that you have"
 
 
 def pip_download(into, requirements, *options):
@@ -53,8 +54,7 @@ def pip_download(into, requirements, *options):
     done = subprocess.run(command, stderr=subprocess.PIPE, text=True)
     sys.stderr.write(done.stderr)
     if done.returncode != 0:
-        advice = next(advice for sign, advice in ADVICE if sign in done.stderr)
-        fail(f"pip could not download {' '.join(requirements)} (its own words are above); {advice}")
+        fail(f"pip could not download {' '.join(requirements)} (its own words are above); {way_out(done.stderr)}")
 
 
 def cuda_runtime(wheel):
@@ -86,7 +86,7 @@ def provide(version, kind, directory):
 
     free = shutil.disk_usage(unfinished).free / 2**30
     if free < GIB_NEEDED[kind]:
-        fail(f"{directory.parent} has {free:.1f} GiB free, {GIB_NEEDED[kind]} GiB are needed; {ADVICE[0][1]}")
+        fail(f"{directory.parent} has {free:.1f} GiB free, {GIB_NEEDED[kind]} GiB are needed; {MORE_SPACE}")
 
     if kind == "cpu":
         pip_download(wheels, [f"torch=={version}"], "--no-deps")
@@ -123,7 +123,8 @@ def main():
             if not (directory / "torch" / "build-version").exists():
                 provide(version, kind, directory)
     except OSError as error:
-        fail(f"{error}; the cache is {directory.parent} (XDG_CACHE_HOME moves it): {ADVICE[0][1]}")
+        full = error.errno == errno.ENOSPC
+        fail(f"{error}; {MORE_SPACE if full else 'set XDG_CACHE_HOME to a directory that can be written'}")
 
 
 if __name__ == "__main__":
