@@ -41,7 +41,7 @@ pub enum Error {
         /// The action as text.
         action: String,
         /// The action space.
-        space: Space,
+        space: Box<Space>,
     },
     /// A conformance check failed.
     #[error("contract `{check}` is broken: {message}")]
@@ -113,7 +113,7 @@ impl Error {
             [one] => format!("{one:?}"),
             many => format!("{many:?}"),
         };
-        Self::InvalidAction { env: env.into(), action, space: space.clone() }
+        Self::InvalidAction { env: env.into(), action, space: Box::new(space.clone()) }
     }
 
     pub(crate) fn state(message: impl Into<String>) -> Self {

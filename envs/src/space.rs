@@ -3,7 +3,7 @@
 //! A member of any space is one flat row of scalars of one type ([`Space::dtype`]). Parts of a
 //! [`Space::Dict`] or [`Space::Tuple`] follow each other in order; [`Layout`] says where.
 
-use std::fmt;
+use std::{cmp::Ordering, fmt};
 
 use serde::{Deserialize, Serialize};
 
@@ -200,7 +200,11 @@ impl Space {
                         return Err(Error::shape(what, found, format_args!("{size} long (shape {shape:?})")));
                     }
                 }
-                match low.iter().zip(high).position(|(low, high)| !(low <= high)) {
+                match low
+                    .iter()
+                    .zip(high)
+                    .position(|(low, high)| low.partial_cmp(high).is_none_or(Ordering::is_gt))
+                {
                     None => Ok(()),
                     Some(i) => Err(Error::shape(
                         "`low` of a box",

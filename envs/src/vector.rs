@@ -154,7 +154,8 @@ pub(crate) fn check_len(what: &'static str, len: usize, num_envs: usize, width: 
 /// scalar. One virtual call per vector step.
 ///
 /// Implemented for every [`VectorEnv`]; nobody else implements it. The methods carry the contract of
-/// their namesakes; a buffer of a wrong length or alignment is [`Error::Shape`].
+/// their namesakes; a buffer of a wrong length or alignment is [`Error::Shape`]. Calls on a
+/// `dyn AnyVectorEnv` need no import of this trait; leave it out of scope where [`VectorEnv`] is in.
 #[allow(missing_docs)]
 pub trait AnyVectorEnv: Send {
     fn num_envs(&self) -> usize;

@@ -168,7 +168,7 @@ pub(super) fn advance([x, x_dot, theta, theta_dot]: State, action: i64, sin: f64
 #[inline(always)]
 pub(super) fn has_fallen(&[x, _, theta, _]: &State) -> bool {
     // Not short-circuited: the loop over copies has no branches.
-    (x < -MOST_X) | (x > MOST_X) | (theta < -MOST_THETA) | (theta > MOST_THETA)
+    (x.abs() > MOST_X) | (theta.abs() > MOST_THETA)
 }
 
 #[inline(always)]

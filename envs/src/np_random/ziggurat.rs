@@ -6,8 +6,8 @@
 use super::NpRandom;
 
 /// Where the tail starts.
-const R: f64 = 3.654_152_885_361_008_8;
-const INVERSE_R: f64 = 0.273_661_237_329_758_28;
+const R: f64 = 3.654_152_885_361_009;
+const INVERSE_R: f64 = 0.273_661_237_329_758_3;
 
 pub(super) fn normal(random: &mut NpRandom) -> f64 {
     loop {

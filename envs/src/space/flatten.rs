@@ -29,7 +29,7 @@ impl Space {
             let found = format_args!("{} bytes ({error})", raw.len());
             Error::shape("`raw`", found, format_args!("whole rows of {width} {} scalars", T::DTYPE))
         })?;
-        if width == 0 || raw.len() % width != 0 || raw.len() / width * flat_width != out.len() {
+        if width == 0 || !raw.len().is_multiple_of(width) || raw.len() / width * flat_width != out.len() {
             return Err(Error::shape(
                 "`raw` against `out`",
                 format_args!("{} and {} scalars", raw.len(), out.len()),

@@ -1,1 +1,86 @@
-//! x
+//! Environments by id, by closure and by settings.
+
+use pavlov_envs::{
+    CartPole, CartPoleConfig, CartPoleVector, DType, EnvConfig, EnvCreator, EnvSpec, IntoEnvCreator,
+    make_vec, register, spec,
+};
+use serde_json::json;
+
+fn config(value: serde_json::Value) -> EnvConfig {
+    value.as_object().unwrap().clone()
+}
+
+fn message<T>(result: pavlov_envs::Result<T>) -> String {
+    result.err().expect("an error").to_string()
+}
+
+#[test]
+fn an_unknown_id_names_the_nearest_and_how_to_list_them() {
+    assert_eq!(
+        message(make_vec("CartPol-v1", &EnvConfig::new(), 1)),
+        "no environment \"CartPol-v1\"; nearest: CartPole-v1; `pavlov list envs` shows all"
+    );
+    assert_eq!(message(spec("Chess")), "no environment \"Chess\"; `pavlov list envs` shows all");
+    let creator = EnvCreator::from("CartPol-v1");
+    assert!(message(creator.make_vec(&EnvConfig::new(), 1)).contains("nearest: CartPole-v1"));
+}
+
+#[test]
+fn env_config_reaches_the_environment_and_unknown_keys_are_refused() {
+    let made = |value| make_vec("CartPole-v1", &config(value), 1);
+    assert!(made(json!({"sutton_barto_reward": true})).is_ok());
+    assert_eq!(
+        message(made(json!({"sutton_reward": true}))),
+        "env_config of CartPole-v1: no setting `sutton_reward`; nearest: `sutton_barto_reward`"
+    );
+    assert!(message(made(json!({"sutton_barto_reward": 3}))).contains("expected a boolean"));
+    assert!(
+        message(make_vec("Pendulum-v1", &config(json!({"gravity": 9.81})), 1))
+            .contains("no setting `gravity`; it has g")
+    );
+}
+
+#[test]
+fn a_closure_an_id_and_a_creator_stand_for_an_environment() {
+    let env = || CartPole::new(CartPoleConfig::default());
+    assert_eq!(env.into_env_creator().name(), "CartPole");
+    assert_eq!("CartPole-v1".into_env_creator().name(), "CartPole-v1");
+    assert_eq!(String::from("CartPole-v1").into_env_creator().name(), "CartPole-v1");
+    let vector = EnvCreator::vector(|n| CartPoleVector::new(n, 20, CartPoleConfig::default()));
+    assert_eq!((&vector).into_env_creator().name(), "CartPoleVector");
+    let made = vector.make_vec(&EnvConfig::new(), 5).unwrap();
+    assert_eq!((made.num_envs(), made.obs_dtype(), made.act_dtype()), (5, DType::F32, DType::I64));
+    assert!(message(env.into_env_creator().make_vec(&config(json!({"a": 1})), 1)).contains("`a` is given"));
+    assert_eq!(message(vector.make_vec(&EnvConfig::new(), 0)), "`num_envs` is 0, but it must be at least 1");
+}
+
+#[test]
+fn a_registered_environment_is_found_and_its_id_cannot_be_taken_twice() {
+    let entry = || EnvSpec {
+        id: "Registered-v0".into(),
+        summary: "for a test".into(),
+        max_episode_steps: None,
+        reward_threshold: None,
+    };
+    let make = || CartPole::new(CartPoleConfig::default());
+    register(entry(), make).unwrap();
+    assert_eq!(spec("Registered-v0").unwrap(), entry());
+    assert_eq!(make_vec("Registered-v0", &EnvConfig::new(), 2).unwrap().num_envs(), 2);
+    assert!(message(register(entry(), make)).contains("\"Registered-v0\" is registered already"));
+}
+
+#[test]
+fn specs_hold_gymnasiums_limits_and_thresholds() {
+    let numbers = |id| spec(id).map(|spec| (spec.max_episode_steps, spec.reward_threshold)).unwrap();
+    assert_eq!(numbers("CartPole-v0"), (Some(200), Some(195.0)));
+    assert_eq!(numbers("CartPole-v1"), (Some(500), Some(475.0)));
+    assert_eq!(numbers("Pendulum-v1"), (Some(200), None));
+}
+
+#[test]
+fn misaligned_bytes_are_an_error() {
+    let mut env = make_vec("CartPole-v1", &EnvConfig::new(), 1).unwrap();
+    let mut words = [0_u64; 4];
+    let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[1..17];
+    assert!(message(env.reset(Some(&[0]), bytes)).contains("whole f32 scalars aligned to 4 bytes"));
+}

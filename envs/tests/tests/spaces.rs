@@ -1,1 +1,119 @@
-//! x
+//! Rows, layouts, one-hot rows, membership and JSON of spaces.
+
+use pavlov_envs::{DType, Layout, NpRandom, Space};
+
+fn composite() -> Space {
+    Space::dict([
+        ("speed", Space::boxed(-1.0, 1.0, &[2])),
+        ("gear", Space::Discrete { n: 3, start: 1 }),
+        ("lamps", Space::Tuple(vec![Space::MultiBinary { n: 2 }, Space::MultiDiscrete { nvec: vec![2, 3] }])),
+    ])
+}
+
+#[test]
+fn parts_of_a_dict_lie_in_the_order_of_their_names() {
+    let layout = Layout::new(&composite());
+    let places: Vec<_> =
+        layout.leaves.iter().map(|leaf| (leaf.path.as_str(), leaf.row.clone(), leaf.flat.clone())).collect();
+    assert_eq!(
+        places,
+        [("gear", 0..1, 0..3), ("lamps/0", 1..3, 3..5), ("lamps/1", 3..5, 5..10), ("speed", 5..7, 10..12)]
+    );
+    assert_eq!((composite().width(), composite().flat_width()), (7, 12));
+    assert_eq!(composite().shape(), [7]);
+}
+
+#[test]
+fn integers_become_one_hot_and_reals_stay() {
+    let row = [3.0_f32, 1.0, 0.0, 0.0, 2.0, -0.5, 0.25];
+    let rows = [row, row].concat();
+    let mut out = [9.0; 24];
+    composite().flatten_into(bytemuck::cast_slice(&rows), &mut out).unwrap();
+    let expected = [0.0, 0.0, 1.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, -0.5, 0.25];
+    assert_eq!(out[..12], expected);
+    assert_eq!(out[12..], expected);
+
+    let mut out = [9.0; 4];
+    Space::discrete(4).flatten_into(bytemuck::bytes_of(&2_i64), &mut out).unwrap();
+    assert_eq!(out, [0.0, 0.0, 1.0, 0.0]);
+    Space::discrete(4).flatten_into(bytemuck::bytes_of(&-1_i64), &mut out).unwrap();
+    assert_eq!(out, [0.0; 4]);
+    let error = Space::discrete(4).flatten_into(bytemuck::bytes_of(&2_i64), &mut [0.0; 3]).unwrap_err();
+    assert!(error.to_string().contains("as many rows of 1 as of 4"), "{error}");
+}
+
+#[test]
+fn a_composite_row_has_the_narrowest_type_that_holds_every_part() {
+    let of = |parts: &[Space]| Space::Tuple(parts.to_vec()).dtype();
+    let (bits, small, large) = (Space::MultiBinary { n: 1 }, Space::discrete(9), Space::discrete(1 << 25));
+    let (real, double) = (Space::real(&[1]), Space::real(&[1]).with_dtype(DType::F64));
+    assert_eq!(of(&[bits.clone(), Space::image(&[2])]), DType::U8);
+    assert_eq!(of(&[bits.clone(), small.clone()]), DType::I64);
+    assert_eq!(of(&[real.clone(), small.clone(), bits]), DType::F32);
+    assert_eq!(of(&[real.clone(), large]), DType::F64);
+    assert_eq!(of(&[real, double, small]), DType::F64);
+}
+
+#[test]
+fn a_violation_names_the_element_and_the_rule() {
+    let row = [3.0, 1.0, 0.0, 0.0, 2.0, -0.5, 0.25];
+    assert!(composite().contains(&row));
+    let with = |i: usize, value: f64| {
+        let mut row = row;
+        row[i] = value;
+        composite().violation(&row).unwrap_or_default()
+    };
+    assert_eq!(with(0, 4.0), "element 0 is 4.0, outside 1..=3");
+    assert_eq!(with(1, 2.0), "element 1 is 2.0, outside 0..=1");
+    assert_eq!(with(4, 1.5), "element 4 is 1.5, which is no integer");
+    assert_eq!(with(6, 1.25), "element 6 is 1.25, outside -1..=1");
+    assert_eq!(with(5, f64::NAN), "element 5 is NaN, outside -1..=1");
+    assert!(composite().violation(&row[1..]).unwrap().starts_with("the row has 6 scalars"));
+}
+
+#[test]
+fn samples_are_members() {
+    let half_bounded = Space::bounded(&[0.0, f64::NEG_INFINITY], &[f64::INFINITY, 0.0]).unwrap();
+    for space in [composite(), half_bounded, Space::image(&[3, 3]), Space::real(&[4])] {
+        let mut random = NpRandom::new(1);
+        let mut row = vec![0.0_f64; space.width()];
+        for _ in 0..200 {
+            space.sample(&mut random, &mut row);
+            assert_eq!(space.violation(&row), None);
+        }
+    }
+}
+
+#[test]
+fn spaces_survive_json_with_infinite_bounds() {
+    for space in [composite(), Space::real(&[2]), Space::image(&[2]), Space::discrete(3)] {
+        let text = serde_json::to_string(&space).unwrap();
+        assert_eq!(serde_json::from_str::<Space>(&text).unwrap(), space, "{text}");
+    }
+    let text = serde_json::to_string(&Space::real(&[1])).unwrap();
+    assert_eq!(text, r#"{"box":{"low":["-inf"],"high":["inf"],"shape":[1],"dtype":"f32"}}"#);
+}
+
+#[test]
+fn spaces_read_well() {
+    assert_eq!(
+        composite().to_string(),
+        "Dict(gear: Discrete(3, start=1), lamps: Tuple(MultiBinary(2), MultiDiscrete([2, 3])), speed: Box(-1, 1, [2], f32))"
+    );
+    assert_eq!(Space::bounded(&[0.0, 1.0], &[2.0, 2.0]).unwrap().to_string(), "Box([0.0, 1.0], 2, [2], f32)");
+}
+
+#[test]
+fn numbers_that_do_not_fit_are_refused() {
+    let message = |space: Space| space.validate().unwrap_err().to_string();
+    assert_eq!(
+        Space::bounded(&[0.0, 2.0], &[1.0, 1.0]).unwrap_err().to_string(),
+        "`low` of a box is 2 in element 1, but it must be at most `high`, which is 1 there"
+    );
+    assert!(message(Space::boxed(f64::NAN, 1.0, &[1])).contains("NaN in element 0"));
+    assert_eq!(message(Space::discrete(0)), "`n` of a discrete space is 0, but it must be at least 1");
+    let twice = Space::Dict(vec![("a".into(), Space::discrete(1)), ("a".into(), Space::discrete(1))]);
+    assert!(message(twice).contains("each name once"));
+    let short = Space::Box { low: vec![0.0], high: vec![1.0; 2], shape: vec![2], dtype: DType::F32 };
+    assert_eq!(message(short), "`low` of a box is 1 long, but it must be 2 long (shape [2])");
+}

@@ -1,1 +1,290 @@
-//! x
+//! Autoreset, time limits, replay, errors and threads.
+
+use std::cell::Cell;
+
+use pavlov_envs::{
+    CartPole, CartPoleConfig, CartPoleVector, Env, Error, NpRandom, Result, Space, Step, StepOut,
+    SyncVectorEnv, ThreadVectorEnv, TimeLimit, VectorEnv,
+};
+
+/// Shows the seed and the step; ends as its actions say.
+#[derive(Clone, Debug, Default)]
+struct Counter {
+    seed: u64,
+    step: i64,
+}
+
+const GO: i64 = 0;
+const END: i64 = 1;
+const CUT: i64 = 2;
+const FAIL: i64 = 3;
+const PANIC: i64 = 4;
+
+impl Env for Counter {
+    type Obs = i64;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::MultiDiscrete { nvec: vec![1000, 1000] }
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(5)
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
+        *self = Self { seed: seed.unwrap_or(self.seed + 100), step: 0 };
+        obs.copy_from_slice(&[self.seed as i64, 0]);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
+        self.step += 1;
+        match action[0] {
+            FAIL => return Err(Error::other("the motor is gone")),
+            PANIC => panic!("index {} out of range", self.step),
+            _ => {}
+        }
+        obs.copy_from_slice(&[self.seed as i64, self.step]);
+        Ok(Step { reward: self.step as f64, terminated: action[0] == END, truncated: action[0] == CUT })
+    }
+
+    fn max_episode_steps(&self) -> Option<usize> {
+        Some(4)
+    }
+}
+
+/// Rows of a vector environment.
+struct Rows<O> {
+    obs: Vec<O>,
+    final_obs: Vec<O>,
+    rewards: Vec<f32>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+}
+
+impl<O: Clone> Rows<O> {
+    fn new(n: usize, width: usize, value: O) -> Self {
+        Self {
+            obs: vec![value.clone(); n * width],
+            final_obs: vec![value; n * width],
+            rewards: vec![0.0; n],
+            terminated: vec![false; n],
+            truncated: vec![false; n],
+        }
+    }
+
+    fn out(&mut self) -> StepOut<'_, O> {
+        StepOut {
+            obs: &mut self.obs,
+            final_obs: &mut self.final_obs,
+            rewards: &mut self.rewards,
+            terminated: &mut self.terminated,
+            truncated: &mut self.truncated,
+        }
+    }
+}
+
+fn counters(n: usize) -> SyncVectorEnv<Counter> {
+    SyncVectorEnv::new(n, || Ok(Counter::default())).unwrap()
+}
+
+#[test]
+fn a_copy_that_ended_shows_its_next_first_observation_in_the_same_step() {
+    let mut env = counters(3);
+    let mut rows = Rows::new(3, 2, -1);
+    env.reset(Some(&[7, 8, 9]), &mut rows.obs).unwrap();
+    assert_eq!(rows.obs, [7, 0, 8, 0, 9, 0]);
+    env.step(&[GO, END, CUT], Some(&[17, 18, 19]), rows.out()).unwrap();
+    assert_eq!(rows.obs, [7, 1, 18, 0, 19, 0]);
+    assert_eq!(rows.final_obs, [-1, -1, 8, 1, 9, 1]);
+    assert_eq!((rows.terminated, rows.truncated), (vec![false, true, false], vec![false, false, true]));
+    assert_eq!(rows.rewards, [1.0; 3]);
+}
+
+#[test]
+fn without_seeds_a_copy_continues_its_own_stream() {
+    let mut env = counters(1);
+    let mut rows = Rows::new(1, 2, -1);
+    env.reset(Some(&[7]), &mut rows.obs).unwrap();
+    env.step(&[END], None, rows.out()).unwrap();
+    assert_eq!(rows.obs, [107, 0]);
+}
+
+#[test]
+fn the_time_limit_truncates_but_an_end_in_the_same_step_goes_before() {
+    for (last, expected) in [(GO, (false, true)), (END, (true, false))] {
+        let mut env = counters(1);
+        let mut rows = Rows::new(1, 2, -1);
+        env.reset(Some(&[1]), &mut rows.obs).unwrap();
+        for action in [GO, GO, GO, last] {
+            assert_eq!((rows.terminated[0], rows.truncated[0]), (false, false));
+            env.step(&[action], Some(&[2]), rows.out()).unwrap();
+        }
+        assert_eq!((rows.terminated[0], rows.truncated[0]), expected);
+        let mut wrapped = TimeLimit::new(Counter::default(), 2);
+        let mut obs = [0; 2];
+        wrapped.reset(Some(1), &mut obs).unwrap();
+        assert!(!wrapped.step(&[GO], &mut obs).unwrap().truncated);
+        let step = wrapped.step(&[last], &mut obs).unwrap();
+        assert_eq!((step.terminated, step.truncated), expected);
+    }
+}
+
+#[test]
+fn replay_brings_every_copy_back_to_the_middle_of_its_episode() {
+    let mut env = counters(2);
+    let mut rows = Rows::new(2, 2, -1);
+    env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+    env.step(&[GO, END], Some(&[3, 4]), rows.out()).unwrap();
+    env.step(&[GO, GO], Some(&[5, 6]), rows.out()).unwrap();
+    let state = env.save_state().unwrap().unwrap();
+
+    let mut other = counters(2);
+    other.load_state(&state).unwrap();
+    let mut other_rows = Rows::new(2, 2, -1);
+    other.step(&[GO, GO], Some(&[5, 6]), other_rows.out()).unwrap();
+    // Seed and step of both copies went on; the first one is cut by its limit one step later.
+    assert_eq!(other_rows.obs, [1, 3, 4, 2]);
+    other.step(&[GO, GO], Some(&[5, 6]), other_rows.out()).unwrap();
+    assert_eq!(other_rows.truncated, [true, false]);
+    assert_eq!(other_rows.obs, [5, 0, 4, 3]);
+}
+
+#[test]
+fn states_that_do_not_fit_are_refused_with_a_reason() {
+    let mut env = counters(2);
+    let mut rows = Rows::new(2, 2, -1);
+    env.reset(None, &mut rows.obs).unwrap();
+    assert!(env.save_state().unwrap_err().to_string().contains("started without a seed"));
+    env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+    let state = env.save_state().unwrap().unwrap();
+    let mut refused = |state: &[u8], part: &str| {
+        let message = env.load_state(state).unwrap_err().to_string();
+        assert!(message.contains(part), "{message:?} does not contain {part:?}");
+    };
+    refused(&state[..state.len() - 1], "ends too early");
+    refused(&[&state[..], &[0]].concat(), "1 bytes too many");
+    refused(&counters_state(3), "holds 3 copies, but there are 2 here");
+    let cartpole = CartPoleVector::new(2, 500, CartPoleConfig::default());
+    refused(&cartpole.save_state().unwrap().unwrap(), "saved by \"cartpole_vector\"");
+}
+
+fn counters_state(n: usize) -> Vec<u8> {
+    let mut env = counters(n);
+    env.reset(Some(&vec![1; n]), &mut vec![0; 2 * n]).unwrap();
+    env.save_state().unwrap().unwrap()
+}
+
+#[test]
+fn an_error_says_which_copy_seed_and_step() {
+    let mut env = counters(3);
+    let mut rows = Rows::new(3, 2, -1);
+    env.reset(Some(&[7, 8, 9]), &mut rows.obs).unwrap();
+    env.step(&[GO; 3], Some(&[0; 3]), rows.out()).unwrap();
+    let error = env.step(&[GO, GO, FAIL], Some(&[0; 3]), rows.out()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "environment 2 failed at step 2 of the episode with seed 9: the motor is gone"
+    );
+}
+
+#[test]
+fn a_panic_in_a_copy_is_an_error_with_its_place() {
+    let blocks = vec![counters(2), counters(2)];
+    let mut env = ThreadVectorEnv::new(blocks).unwrap();
+    let mut rows = Rows::new(4, 2, -1);
+    env.reset(Some(&[6, 7, 8, 9]), &mut rows.obs).unwrap();
+    let error = env.step(&[GO, GO, GO, PANIC], Some(&[0; 4]), rows.out()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "environment 3 failed at step 1 of the episode with seed 9: panic: index 1 out of range"
+    );
+}
+
+#[test]
+fn an_invalid_action_is_named_with_its_space() {
+    let mut env = counters(2);
+    let mut rows = Rows::new(2, 2, -1);
+    env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
+    let error = env.step(&[GO, 5], None, rows.out()).unwrap_err();
+    assert_eq!(error.to_string(), "action 5 is not in Discrete(5) of Counter");
+    let error = env.step(&[GO], None, rows.out()).unwrap_err();
+    assert_eq!(error.to_string(), "`actions` is 1 long, but it must be 2 x 1 (copies x width)");
+}
+
+#[test]
+fn stepping_cartpole_outside_an_episode_says_to_reset() {
+    let mut env = CartPole::new(CartPoleConfig::default());
+    let message = env.step(&[0], &mut [0.0; 4]).unwrap_err().to_string();
+    assert!(message.contains("call `reset` first"), "{message}");
+}
+
+#[test]
+fn threads_and_one_loop_give_equal_rows_bit_for_bit() {
+    const N: usize = 13;
+    let make = || Ok(TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30));
+    let sync = play::<_, N>(SyncVectorEnv::new(N, make).unwrap());
+    assert!(sync.iter().any(|(.., ended)| ended.contains(&true)), "no episode ended");
+    assert!(play::<_, N>(ThreadVectorEnv::of_env(N, 4, make).unwrap()) == sync, "threads differ");
+    let blocks = [5, 8].map(|n| CartPoleVector::new(n, 30, CartPoleConfig::default())).into();
+    assert!(play::<_, N>(ThreadVectorEnv::new(blocks).unwrap()) == sync, "struct-of-arrays blocks differ");
+}
+
+#[test]
+fn vectors_without_copies_are_refused() {
+    let error = SyncVectorEnv::new(0, || Ok(Counter::default())).unwrap_err();
+    assert_eq!(error.to_string(), "`num_envs` is 0, but it must be at least 1");
+    let error = ThreadVectorEnv::of_env(2, 3, || Ok(Counter::default())).unwrap_err();
+    assert_eq!(error.to_string(), "`num_blocks` is 3, but it must be in 1..=2 (`num_envs`)");
+}
+
+#[test]
+fn copies_with_other_spaces_are_refused() {
+    struct Odd(i64);
+    impl Env for Odd {
+        type Obs = f32;
+        type Act = i64;
+        fn observation_space(&self) -> Space {
+            Space::real(&[1])
+        }
+        fn action_space(&self) -> Space {
+            Space::discrete(self.0)
+        }
+        fn reset(&mut self, _: Option<u64>, _: &mut [f32]) -> Result<()> {
+            Ok(())
+        }
+        fn step(&mut self, _: &[i64], _: &mut [f32]) -> Result<Step> {
+            Ok(Step::default())
+        }
+    }
+    let next = Cell::new(1);
+    let make = || {
+        next.set(next.get() + 1);
+        Ok(Odd(next.get()))
+    };
+    let message = SyncVectorEnv::new(2, make).err().unwrap().to_string();
+    assert!(
+        message.contains("Discrete(3)") && message.contains("Discrete(2), as in the first copy"),
+        "{message}"
+    );
+}
+
+type Moment = (Vec<u32>, Vec<u32>, Vec<bool>);
+
+/// 200 random steps: observation bits, last-observation bits where an episode ended, flags.
+fn play<V: VectorEnv<Obs = f32, Act = i64>, const N: usize>(mut env: V) -> Vec<Moment> {
+    let mut random = NpRandom::new(5);
+    let mut rows = Rows::new(N, 4, 0.0_f32);
+    env.reset(Some(&std::array::from_fn::<u64, N, _>(|i| i as u64)), &mut rows.obs).unwrap();
+    let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let mut moments = vec![];
+    for _ in 0..200 {
+        let actions: Vec<i64> = (0..N).map(|_| random.integers(0, 2)).collect();
+        let seeds: Vec<u64> = (0..N).map(|_| random.next_u64()).collect();
+        env.step(&actions, Some(&seeds), rows.out()).unwrap();
+        let ended = rows.terminated.iter().chain(&rows.truncated).copied().collect();
+        moments.push((bits(&rows.obs), bits(&rows.final_obs), ended));
+    }
+    moments
+}

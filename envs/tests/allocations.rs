@@ -1,0 +1,106 @@
+//! No allocation per step. A program of its own, because it counts every allocation of the process.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
+
+use pavlov_envs::{
+    AnyVectorEnv, CartPole, CartPoleConfig, CartPoleVector, Env, NpRandom, Pendulum, PendulumConfig, Result,
+    Space, Step, StepOut, SyncVectorEnv, TimeLimit,
+};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// CartPole as most users would write it: without a saved state, so that its actions are kept.
+struct Plain(CartPole);
+
+impl Env for Plain {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        self.0.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.0.action_space()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        self.0.reset(seed, obs)
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [f32]) -> Result<Step> {
+        self.0.step(action, obs)
+    }
+}
+
+#[test]
+fn steps_and_resets_of_vectors_allocate_nothing() {
+    let config = CartPoleConfig::default();
+    let cartpole = || Ok(TimeLimit::new(CartPole::new(config), 500));
+    let plain = || Ok(Plain(CartPole::new(config)));
+    let pendulum = || Ok(TimeLimit::new(Pendulum::new(PendulumConfig::default()), 20));
+    assert_eq!(allocations(&mut CartPoleVector::new(64, 500, config)), 0, "CartPoleVector");
+    assert_eq!(allocations(&mut SyncVectorEnv::new(16, cartpole).unwrap()), 0, "SyncVectorEnv<CartPole>");
+    assert_eq!(allocations(&mut SyncVectorEnv::new(16, plain).unwrap()), 0, "SyncVectorEnv<Plain>");
+    assert_eq!(allocations(&mut SyncVectorEnv::new(16, pendulum).unwrap()), 0, "SyncVectorEnv<Pendulum>");
+}
+
+/// Allocations in 2,000 vector steps of random play through the erased form.
+fn allocations(env: &mut dyn AnyVectorEnv) -> u64 {
+    let (n, space) = (env.num_envs(), env.action_space().clone());
+    let mut random = NpRandom::new(1);
+    let mut row = [0.0_f64];
+    let mut words = vec![0_u64; n];
+    let act_bytes = env.act_dtype().size() * n;
+    let mut obs = vec![0_f32; n * env.observation_space().width()];
+    let mut final_obs = obs.clone();
+    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
+    let seeds: Vec<u64> = (0..n as u64).collect();
+    env.reset(Some(&seeds), bytemuck::cast_slice_mut(&mut obs)).unwrap();
+    let mut ended = 0;
+    let before = ALLOCATIONS.get();
+    for _ in 0..2000 {
+        let actions = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..act_bytes];
+        for action in actions.chunks_exact_mut(act_bytes / n) {
+            space.sample(&mut random, &mut row);
+            match action.len() {
+                4 => action.copy_from_slice(&(row[0] as f32).to_ne_bytes()),
+                _ => action.copy_from_slice(&(row[0] as i64).to_ne_bytes()),
+            }
+        }
+        let out = StepOut {
+            obs: bytemuck::cast_slice_mut(&mut obs),
+            final_obs: bytemuck::cast_slice_mut(&mut final_obs),
+            rewards: &mut rewards,
+            terminated: &mut terminated,
+            truncated: &mut truncated,
+        };
+        env.step(actions, Some(&seeds), out).unwrap();
+        ended += terminated.iter().zip(&truncated).filter(|(a, b)| **a || **b).count();
+    }
+    let counted = ALLOCATIONS.get() - before;
+    assert!(ended > 100, "only {ended} episodes ended");
+    counted
+}
