@@ -17,7 +17,7 @@ use crate::{AnyVectorEnv, DType, Element, NpRandom, Result, Space, StepOut};
 /// | `refuses_wrong_lengths` | slices that do not hold all copies and are taken |
 ///
 /// # Errors
-/// [`Error::Contract`] naming the rule, the copy and the step; an error of the environment as it is.
+/// [`Error::Contract`](crate::Error::Contract) naming the rule, the copy and the step; an error of the environment as it is.
 pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     check_spaces(env)?;
     let inputs = Inputs::draw(env);
