@@ -232,3 +232,38 @@ impl VectorEnv for CartPoleVector {
 
 // The fast sine covers every angle from which an episode goes on.
 const _: () = assert!(MOST_THETA < sincos::LIMIT);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The loop with the platform's functions is the one that runs without AVX2 and FMA.
+    #[test]
+    fn the_fast_loop_and_the_plain_one_give_equal_bits() {
+        const N: usize = 300;
+        let mut fast = CartPoleVector::new(N, 500, CartPoleConfig::default());
+        let (mut obs, mut final_obs) = (vec![0.0; 4 * N], vec![0.0; 4 * N]);
+        let (mut rewards, mut terminated, mut truncated) = ([0.0; N], [false; N], [false; N]);
+        fast.reset(None, &mut obs).unwrap();
+        let mut random = NpRandom::new(1);
+        for _ in 0..500 {
+            let actions: Vec<i64> = (0..N).map(|_| random.integers(0, 2)).collect();
+            let mut plain = fast.clone();
+            let mut out = StepOut {
+                obs: &mut obs,
+                final_obs: &mut final_obs,
+                rewards: &mut rewards,
+                terminated: &mut terminated,
+                truncated: &mut truncated,
+            };
+            plain.advance_all(&actions, &mut out, f64::sin_cos);
+            if sincos::fits_platform() {
+                let mut advanced = fast.clone();
+                advanced.advance_all_fast(&actions, &mut out);
+                let bits = |env: &CartPoleVector, i| env.state(i).map(f64::to_bits);
+                assert!((0..N).all(|i| bits(&plain, i) == bits(&advanced, i)));
+            }
+            fast.step(&actions, None, out).unwrap();
+        }
+    }
+}

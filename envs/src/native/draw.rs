@@ -59,14 +59,14 @@ impl Canvas {
         };
         let mut path = PathBuilder::new();
         for i in 0..=27 {
-            let (x, y) = at(-135.0 + 10.0 * i as f32, radius);
+            let (x, y) = at(90.0 + 10.0 * i as f32, radius);
             if i == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
         }
-        let stroke = Stroke { width: 0.12 * radius, line_cap: LineCap::Round, ..Stroke::default() };
+        let stroke = Stroke { width: 0.06 * radius, line_cap: LineCap::Round, ..Stroke::default() };
         if let Some(path) = path.finish() {
             self.pixels.stroke_path(&path, &paint(color), &stroke, self.flip, None);
         }
-        self.polygon(&[at(135.0, 0.78 * radius), at(135.0, 1.22 * radius), at(163.0, radius)], color);
+        self.polygon(&[at(355.0, 0.87 * radius), at(355.0, 1.13 * radius), at(375.0, radius)], color);
     }
 
     pub(super) fn into_frame(self) -> Frame {

@@ -121,16 +121,32 @@ static TABLE: [[f64; 4]; 32] = [
 mod tests {
     use super::*;
 
-    /// A million angles where the environment has them; `cargo bench` tries fifty million.
     #[test]
     fn a_million_angles_have_the_bits_of_the_platform() {
+        assert_agreement(1_000_000);
+    }
+
+    #[test]
+    #[ignore = "a minute"]
+    fn a_hundred_million_angles_have_the_bits_of_the_platform() {
+        assert_agreement(100_000_000);
+    }
+
+    fn assert_agreement(angles: usize) {
         if !fits_platform() {
             return;
         }
         let mut random = crate::NpRandom::new(7);
-        assert!(agrees((0..1_000_000).map(|_| random.uniform(-LIMIT, LIMIT))));
+        assert!(agrees((0..angles).map(|_| random.uniform(-LIMIT, LIMIT))));
         let edges = [0.0, -0.0, 1e-300, 1e-9, 0.126, -0.126, 0.126f64.next_down(), 0.126f64.next_up()];
         assert!(agrees(edges.into_iter()));
+    }
+
+    #[test]
+    fn the_fast_path_is_taken_where_glibc_has_it() {
+        if cfg!(all(target_arch = "x86_64", target_env = "gnu")) && has_fma() {
+            assert!(fits_platform());
+        }
     }
 
     #[test]
