@@ -1,4 +1,30 @@
 //! Environments for pavlov: spaces, one copy or many, native environments, seeding like numpy's.
+//!
+//! * [`Env`] is what an author writes: one copy. [`check_env`] tests it.
+//! * [`VectorEnv`] steps many copies at once: [`SyncVectorEnv`] in a loop, [`ThreadVectorEnv`] on
+//!   rayon's threads, [`CartPoleVector`] as a struct of arrays. [`check_vector_env`] tests them.
+//! * [`AnyVectorEnv`] is a vector environment with its types erased; [`make_vec`] gives one by id and
+//!   [`EnvCreator`] by id or closure.
+//! * [`Space`] says what observations and actions are; both are flat rows of scalars.
+//!
+//! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
+//! be replayed. `terminated` and `truncated` are different things. Nobody allocates in a step: rows
+//! are written where the caller says.
+//!
+//! ```
+//! use pavlov_envs::{CartPole, CartPoleConfig, Env};
+//!
+//! # fn main() -> pavlov_envs::Result<()> {
+//! let mut env = CartPole::new(CartPoleConfig::default());
+//! let mut obs = [0.0; 4];
+//! env.reset(Some(42), &mut obs)?;
+//! // Gymnasium's CartPole-v1 starts here too with seed 42.
+//! assert_eq!(obs, [0.027395604, -0.006112156, 0.035859793, 0.019736802]);
+//! let step = env.step(&[1], &mut obs)?;
+//! assert_eq!(step.reward, 1.0);
+//! # Ok(())
+//! # }
+//! ```
 
 mod check;
 mod creator;

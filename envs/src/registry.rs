@@ -14,7 +14,7 @@ pub struct EnvSpec {
     pub id: String,
     /// One line on the task.
     pub summary: String,
-    /// Steps after which an episode is truncated.
+    /// Steps after which the environment truncates an episode; it does so itself.
     pub max_episode_steps: Option<usize>,
     /// Mean return at which the task counts as solved.
     pub reward_threshold: Option<f64>,

@@ -1,7 +1,10 @@
 //! The checks of vector environments, on the erased form.
 
-use super::{STEPS, broken};
-use crate::{AnyVectorEnv, DType, Element, NpRandom, Result, Space, StepOut};
+use super::{
+    STEPS, broken,
+    inputs::{Inputs, Rows, invalid_action, read, write},
+};
+use crate::{AnyVectorEnv, Result, StepOut};
 
 /// Plays a vector environment with random actions and tests the contract of
 /// [`VectorEnv`](crate::VectorEnv).
@@ -63,70 +66,6 @@ fn check_spaces(env: &dyn AnyVectorEnv) -> Result<()> {
         }
     }
     Ok(())
-}
-
-/// Rows of bytes, aligned for every scalar.
-#[derive(Clone, Debug)]
-struct Rows {
-    words: Vec<u64>,
-    len: usize,
-}
-
-impl Rows {
-    fn new(len: usize) -> Self {
-        Self { words: vec![0; len.div_ceil(8)], len }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.words)[..self.len]
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
-    }
-}
-
-/// Seeds and actions of a run.
-struct Inputs {
-    seeds: Vec<u64>,
-    actions: Vec<Rows>,
-    /// For the episodes that start in each step.
-    reset_seeds: Vec<Vec<u64>>,
-    act_row: usize,
-}
-
-impl Inputs {
-    fn draw(env: &dyn AnyVectorEnv) -> Self {
-        let (n, space) = (env.num_envs(), env.action_space());
-        let act_row = space.width() * env.act_dtype().size();
-        let mut random = NpRandom::new(0);
-        let mut seeds = || (0..n).map(|_| random.next_u64() >> 1).collect::<Vec<_>>();
-        let (first, reset_seeds) = (seeds(), (0..STEPS).map(|_| seeds()).collect());
-        let mut row = vec![0.0; space.width()];
-        let mut actions = vec![Rows::new(n * act_row); STEPS];
-        for action in actions.iter_mut().flat_map(|rows| rows.bytes_mut().chunks_exact_mut(act_row)) {
-            space.sample(&mut random, &mut row);
-            write(env.act_dtype(), &row, action);
-        }
-        Self { seeds: first, actions, reset_seeds, act_row }
-    }
-
-    /// What copy `i` had goes to copy `i + 1`.
-    fn turned(&self) -> Self {
-        let turn = |seeds: &Vec<u64>| {
-            let mut seeds = seeds.clone();
-            seeds.rotate_right(1);
-            seeds
-        };
-        let mut actions = self.actions.clone();
-        actions.iter_mut().for_each(|rows| rows.bytes_mut().rotate_right(self.act_row));
-        Self {
-            seeds: turn(&self.seeds),
-            actions,
-            reset_seeds: self.reset_seeds.iter().map(turn).collect(),
-            act_row: self.act_row,
-        }
-    }
 }
 
 /// What one copy gave in one step; step 0 is the reset.
@@ -382,44 +321,5 @@ fn compare_step(
     match (0..a.len()).find(|&i| !a[i].equals(&b[(i + turned) % b.len()])) {
         None => Ok(()),
         Some(i) => broken(rule, format!("copy {i}, step {step}: its rows, reward or flags differ {when}")),
-    }
-}
-
-/// One action outside the space that every environment can refuse.
-fn invalid_action(space: &Space) -> Option<Vec<f64>> {
-    match space {
-        Space::Box { dtype, .. } => dtype.is_float().then(|| vec![f64::NAN; space.width()]),
-        Space::Discrete { n, start } => Some(vec![(start + n) as f64]),
-        Space::MultiDiscrete { nvec } => Some(nvec.iter().map(|&n| n as f64).collect()),
-        Space::MultiBinary { n } => Some(vec![2.0; *n]),
-        Space::Dict(_) | Space::Tuple(_) => None,
-    }
-}
-
-fn read(dtype: DType, row: &[u8]) -> Vec<f64> {
-    fn cast<T: Element>(row: &[u8]) -> Vec<f64> {
-        row.chunks_exact(size_of::<T>())
-            .map(|scalar| bytemuck::pod_read_unaligned::<T>(scalar).to_f64())
-            .collect()
-    }
-    match dtype {
-        DType::U8 => cast::<u8>(row),
-        DType::I64 => cast::<i64>(row),
-        DType::F32 => cast::<f32>(row),
-        DType::F64 => cast::<f64>(row),
-    }
-}
-
-fn write(dtype: DType, values: &[f64], row: &mut [u8]) {
-    fn cast<T: Element>(values: &[f64], row: &mut [u8]) {
-        for (out, &value) in row.chunks_exact_mut(size_of::<T>()).zip(values) {
-            out.copy_from_slice(bytemuck::bytes_of(&T::from_f64(value)));
-        }
-    }
-    match dtype {
-        DType::U8 => cast::<u8>(values, row),
-        DType::I64 => cast::<i64>(values, row),
-        DType::F32 => cast::<f32>(values, row),
-        DType::F64 => cast::<f64>(values, row),
     }
 }

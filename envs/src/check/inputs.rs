@@ -1,0 +1,108 @@
+//! Seeds, actions and byte rows for the checks of vector environments.
+
+use super::STEPS;
+use crate::{AnyVectorEnv, DType, Element, NpRandom, Space};
+
+/// Rows of bytes, aligned for every scalar.
+#[derive(Clone, Debug)]
+pub(super) struct Rows {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Rows {
+    pub(super) fn new(len: usize) -> Self {
+        Self { words: vec![0; len.div_ceil(8)], len }
+    }
+
+    pub(super) fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
+    }
+
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
+    }
+}
+
+/// Seeds and actions of a run.
+pub(super) struct Inputs {
+    pub(super) seeds: Vec<u64>,
+    pub(super) actions: Vec<Rows>,
+    /// For the episodes that start in each step.
+    pub(super) reset_seeds: Vec<Vec<u64>>,
+    /// Bytes of one copy's action.
+    pub(super) act_row: usize,
+}
+
+impl Inputs {
+    pub(super) fn draw(env: &dyn AnyVectorEnv) -> Self {
+        let (n, space) = (env.num_envs(), env.action_space());
+        let act_row = space.width() * env.act_dtype().size();
+        let mut random = NpRandom::new(0);
+        let mut seeds = || (0..n).map(|_| random.next_u64() >> 1).collect::<Vec<_>>();
+        let (first, reset_seeds) = (seeds(), (0..STEPS).map(|_| seeds()).collect());
+        let mut row = vec![0.0; space.width()];
+        let mut actions = vec![Rows::new(n * act_row); STEPS];
+        for action in actions.iter_mut().flat_map(|rows| rows.bytes_mut().chunks_exact_mut(act_row)) {
+            space.sample(&mut random, &mut row);
+            write(env.act_dtype(), &row, action);
+        }
+        Self { seeds: first, actions, reset_seeds, act_row }
+    }
+
+    /// What copy `i` had goes to copy `i + 1`.
+    pub(super) fn turned(&self) -> Self {
+        let turn = |seeds: &Vec<u64>| {
+            let mut seeds = seeds.clone();
+            seeds.rotate_right(1);
+            seeds
+        };
+        let mut actions = self.actions.clone();
+        actions.iter_mut().for_each(|rows| rows.bytes_mut().rotate_right(self.act_row));
+        Self {
+            seeds: turn(&self.seeds),
+            actions,
+            reset_seeds: self.reset_seeds.iter().map(turn).collect(),
+            act_row: self.act_row,
+        }
+    }
+}
+
+/// One action outside the space that every environment can refuse.
+pub(super) fn invalid_action(space: &Space) -> Option<Vec<f64>> {
+    match space {
+        Space::Box { dtype, .. } => dtype.is_float().then(|| vec![f64::NAN; space.width()]),
+        Space::Discrete { n, start } => Some(vec![(start + n) as f64]),
+        Space::MultiDiscrete { nvec } => Some(nvec.iter().map(|&n| n as f64).collect()),
+        Space::MultiBinary { n } => Some(vec![2.0; *n]),
+        Space::Dict(_) | Space::Tuple(_) => None,
+    }
+}
+
+pub(super) fn read(dtype: DType, row: &[u8]) -> Vec<f64> {
+    fn cast<T: Element>(row: &[u8]) -> Vec<f64> {
+        row.chunks_exact(size_of::<T>())
+            .map(|scalar| bytemuck::pod_read_unaligned::<T>(scalar).to_f64())
+            .collect()
+    }
+    match dtype {
+        DType::U8 => cast::<u8>(row),
+        DType::I64 => cast::<i64>(row),
+        DType::F32 => cast::<f32>(row),
+        DType::F64 => cast::<f64>(row),
+    }
+}
+
+pub(super) fn write(dtype: DType, values: &[f64], row: &mut [u8]) {
+    fn cast<T: Element>(values: &[f64], row: &mut [u8]) {
+        for (out, &value) in row.chunks_exact_mut(size_of::<T>()).zip(values) {
+            out.copy_from_slice(bytemuck::bytes_of(&T::from_f64(value)));
+        }
+    }
+    match dtype {
+        DType::U8 => cast::<u8>(values, row),
+        DType::I64 => cast::<i64>(values, row),
+        DType::F32 => cast::<f32>(values, row),
+        DType::F64 => cast::<f64>(values, row),
+    }
+}
