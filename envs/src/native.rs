@@ -4,6 +4,7 @@ mod cartpole;
 mod cartpole_vector;
 mod draw;
 mod pendulum;
+#[cfg(target_arch = "x86_64")]
 mod sincos;
 
 pub use cartpole::{CartPole, CartPoleConfig};

@@ -1,12 +1,11 @@
 //! Many CartPoles as a struct of arrays.
 
-use super::{
-    cartpole::{
-        CartPoleConfig, MOST_THETA, State, advance, draw_cartpole, has_fallen, observation_space, observe,
-        read_state, start, write_state,
-    },
-    sincos,
+use super::cartpole::{
+    CartPoleConfig, State, advance, draw_cartpole, has_fallen, observation_space, observe, read_state, start,
+    write_state,
 };
+#[cfg(target_arch = "x86_64")]
+use super::{cartpole::MOST_THETA, sincos};
 use crate::{
     Error, Frame, NpRandom, Result, Space, StepOut, VectorEnv,
     state::{StateReader, StateWriter},
@@ -14,12 +13,13 @@ use crate::{
 };
 
 const TAG: &str = "cartpole_vector";
+/// Copies moved together: their rows fit the first-level cache.
 const BLOCK: usize = 128;
 
 /// `n` copies of [`CartPole`](crate::CartPole) with a time limit, equal to it bit for bit.
 ///
-/// A step is one loop without branches or calls over the arrays, compiled for AVX2 and FMA where the
-/// machine has them, and a second one over the few copies that ended.
+/// A step is a few loops without branches or calls over the arrays, compiled for AVX2 and FMA where
+/// the machine has them, and one over the few copies that ended.
 #[derive(Clone, Debug)]
 pub struct CartPoleVector {
     config: CartPoleConfig,
@@ -124,14 +124,13 @@ impl CartPoleVector {
         self.advance_all(actions, out, sincos::sin_cos)
     }
 
-    #[cfg(target_arch = "x86_64")]
+    /// The fastest loop this machine has.
     fn advance_all_fast(&mut self, actions: &[i64], out: &mut StepOut<'_, f32>) -> usize {
-        // SAFETY: `fits_platform` is true only where the machine has AVX2 and FMA.
-        unsafe { self.advance_all_fma(actions, out) }
-    }
-
-    #[cfg(not(target_arch = "x86_64"))]
-    fn advance_all_fast(&mut self, actions: &[i64], out: &mut StepOut<'_, f32>) -> usize {
+        #[cfg(target_arch = "x86_64")]
+        if sincos::fits_platform() {
+            // SAFETY: that is true only where the machine has AVX2 and FMA.
+            return unsafe { self.advance_all_fma(actions, out) };
+        }
         self.advance_all(actions, out, f64::sin_cos)
     }
 }
@@ -177,12 +176,7 @@ impl VectorEnv for CartPoleVector {
             let action = actions.iter().find(|action| !matches!(action, 0 | 1)).unwrap_or(&actions[0]);
             return Err(Error::invalid_action("CartPole", &[*action], &self.action_space));
         }
-        let ended = if sincos::fits_platform() {
-            self.advance_all_fast(actions, &mut out)
-        } else {
-            self.advance_all(actions, &mut out, f64::sin_cos)
-        };
-        if ended == 0 {
+        if self.advance_all_fast(actions, &mut out) == 0 {
             return Ok(());
         }
         for i in 0..num_envs {
@@ -231,6 +225,7 @@ impl VectorEnv for CartPoleVector {
 }
 
 // The fast sine covers every angle from which an episode goes on.
+#[cfg(target_arch = "x86_64")]
 const _: () = assert!(MOST_THETA < sincos::LIMIT);
 
 #[cfg(test)]
@@ -257,12 +252,10 @@ mod tests {
                 truncated: &mut truncated,
             };
             plain.advance_all(&actions, &mut out, f64::sin_cos);
-            if sincos::fits_platform() {
-                let mut advanced = fast.clone();
-                advanced.advance_all_fast(&actions, &mut out);
-                let bits = |env: &CartPoleVector, i| env.state(i).map(f64::to_bits);
-                assert!((0..N).all(|i| bits(&plain, i) == bits(&advanced, i)));
-            }
+            let mut advanced = fast.clone();
+            advanced.advance_all_fast(&actions, &mut out);
+            let bits = |env: &CartPoleVector, i| env.state(i).map(f64::to_bits);
+            assert!((0..N).all(|i| bits(&plain, i) == bits(&advanced, i)));
             fast.step(&actions, None, out).unwrap();
         }
     }

@@ -51,14 +51,8 @@ pub(super) fn fits_platform() -> bool {
     *FITS
 }
 
-#[cfg(target_arch = "x86_64")]
 fn has_fma() -> bool {
     is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn has_fma() -> bool {
-    false
 }
 
 fn agrees(mut angles: impl Iterator<Item = f64>) -> bool {
@@ -144,7 +138,7 @@ mod tests {
 
     #[test]
     fn the_fast_path_is_taken_where_glibc_has_it() {
-        if cfg!(all(target_arch = "x86_64", target_env = "gnu")) && has_fma() {
+        if cfg!(target_env = "gnu") && has_fma() {
             assert!(fits_platform());
         }
     }
