@@ -1,1 +1,7 @@
-//! placeholder
+//! Algorithms, one file each, read from top to bottom: the idea, the settings, the plan, the policy.
+
+pub mod dqn;
+pub mod ppo;
+
+pub use dqn::Dqn;
+pub use ppo::Ppo;

@@ -155,3 +155,16 @@ pub fn env_major(t: &Tensor) -> Tensor {
     let rows: Vec<i64> = std::iter::once(size[0] * size[1]).chain(size[2..].iter().copied()).collect();
     if size[0] == 1 || size[1] == 1 { t.reshape(&rows).copy() } else { t.transpose(0, 1).reshape(&rows) }
 }
+
+/// The numbers of a contiguous f32 tensor on the CPU, without a copy.
+pub fn read_f32(tensor: &Tensor) -> Result<&[f32]> {
+    if tensor.kind() != Kind::Float || tensor.device() != Device::Cpu || !tensor.is_contiguous() {
+        let reason = format!(
+            "it is {:?} on {:?}; contiguous f32 on the CPU is needed",
+            tensor.kind(),
+            tensor.device()
+        );
+        return Err(Error::state("a tensor", reason));
+    }
+    Ok(crate::host::read(tensor))
+}

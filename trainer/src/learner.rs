@@ -7,7 +7,7 @@
 
 use crate::{batch::SampleBatch, error::Result, models::Params};
 use std::sync::{
-    Mutex,
+    Mutex, PoisonError,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
 use tch::{Kind, Tensor};
@@ -52,7 +52,7 @@ impl Shards {
         let rows = batch.rows();
         let pieces = if rows < 2 * PIECE { 1 } else { rows.div_ceil(PIECE) };
         if pieces == 1 {
-            let params = self.shards[0].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let params = self.shards[0].lock().unwrap_or_else(PoisonError::into_inner);
             return piece(&params, batch, 1.0, &loss);
         }
         let bounds: Vec<usize> = (0..=pieces).map(|i| i * rows / pieces).collect();
@@ -65,21 +65,21 @@ impl Shards {
             for shard in self.shards.iter().take(pieces) {
                 let (inputs, outputs, next, loss) = (&inputs, &outputs, &next, &loss);
                 scope.spawn(move |_| {
-                    let params = shard.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                    let params = shard.lock().unwrap_or_else(PoisonError::into_inner);
                     loop {
                         let i = next.fetch_add(1, Relaxed);
                         let Some(input) = inputs.get(i) else { break };
-                        let input = input.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                        let input = input.lock().unwrap_or_else(PoisonError::into_inner);
                         let share = input.rows() as f64 / rows as f64;
                         let result = piece(&params, &input, share, loss);
-                        *outputs[i].lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(result);
+                        *outputs[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(result);
                     }
                 });
             }
         });
         let mut sum: Option<Gradient> = None;
         for output in outputs {
-            let output = output.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let output = output.into_inner().unwrap_or_else(PoisonError::into_inner);
             let Some(output) = output else { continue };
             let output = output?;
             match &mut sum {
@@ -110,4 +110,43 @@ where
         let _ = stats.g_mul_scalar_(share);
     }
     Ok(Gradient { flat, names, stats })
+}
+
+/// `f` over the rows of `x`, in pieces on all cores when there are many; for acting and values, without gradients.
+pub fn map_rows<F>(shards: &Shards, x: &Tensor, f: F) -> Result<Tensor>
+where
+    F: Fn(&Params, &Tensor) -> Tensor + Sync,
+{
+    let rows = x.size()[0] as usize;
+    let workers = shards.shards.len();
+    let on = |shard: &Mutex<Params>, x: &Tensor| {
+        let _guard = tch::no_grad_guard();
+        f(&shard.lock().unwrap_or_else(PoisonError::into_inner), x)
+    };
+    if rows < 2 * PIECE || workers == 1 {
+        return Ok(on(&shards.shards[0], x));
+    }
+    let pieces = rows.div_ceil(PIECE);
+    let inputs: Vec<Mutex<Tensor>> = (0..pieces)
+        .map(|i| (i * rows / pieces, (i + 1) * rows / pieces))
+        .map(|(start, end)| Mutex::new(x.narrow(0, start as i64, (end - start) as i64)))
+        .collect();
+    let outputs: Vec<Mutex<Option<Tensor>>> = (0..pieces).map(|_| Mutex::new(None)).collect();
+    let next = AtomicUsize::new(0);
+    rayon::scope(|scope| {
+        for shard in shards.shards.iter().take(pieces) {
+            let (inputs, outputs, next, on) = (&inputs, &outputs, &next, &on);
+            scope.spawn(move |_| {
+                loop {
+                    let i = next.fetch_add(1, Relaxed);
+                    let Some(input) = inputs.get(i) else { break };
+                    let output = on(shard, &input.lock().unwrap_or_else(PoisonError::into_inner));
+                    *outputs[i].lock().unwrap_or_else(PoisonError::into_inner) = Some(output);
+                }
+            });
+        }
+    });
+    let outputs: Vec<Tensor> =
+        outputs.into_iter().filter_map(|o| o.into_inner().unwrap_or_else(PoisonError::into_inner)).collect();
+    Ok(Tensor::cat(&outputs, 0))
 }

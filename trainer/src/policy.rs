@@ -146,8 +146,8 @@ pub trait Policy: Send + std::fmt::Debug {
     /// for export.
     fn forward(&self, obs: &Tensor) -> Result<Tensor>;
 
-    /// What exploration does at `timestep`, for results (`cur_epsilon`).
-    fn exploration_info(&self, _timestep: u64) -> BTreeMap<String, f64> {
+    /// Settings that change while training, as they stand at `timestep`: `cur_lr`, `cur_epsilon`.
+    fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }
 }

@@ -222,9 +222,9 @@ impl Run {
             let mut policy = Map::new();
             let mut stats = json!(means);
             let timestep = counters.num_env_steps_sampled;
-            let exploration = self.workers.with_policy(DEFAULT_POLICY, |p| p.exploration_info(timestep))?;
+            let current = self.workers.with_policy(DEFAULT_POLICY, |p| p.current_values(timestep))?;
             if let Some(stats) = stats.as_object_mut() {
-                stats.extend(exploration.into_iter().map(|(k, v)| (k, json!(v))));
+                stats.extend(current.into_iter().map(|(k, v)| (k, json!(v))));
             }
             policy.insert("learner_stats".into(), stats);
             policy.insert("custom_metrics".into(), json!(info.custom_means()));

@@ -38,7 +38,13 @@ struct Shared {
     timers: Mutex<Timers>,
     episodes: Mutex<Vec<Episode>>,
     learner_rng: Mutex<Stream>,
-    replay: Mutex<Option<SharedReplay>>,
+    replay: Mutex<Option<Replay>>,
+}
+
+#[derive(Debug)]
+struct Replay {
+    buffer: SharedReplay,
+    store_in_checkpoints: bool,
 }
 
 /// Locks; a panic elsewhere has already become an error of its own.
@@ -217,12 +223,18 @@ impl WorkerSet {
         Ok(episodes)
     }
 
-    /// The replay buffer of this run; made at the first call, saved and restored with the run.
-    pub fn replay_buffer(&self, config: &ReplayBufferConfig) -> SharedReplay {
+    /// The replay buffer of this run; made at the first call. With `store_in_checkpoints` its rows are saved and
+    /// restored with the run.
+    pub fn replay_buffer(&self, config: &ReplayBufferConfig, store_in_checkpoints: bool) -> SharedReplay {
         let mut slot = lock(&self.0.replay);
-        let make =
-            || Arc::new(Mutex::new(ReplayBuffer::new(config.clone(), Stream::new(self.0.seed, "replay", 0))));
-        Arc::clone(slot.get_or_insert_with(make))
+        let make = || {
+            let rng = Stream::new(self.0.seed, "replay", 0);
+            Replay {
+                buffer: Arc::new(Mutex::new(ReplayBuffer::new(config.clone(), rng))),
+                store_in_checkpoints,
+            }
+        };
+        Arc::clone(&slot.get_or_insert_with(make).buffer)
     }
 
     /// The counters as they stand.
@@ -313,8 +325,8 @@ impl WorkerSet {
                 parts.push((format!("worker{}", i + 1), state));
             }
         }
-        if let Some(replay) = &*lock(&self.0.replay) {
-            parts.push(("replay_buffer".to_owned(), lock(replay).state()?));
+        if let Some(replay) = lock(&self.0.replay).as_ref().filter(|r| r.store_in_checkpoints) {
+            parts.push(("replay_buffer".to_owned(), lock(&replay.buffer).state()?));
         }
         Ok(parts)
     }
@@ -341,8 +353,13 @@ impl WorkerSet {
             pool.ask_all(|w| Request::SetState(Arc::clone(&states[w])), Vec::new)?;
         }
         drop(pool);
-        if let Some(replay) = &*lock(&self.0.replay) {
-            lock(replay).set_state(&read("replay_buffer")?)?;
+        if let Some(replay) = lock(&self.0.replay).as_ref() {
+            match replay.store_in_checkpoints {
+                true => lock(&replay.buffer).set_state(&read("replay_buffer")?)?,
+                false => tracing::warn!(
+                    "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"
+                ),
+            }
         }
         let timestep = self.counters().num_env_steps_sampled;
         for (_, policy) in lock(&self.0.local).policies().iter_mut() {

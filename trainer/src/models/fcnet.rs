@@ -29,6 +29,13 @@ impl Linear {
         Self { weight: p.add(format!("{name}.weight"), weight), bias: p.add(format!("{name}.bias"), bias) }
     }
 
+    /// As [`new`](Self::new), weights and bias uniform in plus and minus `1 / sqrt(inputs)` (PyTorch's default).
+    pub fn uniform(p: &mut ParamsBuilder, name: &str, inputs: i64, out: i64) -> Self {
+        let bound = 1.0 / (inputs as f64).sqrt();
+        let (weight, bias) = (p.uniform(&[out, inputs], -bound, bound), p.uniform(&[out], -bound, bound));
+        Self { weight: p.add(format!("{name}.weight"), weight), bias: p.add(format!("{name}.bias"), bias) }
+    }
+
     /// `x W^T + b`.
     pub fn forward(&self, p: &Params, x: &Tensor) -> Tensor {
         x.linear(p.leaf(self.weight), Some(p.leaf(self.bias)))

@@ -1,9 +1,11 @@
 //! Models: parameters in one flat buffer, fully connected networks over them, Ray's model settings.
 
 mod fcnet;
+mod noisy;
 mod params;
 
 pub use fcnet::{FcNet, Linear};
+pub use noisy::NoisyLinear;
 pub use params::{Params, ParamsBuilder};
 
 use crate::error::{Error, Result};

@@ -1,0 +1,556 @@
+//! Proximal policy optimisation (Schulman et al. 2017), in Ray's form.
+//!
+//! 1. Every worker samples a fragment with the current policy.
+//! 2. Advantages by GAE; an episode that was cut is bootstrapped from the observation it was cut at.
+//! 3. Several passes over the batch in shuffled minibatches maximise the clipped surrogate (equation 7), with a value
+//!    loss, an entropy bonus and a KL penalty (equation 8) whose coefficient adapts.
+//! 4. The workers get the new weights.
+
+use pavlov_trainer::{
+    Common, Error, Result, Trainer, WorkerSet,
+    action_dist::ActionDist,
+    batch::{Column, SampleBatch, env_major},
+    exploration::ExplorationConfig,
+    gae,
+    learner::{LossStats, Shards, map_rows},
+    models::{Activation, FcNet, Initializer, Linear, ModelConfig, Params, ParamsBuilder},
+    optim::{Optimizer, OptimizerConfig, clip_grad_norm},
+    plan::{Plan, PlanExt, standardize, sync_weights, train_epochs, update_kl},
+    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces, Stats},
+    rng::Stream,
+    schedule::{Piecewise, scheduled},
+    state::{State, Weights},
+};
+use serde::{Deserialize, Serialize};
+use std::{collections::BTreeMap, sync::Arc};
+use tch::{Device, Kind, Tensor};
+
+/// Settings of PPO. Defaults are those of Ray 1.13.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ppo {
+    /// Settings that all algorithms share.
+    #[serde(flatten)]
+    pub common: Common,
+    /// Step size of Adam: higher learns faster and less steadily. Typical: 1e-5 to 1e-3.
+    pub lr: f64,
+    /// Replaces `lr`: `[[step, value], ...]`.
+    pub lr_schedule: Option<Piecewise>,
+    /// Adam's epsilon. CleanRL and baselines use 1e-5.
+    pub adam_epsilon: f64,
+    /// Subtract the critic's values from returns (without GAE).
+    pub use_critic: bool,
+    /// Generalised advantage estimation.
+    pub use_gae: bool,
+    /// GAE's lambda: 1 trusts returns (more variance), 0 trusts the critic (more bias). Typical: 0.9 to 1.
+    pub lambda: f64,
+    /// Initial coefficient of the KL penalty; 0 leaves it out.
+    pub kl_coeff: f64,
+    /// The coefficient grows when the measured KL is above twice this, and shrinks below half of it.
+    pub kl_target: f64,
+    /// Rows of one gradient step.
+    pub sgd_minibatch_size: usize,
+    /// Passes over each batch.
+    pub num_sgd_iter: usize,
+    /// Weight of the value loss.
+    pub vf_loss_coeff: f64,
+    /// Weight of the entropy bonus: higher explores longer. Typical: 0 to 0.02.
+    pub entropy_coeff: f64,
+    /// Replaces `entropy_coeff`.
+    pub entropy_coeff_schedule: Option<Piecewise>,
+    /// How far the probability ratio may move from 1 before its gradient stops. Typical: 0.1 to 0.3.
+    pub clip_param: f64,
+    /// Replaces `clip_param`.
+    pub clip_param_schedule: Option<Piecewise>,
+    /// Bound of the value loss; what it bounds is `vf_clip`.
+    pub vf_clip_param: f64,
+    /// How the value loss is bounded.
+    pub vf_clip: ValueClip,
+    /// Advantages to mean 0 and standard deviation 1.
+    pub normalize_advantages: NormalizeAdvantages,
+    /// Bound of the gradient's norm. Typical: 0.5.
+    pub grad_clip: Option<f64>,
+    /// End the passes over a batch when the policy has moved by 1.5 times this KL. Typical: 0.01 to 0.05.
+    pub target_kl: Option<f64>,
+}
+
+/// What `vf_clip_param` bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ValueClip {
+    /// The squared error itself (Ray 1.13): rows with larger errors give no gradient, so raise it for large returns.
+    SquaredError,
+    /// The change of the prediction since acting (Ray up to 1.9, baselines, CleanRL).
+    AroundOld,
+    /// Nothing (Stable-Baselines3).
+    None,
+}
+
+/// Over which rows advantages are standardised.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum NormalizeAdvantages {
+    /// The whole batch (Ray).
+    Batch,
+    /// Each minibatch (Stable-Baselines3, CleanRL).
+    Minibatch,
+    /// Not at all.
+    None,
+}
+
+impl Default for Ppo {
+    fn default() -> Self {
+        let model = ModelConfig { vf_share_layers: false, ..ModelConfig::default() };
+        Self {
+            common: Common { train_batch_size: 4000, model, ..Common::default() },
+            lr: 5e-5,
+            lr_schedule: None,
+            adam_epsilon: 1e-8,
+            use_critic: true,
+            use_gae: true,
+            lambda: 1.0,
+            kl_coeff: 0.2,
+            kl_target: 0.01,
+            sgd_minibatch_size: 128,
+            num_sgd_iter: 30,
+            vf_loss_coeff: 1.0,
+            entropy_coeff: 0.0,
+            entropy_coeff_schedule: None,
+            clip_param: 0.3,
+            clip_param_schedule: None,
+            vf_clip_param: 10.0,
+            vf_clip: ValueClip::SquaredError,
+            normalize_advantages: NormalizeAdvantages::Batch,
+            grad_clip: None,
+            target_kl: None,
+        }
+    }
+}
+
+impl Trainer for Ppo {
+    const NAME: &'static str = "PPO";
+
+    const REFUSED_KEYS: &'static [(&'static str, &'static str)] =
+        &[("shuffle_sequences", "rows are always shuffled; leave it out")];
+
+    fn get_default_config() -> Self {
+        Self::default()
+    }
+
+    fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
+        ActionDist::for_space(&spaces.action_space)?;
+        self.common.fit_fragments()?;
+        let batch = self.common.train_batch_size;
+        if self.sgd_minibatch_size == 0 || self.sgd_minibatch_size > batch {
+            let rule = format!("it must be in 1..={batch} (`train_batch_size`)");
+            return Err(Error::config("sgd_minibatch_size", self.sgd_minibatch_size, rule));
+        }
+        if self.num_sgd_iter == 0 {
+            return Err(Error::config("num_sgd_iter", 0, "it must be at least 1"));
+        }
+        for (key, value) in
+            [("lr", self.lr), ("clip_param", self.clip_param), ("vf_clip_param", self.vf_clip_param)]
+        {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(Error::config(key, value, "it must be above 0"));
+            }
+        }
+        for (key, value) in [
+            ("entropy_coeff", self.entropy_coeff),
+            ("vf_loss_coeff", self.vf_loss_coeff),
+            ("kl_coeff", self.kl_coeff),
+            ("kl_target", self.kl_target),
+        ] {
+            if !(value >= 0.0 && value.is_finite()) {
+                return Err(Error::config(key, value, "it must not be negative"));
+            }
+        }
+        for (key, value) in [("grad_clip", self.grad_clip), ("target_kl", self.target_kl)] {
+            if let Some(value) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
+                return Err(Error::config(key, value, "it must be above 0, or null"));
+            }
+        }
+        if !(0.0..=1.0).contains(&self.lambda) {
+            return Err(Error::config("lambda", self.lambda, "it must be in 0..=1"));
+        }
+        if self.use_gae && !self.use_critic {
+            return Err(Error::config("use_critic", false, "`use_gae` needs a critic; set both or neither"));
+        }
+        if !self.use_gae && self.common.batch_mode == pavlov_trainer::common::BatchMode::TruncateEpisodes {
+            let rule = "fragments of episodes need it to bootstrap; set it, or `batch_mode` to \"complete_episodes\"";
+            return Err(Error::config("use_gae", false, rule));
+        }
+        for (key, schedule) in [
+            ("lr_schedule", &self.lr_schedule),
+            ("entropy_coeff_schedule", &self.entropy_coeff_schedule),
+            ("clip_param_schedule", &self.clip_param_schedule),
+        ] {
+            schedule.as_ref().map_or(Ok(()), |s| s.validate(key))?;
+        }
+        match self.common.exploration_config {
+            ExplorationConfig::StochasticSampling { random_timesteps: 0 } => Ok(()),
+            ref other => {
+                let value = serde_json::to_string(other).unwrap_or_default();
+                let rule =
+                    "PPO learns from its own samples: only {\"type\": \"StochasticSampling\"} keeps them so";
+                Err(Error::config("exploration_config", value, rule))
+            }
+        }
+    }
+
+    fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
+        let config = self.clone();
+        Ok(PolicyClass::new("PpoPolicy", move |spec| PpoPolicy::new(config.clone(), spec)))
+    }
+
+    fn execution_plan(&self, workers: &WorkerSet) -> Plan {
+        let batches = workers.rollouts().concat_batches(self.common.train_batch_size);
+        let batches: Box<dyn Iterator<Item = Result<SampleBatch>> + Send> = match self.normalize_advantages {
+            NormalizeAdvantages::Batch => Box::new(batches.then(standardize(Column::ADVANTAGES))),
+            _ => Box::new(batches),
+        };
+        Box::new(
+            batches
+                .then(train_epochs(workers, self.num_sgd_iter, self.sgd_minibatch_size))
+                .then(update_kl(workers))
+                .then(sync_weights(workers)),
+        )
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+/// Actor and critic: two towers, or one that they share.
+#[derive(Clone, Debug)]
+struct ActorCritic {
+    actor: FcNet,
+    logits: Linear,
+    /// After the last linear layer, if the model says `no_final_linear`.
+    logits_activation: Activation,
+    /// State-independent log standard deviations.
+    free_log_std: Option<usize>,
+    /// The critic's own tower; none if it shares the actor's.
+    critic: Option<FcNet>,
+    value: Linear,
+}
+
+impl ActorCritic {
+    fn new(p: &mut ParamsBuilder<'_>, model: &ModelConfig, obs_width: i64, dist: &ActionDist) -> Self {
+        let layers = model.hidden_layers();
+        let init = model.fcnet_initializer;
+        let value_scale = match init {
+            Initializer::Normc => 0.01,
+            Initializer::Orthogonal => 1.0,
+        };
+        let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });
+        let outputs = dist.num_inputs() as i64;
+        let actor = FcNet::hidden(p, "actor", obs_width, &layers, init);
+        let logits_out = if free { outputs / 2 } else { outputs };
+        let logits = Linear::new(p, "actor.out", actor.out(), logits_out, init, 0.01);
+        let free_log_std =
+            free.then(|| p.add("actor.log_std", Tensor::zeros([outputs / 2], (Kind::Float, Device::Cpu))));
+        let critic = (!model.vf_share_layers).then(|| FcNet::hidden(p, "critic", obs_width, &layers, init));
+        let features = critic.as_ref().map_or(actor.out(), FcNet::out);
+        let value = Linear::new(p, "critic.out", features, 1, init, value_scale);
+        let last = layers.last().map_or(Activation::Linear, |(_, activation)| *activation);
+        let logits_activation = if model.no_final_linear { last } else { Activation::Linear };
+        Self { actor, logits, logits_activation, free_log_std, critic, value }
+    }
+
+    fn head(&self, p: &Params, features: &Tensor) -> Tensor {
+        let out = self.logits_activation.apply(self.logits.forward(p, features));
+        match self.free_log_std {
+            None => out,
+            Some(i) => Tensor::cat(&[&out, &p.leaf(i).expand_as(&out)], -1),
+        }
+    }
+
+    /// Parameters of the action distribution, `[rows, inputs]`.
+    fn logits(&self, p: &Params, obs: &Tensor) -> Tensor {
+        self.head(p, &self.actor.forward(p, obs))
+    }
+
+    /// Values, `[rows]`.
+    fn values(&self, p: &Params, obs: &Tensor) -> Tensor {
+        let tower = self.critic.as_ref().unwrap_or(&self.actor);
+        self.value.forward(p, &tower.forward(p, obs)).squeeze_dim(-1)
+    }
+
+    fn logits_and_values(&self, p: &Params, obs: &Tensor) -> (Tensor, Tensor) {
+        let features = self.actor.forward(p, obs);
+        let values = match &self.critic {
+            Some(critic) => self.value.forward(p, &critic.forward(p, obs)),
+            None => self.value.forward(p, &features),
+        };
+        (self.head(p, &features), values.squeeze_dim(-1))
+    }
+}
+
+/// What [`PpoPolicy`] learns with.
+#[derive(Debug)]
+struct PpoPolicy {
+    config: Ppo,
+    dist: ActionDist,
+    net: ActorCritic,
+    params: Params,
+    shards: Shards,
+    optimizer: Optimizer,
+    device: Device,
+    kl_coeff: f64,
+    timestep: u64,
+}
+
+/// Positions in [`Policy::step_columns`].
+const LOGP: usize = 0;
+const DIST_INPUTS: usize = 1;
+
+impl PpoPolicy {
+    fn new(config: Ppo, spec: &PolicySpec) -> Result<Self> {
+        let dist = ActionDist::for_space(&spec.spaces.action_space)?;
+        let mut rng = Stream::new(spec.seed, "initial weights", 0);
+        let mut builder = ParamsBuilder::new(&mut rng);
+        let net = ActorCritic::new(&mut builder, &config.common.model, spec.spaces.obs_width() as i64, &dist);
+        let params = builder.finish(spec.device);
+        let shards = Shards::new(&params);
+        let optimizer = Optimizer::new(OptimizerConfig::adam(config.adam_epsilon), params.flat());
+        let kl_coeff = config.kl_coeff;
+        Ok(Self { config, dist, net, params, shards, optimizer, device: spec.device, kl_coeff, timestep: 0 })
+    }
+
+    fn now(&self) -> Coefficients {
+        let c = &self.config;
+        Coefficients {
+            lr: scheduled(c.lr, c.lr_schedule.as_ref(), self.timestep),
+            clip: scheduled(c.clip_param, c.clip_param_schedule.as_ref(), self.timestep),
+            entropy: scheduled(c.entropy_coeff, c.entropy_coeff_schedule.as_ref(), self.timestep),
+            kl: self.kl_coeff,
+        }
+    }
+}
+
+/// The surrogate objective of equations 7 and 9 as a loss, over a piece of a minibatch.
+fn surrogate_loss(
+    net: &ActorCritic,
+    dist: &ActionDist,
+    config: &Ppo,
+    now: Coefficients,
+    p: &Params,
+    batch: &SampleBatch,
+) -> Result<(Tensor, LossStats)> {
+    let (obs, actions) = (batch.get(Column::OBS)?, batch.get(Column::ACTIONS)?);
+    let (old_logp, advantages) = (batch.get(Column::ACTION_LOGP)?, batch.get(Column::ADVANTAGES)?);
+    let targets = batch.get(Column::VALUE_TARGETS)?;
+
+    let (logits, values) = net.logits_and_values(p, obs);
+    let pi = dist.at(&logits);
+    let log_ratio = pi.logp(actions) - old_logp;
+    let ratio = log_ratio.exp();
+    let clipped = ratio.clamp(1.0 - now.clip, 1.0 + now.clip);
+    let policy_loss = -(&ratio * advantages).minimum(&(clipped * advantages)).mean(None);
+
+    let squared_error = (&values - targets).square();
+    let vf_loss = match config.vf_clip {
+        ValueClip::None => squared_error,
+        ValueClip::SquaredError => squared_error.clamp_max(config.vf_clip_param),
+        ValueClip::AroundOld => {
+            let (old, bound) = (batch.get(Column::VF_PREDS)?, config.vf_clip_param);
+            let clipped = old + (&values - old).clamp(-bound, bound);
+            squared_error.maximum(&(clipped - targets).square())
+        }
+    }
+    .mean(None);
+
+    let mut total = &policy_loss + &vf_loss * config.vf_loss_coeff;
+    let entropy = match now.entropy == 0.0 {
+        true => tch::no_grad(|| pi.entropy().mean(None)),
+        false => pi.entropy().mean(None),
+    };
+    if now.entropy != 0.0 {
+        total -= &entropy * now.entropy;
+    }
+    let kl = if config.kl_coeff > 0.0 {
+        let kl = dist.at(batch.get(Column::ACTION_DIST_INPUTS)?).kl(&pi).mean(None);
+        total += &kl * now.kl;
+        kl
+    } else {
+        // Schulman's estimator; nothing of it is differentiated.
+        tch::no_grad(|| (&ratio - 1.0 - &log_ratio).mean(None))
+    };
+    let explained = tch::no_grad(|| 1.0 - (targets - &values).var(false) / (targets.var(false) + 1e-8));
+    let stats = vec![
+        ("total_loss", total.detach()),
+        ("policy_loss", policy_loss),
+        ("vf_loss", vf_loss),
+        ("vf_explained_var", explained),
+        ("kl", kl),
+        ("entropy", entropy),
+    ];
+    Ok((total, stats))
+}
+
+/// Coefficients as they stand at some step.
+#[derive(Clone, Copy, Debug)]
+struct Coefficients {
+    lr: f64,
+    clip: f64,
+    entropy: f64,
+    kl: f64,
+}
+
+impl Policy for PpoPolicy {
+    fn step_columns(&self) -> Vec<(Column, usize)> {
+        // The KL penalty needs the old distribution, the clipped surrogate only the old probability.
+        let mut columns = vec![(Column::ACTION_LOGP, 1)];
+        if self.config.kl_coeff > 0.0 {
+            columns.push((Column::ACTION_DIST_INPUTS, self.dist.num_inputs()));
+        }
+        columns
+    }
+
+    fn compute_actions(&mut self, input: ActInput<'_>, mut output: ActOutput<'_>) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        let logits =
+            map_rows(&self.shards, input.obs, |p, obs| self.net.logits(p, &obs.to_device(self.device)))?;
+        let logits = logits.to_device(Device::Cpu).contiguous();
+        let inputs = pavlov_trainer::batch::read_f32(&logits)?;
+        self.dist.sample(inputs, input.rngs, input.explore, output.actions, output.columns.row(LOGP));
+        if self.config.kl_coeff > 0.0 {
+            output.columns.row(DIST_INPUTS).copy_from_slice(inputs);
+        }
+        Ok(())
+    }
+
+    fn postprocess_trajectory(&mut self, f: Fragment<'_>) -> Result<SampleBatch> {
+        let _guard = tch::no_grad_guard();
+        let width = f.obs.size()[2];
+        let value_of = |obs: &Tensor| -> Result<Tensor> {
+            let rows = obs.view([-1, width]);
+            let values =
+                map_rows(&self.shards, &rows, |p, obs| self.net.values(p, &obs.to_device(self.device)))?;
+            Ok(values.to_device(Device::Cpu).contiguous())
+        };
+        let (values, final_values) = (value_of(f.obs)?, value_of(f.final_obs)?);
+        let trajectories = gae::Trajectories {
+            num_envs: f.num_envs,
+            rewards: f.rewards,
+            values: pavlov_trainer::batch::read_f32(&values)?,
+            terminated: f.terminated,
+            truncated: f.truncated,
+            ended: f.ended,
+            final_values: pavlov_trainer::batch::read_f32(&final_values)?,
+        };
+        // Without GAE: the discounted return, which is GAE with lambda 1 before the value is added.
+        let lambda = if self.config.use_gae { self.config.lambda } else { 1.0 };
+        let advantages = gae::advantages(trajectories, self.config.common.gamma as f32, lambda as f32);
+        let advantages = Tensor::from_slice(&advantages);
+        let (steps, copies) = (f.steps as i64, f.num_envs as i64);
+        let vf_preds = env_major(&values.view([steps + 1, copies]).narrow(0, 0, steps));
+        let value_targets = &advantages + &vf_preds;
+        let (advantages, value_targets) = match self.config.use_critic {
+            true => (advantages, value_targets),
+            false => (value_targets.shallow_clone(), value_targets.zeros_like()),
+        };
+        let mut batch = SampleBatch::default()
+            .with(Column::OBS, env_major(&f.obs.narrow(0, 0, steps)))
+            .with(Column::ACTIONS, env_major(f.actions))
+            .with(Column::VF_PREDS, vf_preds)
+            .with(Column::ADVANTAGES, advantages)
+            .with(Column::VALUE_TARGETS, value_targets);
+        for (column, data) in &f.columns {
+            batch.set(*column, env_major(data));
+        }
+        Ok(batch)
+    }
+
+    fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned> {
+        let now = self.now();
+        let mut batch = batch.slice(0, batch.rows());
+        if self.config.normalize_advantages == NormalizeAdvantages::Minibatch {
+            batch = standardize(Column::ADVANTAGES)(batch)?;
+        }
+        let (net, dist, config) = (&self.net, &self.dist, &self.config);
+        let loss = |p: &Params, rows: &SampleBatch| surrogate_loss(net, dist, config, now, p, rows);
+        let mut gradient = self.shards.gradient(&batch, loss)?;
+        if let Some(max_norm) = self.config.grad_clip {
+            let norm = clip_grad_norm(&mut gradient.flat, max_norm);
+            gradient.names.push("grad_gnorm");
+            gradient.stats = Tensor::cat(&[&gradient.stats, &norm.view(1)], 0);
+        }
+        let stop = match self.config.target_kl {
+            None => false,
+            Some(target) => {
+                let kl = gradient.names.iter().position(|name| *name == "kl").unwrap_or_default();
+                gradient.stats.double_value(&[kl as i64]) > 1.5 * target
+            }
+        };
+        if !stop {
+            self.optimizer.step(self.params.flat_mut(), &gradient.flat, now.lr);
+        }
+        let stats = Stats { names: gradient.names, values: gradient.stats };
+        Ok(Learned { stats, td_errors: None, stop })
+    }
+
+    fn get_weights(&self) -> Weights {
+        Arc::new(self.params.weights())
+    }
+
+    fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        self.params.set_weights(weights)
+    }
+
+    fn get_state(&self) -> Result<State> {
+        let mut state = State::default();
+        state.set("kl_coeff", &self.kl_coeff)?;
+        state.set("timestep", &self.timestep)?;
+        state.nest("weights", self.params.weights());
+        state.nest("optimizer", self.optimizer.state()?);
+        Ok(state)
+    }
+
+    fn set_state(&mut self, state: &State) -> Result<()> {
+        self.params.set_weights(&state.nested("weights")?)?;
+        self.optimizer.set_state(&state.nested("optimizer")?)?;
+        self.kl_coeff = state.get("kl_coeff")?;
+        self.timestep = state.get("timestep")?;
+        Ok(())
+    }
+
+    fn on_global_var_update(&mut self, timestep: u64) {
+        self.timestep = timestep;
+    }
+
+    fn update_kl(&mut self, sampled_kl: f64) {
+        self.kl_coeff = adapt_kl_coeff(self.kl_coeff, sampled_kl, self.config.kl_target);
+    }
+
+    fn forward(&self, obs: &Tensor) -> Result<Tensor> {
+        Ok(self.net.logits(&self.params, obs))
+    }
+
+    fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
+        let now = self.now();
+        BTreeMap::from([
+            ("cur_lr".to_owned(), now.lr),
+            ("cur_kl_coeff".to_owned(), now.kl),
+            ("entropy_coeff".to_owned(), now.entropy),
+            ("clip_param".to_owned(), now.clip),
+        ])
+    }
+}
+
+/// Half as much again when the measured KL is above twice the target, half when it is below half of it.
+pub fn adapt_kl_coeff(coeff: f64, sampled_kl: f64, kl_target: f64) -> f64 {
+    if sampled_kl > 2.0 * kl_target {
+        coeff * 1.5
+    } else if sampled_kl < 0.5 * kl_target {
+        coeff * 0.5
+    } else {
+        coeff
+    }
+}

@@ -1,0 +1,51 @@
+//! Generalised advantage estimation (Schulman et al. 2016, equations 11 to 16), with terminated and truncated apart.
+
+/// One fragment's rewards, values and endings, time-major `[T * N]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Trajectories<'a> {
+    /// N.
+    pub num_envs: usize,
+    /// Rewards.
+    pub rewards: &'a [f32],
+    /// Values of the observations that were acted on, and of those after the last step: `[(T + 1) * N]`.
+    pub values: &'a [f32],
+    /// The task ended: nothing follows.
+    pub terminated: &'a [bool],
+    /// The episode was cut: something would have followed.
+    pub truncated: &'a [bool],
+    /// Steps at which an episode ended, ascending.
+    pub ended: &'a [usize],
+    /// Values of the last observations of those episodes.
+    pub final_values: &'a [f32],
+}
+
+/// Advantages, env-major `[N * T]`.
+///
+/// `delta_t = r_t + gamma V(s_{t+1}) - V(s_t)`; `A_t = delta_t + gamma lambda A_{t+1}` within an episode. A terminated
+/// episode is followed by value 0, a truncated one by the value of the observation it was cut at.
+pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
+    let n = f.num_envs;
+    let steps = f.rewards.len() / n;
+    let mut out = vec![0.0; steps * n];
+    let mut running = vec![0.0_f32; n];
+    let mut next_ended = f.ended.len();
+    for t in (0..steps).rev() {
+        // `ended` is ascending: the endings of this step are the last that are left.
+        let first = f.ended[..next_ended].partition_point(|&row| row < t * n);
+        let mut endings = first..next_ended;
+        next_ended = first;
+        for (i, running) in running.iter_mut().enumerate() {
+            let row = t * n + i;
+            let (next_value, keep) = if f.terminated[row] || f.truncated[row] {
+                let k = endings.next().unwrap_or_default();
+                (if f.terminated[row] { 0.0 } else { f.final_values[k] }, 0.0)
+            } else {
+                (f.values[row + n], 1.0)
+            };
+            let delta = f.rewards[row] + gamma * next_value - f.values[row];
+            *running = delta + gamma * lambda * keep * *running;
+            out[i * steps + t] = *running;
+        }
+    }
+    out
+}
