@@ -1,1 +1,127 @@
-//! placeholder
+//! Reinforcement learning in Rust on libtorch: RLlib's Trainer and Ray Tune's Trainable, rebuilt.
+//!
+//! A whole program that trains PPO until a pole stays up:
+//!
+//! ```no_run
+//! use pavlov::prelude::*;
+//!
+//! fn main() -> Result<()> {
+//!     let mut ppo = Ppo::get_default_config();
+//!     ppo.common_mut().num_workers = 0;
+//!     let mut trainer = ppo.build("CartPole-v1")?;
+//!     for _ in 0..30 {
+//!         let result = trainer.train()?;
+//!         println!("{} {}", result["training_iteration"], result["episode_reward_mean"]);
+//!     }
+//!     println!("saved in {}", trainer.save()?.display());
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # The four things
+//!
+//! * An **environment** is an [`Env`](envs::Env): spaces, `reset`, `step`. The built-in ones have ids
+//!   ([`envs::ids`]); one of your own is a closure that makes a copy: `ppo.build(|| Corridor::new(10))`.
+//! * An **algorithm** is its settings: a struct with public fields that implements
+//!   [`Trainer`](trainer::Trainer). Change fields, then [`build`](trainer::TrainerExt::build).
+//! * What `build` gives is a [`Driver`](tune::Driver): `train`, `save`, `restore`, `stop`, and through it the
+//!   [`Algorithm`](trainer::Algorithm): `evaluate`, `compute_single_action`, `get_weights`.
+//! * A **result** is a JSON object ([`Metrics`](tune::Metrics)) with Ray's names. It goes to the run directory
+//!   (`~/pavlov_results/...`) as `result.json`, `progress.csv` and TensorBoard events.
+//!
+//! Stop and go on later, in another process, as if never stopped:
+//!
+//! ```no_run
+//! # use pavlov::prelude::*;
+//! # fn main() -> Result<()> {
+//! let settings = Ppo::get_default_config();
+//! let mut first = settings.clone().build("CartPole-v1")?;
+//! first.train()?;
+//! let checkpoint = first.save()?;
+//!
+//! let mut second = settings.build("CartPole-v1")?;
+//! second.restore(&checkpoint)?;
+//! second.train()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! An environment of your own:
+//!
+//! ```no_run
+//! use pavlov::{envs, prelude::*};
+//!
+//! /// Walk right along five fields.
+//! struct Corridor(i64);
+//!
+//! impl Env for Corridor {
+//!     type Obs = f32;
+//!     type Act = i64;
+//!     fn observation_space(&self) -> Space {
+//!         Space::boxed(0.0, 5.0, &[1])
+//!     }
+//!     fn action_space(&self) -> Space {
+//!         Space::discrete(2)
+//!     }
+//!     fn reset(&mut self, _seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
+//!         (self.0, obs[0]) = (0, 0.0);
+//!         Ok(())
+//!     }
+//!     fn step(&mut self, action: &[i64], obs: &mut [f32]) -> envs::Result<Step> {
+//!         self.0 = (self.0 + 2 * action[0] - 1).max(0);
+//!         obs[0] = self.0 as f32;
+//!         Ok(Step { reward: -1.0, terminated: self.0 == 5, truncated: false })
+//!     }
+//!     fn max_episode_steps(&self) -> Option<usize> {
+//!         Some(50)
+//!     }
+//! }
+//!
+//! fn main() -> Result<()> {
+//!     let mut trainer = Ppo::get_default_config().build(|| Corridor(0))?;
+//!     println!("{}", trainer.train()?["episode_reward_mean"]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! # Where to look
+//!
+//! | module | what |
+//! |---|---|
+//! | [`algorithms`] | PPO, DQN: one file each, read from top to bottom |
+//! | [`trainer`] | to write an algorithm, a policy or callbacks |
+//! | [`envs`] | to write an environment, one copy or many at once |
+//! | [`tune`] | the lifecycle, checkpoints, loggers, settings in layers; knows no reinforcement learning |
+//! | [`registry`], [`presets`] | algorithms by name, tuned settings by name |
+//! | [`torch`] | tch, libtorch's Rust interface, in the version that pavlov uses |
+//!
+//! The command `pavlov` does all this without a program: `pavlov train PPO --env CartPole-v1`. With `cli::main` a
+//! program of your own becomes that command with your algorithms and environments in it.
+
+pub use pavlov_algorithms as algorithms;
+pub use pavlov_envs as envs;
+pub use pavlov_trainer as trainer;
+pub use pavlov_tune as tune;
+
+/// tch, libtorch's Rust interface.
+///
+/// Public items of pavlov speak of its tensors, so this re-export follows tch's major version, and tch's version
+/// follows PyTorch's: `cargo update -p tch --precise` picks the one that fits the libtorch you have.
+pub use tch as torch;
+
+#[cfg(feature = "cli")]
+pub mod cli;
+pub mod presets;
+pub mod registry;
+
+pub use pavlov_trainer::{Error, Result};
+
+/// What most programs need: `use pavlov::prelude::*`.
+pub mod prelude {
+    pub use crate::algorithms::{Dqn, Ppo};
+    pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
+    pub use crate::trainer::{
+        Action, Algorithm, Common, Error, Evaluation, Result, Trainer, TrainerExt, callbacks::Callbacks,
+    };
+    pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};
+}

@@ -1,1 +1,7 @@
-fn main() {}
+//! The command `pavlov`.
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    pavlov::cli::main()
+}

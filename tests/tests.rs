@@ -1,1 +1,4 @@
 //! The integration tests of pavlov: one binary, one module per subject.
+
+#[cfg(feature = "cli")]
+mod cli;

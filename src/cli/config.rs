@@ -1,0 +1,70 @@
+//! `pavlov config show`: the settings that a run would have, and where each comes from.
+
+use clap::{Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::output::{print, print_json, print_table};
+use super::settings::SettingsArgs;
+
+/// Show settings
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  pavlov config show PPO --env CartPole-v1 --set lr=3e-4")]
+pub(super) struct ConfigArgs {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Show each setting that a run would have, and where it comes from
+    #[command(
+        after_help = "Example:\n  pavlov config show PPO --env CartPole-v1 --preset ppo-cartpole --set lr=3e-4\n\n\
+                            The origin `fitted` marks what the algorithm's own rules adjusted."
+    )]
+    Show {
+        #[command(flatten)]
+        settings: SettingsArgs,
+        /// Print one JSON object
+        #[arg(long)]
+        json: bool,
+    },
+}
+
+pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
+    let Action::Show { settings, json } = args.action;
+    let settings = settings.resolve()?;
+    let effective = settings.entry.effective(&settings.resolved, &settings.env)?;
+    let (config, origins) = (&effective.resolved.config, &effective.resolved.origins);
+    if json {
+        return print_json(&json!({
+            "algorithm": settings.entry.name(),
+            "env": settings.env.name(),
+            "config": config,
+            "origins": origins,
+            "batch_arithmetic": effective.batch_arithmetic,
+        }))
+        .map(drop);
+    }
+    let mut rows = vec![["setting", "value", "origin"].map(str::to_owned).to_vec()];
+    for (key, value) in leaves(config, "") {
+        let origin = origins.get(&key).cloned().unwrap_or_else(|| "default".into());
+        rows.push(vec![key, value.to_string(), origin]);
+    }
+    let read = print_table(&rows)?;
+    match effective.batch_arithmetic {
+        Some(arithmetic) if read => print(&format!("\none batch: {arithmetic}")).map(drop),
+        _ => Ok(()),
+    }
+}
+
+/// Every value that is no object with something in it, by dotted key.
+fn leaves<'a>(config: &'a crate::tune::Config, prefix: &str) -> Vec<(String, &'a Value)> {
+    let walk = |(name, value): (&String, &'a Value)| {
+        let key = format!("{prefix}{name}");
+        match value {
+            Value::Object(inner) if !inner.is_empty() => leaves(inner, &format!("{key}.")),
+            _ => vec![(key, value)],
+        }
+    };
+    config.iter().flat_map(walk).collect()
+}

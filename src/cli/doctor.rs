@@ -1,0 +1,234 @@
+//! `pavlov doctor`: what this machine offers, one line each, with the remedy where something is missing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::output::{print_json, print_table};
+use crate::torch;
+
+/// Check Rust, the C++ compiler, libtorch and CUDA
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Example:\n  pavlov doctor\n\nExits with 1 if something is broken that pavlov needs to run."
+)]
+pub(super) struct DoctorArgs {
+    /// Print a JSON list of objects
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    /// Something is not there that pavlov can run without.
+    Warn,
+    Broken,
+}
+
+#[derive(Debug, Serialize)]
+struct Line {
+    what: &'static str,
+    status: Status,
+    found: String,
+    remedy: Option<String>,
+}
+
+impl Line {
+    fn ok(what: &'static str, found: impl Into<String>) -> Line {
+        Line { what, status: Status::Ok, found: found.into(), remedy: None }
+    }
+
+    fn bad(what: &'static str, status: Status, found: impl Into<String>, remedy: impl Into<String>) -> Line {
+        Line { what, status, found: found.into(), remedy: Some(remedy.into()) }
+    }
+}
+
+pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {
+    let lib = loaded_from("libtorch_cpu");
+    let lines = [
+        rust(),
+        compiler(),
+        libtorch(lib.as_deref()),
+        arithmetic(),
+        cuda(lib.as_deref()),
+        cores(),
+        threads(),
+    ];
+    if args.json {
+        print_json(&lines)?;
+    } else {
+        let row = |line: &Line| {
+            let status = format!("{:?}", line.status).to_lowercase();
+            let found =
+                line.remedy.iter().fold(line.found.clone(), |text, remedy| format!("{text}; {remedy}"));
+            vec![status, line.what.to_owned(), found]
+        };
+        print_table(&lines.iter().map(row).collect::<Vec<_>>())?;
+    }
+    match lines.iter().find(|line| line.status == Status::Broken) {
+        None => Ok(()),
+        Some(line) => anyhow::bail!("{} is broken: {}", line.what, line.found),
+    }
+}
+
+/// First line of what a program says about itself.
+fn version_of(program: &str) -> Option<String> {
+    let output =
+        Command::new(program).arg("--version").output().ok().filter(|output| output.status.success())?;
+    Some(String::from_utf8_lossy(&output.stdout).lines().next()?.to_owned())
+}
+
+fn rust() -> Line {
+    match version_of("rustc") {
+        Some(version) => Line::ok("Rust", version),
+        None => Line::bad(
+            "Rust",
+            Status::Warn,
+            "no rustc on the PATH",
+            "needed to build programs with pavlov, not to run this command: https://rustup.rs",
+        ),
+    }
+}
+
+fn compiler() -> Line {
+    let asked = std::env::var("CXX").ok();
+    let found = asked.as_deref().into_iter().chain(["c++", "g++", "clang++"]).find_map(version_of);
+    match found {
+        Some(version) => Line::ok("C++ compiler", version),
+        None => Line::bad(
+            "C++ compiler",
+            Status::Warn,
+            "none on the PATH",
+            "needed to build programs with pavlov: install g++ or clang, or set CXX",
+        ),
+    }
+}
+
+/// Where the running process has a library from.
+fn loaded_from(library: &str) -> Option<PathBuf> {
+    let maps = fs::read_to_string("/proc/self/maps").ok()?;
+    path_in_maps(&maps, library)
+}
+
+fn path_in_maps(maps: &str, library: &str) -> Option<PathBuf> {
+    let path_of = |line: &str| Some(PathBuf::from(&line[line.find('/')?..]));
+    maps.lines().filter_map(path_of).find(|path| {
+        path.file_name().is_some_and(|name| {
+            let name = name.to_string_lossy();
+            name.strip_prefix(library)
+                .is_some_and(|rest| rest.starts_with(".so") || rest.starts_with(".dylib"))
+        })
+    })
+}
+
+fn libtorch(lib: Option<&Path>) -> Line {
+    let Some(lib) = lib else {
+        return Line::bad(
+            "libtorch",
+            Status::Warn,
+            "it runs, but this system does not say from where",
+            "nothing to do; on Linux /proc/self/maps tells",
+        );
+    };
+    match version_beside(lib) {
+        Some(version) => Line::ok("libtorch", format!("{version}, {}", lib.display())),
+        None => Line::bad(
+            "libtorch",
+            Status::Warn,
+            format!("{}, of unknown version: its headers are not beside it", lib.display()),
+            "needed to build programs with pavlov: `cargo xtask setup` provides them",
+        ),
+    }
+}
+
+/// The version in the headers of the libtorch that this library is a part of.
+fn version_beside(lib: &Path) -> Option<String> {
+    let root = lib.parent()?.parent()?;
+    let header = ["include/torch/headeronly/version.h", "include/torch/csrc/api/include/torch/version.h"]
+        .iter()
+        .find_map(|header| fs::read_to_string(root.join(header)).ok())?;
+    let part = |name: &str| {
+        let line = header.lines().find(|line| line.starts_with(&format!("#define TORCH_VERSION_{name} ")))?;
+        line.split_whitespace().nth(2)
+    };
+    Some(format!("{}.{}.{}", part("MAJOR")?, part("MINOR")?, part("PATCH")?))
+}
+
+/// A gradient that libtorch computes: d/dx x^2 at 3 is 6.
+fn arithmetic() -> Line {
+    let gradient = || -> Result<f64, torch::TchError> {
+        let x = torch::Tensor::from_slice(&[3.0_f64]).set_requires_grad(true);
+        (&x * &x).f_sum(torch::Kind::Double)?.f_backward()?;
+        x.f_grad()?.f_double_value(&[0])
+    };
+    let remedy = "libtorch and the tch that this program was built with do not fit: `cargo xtask setup`, then build again";
+    match gradient() {
+        Ok(6.0) => Line::ok("gradients", "libtorch computes and differentiates"),
+        Ok(wrong) => Line::bad("gradients", Status::Broken, format!("d/dx x^2 at 3 gave {wrong}"), remedy),
+        Err(error) => Line::bad("gradients", Status::Broken, error.to_string(), remedy),
+    }
+}
+
+fn cuda(lib: Option<&Path>) -> Line {
+    if torch::Cuda::is_available() {
+        return Line::ok(
+            "CUDA",
+            format!("{} GPU(s); --set num_gpus=1 learns on the first", torch::Cuda::device_count()),
+        );
+    }
+    let built_with = torch::utils::has_cuda()
+        || lib.and_then(Path::parent).is_some_and(|dir| dir.join("libtorch_cuda.so").exists());
+    let driver = Path::new("/proc/driver/nvidia/version").exists();
+    match (built_with, driver) {
+        (_, false) => Line::ok("CUDA", "not used: this machine has no NVIDIA driver; the CPU does the work"),
+        (false, true) => Line::bad(
+            "CUDA",
+            Status::Warn,
+            "not used: this libtorch is built without it",
+            "`cargo xtask setup --cuda`, then build again",
+        ),
+        (true, true) => Line::bad(
+            "CUDA",
+            Status::Warn,
+            "not used: libtorch has it and a driver is there, but no GPU answers",
+            "look at nvidia-smi and CUDA_VISIBLE_DEVICES; the driver may be older than libtorch's CUDA",
+        ),
+    }
+}
+
+fn cores() -> Line {
+    match std::thread::available_parallelism() {
+        Ok(cores) => Line::ok("cores", format!("{cores} that this process may use")),
+        Err(error) => Line::bad("cores", Status::Warn, error.to_string(), "set num_workers yourself"),
+    }
+}
+
+fn threads() -> Line {
+    let (inside, between) = (torch::get_num_threads(), torch::get_num_interop_threads());
+    Line::ok(
+        "threads",
+        format!(
+            "libtorch would use {inside} inside an operation and {between} between; a run uses 1 per worker and 1 to learn"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_is_found_in_the_memory_map_by_its_whole_name() {
+        let maps = "7f00-7f01 r--p 0 08:01 12    /opt/torch lib/libtorch_cpu_extra.so\n\
+                    7f02-7f03 r-xp 0 08:01 13    /opt/torch lib/libtorch_cpu.so\n\
+                    7f04-7f05 rw-p 0 00:00 0     [heap]\n";
+        let found = path_in_maps(maps, "libtorch_cpu");
+        assert_eq!(found.as_deref(), Some(Path::new("/opt/torch lib/libtorch_cpu.so")));
+        assert_eq!(path_in_maps("7f04-7f05 rw-p 0 00:00 0 [heap]\n", "libtorch_cpu"), None);
+    }
+}

@@ -1,0 +1,170 @@
+//! `pavlov evaluate`: what a saved policy is worth, and how it looks.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::{Value, json};
+
+use super::exit::usage;
+use super::gif;
+use super::output::{print, print_json, say};
+use super::run_dir::find_checkpoint;
+use crate::envs::Frame;
+use crate::registry;
+use crate::tune::{Config, LoggerChoice, RunOptions, checkpoint};
+
+/// Pictures of one episode, at most: 600x400 of them are 0.7 MB each.
+const MAX_FRAMES: usize = 500;
+
+/// Play whole episodes with a saved policy
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  pavlov evaluate runs/first --episodes 100 --seed 1 --render pole.gif")]
+pub(super) struct EvaluateArgs {
+    /// A checkpoint, or a run directory for its newest one
+    checkpoint: PathBuf,
+    /// Episodes to play
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    episodes: u64,
+    /// The same seed plays the same episodes
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+    /// Sample and explore as in training instead of taking the best action
+    #[arg(long)]
+    explore: bool,
+    /// Write the first episode as an animation
+    #[arg(long, value_name = "FILE.gif")]
+    render: Option<PathBuf>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
+    if let Some(file) = &args.render {
+        refuse_unwritable(file)?;
+    }
+    let path = find_checkpoint(&args.checkpoint)?;
+    let kind = checkpoint::verify(&path, None)?.kind;
+    let metadata = checkpoint::metadata(&path)?;
+    let (env, config) = for_acting(metadata.config, &path)?;
+    let entry = registry::algorithm(&kind)?;
+    let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
+    let mut driver = entry.build(env.as_str().into(), config, options)?;
+    driver.restore_policies(&path)?;
+
+    let frames = if args.render.is_some() { MAX_FRAMES } else { 0 };
+    let played = driver.play(args.episodes, args.seed, args.explore, frames)?;
+    if let Some(file) = &args.render {
+        write_gif(file, &env, &played.frames)?;
+    }
+    let returns: Vec<f64> = played.episodes.iter().map(|episode| episode.total_reward).collect();
+    let lengths: Vec<f64> = played.episodes.iter().map(|episode| episode.length as f64).collect();
+    let summary = Summary::of(&returns);
+    if args.json {
+        return print_json(&json!({
+            "algorithm": entry.name(),
+            "env": env,
+            "checkpoint": path,
+            "training_iteration": metadata.iteration,
+            "timesteps_total": metadata.timesteps_total,
+            "seed": args.seed,
+            "explore": args.explore,
+            "episodes": returns.len(),
+            "episode_reward_mean": summary.mean,
+            "episode_reward_std": summary.std,
+            "episode_reward_min": summary.min,
+            "episode_reward_max": summary.max,
+            "episode_len_mean": Summary::of(&lengths).mean,
+            "episode_rewards": returns,
+        }))
+        .map(drop);
+    }
+    let Summary { mean, std, min, max } = summary;
+    print(&format!(
+        "{} on {env}, iteration {}: {} {} episodes\n\
+         return  mean {mean:.2}  std {std:.2}  min {min:.2}  max {max:.2}\n\
+         length  mean {:.1}",
+        entry.name(),
+        metadata.iteration,
+        returns.len(),
+        if args.explore { "exploring" } else { "greedy" },
+        Summary::of(&lengths).mean
+    ))
+    .map(drop)
+}
+
+/// The environment and the settings without what only training needs: workers, evaluation, a GPU.
+fn for_acting(mut config: Config, checkpoint: &Path) -> anyhow::Result<(String, Config)> {
+    let Some(Value::String(env)) = config.shift_remove("env") else {
+        return Err(usage(format!("{}: metadata.json names no environment", checkpoint.display())));
+    };
+    for (key, value) in [
+        ("num_workers", json!(0)),
+        ("num_gpus", json!(0)),
+        ("evaluation_interval", Value::Null),
+        ("evaluation_num_workers", json!(0)),
+        ("evaluation_parallel_to_training", json!(false)),
+    ] {
+        config.insert(key.into(), value);
+    }
+    Ok((env, config))
+}
+
+fn refuse_unwritable(file: &Path) -> anyhow::Result<()> {
+    let shown = file.display();
+    if !file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("gif")) {
+        return Err(usage(format!(
+            "--render is {shown}, but its name must end in .gif, the format it writes"
+        )));
+    }
+    match file.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() && !dir.is_dir() => {
+            Err(usage(format!("--render is {shown}, but there is no directory {}", dir.display())))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn write_gif(file: &Path, env: &str, frames: &[Frame]) -> anyhow::Result<()> {
+    if frames.is_empty() {
+        return Err(usage(format!(
+            "{env} draws no pictures; leave out --render, or implement `render` for it"
+        )));
+    }
+    gif::write(file, frames, gif::frame_delay(env))?;
+    if frames.len() == MAX_FRAMES {
+        say(&format!("{} holds the first {MAX_FRAMES} steps of the episode", file.display()));
+    }
+    Ok(())
+}
+
+/// Mean, standard deviation (of these numbers, as numpy's `std`), smallest and largest.
+#[derive(Debug, PartialEq)]
+struct Summary {
+    mean: f64,
+    std: f64,
+    min: f64,
+    max: f64,
+}
+
+impl Summary {
+    fn of(values: &[f64]) -> Summary {
+        let n = values.len() as f64;
+        let mean = values.iter().sum::<f64>() / n;
+        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
+        let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(f64::NAN);
+        Summary { mean, std: variance.sqrt(), min: fold(f64::min), max: fold(f64::max) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_summary_of_one_three_and_five_by_hand() {
+        // Deviations -2, 0, 2: variance 8/3.
+        let expected = Summary { mean: 3.0, std: (8.0_f64 / 3.0).sqrt(), min: 1.0, max: 5.0 };
+        assert_eq!(Summary::of(&[5.0, 1.0, 3.0]), expected);
+    }
+}

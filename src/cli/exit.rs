@@ -1,0 +1,87 @@
+//! From errors to exit codes: 1 when the work failed, 2 when what the user gave cannot be worked with.
+
+use std::error::Error as StdError;
+use std::process::ExitCode;
+
+use super::output::say;
+use crate::{envs, registry, trainer, tune};
+
+/// The user gave something that cannot be; the text says what and the way out.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct Usage(pub(super) String);
+
+/// An [`anyhow::Error`] that ends with exit code 2.
+pub(super) fn usage(message: impl Into<String>) -> anyhow::Error {
+    Usage(message.into()).into()
+}
+
+/// Reports an error and names the exit code.
+pub(super) fn code(done: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = done else { return ExitCode::SUCCESS };
+    say(&format!("error: {}", in_words(&error)));
+    match error.chain().any(is_usage) {
+        true => ExitCode::from(2),
+        false => ExitCode::FAILURE,
+    }
+}
+
+/// The chain of causes, without those that the message before already tells.
+fn in_words(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
+        match (text.is_empty(), text.contains(&cause)) {
+            (true, _) => cause,
+            (_, true) => text,
+            _ => format!("{text}: {cause}"),
+        }
+    })
+}
+
+fn is_usage(error: &(dyn StdError + 'static)) -> bool {
+    if error.is::<Usage>() || error.is::<registry::Error>() {
+        return true;
+    }
+    if let Some(error) = error.downcast_ref::<tune::Error>() {
+        return match error {
+            tune::Error::Config { .. }
+            | tune::Error::UnknownKey { .. }
+            | tune::Error::Assignment { .. }
+            | tune::Error::Checkpoint { .. } => true,
+            // Transparent wrappers show their inner error's cause as their own, so the chain leaps over it.
+            tune::Error::Trainable { source } => is_usage(source.as_ref()),
+            _ => false,
+        };
+    }
+    if let Some(error) = error.downcast_ref::<trainer::Error>() {
+        return match error {
+            trainer::Error::Config { .. } | trainer::Error::Space { .. } => true,
+            trainer::Error::Env(inner) => is_usage(inner),
+            trainer::Error::Tune(inner) => is_usage(inner),
+            _ => false,
+        };
+    }
+    matches!(error.downcast_ref(), Some(envs::Error::UnknownEnv { .. } | envs::Error::Config { .. }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use anyhow::Context;
+
+    #[test]
+    fn what_the_user_gave_is_bad_input_however_deep_it_is_wrapped() {
+        let unknown = envs::spec("CartPol-v1").unwrap_err();
+        let wrapped = tune::Error::from(trainer::Error::from(unknown));
+        assert!(is_usage(&wrapped));
+        let failed = tune::Error::from(trainer::Error::Worker { worker: 1, reason: "gone".into() });
+        assert!(!is_usage(&failed));
+    }
+
+    #[test]
+    fn a_cause_that_the_message_tells_already_is_not_repeated() {
+        let io = std::io::Error::other("no space left");
+        let error = tune::Error::io("write", "run/result.json".as_ref())(io);
+        let error = Err::<(), _>(error).context("training stopped").unwrap_err();
+        assert_eq!(in_words(&error), "training stopped: cannot write run/result.json: no space left");
+    }
+}

@@ -1,0 +1,88 @@
+//! The command `pavlov`, as a function: a program that registers algorithms and environments of its own and then calls
+//! [`main`] is that command with them in it.
+//!
+//! Exit codes: 0 done (also after Ctrl-C, since the run was saved and can go on), 1 failed, 2 bad usage or input, 130
+//! after a second Ctrl-C. Results go to standard output, everything else to standard error.
+
+mod config;
+mod doctor;
+mod evaluate;
+mod exit;
+mod gif;
+mod list;
+mod output;
+mod progress;
+mod resume;
+mod run_dir;
+mod session;
+mod settings;
+mod signals;
+mod stop;
+mod train;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Reinforcement learning: train, continue and evaluate agents.
+#[derive(Debug, Parser)]
+#[command(
+    name = "pavlov",
+    version,
+    after_help = "Example:\n  pavlov train PPO --env CartPole-v1 --preset ppo-cartpole --out runs/first\n  \
+                  pavlov evaluate runs/first --episodes 20 --render pole.gif\n\n\
+                  Exit codes: 0 done, 1 failed, 2 bad usage or input. RUST_LOG=info shows more."
+)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Train(train::TrainArgs),
+    Resume(resume::ResumeArgs),
+    Evaluate(evaluate::EvaluateArgs),
+    List(list::ListArgs),
+    Config(config::ConfigArgs),
+    Doctor(doctor::DoctorArgs),
+}
+
+/// Reads the command line and does what it says.
+///
+/// ```no_run
+/// # mod mine { pub fn register() -> pavlov::Result<()> { Ok(()) } }
+/// fn main() -> std::process::ExitCode {
+///     mine::register().expect("names that are free");
+///     pavlov::cli::main()
+/// }
+/// ```
+pub fn main() -> ExitCode {
+    output::log_to_stderr();
+    let done = match Cli::parse().command {
+        Command::Train(args) => train::train(args),
+        Command::Resume(args) => resume::resume(args),
+        Command::Evaluate(args) => evaluate::evaluate(args),
+        Command::List(args) => list::list(&args),
+        Command::Config(args) => config::config(args),
+        Command::Doctor(args) => doctor::doctor(&args),
+    };
+    exit::code(done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_command_line_is_consistent_and_every_command_shows_an_example() {
+        fn check(command: &clap::Command) {
+            let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+            assert!(help.contains("Example:\n  pavlov "), "`{}` --help has no example", command.get_name());
+            command.get_subcommands().filter(|c| c.get_name() != "help").for_each(check);
+        }
+        Cli::command().debug_assert();
+        check(&Cli::command());
+    }
+}

@@ -1,0 +1,99 @@
+//! The two streams: results on standard output, everything else on standard error. Neither panics when nobody reads.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::Context;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::sync::Mutex;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+/// The bar that lines on standard error must not tear.
+static BAR: Mutex<Option<ProgressBar>> = Mutex::new(None);
+
+/// Announces the live bar, or that there is none any more.
+pub(super) fn set_bar(bar: Option<ProgressBar>) {
+    *BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()) = bar;
+}
+
+/// Writes to standard error above the bar, if there is one.
+fn write_stderr(bytes: &[u8]) {
+    let bar = BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
+    // Nobody can be told that standard error is closed.
+    let write = || drop(io::stderr().write_all(bytes));
+    match bar {
+        Some(bar) => bar.suspend(write),
+        None => write(),
+    }
+}
+
+/// A line for the person at the terminal.
+pub(super) fn say(line: &str) {
+    write_stderr(format!("{line}\n").as_bytes());
+}
+
+/// A line of output; `false` if nobody reads any more.
+pub(super) fn print(line: &str) -> anyhow::Result<bool> {
+    let mut out = io::stdout().lock();
+    match writeln!(out, "{line}").and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(false),
+        written => written.map(|()| true).context("cannot write to standard output"),
+    }
+}
+
+/// One JSON object, or list, on one line; `false` if nobody reads any more.
+pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<bool> {
+    print(&serde_json::to_string(value)?)
+}
+
+/// Rows in aligned columns, the first row as head.
+pub(super) fn print_table(rows: &[Vec<String>]) -> anyhow::Result<bool> {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let width = |column: usize| {
+        rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells: Vec<String> =
+            row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:width$}")).collect();
+        cells.join("  ").trim_end().to_owned()
+    };
+    print(&rows.iter().map(line).collect::<Vec<_>>().join("\n"))
+}
+
+/// Sends log records to standard error; `RUST_LOG` holds a level or `target=level` pairs.
+pub(super) fn log_to_stderr() {
+    let asked = std::env::var("RUST_LOG").unwrap_or_default();
+    let (targets, wrong) = match asked.trim() {
+        "" => (Targets::new().with_default(LevelFilter::WARN), None),
+        text => match text.parse() {
+            Ok(targets) => (targets, None),
+            Err(error) => (Targets::new().with_default(LevelFilter::WARN), Some(error)),
+        },
+    };
+    let format = tracing_subscriber::fmt::layer()
+        .without_time()
+        .with_target(false)
+        .with_ansi(io::stderr().is_terminal())
+        .with_writer(|| Stderr);
+    // A program that calls `cli::main` may have a subscriber of its own.
+    let _ = tracing_subscriber::registry().with(targets).with(format).try_init();
+    if let Some(error) = wrong {
+        say(&format!("warning: RUST_LOG={asked:?} is ignored: {error}; write e.g. RUST_LOG=info"));
+    }
+}
+
+struct Stderr;
+
+impl Write for Stderr {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        write_stderr(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,76 @@
+//! `pavlov resume`: a run goes on from its newest whole checkpoint.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::run_dir::{self, Lock, RunFile};
+use super::session::{ReportArgs, Session};
+use super::settings::assignments;
+use super::signals;
+use super::stop::Stop;
+use crate::registry;
+use crate::tune::{RunOptions, checkpoint};
+
+/// Continue a run from its newest whole checkpoint
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  pavlov resume runs/first --stop timesteps_total=200000\n\n\
+                        Settings are those of the checkpoint, stop criteria and checkpoint frequency those of the run.")]
+pub(super) struct ResumeArgs {
+    /// The run directory that `pavlov train` named at its end
+    run_dir: PathBuf,
+    /// Change a stop criterion or add one, e.g. timesteps_total=200000; several are allowed
+    #[arg(long, value_name = "KEY=VALUE")]
+    stop: Vec<String>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
+    let (run_dir, report) = (args.run_dir, args.report);
+    let mut run = RunFile::read(&run_dir)?;
+    let lock = Lock::take(&run_dir)?;
+    let mut stop = Stop::from_config(&run.stop)?;
+    stop.extend(Stop::from_config(&assignments(&args.stop)?)?);
+    let entry = registry::algorithm(&run.algorithm)?;
+
+    let newest = checkpoint::latest(&run_dir)?;
+    let mut config = match &newest {
+        Some(newest) => checkpoint::metadata(newest)?.config,
+        None => run.config.clone(),
+    };
+    config.shift_remove("env");
+    let options = RunOptions {
+        logdir: Some(run_dir.clone()),
+        keep_checkpoints_num: run.keep_checkpoints_num,
+        ..RunOptions::default()
+    };
+    let mut driver = entry.build(run.env.as_str().into(), config, options)?;
+    match newest {
+        Some(newest) => {
+            driver.restore(&newest)?;
+            report.say(&format!("resuming from {}", newest.display()));
+        }
+        None => {
+            run_dir::remove_logs(&run_dir)?;
+            report.say(&format!(
+                "{} has no whole checkpoint: the run starts again from the beginning, with the same seed",
+                run_dir.display()
+            ));
+        }
+    }
+    if let Some(result) = driver.last_result() {
+        stop.check(result)?;
+        if let Some(met) = stop.met(result) {
+            report.say(&format!(
+                "nothing to do: {} is {} and the run stops at {}; extend it with --stop {}=VALUE",
+                met.key, met.value, met.limit, met.key
+            ));
+            return Ok(());
+        }
+    }
+    run.stop = stop.to_config();
+    signals::watch()?;
+    run.write(&run_dir)?;
+    Session::new(driver, run, stop, report, lock).run()
+}

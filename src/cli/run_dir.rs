@@ -1,0 +1,142 @@
+//! The run directory as the command sees it: `run.json`, what is needed to go on beside the checkpoints.
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
+use serde::{Deserialize, Serialize};
+
+use super::exit::usage;
+use crate::tune::{Config, checkpoint};
+
+const RUN: &str = "run.json";
+/// What makes a directory a checkpoint.
+const MANIFEST: &str = "manifest.json";
+
+/// What `pavlov resume` goes by.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct RunFile {
+    /// Version of pavlov that began the run.
+    pub(super) pavlov: String,
+    pub(super) algorithm: String,
+    pub(super) env: String,
+    /// Result key → value that ends training.
+    pub(super) stop: Config,
+    /// Iterations from one checkpoint to the next; 0 for none.
+    pub(super) checkpoint_freq: u64,
+    pub(super) checkpoint_at_end: bool,
+    pub(super) keep_checkpoints_num: Option<usize>,
+    /// Complete settings, the seed included: a run that was killed before its first checkpoint starts again with them.
+    pub(super) config: Config,
+}
+
+impl RunFile {
+    pub(super) fn read(run_dir: &Path) -> anyhow::Result<RunFile> {
+        let path = run_dir.join(RUN);
+        // A checkpoint has a `run.json` of its own.
+        if !path.exists() || run_dir.join(MANIFEST).exists() {
+            return Err(usage(format!("{}: {}", run_dir.display(), why_no_run(run_dir))));
+        }
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        serde_json::from_str(&text).map_err(|error| usage(format!("{} is damaged: {error}", path.display())))
+    }
+
+    /// Replaces the file whole.
+    pub(super) fn write(&self, run_dir: &Path) -> anyhow::Result<()> {
+        let (path, unfinished) = (run_dir.join(RUN), run_dir.join(".run.json.tmp"));
+        let text = serde_json::to_string_pretty(self)?;
+        fs::create_dir_all(run_dir)
+            .and_then(|()| fs::write(&unfinished, text))
+            .and_then(|()| fs::rename(&unfinished, &path))
+            .with_context(|| format!("cannot write {}", path.display()))
+    }
+}
+
+fn why_no_run(dir: &Path) -> String {
+    if !dir.is_dir() {
+        return "there is no such directory; give the run directory that `pavlov train` named at its end"
+            .into();
+    }
+    match dir.parent() {
+        Some(parent) if parent.join(RUN).exists() => {
+            format!("this is a part of a run; resume it with `pavlov resume {}`", parent.display())
+        }
+        _ => format!("this is no run of `pavlov train`: it has no {RUN}"),
+    }
+}
+
+/// Refuses a directory for a new run in which something lies already.
+pub(super) fn refuse_used(out: &Path) -> anyhow::Result<()> {
+    let shown = out.display();
+    if out.join(RUN).exists() {
+        return Err(usage(format!(
+            "{shown} holds a run already; continue it with `pavlov resume {shown}`, or give --out another directory"
+        )));
+    }
+    match fs::read_dir(out) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(usage(format!("cannot use {shown} as run directory: {error}"))),
+        Ok(mut entries) => match entries.next() {
+            None => Ok(()),
+            Some(_) => Err(usage(format!("{shown} is not empty; give --out a new or an empty directory"))),
+        },
+    }
+}
+
+/// Keeps a run directory to this process for as long as the value lives, a killed process included.
+#[derive(Debug)]
+pub(super) struct Lock(#[expect(dead_code, reason = "closing the file unlocks it")] File);
+
+impl Lock {
+    pub(super) fn take(run_dir: &Path) -> anyhow::Result<Lock> {
+        let dir = File::open(run_dir).with_context(|| format!("cannot read {}", run_dir.display()))?;
+        match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+            Err(Errno::WOULDBLOCK) => {
+                Err(usage(format!("another process is training in {}; stop it first", run_dir.display())))
+            }
+            // Some file systems have no locks.
+            _ => Ok(Lock(dir)),
+        }
+    }
+}
+
+/// Forgets the results of a run that has no checkpoint to go on from.
+pub(super) fn remove_logs(run_dir: &Path) -> anyhow::Result<()> {
+    for entry in fs::read_dir(run_dir).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        let is_log = ["params.json", "result.json", "progress.csv"].contains(&name.as_ref());
+        if is_log || name.starts_with("events.out.tfevents") {
+            let path = entry.path();
+            fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+        }
+    }
+    Ok(())
+}
+
+/// Takes back a run that never was: its logs, `run.json`, and the directory unless something else lies in it.
+pub(super) fn take_back(run_dir: &Path) -> anyhow::Result<()> {
+    remove_logs(run_dir)?;
+    let path = run_dir.join(RUN);
+    fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+    // Not empty: somebody else's file, which stays.
+    let _ = fs::remove_dir(run_dir);
+    Ok(())
+}
+
+/// The checkpoint that `path` is, or the newest whole one in the run directory that it is.
+pub(super) fn find_checkpoint(path: &Path) -> anyhow::Result<PathBuf> {
+    let shown = path.display();
+    if !path.is_dir() {
+        return Err(usage(format!(
+            "{shown}: there is no such directory; give a checkpoint or a run directory"
+        )));
+    }
+    let named_so = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("checkpoint_"));
+    if named_so || path.join(MANIFEST).exists() {
+        return Ok(path.into());
+    }
+    checkpoint::latest(path)?.ok_or_else(|| usage(format!("{shown}: there is no whole checkpoint in it")))
+}

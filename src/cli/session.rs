@@ -1,0 +1,166 @@
+//! The training loop of `train` and `resume`: report, checkpoint, stop, and say how to go on.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::output::{print_json, say};
+use super::progress::Progress;
+use super::run_dir::{self, Lock, RunFile};
+use super::signals;
+use super::stop::{Met, Stop};
+use crate::registry::AnyAlgorithm;
+use crate::tune::{Driver, Metrics, checkpoint};
+
+/// How a run is shown.
+#[derive(Args, Debug)]
+pub(super) struct ReportArgs {
+    /// Print one JSON object per result on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// Show no progress; errors only
+    #[arg(long)]
+    quiet: bool,
+}
+
+impl ReportArgs {
+    pub(super) fn say(&self, line: &str) {
+        if !self.quiet {
+            say(line);
+        }
+    }
+}
+
+/// A run under way.
+pub(super) struct Session {
+    driver: Driver<Box<dyn AnyAlgorithm>>,
+    run: RunFile,
+    stop: Stop,
+    report: ReportArgs,
+    /// The checkpoint of the present iteration.
+    saved: Option<PathBuf>,
+    _lock: Lock,
+}
+
+/// Why training ended.
+enum End {
+    Met(Met),
+    Interrupted,
+    /// Standard output was closed by whoever read it.
+    Unread,
+}
+
+impl Session {
+    /// A session that has not saved yet.
+    pub(super) fn new(
+        driver: Driver<Box<dyn AnyAlgorithm>>,
+        run: RunFile,
+        stop: Stop,
+        report: ReportArgs,
+        lock: Lock,
+    ) -> Session {
+        Session { driver, run, stop, report, saved: None, _lock: lock }
+    }
+
+    /// Trains until a criterion is met or a signal comes, and saves.
+    pub(super) fn run(mut self) -> anyhow::Result<()> {
+        if self.stop.is_empty() {
+            self.report.say(
+                "no stop criterion: training goes on until Ctrl-C (--stop timesteps_total=100000 sets one)",
+            );
+        }
+        let steps = self.driver.last_result().and_then(timesteps).unwrap_or(0);
+        let mut progress = Progress::new(self.report.quiet, self.stop.limit("timesteps_total"), steps);
+        let end = self.train(&mut progress);
+        progress.finish();
+        match end {
+            Ok(end) => self.end(&end),
+            Err(error) => {
+                self.hint_after_failure();
+                Err(error)
+            }
+        }
+    }
+
+    fn train(&mut self, progress: &mut Progress) -> anyhow::Result<End> {
+        loop {
+            if signals::asked_to_stop() {
+                return Ok(End::Interrupted);
+            }
+            let result = self.driver.train()?;
+            self.saved = None;
+            if let Err(error) = self.stop.check(&result) {
+                self.give_up_at_start()?;
+                return Err(error);
+            }
+            progress.update(&result);
+            let read = !self.report.json || print_json(&result)?;
+            let frequency = self.run.checkpoint_freq;
+            let asked_for = result.get("should_checkpoint") == Some(&true.into());
+            if asked_for || (frequency > 0 && self.driver.iteration().is_multiple_of(frequency)) {
+                self.save()?;
+            }
+            if let Some(met) = self.stop.met(&result) {
+                return Ok(End::Met(met));
+            }
+            if !read {
+                return Ok(End::Unread);
+            }
+        }
+    }
+
+    fn save(&mut self) -> anyhow::Result<()> {
+        if self.saved.is_none() {
+            self.saved = Some(self.driver.save()?);
+        }
+        Ok(())
+    }
+
+    /// A misspelt criterion shows with the first result: nothing of such a run stays that a corrected one would trip
+    /// over.
+    fn give_up_at_start(&mut self) -> anyhow::Result<()> {
+        self.driver.stop()?;
+        match self.driver.restored() {
+            true => Ok(()),
+            false => run_dir::take_back(self.driver.logdir()),
+        }
+    }
+
+    fn end(mut self, end: &End) -> anyhow::Result<()> {
+        if self.run.checkpoint_at_end || !matches!(end, End::Met(_)) {
+            self.save()?;
+        }
+        self.driver.stop()?;
+        let dir = self.driver.logdir().display();
+        self.report.say(&match end {
+            End::Met(met) => format!("done: {} is {}, the run stops at {}", met.key, met.value, met.limit),
+            End::Interrupted => "stopped by a signal".into(),
+            End::Unread => "stopped because nobody reads standard output".into(),
+        });
+        self.report.say(&format!("run directory: {dir}"));
+        let Some(saved) = &self.saved else { return Ok(()) };
+        self.report.say(&format!("checkpoint:    {}", saved.display()));
+        self.report.say(&format!("evaluate it:   pavlov evaluate {dir}"));
+        self.report.say(&match end {
+            End::Met(met) => format!("train longer:  pavlov resume {dir} --stop {}=VALUE", met.key),
+            _ => format!("resume:        pavlov resume {dir}"),
+        });
+        Ok(())
+    }
+
+    fn hint_after_failure(&self) {
+        let dir = self.driver.logdir();
+        if let Ok(Some(newest)) = checkpoint::latest(dir) {
+            say(&format!(
+                "the newest checkpoint is {}; go on from it with `pavlov resume {}`",
+                newest.display(),
+                dir.display()
+            ));
+        }
+    }
+}
+
+/// Environment steps so far.
+pub(super) fn timesteps(result: &Metrics) -> Option<u64> {
+    result.get("timesteps_total")?.as_u64()
+}

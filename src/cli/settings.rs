@@ -1,0 +1,154 @@
+//! From the command line to complete settings: defaults < preset < `--config` < `--set` < flags.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::exit::usage;
+use crate::envs::{self, EnvCreator};
+use crate::presets::{self, Preset};
+use crate::registry::{self, AlgorithmEntry};
+use crate::tune::config::{Layer, Resolved, assign, parse_assignment};
+use crate::tune::{Config, Error};
+
+/// What `train` and `config show` are told about the settings.
+#[derive(Args, Debug)]
+pub(super) struct SettingsArgs {
+    /// Algorithm; `pavlov list algorithms` shows all
+    algorithm: String,
+    /// Environment; `pavlov list envs` shows all
+    #[arg(long, value_name = "ID")]
+    env: Option<String>,
+    /// Tuned settings; `pavlov list presets` shows all
+    #[arg(long, value_name = "NAME")]
+    preset: Option<String>,
+    /// File with settings, TOML or JSON: settings only, or laid out like a preset
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// One setting, e.g. lr=3e-4 or model.fcnet_hiddens=[64,64]; several are allowed
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
+    /// Seed of everything random; the same as --set seed=N
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Threads that sample, 0 for none besides the trainer's; the same as --set num_workers=N
+    #[arg(long, value_name = "N")]
+    num_workers: Option<usize>,
+}
+
+/// What was typed, resolved.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) entry: AlgorithmEntry,
+    pub(super) env: EnvCreator,
+    pub(super) resolved: Resolved,
+    /// Stop criteria of the preset and the file.
+    pub(super) stop: Config,
+}
+
+impl SettingsArgs {
+    pub(super) fn resolve(self) -> anyhow::Result<Settings> {
+        let entry = registry::algorithm(&self.algorithm)?;
+        let preset = self.preset.as_deref().map(presets::preset).transpose()?;
+        let file = self.config.as_deref().map(File::read).transpose()?;
+
+        let named = [
+            preset.as_ref().map(|preset| (format!("preset {}", preset.name), preset.algorithm.clone())),
+            file.as_ref().and_then(|file| Some((file.origin.clone(), file.algorithm.clone()?))),
+        ];
+        for (origin, algorithm) in named.into_iter().flatten() {
+            if !algorithm.eq_ignore_ascii_case(entry.name()) {
+                return Err(usage(format!(
+                    "{origin} is for {algorithm}, not for {}; choose one of the two",
+                    entry.name()
+                )));
+            }
+        }
+
+        let (mut layers, mut stop) = (Vec::new(), Config::new());
+        let mut env = self.env;
+        let file_env = file.as_ref().and_then(|file| file.env.clone());
+        env = env.or(file_env).or_else(|| preset.as_ref().map(|preset| preset.env.clone()));
+        if let Some(preset) = preset {
+            stop.extend(preset.stop);
+            layers.push(Layer { origin: format!("preset {}", preset.name), values: preset.config });
+        }
+        if let Some(file) = file {
+            stop.extend(file.stop);
+            layers.push(Layer { origin: file.origin, values: file.config });
+        }
+        layers.push(Layer { origin: "--set".into(), values: assignments(&self.set)? });
+        let flags = [
+            ("seed", "--seed", self.seed.map(Value::from)),
+            ("num_workers", "--num-workers", self.num_workers.map(Value::from)),
+        ];
+        for (key, flag, value) in flags {
+            if let Some(value) = value {
+                layers.push(Layer { origin: flag.into(), values: Config::from_iter([(key.into(), value)]) });
+            }
+        }
+
+        let Some(env) = env else {
+            return Err(usage(
+                "no environment; give one with --env, e.g. --env CartPole-v1 (`pavlov list envs` shows all)",
+            ));
+        };
+        envs::spec(&env)?;
+        Ok(Settings { resolved: entry.resolve(layers)?, env: env.into(), stop, entry })
+    }
+}
+
+/// `key=value` texts as settings; a later one wins.
+pub(super) fn assignments(texts: &[String]) -> Result<Config, Error> {
+    let mut values = Config::new();
+    for text in texts {
+        let (path, value) = parse_assignment(text)?;
+        assign(&mut values, &path, value);
+    }
+    Ok(values)
+}
+
+/// What `--config` names: bare settings, or a file like those of `examples/tuned`, or a run's `params.json`.
+#[derive(Debug)]
+struct File {
+    origin: String,
+    algorithm: Option<String>,
+    env: Option<String>,
+    config: Config,
+    stop: Config,
+}
+
+impl File {
+    fn read(path: &Path) -> anyhow::Result<File> {
+        let origin = path.display().to_string();
+        let text =
+            std::fs::read_to_string(path).map_err(|error| usage(format!("cannot read {origin}: {error}")))?;
+        let is =
+            |extension: &str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension));
+        let wrong = |error: &dyn std::fmt::Display| usage(format!("{origin}: {error}"));
+        let mut config: Config = match (is("toml"), is("json")) {
+            (true, _) => toml::from_str(&text).map_err(|error| wrong(&error))?,
+            (_, true) => serde_json::from_str(&text).map_err(|error| wrong(&error))?,
+            _ => {
+                return Err(usage(format!(
+                    "{origin} must be named .toml or .json, so that its format is known"
+                )));
+            }
+        };
+        if config.contains_key("config") {
+            let text = serde_json::to_string(&config)?;
+            let preset: Preset = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+            let (algorithm, env) = (Some(preset.algorithm), Some(preset.env));
+            return Ok(File { origin, algorithm, env, config: preset.config, stop: preset.stop });
+        }
+        let env = match config.shift_remove("env") {
+            None | Some(Value::Null) => None,
+            Some(Value::String(id)) => Some(id),
+            Some(other) => {
+                return Err(wrong(&format!("`env` is {other}, but it must be the id of an environment")));
+            }
+        };
+        Ok(File { origin, algorithm: None, env, config, stop: Config::new() })
+    }
+}

@@ -1,0 +1,100 @@
+//! Tuned settings by name: the files of `examples/tuned`, inside the library.
+
+use pavlov_tune::Config;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+use crate::registry::Error;
+
+/// An algorithm, an environment, settings and when to stop.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Preset {
+    /// The file name without `.toml`.
+    #[serde(skip)]
+    pub name: String,
+    /// Name of the algorithm.
+    pub algorithm: String,
+    /// Id of the environment.
+    pub env: String,
+    /// Settings over the algorithm's defaults.
+    #[serde(default)]
+    pub config: Config,
+    /// Result keys and the values at which training stops.
+    #[serde(default)]
+    pub stop: Config,
+    /// The pass mark, which `cargo xtask learn` reads.
+    #[serde(default, rename = "pass")]
+    _pass: Option<IgnoredAny>,
+}
+
+impl Preset {
+    /// Reads the text of a preset file; `name` is for errors.
+    ///
+    /// # Errors
+    /// [`Error::Preset`].
+    pub fn parse(name: &str, text: &str) -> Result<Preset, Error> {
+        let preset: Preset = toml::from_str(text)
+            .map_err(|error| Error::Preset { name: name.into(), reason: error.to_string() })?;
+        Ok(Preset { name: name.into(), ..preset })
+    }
+}
+
+const FILES: &[(&str, &str)] = &[("ppo-cartpole", include_str!("../examples/tuned/ppo-cartpole.toml"))];
+
+/// The preset of that name.
+///
+/// # Errors
+/// [`Error::Unknown`] with the nearest name and the list.
+pub fn preset(name: &str) -> Result<Preset, Error> {
+    match FILES.iter().find(|(known, _)| *known == name) {
+        Some((_, text)) => Preset::parse(name, text),
+        None => Err(Error::unknown("preset", name, names())),
+    }
+}
+
+/// The names of all presets.
+pub fn names() -> impl Iterator<Item = &'static str> + Clone {
+    FILES.iter().map(|(name, _)| *name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::registry;
+
+    #[test]
+    fn every_file_of_examples_tuned_is_a_preset_with_settings_that_exist() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tuned");
+        let mut files: Vec<String> = std::fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
+            .collect();
+        files.sort();
+        assert_eq!(files, names().collect::<Vec<_>>());
+        for name in names() {
+            let preset = preset(name).unwrap();
+            let entry = registry::algorithm(&preset.algorithm).unwrap();
+            let layer = pavlov_tune::config::Layer { origin: name.into(), values: preset.config };
+            let resolved = entry.resolve(vec![layer]).unwrap();
+            entry.effective(&resolved, &preset.env.as_str().into()).unwrap();
+        }
+    }
+
+    #[test]
+    fn an_unknown_preset_is_answered_with_the_nearest_and_the_list() {
+        let message = preset("ppo-cartpol").unwrap_err().to_string();
+        assert!(
+            message.starts_with(r#"no preset "ppo-cartpol"; nearest: ppo-cartpole; there is "#),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_misspelt_table_is_refused_by_name() {
+        let text = "algorithm = \"PPO\"\nenv = \"CartPole-v1\"\n[confg]\nlr = 1\n";
+        let message = Preset::parse("mine", text).unwrap_err().to_string();
+        assert!(message.contains("unknown field `confg`"), "{message}");
+    }
+}

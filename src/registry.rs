@@ -1,0 +1,281 @@
+//! Algorithms by name: for the command, and for whoever gets a name at run time.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{LazyLock, RwLock};
+
+use pavlov_algorithms::{Dqn, Ppo};
+use pavlov_envs::EnvCreator;
+use pavlov_trainer::common::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
+use pavlov_trainer::policy::Spaces;
+use pavlov_trainer::{Algorithm, Common, Evaluation, Result, Trainer, to_config};
+use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
+use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable};
+use serde_json::Value;
+
+/// An [`Algorithm`] whose type is not known: what remains of it when it is chosen by name.
+pub trait AnyAlgorithm: Trainable {
+    /// The settings that all algorithms share, as they are in force.
+    fn common(&self) -> &Common;
+
+    /// As [`Algorithm::evaluate`].
+    fn evaluate(&mut self) -> Result<Metrics>;
+
+    /// As [`Algorithm::play`].
+    fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation>;
+
+    /// As [`Algorithm::restore_policies`].
+    fn restore_policies(&mut self, checkpoint: &Path) -> Result<()>;
+
+    /// As [`Algorithm::export_policy_model`].
+    fn export_policy_model(&self, dir: &Path) -> Result<PathBuf>;
+}
+
+impl<T: Trainer> AnyAlgorithm for Algorithm<T> {
+    fn common(&self) -> &Common {
+        self.settings().common()
+    }
+
+    fn evaluate(&mut self) -> Result<Metrics> {
+        Algorithm::evaluate(self)
+    }
+
+    fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation> {
+        Algorithm::play(self, episodes, seed, explore, frames)
+    }
+
+    fn restore_policies(&mut self, checkpoint: &Path) -> Result<()> {
+        Algorithm::restore_policies(self, checkpoint)
+    }
+
+    fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
+        Algorithm::export_policy_model(self, dir)
+    }
+}
+
+/// A name that cannot be looked up or taken.
+#[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Nothing has this name.
+    #[error("no {what} {name:?}{}; there is {}", or_nearest(nearest.as_deref()), known.join(", "))]
+    Unknown {
+        /// "algorithm" or "preset".
+        what: &'static str,
+        /// What was asked for.
+        name: String,
+        /// The most similar name, if one is similar.
+        nearest: Option<String>,
+        /// All names.
+        known: Vec<String>,
+    },
+    /// Something else has this name.
+    #[error("an algorithm {name:?} is registered already; choose another `Trainer::NAME`")]
+    Taken {
+        /// The name given twice.
+        name: String,
+    },
+    /// The text of a preset is not what a preset must be.
+    #[error("{name}: {reason}")]
+    Preset {
+        /// Name or file.
+        name: String,
+        /// The place and what is wrong there.
+        reason: String,
+    },
+}
+
+fn or_nearest(nearest: Option<&str>) -> String {
+    nearest.map(|name| format!("; nearest: {name}")).unwrap_or_default()
+}
+
+impl Error {
+    pub(crate) fn unknown<'a>(
+        what: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'a str> + Clone,
+    ) -> Self {
+        let near = nearest(name, known.clone()).map(str::to_owned);
+        Error::Unknown { what, name: name.into(), nearest: near, known: known.map(str::to_owned).collect() }
+    }
+}
+
+/// An algorithm that is known by name.
+#[derive(Clone)]
+pub struct AlgorithmEntry {
+    name: &'static str,
+    summary: &'static str,
+    off_policy: bool,
+    refused: &'static [(&'static str, &'static str)],
+    default_config: fn() -> Result<Config>,
+    validated: fn(&Config, &Spaces) -> Result<(Config, Common)>,
+    make: fn(EnvCreator) -> Box<dyn AnyAlgorithm>,
+}
+
+impl fmt::Debug for AlgorithmEntry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("AlgorithmEntry").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// The settings with which an algorithm would really run.
+#[derive(Clone, Debug)]
+pub struct Effective {
+    /// Complete settings after the rules of the algorithm were applied, and where each came from.
+    pub resolved: Resolved,
+    /// How workers, copies and fragments make one training batch, in words; `None` for an algorithm that learns from
+    /// a replay buffer.
+    pub batch_arithmetic: Option<String>,
+}
+
+impl AlgorithmEntry {
+    /// The trainer `T` under its `NAME`, with one line on what it is.
+    pub fn new<T: Trainer>(summary: &'static str) -> Self {
+        AlgorithmEntry {
+            name: T::NAME,
+            summary,
+            off_policy: false,
+            refused: T::REFUSED_KEYS,
+            default_config: || to_config(&T::get_default_config()),
+            validated: |config, spaces| {
+                let mut settings: T = decode(config)?;
+                settings.common().validate()?;
+                settings.validate_config(spaces)?;
+                Ok((to_config(&settings)?, settings.common().clone()))
+            },
+            make: |env| Box::new(Algorithm::new(T::get_default_config(), env)),
+        }
+    }
+
+    /// It learns from a replay buffer: batches are not made of whole rounds of sampling.
+    #[must_use]
+    pub fn off_policy(mut self) -> Self {
+        self.off_policy = true;
+        self
+    }
+
+    /// As users type it.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+
+    /// One line.
+    pub fn summary(&self) -> &'static str {
+        self.summary
+    }
+
+    /// Every setting with its default.
+    ///
+    /// # Errors
+    /// When the settings of a trainer are not a JSON object.
+    pub fn default_config(&self) -> Result<Config> {
+        (self.default_config)()
+    }
+
+    /// Complete settings: `layers`, later over earlier, over the defaults.
+    ///
+    /// # Errors
+    /// An unknown setting with the nearest name; a value of the wrong kind; a setting of Ray's that has no meaning
+    /// here, with the reason.
+    pub fn resolve(&self, layers: Vec<Layer>) -> Result<Resolved> {
+        for layer in &layers {
+            refuse_keys(&layer.values, REFUSED_KEYS)?;
+            refuse_keys(&layer.values, self.refused)?;
+        }
+        let resolved = overlay(&self.default_config()?, layers, OPEN_KEYS)?;
+        // On its own first: below `serde(flatten)` an error would not know its key.
+        decode::<Common>(&resolved.config)?;
+        Ok(resolved)
+    }
+
+    /// What `resolved` becomes in this environment: the algorithm's rules checked and applied. A setting that a rule
+    /// adjusted has the origin `"fitted"`.
+    ///
+    /// # Errors
+    /// What a run with these settings would report at its start.
+    pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
+        let env_config = resolved.config.get("env_config").and_then(Value::as_object);
+        let copies = env.make_vec(&env_config.cloned().unwrap_or_default(), 1)?;
+        let spaces = Spaces {
+            observation_space: copies.observation_space().clone(),
+            action_space: copies.action_space().clone(),
+        };
+        let (fitted, common) = (self.validated)(&resolved.config, &spaces)?;
+        let mut resolved = resolved.clone();
+        for (key, value) in &fitted {
+            if resolved.config.get(key) != Some(value) && !value.is_object() {
+                resolved.origins.insert(key.clone(), "fitted".into());
+            }
+        }
+        resolved.config = fitted;
+        let batch_arithmetic = (!self.off_policy).then(|| common.batch_arithmetic());
+        Ok(Effective { resolved, batch_arithmetic })
+    }
+
+    /// Ready to train; `config` goes over the defaults.
+    ///
+    /// # Errors
+    /// Settings, environment or run options that cannot be.
+    pub fn build(
+        &self,
+        env: EnvCreator,
+        config: Config,
+        options: RunOptions,
+    ) -> Result<Driver<Box<dyn AnyAlgorithm>>> {
+        Ok(Driver::with((self.make)(env), config, options)?)
+    }
+}
+
+static REGISTRY: LazyLock<RwLock<Vec<AlgorithmEntry>>> = LazyLock::new(|| {
+    RwLock::new(vec![
+        AlgorithmEntry::new::<Dqn>("deep Q-learning from replay: discrete actions, few samples").off_policy(),
+        AlgorithmEntry::new::<Ppo>("proximal policy optimisation: discrete and continuous actions, robust"),
+    ])
+});
+
+/// Makes an algorithm known by its name everywhere in this process; the commands of [`cli`](crate::cli) know it then.
+///
+/// # Errors
+/// [`Error::Taken`].
+pub fn register(entry: AlgorithmEntry) -> Result<(), Error> {
+    let mut registry = REGISTRY.write().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if registry.iter().any(|known| known.name.eq_ignore_ascii_case(entry.name)) {
+        return Err(Error::Taken { name: entry.name.into() });
+    }
+    registry.push(entry);
+    registry.sort_by_key(|entry| entry.name);
+    Ok(())
+}
+
+/// The algorithm of that name; upper and lower case do not matter.
+///
+/// # Errors
+/// [`Error::Unknown`].
+pub fn algorithm(name: &str) -> Result<AlgorithmEntry, Error> {
+    let all = algorithms();
+    let found = all.iter().find(|entry| entry.name.eq_ignore_ascii_case(name));
+    found.cloned().ok_or_else(|| Error::unknown("algorithm", name, all.iter().map(|entry| entry.name)))
+}
+
+/// All algorithms by name.
+pub fn algorithms() -> Vec<AlgorithmEntry> {
+    REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_in_any_case_and_unknown_ones_answered_with_the_nearest() {
+        assert_eq!(algorithm("ppo").unwrap().name(), "PPO");
+        let message = algorithm("PPOO").unwrap_err().to_string();
+        assert_eq!(message, r#"no algorithm "PPOO"; nearest: PPO; there is DQN, PPO"#);
+    }
+
+    #[test]
+    fn a_taken_name_is_refused() {
+        let message = register(AlgorithmEntry::new::<Ppo>("again")).unwrap_err().to_string();
+        assert!(message.contains(r#""PPO" is registered already"#), "{message}");
+    }
+}

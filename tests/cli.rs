@@ -1,0 +1,472 @@
+//! The command `pavlov` as a user meets it: output, exit codes, errors, and runs that are stopped, killed and resumed.
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// Iterations of a few milliseconds.
+const TINY: &[&str] = &[
+    "PPO",
+    "--env",
+    "CartPole-v1",
+    "--seed",
+    "0",
+    "--num-workers",
+    "0",
+    "--set",
+    "num_envs_per_worker=2",
+    "--set",
+    "train_batch_size=64",
+    "--set",
+    "sgd_minibatch_size=32",
+    "--set",
+    "num_sgd_iter=1",
+    "--set",
+    "model.fcnet_hiddens=[8]",
+];
+
+struct Ran {
+    code: Option<i32>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Ran {
+    fn lines(&self) -> Vec<Value> {
+        self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+    }
+
+    #[track_caller]
+    fn ok(self) -> Ran {
+        assert_eq!(self.code, Some(0), "{}", self.stderr);
+        self
+    }
+
+    /// Bad usage or input, with this in the error.
+    #[track_caller]
+    fn refused(self, text: &str) {
+        assert_eq!(self.code, Some(2), "{}", self.stderr);
+        assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
+        assert!(self.stderr.contains(text), "no {text:?} in: {}", self.stderr);
+        assert_eq!(self.stdout, "");
+    }
+}
+
+fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pavlov"));
+    command.args(args).env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+fn run(command: &mut Command) -> Ran {
+    let output = command.output().expect("the binary that cargo just built");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
+    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+}
+
+fn pavlov(args: &[&str]) -> Ran {
+    run(&mut command(args))
+}
+
+/// `pavlov train` with tiny settings into `out`.
+fn train(out: &Path, more: &[&str]) -> Command {
+    let mut train = command(["train"]);
+    train.args(TINY).arg("--out").arg(out).args(more);
+    train
+}
+
+/// Starts a run that only a signal ends, and waits for its third result.
+fn start_endless(out: &Path, more: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+    let mut child = train(out, &["--json"])
+        .args(more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the binary that cargo just built");
+    let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
+    let mut line = String::new();
+    for _ in 0..3 {
+        line.clear();
+        stdout.read_line(&mut line).expect("a line of JSON");
+    }
+    assert!(!line.is_empty(), "the run ended by itself");
+    (child, stdout)
+}
+
+fn signal(child: &Child, signal: &str) {
+    let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
+    assert!(sent.expect("the program kill").success(), "the child is not running");
+}
+
+fn finish(child: Child) -> Ran {
+    let output = child.wait_with_output().expect("a child");
+    let stderr = String::from_utf8(output.stderr).expect("text");
+    Ran { code: output.status.code(), stdout: String::new(), stderr }
+}
+
+fn checkpoints(run_dir: &Path) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(run_dir)
+        .expect("a run directory")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .filter(|name| name.starts_with("checkpoint_"))
+        .collect();
+    names.sort();
+    names
+}
+
+fn iterations(results: &[Value]) -> Vec<u64> {
+    results.iter().map(|result| result["training_iteration"].as_u64().expect("a number")).collect()
+}
+
+fn logged(run_dir: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(run_dir.join("result.json")).expect("result.json");
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+fn scratch() -> (TempDir, PathBuf) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let out = dir.path().join("run");
+    (dir, out)
+}
+
+fn text(path: &Path) -> &str {
+    path.to_str().expect("text")
+}
+
+#[test]
+fn json_prints_one_object_per_result_and_nothing_else_and_the_run_is_evaluated_and_extended() {
+    let (dir, out) = scratch();
+    let stop = ["--json", "--stop", "training_iteration=3", "--checkpoint-freq", "2"];
+    let ran = run(&mut train(&out, &stop)).ok();
+    assert_eq!(iterations(&ran.lines()), [1, 2, 3]);
+    assert_eq!(ran.lines()[2]["timesteps_total"], 192);
+    assert_eq!(checkpoints(&out), ["checkpoint_000002", "checkpoint_000003"]);
+    for hint in ["done: training_iteration is 3", "pavlov evaluate", "pavlov resume"] {
+        assert!(ran.stderr.contains(hint), "no {hint:?} in: {}", ran.stderr);
+    }
+
+    let gif = dir.path().join("pole.gif");
+    let args = ["evaluate", text(&out), "--episodes", "3", "--seed", "5", "--json", "--render", text(&gif)];
+    let evaluated = pavlov(&args).ok();
+    let [object] = evaluated.lines().try_into().expect("one object");
+    assert_eq!((object["episodes"].as_u64(), object["seed"].as_u64()), (Some(3), Some(5)));
+    assert_eq!(object["training_iteration"], 3);
+    let returns: Vec<f64> =
+        object["episode_rewards"].as_array().expect("a list").iter().filter_map(Value::as_f64).collect();
+    assert_eq!(returns.len(), 3);
+    // A step of CartPole gives 1: the length of an episode is its return.
+    assert_eq!(object["episode_reward_mean"], returns.iter().sum::<f64>() / 3.0);
+    assert_eq!(object["episode_len_mean"], object["episode_reward_mean"]);
+    assert_eq!(pavlov(&args).ok().stdout, evaluated.stdout, "the same seed plays the same episodes");
+
+    let file = std::fs::File::open(&gif).expect("the GIF");
+    let mut decoder = gif::DecodeOptions::new().read_info(file).expect("a GIF");
+    assert_eq!((decoder.width(), decoder.height()), (600, 400));
+    let mut frames = 0;
+    while decoder.next_frame_info().expect("a frame").is_some() {
+        frames += 1;
+    }
+    assert_eq!(frames, returns[0] as u64, "one picture per step of the first episode");
+
+    let met = pavlov(&["resume", text(&out)]).ok();
+    assert!(met.stderr.contains("nothing to do: training_iteration is 3"), "{}", met.stderr);
+    let more = pavlov(&["resume", text(&out), "--stop", "training_iteration=5", "--json"]).ok();
+    assert_eq!(iterations(&more.lines()), [4, 5]);
+    assert_eq!(iterations(&logged(&out)), [1, 2, 3, 4, 5]);
+
+    run(&mut train(&out, &stop)).refused("holds a run already; continue it with `pavlov resume");
+}
+
+#[test]
+fn ctrl_c_finishes_the_iteration_saves_and_exits_with_0_and_the_run_goes_on() {
+    for sent in ["INT", "TERM"] {
+        let (_dir, out) = scratch();
+        let (child, stdout) = start_endless(&out, &[]);
+        signal(&child, sent);
+        let last = stdout.lines().map(|line| line.expect("whole lines")).last();
+        let ran = finish(child).ok();
+        assert!(ran.stderr.contains(&format!("pavlov resume {}", out.display())), "{}", ran.stderr);
+        let results = logged(&out);
+        let n = results.len() as u64;
+        if let Some(line) = last {
+            let printed: Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(printed["training_iteration"], n);
+        }
+        assert_eq!(checkpoints(&out), [format!("checkpoint_{n:06}")]);
+
+        let stop = format!("training_iteration={}", n + 1);
+        let resumed = pavlov(&["resume", text(&out), "--json", "--stop", &stop]).ok();
+        assert_eq!(iterations(&resumed.lines()), [n + 1]);
+        assert_eq!(iterations(&logged(&out)), (1..=n + 1).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_from_its_newest_checkpoint() {
+    let (_dir, out) = scratch();
+    let (child, stdout) = start_endless(&out, &["--checkpoint-freq", "2", "--keep-checkpoints-num", "1"]);
+    signal(&child, "KILL");
+    drop(stdout);
+    assert_eq!(finish(child).code, None);
+    let saved = checkpoints(&out);
+    let newest: u64 =
+        saved.last().expect("iteration 2 was saved")["checkpoint_".len()..].parse().expect("a number");
+
+    let stop = format!("training_iteration={}", newest + 2);
+    let resumed = pavlov(&["resume", text(&out), "--json", "--stop", &stop]).ok();
+    assert_eq!(iterations(&resumed.lines()), [newest + 1, newest + 2]);
+    assert_eq!(iterations(&logged(&out)), (1..=newest + 2).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_run_that_was_killed_before_its_first_checkpoint_starts_again_and_gives_the_same_numbers() {
+    let (_dir, out) = scratch();
+    let (child, stdout) = start_endless(&out, &[]);
+    signal(&child, "KILL");
+    drop(stdout);
+    finish(child);
+    let before = logged(&out);
+
+    let resumed = pavlov(&["resume", text(&out), "--json", "--stop", "training_iteration=2"]).ok();
+    assert!(resumed.stderr.contains("starts again from the beginning"), "{}", resumed.stderr);
+    let results = resumed.lines();
+    assert_eq!(iterations(&results), [1, 2]);
+    assert_eq!(iterations(&logged(&out)), [1, 2]);
+    for key in ["hist_stats", "episode_reward_mean", "num_env_steps_trained"] {
+        assert_eq!(results[1][key], before[1][key], "{key}");
+    }
+    let learned = "/info/learner/default_policy/learner_stats/total_loss";
+    assert!(results[1].pointer(learned).is_some());
+    assert_eq!(results[1].pointer(learned), before[1].pointer(learned));
+}
+
+#[test]
+fn a_run_in_progress_is_not_resumed_by_a_second_process() {
+    let (_dir, out) = scratch();
+    let (mut child, _stdout) = start_endless(&out, &[]);
+    let second = pavlov(&["resume", text(&out)]);
+    child.kill().expect("the child is running");
+    finish(child);
+    second.refused("another process is training in");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_with_a_checkpoint_and_no_panic() {
+    let (_dir, out) = scratch();
+    let (child, stdout) = start_endless(&out, &[]);
+    drop(stdout);
+    let ran = finish(child).ok();
+    assert!(ran.stderr.contains("nobody reads standard output"), "{}", ran.stderr);
+    assert_eq!(checkpoints(&out).len(), 1);
+}
+
+#[test]
+fn a_misspelt_stop_criterion_is_refused_with_the_nearest_and_leaves_no_run_behind() {
+    let (_dir, out) = scratch();
+    run(&mut train(&out, &["--stop", "timestep_total=100"]))
+        .refused("no result carries the stop criterion `timestep_total`; nearest: `timesteps_total`");
+    assert!(!out.exists());
+    run(&mut train(&out, &["--stop", "evaluation.episode_reward_mean=1"]))
+        .refused("needs evaluations; ask for them with --set evaluation_interval=N");
+    run(&mut train(&out, &["--stop", "training_iteration=many"])).refused("it must be a number");
+}
+
+#[test]
+fn a_nested_stop_criterion_may_be_written_with_dots_or_slashes() {
+    for key in ["info.num_env_steps_trained", "info/num_env_steps_trained"] {
+        let (_dir, out) = scratch();
+        let ran = run(&mut train(&out, &["--json", "--stop", &format!("{key}=128")])).ok();
+        assert_eq!(iterations(&ran.lines()), [1, 2]);
+    }
+}
+
+#[test]
+fn progress_goes_to_standard_error_and_quiet_is_silent() {
+    let (_dir, out) = scratch();
+    let ran = run(&mut train(&out, &["--stop", "training_iteration=2"])).ok();
+    assert_eq!(ran.stdout, "");
+    assert!(ran.stderr.contains("iteration 2, 128 steps, "), "{}", ran.stderr);
+    let (_dir, out) = scratch();
+    let ran = run(&mut train(&out, &["--stop", "training_iteration=2", "--quiet"])).ok();
+    assert_eq!((ran.stdout.as_str(), ran.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn names_that_do_not_exist_are_refused_with_the_nearest() {
+    pavlov(&["train", "PPOO", "--env", "CartPole-v1"]).refused(r#"no algorithm "PPOO"; nearest: PPO"#);
+    pavlov(&["train", "ppo", "--env", "CartPol-v1"])
+        .refused(r#"no environment "CartPol-v1"; nearest: CartPole-v1"#);
+    pavlov(&["train", "PPO", "--preset", "ppo-cartpol"])
+        .refused(r#"no preset "ppo-cartpol"; nearest: ppo-cartpole"#);
+    pavlov(&["train", "DQN", "--preset", "ppo-cartpole"])
+        .refused("preset ppo-cartpole is for PPO, not for DQN");
+    pavlov(&["train", "PPO"]).refused("no environment; give one with --env");
+    let env = ["train", "PPO", "--env", "CartPole-v1", "--set"];
+    let with = |assignment| pavlov(&[env.as_slice(), &[assignment]].concat());
+    with("gama=0.9").refused("unknown setting `gama` (from --set); nearest: `gamma`");
+    with("gamma=2").refused("`gamma` is 2, but it must be in 0..=1");
+    with("gamma=high").refused(r#"`gamma` is "high", but it must be a number"#);
+    with("gamma").refused("write it as key=value");
+    with("framework=torch").refused("has no meaning here: there is one framework");
+    with("env_config.lenght=1").refused("no setting `lenght`");
+}
+
+#[test]
+fn usage_that_clap_refuses_and_help_have_their_codes() {
+    assert_eq!(pavlov(&["train"]).code, Some(2));
+    assert_eq!(pavlov(&["trian"]).code, Some(2));
+    assert_eq!(pavlov(&["evaluate", "x", "--episodes", "0"]).code, Some(2));
+    for help in [vec!["--help"], vec!["train", "--help"], vec!["config", "show", "--help"]] {
+        assert!(pavlov(&help).ok().stdout.contains("Example:"));
+    }
+}
+
+#[test]
+fn directories_that_cannot_be_used_are_refused_with_the_way_out() {
+    let (dir, out) = scratch();
+    pavlov(&["resume", text(&out)]).refused("there is no such directory");
+    pavlov(&["evaluate", text(&out)]).refused("there is no such directory");
+    pavlov(&["resume", text(dir.path())]).refused("this is no run of `pavlov train`");
+    pavlov(&["evaluate", text(dir.path())]).refused("there is no whole checkpoint in it");
+    std::fs::write(dir.path().join("thesis.tex"), "years of work").expect("a file");
+    run(&mut train(dir.path(), &[])).refused("is not empty");
+
+    run(&mut train(&out, &["--quiet", "--stop", "training_iteration=1"])).ok();
+    let checkpoint = out.join("checkpoint_000001");
+    pavlov(&["resume", text(&checkpoint)])
+        .refused(&format!("resume it with `pavlov resume {}`", out.display()));
+    let missing = out.join("no/pole.gif");
+    pavlov(&["evaluate", text(&out), "--render", text(&missing)]).refused("there is no directory");
+    pavlov(&["evaluate", text(&out), "--render", "pole.mp4"]).refused("its name must end in .gif");
+    let manifest = checkpoint.join("manifest.json");
+    let whole = std::fs::read_to_string(&manifest).expect("the manifest");
+    std::fs::write(&manifest, whole.replace("PPO", "DQN")).expect("the manifest");
+    pavlov(&["evaluate", text(&checkpoint)]).refused("manifest.json: it is damaged");
+}
+
+#[test]
+fn a_run_whose_disk_is_full_fails_with_1_and_names_the_file_and_the_checkpoint_to_go_on_from() {
+    let (_dir, out) = scratch();
+    // No file may grow beyond 64 blocks; ignoring the signal turns that into an error of `write`.
+    let limited = "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"";
+    let train = train(&out, &["--checkpoint-freq", "1"]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", limited]).arg(train.get_program()).args(train.get_args()).env_remove("RUST_LOG");
+    let ran = run(&mut shell);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let error = ran.stderr.lines().last().expect("an error");
+    assert!(error.starts_with("error: cannot write ") && error.contains(text(&out)), "{error}");
+    assert!(error.ends_with("File too large (os error 27)"), "{error}");
+    assert!(
+        ran.stderr.contains(&format!("go on from it with `pavlov resume {}`", out.display())),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn config_show_says_where_each_setting_comes_from_and_how_a_batch_is_made() {
+    let (dir, _) = scratch();
+    let file = dir.path().join("mine.toml");
+    std::fs::write(&file, "lr = 0.01\ngamma = 0.5\ntrain_batch_size = 96\n").expect("a file");
+    let args = [
+        [
+            "config",
+            "show",
+            "PPO",
+            "--env",
+            "CartPole-v1",
+            "--preset",
+            "ppo-cartpole",
+            "--config",
+            text(&file),
+        ]
+        .as_slice(),
+        &["--set", "gamma=0.9", "--set", "sgd_minibatch_size=32", "--set", "rollout_fragment_length=7"],
+        &["--set", "num_envs_per_worker=3", "--num-workers", "2", "--seed", "4"],
+    ]
+    .concat();
+    let shown = pavlov(&[args.as_slice(), &["--json"]].concat()).ok();
+    let [object] = shown.lines().try_into().expect("one object");
+    let of = |key: &str| (object["config"][key].clone(), object["origins"][key].as_str().expect("an origin"));
+    assert_eq!(of("gamma"), (0.9.into(), "--set"));
+    assert_eq!(of("lr"), (0.01.into(), text(&file)));
+    assert_eq!(of("num_workers"), (2.into(), "--num-workers"));
+    assert_eq!(of("seed"), (4.into(), "--seed"));
+    assert_eq!(of("batch_mode"), ("truncate_episodes".into(), "default"));
+    assert_eq!(of("num_sgd_iter").1, "preset ppo-cartpole");
+    // 96 rows / (2 workers x 3 copies) = 16 steps of each copy, of which 7 is no divisor.
+    assert_eq!(of("rollout_fragment_length"), (16.into(), "fitted"));
+    let arithmetic = "2 worker(s) x 3 env(s) x 16 steps = 96 steps per round; 1 round(s) = a batch of 96";
+    assert_eq!(object["batch_arithmetic"], arithmetic);
+
+    let table = pavlov(&args).ok().stdout;
+    assert!(table.contains(arithmetic), "{table}");
+    let line = table.lines().find(|line| line.starts_with("model.fcnet_hiddens ")).expect("nested settings");
+    assert!(line.ends_with("default"), "{line}");
+}
+
+#[test]
+fn a_run_repeats_from_its_own_params_json() {
+    let (_dir, first) = scratch();
+    run(&mut train(&first, &["--quiet", "--stop", "training_iteration=1"])).ok();
+    let (_dir, second) = scratch();
+    let params = first.join("params.json");
+    let args =
+        ["train", "PPO", "--config", text(&params), "--stop", "training_iteration=1", "--out", text(&second)];
+    pavlov(&args).ok();
+    let [first, second] = [&logged(&first)[0], &logged(&second)[0]];
+    assert_eq!(first["config"], second["config"]);
+    assert_eq!(first["hist_stats"], second["hist_stats"]);
+}
+
+#[test]
+fn lists_hold_what_can_be_trained() {
+    for (what, key, name) in
+        [("algorithms", "name", "PPO"), ("envs", "id", "CartPole-v1"), ("presets", "name", "ppo-cartpole")]
+    {
+        let table = pavlov(&["list", what]).ok().stdout;
+        assert!(table.lines().any(|line| line.starts_with(&format!("{name} "))), "{table}");
+        let [list] = pavlov(&["list", what, "--json"]).ok().lines().try_into().expect("one list");
+        assert!(list.as_array().expect("a list").iter().any(|row| row[key] == name), "{list}");
+    }
+}
+
+#[test]
+fn doctor_names_the_libtorch_that_is_loaded() {
+    let [lines] = pavlov(&["doctor", "--json"]).ok().lines().try_into().expect("one list");
+    let line = |what: &str| {
+        let found = lines.as_array().expect("a list").iter().find(|line| line["what"] == what);
+        found.unwrap_or_else(|| panic!("no {what}")).clone()
+    };
+    assert!(line("libtorch")["found"].as_str().expect("text").contains("libtorch_cpu.so"));
+    assert_eq!(line("gradients")["status"], "ok");
+    for what in ["Rust", "C++ compiler", "CUDA", "cores", "threads"] {
+        assert!(line(what)["found"].is_string());
+    }
+    assert!(pavlov(&["doctor"]).ok().stdout.contains("libtorch_cpu.so"));
+}
+
+#[test]
+fn a_second_ctrl_c_quits_at_once() {
+    let (_dir, out) = scratch();
+    // run.json is there when the handler is. An iteration of minutes, so that the first Ctrl-C cannot have ended the run.
+    let long = ["--set", "num_sgd_iter=10000000", "--stop", "training_iteration=1"];
+    let mut child = train(&out, &long).stderr(Stdio::piped()).spawn().expect("the binary");
+    while !out.join("run.json").exists() {
+        assert!(child.try_wait().expect("a child").is_none(), "the run ended by itself");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    signal(&child, "INT");
+    stderr.read_line(&mut line).expect("a line");
+    assert!(line.contains("Ctrl-C again quits at once"), "{line}");
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("a child").code(), Some(130));
+}
