@@ -1,6 +1,6 @@
 //! Reinforcement learning in Rust on libtorch: RLlib's Trainer and Ray Tune's Trainable, rebuilt.
 //!
-//! A whole program that trains PPO until a pole stays up:
+//! A whole program that trains PPO to balance a pole:
 //!
 //! ```no_run
 //! use pavlov::prelude::*;

@@ -265,12 +265,70 @@ pub fn algorithms() -> Vec<AlgorithmEntry> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pavlov_trainer::WorkerSet;
+    use pavlov_trainer::plan::Plan;
+    use pavlov_trainer::policy::PolicyClass;
+    use serde_json::json;
 
     #[test]
     fn names_are_found_in_any_case_and_unknown_ones_answered_with_the_nearest() {
         assert_eq!(algorithm("ppo").unwrap().name(), "PPO");
         let message = algorithm("PPOO").unwrap_err().to_string();
-        assert_eq!(message, r#"no algorithm "PPOO"; nearest: PPO; there is DQN, PPO"#);
+        assert!(message.starts_with(r#"no algorithm "PPOO"; nearest: PPO; there is DQN, "#), "{message}");
+    }
+
+    /// PPO under another name, as a user's own algorithm.
+    #[derive(Clone, Debug, serde::Serialize, serde::Deserialize)]
+    #[serde(transparent)]
+    struct Mine(Ppo);
+
+    impl Trainer for Mine {
+        const NAME: &'static str = "Mine";
+
+        fn get_default_config() -> Self {
+            Mine(Ppo::get_default_config())
+        }
+        fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
+            self.0.validate_config(spaces)
+        }
+        fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass> {
+            self.0.get_default_policy_class(spaces)
+        }
+        fn execution_plan(&self, workers: &WorkerSet) -> Plan {
+            self.0.execution_plan(workers)
+        }
+        fn common(&self) -> &Common {
+            self.0.common()
+        }
+        fn common_mut(&mut self) -> &mut Common {
+            self.0.common_mut()
+        }
+    }
+
+    #[test]
+    fn a_trainer_of_the_users_own_is_trained_saved_and_played_by_name() {
+        register(AlgorithmEntry::new::<Mine>("PPO under another name")).unwrap();
+        let entry = algorithm("mine").unwrap();
+        let values =
+            json!({"num_workers": 0, "train_batch_size": 32, "sgd_minibatch_size": 32, "num_sgd_iter": 1});
+        let layer = Layer { origin: "test".into(), values: values.as_object().unwrap().clone() };
+        let config = entry.resolve(vec![layer]).unwrap().config;
+        let dir = tempfile::tempdir().unwrap();
+        let options = || RunOptions { logdir: Some(dir.path().into()), ..RunOptions::default() };
+        let mut driver = entry.build("CartPole-v1".into(), config.clone(), options()).unwrap();
+        assert_eq!(driver.train().unwrap()["timesteps_total"], 32);
+        let checkpoint = driver.save().unwrap();
+        let returns = |driver: &mut Driver<Box<dyn AnyAlgorithm>>| {
+            let played = driver.play(3, 1, false, 0).unwrap();
+            played.episodes.iter().map(|episode| episode.total_reward).collect::<Vec<_>>()
+        };
+        let expected = returns(&mut driver);
+        let mut other = entry.build("CartPole-v1".into(), config, options()).unwrap();
+        other.restore_policies(&checkpoint).unwrap();
+        assert_eq!(returns(&mut other), expected);
+        let wrong = algorithm("PPO").unwrap().build("CartPole-v1".into(), Config::new(), options());
+        let message = wrong.unwrap().restore_policies(&checkpoint).unwrap_err().to_string();
+        assert!(message.contains("it was saved by Mine, but is to be loaded into PPO"), "{message}");
     }
 
     #[test]

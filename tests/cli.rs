@@ -309,6 +309,8 @@ fn names_that_do_not_exist_are_refused_with_the_nearest() {
     let env = ["train", "PPO", "--env", "CartPole-v1", "--set"];
     let with = |assignment| pavlov(&[env.as_slice(), &[assignment]].concat());
     with("gama=0.9").refused("unknown setting `gama` (from --set); nearest: `gamma`");
+    with("lr=fast").refused(r#"`lr` is "fast", but it must be a number"#);
+    with("seed=-1").refused("`seed` is -1, but it must be a whole number, 0 or more");
     with("gamma=2").refused("`gamma` is 2, but it must be in 0..=1");
     with("gamma=high").refused(r#"`gamma` is "high", but it must be a number"#);
     with("gamma").refused("write it as key=value");
@@ -405,6 +407,13 @@ fn config_show_says_where_each_setting_comes_from_and_how_a_batch_is_made() {
     let arithmetic = "2 worker(s) x 3 env(s) x 16 steps = 96 steps per round; 1 round(s) = a batch of 96";
     assert_eq!(object["batch_arithmetic"], arithmetic);
 
+    let replay = pavlov(&["config", "show", "DQN", "--env", "CartPole-v1", "--json"]).ok();
+    assert_eq!(
+        replay.lines()[0]["batch_arithmetic"],
+        Value::Null,
+        "batches of DQN come from a replay buffer"
+    );
+
     let table = pavlov(&args).ok().stdout;
     assert!(table.contains(arithmetic), "{table}");
     let line = table.lines().find(|line| line.starts_with("model.fcnet_hiddens ")).expect("nested settings");
@@ -446,7 +455,7 @@ fn doctor_names_the_libtorch_that_is_loaded() {
     };
     assert!(line("libtorch")["found"].as_str().expect("text").contains("libtorch_cpu.so"));
     assert_eq!(line("gradients")["status"], "ok");
-    for what in ["Rust", "C++ compiler", "CUDA", "cores", "threads"] {
+    for what in ["Rust", "C++ compiler", "PyTorch", "CUDA", "cores", "threads"] {
         assert!(line(what)["found"].is_string());
     }
     assert!(pavlov(&["doctor"]).ok().stdout.contains("libtorch_cpu.so"));

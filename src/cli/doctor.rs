@@ -54,6 +54,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {
         rust(),
         compiler(),
         libtorch(lib.as_deref()),
+        pytorch(lib.as_deref().and_then(version_beside).as_deref()),
         arithmetic(),
         cuda(lib.as_deref()),
         cores(),
@@ -159,6 +160,42 @@ fn version_beside(lib: &Path) -> Option<String> {
     Some(format!("{}.{}.{}", part("MAJOR")?, part("MINOR")?, part("PATCH")?))
 }
 
+/// Each tch is written against one PyTorch; newest first. The same list stands in `xtask`, which cannot be shared.
+const PAIRS: [(&str, &str); 2] = [("0.26.0", "2.13.0"), ("0.24.0", "2.11.0")];
+
+/// Whether the PyTorch that the user has for Python is, or could be, the libtorch in use.
+fn pytorch(libtorch: Option<&str>) -> Line {
+    let environment = std::env::var_os("VIRTUAL_ENV").map(|path| PathBuf::from(path).join("bin/python"));
+    let pythons = environment.into_iter().chain([PathBuf::from("python3")]);
+    let ask = "import importlib.metadata as m; print(m.version('torch'))";
+    let found = pythons.into_iter().find_map(|python| {
+        let output = Command::new(python).args(["-c", ask]).output().ok().filter(|o| o.status.success())?;
+        Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    });
+    pytorch_line(found.as_deref(), libtorch)
+}
+
+fn pytorch_line(found: Option<&str>, libtorch: Option<&str>) -> Line {
+    const WHAT: &str = "PyTorch";
+    let Some(found) = found else { return Line::ok(WHAT, "none for Python; none is needed") };
+    // 2.13.0+cpu is 2.13.0.
+    let plain = found.split('+').next().unwrap_or(found);
+    if Some(plain) == libtorch {
+        return Line::ok(WHAT, format!("{found}, the version of libtorch"));
+    }
+    let found = format!("{found} for Python, which is not the version of libtorch");
+    let remedy = match PAIRS.iter().find(|(_, torch)| *torch == plain) {
+        Some((tch, _)) => format!(
+            "nothing to do, unless both are to be one: `cargo update -p tch --precise {tch}`, then `cargo xtask setup`"
+        ),
+        None => {
+            let supported = PAIRS.map(|(_, torch)| torch).join(" and ");
+            format!("nothing to do; PyTorch {supported} could serve both")
+        }
+    };
+    Line { what: WHAT, status: Status::Ok, found, remedy: Some(remedy) }
+}
+
 /// A gradient that libtorch computes: d/dx x^2 at 3 is 6.
 fn arithmetic() -> Line {
     let gradient = || -> Result<f64, torch::TchError> {
@@ -230,5 +267,21 @@ mod tests {
         let found = path_in_maps(maps, "libtorch_cpu");
         assert_eq!(found.as_deref(), Some(Path::new("/opt/torch lib/libtorch_cpu.so")));
         assert_eq!(path_in_maps("7f04-7f05 rw-p 0 00:00 0 [heap]\n", "libtorch_cpu"), None);
+    }
+
+    #[test]
+    fn another_pytorch_is_answered_with_the_command_that_makes_both_one() {
+        let remedy = |found| pytorch_line(Some(found), Some("2.13.0")).remedy;
+        assert_eq!(remedy("2.13.0+cpu"), None);
+        assert!(remedy("2.11.0").unwrap().contains("`cargo update -p tch --precise 0.24.0`"));
+        assert!(remedy("2.4.1").unwrap().contains("PyTorch 2.13.0 and 2.11.0 could serve both"));
+    }
+
+    #[test]
+    fn the_pairs_are_those_of_the_set_up() {
+        let file = concat!(env!("CARGO_MANIFEST_DIR"), "/xtask/src/libtorch.rs");
+        let xtask = fs::read_to_string(file).expect("the workspace");
+        let pairs = format!("PAIRS: [(&str, &str); {}] = {PAIRS:?};", PAIRS.len());
+        assert!(xtask.contains(&pairs), "{pairs}");
     }
 }

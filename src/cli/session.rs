@@ -45,6 +45,8 @@ pub(super) struct Session {
 /// Why training ended.
 enum End {
     Met(Met),
+    /// A result said `done`.
+    Done,
     Interrupted,
     /// Standard output was closed by whoever read it.
     Unread,
@@ -103,6 +105,9 @@ impl Session {
             if let Some(met) = self.stop.met(&result) {
                 return Ok(End::Met(met));
             }
+            if result.get("done") == Some(&true.into()) {
+                return Ok(End::Done);
+            }
             if !read {
                 return Ok(End::Unread);
             }
@@ -127,13 +132,15 @@ impl Session {
     }
 
     fn end(mut self, end: &End) -> anyhow::Result<()> {
-        if self.run.checkpoint_at_end || !matches!(end, End::Met(_)) {
+        let is_over = matches!(end, End::Met(_) | End::Done);
+        if self.run.checkpoint_at_end || !is_over {
             self.save()?;
         }
         self.driver.stop()?;
         let dir = self.driver.logdir().display();
         self.report.say(&match end {
             End::Met(met) => format!("done: {} is {}, the run stops at {}", met.key, met.value, met.limit),
+            End::Done => "done: the last result says so".into(),
             End::Interrupted => "stopped by a signal".into(),
             End::Unread => "stopped because nobody reads standard output".into(),
         });

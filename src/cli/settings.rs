@@ -26,8 +26,11 @@ pub(super) struct SettingsArgs {
     /// File with settings, TOML or JSON: settings only, or laid out like a preset
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// One setting, e.g. lr=3e-4 or model.fcnet_hiddens=[64,64]; several are allowed
-    #[arg(long, value_name = "KEY=VALUE")]
+    #[arg(
+        long,
+        value_name = "KEY=VALUE",
+        help = "One setting, e.g. lr=3e-4 or 'model.fcnet_hiddens=[64, 64]'; several are allowed"
+    )]
     set: Vec<String>,
     /// Seed of everything random; the same as --set seed=N
     #[arg(long, value_name = "N")]

@@ -25,7 +25,7 @@ pub(super) struct TrainArgs {
     /// Stop when a result reaches a value, e.g. timesteps_total=100000 or episode_reward_mean=475; several are allowed
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
-    /// The run directory, new or empty [default: a fresh one in ~/pavlov_results]
+    /// The run directory, new or empty [default: a fresh one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Save a checkpoint every N iterations; 0 for none on the way
