@@ -352,6 +352,20 @@ fn directories_that_cannot_be_used_are_refused_with_the_way_out() {
 }
 
 #[test]
+fn a_damaged_checkpoint_is_refused_by_name_and_a_run_goes_on_from_the_one_before() {
+    let (_dir, out) = scratch();
+    run(&mut train(&out, &["--quiet", "--checkpoint-freq", "1", "--stop", "training_iteration=2"])).ok();
+    let damaged = out.join("checkpoint_000002");
+    std::fs::write(damaged.join("settings.json"), "{").expect("a file of the checkpoint");
+    pavlov(&["evaluate", text(&damaged)]).refused("settings.json has 1 bytes instead of");
+    let evaluated = pavlov(&["evaluate", text(&out), "--json"]).ok();
+    assert_eq!(evaluated.lines()[0]["training_iteration"], 1);
+    assert!(evaluated.stderr.contains("WARN skipped: checkpoint"), "{}", evaluated.stderr);
+    let resumed = pavlov(&["resume", text(&out), "--json"]).ok();
+    assert_eq!(iterations(&resumed.lines()), [2], "iteration 2 is trained again");
+}
+
+#[test]
 fn a_run_whose_disk_is_full_fails_with_1_and_names_the_file_and_the_checkpoint_to_go_on_from() {
     let (_dir, out) = scratch();
     // No file may grow beyond 64 blocks; ignoring the signal turns that into an error of `write`.
@@ -418,6 +432,27 @@ fn config_show_says_where_each_setting_comes_from_and_how_a_batch_is_made() {
     assert!(table.contains(arithmetic), "{table}");
     let line = table.lines().find(|line| line.starts_with("model.fcnet_hiddens ")).expect("nested settings");
     assert!(line.ends_with("default"), "{line}");
+}
+
+#[test]
+fn a_file_laid_out_like_a_preset_brings_its_environment_and_its_stop_criteria() {
+    let (dir, out) = scratch();
+    let file = dir.path().join("mine.toml");
+    let settings = "num_workers = 0\ntrain_batch_size = 64\nsgd_minibatch_size = 64\nnum_sgd_iter = 1\n";
+    let content = format!(
+        "algorithm = \"PPO\"\nenv = \"CartPole-v0\"\n[config]\n{settings}[stop]\ntraining_iteration = 2\n"
+    );
+    std::fs::write(&file, &content).expect("a file");
+    let config = ["--config", text(&file), "--seed", "0"];
+    let ran = pavlov(&[["train", "PPO", "--json", "--out", text(&out)].as_slice(), &config].concat()).ok();
+    assert_eq!(iterations(&ran.lines()), [1, 2]);
+    assert_eq!(ran.lines()[0]["config"]["env"], "CartPole-v0");
+    pavlov(&[["train", "DQN"].as_slice(), &config].concat()).refused("is for PPO, not for DQN");
+    std::fs::write(&file, content.replace("[stop]", "[stopp]")).expect("a file");
+    pavlov(&[["train", "PPO"].as_slice(), &config].concat()).refused("unknown field `stopp`");
+    std::fs::write(&file, "lr = = 1").expect("a file");
+    pavlov(&[["train", "PPO"].as_slice(), &config].concat()).refused("mine.toml: ");
+    pavlov(&["train", "PPO", "--config", "mine.yaml"]).refused("cannot read mine.yaml");
 }
 
 #[test]
