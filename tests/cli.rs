@@ -232,11 +232,15 @@ fn a_run_that_was_killed_before_its_first_checkpoint_starts_again_and_gives_the_
     finish(child);
     let before = logged(&out);
 
+    pavlov(&["resume", text(&out), "--quiet", "--stop", "iteration=2"]).refused("no result carries");
     let resumed = pavlov(&["resume", text(&out), "--json", "--stop", "training_iteration=2"]).ok();
     assert!(resumed.stderr.contains("starts again from the beginning"), "{}", resumed.stderr);
     let results = resumed.lines();
     assert_eq!(iterations(&results), [1, 2]);
-    assert_eq!(iterations(&logged(&out)), [1, 2]);
+    let extended =
+        pavlov(&["resume", text(&out), "--stop", "training_iteration=null", "--stop", "timesteps_total=192"]);
+    assert!(extended.ok().stderr.contains("done: timesteps_total is 192"));
+    assert_eq!(iterations(&logged(&out)), [1, 2, 3]);
     for key in ["hist_stats", "episode_reward_mean", "num_env_steps_trained"] {
         assert_eq!(results[1][key], before[1][key], "{key}");
     }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::run_dir::{self, Lock, RunFile};
-use super::session::{ReportArgs, Session};
+use super::session::{Begin, ReportArgs, Session};
 use super::settings::assignments;
 use super::signals;
 use super::stop::Stop;
@@ -19,7 +19,7 @@ use crate::tune::{RunOptions, checkpoint};
 pub(super) struct ResumeArgs {
     /// The run directory that `pavlov train` named at its end
     run_dir: PathBuf,
-    /// Change a stop criterion or add one, e.g. timesteps_total=200000; several are allowed
+    /// Change a stop criterion or add one, e.g. timesteps_total=200000; several are allowed, and null removes one
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
     #[command(flatten)]
@@ -28,10 +28,11 @@ pub(super) struct ResumeArgs {
 
 pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     let (run_dir, report) = (args.run_dir, args.report);
-    let mut run = RunFile::read(&run_dir)?;
+    let run = RunFile::read(&run_dir)?;
     let lock = Lock::take(&run_dir)?;
-    let mut stop = Stop::from_config(&run.stop)?;
-    stop.extend(Stop::from_config(&assignments(&args.stop)?)?);
+    let mut stop = Stop::default();
+    stop.lay_over(&run.stop)?;
+    stop.lay_over(&assignments(&args.stop)?)?;
     let entry = registry::algorithm(&run.algorithm)?;
 
     let newest = checkpoint::latest(&run_dir)?;
@@ -69,8 +70,6 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
             return Ok(());
         }
     }
-    run.stop = stop.to_config();
     signals::watch()?;
-    run.write(&run_dir)?;
-    Session::new(driver, run, stop, report, lock).run()
+    Session::new(driver, run, stop, report, lock).run(Begin::Resumed)
 }

@@ -42,6 +42,15 @@ pub(super) struct Session {
     _lock: Lock,
 }
 
+/// What was there before a session.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Begin {
+    /// Nothing.
+    New,
+    /// A run.
+    Resumed,
+}
+
 /// Why training ended.
 enum End {
     Met(Met),
@@ -65,7 +74,7 @@ impl Session {
     }
 
     /// Trains until a criterion is met or a signal comes, and saves.
-    pub(super) fn run(mut self) -> anyhow::Result<()> {
+    pub(super) fn run(mut self, begin: Begin) -> anyhow::Result<()> {
         if self.stop.is_empty() {
             self.report.say(
                 "no stop criterion: training goes on until Ctrl-C (--stop timesteps_total=100000 sets one)",
@@ -73,7 +82,7 @@ impl Session {
         }
         let steps = self.driver.last_result().and_then(timesteps).unwrap_or(0);
         let mut progress = Progress::new(self.report.quiet, self.stop.limit("timesteps_total"), steps);
-        let end = self.train(&mut progress);
+        let end = self.train(begin, &mut progress);
         progress.finish();
         match end {
             Ok(end) => self.end(&end),
@@ -84,17 +93,23 @@ impl Session {
         }
     }
 
-    fn train(&mut self, progress: &mut Progress) -> anyhow::Result<End> {
+    fn train(&mut self, begin: Begin, progress: &mut Progress) -> anyhow::Result<End> {
+        let mut is_first = true;
         loop {
             if signals::asked_to_stop() {
                 return Ok(End::Interrupted);
             }
             let result = self.driver.train()?;
             self.saved = None;
-            if let Err(error) = self.stop.check(&result) {
-                self.give_up_at_start()?;
-                return Err(error);
+            match self.stop.check(&result) {
+                Ok(()) if is_first => self.note_criteria()?,
+                Ok(()) => {}
+                Err(error) => {
+                    self.give_up(is_first, begin)?;
+                    return Err(error);
+                }
             }
+            is_first = false;
             progress.update(&result);
             let read = !self.report.json || print_json(&result)?;
             let frequency = self.run.checkpoint_freq;
@@ -121,13 +136,26 @@ impl Session {
         Ok(())
     }
 
-    /// A misspelt criterion shows with the first result: nothing of such a run stays that a corrected one would trip
-    /// over.
-    fn give_up_at_start(&mut self) -> anyhow::Result<()> {
+    /// Keeps the criteria, which may be new, for the next time the run is resumed.
+    fn note_criteria(&mut self) -> anyhow::Result<()> {
+        let criteria = self.stop.to_config();
+        if self.run.stop != criteria {
+            self.run.stop = criteria;
+            self.run.write(self.driver.logdir())?;
+        }
+        Ok(())
+    }
+
+    /// A criterion turned out to be misspelt. With the first result of a new run: nothing stays that a corrected one
+    /// would trip over. Later, since some keys come later: what was trained stays.
+    fn give_up(&mut self, is_first: bool, begin: Begin) -> anyhow::Result<()> {
+        if !is_first {
+            self.save()?;
+        }
         self.driver.stop()?;
-        match self.driver.restored() {
-            true => Ok(()),
-            false => run_dir::take_back(self.driver.logdir()),
+        match (is_first, begin) {
+            (true, Begin::New) => run_dir::take_back(self.driver.logdir()),
+            _ => Ok(()),
         }
     }
 

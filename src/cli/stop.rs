@@ -22,30 +22,24 @@ pub(super) struct Met {
 }
 
 impl Stop {
-    /// From nested settings; keys are joined by `/`.
-    pub(super) fn from_config(config: &Config) -> anyhow::Result<Stop> {
-        let criterion = |(key, value): (String, &Value)| match value.as_f64() {
-            Some(limit) => Ok((key, limit)),
-            None => Err(usage(format!(
-                "the stop criterion `{key}` is {value}, but it must be a number: training stops when the result \
-                 reaches it"
-            ))),
-        };
-        Ok(Stop(flatten(config).into_iter().map(criterion).collect::<anyhow::Result<_>>()?))
+    /// Lays nested criteria over these: a number replaces the one of the same key, `null` removes it.
+    pub(super) fn lay_over(&mut self, config: &Config) -> anyhow::Result<()> {
+        for (key, value) in flatten(config) {
+            let limit = value.as_f64();
+            if limit.is_none() && !value.is_null() {
+                return Err(usage(format!(
+                    "the stop criterion `{key}` is {value}, but it must be a number, at which training stops, or \
+                     null, which removes the criterion"
+                )));
+            }
+            self.0.retain(|(known, _)| *known != key);
+            self.0.extend(limit.map(|limit| (key, limit)));
+        }
+        Ok(())
     }
 
     pub(super) fn to_config(&self) -> Config {
         self.0.iter().map(|(key, limit)| (key.clone(), Value::from(*limit))).collect()
-    }
-
-    /// Takes over the criteria of `other`; the same key gets the other's value.
-    pub(super) fn extend(&mut self, other: Stop) {
-        for (key, limit) in other.0 {
-            match self.0.iter_mut().find(|(known, _)| *known == key) {
-                Some(known) => known.1 = limit,
-                None => self.0.push((key, limit)),
-            }
-        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -108,10 +102,22 @@ mod tests {
         value.as_object().unwrap().clone()
     }
 
+    fn stop(config: Value) -> Stop {
+        let mut stop = Stop::default();
+        stop.lay_over(&object(config)).unwrap();
+        stop
+    }
+
+    #[test]
+    fn a_later_number_replaces_a_criterion_and_null_removes_it() {
+        let mut stop = stop(json!({"a": 1, "b": {"c": 2}, "d": 3}));
+        stop.lay_over(&object(json!({"b/c": null, "a": 4}))).unwrap();
+        assert_eq!(stop.to_config(), object(json!({"d": 3.0, "a": 4.0})));
+    }
+
     #[test]
     fn a_criterion_is_met_from_its_value_on_and_never_by_null() {
-        let stop =
-            Stop::from_config(&object(json!({"episode_reward_mean": 475, "info": {"kl": 0.5}}))).unwrap();
+        let stop = stop(json!({"episode_reward_mean": 475, "info": {"kl": 0.5}}));
         let met = |reward: Value, kl: f64| {
             stop.met(&object(json!({"episode_reward_mean": reward, "info": {"kl": kl}}))).map(|met| met.key)
         };
@@ -136,7 +142,7 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_refused() {
-        let error = Stop::from_config(&object(json!({"timesteps_total": "many"}))).unwrap_err();
+        let error = Stop::default().lay_over(&object(json!({"timesteps_total": "many"}))).unwrap_err();
         assert!(error.to_string().contains(r#"`timesteps_total` is "many""#), "{error}");
     }
 }

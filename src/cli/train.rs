@@ -6,7 +6,7 @@ use clap::{ArgAction, Args};
 
 use super::exit::usage;
 use super::run_dir::{self, Lock, RunFile};
-use super::session::{ReportArgs, Session};
+use super::session::{Begin, ReportArgs, Session};
 use super::settings::{SettingsArgs, assignments};
 use super::signals;
 use super::stop::Stop;
@@ -22,7 +22,8 @@ use crate::tune::{Config, RunOptions};
 pub(super) struct TrainArgs {
     #[command(flatten)]
     settings: SettingsArgs,
-    /// Stop when a result reaches a value, e.g. timesteps_total=100000 or episode_reward_mean=475; several are allowed
+    /// Stop when a result reaches a value, e.g. timesteps_total=100000 or episode_reward_mean=475; several are allowed,
+    /// and null removes one of the preset
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
     /// The run directory, new or empty [default: a fresh one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
@@ -43,8 +44,9 @@ pub(super) struct TrainArgs {
 
 pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
-    let mut stop = Stop::from_config(&settings.stop)?;
-    stop.extend(Stop::from_config(&assignments(&args.stop)?)?);
+    let mut stop = Stop::default();
+    stop.lay_over(&settings.stop)?;
+    stop.lay_over(&assignments(&args.stop)?)?;
     refuse_evaluation_that_never_comes(&stop, &settings.resolved.config)?;
     if let Some(out) = &args.out {
         run_dir::refuse_used(out)?;
@@ -70,7 +72,7 @@ pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
     signals::watch()?;
     run.write(driver.logdir())?;
     let lock = Lock::take(driver.logdir())?;
-    Session::new(driver, run, stop, args.report, lock).run()
+    Session::new(driver, run, stop, args.report, lock).run(Begin::New)
 }
 
 fn refuse_evaluation_that_never_comes(stop: &Stop, config: &Config) -> anyhow::Result<()> {
