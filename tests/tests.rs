@@ -2,3 +2,5 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+mod golden;
+mod support;

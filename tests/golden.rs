@@ -1,0 +1,11 @@
+//! The arithmetic of the parts against numbers worked out elsewhere: golden values, hand arithmetic, other formulas.
+
+mod distributions;
+mod dqn;
+mod exploration;
+mod filters;
+mod gradients;
+mod optimizers;
+mod ppo;
+mod replay;
+mod returns;

@@ -1,0 +1,228 @@
+//! Advantages, returns and n-step transitions, with terminated, truncated and the fragment's border kept apart.
+
+use pavlov::algorithms::Ppo;
+use pavlov::prelude::*;
+use pavlov::torch::Tensor;
+use pavlov::trainer::batch::Column;
+use pavlov::trainer::gae::{Trajectories, advantages};
+use pavlov::trainer::nstep::transitions;
+use pavlov::trainer::policy::Fragment;
+
+use crate::support::{assert_close, discrete_spaces, numbers, policy, rows, weights};
+
+/// gamma 0.9, lambda 0.8, as f64.
+fn gae(f: Trajectories<'_>) -> Vec<f64> {
+    advantages(f, 0.9, 0.8).into_iter().map(f64::from).collect()
+}
+
+const REWARDS: [f32; 3] = [1.0, 2.0, 3.0];
+/// Deltas with bootstrap 0.2: [0.86, 1.87, 2.88].
+const BOOTSTRAPPED: [f64; 3] = [3.699392, 3.9436, 2.88];
+/// Deltas with nothing after the end: [0.86, 1.87, 2.7].
+const ENDED: [f64; 3] = [3.60608, 3.814, 2.70];
+
+fn one_copy<'a>(values: &'a [f32], terminated: &'a [bool], truncated: &'a [bool]) -> Trajectories<'a> {
+    let rewards = &REWARDS;
+    Trajectories { num_envs: 1, rewards, values, terminated, truncated, ended: &[], final_values: &[] }
+}
+
+#[test]
+fn advantages_at_the_fragments_border_bootstrap_from_the_value_of_what_follows() {
+    let found = gae(one_copy(&[0.5, 0.4, 0.3, 0.2], &[false; 3], &[false; 3]));
+    assert_close(&found, &BOOTSTRAPPED, 1e-6);
+}
+
+#[test]
+fn advantages_of_a_terminated_episode_see_nothing_after_its_end() {
+    // 77 is the value of the next episode's first observation, 99 that of the final one: neither may count.
+    let f = one_copy(&[0.5, 0.4, 0.3, 77.0], &[false, false, true], &[false; 3]);
+    assert_close(&gae(Trajectories { ended: &[2], final_values: &[99.0], ..f }), &ENDED, 1e-6);
+}
+
+#[test]
+fn advantages_of_a_truncated_episode_bootstrap_from_the_observation_it_was_cut_at() {
+    let f = one_copy(&[0.5, 0.4, 0.3, 77.0], &[false; 3], &[false, false, true]);
+    assert_close(&gae(Trajectories { ended: &[2], final_values: &[0.2], ..f }), &BOOTSTRAPPED, 1e-6);
+}
+
+#[test]
+fn advantages_do_not_leak_over_an_ending_or_between_copies() {
+    // Two copies, two steps. Copy 0 is cut after step 0 at value 0.2, copy 1 terminates after step 1.
+    // Copy 0: A1 = 2 + 0.9*0.3 - 0.4 = 1.87;  A0 = 1 + 0.9*0.2 - 0.5 = 0.68.
+    // Copy 1: A1 = 2 - 0.4 = 1.6;             A0 = (1 + 0.9*0.4 - 0.5) + 0.72*1.6 = 2.012.
+    let found = gae(Trajectories {
+        num_envs: 2,
+        rewards: &[1.0, 1.0, 2.0, 2.0],
+        values: &[0.5, 0.5, 0.4, 0.4, 0.3, 0.3],
+        terminated: &[false, false, false, true],
+        truncated: &[true, false, false, false],
+        ended: &[0, 3],
+        final_values: &[0.2, 9.0],
+    });
+    assert_close(&found, &[0.68, 1.87, 2.012, 1.6], 1e-6);
+}
+
+#[test]
+fn copies_that_end_in_the_same_step_use_their_own_final_values() {
+    // Copies 0 and 1 are cut, copy 2 goes on, copy 3 terminates; the border is worth 0.4 everywhere.
+    // 1 + 0.9*0.2 - 0.5, 1 + 0.9*0.3 - 0.5, 1 + 0.9*0.4 - 0.5, 1 - 0.5
+    let found = gae(Trajectories {
+        num_envs: 4,
+        rewards: &[1.0; 4],
+        values: &[0.5, 0.5, 0.5, 0.5, 0.4, 0.4, 0.4, 0.4],
+        terminated: &[false, false, false, true],
+        truncated: &[true, true, false, false],
+        ended: &[0, 1, 3],
+        final_values: &[0.2, 0.3, 9.0],
+    });
+    assert_close(&found, &[0.68, 0.77, 0.86, 0.5], 1e-6);
+}
+
+/// A PPO whose critic says 0.5, 0.4, 0.3, 0.2 of the four one-hot observations, on an episode cut at the fourth.
+fn postprocess(change: impl FnOnce(&mut Ppo)) -> (Vec<f64>, Vec<f64>) {
+    let mut ppo = Ppo { lambda: 0.8, kl_coeff: 0.0, ..Ppo::get_default_config() };
+    ppo.common.gamma = 0.9;
+    ppo.common.model.fcnet_hiddens = vec![];
+    change(&mut ppo);
+    let mut policy = policy(&ppo, &discrete_spaces(4, 2));
+    let critic = [
+        ("actor.out.weight", rows(&[&[0.0; 4], &[0.0; 4]])),
+        ("actor.out.bias", Tensor::from_slice(&[0.0_f32; 2])),
+        ("critic.out.weight", rows(&[&[0.5, 0.4, 0.3, 0.2]])),
+        ("critic.out.bias", Tensor::from_slice(&[0.0_f32])),
+    ];
+    policy.set_weights(&weights(&critic)).expect("weights that fit");
+    let one_hot = Tensor::eye(4, (pavlov::torch::Kind::Float, pavlov::torch::Device::Cpu));
+    // The row after the cut belongs to the next episode: the first observation, worth 0.5.
+    let obs = one_hot.index_select(0, &Tensor::from_slice(&[0_i64, 1, 2, 0])).unsqueeze(1);
+    let batch = policy
+        .postprocess_trajectory(Fragment {
+            steps: 3,
+            num_envs: 1,
+            obs: &obs,
+            actions: &Tensor::from_slice(&[0_i64; 3]).view([3, 1]),
+            rewards: &REWARDS,
+            terminated: &[false; 3],
+            truncated: &[false, false, true],
+            columns: vec![(Column::ACTION_LOGP, &Tensor::from_slice(&[0.0_f32; 3]).view([3, 1]))],
+            ended: &[2],
+            final_obs: &one_hot.narrow(0, 3, 1),
+        })
+        .expect("a batch");
+    (numbers(&batch, Column::ADVANTAGES), numbers(&batch, Column::VALUE_TARGETS))
+}
+
+#[test]
+fn ppo_targets_are_advantages_plus_values() {
+    let (advantages, targets) = postprocess(|_| {});
+    assert_close(&advantages, &BOOTSTRAPPED, 1e-6);
+    assert_close(&targets, &[4.199392, 4.3436, 3.18], 1e-6);
+}
+
+#[test]
+fn ppo_without_gae_learns_from_discounted_returns_minus_values() {
+    let (advantages, targets) = postprocess(|ppo| ppo.use_gae = false);
+    assert_close(&targets, &[5.3758, 4.862, 3.18], 1e-6);
+    assert_close(&advantages, &[4.8758, 4.462, 2.88], 1e-6);
+}
+
+#[test]
+fn ppo_without_critic_learns_from_discounted_returns_and_has_no_targets() {
+    let (advantages, targets) = postprocess(|ppo| (ppo.use_gae, ppo.use_critic) = (false, false));
+    assert_close(&advantages, &[5.3758, 4.862, 3.18], 1e-6);
+    assert_close(&targets, &[0.0; 3], 0.0);
+}
+
+/// Rewards 1 to 5, observations 0 to 5, final observations 9; n = 3, gamma = 0.9.
+struct NStep {
+    rewards: Vec<f64>,
+    new_obs: Vec<f64>,
+    terminated: Vec<f64>,
+    discounts: Vec<f64>,
+}
+
+fn three_step(terminated: [bool; 5], truncated: [bool; 5]) -> NStep {
+    let ended: Vec<usize> = (0..5).filter(|&t| terminated[t] || truncated[t]).collect();
+    let obs: Vec<f32> = (0..6).map(|t| t as f32).collect();
+    let final_obs = Tensor::from_slice(&vec![9.0_f32; ended.len()]).view([ended.len() as i64, 1]);
+    let fragment = Fragment {
+        steps: 5,
+        num_envs: 1,
+        obs: &Tensor::from_slice(&obs).view([6, 1, 1]),
+        actions: &Tensor::from_slice(&[0_i64; 5]).view([5, 1]),
+        rewards: &[1.0, 2.0, 3.0, 4.0, 5.0],
+        terminated: &terminated,
+        truncated: &truncated,
+        columns: vec![],
+        ended: &ended,
+        final_obs: &final_obs,
+    };
+    let batch = transitions(&fragment, 3, 0.9);
+    assert_close(&numbers(&batch, Column::OBS), &[0.0, 1.0, 2.0, 3.0, 4.0], 0.0);
+    NStep {
+        rewards: numbers(&batch, Column::REWARDS),
+        new_obs: numbers(&batch, Column::NEW_OBS),
+        terminated: numbers(&batch, Column::TERMINATED),
+        discounts: numbers(&batch, Column::DISCOUNTS),
+    }
+}
+
+/// 1 + 0.9*2 + 0.81*3, 2 + 0.9*3 + 0.81*4, 3 + 0.9*4 + 0.81*5, 4 + 0.9*5, 5.
+const SUMS: [f64; 5] = [5.23, 7.94, 10.65, 8.5, 5.0];
+/// Rows 3 and 4 look ahead two steps and one.
+const DISCOUNTS: [f64; 5] = [0.729, 0.729, 0.729, 0.81, 0.9];
+
+#[test]
+fn n_step_rows_of_a_terminated_episode_lead_to_its_last_observation_and_end_there() {
+    let found = three_step([false, false, false, false, true], [false; 5]);
+    assert_close(&found.rewards, &SUMS, 1e-6);
+    assert_close(&found.new_obs, &[3.0, 4.0, 9.0, 9.0, 9.0], 0.0);
+    assert_close(&found.terminated, &[0.0, 0.0, 1.0, 1.0, 1.0], 0.0);
+}
+
+#[test]
+fn n_step_rows_at_the_fragments_border_look_ahead_fewer_steps_and_say_so() {
+    let found = three_step([false; 5], [false; 5]);
+    assert_close(&found.rewards, &SUMS, 1e-6);
+    assert_close(&found.new_obs, &[3.0, 4.0, 5.0, 5.0, 5.0], 0.0);
+    assert_close(&found.terminated, &[0.0; 5], 0.0);
+    assert_close(&found.discounts, &DISCOUNTS, 1e-6);
+}
+
+#[test]
+fn n_step_rows_of_a_truncated_episode_keep_bootstrapping_from_where_it_was_cut() {
+    // Cut after step 1: rows 0 and 1 stop there, the next episode's rows are not touched.
+    // 1 + 0.9*2, 2, then 3 + 0.9*4 + 0.81*5, 4 + 0.9*5, 5.
+    let found = three_step([false; 5], [false, true, false, false, false]);
+    assert_close(&found.rewards, &[2.8, 2.0, 10.65, 8.5, 5.0], 1e-6);
+    assert_close(&found.new_obs, &[9.0, 9.0, 5.0, 5.0, 5.0], 0.0);
+    assert_close(&found.terminated, &[0.0; 5], 0.0);
+    assert_close(&found.discounts, &[0.81, 0.9, 0.729, 0.81, 0.9], 1e-6);
+}
+
+#[test]
+fn n_step_rows_of_several_copies_stay_apart() {
+    // Copy 0 has rewards 1, 2 and terminates at once; copy 1 has rewards 10, 20 and goes on.
+    let batch = transitions(
+        &Fragment {
+            steps: 2,
+            num_envs: 2,
+            obs: &Tensor::from_slice(&[0.0_f32, 10.0, 1.0, 11.0, 2.0, 12.0]).view([3, 2, 1]),
+            actions: &Tensor::from_slice(&[0_i64, 1, 2, 3]).view([2, 2]),
+            rewards: &[1.0, 10.0, 2.0, 20.0],
+            terminated: &[true, false, false, false],
+            truncated: &[false; 4],
+            columns: vec![],
+            ended: &[0],
+            final_obs: &Tensor::from_slice(&[9.0_f32]).view([1, 1]),
+        },
+        2,
+        0.5,
+    );
+    assert_close(&numbers(&batch, Column::OBS), &[0.0, 1.0, 10.0, 11.0], 0.0);
+    assert_close(&numbers(&batch, Column::ACTIONS), &[0.0, 2.0, 1.0, 3.0], 0.0);
+    assert_close(&numbers(&batch, Column::REWARDS), &[1.0, 2.0, 20.0, 20.0], 1e-6);
+    assert_close(&numbers(&batch, Column::NEW_OBS), &[9.0, 2.0, 12.0, 12.0], 0.0);
+    assert_close(&numbers(&batch, Column::TERMINATED), &[1.0, 0.0, 0.0, 0.0], 0.0);
+    assert_close(&numbers(&batch, Column::DISCOUNTS), &[0.5, 0.5, 0.25, 0.5], 1e-6);
+}

@@ -1,0 +1,285 @@
+//! What several modules need: comparison within a tolerance, small policies and worker sets, environments whose every
+//! number is known.
+
+use std::sync::Arc;
+
+use pavlov::envs::{self, Env, EnvCreator, IntoEnvCreator, Space, Step};
+use pavlov::prelude::*;
+use pavlov::torch::{Device, Kind, Tensor};
+use pavlov::trainer::WorkerSet;
+use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::policy::{Learned, Policy, PolicySpec, Spaces};
+use pavlov::trainer::state::{Array, State, Weights};
+use pavlov::trainer::worker::WorkerSpec;
+use serde_json::Value;
+
+/// The numbers of a tensor of any shape and kind.
+pub(crate) fn floats(tensor: &Tensor) -> Vec<f64> {
+    Vec::try_from(tensor.detach().to_kind(Kind::Double).reshape([-1])).expect("a flat tensor of doubles")
+}
+
+#[track_caller]
+pub(crate) fn assert_close(found: &[f64], wanted: &[f64], tolerance: f64) {
+    assert_eq!(found.len(), wanted.len(), "{found:?} against {wanted:?}");
+    let close = found.iter().zip(wanted).all(|(f, w)| (f - w).abs() <= tolerance);
+    assert!(close, "found {found:?}, wanted {wanted:?} within {tolerance}");
+}
+
+/// The share of draws for which `hit` holds lies within four standard deviations of `p`.
+#[track_caller]
+pub(crate) fn assert_frequency(draws: usize, hits: usize, p: f64) {
+    let found = hits as f64 / draws as f64;
+    let sigma = (p * (1.0 - p) / draws as f64).sqrt();
+    assert!((found - p).abs() <= 4.0 * sigma, "found {found}, wanted {p} within {}", 4.0 * sigma);
+}
+
+/// One row per inner slice.
+pub(crate) fn rows<R: AsRef<[f32]>>(values: &[R]) -> Tensor {
+    let flat: Vec<f32> = values.iter().flat_map(|row| row.as_ref()).copied().collect();
+    Tensor::from_slice(&flat).view([values.len() as i64, -1])
+}
+
+pub(crate) fn column(values: &[f32]) -> Tensor {
+    Tensor::from_slice(values)
+}
+
+/// `width` real observations, `actions` discrete actions.
+pub(crate) fn discrete_spaces(width: usize, actions: i64) -> Spaces {
+    Spaces { observation_space: Space::real(&[width]), action_space: Space::discrete(actions) }
+}
+
+/// A learner's policy with initial weights of seed 0.
+pub(crate) fn policy<T: Trainer>(settings: &T, spaces: &Spaces) -> Box<dyn Policy> {
+    let spec =
+        PolicySpec { spaces: spaces.clone(), seed: 0, device: Device::Cpu, worker_index: 0, num_workers: 0 };
+    settings.get_default_policy_class(spaces).and_then(|class| class.build(&spec)).expect("a policy")
+}
+
+pub(crate) fn weights(named: &[(&str, Tensor)]) -> Weights {
+    let mut state = State::default();
+    named.iter().for_each(|(name, tensor)| state.set_tensor(name, tensor));
+    Arc::new(state)
+}
+
+/// A statistic that a learning step reported.
+#[track_caller]
+pub(crate) fn stat(learned: &Learned, name: &str) -> f64 {
+    let names = &learned.stats.names;
+    let at = names.iter().position(|n| *n == name).unwrap_or_else(|| panic!("no {name} in {names:?}"));
+    learned.stats.values.double_value(&[at as i64])
+}
+
+/// Workers of an algorithm, with equal initial weights and nothing sampled yet.
+pub(crate) fn worker_set<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> Result<WorkerSet> {
+    let env = env.into_env_creator();
+    let copies = env.make_vec(&settings.common().env_config, 1)?;
+    let spaces = Spaces {
+        observation_space: copies.observation_space().clone(),
+        action_space: copies.action_space().clone(),
+    };
+    let spec = WorkerSpec {
+        common: settings.common().clone(),
+        seed: settings.common().seed.unwrap_or_default(),
+        env,
+        policy_class: settings.get_default_policy_class(&spaces)?,
+        spaces,
+        callbacks: None,
+        sampling: true,
+    };
+    WorkerSet::new(&spec, Device::Cpu)
+}
+
+/// The bytes of a column.
+#[track_caller]
+pub(crate) fn bytes(batch: &SampleBatch, column: Column) -> Array {
+    Array::from_tensor(batch.get(column).expect("the column"))
+}
+
+#[track_caller]
+pub(crate) fn numbers(batch: &SampleBatch, column: Column) -> Vec<f64> {
+    floats(batch.get(column).expect("the column"))
+}
+
+/// PPO whose iterations take milliseconds: 2 copies, 32 rows, one pass, 8 hidden units.
+pub(crate) fn tiny_ppo() -> Ppo {
+    let mut ppo = Ppo { sgd_minibatch_size: 16, num_sgd_iter: 1, ..Ppo::get_default_config() };
+    ppo.common.num_workers = 0;
+    ppo.common.num_envs_per_worker = 2;
+    ppo.common.rollout_fragment_length = 16;
+    ppo.common.train_batch_size = 32;
+    ppo.common.model.fcnet_hiddens = vec![8];
+    ppo.common.seed = Some(0);
+    ppo
+}
+
+/// DQN whose iterations take milliseconds: 2 copies, 16 steps, batches of 8, 8 hidden units.
+pub(crate) fn tiny_dqn() -> Dqn {
+    let mut dqn = Dqn { hiddens: vec![8], ..Dqn::get_default_config() };
+    dqn.common.num_envs_per_worker = 2;
+    dqn.common.train_batch_size = 8;
+    dqn.common.min_sample_timesteps_per_reporting = Some(16);
+    dqn.common.model.fcnet_hiddens = vec![8];
+    dqn.common.seed = Some(0);
+    dqn.replay_buffer_config.capacity = 64;
+    dqn.replay_buffer_config.learning_starts = 16;
+    dqn
+}
+
+/// A driver that writes nothing.
+pub(crate) fn quiet<T: Trainer>(settings: T, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<T>>> {
+    settings.builder(env).loggers(LoggerChoice::None).build()
+}
+
+/// The value under dotted keys; panics with the result when there is none.
+#[track_caller]
+pub(crate) fn at<'a>(result: &'a Metrics, path: &str) -> &'a Value {
+    let mut keys = path.split('.');
+    let first = keys.next().and_then(|key| result.get(key));
+    let found = keys.fold(first, |value, key| value?.get(key));
+    found.unwrap_or_else(|| panic!("no {path} in {result:?}"))
+}
+
+#[track_caller]
+pub(crate) fn number(result: &Metrics, path: &str) -> f64 {
+    at(result, path).as_f64().unwrap_or_else(|| panic!("{path} is {}", at(result, path)))
+}
+
+/// The message of an error that must be one, with every one of `parts` in it.
+#[track_caller]
+pub(crate) fn refused<T, E: std::fmt::Display>(result: Result<T, E>, parts: &[&str]) -> String {
+    let Err(error) = result else { panic!("it was accepted; {parts:?} was expected in an error") };
+    let text = error.to_string();
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in: {text}");
+    }
+    text
+}
+
+/// What a [`Clockwork`] observes at step `t` of the episode with this seed.
+pub(crate) fn clockwork_obs(seed: u64, t: usize) -> [f32; 2] {
+    [(seed % 1000) as f32, t as f32]
+}
+
+/// Observations `(seed mod 1000, t)`, reward `t`; every episode takes `length` steps whatever is done.
+#[derive(Clone, Debug)]
+pub(crate) struct Clockwork {
+    length: usize,
+    truncates: bool,
+    seed: u64,
+    t: usize,
+}
+
+impl Clockwork {
+    /// Episodes that reach an end of their task.
+    pub(crate) fn terminating(length: usize) -> Self {
+        Self { length, truncates: false, seed: 0, t: 0 }
+    }
+
+    /// Episodes that are cut.
+    pub(crate) fn truncating(length: usize) -> Self {
+        Self { truncates: true, ..Self::terminating(length) }
+    }
+
+    pub(crate) fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    pub(crate) fn t(&self) -> usize {
+        self.t
+    }
+}
+
+impl Env for Clockwork {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::real(&[2])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(2)
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
+        (self.seed, self.t) = (seed.unwrap_or_default(), 0);
+        obs.copy_from_slice(&clockwork_obs(self.seed, 0));
+        Ok(())
+    }
+
+    fn step(&mut self, _action: &[i64], obs: &mut [f32]) -> envs::Result<Step> {
+        self.t += 1;
+        obs.copy_from_slice(&clockwork_obs(self.seed, self.t));
+        let over = self.t == self.length;
+        Ok(Step {
+            reward: self.t as f64,
+            terminated: over && !self.truncates,
+            truncated: over && self.truncates,
+        })
+    }
+}
+
+/// What one copy does in its constructor, on reset and on a step, for environments that a test writes in place.
+pub(crate) struct Scripted<A, F> {
+    pub(crate) observation_space: Space,
+    pub(crate) action_space: Space,
+    pub(crate) reset_obs: Vec<f32>,
+    pub(crate) step: F,
+    pub(crate) seed: Option<u64>,
+    pub(crate) t: usize,
+    pub(crate) action: std::marker::PhantomData<A>,
+}
+
+/// Real observations `[0]` at the start; `step(seed, t, action, obs)` does the rest.
+pub(crate) fn scripted<A, F>(action_space: Space, step: F) -> Scripted<A, F>
+where
+    F: FnMut(u64, usize, &[A], &mut [f32]) -> envs::Result<Step>,
+{
+    Scripted {
+        observation_space: Space::real(&[1]),
+        action_space,
+        reset_obs: vec![0.0],
+        step,
+        seed: None,
+        t: 0,
+        action: std::marker::PhantomData,
+    }
+}
+
+impl<A, F> Env for Scripted<A, F>
+where
+    A: envs::Element,
+    F: FnMut(u64, usize, &[A], &mut [f32]) -> envs::Result<Step> + Send + 'static,
+{
+    type Obs = f32;
+    type Act = A;
+
+    fn observation_space(&self) -> Space {
+        self.observation_space.clone()
+    }
+
+    fn action_space(&self) -> Space {
+        self.action_space.clone()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
+        (self.seed, self.t) = (seed, 0);
+        obs.copy_from_slice(&self.reset_obs);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[A], obs: &mut [f32]) -> envs::Result<Step> {
+        self.t += 1;
+        (self.step)(self.seed.unwrap_or_default(), self.t, action, obs)
+    }
+}
+
+/// A step that goes on.
+pub(crate) fn going_on(reward: f64) -> Step {
+    Step { reward, terminated: false, truncated: false }
+}
+
+/// The recipe of a [`Clockwork`].
+pub(crate) fn clockwork(env: Clockwork) -> EnvCreator {
+    (move || env.clone()).into_env_creator()
+}
