@@ -4,7 +4,7 @@ use crate::{
     action_dist::ActionRows,
     batch::Column,
     callbacks::{Callbacks, CallbacksMaker},
-    common::{OPEN_KEYS, REFUSED_KEYS, refuse_keys},
+    common::{Common, OPEN_KEYS, REFUSED_KEYS, refuse_keys},
     episode::Episode,
     error::{Error, Result, catch},
     evaluation::{EvaluationTask, play},
@@ -144,7 +144,7 @@ impl<T: Trainer> Algorithm<T> {
         let (obs_dtype, act_dtype) = run.dtypes();
         let spaces = run.spaces();
         let raw_width = spaces.observation_space.width();
-        if O::DTYPE != obs_dtype || obs.len() % raw_width != 0 {
+        if O::DTYPE != obs_dtype || !obs.len().is_multiple_of(raw_width) {
             let reason = format!(
                 "{} {} scalars were given, but one row is {raw_width} {obs_dtype} scalars ({})",
                 obs.len(),
@@ -288,6 +288,8 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
     let defaults = to_config(base)?;
     let layer = Layer { origin: "config".into(), values: config };
     let resolved = overlay(&defaults, vec![layer], OPEN_KEYS)?;
+    // serde's `flatten` forgets where it was: an error in a common setting names its key only when read alone.
+    decode::<Common>(&resolved.config)?;
     Ok((decode(&resolved.config)?, env))
 }
 

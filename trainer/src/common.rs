@@ -377,7 +377,7 @@ impl Common {
             return Ok(());
         }
         let envs = self.total_envs();
-        if self.train_batch_size % envs != 0 {
+        if !self.train_batch_size.is_multiple_of(envs) {
             let below = self.train_batch_size / envs * envs;
             let nearest = match below {
                 0 => format!("{envs}"),
@@ -391,7 +391,7 @@ impl Common {
             return Err(Error::config("train_batch_size", self.train_batch_size, rule));
         }
         let share = self.train_batch_size / envs;
-        if share % self.rollout_fragment_length != 0 {
+        if !share.is_multiple_of(self.rollout_fragment_length) {
             self.rollout_fragment_length = share;
         }
         Ok(())

@@ -46,12 +46,12 @@ pub enum Error {
         /// The ids there are.
         have: String,
     },
-    /// Saved state does not fit what it is loaded into.
-    #[error("cannot load {what}: {reason}")]
+    /// Something is not in the state it must be in: saved state that does not fit, an algorithm that is not set up.
+    #[error("{what}: {reason}")]
     State {
-        /// The part that refused.
+        /// The thing.
         what: String,
-        /// Why.
+        /// What is wrong with it.
         reason: String,
     },
     /// A value that is not finite where training needs one.
@@ -99,7 +99,7 @@ impl Error {
         Self::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
 
-    /// State that does not fit.
+    /// A state that does not fit.
     pub fn state(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::State { what: what.into(), reason: reason.into() }
     }

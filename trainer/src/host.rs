@@ -75,6 +75,12 @@ impl HostTensor {
 /// When the tensor is elsewhere, strided or of another kind: a bug in this crate.
 pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu && tensor.kind() == T::KIND);
+    if tensor.numel() == 0 {
+        return &[]; // libtorch has no memory for it, not even a dangling pointer
+    }
+    if tensor.numel() == 0 {
+        return &[]; // libtorch has no memory for it: its pointer is null.
+    }
     // SAFETY: checked above: `numel` scalars of this kind, contiguous, alive as long as the borrow.
     unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<T>(), tensor.numel()) }
 }
@@ -82,6 +88,12 @@ pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
 /// The bytes of a contiguous CPU tensor.
 pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu);
+    if tensor.numel() == 0 {
+        return &[];
+    }
+    if tensor.numel() == 0 {
+        return &[];
+    }
     // SAFETY: as in `read`.
     unsafe {
         std::slice::from_raw_parts(
@@ -94,6 +106,12 @@ pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
 /// The bytes of a contiguous CPU tensor made by the caller, for writing.
 pub(crate) fn bytes_mut(tensor: &mut Tensor) -> &mut [u8] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu);
+    if tensor.numel() == 0 {
+        return &mut [];
+    }
+    if tensor.numel() == 0 {
+        return &mut [];
+    }
     // SAFETY: as in `write`.
     unsafe {
         std::slice::from_raw_parts_mut(

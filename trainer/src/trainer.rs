@@ -33,8 +33,11 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// Every setting with its default.
     fn get_default_config() -> Self;
 
-    /// Rules between settings; may adjust them. Errors name the field, its value and the rule.
-    fn validate_config(&mut self, spaces: &Spaces) -> Result<()>;
+    /// Rules between settings; may adjust them. Errors name the field, its value and the rule. The rules of
+    /// [`Common`] are checked before.
+    fn validate_config(&mut self, _spaces: &Spaces) -> Result<()> {
+        Ok(())
+    }
 
     /// The policy for these spaces.
     fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass>;
