@@ -76,9 +76,6 @@ impl HostTensor {
 pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu && tensor.kind() == T::KIND);
     if tensor.numel() == 0 {
-        return &[]; // libtorch has no memory for it, not even a dangling pointer
-    }
-    if tensor.numel() == 0 {
         return &[]; // libtorch has no memory for it: its pointer is null.
     }
     // SAFETY: checked above: `numel` scalars of this kind, contiguous, alive as long as the borrow.
@@ -88,9 +85,6 @@ pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
 /// The bytes of a contiguous CPU tensor.
 pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu);
-    if tensor.numel() == 0 {
-        return &[];
-    }
     if tensor.numel() == 0 {
         return &[];
     }
@@ -106,9 +100,6 @@ pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
 /// The bytes of a contiguous CPU tensor made by the caller, for writing.
 pub(crate) fn bytes_mut(tensor: &mut Tensor) -> &mut [u8] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu);
-    if tensor.numel() == 0 {
-        return &mut [];
-    }
     if tensor.numel() == 0 {
         return &mut [];
     }
