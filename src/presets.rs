@@ -40,7 +40,13 @@ impl Preset {
     }
 }
 
-const FILES: &[(&str, &str)] = &[("ppo-cartpole", include_str!("../examples/tuned/ppo-cartpole.toml"))];
+const FILES: &[(&str, &str)] = &[
+    ("dqn-cartpole", include_str!("../examples/tuned/dqn-cartpole.toml")),
+    ("dqn-cartpole-ray", include_str!("../examples/tuned/dqn-cartpole-ray.toml")),
+    ("ppo-cartpole", include_str!("../examples/tuned/ppo-cartpole.toml")),
+    ("ppo-cartpole-ray", include_str!("../examples/tuned/ppo-cartpole-ray.toml")),
+    ("ppo-pendulum", include_str!("../examples/tuned/ppo-pendulum.toml")),
+];
 
 /// The preset of that name.
 ///
