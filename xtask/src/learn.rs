@@ -92,7 +92,7 @@ impl Preset {
 
     fn train(&self, seed: u64) -> Result<Outcome> {
         let pavlov = steps::built("release", "pavlov")?;
-        let out = steps::built("learn", &self.name)?.join(format!("seed-{seed}"));
+        let out = steps::fresh("learn", &format!("{}/seed-{seed}", self.name))?;
         let mut train = Command::new(&pavlov);
         train.args(["train", &self.algorithm, "--env", &self.env, "--preset", &self.name]);
         train.args(["--seed", &seed.to_string(), "--json", "--quiet", "--out"]).arg(&out);

@@ -45,6 +45,17 @@ pub(crate) fn built(profile: &str, name: &str) -> Result<PathBuf> {
     Ok(target.join(profile).join(name))
 }
 
+/// The directory `purpose/name` beside the built programs, without what an earlier call left there.
+pub(crate) fn fresh(purpose: &str, name: &str) -> Result<PathBuf> {
+    let directory = built(purpose, name)?;
+    match std::fs::remove_dir_all(&directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(format!("{}: {error}", directory.display()))
+        }
+        _ => Ok(directory),
+    }
+}
+
 /// `command` as one would type it.
 fn line_of(command: &Command) -> String {
     let quoted = |text: &std::ffi::OsStr| {
