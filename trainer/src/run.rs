@@ -144,8 +144,9 @@ impl Run {
         let mut evaluation = None;
         let mut result = if due && self.common().evaluation_parallel_to_training {
             let (task, workers) = self.prepare_evaluation()?;
+            let min_steps = self.min_evaluation_steps();
             std::thread::scope(|scope| {
-                let evaluating = scope.spawn(|| Self::play(&workers, &task));
+                let evaluating = scope.spawn(move || Self::play(&workers, task, min_steps));
                 let result = self.train();
                 evaluation = Some(evaluating.join().unwrap_or_else(|_| {
                     Err(Error::Panic { during: "evaluation".into(), message: "see above".into() })
@@ -160,7 +161,7 @@ impl Run {
                 Some(metrics) => metrics?,
                 None => {
                     let (task, workers) = self.prepare_evaluation()?;
-                    Self::play(&workers, &task)?
+                    Self::play(&workers, task, self.min_evaluation_steps())?
                 }
             };
             self.last_evaluation = Value::Object(metrics);
@@ -278,7 +279,7 @@ impl Run {
     /// Plays evaluation episodes now; returns the block that results carry under `evaluation`.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         let (task, workers) = self.prepare_evaluation()?;
-        let metrics = Self::play(&workers, &task)?;
+        let metrics = Self::play(&workers, task, self.min_evaluation_steps())?;
         self.last_evaluation = Value::Object(metrics.clone());
         Ok(metrics)
     }
@@ -307,8 +308,8 @@ impl Run {
         }
         let episodes = match common.evaluation_duration_unit {
             DurationUnit::Episodes => (0..common.evaluation_duration).collect(),
-            // Episodes are played until the steps are there: the first lot is a guess from the last results.
-            DurationUnit::Timesteps => (0..self.episodes_for(common.evaluation_duration)).collect(),
+            // A first lot; `play` adds episodes until the steps are there.
+            DurationUnit::Timesteps => (0..common.evaluation_duration.min(16)).collect(),
         };
         let task = EvaluationTask {
             episodes,
@@ -320,19 +321,32 @@ impl Run {
         Ok((task, workers))
     }
 
-    /// About how many episodes make so many steps, from the lengths seen in training.
-    fn episodes_for(&self, steps: u64) -> u64 {
-        let mean =
-            self.window.summarize(false).get("episode_len_mean").and_then(Value::as_f64).unwrap_or(1.0);
-        (steps as f64 / mean.max(1.0)).ceil().max(1.0) as u64
-    }
-
-    fn play(workers: &WorkerSet, task: &EvaluationTask) -> Result<Metrics> {
-        let episodes: Vec<Episode> = workers.evaluate(task)?;
+    /// Plays `task`, and further episodes until there are `min_steps` steps.
+    fn play(workers: &WorkerSet, mut task: EvaluationTask, min_steps: u64) -> Result<Metrics> {
+        let mut episodes: Vec<Episode> = Vec::new();
+        let mut steps = 0;
+        loop {
+            let played = workers.evaluate(&task)?;
+            steps += played.iter().map(|e| e.length).sum::<u64>();
+            episodes.extend(played);
+            if steps >= min_steps {
+                break;
+            }
+            let (next, mean) = (episodes.len() as u64, steps.div_ceil(episodes.len().max(1) as u64).max(1));
+            task.episodes = (next..next + (min_steps - steps).div_ceil(mean)).collect();
+        }
         let mut metrics = summarize(episodes.iter(), false);
         metrics.insert("episodes_this_iter".into(), json!(episodes.len()));
-        metrics.insert("timesteps_this_iter".into(), json!(episodes.iter().map(|e| e.length).sum::<u64>()));
+        metrics.insert("timesteps_this_iter".into(), json!(steps));
         Ok(metrics)
+    }
+
+    /// Steps that an evaluation must reach; 0 when it is measured in episodes.
+    fn min_evaluation_steps(&self) -> u64 {
+        match self.common().evaluation_duration_unit {
+            DurationUnit::Episodes => 0,
+            DurationUnit::Timesteps => self.common().evaluation_duration,
+        }
     }
 
     /// Calls the trainer's own hook.
