@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use crate::{
-    AnyVectorEnv, Env, Error, Result, SyncVectorEnv, VectorEnv, registry, sync_vector::short_type_name,
+    AnyVectorEnv, Env, Error, Result, SyncVectorEnv, VectorEnv, registry, vector::short_type_name,
 };
 
 /// Settings of an environment: the `env_config` of a trainer.

@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use crate::{
     Element, Env, Error, Frame, Result, Space, Step, StepOut, VectorEnv,
     state::{StateReader, StateWriter},
-    vector::check_len,
+    vector::{check_len, invalid_action, short_type_name},
 };
 
 const TAG: &str = "sync_vector";
@@ -108,20 +108,8 @@ impl<E: Env> SyncVectorEnv<E> {
     }
 
     fn check_actions(&self, actions: &[E::Act]) -> Result<()> {
-        for row in actions.chunks_exact(self.act_width) {
-            let invalid = match &self.action_space {
-                Space::Discrete { n, start } => {
-                    let action = row[0].to_f64() - *start as f64;
-                    !(action >= 0.0 && action < *n as f64)
-                }
-                Space::Box { .. } => row.iter().any(|action| !action.to_f64().is_finite()),
-                other => !other.contains(row),
-            };
-            if invalid {
-                return Err(Error::invalid_action(&self.name, row, &self.action_space));
-            }
-        }
-        Ok(())
+        let invalid = invalid_action(&self.action_space, actions);
+        invalid.map_or(Ok(()), |row| Err(Error::invalid_action(&self.name, row, &self.action_space)))
     }
 }
 
@@ -288,11 +276,4 @@ fn check_space<T: Element>(what: &'static str, space: &Space) -> Result<()> {
         ));
     }
     Ok(())
-}
-
-/// The name of a type without its path and parameters: `Corridor`.
-pub(crate) fn short_type_name<T>() -> String {
-    let name = std::any::type_name::<T>();
-    let name = name.split('<').next().unwrap_or(name);
-    name.rsplit("::").next().unwrap_or(name).to_owned()
 }

@@ -78,6 +78,35 @@ pub trait VectorEnv: Send {
         let _ = copy;
         Ok(None)
     }
+
+    /// For the first line of [`reset`](Self::reset): whether the slices hold all copies.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] naming the slice.
+    fn check_reset(&self, seeds: Option<&[u64]>, obs: &[Self::Obs]) -> Result<()> {
+        let num_envs = self.num_envs();
+        check_len("`obs`", obs.len(), num_envs, self.observation_space().width())?;
+        check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)
+    }
+
+    /// For the first line of [`step`](Self::step): whether the slices hold all copies and the actions are valid, that
+    /// is in a discrete space or finite.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] naming the slice, [`Error::InvalidAction`] with the first bad action.
+    fn check_step(
+        &self,
+        actions: &[Self::Act],
+        reset_seeds: Option<&[u64]>,
+        out: &StepOut<'_, Self::Obs>,
+    ) -> Result<()> {
+        let (num_envs, space) = (self.num_envs(), self.action_space());
+        out.check(num_envs, self.observation_space().width())?;
+        check_len("`actions`", actions.len(), num_envs, space.width())?;
+        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
+        invalid_action(space, actions)
+            .map_or(Ok(()), |row| Err(Error::invalid_action(&short_type_name::<Self>(), row, space)))
+    }
 }
 
 /// Where a step writes: row `i` of each slice belongs to copy `i`.
@@ -148,6 +177,25 @@ pub(crate) fn check_len(what: &'static str, len: usize, num_envs: usize, width: 
         return Ok(());
     }
     Err(Error::shape(what, format_args!("{len} long"), format_args!("{num_envs} x {width} (copies x width)")))
+}
+
+/// The first row of `actions` that no copy can take.
+pub(crate) fn invalid_action<'a, T: Element>(space: &Space, actions: &'a [T]) -> Option<&'a [T]> {
+    actions.chunks_exact(space.width()).find(|row| match space {
+        Space::Discrete { n, start } => {
+            let action = row[0].to_f64() - *start as f64;
+            !(action >= 0.0 && action < *n as f64)
+        }
+        Space::Box { .. } => row.iter().any(|action| !action.to_f64().is_finite()),
+        other => !other.contains(row),
+    })
+}
+
+/// The name of a type without its path and parameters: `Corridor`.
+pub(crate) fn short_type_name<T: ?Sized>() -> String {
+    let name = std::any::type_name::<T>();
+    let name = name.split('<').next().unwrap_or(name);
+    name.rsplit("::").next().unwrap_or(name).to_owned()
 }
 
 /// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the
