@@ -5,9 +5,7 @@ use std::{fmt, sync::Arc};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{
-    AnyVectorEnv, Env, Error, Result, SyncVectorEnv, VectorEnv, registry, vector::short_type_name,
-};
+use crate::{AnyVectorEnv, Env, Error, Result, SyncVectorEnv, VectorEnv, registry, vector::short_type_name};
 
 /// Settings of an environment: the `env_config` of a trainer.
 pub type EnvConfig = Map<String, Value>;
