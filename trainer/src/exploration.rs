@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// The `exploration_config` setting, tagged by `type`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type")]
+#[serde(tag = "type", deny_unknown_fields)]
 pub enum ExplorationConfig {
     /// Sample the policy's own distribution.
     StochasticSampling {

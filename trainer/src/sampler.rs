@@ -167,8 +167,8 @@ impl Sampler {
             self.count(t, &mut callbacks)?;
         }
         self.carry = true;
-        self.sampled += (self.steps * self.env.num_envs()) as u64;
         self.check_finite()?;
+        self.sampled += (self.steps * self.env.num_envs()) as u64;
         self.clip();
         Ok(())
     }
@@ -265,30 +265,32 @@ impl Sampler {
         Ok(())
     }
 
+    /// Refuses rewards and observations that are not finite, those at which episodes ended included. Called before the
+    /// fragment is counted.
     fn check_finite(&mut self) -> Result<()> {
-        let hint = "look at what the environment computes, or normalise its observations and rewards";
-        if let Some(i) = self.rewards.iter().position(|r| !r.is_finite()) {
-            let what = format!(
-                "the reward of environment copy {}",
-                self.episodes[i % self.episodes.len()].env_index
-            );
-            let value = f64::from(self.rewards[i]);
-            return Err(Error::NotFinite { what, value, step: self.sampled, hint: hint.into() });
+        let (n, width, before) = (self.episodes.len(), self.preprocess.width, self.sampled);
+        let copy = |row: usize| self.episodes[row % n].env_index;
+        // `rows`: steps of this fragment until then.
+        let error = |what: String, value: f32, rows: usize| {
+            let hint =
+                "look at what the environment computes, or normalise its observations and rewards".into();
+            Err(Error::NotFinite { what, value: f64::from(value), step: before + rows as u64, hint })
+        };
+        let component =
+            |i: usize, copy| format!("component {} of an observation of environment copy {copy}", i % width);
+        if let Some(row) = self.rewards.iter().position(|r| !r.is_finite()) {
+            let what = format!("the reward of environment copy {}", copy(row));
+            return error(what, self.rewards[row], row + 1);
         }
-        for t in 1..=self.steps {
+        if let Some(i) = self.ended_obs.iter().position(|x| !x.is_finite()) {
+            let row = self.ended[i / width];
+            return error(component(i, copy(row)), self.ended_obs[i], row + 1);
+        }
+        for t in 0..=self.steps {
             let row: &[f32] = self.obs.slice_mut(t);
             if let Some(i) = row.iter().position(|x| !x.is_finite()) {
-                let copy = self.episodes[i / self.preprocess.width].env_index;
-                let what = format!(
-                    "component {} of an observation of environment copy {copy}",
-                    i % self.preprocess.width
-                );
-                return Err(Error::NotFinite {
-                    what,
-                    value: f64::from(row[i]),
-                    step: self.sampled,
-                    hint: hint.into(),
-                });
+                let steps = if t == 0 { 0 } else { (t - 1) * n + i / width + 1 };
+                return error(component(i, copy(i / width)), row[i], steps);
             }
         }
         Ok(())

@@ -152,9 +152,12 @@ pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
             let key = if path == "." { field.to_string() } else { join(&path, field) };
             return Error::config(key, "missing", "it has no default: give it a value");
         }
-        let rule = match message.split_once(", expected ") {
-            Some((_, expected)) => format!("it must be {}", in_words(expected)),
-            None => message,
+        let unknown =
+            message.strip_prefix("unknown field `").and_then(|rest| rest.split_once("`, expected "));
+        let rule = match (unknown, message.split_once(", expected ")) {
+            (Some((field, known)), _) => format!("there is no setting `{field}` in it; expected {known}"),
+            (None, Some((_, expected))) => format!("it must be {}", in_words(expected)),
+            (None, None) => message,
         };
         let found = error.path().iter().try_fold(&value, |value, segment| match segment {
             serde_path_to_error::Segment::Map { key } => value.get(key),

@@ -27,7 +27,7 @@ pub enum ReplayKind {
 
 /// The `replay_buffer_config` setting.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, deny_unknown_fields)]
 pub struct ReplayBufferConfig {
     /// How rows are drawn.
     #[serde(rename = "type")]
