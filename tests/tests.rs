@@ -2,5 +2,9 @@
 
 #[cfg(feature = "cli")]
 mod cli;
+#[cfg(feature = "cli")]
+mod exact_resume;
 mod golden;
+mod sampling;
+mod settings;
 mod support;

@@ -1,0 +1,205 @@
+//! Environments that fail, and what a run makes of it.
+
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex};
+
+use pavlov::envs::{self, Env, Space, Step};
+use pavlov::prelude::*;
+use pavlov::trainer::rng::episode_seed;
+
+use crate::support::{Clockwork, going_on, number, quiet, refused, scripted, tiny_ppo, worker_set};
+
+const SEED: u64 = 11;
+
+#[derive(Clone, Copy, Debug)]
+enum Failure {
+    Error,
+    Panic,
+}
+
+/// A [`Clockwork`] that fails at step 3 of the first episode of copies `from..` of the run, `fuse` times in all.
+#[derive(Clone)]
+struct Failing {
+    inner: Clockwork,
+    how: Failure,
+    first_seeds: Vec<u64>,
+    fuse: Arc<AtomicUsize>,
+}
+
+impl Failing {
+    fn copies(copies: &[u64], how: Failure, times: usize) -> Self {
+        Self {
+            inner: Clockwork::terminating(5),
+            how,
+            first_seeds: copies.iter().map(|&copy| episode_seed(SEED, copy, 0)).collect(),
+            fuse: Arc::new(AtomicUsize::new(times)),
+        }
+    }
+}
+
+impl Env for Failing {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        self.inner.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.inner.action_space()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
+        self.inner.reset(seed, obs)
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [f32]) -> envs::Result<Step> {
+        let step = self.inner.step(action, obs)?;
+        let due = self.inner.t() == 3 && self.first_seeds.contains(&self.inner.seed());
+        if due && self.fuse.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+            match self.how {
+                Failure::Error => return Err(envs::Error::other("the simulator is gone")),
+                Failure::Panic => panic!("the simulator fell over"),
+            }
+        }
+        Ok(step)
+    }
+}
+
+/// Two workers with two copies each.
+fn two_workers(change: impl FnOnce(&mut Common)) -> Ppo {
+    let mut ppo = tiny_ppo();
+    ppo.common.num_workers = 2;
+    ppo.common.rollout_fragment_length = 8;
+    ppo.common.seed = Some(SEED);
+    change(&mut ppo.common);
+    ppo
+}
+
+fn build(ppo: Ppo, env: &Failing) -> Driver<Algorithm<Ppo>> {
+    let env = env.clone();
+    quiet(ppo, move || env.clone()).expect("a trainer")
+}
+
+#[test]
+fn a_failing_environment_is_named_by_worker_copy_seed_and_step() {
+    // Copy 3 of the run is copy 1 of worker 2.
+    let seed = episode_seed(SEED, 3, 0);
+    let place = format!("worker 2 failed: environment 1 failed at step 3 of the episode with seed {seed}: ");
+    let way_out = "; set `recreate_failed_workers` or `ignore_worker_failures` to carry on";
+    for (how, reason) in
+        [(Failure::Error, "the simulator is gone"), (Failure::Panic, "panic: the simulator fell over")]
+    {
+        let mut trainer = build(two_workers(|_| {}), &Failing::copies(&[3], how, 99));
+        let text = refused(trainer.train(), &[]);
+        assert_eq!(text, format!("{place}{reason}{way_out}"));
+    }
+}
+
+#[test]
+fn a_failing_environment_of_the_trainer_itself_is_named_by_copy_seed_and_step() {
+    let mut ppo = tiny_ppo();
+    ppo.common.seed = Some(SEED);
+    let mut trainer = build(ppo, &Failing::copies(&[1], Failure::Panic, 99));
+    let seed = episode_seed(SEED, 1, 0);
+    let place = format!("environment 1 failed at step 3 of the episode with seed {seed}: ");
+    refused(trainer.train(), &[&place, "panic: the simulator fell over"]);
+}
+
+#[test]
+fn a_failed_worker_is_replaced_and_training_goes_on() {
+    for how in [Failure::Error, Failure::Panic] {
+        let ppo = two_workers(|common| common.recreate_failed_workers = true);
+        let mut trainer = build(ppo, &Failing::copies(&[0], how, 1));
+        let result = trainer.train().expect("a result");
+        assert_eq!(number(&result, "num_healthy_workers"), 2.0);
+        assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+        assert_eq!(number(&result, "timesteps_total"), 32.0);
+        let result = trainer.train().expect("another result");
+        assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+        assert_eq!(number(&result, "timesteps_total"), 64.0);
+    }
+}
+
+#[test]
+fn a_worker_that_always_fails_is_given_up() {
+    let ppo = two_workers(|common| common.recreate_failed_workers = true);
+    let mut trainer = build(ppo, &Failing::copies(&[0], Failure::Error, 99));
+    let parts = ["worker 1 failed: ", "that is failure 4 in one round, and 3 are tolerated"];
+    refused(trainer.train(), &parts);
+}
+
+#[test]
+fn a_failed_worker_is_left_out_and_training_goes_on() {
+    let ppo = two_workers(|common| common.ignore_worker_failures = true);
+    let mut trainer = build(ppo, &Failing::copies(&[0], Failure::Panic, 99));
+    let mut steps = 0.0;
+    for _ in 0..3 {
+        let result = trainer.train().expect("a result");
+        assert_eq!(number(&result, "num_healthy_workers"), 1.0);
+        // Half as many steps per round: two rounds make the batch.
+        steps += 32.0;
+        assert_eq!(number(&result, "timesteps_total"), steps);
+    }
+}
+
+#[test]
+fn a_run_without_workers_left_is_an_error() {
+    let ppo = two_workers(|common| common.ignore_worker_failures = true);
+    let mut trainer = build(ppo, &Failing::copies(&[0, 2], Failure::Error, 99));
+    refused(trainer.train(), &["no healthy worker is left"]);
+}
+
+#[test]
+fn a_worker_that_does_not_answer_in_time_has_failed() {
+    let gate = Arc::new(Mutex::new(()));
+    let closed = gate.lock().expect("nobody else has it");
+    let ppo = two_workers(|common| {
+        common.worker_timeout_s = Some(0.2);
+        common.disable_env_checking = true;
+    });
+    let shared = Arc::clone(&gate);
+    let env = move || {
+        let gate = Arc::clone(&shared);
+        scripted(Space::discrete(2), move |_, _, _: &[i64], obs: &mut [f32]| {
+            drop(gate.lock());
+            obs[0] = 0.0;
+            Ok(going_on(0.0))
+        })
+    };
+    let mut trainer = quiet(ppo, env).expect("a trainer");
+    refused(trainer.train(), &["worker 1 failed: no answer in 0.2 s (`worker_timeout_s`)"]);
+    drop(closed);
+}
+
+/// Two copies, 4 steps; the second step of copy 1 gives `reward` and observes `value`, and ends if `ends`.
+fn not_finite(reward: f64, value: f32, ends: bool) -> String {
+    let mut ppo = tiny_ppo();
+    ppo.common.rollout_fragment_length = 4;
+    ppo.common.seed = Some(SEED);
+    let bad = episode_seed(SEED, 1, 0);
+    let env = move || {
+        scripted(Space::discrete(2), move |seed, t, _: &[i64], obs: &mut [f32]| {
+            let hit = seed == bad && t == 2;
+            obs[0] = if hit { value } else { t as f32 };
+            let step = going_on(if hit { reward } else { 1.0 });
+            Ok(Step { truncated: hit && ends, ..step })
+        })
+    };
+    let workers = worker_set(&ppo, env).expect("workers");
+    refused(workers.sample(), &["look at what the environment computes"])
+}
+
+#[test]
+fn numbers_that_are_not_finite_name_component_copy_and_step() {
+    // Copy 1 takes the run's steps 2, 4, 6, ...
+    let text = not_finite(f64::NAN, 0.0, false);
+    assert!(text.starts_with("the reward of environment copy 1 is NaN at step 4; "), "{text}");
+    let text = not_finite(0.0, f32::INFINITY, false);
+    let start = "component 0 of an observation of environment copy 1 is inf at step 4; ";
+    assert!(text.starts_with(start), "{text}");
+    // The observation that an episode is cut at never shows up in a row to act on.
+    let text = not_finite(0.0, f32::NAN, true);
+    let start = "component 0 of an observation of environment copy 1 is NaN at step 4; ";
+    assert!(text.starts_with(start), "{text}");
+}

@@ -1,0 +1,81 @@
+//! The same copies spread over another number of workers give the same rollouts, byte for byte.
+
+use pavlov::prelude::*;
+use pavlov::trainer::batch::{Column, SampleBatch};
+
+use crate::support::{assert_close, bytes, numbers, tiny_dqn, tiny_ppo, worker_set};
+
+/// Three fragments of 32 steps of so many CartPoles, on so many workers.
+fn rollouts<T: Trainer>(mut settings: T, copies: usize, num_workers: usize) -> Vec<SampleBatch> {
+    let common = settings.common_mut();
+    common.num_workers = num_workers;
+    common.num_envs_per_worker = copies / num_workers.max(1);
+    common.rollout_fragment_length = 32;
+    common.seed = Some(42);
+    let workers = worker_set(&settings, "CartPole-v1").expect("workers");
+    (0..3).map(|_| workers.sample().expect("a fragment")).collect()
+}
+
+/// Every column is byte-identical on 0, 1, 2 and 4 workers, those `but` excepted.
+#[track_caller]
+fn assert_equal_rollouts<T: Trainer>(settings: &T, copies: usize, but: &[Column]) {
+    let alone = rollouts(settings.clone(), copies, 0);
+    for num_workers in [1, 2, 4] {
+        let spread = rollouts(settings.clone(), copies, num_workers);
+        for (i, (wanted, found)) in alone.iter().zip(&spread).enumerate() {
+            assert_eq!(found.rows(), copies * 32);
+            for (column, _) in wanted.columns().filter(|(column, _)| !but.contains(column)) {
+                let equal = bytes(found, column) == bytes(wanted, column);
+                assert!(equal, "{} of fragment {i} differs on {num_workers} workers", column.name());
+            }
+            for &column in but {
+                assert_close(&numbers(found, column), &numbers(wanted, column), 1e-5);
+            }
+        }
+    }
+}
+
+#[test]
+fn ppo_rollouts_are_byte_identical_for_any_number_of_workers() {
+    assert_equal_rollouts(&tiny_ppo(), 8, &[]);
+}
+
+/// PPO with Ray's 256 x 256 network.
+fn full_ppo() -> Ppo {
+    let mut ppo = tiny_ppo();
+    ppo.common.model = Ppo::get_default_config().common.model;
+    ppo
+}
+
+#[test]
+fn ppo_rollouts_of_the_default_network_are_byte_identical_from_four_copies_per_worker() {
+    assert_equal_rollouts(&full_ppo(), 16, &[]);
+}
+
+/// libtorch multiplies a layer of 64 and more units with up to three rows by another kernel than with four and more,
+/// so what is computed from logits may differ in the last digit; what the environment sees may not.
+#[test]
+fn ppo_rollouts_with_fewer_copies_per_worker_differ_by_rounding_at_most() {
+    let rounded = [Column::ACTION_LOGP, Column::ACTION_DIST_INPUTS];
+    assert_equal_rollouts(&full_ppo(), 4, &rounded);
+}
+
+#[test]
+fn dqn_rollouts_are_byte_identical_for_any_number_of_workers() {
+    assert_equal_rollouts(&tiny_dqn(), 8, &[]);
+}
+
+#[test]
+fn dqn_rollouts_with_noisy_layers_are_byte_identical_for_any_number_of_workers() {
+    assert_equal_rollouts(&Dqn { noisy: true, n_step: 3, ..tiny_dqn() }, 8, &[]);
+}
+
+#[test]
+fn rollouts_of_another_seed_differ() {
+    let sample = |seed| {
+        let mut ppo = tiny_ppo();
+        ppo.common.seed = Some(seed);
+        worker_set(&ppo, "CartPole-v1").and_then(|workers| workers.sample()).expect("a fragment")
+    };
+    assert_ne!(numbers(&sample(0), Column::OBS), numbers(&sample(1), Column::OBS));
+}
