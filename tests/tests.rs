@@ -5,6 +5,8 @@ mod cli;
 #[cfg(feature = "cli")]
 mod exact_resume;
 mod golden;
+mod layers;
+mod regression;
 mod sampling;
 mod settings;
 mod support;

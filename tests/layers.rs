@@ -1,0 +1,219 @@
+//! The layers of the workspace: no circles between the files of a crate, and no crate that depends on one above it.
+//!
+//! A file's edges are what it names by `crate::` and `super::`, outside comments and unit tests. A name that another
+//! file re-exports counts for the file it comes from. A `mod` line is no edge: every folder names its files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A module's path from the crate root.
+type Module = Vec<String>;
+/// What each file names.
+type Edges = BTreeMap<Module, BTreeSet<Module>>;
+
+/// Source folders of the workspace.
+const CRATES: &[&str] = &["tune/src", "envs/src", "trainer/src", "algorithms/src", "src", "xtask/src"];
+
+/// Edges that may point upwards, each with the reason: folder, from, to, why.
+const ALLOWED: &[(&str, &str, &str, &str)] = &[
+    ("envs/src", "error", "space", "an invalid action is reported with the space that it is not in"),
+    ("envs/src", "creator", "registry", "an id is an environment too: it is looked up when copies are made"),
+    ("envs/src", "registry", "native", "the registry starts with the built-in environments"),
+    ("trainer/src", "trainer", "algorithm", "`build` belongs to the trait, and what it gives runs the trait"),
+    ("src", "cli::progress", "cli::session", "the progress shows steps as the session counts them"),
+    ("trainer/src", "evaluation", "worker", "a worker evaluates, and what it is made from says how"),
+];
+
+#[test]
+fn no_file_imports_what_stands_on_it() {
+    for folder in CRATES {
+        let mut edges = edges(&sources(folder));
+        for (_, from, to, why) in ALLOWED.iter().filter(|(of, ..)| of == folder) {
+            let found = edges.get_mut(&module(from)).is_some_and(|targets| targets.remove(&module(to)));
+            assert!(found, "{folder}: {from} does not name {to} any more ({why}); take it off the list");
+        }
+        assert_eq!(
+            circle(&edges),
+            None,
+            "{folder}: these files import each other; move what they share below"
+        );
+    }
+}
+
+#[test]
+fn no_crate_depends_on_one_above_it() {
+    for (folder, refused) in [
+        ("tune", &["tch", "torch-sys", "pavlov-envs", "pavlov-trainer", "pavlov-algorithms", "pavlov"][..]),
+        ("envs", &["tch", "torch-sys", "pavlov-tune", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),
+        ("trainer", &["pavlov-algorithms", "pavlov"]),
+        ("algorithms", &["pavlov"]),
+        ("xtask", &["tch", "torch-sys", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),
+    ] {
+        let text = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+        let manifest: toml::Table = text.parse().unwrap();
+        for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(toml::Value::Table(dependencies)) = manifest.get(section) else { continue };
+            let found = dependencies.keys().find(|name| refused.contains(&name.as_str()));
+            assert_eq!(found, None, "{folder}/Cargo.toml: [{section}]");
+        }
+    }
+}
+
+#[test]
+fn circles_are_found_through_groups_supers_and_re_exports() {
+    let sources = |texts: &[(&str, &str)]| -> BTreeMap<Module, String> {
+        texts.iter().map(|(name, text)| (module(name), code(text))).collect()
+    };
+    let lib = ("", "mod a;\npub use a::{deep::Thing as Other, Name};");
+    let direct = sources(&[lib, ("a", "use crate::{x, b::{self, C}};"), ("b", "let _ = super::a::f();")]);
+    assert_eq!(circle(&edges(&direct)), Some(vec!["a".to_owned(), "b".to_owned()]));
+    let re_exported = sources(&[lib, ("a", "use crate::b::C;"), ("b", "use crate::Name;")]);
+    assert_eq!(circle(&edges(&re_exported)), Some(vec!["a".to_owned(), "b".to_owned()]));
+    let harmless = "// use crate::a;\n#[cfg(test)]\nmod tests { use crate::a; }";
+    assert_eq!(circle(&edges(&sources(&[lib, ("a", "use crate::b::C;"), ("b", harmless)]))), None);
+}
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn module(name: &str) -> Module {
+    name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// The code of every file of a crate by module.
+fn sources(folder: &str) -> BTreeMap<Module, String> {
+    let top = root().join(folder);
+    let (mut sources, mut waiting) = (BTreeMap::new(), vec![top.clone()]);
+    while let Some(directory) = waiting.pop() {
+        for path in fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()) {
+            if path.is_dir() {
+                waiting.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                sources.insert(module_of(&top, &path), code(&fs::read_to_string(&path).unwrap()));
+            }
+        }
+    }
+    sources
+}
+
+fn module_of(top: &Path, file: &Path) -> Module {
+    let relative: PathBuf = file.strip_prefix(top).unwrap().with_extension("");
+    let mut module: Module = relative.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    if ["lib", "main", "mod"].contains(&module[module.len() - 1].as_str()) {
+        module.pop();
+    }
+    module
+}
+
+/// The text without comments and without unit tests, which stand at the end of a file.
+fn code(text: &str) -> String {
+    let tested = text.find("#[cfg(test)]\nmod ").map_or(text, |end| &text[..end]);
+    tested.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
+}
+
+fn edges(sources: &BTreeMap<Module, String>) -> Edges {
+    let mut named = BTreeMap::new();
+    for (module, code) in sources {
+        for start in ends_of(code, "use ") {
+            for (path, name) in paths(&code[start..]) {
+                let absolute = path.first().is_some_and(|first| first == "crate");
+                let origin = if absolute { path[1..].to_vec() } else { [module.as_slice(), &path].concat() };
+                named.insert([module.as_slice(), &[name]].concat(), origin);
+            }
+        }
+    }
+    let mut edges = Edges::new();
+    for (module, code) in sources {
+        let targets = edges.entry(module.clone()).or_default();
+        let from_root = ends_of(code, "crate::").map(|start| (start, 0));
+        let from_parent = ends_of(code, "super::").map(|start| (start, module.len().saturating_sub(1)));
+        for (start, depth) in from_root.chain(from_parent) {
+            for (path, _) in paths(&code[start..]) {
+                let target = file_of([&module[..depth], &path].concat(), sources, &named);
+                if target != *module {
+                    targets.insert(target);
+                }
+            }
+        }
+    }
+    edges
+}
+
+/// The places behind each `word`.
+fn ends_of<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+    code.match_indices(word).map(|(start, word)| start + word.len())
+}
+
+/// The paths of a use tree or of a plain path, and the name that each brings.
+fn paths(tree: &str) -> Vec<(Module, String)> {
+    let tree = tree.trim_start();
+    if let Some(group) = tree.strip_prefix('{') {
+        return items(group).into_iter().flat_map(paths).collect();
+    }
+    let end = tree.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(tree.len());
+    let (first, rest) = (tree[..end].to_owned(), tree[end..].trim_start());
+    if let Some(rest) = rest.strip_prefix("::") {
+        let below = paths(rest).into_iter();
+        return below.map(|(path, name)| ([vec![first.clone()], path].concat(), name)).collect();
+    }
+    let renamed = rest.strip_prefix("as ").map(|name| name.split([',', ';', '}']).next().unwrap_or(""));
+    let path = if ["", "self"].contains(&first.as_str()) { vec![] } else { vec![first.clone()] };
+    vec![(path, renamed.map_or(first, |name| name.trim().to_owned()))]
+}
+
+/// What stands between the commas of a group whose opening brace is cut off.
+fn items(group: &str) -> Vec<&str> {
+    let (mut items, mut start, mut depth) = (vec![], 0, 0);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            ',' | '}' if depth == 0 => {
+                items.push(group[start..at].trim());
+                start = at + 1;
+                if c == '}' {
+                    break;
+                }
+            }
+            _ => {}
+        }
+    }
+    items
+}
+
+/// The file that a path leads to, through the `use` lines on the way: `named` says what their names stand for.
+fn file_of(path: Module, sources: &BTreeMap<Module, String>, named: &BTreeMap<Module, Module>) -> Module {
+    let known = (0..=path.len()).rev().find(|&n| sources.contains_key(&path[..n])).unwrap_or(0);
+    match path.get(..known + 1).and_then(|name| named.get(name)) {
+        Some(origin) if origin.as_slice() != &path[..known + 1] => {
+            file_of([origin, &path[known + 1..]].concat(), sources, named)
+        }
+        _ => path[..known].to_vec(),
+    }
+}
+
+/// The files that lie on circles.
+fn circle(edges: &Edges) -> Option<Vec<String>> {
+    let mut left = edges.clone();
+    // Take away files that name nothing that is left, until only circles and what stands on them are left.
+    loop {
+        let is_free = |file: &&Module| left[*file].iter().all(|to| !left.contains_key(to));
+        let free: Vec<Module> = left.keys().filter(is_free).cloned().collect();
+        if free.is_empty() {
+            break;
+        }
+        left.retain(|file, _| !free.contains(file));
+    }
+    let on_circle = |file: &&Module| {
+        let (mut seen, mut waiting) = (BTreeSet::new(), vec![*file]);
+        while let Some(at) = waiting.pop() {
+            let next = left.get(at).into_iter().flatten().filter(|to| seen.insert(*to));
+            waiting.extend(next.collect::<Vec<_>>());
+        }
+        seen.contains(file)
+    };
+    let files: Vec<String> = left.keys().filter(on_circle).map(|file| file.join("::")).collect();
+    (!files.is_empty()).then_some(files)
+}
