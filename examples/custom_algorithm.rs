@@ -145,7 +145,7 @@ impl Policy for ReinforcePolicy {
     }
 
     fn forward(&self, obs: &Tensor) -> Result<Tensor> {
-        Ok(self.net.forward(&self.params, obs))
+        Ok(self.net.forward(&self.params.frozen(), obs))
     }
 }
 

@@ -547,7 +547,7 @@ impl Policy for DqnPolicy {
     }
 
     fn forward(&self, obs: &Tensor) -> Result<Tensor> {
-        Ok(self.expected(&self.net.forward(&self.online, obs, None)))
+        Ok(self.expected(&self.net.forward(&self.online.frozen(), obs, None)))
     }
 
     fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {

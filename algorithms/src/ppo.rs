@@ -530,7 +530,7 @@ impl Policy for PpoPolicy {
     }
 
     fn forward(&self, obs: &Tensor) -> Result<Tensor> {
-        Ok(self.net.logits(&self.params, obs))
+        Ok(self.net.logits(&self.params.frozen(), obs))
     }
 
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {

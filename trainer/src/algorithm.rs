@@ -154,6 +154,9 @@ impl<T: Trainer> Algorithm<T> {
             return Err(Error::state("an observation", reason));
         }
         let n = obs.len() / raw_width;
+        if n == 0 {
+            return Ok(Vec::new());
+        }
         let width = spaces.obs_width();
         let mut rows = vec![0.0_f32; n * width];
         Preprocess::new(&spaces.observation_space, obs_dtype).apply(bytemuck::cast_slice(obs), &mut rows)?;

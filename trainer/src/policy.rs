@@ -143,7 +143,7 @@ pub trait Policy: Send + std::fmt::Debug {
     fn update_kl(&mut self, _sampled_kl: f64) {}
 
     /// The network as a function from observations `[rows, width]` to action distribution parameters or Q-values,
-    /// for export.
+    /// for export: parameters come from [`Params::frozen`](crate::models::Params::frozen).
     fn forward(&self, obs: &Tensor) -> Result<Tensor>;
 
     /// Settings that change while training, as they stand at `timestep`: `cur_lr`, `cur_epsilon`.

@@ -208,17 +208,21 @@ impl WorkerSet {
                 _ => Ok(Vec::new()),
             };
         }
-        // Worker w plays every W-th episode.
-        let workers = pool.num_healthy_workers().max(1);
-        let share = |w: usize| EvaluationTask {
-            episodes: task.episodes.iter().copied().skip(w % workers).step_by(workers).collect(),
-            ..task.clone()
-        };
-        let replies = pool.ask_all(|w| Request::Evaluate(share(w)), || self.revive())?;
-        let mut episodes: Vec<Episode> = replies
-            .into_iter()
-            .flat_map(|r| if let Reply::Episodes(e) = r { e } else { Vec::new() })
-            .collect();
+        // The w-th of W workers plays every W-th episode; the share of one that is lost on the way is dealt out again.
+        let (mut episodes, mut left) = (Vec::<Episode>::new(), task.episodes.clone());
+        while !left.is_empty() {
+            let up = pool.healthy_workers();
+            let share = |worker: usize| {
+                let first = up.iter().position(|&w| w == worker).unwrap_or_default();
+                let episodes = left.iter().copied().skip(first).step_by(up.len()).collect();
+                Request::Evaluate(EvaluationTask { episodes, ..task.clone() })
+            };
+            let replies = pool.ask_all(share, || self.revive())?;
+            episodes.extend(
+                replies.into_iter().flat_map(|r| if let Reply::Episodes(e) = r { e } else { Vec::new() }),
+            );
+            left.retain(|number| !episodes.iter().any(|e| e.number == *number));
+        }
         episodes.sort_by_key(|e| e.number);
         Ok(episodes)
     }
@@ -269,7 +273,7 @@ impl WorkerSet {
 
     /// Rollout workers that answer.
     pub fn num_healthy_workers(&self) -> usize {
-        lock(&self.0.pool).num_healthy_workers()
+        lock(&self.0.pool).healthy_workers().len()
     }
 
     /// Rollout workers that were replaced.

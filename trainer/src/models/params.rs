@@ -63,7 +63,7 @@ impl<'a> ParamsBuilder<'a> {
     pub fn finish(self, device: Device) -> Params {
         let flat = Tensor::cat(&self.named.iter().map(|(_, _, t)| t.reshape([-1])).collect::<Vec<_>>(), 0);
         let shapes = self.named.into_iter().map(|(name, shape, _)| (name, shape)).collect();
-        Params::over(flat.to_kind(Kind::Float).to_device(device), shapes)
+        Params::over(flat.to_kind(Kind::Float).to_device(device), shapes, true)
     }
 }
 
@@ -76,15 +76,15 @@ pub struct Params {
 }
 
 impl Params {
-    fn over(flat: Tensor, shapes: Vec<(String, Vec<i64>)>) -> Self {
+    fn over(flat: Tensor, shapes: Vec<(String, Vec<i64>)>, requires_grad: bool) -> Self {
         let mut start = 0;
         let leaves = shapes
             .iter()
             .map(|(_, shape)| {
                 let n = shape.iter().product::<i64>();
-                let leaf = flat.narrow(0, start, n).view(shape.as_slice()).detach().set_requires_grad(true);
+                let leaf = flat.narrow(0, start, n).view(shape.as_slice()).detach();
                 start += n;
-                leaf
+                if requires_grad { leaf.set_requires_grad(true) } else { leaf }
             })
             .collect();
         Self { flat, shapes, leaves }
@@ -93,13 +93,20 @@ impl Params {
     /// Other leaves over the same memory, for a gradient on another thread.
     #[must_use]
     pub fn alias(&self) -> Self {
-        Self::over(self.flat.shallow_clone(), self.shapes.clone())
+        Self::over(self.flat.shallow_clone(), self.shapes.clone(), true)
+    }
+
+    /// The same memory without gradients: what [`Policy::forward`](crate::policy::Policy::forward) computes with, since
+    /// a module cannot be traced through tensors that want one.
+    #[must_use]
+    pub fn frozen(&self) -> Self {
+        Self::over(self.flat.shallow_clone(), self.shapes.clone(), false)
     }
 
     /// A copy with memory of its own (a target network, a worker's replica).
     #[must_use]
     pub fn duplicate(&self) -> Self {
-        Self::over(self.flat.copy(), self.shapes.clone())
+        Self::over(self.flat.copy(), self.shapes.clone(), true)
     }
 
     /// The parameter that [`ParamsBuilder::add`] numbered `i`.

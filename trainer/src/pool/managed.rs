@@ -38,9 +38,9 @@ impl ManagedPool {
         }
     }
 
-    /// Workers that answer.
-    pub fn num_healthy_workers(&self) -> usize {
-        self.up.iter().filter(|up| **up).count()
+    /// Workers that answer, counted from 0.
+    pub fn healthy_workers(&self) -> Vec<usize> {
+        (0..self.up.len()).filter(|&worker| self.up[worker]).collect()
     }
 
     /// Workers that were replaced.
