@@ -4,9 +4,12 @@
 mod cli;
 #[cfg(feature = "cli")]
 mod exact_resume;
+mod export;
 mod golden;
 mod layers;
 mod regression;
+mod results;
+mod resume;
 mod sampling;
 mod settings;
 mod support;

@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex};
 
 use pavlov::envs::{self, Env, Space, Step};
 use pavlov::prelude::*;
-use pavlov::trainer::rng::episode_seed;
+use pavlov::trainer::WorkerSet;
+use pavlov::trainer::evaluation::EvaluationTask;
+use pavlov::trainer::rng::{derive, episode_seed};
 
 use crate::support::{Clockwork, going_on, number, quiet, refused, scripted, tiny_ppo, worker_set};
 
@@ -170,6 +172,25 @@ fn a_worker_that_does_not_answer_in_time_has_failed() {
     let mut trainer = quiet(ppo, env).expect("a trainer");
     refused(trainer.train(), &["worker 1 failed: no answer in 0.2 s (`worker_timeout_s`)"]);
     drop(closed);
+}
+
+#[test]
+fn an_evaluation_plays_every_episode_once_although_a_worker_is_lost() {
+    // Of three workers the second plays episodes 1 and 4; its environment fails in the first of them.
+    let task = EvaluationTask { episodes: (0..6).collect(), seed: 3, explore: false, timestep: 0, frames: 0 };
+    let mut ppo = tiny_ppo();
+    (ppo.common.num_workers, ppo.common.ignore_worker_failures) = (3, true);
+    let numbers = |workers: &WorkerSet| {
+        let episodes = workers.evaluate(&task).expect("an evaluation");
+        episodes.iter().map(|e| e.number).collect::<Vec<_>>()
+    };
+    let mut env = Failing::copies(&[], Failure::Panic, 1);
+    env.first_seeds = vec![derive(3, "evaluation episode", 1) >> 1];
+    let workers = worker_set(&ppo, move || env.clone()).expect("workers");
+    assert_eq!(numbers(&workers), [0, 1, 2, 3, 4, 5]);
+    assert_eq!(workers.num_healthy_workers(), 2);
+    // And with the gap that it left.
+    assert_eq!(numbers(&workers), [0, 1, 2, 3, 4, 5]);
 }
 
 /// Two copies, 4 steps; the second step of copy 1 gives `reward` and observes `value`, and ends if `ends`.

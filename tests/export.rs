@@ -1,0 +1,115 @@
+//! Exported policies: TorchScript that answers as the policy does, here and in Python.
+
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+
+use pavlov::prelude::*;
+use pavlov::torch::{CModule, Tensor};
+use pavlov::trainer::policy::DEFAULT_POLICY;
+use pavlov::trainer::rng::Stream;
+use serde_json::json;
+
+use crate::support::{assert_close, floats, quiet, tiny_dqn, tiny_ppo};
+
+/// 7 observations, not the number the export was traced with.
+fn observations(width: usize) -> Vec<f32> {
+    let mut rng = Stream::new(2, "rows", 0);
+    (0..7 * width).map(|_| rng.normal()).collect()
+}
+
+/// Exports after an iteration; returns the observations and what the policy says of them.
+fn export<T: Trainer>(settings: T, env: &str, dir: &Path) -> (Tensor, Vec<f64>) {
+    let mut trainer = quiet(settings, env).expect("a trainer");
+    trainer.train().expect("a result");
+    let exported = trainer.export_model(&[ExportFormat::Model], Some(dir)).expect("an export");
+    assert_eq!(exported[&ExportFormat::Model], dir.join("model.pt"));
+    let width = if env == "CartPole-v1" { 4 } else { 3 };
+    let obs = Tensor::from_slice(&observations(width)).view([7, width as i64]);
+    let forward = trainer.get_policy(DEFAULT_POLICY, |policy| policy.forward(&obs));
+    let outputs = floats(&forward.expect("the only policy").expect("outputs"));
+    (obs, outputs)
+}
+
+/// Exports, loads and compares.
+#[track_caller]
+fn loads_and_agrees<T: Trainer>(settings: T, env: &str) {
+    let home = tempfile::tempdir().expect("a directory");
+    let (obs, wanted) = export(settings, env, home.path());
+    let module = CModule::load(home.path().join("model.pt")).expect("a module");
+    let found = module.forward_ts(&[obs]).expect("outputs");
+    assert_close(&floats(&found), &wanted, 1e-6);
+}
+
+#[test]
+fn discrete_ppo_loads_through_libtorch_and_agrees() {
+    loads_and_agrees(tiny_ppo(), "CartPole-v1");
+}
+
+#[test]
+fn continuous_ppo_loads_through_libtorch_and_agrees() {
+    loads_and_agrees(tiny_ppo(), "Pendulum-v1");
+}
+
+#[test]
+fn ppo_with_shared_layers_and_free_deviations_loads_through_libtorch_and_agrees() {
+    let mut ppo = tiny_ppo();
+    (ppo.common.model.vf_share_layers, ppo.common.model.free_log_std) = (true, true);
+    loads_and_agrees(ppo, "Pendulum-v1");
+}
+
+#[test]
+fn dqn_loads_through_libtorch_and_agrees() {
+    loads_and_agrees(tiny_dqn(), "CartPole-v1");
+}
+
+#[test]
+fn dqn_with_atoms_and_noisy_layers_loads_through_libtorch_and_agrees() {
+    loads_and_agrees(Dqn { num_atoms: 11, noisy: true, ..tiny_dqn() }, "CartPole-v1");
+}
+
+/// Reads a list of rows on standard input; prints what the module says of them.
+const READER: &str = r#"
+import json, sys, torch
+module = torch.jit.load(sys.argv[1])
+print(json.dumps(module(torch.tensor(json.load(sys.stdin))).tolist()))
+"#;
+
+/// The Python to test with, if there is one that has torch.
+fn python_with_torch() -> Option<std::ffi::OsString> {
+    let python = std::env::var_os("PAVLOV_TEST_PYTHON").filter(|python| {
+        let probe = ["-c", "import importlib.util, sys; sys.exit(importlib.util.find_spec('torch') is None)"];
+        Command::new(python).args(probe).status().is_ok_and(|status| status.success())
+    });
+    if python.is_none() {
+        // Not `eprintln!`: the test harness would swallow it.
+        let note = b"skipped: set PAVLOV_TEST_PYTHON to a Python that has torch\n";
+        std::io::stderr().write_all(note).expect("standard error");
+    }
+    python
+}
+
+#[test]
+fn exported_policies_load_in_python_and_agree() {
+    let Some(python) = python_with_torch() else { return };
+    let home = tempfile::tempdir().expect("a directory");
+    let exports = [
+        export(tiny_ppo(), "CartPole-v1", &home.path().join("discrete")),
+        export(tiny_ppo(), "Pendulum-v1", &home.path().join("continuous")),
+        export(tiny_dqn(), "CartPole-v1", &home.path().join("dqn")),
+    ];
+    for ((obs, wanted), name) in exports.iter().zip(["discrete", "continuous", "dqn"]) {
+        let rows: Vec<Vec<f64>> = (0..7).map(|i| floats(&obs.get(i))).collect();
+        let input = home.path().join("rows.json");
+        std::fs::write(&input, json!(rows).to_string()).expect("a file");
+        let output = Command::new(&python)
+            .args(["-c", READER])
+            .arg(home.path().join(name).join("model.pt"))
+            .stdin(std::fs::File::open(&input).expect("the file"))
+            .output()
+            .expect("the Python that was probed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let found: Vec<Vec<f64>> = serde_json::from_slice(&output.stdout).expect("rows");
+        assert_close(&found.concat(), wanted, 1e-6);
+    }
+}

@@ -1,0 +1,6 @@
+//! What `train` returns and what a built trainer answers.
+
+mod callbacks;
+mod evaluation;
+mod inference;
+mod keys;

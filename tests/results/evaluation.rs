@@ -1,0 +1,168 @@
+//! Evaluation: when, how much, by whom, and what it may not disturb.
+
+use std::sync::Arc;
+
+use pavlov::envs::{IntoEnvCreator, Space, Step};
+use pavlov::prelude::*;
+use pavlov::trainer::common::DurationUnit;
+use pavlov::trainer::evaluation::EvaluationTask;
+use pavlov::trainer::policy::DEFAULT_POLICY;
+use pavlov::trainer::state::State;
+use serde_json::Value;
+
+use crate::support::{
+    Clockwork, at, clockwork, column, going_on, number, quiet, rows, scripted, tiny_ppo, weights, worker_set,
+};
+
+fn trainer(env: impl IntoEnvCreator, change: impl FnOnce(&mut Common)) -> Driver<Algorithm<Ppo>> {
+    let mut ppo = tiny_ppo();
+    ppo.common.evaluation_interval = Some(1);
+    change(&mut ppo.common);
+    quiet(ppo, env).expect("a trainer")
+}
+
+/// Returns of the evaluation episodes of so many iterations of CartPole.
+fn returns(iterations: usize, change: impl FnOnce(&mut Common)) -> Vec<Value> {
+    let mut trainer = trainer("CartPole-v1", change);
+    let mut evaluate = || {
+        let result = trainer.train().expect("a result");
+        at(&result, "evaluation.hist_stats.episode_reward").clone()
+    };
+    (0..iterations).map(|_| evaluate()).collect()
+}
+
+#[test]
+fn evaluation_comes_every_so_many_iterations() {
+    let mut seldom = trainer("CartPole-v1", |common| common.evaluation_interval = Some(2));
+    let has = |result: Metrics| result.contains_key("evaluation");
+    let evaluated: Vec<bool> = (0..4).map(|_| has(seldom.train().expect("a result"))).collect();
+    assert_eq!(evaluated, [false, true, false, true]);
+}
+
+#[test]
+fn the_last_evaluation_is_repeated_when_asked() {
+    let mut always = trainer("CartPole-v1", |common| {
+        common.evaluation_interval = Some(2);
+        common.always_attach_evaluation_results = true;
+    });
+    let mut train = || always.train().expect("a result").get("evaluation").cloned();
+    let found: Vec<Option<Value>> = (0..4).map(|_| train()).collect();
+    assert_eq!(found[0], None);
+    assert!(found[1].is_some());
+    assert_eq!(found[2], found[1]);
+    assert_ne!(found[3], found[2]);
+}
+
+#[test]
+fn duration_counts_episodes_or_timesteps() {
+    // Episodes of 4 steps.
+    let evaluated = |duration, unit| {
+        let mut trainer = trainer(clockwork(Clockwork::terminating(4)), |common| {
+            (common.evaluation_duration, common.evaluation_duration_unit) = (duration, unit);
+        });
+        let result = trainer.train().expect("a result");
+        ["episodes_this_iter", "timesteps_this_iter"].map(|key| number(&result, &format!("evaluation.{key}")))
+    };
+    assert_eq!(evaluated(3, DurationUnit::Episodes), [3.0, 12.0]);
+    // More than are played at a time.
+    assert_eq!(evaluated(37, DurationUnit::Episodes), [37.0, 148.0]);
+    assert_eq!(evaluated(100, DurationUnit::Timesteps), [25.0, 100.0]);
+}
+
+#[test]
+fn any_number_of_evaluation_workers_gives_equal_returns() {
+    let alone = returns(2, |_| {});
+    assert_eq!(alone[0].as_array().map(Vec::len), Some(10));
+    assert_ne!(alone[0], alone[1]);
+    for workers in [1, 2, 3] {
+        assert_eq!(returns(2, |common| common.evaluation_num_workers = workers), alone, "{workers} workers");
+    }
+}
+
+#[test]
+fn evaluation_does_not_disturb_training() {
+    let mut evaluated = trainer("CartPole-v1", |_| {});
+    let mut plain = trainer("CartPole-v1", |common| common.evaluation_interval = None);
+    for _ in 0..2 {
+        let (with, without) = (evaluated.train().expect("a result"), plain.train().expect("a result"));
+        assert_eq!(at(&with, "hist_stats"), at(&without, "hist_stats"));
+        assert_eq!(at(&with, "info.learner"), at(&without, "info.learner"));
+        assert_eq!(number(&with, "timesteps_total"), number(&without, "timesteps_total"));
+    }
+}
+
+#[test]
+fn evaluation_in_parallel_plays_with_the_weights_from_before_the_iteration() {
+    let parallel = returns(1, |common| {
+        (common.evaluation_num_workers, common.evaluation_parallel_to_training) = (2, true);
+    });
+    let untrained = trainer("CartPole-v1", |_| {}).evaluate().expect("an evaluation");
+    assert_eq!(&parallel[0], at(&untrained, "hist_stats.episode_reward"));
+}
+
+#[test]
+fn evaluation_is_greedy_unless_told_to_explore() {
+    // The reward is the action; action 1 has probability 0.6 whatever is observed; ten steps.
+    let env = || {
+        scripted(Space::discrete(2), |_, t, action: &[i64], obs: &mut [f32]| {
+            obs[0] = 0.0;
+            Ok(Step { terminated: t == 10, ..going_on(action[0] as f64) })
+        })
+    };
+    let evaluate = |explore| {
+        let mut trainer = trainer(env, |common| {
+            common.model.fcnet_hiddens = vec![];
+            common.evaluation_config.explore = explore;
+        });
+        let flat = weights(&[
+            ("actor.out.weight", rows(&[[0.0], [0.0]])),
+            ("actor.out.bias", column(&[0.0, 1.5_f32.ln()])),
+            ("critic.out.weight", rows(&[[0.0]])),
+            ("critic.out.bias", column(&[0.0])),
+        ]);
+        let mut all = State::default();
+        all.nest(DEFAULT_POLICY, (*flat).clone());
+        trainer.set_weights(&Arc::new(all)).expect("weights that fit");
+        trainer.evaluate().expect("an evaluation")
+    };
+    assert_eq!(number(&evaluate(false), "episode_reward_min"), 10.0);
+    // All 100 actions are 1 with probability 0.6^100.
+    assert!(number(&evaluate(true), "episode_reward_min") < 10.0);
+}
+
+#[test]
+fn evaluation_may_have_other_settings_of_the_environment() {
+    let mut trainer = trainer("CartPole-v1", |common| {
+        common.evaluation_config.env_config.insert("sutton_barto_reward".into(), true.into());
+    });
+    let evaluated = trainer.evaluate().expect("an evaluation");
+    // -1 for the fall and nothing else.
+    assert_eq!(number(&evaluated, "episode_reward_mean"), -1.0);
+    assert!(number(&evaluated, "episode_len_mean") > 1.0);
+}
+
+#[test]
+fn play_is_a_function_of_its_seed() {
+    let mut trainer = trainer("CartPole-v1", |_| {});
+    let mut play = |seed| {
+        let episodes = trainer.play(20, seed, false, 0).expect("an evaluation").episodes;
+        episodes.iter().map(|e| (e.number, e.seed, e.total_reward)).collect::<Vec<_>>()
+    };
+    let first = play(5);
+    assert_eq!(play(5), first);
+    assert_ne!(play(6), first);
+    assert_eq!(first.iter().map(|e| e.0).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+}
+
+#[test]
+fn an_episode_is_the_same_however_many_are_played() {
+    let workers = worker_set(&tiny_ppo(), "CartPole-v1").expect("workers");
+    let play = |episodes: Vec<u64>| {
+        let task = EvaluationTask { episodes, seed: 3, explore: true, timestep: 0, frames: 0 };
+        workers.evaluate(&task).expect("an evaluation")
+    };
+    let all = play((0..40).collect());
+    for (found, k) in play(vec![7, 33, 39]).iter().zip([7, 33, 39]) {
+        assert_eq!(found, &all[k]);
+    }
+}
