@@ -384,25 +384,21 @@ impl DqnPolicy {
     /// The error of each row (differentiable) and the values of the chosen actions, `[rows]`.
     ///
     /// Without atoms the error is `Q(s, a) - target`, with atoms the cross-entropy to the projected target distribution.
-    fn td_error(&mut self, batch: &SampleBatch) -> Result<(Tensor, Tensor)> {
+    fn td_error(&self, batch: &SampleBatch, mut noise: Option<&mut Stream>) -> Result<(Tensor, Tensor)> {
         let (obs, new_obs) = (batch.get(Column::OBS)?, batch.get(Column::NEW_OBS)?);
         let (rewards, discounts) = (batch.get(Column::REWARDS)?, batch.get(Column::DISCOUNTS)?);
         let actions = batch.get(Column::ACTIONS)?.view([-1, 1]);
-        let mut noise = self.config.noisy.then_some(self.noise.clone());
 
         let bootstrap = discounts * batch.get(Column::TERMINATED)?.rsub_scalar(1.0);
         let (next, best) = tch::no_grad(|| {
-            let next = self.net.forward(&self.target, new_obs, noise.as_mut());
+            let next = self.net.forward(&self.target, new_obs, noise.as_deref_mut());
             let judge = match self.config.double_q {
-                true => self.expected(&self.net.forward(&self.online, new_obs, noise.as_mut())),
+                true => self.expected(&self.net.forward(&self.online, new_obs, noise.as_deref_mut())),
                 false => self.expected(&next),
             };
             (next, judge.argmax(1, true))
         });
-        let output = self.net.forward(&self.online, obs, noise.as_mut());
-        if let Some(noise) = noise {
-            self.noise = noise;
-        }
+        let output = self.net.forward(&self.online, obs, noise);
         if self.config.num_atoms == 1 {
             let target = tch::no_grad(|| rewards + bootstrap * next.gather(1, &best, false).squeeze_dim(1));
             let q = output.gather(1, &actions, false).squeeze_dim(1);
@@ -473,7 +469,8 @@ impl Policy for DqnPolicy {
     fn postprocess_trajectory(&mut self, f: Fragment<'_>) -> Result<SampleBatch> {
         let mut batch = nstep::transitions(&f, self.config.n_step, self.config.common.gamma);
         if self.config.worker_side_prioritization {
-            let (error, _) = tch::no_grad(|| self.td_error(&batch.to_device(self.device)))?;
+            // Without noise: first priorities are then a function of weights and rows, on whatever worker.
+            let (error, _) = tch::no_grad(|| self.td_error(&batch.to_device(self.device), None))?;
             let eps = self.config.replay_buffer_config.prioritized_replay_eps;
             batch.set(Column::WEIGHTS, error.abs().to_device(Device::Cpu) + eps);
         }
@@ -482,7 +479,11 @@ impl Policy for DqnPolicy {
 
     fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned> {
         let batch = batch.to_device(self.device);
-        let (error, q) = self.td_error(&batch)?;
+        let mut noise = self.config.noisy.then_some(self.noise.clone());
+        let (error, q) = self.td_error(&batch, noise.as_mut())?;
+        if let Some(noise) = noise {
+            self.noise = noise;
+        }
         let loss = if self.config.num_atoms == 1 { huber(&error) } else { error.shallow_clone() };
         let loss = match batch.get(Column::WEIGHTS) {
             Ok(weights) => (loss * weights).mean(None),

@@ -31,6 +31,10 @@ use tch::{Kind, Tensor};
 /// The file in a checkpoint that says what was trained.
 const SETTINGS: &str = "settings";
 
+/// Settings that say which parts a saved run has: a run with others has no place for them.
+const FIXED_SETTINGS: [&str; 5] =
+    ["num_workers", "num_envs_per_worker", "create_env_on_driver", "batch_mode", "observation_filter"];
+
 /// An algorithm under way.
 pub struct Algorithm<T: Trainer> {
     settings: T,
@@ -266,13 +270,71 @@ impl<T: Trainer> Algorithm<T> {
         }
         let probe = Probe::new(&env, settings.common())?;
         settings.validate_config(&probe.spaces)?;
+        let run = self.make_run(&settings, &env, probe)?;
+        self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
+        (self.settings, self.env, self.run) = (settings, env, Some(run));
+        Ok(())
+    }
+
+    fn make_run(&self, settings: &T, env: &EnvCreator, probe: Probe) -> Result<Run> {
         let policy_class = settings.get_default_policy_class(&probe.spaces)?;
-        let mut run = Run::new(settings.common(), &env, probe, policy_class, self.callbacks.clone())?;
+        let mut run = Run::new(settings.common(), env, probe, policy_class, self.callbacks.clone())?;
         run.set_plan(settings.execution_plan(run.workers()));
         settings.setup(&mut run)?;
         run.on_trainer_init()?;
-        self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
-        (self.settings, self.env, self.run) = (settings, env, Some(run));
+        Ok(run)
+    }
+
+    /// What a checkpoint says of the run besides its state.
+    fn about(&self) -> Result<State> {
+        let spaces = self.run()?.spaces();
+        let mut about = State::default();
+        about.set("algorithm", &T::NAME)?;
+        about.set("env", &self.env.name())?;
+        about.set("observation_space", &spaces.observation_space.to_string())?;
+        about.set("action_space", &spaces.action_space.to_string())?;
+        about.set("config", &to_config(&self.settings)?)?;
+        about.set("inference_rng", &self.inference_rng.state())?;
+        Ok(about)
+    }
+
+    /// Refuses a saved run whose parts have no place in this one.
+    fn check_fits(&self, saved: &State) -> Result<()> {
+        let own = self.about()?;
+        for space in ["observation_space", "action_space"] {
+            let (saved, own): (String, String) = (saved.get(space)?, own.get(space)?);
+            if saved != own {
+                let env = self.env.name();
+                return Err(Error::state(
+                    space,
+                    format!("it was {saved} in the saved run, but {env} has {own}"),
+                ));
+            }
+        }
+        let (saved, own): (Config, Config) = (saved.get("config")?, own.get("config")?);
+        for key in FIXED_SETTINGS {
+            let [was, is] = [&saved, &own].map(|config| config.get(key).unwrap_or(&Value::Null));
+            if was != is {
+                let rule = format!(
+                    "it was {was} in the saved run; set it to that, or read the policies alone (`restore_policies`)"
+                );
+                return Err(Error::config(key, is, rule));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a run that continues the saved one. This one goes on unchanged if that fails.
+    fn load(&mut self, dir: &Path) -> Result<()> {
+        let saved = State::read(dir, SETTINGS)?;
+        self.check_fits(&saved)?;
+        let mut settings = self.settings.clone();
+        // Everything random follows from it, what is still to come included.
+        settings.common_mut().seed = saved.get::<Config>("config")?.get("seed").and_then(Value::as_u64);
+        let mut run = self.make_run(&settings, &self.env, self.run()?.probe())?;
+        run.set_state(|part| State::read(dir, part))?;
+        self.inference_rng = Stream::from_state(saved.get("inference_rng")?);
+        (self.settings, self.run) = (settings, Some(run));
         Ok(())
     }
 }
@@ -320,11 +382,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     }
 
     fn save_checkpoint(&mut self, dir: &Path) -> pavlov_tune::Result<()> {
-        let mut settings = State::default();
-        settings.set("algorithm", &T::NAME)?;
-        settings.set("env", &self.env.name())?;
-        settings.set("config", &to_config(&self.settings)?)?;
-        settings.write(dir, SETTINGS)?;
+        self.about()?.write(dir, SETTINGS)?;
         for (name, part) in self.run()?.state()? {
             part.write(dir, &name)?;
         }
@@ -332,8 +390,10 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     }
 
     fn load_checkpoint(&mut self, dir: &Path) -> pavlov_tune::Result<()> {
-        let run = self.run_mut()?;
-        Ok(catch(|| "restoring".to_owned(), || run.set_state(|part| State::read(dir, part)))?)
+        catch(|| "restoring".to_owned(), || self.load(dir)).map_err(|error| pavlov_tune::Error::Checkpoint {
+            path: dir.to_owned(),
+            reason: error.to_string(),
+        })
     }
 
     fn reset_config(&mut self, new: &Config) -> pavlov_tune::Result<bool> {

@@ -99,6 +99,14 @@ impl Error {
         Self::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
 
+    /// Names the part of a saved run that a state belongs to.
+    pub(crate) fn within(self, part: &str) -> Self {
+        match self {
+            Self::State { what, reason } => Self::State { what: format!("{part}: {what}"), reason },
+            other => other,
+        }
+    }
+
     /// A state that does not fit.
     pub fn state(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::State { what: what.into(), reason: reason.into() }

@@ -118,12 +118,11 @@ where
     F: Fn(&Params, &Tensor) -> Tensor + Sync,
 {
     let rows = x.size()[0] as usize;
-    let workers = shards.shards.len();
     let on = |shard: &Mutex<Params>, x: &Tensor| {
         let _guard = tch::no_grad_guard();
         f(&shard.lock().unwrap_or_else(PoisonError::into_inner), x)
     };
-    if rows < 2 * PIECE || workers == 1 {
+    if rows < 2 * PIECE {
         return Ok(on(&shards.shards[0], x));
     }
     let pieces = rows.div_ceil(PIECE);

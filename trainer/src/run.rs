@@ -132,6 +132,11 @@ impl Run {
         &self.spec
     }
 
+    /// What the environment is like.
+    pub(crate) fn probe(&self) -> Probe {
+        Probe { spaces: self.spec.spaces.clone(), obs_dtype: self.obs_dtype, act_dtype: self.act_dtype }
+    }
+
     /// Scalar types of the environment's observations and actions.
     pub(crate) fn dtypes(&self) -> (DType, DType) {
         (self.obs_dtype, self.act_dtype)

@@ -363,9 +363,13 @@ impl Sampler {
         Ok(state)
     }
 
-    /// Continues from [`state`](Self::state). An environment that cannot be brought back to the middle of an episode
-    /// starts a new one.
-    pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
+    /// Continues from [`state`](Self::state). `false`: these environments cannot be brought back to the middle of an
+    /// episode and started new ones.
+    pub(crate) fn set_state(
+        &mut self,
+        state: &State,
+        callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<bool> {
         let rngs: Vec<StreamState> = state.get("rngs")?;
         let episodes: Vec<Episode> = state.get("episodes")?;
         if rngs.len() != self.rngs.len() || episodes.len() != self.rngs.len() {
@@ -395,12 +399,14 @@ impl Sampler {
                 };
                 *next = episode_seed(self.run_seed, episode.env_index, episode.number + 1);
             }
-            return self.start_episodes(None);
+            self.start_episodes(callbacks)?;
+            return Ok(false);
         }
         let envs = state.tensor("envs")?;
         self.env.load_state(crate::host::read::<u8>(&envs))?;
         let mut row = self.obs.row(0).shallow_clone();
-        state.copy_into("obs", &mut row)
+        state.copy_into("obs", &mut row)?;
+        Ok(true)
     }
 }
 

@@ -131,7 +131,9 @@ impl State {
         let tensors: Vec<(String, Tensor)> =
             self.arrays.iter().map(|(name, array)| (name.clone(), array.to_tensor())).collect();
         if !tensors.is_empty() {
-            Tensor::write_safetensors(&tensors, dir.join(format!("{stem}.safetensors")))?;
+            let path = dir.join(format!("{stem}.safetensors"));
+            Tensor::write_safetensors(&tensors, &path)
+                .map_err(|e| Error::state(path.display().to_string(), format!("cannot write it: {e}")))?;
         }
         Ok(())
     }

@@ -286,11 +286,14 @@ impl RolloutWorker {
     }
 
     fn set_state(&mut self, state: &State) -> Result<()> {
-        if let Some(sampler) = &mut self.sampler {
-            sampler.set_state(&state.nested("sampler")?)?;
-        }
+        let Some(sampler) = &mut self.sampler else { return Ok(()) };
+        let continued = sampler.set_state(&state.nested("sampler")?, self.callbacks.as_mut())?;
         if let Some(collector) = &mut self.collector {
-            collector.set_state(&state.nested("collector")?)?;
+            match continued {
+                true => collector.set_state(&state.nested("collector")?)?,
+                // The rows that waited belong to episodes that will not end.
+                false => *collector = EpisodeCollector::new(sampler.copies()),
+            }
         }
         Ok(())
     }

@@ -96,7 +96,7 @@ impl WorkerSet {
         } else {
             let replies = pool.ask_all(|_| Request::Sample { timestep }, || self.revive())?;
             replies
-                .into_iter()
+                .into_values()
                 .filter_map(|r| if let Reply::Sample(s) = r { Some(s) } else { None })
                 .collect()
         };
@@ -154,7 +154,7 @@ impl WorkerSet {
         }
         let replies = pool.ask_all(|_| Request::FlushFilter, || self.revive())?;
         let seen: Vec<RunningStat> =
-            replies.into_iter().filter_map(|r| if let Reply::Filter(f) = r { f } else { None }).collect();
+            replies.into_values().filter_map(|r| if let Reply::Filter(f) = r { f } else { None }).collect();
         let Some(merged) = self.merge_filters(&seen) else { return Ok(()) };
         if self.0.common.synchronize_filters {
             let merged = Arc::new(merged);
@@ -219,7 +219,7 @@ impl WorkerSet {
             };
             let replies = pool.ask_all(share, || self.revive())?;
             episodes.extend(
-                replies.into_iter().flat_map(|r| if let Reply::Episodes(e) = r { e } else { Vec::new() }),
+                replies.into_values().flat_map(|r| if let Reply::Episodes(e) = r { e } else { Vec::new() }),
             );
             left.retain(|number| !episodes.iter().any(|e| e.number == *number));
         }
@@ -322,52 +322,73 @@ impl WorkerSet {
         run.set("counters", &*lock(&self.0.counters))?;
         run.set("episodes", &*lock(&self.0.episodes))?;
         run.set("learner_rng", &lock(&self.0.learner_rng).state())?;
-        parts.push(("run".to_owned(), run));
-        let replies = lock(&self.0.pool).ask_all(|_| Request::GetState, || self.revive());
-        for (i, reply) in replies?.into_iter().enumerate() {
-            if let Reply::State(state) = reply {
-                parts.push((format!("worker{}", i + 1), state));
+        let mut pool = lock(&self.0.pool);
+        if !pool.is_empty() {
+            let replies = pool.ask_all(|_| Request::GetState, || self.revive())?;
+            run.set("workers", &replies.keys().map(|w| w + 1).collect::<Vec<_>>())?;
+            for (worker, reply) in replies {
+                if let Reply::State(state) = reply {
+                    parts.push((format!("worker{}", worker + 1), state));
+                }
             }
         }
+        drop(pool);
+        parts.push(("run".to_owned(), run));
         if let Some(replay) = lock(&self.0.replay).as_ref().filter(|r| r.store_in_checkpoints) {
             parts.push(("replay_buffer".to_owned(), lock(&replay.buffer).state()?));
         }
         Ok(parts)
     }
 
-    /// Continues from [`state`](Self::state); `read` gives a part by its name.
+    /// Continues from [`state`](Self::state); `read` gives a part by its name. A worker that had failed by then starts
+    /// new episodes.
+    ///
+    /// # Errors
+    /// A part that is missing or does not fit, by name: some parts are taken over then and others not.
     pub fn set_state(&self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
         let run = read("run")?;
+        let counters: Counters = run.get("counters")?;
         {
             let mut local = lock(&self.0.local);
-            local.policies().set_state(&read("policies")?)?;
-            local.handle(Request::SetState(Arc::new(read("worker0")?)))?;
+            for (_, policy) in local.policies().iter_mut() {
+                // For policies that do not save it.
+                policy.on_global_var_update(counters.num_env_steps_sampled);
+            }
+            let policies = read("policies")?;
+            local.policies().set_state(&policies).map_err(|e| e.within("policies"))?;
+            let worker = Arc::new(read("worker0")?);
+            local.handle(Request::SetState(worker)).map_err(|e| e.within("worker0"))?;
             local.set_filter_state(run.get("filter")?);
         }
-        *lock(&self.0.counters) = run.get("counters")?;
+        *lock(&self.0.counters) = counters;
         *lock(&self.0.episodes) = run.get("episodes")?;
         *lock(&self.0.learner_rng) = Stream::from_state(run.get("learner_rng")?);
         let mut pool = lock(&self.0.pool);
         if !pool.is_empty() {
-            let weights = lock(&self.0.local).policies().get_weights();
-            pool.ask_all(|_| Request::SetWeights(Arc::clone(&weights)), Vec::new)?;
-            let states: Vec<Arc<State>> = (1..=self.0.common.num_workers)
-                .map(|i| Ok(Arc::new(read(&format!("worker{i}"))?)))
+            let saved: Vec<usize> = run.get("workers")?;
+            let states: BTreeMap<usize, Arc<State>> = saved
+                .into_iter()
+                .map(|i| Ok((i, Arc::new(read(&format!("worker{i}"))?))))
                 .collect::<Result<_>>()?;
-            pool.ask_all(|w| Request::SetState(Arc::clone(&states[w])), Vec::new)?;
+            for request in self.revive() {
+                pool.ask_all(|_| request.clone(), Vec::new)?;
+            }
+            // A worker without a state is asked for it, which changes nothing.
+            let request = |w: usize| {
+                states.get(&(w + 1)).map_or(Request::GetState, |state| Request::SetState(Arc::clone(state)))
+            };
+            pool.ask_all(request, Vec::new)?;
         }
         drop(pool);
         if let Some(replay) = lock(&self.0.replay).as_ref() {
             match replay.store_in_checkpoints {
-                true => lock(&replay.buffer).set_state(&read("replay_buffer")?)?,
+                true => lock(&replay.buffer)
+                    .set_state(&read("replay_buffer")?)
+                    .map_err(|e| e.within("replay_buffer"))?,
                 false => tracing::warn!(
                     "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"
                 ),
             }
-        }
-        let timestep = self.counters().num_env_steps_sampled;
-        for (_, policy) in lock(&self.0.local).policies().iter_mut() {
-            policy.on_global_var_update(timestep);
         }
         Ok(())
     }

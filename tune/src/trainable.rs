@@ -137,8 +137,8 @@ pub trait Trainable: Send {
         plain.rsplit("::").next().unwrap_or(plain).to_string()
     }
 
-    /// The complete settings, defaults filled in, for results and `params.json`; asked after `setup` and
-    /// `reset_config`. `None`: the settings are those it was given.
+    /// The complete settings, defaults filled in, for results and `params.json`; asked after `setup`,
+    /// `reset_config` and `load_checkpoint`. `None`: the settings are those it was given.
     fn resolved_config(&self) -> Option<Config> {
         None
     }

@@ -53,7 +53,7 @@ impl ManagedPool {
         self.up.is_empty()
     }
 
-    /// Sends a request to every worker that is up and waits for all; replies in the order of the workers.
+    /// Sends a request to every worker that is up and waits for all; replies by worker, counted from 0.
     ///
     /// A failed worker is replaced, dropped or an error, as the settings say. `revive` is what a replaced one is sent
     /// before the request is repeated.
@@ -61,7 +61,7 @@ impl ManagedPool {
         &mut self,
         request: impl Fn(usize) -> Request,
         revive: impl Fn() -> Vec<Request>,
-    ) -> Result<Vec<Reply>> {
+    ) -> Result<BTreeMap<usize, Reply>> {
         let mut replies: BTreeMap<usize, Reply> = BTreeMap::new();
         let mut waiting: BTreeMap<usize, u64> = BTreeMap::new();
         let mut failures = 0;
@@ -119,7 +119,7 @@ impl ManagedPool {
             let reason = "no healthy worker is left".to_owned();
             return Err(Error::Worker { worker: 0, reason });
         }
-        Ok(replies.into_values().collect())
+        Ok(replies)
     }
 
     fn failed(&mut self, worker: usize, fault: &Fault, failures: usize) -> Result<()> {

@@ -71,6 +71,7 @@ impl<T: Trainable> Driver<T> {
         checkpoint::verify(checkpoint, Some(&self.trainable.kind()))?;
         let metadata = checkpoint::metadata(checkpoint)?;
         self.trainable.load_checkpoint(checkpoint)?;
+        self.adopt_resolved_config();
         self.experiment_id = metadata.experiment_id;
         self.counters = Counters {
             iteration: metadata.iteration,
