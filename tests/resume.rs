@@ -1,0 +1,361 @@
+//! A run that is stopped and continued in a new process is the run that was never stopped, bit for bit.
+//!
+//! A line of [`cases!`] is a test: 2N iterations at one go against N, a checkpoint, and N more in another process, with
+//! no and with two workers. Compared are all files of the final checkpoints (weights, optimizers, counters, filters,
+//! replay, random streams, environments in the middle of their episodes) and all results but wall time.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::Once;
+use std::time::Duration;
+
+use pavlov::envs::{self, CartPole, CartPoleConfig, EnvSpec};
+use pavlov::prelude::*;
+use pavlov::registry::{self, AnyAlgorithm};
+use pavlov::trainer::rng::Stream;
+use pavlov::tune::{checkpoint, difference, loggers::read_results};
+use serde_json::{Value, json};
+
+/// Iterations before and after the stop.
+const N: u64 = 2;
+
+macro_rules! cases {
+    ($($name:ident: $algorithm:literal on $env:literal with $settings:tt;)*) => {
+        fn case(name: &str) -> Case {
+            match name {
+                $(stringify!($name) => {
+                    Case { algorithm: $algorithm, env: $env, settings: json!($settings) }
+                })*
+                other => panic!("no case {other}"),
+            }
+        }
+
+        $(#[test]
+        fn $name() {
+            assert_continues(stringify!($name));
+        })*
+    };
+}
+
+cases! {
+    ppo: "PPO" on "CartPole-v1" with {};
+    ppo_with_kl_schedules_and_clipped_gradients: "PPO" on "CartPole-v1" with {
+        "kl_coeff": 0.2, "grad_clip": 0.5, "lr_schedule": [[0, 0.01], [1000, 0.0]],
+        "entropy_coeff_schedule": [[0, 0.1], [1000, 0.0]],
+    };
+    ppo_continuous_with_filter: "PPO" on "Pendulum-v1" with { "observation_filter": "MeanStdFilter" };
+    ppo_with_filters_of_their_own: "PPO" on "Pendulum-v1" with {
+        "observation_filter": "MeanStdFilter", "synchronize_filters": false,
+    };
+    ppo_complete_episodes: "PPO" on "CartPole-v1" with { "batch_mode": "complete_episodes" };
+    ppo_with_evaluation: "PPO" on "CartPole-v1" with {
+        "evaluation_interval": 3, "evaluation_duration": 3, "always_attach_evaluation_results": true,
+    };
+    ppo_with_parallel_evaluation: "PPO" on "CartPole-v1" with {
+        "evaluation_interval": 1, "evaluation_duration": 50, "evaluation_duration_unit": "timesteps",
+        "evaluation_num_workers": 1, "evaluation_parallel_to_training": true,
+    };
+    ppo_on_replayed_episodes: "PPO" on "Stateless-v0" with {};
+    ppo_on_complete_replayed_episodes: "PPO" on "Stateless-v0" with { "batch_mode": "complete_episodes" };
+    dqn: "DQN" on "CartPole-v1" with {};
+    dqn_with_uniform_replay: "DQN" on "CartPole-v1" with { "replay_buffer_config": { "type": "ReplayBuffer" } };
+    dqn_with_n_steps_atoms_and_noise: "DQN" on "CartPole-v1" with {
+        "n_step": 3, "noisy": true, "num_atoms": 5, "v_min": 0.0, "v_max": 50.0,
+    };
+    dqn_with_first_priorities_from_workers: "DQN" on "CartPole-v1" with {
+        "worker_side_prioritization": true, "noisy": true,
+    };
+    dqn_that_learns_now_and_then: "DQN" on "CartPole-v1" with {
+        "training_intensity": 0.3, "lr_schedule": [[0, 0.01], [1000, 0.0]],
+    };
+    dqn_with_epsilons_per_worker_and_evaluation: "DQN" on "CartPole-v1" with {
+        "exploration_config": { "type": "PerWorkerEpsilonGreedy" }, "evaluation_interval": 1,
+        "evaluation_duration": 2,
+    };
+    dqn_on_replayed_episodes: "DQN" on "Stateless-v0" with {};
+}
+
+struct Case {
+    algorithm: &'static str,
+    env: &'static str,
+    settings: Value,
+}
+
+type AnyDriver = Driver<Box<dyn AnyAlgorithm>>;
+
+impl Case {
+    /// Small: an iteration takes milliseconds. The replay buffer is full after the first half and goes round.
+    fn small(&self) -> Value {
+        match self.algorithm {
+            "PPO" => json!({"train_batch_size": 200, "sgd_minibatch_size": 50, "num_sgd_iter": 2}),
+            "DQN" => json!({
+                "min_sample_timesteps_per_reporting": 100, "train_batch_size": 8, "hiddens": [8],
+                "target_network_update_freq": 60,
+                "replay_buffer_config": {"capacity": 150, "learning_starts": 20},
+            }),
+            _ => json!({}),
+        }
+    }
+
+    fn build(&self, workers: usize, logdir: &Path) -> AnyDriver {
+        register_stateless();
+        let shared = json!({
+            "seed": 3, "num_workers": workers, "num_envs_per_worker": 2, "model": {"fcnet_hiddens": [8]},
+        });
+        let mut config = Config::new();
+        for layer in [&shared, &self.small(), &self.settings] {
+            for (key, value) in layer.as_object().expect("an object") {
+                match (config.get_mut(key), value) {
+                    (Some(Value::Object(old)), Value::Object(new)) => old.extend(new.clone()),
+                    _ => drop(config.insert(key.clone(), value.clone())),
+                }
+            }
+        }
+        let options = RunOptions {
+            logdir: Some(logdir.into()),
+            keep_checkpoints_num: Some(2),
+            ..RunOptions::default()
+        };
+        let entry = registry::algorithm(self.algorithm).expect("a registered algorithm");
+        entry.build(self.env.into(), config, options).expect("settings that can be")
+    }
+}
+
+/// CartPole that cannot save its state: its episodes are brought back by replaying their actions.
+struct Stateless(CartPole);
+
+impl Env for Stateless {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        self.0.observation_space()
+    }
+    fn action_space(&self) -> Space {
+        self.0.action_space()
+    }
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
+        self.0.reset(seed, obs)
+    }
+    fn step(&mut self, action: &[i64], obs: &mut [f32]) -> envs::Result<Step> {
+        self.0.step(action, obs)
+    }
+    fn max_episode_steps(&self) -> Option<usize> {
+        Some(40)
+    }
+}
+
+fn register_stateless() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        let spec = EnvSpec {
+            id: "Stateless-v0".into(),
+            summary: "CartPole without save_state".into(),
+            max_episode_steps: Some(40),
+            reward_threshold: None,
+        };
+        envs::register(spec, || Stateless(CartPole::new(CartPoleConfig::default()))).expect("a free id");
+    });
+}
+
+/// Trains until `iteration`; saves then, and with `every` after each iteration.
+fn train_until(driver: &mut AnyDriver, iteration: u64, every: bool) {
+    while driver.iteration() < iteration {
+        driver.train().expect("a result");
+        if every || driver.iteration() == iteration {
+            driver.save().expect("a checkpoint");
+        }
+    }
+}
+
+fn assert_continues(name: &str) {
+    for workers in [0, 2] {
+        let home = tempfile::tempdir().expect("a directory");
+        let (straight, stopped) = (home.path().join("straight"), home.path().join("stopped"));
+        train_until(&mut case(name).build(workers, &straight), 2 * N, false);
+        train_until(&mut case(name).build(workers, &stopped), N, false);
+        let output = child(name, workers, &stopped, 2 * N).output().expect("a child");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+        assert_same(&straight, &stopped);
+    }
+}
+
+/// This test binary again, to continue the run in `logdir`.
+fn child(name: &str, workers: usize, logdir: &Path, until: u64) -> Command {
+    let mut command = Command::new(std::env::current_exe().expect("this binary"));
+    command
+        .args(["--exact", "--ignored", "--nocapture", "resume::child_continues"])
+        .env("PAVLOV_TEST_CASE", json!([name, workers, logdir, until]).to_string());
+    command
+}
+
+#[test]
+#[ignore = "run in a process of its own by the other tests"]
+fn child_continues() {
+    let what = std::env::var("PAVLOV_TEST_CASE").expect("run by another test");
+    let (name, workers, logdir, until): (String, usize, std::path::PathBuf, u64) =
+        serde_json::from_str(&what).expect("what `child` wrote");
+    let mut driver = case(&name).build(workers, &logdir);
+    if logdir.exists()
+        && let Some(newest) = checkpoint::latest(&logdir).expect("a readable run")
+    {
+        driver.restore(&newest).expect("a checkpoint that fits");
+    }
+    train_until(&mut driver, until, true);
+}
+
+/// Files of a checkpoint that hold wall time and process numbers.
+const TIMED: [&str; 2] = ["manifest.json", "metadata.json"];
+
+/// Both runs end in the same state and gave the same results.
+#[track_caller]
+fn assert_same(left: &Path, right: &Path) {
+    let newest = |dir: &Path| checkpoint::latest(dir).expect("a readable run").expect("a checkpoint");
+    let (a, b) = (newest(left), newest(right));
+    let names = |dir: &Path| -> BTreeSet<String> {
+        let manifest = checkpoint::verify(dir, None).expect("a whole checkpoint");
+        manifest.files.into_iter().map(|file| file.path).collect()
+    };
+    assert_eq!(names(&a), names(&b));
+    for name in names(&a).iter().filter(|name| !TIMED.contains(&name.as_str())) {
+        let [x, y] = [&a, &b].map(|dir| fs::read(dir.join(name)).expect("a file of the manifest"));
+        assert!(x == y, "{name} differs{}", first_difference(&x, &y));
+    }
+    let [x, y] = [&a, &b].map(|dir| checkpoint::metadata(dir).expect("metadata"));
+    let counters = |m: &checkpoint::Metadata| (m.iteration, m.timesteps_total, m.episodes_total);
+    assert_eq!(counters(&x), counters(&y));
+    assert_eq!(x.config, y.config);
+    let [x, y] = [left, right].map(|dir| read_results(dir).expect("readable results"));
+    assert_eq!(x.len(), y.len(), "lines of result.json");
+    for (x, y) in x.iter().zip(&y) {
+        assert_eq!(difference(x, y), None, "in result {}", x["training_iteration"]);
+    }
+}
+
+/// The first line in which two texts differ.
+fn first_difference(x: &[u8], y: &[u8]) -> String {
+    let (Ok(x), Ok(y)) = (std::str::from_utf8(x), std::str::from_utf8(y)) else { return String::new() };
+    let pair = x.lines().zip(y.lines()).find(|(x, y)| x != y);
+    pair.map(|(x, y)| format!(": {x:?} against {y:?}")).unwrap_or_default()
+}
+
+/// Kills a training process again and again, each time at a random moment after it has made a new checkpoint.
+fn assert_survives_kills(name: &str, workers: usize) {
+    let home = tempfile::tempdir().expect("a directory");
+    let (straight, killed) = (home.path().join("straight"), home.path().join("killed"));
+    let iterations = 60;
+    train_until(&mut case(name).build(workers, &straight), iterations, false);
+    let mut rng = Stream::new(11, "moments", workers as u64);
+    let mut kills = 0;
+    for _ in 0..6 {
+        let before = newest_iteration(&killed);
+        let mut process = child(name, workers, &killed, iterations)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a child");
+        wait_for_checkpoint(&mut process, &killed, before);
+        std::thread::sleep(Duration::from_micros(rng.below(30_000)));
+        process.kill().expect("SIGKILL");
+        kills += u32::from(!process.wait().expect("a child").success());
+    }
+    assert!(kills > 0, "the child is too fast to be killed");
+    let output = child(name, workers, &killed, iterations).output().expect("a child");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    assert_same(&straight, &killed);
+    let entries = fs::read_dir(&killed).expect("the run").map(|entry| entry.expect("an entry").file_name());
+    let litter: Vec<_> = entries.filter(|name| name.to_string_lossy().starts_with('.')).collect();
+    assert!(litter.is_empty(), "{litter:?} was left");
+}
+
+fn newest_iteration(run: &Path) -> Option<u64> {
+    checkpoint::list(run).expect("a readable run").last().map(|(iteration, _)| *iteration)
+}
+
+fn wait_for_checkpoint(process: &mut Child, run: &Path, before: Option<u64>) {
+    while newest_iteration(run) <= before && process.try_wait().expect("a child").is_none() {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn ppo_killed_at_random_moments_ends_where_it_would_have() {
+    assert_survives_kills("ppo", 2);
+}
+
+#[test]
+fn dqn_killed_at_random_moments_ends_where_it_would_have() {
+    assert_survives_kills("dqn", 0);
+}
+
+/// Counts in an episode while it runs, and notes numbers that JSON does not have.
+struct Counting;
+
+impl Callbacks for Counting {
+    fn on_episode_step(
+        &mut self,
+        episode: &mut pavlov::trainer::Episode,
+        _: pavlov::trainer::callbacks::StepView<'_>,
+    ) -> Result<()> {
+        *episode.custom_metrics.entry("steps".into()).or_default() += 1.0;
+        episode.custom_metrics.insert("undefined".into(), f64::NAN);
+        episode.hist_data.insert("bounds".into(), vec![f64::NEG_INFINITY, 0.5, f64::INFINITY]);
+        Ok(())
+    }
+}
+
+#[test]
+fn what_callbacks_note_of_running_episodes_is_continued() {
+    let make = || {
+        let ppo = crate::support::tiny_ppo();
+        ppo.builder("CartPole-v1")
+            .callbacks(|| Counting)
+            .loggers(LoggerChoice::None)
+            .build()
+            .expect("a driver")
+    };
+    let mut straight = make();
+    let mut restored = make();
+    straight.train().expect("a result");
+    restored.restore_from_object(&straight.save_to_object().expect("an object")).expect("the same run");
+    for _ in 0..4 {
+        let (a, b) = (straight.train().expect("a result"), restored.train().expect("a result"));
+        assert_eq!(difference(&a, &b), None);
+        // A step each: the count of an episode that ran while it was saved is whole.
+        assert_eq!(a["custom_metrics"]["steps_mean"], a["episode_len_mean"]);
+        assert_eq!(b["custom_metrics"]["steps_mean"], b["episode_len_mean"]);
+    }
+}
+
+#[test]
+fn a_restored_run_goes_on_with_the_seed_it_was_saved_with() {
+    for other in [None, Some(99)] {
+        let make = |seed| {
+            let mut dqn = crate::support::tiny_dqn();
+            (dqn.common.seed, dqn.noisy, dqn.common.evaluation_interval) = (seed, true, Some(1));
+            crate::support::quiet(dqn, "CartPole-v1").expect("a driver")
+        };
+        let (mut straight, mut restored) = (make(None), make(other));
+        straight.train().expect("a result");
+        restored.restore_from_object(&straight.save_to_object().expect("an object")).expect("the same run");
+        for _ in 0..3 {
+            let (a, b) = (straight.train().expect("a result"), restored.train().expect("a result"));
+            assert_eq!(difference(&a, &b), None);
+        }
+    }
+}
+
+#[test]
+fn actions_that_a_user_asks_for_are_continued() {
+    let make = || crate::support::quiet(crate::support::tiny_ppo(), "CartPole-v1").expect("a driver");
+    let (mut straight, mut restored) = (make(), make());
+    let mut act = |driver: &mut Driver<Algorithm<Ppo>>| {
+        let obs = [0.0_f32, 0.1, 0.0, -0.1];
+        (0..20).map(|_| driver.compute_single_action(&obs, true).expect("an action")).collect::<Vec<_>>()
+    };
+    act(&mut straight);
+    restored.restore_from_object(&straight.save_to_object().expect("an object")).expect("the same run");
+    assert_eq!(act(&mut straight), act(&mut restored));
+}
