@@ -125,3 +125,8 @@ pub mod prelude {
     };
     pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};
 }
+
+/// The Rust blocks of the README, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -434,7 +434,8 @@ fn config_show_says_where_each_setting_comes_from_and_how_a_batch_is_made() {
 
     let table = pavlov(&args).ok().stdout;
     assert!(table.contains(arithmetic), "{table}");
-    let line = table.lines().find(|line| line.starts_with("model.post_fcnet_hiddens ")).expect("nested settings");
+    let line =
+        table.lines().find(|line| line.starts_with("model.post_fcnet_hiddens ")).expect("nested settings");
     assert!(line.ends_with("default"), "{line}");
 }
 

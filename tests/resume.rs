@@ -351,7 +351,7 @@ fn a_restored_run_goes_on_with_the_seed_it_was_saved_with() {
 fn actions_that_a_user_asks_for_are_continued() {
     let make = || crate::support::quiet(crate::support::tiny_ppo(), "CartPole-v1").expect("a driver");
     let (mut straight, mut restored) = (make(), make());
-    let mut act = |driver: &mut Driver<Algorithm<Ppo>>| {
+    let act = |driver: &mut Driver<Algorithm<Ppo>>| {
         let obs = [0.0_f32, 0.1, 0.0, -0.1];
         (0..20).map(|_| driver.compute_single_action(&obs, true).expect("an action")).collect::<Vec<_>>()
     };

@@ -1,9 +1,8 @@
 //! The integration tests of pavlov: one binary, one module per subject.
 
+mod checkpoints;
 #[cfg(feature = "cli")]
 mod cli;
-#[cfg(feature = "cli")]
-mod exact_resume;
 mod export;
 mod golden;
 mod layers;

@@ -7,7 +7,6 @@ use indicatif::{FormattedDuration, HumanCount, ProgressBar, ProgressStyle};
 use serde_json::Value;
 
 use super::output::{say, set_bar};
-use super::session::timesteps;
 use crate::tune::Metrics;
 
 /// Lines come no faster than this.
@@ -109,6 +108,11 @@ fn bar(target: Option<u64>) -> ProgressBar {
     bar.enable_steady_tick(Duration::from_millis(200));
     set_bar(Some(bar.clone()));
     bar
+}
+
+/// Environment steps so far.
+pub(super) fn timesteps(result: &Metrics) -> Option<u64> {
+    result.get("timesteps_total")?.as_u64()
 }
 
 #[cfg(test)]

@@ -5,12 +5,12 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::output::{print_json, say};
-use super::progress::Progress;
+use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
 use super::signals;
 use super::stop::{Met, Stop};
 use crate::registry::AnyAlgorithm;
-use crate::tune::{Driver, Metrics, checkpoint};
+use crate::tune::{Driver, checkpoint};
 
 /// How a run is shown.
 #[derive(Args, Debug)]
@@ -193,9 +193,4 @@ impl Session {
             ));
         }
     }
-}
-
-/// Environment steps so far.
-pub(super) fn timesteps(result: &Metrics) -> Option<u64> {
-    result.get("timesteps_total")?.as_u64()
 }
