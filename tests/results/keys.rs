@@ -26,7 +26,9 @@ const DQN_STATS: &str = "mean_q min_q max_q cur_lr";
 fn has_keys<T: Trainer>(mut settings: T, stats: &str) -> Metrics {
     settings.common_mut().log_sys_usage = true;
     let result = quiet(settings, "CartPole-v1").and_then(|mut t| Ok(t.train()?)).expect("a result");
-    TOP.split_whitespace().for_each(|key| drop(at(&result, key)));
+    TOP.split_whitespace().for_each(|key| {
+        at(&result, key);
+    });
     for key in COUNTERS.split_whitespace() {
         assert_eq!(at(&result, &format!("counters.{key}")), at(&result, &format!("info.{key}")));
     }

@@ -1,5 +1,6 @@
 //! What happens to observations on the way to the policy and to actions on the way back.
 
+use std::f64::consts::FRAC_1_SQRT_2;
 use std::sync::{Arc, Mutex};
 
 use pavlov::envs::{self, Env, Space, Step};
@@ -151,5 +152,5 @@ fn filtered_observations_are_normalised_by_what_was_seen_until_then() {
     let obs = numbers(&workers.sample().expect("a fragment"), Column::OBS);
     // t: 0, 1, 2, 3. Means 0, 0.5, 1, 1.5; deviations 0, sqrt(0.5), 1, sqrt(5/3).
     let t: Vec<f64> = obs.iter().skip(1).step_by(2).copied().collect();
-    assert_close(&t, &[0.0, 0.707106, 1.0, 1.161894], 1e-5);
+    assert_close(&t, &[0.0, FRAC_1_SQRT_2, 1.0, 1.161894], 1e-5);
 }

@@ -284,7 +284,7 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
         "observations are flattened and one-hot encoded by their space; leave it out",
     ),
     ("model._disable_action_flattening", "actions are stored as the environment takes them; leave it out"),
-    ("model.custom_model", "a model of your own is a `Policy` of your own: see examples/custom_policy.rs"),
+    ("model.custom_model", "a model of your own is a `Policy` of your own: see examples/custom_algorithm.rs"),
     (
         "model.custom_model_config",
         "a model of your own is a `Policy` of your own: see examples/custom_policy.rs",
