@@ -3,7 +3,7 @@
 //! A plan is lazy; each `next` does one round of work and yields what the learner reported. Adapters are methods of
 //! [`PlanExt`], each in a file of its own and all of one shape; steps that change one item into another are plain
 //! functions for [`PlanExt::then`]. A plan keeps no state of its own: what must survive a checkpoint (counters, random
-//! streams, the replay buffer) lives in the [`WorkerSet`].
+//! streams, the replay buffer) lives in the [`WorkerSet`](crate::WorkerSet).
 //!
 //! Whoever prefers one function per iteration writes `Box::new(std::iter::repeat_with(move || ...))`.
 
