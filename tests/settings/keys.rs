@@ -1,0 +1,219 @@
+//! Defaults, Ray's keys, and keys that nobody has.
+
+use pavlov::prelude::*;
+use pavlov::trainer::{resolve, to_config};
+use serde_json::{Value, json};
+
+use super::{cartpole, dqn, object, ppo};
+use crate::support::{at, refused};
+
+/// Every key of Ray 1.13's COMMON_CONFIG, the deprecated ones included.
+const RAYS_KEYS: &str = "
+    num_workers num_envs_per_worker create_env_on_driver rollout_fragment_length batch_mode ignore_worker_failures
+    recreate_failed_workers gamma lr train_batch_size model optimizer horizon soft_horizon no_done_at_end env
+    observation_space action_space env_config remote_worker_envs remote_env_batch_wait_ms env_task_fn render_env
+    record_env clip_rewards normalize_actions clip_actions preprocessor_pref log_level callbacks log_sys_usage
+    fake_sampler framework eager_tracing eager_max_retraces explore exploration_config evaluation_interval
+    evaluation_duration evaluation_duration_unit evaluation_parallel_to_training in_evaluation evaluation_config
+    evaluation_num_workers custom_eval_function always_attach_evaluation_results keep_per_episode_custom_metrics
+    sample_async sample_collector observation_filter synchronize_filters tf_session_args local_tf_session_args
+    compress_observations metrics_episode_collection_timeout_s metrics_num_episodes_for_smoothing
+    min_time_s_per_reporting min_sample_timesteps_per_reporting min_train_timesteps_per_reporting seed
+    extra_python_environs_for_driver extra_python_environs_for_worker num_gpus _fake_gpus num_cpus_per_worker
+    num_gpus_per_worker custom_resources_per_worker num_cpus_for_driver placement_strategy input input_config
+    actions_in_input_normalized input_evaluation postprocess_inputs shuffle_buffer_size output output_config
+    output_compress_columns output_max_file_size multiagent logger_config _tf_policy_handles_more_than_one_loss
+    _disable_preprocessor_api _disable_action_flattening _disable_execution_plan_api disable_env_checking
+    simple_optimizer monitor evaluation_num_episodes metrics_smoothing_episodes timesteps_per_iteration
+    min_iter_time_s collect_metrics_timeout";
+
+/// Every key of Ray 1.13's MODEL_DEFAULTS.
+const RAYS_MODEL_KEYS: &str = "
+    fcnet_hiddens fcnet_activation conv_filters conv_activation post_fcnet_hiddens post_fcnet_activation
+    free_log_std no_final_linear vf_share_layers max_seq_len use_lstm lstm_cell_size lstm_use_prev_action
+    lstm_use_prev_reward _time_major use_attention attention_num_transformer_units attention_dim
+    attention_num_heads attention_head_dim attention_memory_inference attention_memory_training
+    attention_position_wise_mlp_dim attention_init_gru_gate_bias attention_use_n_prev_actions
+    attention_use_n_prev_rewards framestack dim grayscale zero_mean custom_model custom_model_config
+    custom_action_dist custom_preprocessor _use_default_native_models _disable_preprocessor_api
+    _disable_action_flattening";
+
+/// The settings are these, and `differing` of them are not Ray's for the reason given there.
+#[track_caller]
+fn assert_defaults<T: Trainer>(rays: Value, differing: Value) {
+    let ours = to_config(&T::get_default_config()).expect("an object");
+    for (path, ray) in object(rays) {
+        let wanted = differing.get(&path).unwrap_or(&ray);
+        let found = at(&ours, &path);
+        let equal = match (found.as_f64(), wanted.as_f64()) {
+            (Some(found), Some(wanted)) => found == wanted,
+            _ => found == wanted,
+        };
+        assert!(equal, "{}: `{path}` is {found}, Ray's is {ray}", T::NAME);
+        assert!(differing.get(&path) != Some(&ray), "`{path}` does not differ");
+    }
+}
+
+/// Appendix A.1, and the common keys that PPO leaves alone (section 5.5).
+#[test]
+fn ppo_defaults_are_rays() {
+    assert_defaults::<Ppo>(
+        json!({
+            "use_critic": true, "use_gae": true, "lambda": 1.0, "kl_coeff": 0.2, "rollout_fragment_length": 200,
+            "train_batch_size": 4000, "sgd_minibatch_size": 128, "num_sgd_iter": 30, "lr": 5e-5,
+            "lr_schedule": null, "vf_loss_coeff": 1.0, "model.vf_share_layers": false, "entropy_coeff": 0.0,
+            "entropy_coeff_schedule": null, "clip_param": 0.3, "vf_clip_param": 10.0, "grad_clip": null,
+            "kl_target": 0.01, "batch_mode": "truncate_episodes", "observation_filter": "NoFilter",
+            "adam_epsilon": 1e-8
+        }),
+        json!({}),
+    );
+    assert_defaults::<Ppo>(
+        json!({
+            "num_workers": 2, "num_envs_per_worker": 1, "create_env_on_driver": false, "gamma": 0.99,
+            "ignore_worker_failures": false, "recreate_failed_workers": false, "env_config": {},
+            "clip_rewards": null, "normalize_actions": true, "clip_actions": false, "log_sys_usage": true,
+            "explore": true, "exploration_config.type": "StochasticSampling", "evaluation_interval": null,
+            "evaluation_duration": 10, "evaluation_duration_unit": "episodes", "evaluation_num_workers": 0,
+            "evaluation_parallel_to_training": false, "always_attach_evaluation_results": false,
+            "keep_per_episode_custom_metrics": false, "synchronize_filters": true,
+            "metrics_num_episodes_for_smoothing": 100, "min_time_s_per_reporting": null,
+            "min_sample_timesteps_per_reporting": null, "min_train_timesteps_per_reporting": null, "seed": null,
+            "num_gpus": 0, "num_cpus_per_worker": 1, "num_cpus_for_driver": 1, "disable_env_checking": false,
+            "model.fcnet_hiddens": [256, 256], "model.fcnet_activation": "tanh", "model.post_fcnet_hiddens": [],
+            "model.post_fcnet_activation": "relu", "model.free_log_std": false, "model.no_final_linear": false
+        }),
+        // Reading the load of the machine is no part of training; who wants it asks for it.
+        json!({"log_sys_usage": false}),
+    );
+}
+
+/// Appendix A.7 over A.6.
+#[test]
+fn dqn_defaults_are_rays() {
+    assert_defaults::<Dqn>(
+        json!({
+            "num_atoms": 1, "v_min": -10.0, "v_max": 10.0, "noisy": false, "sigma0": 0.5, "dueling": true,
+            "hiddens": [256], "double_q": true, "n_step": 1, "training_intensity": null,
+            "worker_side_prioritization": false,
+            "replay_buffer_config.type": "MultiAgentPrioritizedReplayBuffer",
+            "replay_buffer_config.capacity": 50_000, "replay_buffer_config.prioritized_replay_alpha": 0.6,
+            "replay_buffer_config.prioritized_replay_beta": 0.4,
+            "replay_buffer_config.prioritized_replay_eps": 1e-6, "replay_buffer_config.learning_starts": 1000,
+            "store_buffer_in_checkpoints": false, "exploration_config.type": "EpsilonGreedy",
+            "exploration_config.initial_epsilon": 1.0, "exploration_config.final_epsilon": 0.02,
+            "exploration_config.epsilon_timesteps": 10_000, "evaluation_config.explore": false,
+            "min_sample_timesteps_per_reporting": 1000, "target_network_update_freq": 500, "lr": 5e-4,
+            "lr_schedule": null, "adam_epsilon": 1e-8, "grad_clip": 40, "rollout_fragment_length": 4,
+            "train_batch_size": 32, "num_workers": 0, "min_time_s_per_reporting": 1,
+            "model.vf_share_layers": true
+        }),
+        json!({
+            // One agent; Ray's name is taken as well.
+            "replay_buffer_config.type": "PrioritizedReplayBuffer",
+            // A restored run continues exactly; without the buffer it would relearn from nothing.
+            "store_buffer_in_checkpoints": true,
+            // Iterations that depend on the clock are not repeatable.
+            "min_time_s_per_reporting": null
+        }),
+    );
+}
+
+#[test]
+fn every_common_key_of_rays_is_a_setting_or_refused_with_a_reason() {
+    let common = to_config(&Ppo::get_default_config()).expect("an object");
+    for key in RAYS_KEYS.split_whitespace() {
+        let value = common.get(key).cloned().unwrap_or(json!(1));
+        let value = if key == "env" { json!("CartPole-v1") } else { value };
+        match resolve(&Ppo::get_default_config(), &object(json!({ key: value })), &cartpole()) {
+            Ok(_) => assert!(common.contains_key(key) || key == "env", "{key} is swallowed"),
+            Err(error) => {
+                let text = error.to_string();
+                let start = format!("`{key}` is 1, but this setting of Ray's has no meaning here: ");
+                assert!(text.starts_with(&start) && text.len() > start.len() + 10, "{key}: {text}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_model_key_of_rays_is_a_setting_or_refused_with_a_reason() {
+    let model = to_config(&Ppo::get_default_config()).expect("an object")["model"].clone();
+    for key in RAYS_MODEL_KEYS.split_whitespace() {
+        let config = json!({"model": {key: model.get(key).cloned().unwrap_or(json!(1))}});
+        match resolve(&Ppo::get_default_config(), &object(config), &cartpole()) {
+            Ok(_) => assert!(model.get(key).is_some(), "{key} is swallowed"),
+            Err(error) => {
+                let start = format!("`model.{key}` is 1, but this setting of Ray's has no meaning here: ");
+                assert!(error.to_string().starts_with(&start), "{key}: {error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn unknown_keys_name_the_nearest() {
+    for (config, key, nearest) in [
+        (json!({"num_worker": 1}), "num_worker", "num_workers"),
+        (json!({"clip_parm": 0.2}), "clip_parm", "clip_param"),
+        (json!({"model": {"fcnet_hidens": [8]}}), "model.fcnet_hidens", "model.fcnet_hiddens"),
+        // It exists one level down.
+        (json!({"fcnet_hiddens": [8]}), "fcnet_hiddens", "model.fcnet_hiddens"),
+        (
+            json!({"evaluation_config": {"explor": true}}),
+            "evaluation_config.explor",
+            "evaluation_config.explore",
+        ),
+    ] {
+        let text = format!("unknown setting `{key}` (from config); nearest: `{nearest}`");
+        refused(ppo(config), &[&text]);
+    }
+    refused(dqn(json!({"duelling": false})), &["unknown setting `duelling`", "nearest: `dueling`"]);
+}
+
+#[test]
+fn unknown_keys_are_refused_where_a_type_was_changed_too() {
+    // The old type's keys are gone then, so the overlay cannot know the new one's.
+    let soft = json!({"exploration_config": {"type": "SoftQ", "temprature": 0.5}});
+    let text = "but there is no setting `temprature` in it; expected `temperature`";
+    refused(dqn(soft), &["`exploration_config` is {", text]);
+    let replay = json!({"replay_buffer_config": {"type": "ReplayBuffer", "capcity": 5000}});
+    refused(dqn(replay), &["no setting `capcity` in it; expected one of `type`, `capacity`, "]);
+    let right = json!({"exploration_config": {"type": "SoftQ", "temperature": 0.5}});
+    assert!(dqn(right).is_ok());
+}
+
+#[test]
+fn any_key_may_stand_in_env_config() {
+    let settings =
+        ppo(json!({"env_config": {"gravity": 1.0}, "evaluation_config": {"env_config": {"x": 2}}}));
+    assert_eq!(settings.expect("open keys").common.env_config["gravity"], 1.0);
+}
+
+#[test]
+fn rays_names_of_algorithm_keys_say_where_they_went() {
+    refused(
+        ppo(json!({"shuffle_sequences": true})),
+        &["`shuffle_sequences` is true", "rows are always shuffled"],
+    );
+    for key in [
+        "before_learn_on_batch",
+        "prioritized_replay",
+        "prioritized_replay_alpha",
+        "prioritized_replay_beta",
+        "prioritized_replay_eps",
+        "final_prioritized_replay_beta",
+        "prioritized_replay_beta_annealing_timesteps",
+        "buffer_size",
+        "learning_starts",
+        "replay_sequence_length",
+    ] {
+        refused(
+            dqn(json!({key: 1})),
+            &[&format!("`{key}` is 1, but this setting of Ray's has no meaning here: ")],
+        );
+    }
+    let taken = dqn(json!({"replay_buffer_config": {"type": "MultiAgentReplayBuffer"}})).expect("Ray's name");
+    let config = to_config(&taken).expect("an object");
+    assert_eq!(config["replay_buffer_config"]["type"], "ReplayBuffer");
+}

@@ -1,0 +1,181 @@
+//! Values that break a rule, each with its error word for word.
+
+use pavlov::envs::Space;
+use pavlov::prelude::*;
+use pavlov::trainer::policy::Spaces;
+use serde_json::json;
+
+use super::{configure, dqn, ppo};
+use crate::support::refused;
+
+#[test]
+fn a_value_of_the_wrong_kind_names_field_value_and_rule() {
+    for (config, text) in [
+        (json!({"gamma": "high"}), "`gamma` is \"high\", but it must be a number"),
+        (json!({"num_workers": -1}), "`num_workers` is -1, but it must be a whole number, 0 or more"),
+        (json!({"num_workers": 1.5}), "`num_workers` is 1.5, but it must be a whole number, 0 or more"),
+        (json!({"use_gae": 1}), "`use_gae` is 1, but it must be true or false"),
+        (json!({"batch_mode": "whole"}), "`batch_mode` is \"whole\", but it must be "),
+        (
+            json!({"model": {"fcnet_activation": "cube"}}),
+            "`model.fcnet_activation` is \"cube\", but it must be ",
+        ),
+        (json!({"env": 3}), "`env` is 3, but it must be the id of an environment"),
+    ] {
+        refused(ppo(config), &[text]);
+    }
+}
+
+/// Every rule of the common settings and of PPO, word for word.
+#[test]
+fn ppo_rules_name_field_value_and_rule() {
+    for (config, text) in [
+        (json!({"num_envs_per_worker": 0}), "`num_envs_per_worker` is 0, but it must be at least 1"),
+        (json!({"rollout_fragment_length": 0}), "`rollout_fragment_length` is 0, but it must be at least 1"),
+        (json!({"train_batch_size": 0}), "`train_batch_size` is 0, but it must be at least 1"),
+        (
+            json!({"metrics_num_episodes_for_smoothing": 0}),
+            "`metrics_num_episodes_for_smoothing` is 0, but it must be at least 1",
+        ),
+        (json!({"gamma": 1.5}), "`gamma` is 1.5, but it must be in 0..=1"),
+        (
+            json!({"evaluation_interval": 0}),
+            "`evaluation_interval` is 0, but it must be at least 1; null evaluates never",
+        ),
+        (json!({"evaluation_duration": 0}), "`evaluation_duration` is 0, but it must be at least 1"),
+        (
+            json!({"evaluation_parallel_to_training": true}),
+            "`evaluation_parallel_to_training` is true, but it needs workers of its own: set `evaluation_num_workers` to at least 1",
+        ),
+        (json!({"num_gpus": 2}), "`num_gpus` is 2, but learning on more than one GPU is not there yet"),
+        (
+            json!({"min_time_s_per_reporting": 0}),
+            "`min_time_s_per_reporting` is 0, but it must be a number of seconds above 0, or null",
+        ),
+        (
+            json!({"worker_timeout_s": -1}),
+            "`worker_timeout_s` is -1, but it must be a number of seconds above 0, or null",
+        ),
+        (
+            json!({"clip_rewards": -2.0}),
+            "`clip_rewards` is -2.0, but it must be true, false, null or a number above 0",
+        ),
+        (
+            json!({"model": {"fcnet_hiddens": [64, 0]}}),
+            "`model.fcnet_hiddens` is [64, 0], but every layer needs at least one unit",
+        ),
+        (
+            json!({"model": {"fcnet_hiddens": [], "no_final_linear": true}}),
+            "`model.no_final_linear` is true, but without a final linear layer there must be a hidden one; add to `model.fcnet_hiddens`",
+        ),
+        (
+            json!({"sgd_minibatch_size": 5000}),
+            "`sgd_minibatch_size` is 5000, but it must be in 1..=4000 (`train_batch_size`)",
+        ),
+        (
+            json!({"sgd_minibatch_size": 0}),
+            "`sgd_minibatch_size` is 0, but it must be in 1..=4000 (`train_batch_size`)",
+        ),
+        (json!({"num_sgd_iter": 0}), "`num_sgd_iter` is 0, but it must be at least 1"),
+        (json!({"lr": 0}), "`lr` is 0, but it must be above 0"),
+        (json!({"clip_param": -0.1}), "`clip_param` is -0.1, but it must be above 0"),
+        (json!({"vf_clip_param": 0}), "`vf_clip_param` is 0, but it must be above 0"),
+        (json!({"entropy_coeff": -0.1}), "`entropy_coeff` is -0.1, but it must not be negative"),
+        (json!({"vf_loss_coeff": -1}), "`vf_loss_coeff` is -1, but it must not be negative"),
+        (json!({"kl_coeff": -1}), "`kl_coeff` is -1, but it must not be negative"),
+        (json!({"kl_target": -1}), "`kl_target` is -1, but it must not be negative"),
+        (json!({"grad_clip": 0}), "`grad_clip` is 0, but it must be above 0, or null"),
+        (json!({"target_kl": 0}), "`target_kl` is 0, but it must be above 0, or null"),
+        (json!({"lambda": 1.1}), "`lambda` is 1.1, but it must be in 0..=1"),
+        (
+            json!({"use_critic": false}),
+            "`use_critic` is false, but `use_gae` needs a critic; set both or neither",
+        ),
+        (
+            json!({"use_gae": false}),
+            "`use_gae` is false, but fragments of episodes need it to bootstrap; set it, or `batch_mode` to \"complete_episodes\"",
+        ),
+        (
+            json!({"lr_schedule": [[10, 0.1], [5, 0.2]]}),
+            "`lr_schedule` is [[10,0.1],[5,0.2]], but it must be a list of at least one [step, value], steps growing, values finite",
+        ),
+        (
+            json!({"entropy_coeff_schedule": []}),
+            "`entropy_coeff_schedule` is [], but it must be a list of at least one [step, value], steps growing, values finite",
+        ),
+        (
+            json!({"exploration_config": {"type": "Random"}}),
+            "`exploration_config` is {\"type\":\"Random\"}, but PPO learns from its own samples: only {\"type\": \"StochasticSampling\"} keeps them so",
+        ),
+    ] {
+        assert_eq!(refused(ppo(config), &[]), text);
+    }
+}
+
+#[test]
+fn dqn_rules_name_field_value_and_rule() {
+    for (config, text) in [
+        (
+            json!({"replay_buffer_config": {"capacity": 0}}),
+            "`replay_buffer_config.capacity` is 0, but it must be at least 1",
+        ),
+        (
+            json!({"replay_buffer_config": {"capacity": 500}}),
+            "`replay_buffer_config.learning_starts` is 1000, but it must be at most 500 (`replay_buffer_config.capacity`), or learning never starts",
+        ),
+        (
+            json!({"replay_buffer_config": {"capacity": 16, "learning_starts": 0}}),
+            "`replay_buffer_config.capacity` is 16, but it must be at least 32 (`train_batch_size`)",
+        ),
+        (
+            json!({"replay_buffer_config": {"prioritized_replay_alpha": 1.5}}),
+            "`replay_buffer_config.prioritized_replay_alpha` is 1.5, but it must be in 0..=1",
+        ),
+        (
+            json!({"replay_buffer_config": {"prioritized_replay_beta": -1}}),
+            "`replay_buffer_config.prioritized_replay_beta` is -1, but it must be in 0..=1",
+        ),
+        (
+            json!({"replay_buffer_config": {"prioritized_replay_eps": 0}}),
+            "`replay_buffer_config.prioritized_replay_eps` is 0, but it must be above 0",
+        ),
+        (json!({"n_step": 0}), "`n_step` is 0, but it must be at least 1"),
+        (json!({"num_atoms": 0}), "`num_atoms` is 0, but it must be at least 1"),
+        (json!({"hiddens": [0]}), "`hiddens` is [0], but every layer needs at least one unit"),
+        (json!({"lr": -1}), "`lr` is -1, but it must be above 0"),
+        (json!({"sigma0": 0}), "`sigma0` is 0, but it must be above 0"),
+        (json!({"grad_clip": 0}), "`grad_clip` is 0, but it must be above 0, or null"),
+        (json!({"training_intensity": 0}), "`training_intensity` is 0, but it must be above 0, or null"),
+        (
+            json!({"num_atoms": 51, "v_min": 10, "v_max": 5}),
+            "`v_min` is 10, but it must be below 5 (`v_max`)",
+        ),
+        (
+            json!({"worker_side_prioritization": true, "replay_buffer_config": {"type": "ReplayBuffer"}}),
+            "`worker_side_prioritization` is true, but it needs `replay_buffer_config.type` to be \"PrioritizedReplayBuffer\"",
+        ),
+        (
+            json!({"exploration_config": {"type": "StochasticSampling"}}),
+            "`exploration_config.type` is \"StochasticSampling\", but values have no distribution to sample; use EpsilonGreedy, PerWorkerEpsilonGreedy, SoftQ or Random",
+        ),
+        (
+            json!({"exploration_config": {"initial_epsilon": 1.5}}),
+            "`exploration_config.initial_epsilon` is 1.5, but it must be in 0..=1",
+        ),
+        (
+            json!({"exploration_config": {"type": "SoftQ", "temperature": 0}}),
+            "`exploration_config.temperature` is 0, but it must be above 0",
+        ),
+    ] {
+        assert_eq!(refused(dqn(config), &[]), text);
+    }
+}
+
+#[test]
+fn spaces_that_an_algorithm_cannot_serve_are_refused() {
+    let spaces = |action_space| Spaces { observation_space: Space::real(&[1]), action_space };
+    let real = configure::<Dqn>(json!({}), &spaces(Space::boxed(-1.0, 1.0, &[1])));
+    refused(real, &["DQN needs a Discrete action space, but the environment's is Box"]);
+    let nested = configure::<Ppo>(json!({}), &spaces(Space::Tuple(vec![Space::discrete(2)])));
+    refused(nested, &["needs a Discrete, MultiDiscrete, MultiBinary or one-dimensional Box action space"]);
+}
