@@ -110,7 +110,14 @@ fn a_run_of_another_shape_is_refused_with_the_setting() {
     Pair::new(tiny_ppo(), "Pendulum-v1")
         .refuses(&path, &["observation_space: it was Box(", "Pendulum-v1 has Box("]);
     let home = tempfile::tempdir().expect("a directory");
-    let env = |actions| move || scripted(Space::discrete(actions), |_, _, _: &[i64], _| Ok(going_on(0.0)));
+    let env = |actions| {
+        move || {
+            scripted(Space::discrete(actions), |_, t, _: &[i64], obs| {
+                obs[0] = t as f32;
+                Ok(going_on(0.0))
+            })
+        }
+    };
     let two = quiet(tiny_ppo(), env(2)).expect("a driver").save_to(home.path()).expect("a checkpoint");
     let three = || quiet(tiny_ppo(), env(3)).expect("a driver");
     Pair { asked: three(), undisturbed: three() }
@@ -200,9 +207,12 @@ fn a_run_that_lost_a_worker_is_saved_and_restored() {
     let broken = episode_seed(0, 0, 0);
     let make = || {
         let env = move || {
-            scripted(Space::discrete(2), move |seed, t, _: &[i64], _| match (seed == broken, t) {
-                (true, 3) => Err(envs::Error::other("out of order")),
-                _ => Ok(Step { truncated: t == 10, ..going_on(1.0) }),
+            scripted(Space::discrete(2), move |seed, t, _: &[i64], obs| {
+                obs[0] = t as f32;
+                match (seed == broken, t) {
+                    (true, 3) => Err(envs::Error::other("out of order")),
+                    _ => Ok(Step { truncated: t == 10, ..going_on(1.0) }),
+                }
             })
         };
         quiet(ppo.clone(), env).expect("a driver")

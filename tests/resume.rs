@@ -60,7 +60,9 @@ cases! {
     ppo_on_replayed_episodes: "PPO" on "Stateless-v0" with {};
     ppo_on_complete_replayed_episodes: "PPO" on "Stateless-v0" with { "batch_mode": "complete_episodes" };
     dqn: "DQN" on "CartPole-v1" with {};
-    dqn_with_uniform_replay: "DQN" on "CartPole-v1" with { "replay_buffer_config": { "type": "ReplayBuffer" } };
+    dqn_with_uniform_replay_that_is_full: "DQN" on "CartPole-v1" with {
+        "replay_buffer_config": { "type": "ReplayBuffer", "capacity": 150 },
+    };
     dqn_with_n_steps_atoms_and_noise: "DQN" on "CartPole-v1" with {
         "n_step": 3, "noisy": true, "num_atoms": 5, "v_min": 0.0, "v_max": 50.0,
     };
@@ -86,14 +88,15 @@ struct Case {
 type AnyDriver = Driver<Box<dyn AnyAlgorithm>>;
 
 impl Case {
-    /// Small: an iteration takes milliseconds. The replay buffer is full after the first half and goes round.
+    /// Small: an iteration takes milliseconds. The replay buffer goes round in the second half, and then still has rows
+    /// of the first.
     fn small(&self) -> Value {
         match self.algorithm {
             "PPO" => json!({"train_batch_size": 200, "sgd_minibatch_size": 50, "num_sgd_iter": 2}),
             "DQN" => json!({
                 "min_sample_timesteps_per_reporting": 100, "train_batch_size": 8, "hiddens": [8],
                 "target_network_update_freq": 60,
-                "replay_buffer_config": {"capacity": 150, "learning_starts": 20},
+                "replay_buffer_config": {"capacity": 300, "learning_starts": 20},
             }),
             _ => json!({}),
         }
