@@ -58,8 +58,9 @@ fn test_python(root: &Path) -> Result<PathBuf> {
     if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
         return Ok(python);
     }
-    steps::run(Command::new("python3").args(["-m", "venv", "--clear"]).arg(&venv))
-        .map_err(|error| format!("{error}; Debian and Ubuntu have it in the package python3-venv"))?;
+    // With torch, so that an exported policy is loaded by the real one.
+    steps::run(Command::new("bash").arg(root.join("tests/python_with_torch.sh")).arg(&venv))
+        .map_err(|error| format!("{error}; on Debian and Ubuntu it needs the package python3-venv"))?;
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--requirement"]);
     steps::run(install.arg(&requirements))?;
