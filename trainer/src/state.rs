@@ -5,7 +5,7 @@ use crate::error::{Error, Result};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use std::path::Path;
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Kind, TchError, Tensor};
 
 /// The contents of a tensor on the host.
 #[derive(Clone, Debug, PartialEq)]
@@ -132,8 +132,13 @@ impl State {
             self.arrays.iter().map(|(name, array)| (name.clone(), array.to_tensor())).collect();
         if !tensors.is_empty() {
             let path = dir.join(format!("{stem}.safetensors"));
-            Tensor::write_safetensors(&tensors, &path)
-                .map_err(|e| Error::state(path.display().to_string(), format!("cannot write it: {e}")))?;
+            Tensor::write_safetensors(&tensors, &path).map_err(|error| {
+                let reason = match error {
+                    TchError::SafeTensorError { err, .. } => err.to_string(), // without the path again
+                    other => other.to_string(),
+                };
+                Error::state(path.display().to_string(), format!("cannot write it: {reason}"))
+            })?;
         }
         Ok(())
     }
