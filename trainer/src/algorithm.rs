@@ -105,7 +105,7 @@ impl<T: Trainer> Algorithm<T> {
         self.run.as_mut().ok_or_else(|| Error::state("the algorithm", "it is not set up"))
     }
 
-    /// The workers.
+    /// The workers. A restore replaces them: ask again after it.
     pub fn workers(&self) -> Result<&WorkerSet> {
         Ok(self.run()?.workers())
     }

@@ -18,6 +18,9 @@ pub struct StepView<'a> {
 }
 
 /// Hooks; each does nothing unless you say otherwise. Every worker and the trainer have an instance of their own.
+///
+/// Checkpoints hold the [`Episode`]s, not the instances: keep there what a restored run, which has new instances, is to
+/// go on with.
 #[allow(unused_variables)]
 pub trait Callbacks: Send {
     /// A worker has made its environment copies.

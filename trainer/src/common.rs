@@ -129,7 +129,8 @@ pub struct Common {
     pub worker_timeout_s: Option<f64>,
     /// Report processor and memory use with every result.
     pub log_sys_usage: bool,
-    /// Everything random follows from it; drawn at the start, and kept in results and checkpoints, if null.
+    /// Everything random follows from it; drawn at the start, and kept in results and checkpoints, if null. A restored
+    /// run goes on with the saved one.
     pub seed: Option<u64>,
     /// 1: learn on the first GPU.
     pub num_gpus: usize,

@@ -51,7 +51,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// The same, to change.
     fn common_mut(&mut self) -> &mut Common;
 
-    /// Called once when workers and plan exist.
+    /// Called when workers and plan exist: once for a new run, once more for each that continues a checkpoint.
     fn setup(&self, _run: &mut Run) -> Result<()> {
         Ok(())
     }

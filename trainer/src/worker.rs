@@ -202,6 +202,9 @@ impl RolloutWorker {
             return Err(Error::Worker { worker: *index, reason });
         };
         let policy = policies.default_mut()?;
+        if *index > 0 {
+            policy.on_global_var_update(timestep);
+        }
         let explore = spec.common.explore;
         let (mut batch, env_steps) = match collector {
             None => {
