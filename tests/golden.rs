@@ -2,6 +2,7 @@
 
 mod distributions;
 mod dqn;
+mod engines;
 mod exploration;
 mod filters;
 mod gradients;

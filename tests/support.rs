@@ -8,10 +8,15 @@ use pavlov::prelude::*;
 use pavlov::torch::{Device, Kind, Tensor};
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::learner::{Learner, Rows};
+use pavlov::trainer::models::NetBuilder;
+use pavlov::trainer::optim::OptimizerConfig;
 use pavlov::trainer::policy::{Learned, Policy, PolicySpec, Spaces};
+use pavlov::trainer::rng::Stream;
 use pavlov::trainer::state::{Array, State, Weights};
+use pavlov::trainer::value::Value;
 use pavlov::trainer::worker::WorkerSpec;
-use serde_json::Value;
+use serde_json::Value as Json;
 
 /// The numbers of a tensor of any shape and kind.
 pub(crate) fn floats(tensor: &Tensor) -> Vec<f64> {
@@ -53,6 +58,19 @@ pub(crate) fn policy<T: Trainer>(settings: &T, spaces: &Spaces) -> Box<dyn Polic
     let spec =
         PolicySpec { spaces: spaces.clone(), seed: 0, device: Device::Cpu, worker_index: 0, num_workers: 0 };
     settings.get_default_policy_class(spaces).and_then(|class| class.build(&spec)).expect("a policy")
+}
+
+/// One number per row of `batch`, computed by libtorch and by the fused engine.
+pub(crate) fn on_both_engines<F>(batch: &SampleBatch, f: F) -> [Vec<f64>; 2]
+where
+    F: for<'t> Fn(&Rows<'t>) -> pavlov::trainer::Result<Value<'t>> + Sync,
+{
+    [false, true].map(|fused| {
+        let mut rng = Stream::new(0, "weights", 0);
+        let (net, params) = NetBuilder::new(1, &mut rng).finish(Device::Cpu);
+        let mut learner = Learner::new(net, params, OptimizerConfig::adam(1e-8), fused);
+        learner.per_row(batch, &f).expect("a number per row").iter().map(|&x| f64::from(x)).collect()
+    })
 }
 
 pub(crate) fn weights(named: &[(&str, Tensor)]) -> Weights {
@@ -132,7 +150,7 @@ pub(crate) fn quiet<T: Trainer>(settings: T, env: impl IntoEnvCreator) -> Result
 
 /// The value under dotted keys; panics with the result when there is none.
 #[track_caller]
-pub(crate) fn at<'a>(result: &'a Metrics, path: &str) -> &'a Value {
+pub(crate) fn at<'a>(result: &'a Metrics, path: &str) -> &'a Json {
     let mut keys = path.split('.');
     let first = keys.next().and_then(|key| result.get(key));
     let found = keys.fold(first, |value, key| value?.get(key));

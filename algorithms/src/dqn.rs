@@ -10,20 +10,22 @@ use pavlov_envs::Space;
 use pavlov_trainer::{
     Common, Error, Result, Trainer, WorkerSet,
     action_dist::ActionRows,
-    batch::{Column, SampleBatch, read_f32},
+    batch::{Column, SampleBatch},
     exploration::ExplorationConfig,
-    models::{Activation, FcNet, Linear, ModelConfig, NoisyLinear, Params, ParamsBuilder},
+    learner::{Learner, Loss, Rows},
+    models::{Activation, Init, NetBuilder, Node, Outputs},
     nstep,
-    optim::{Optimizer, OptimizerConfig, clip_grad_norm},
+    optim::OptimizerConfig,
     plan::{
         Plan, PlanExt, Replay, round_robin, store_to_replay, sync_weights, train_on_replay,
         update_priorities, update_target,
     },
-    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces, Stats},
+    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces},
     replay::{ReplayBufferConfig, ReplayKind},
     rng::Stream,
     schedule::{Piecewise, scheduled},
     state::{State, Weights},
+    value::Value,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
@@ -233,191 +235,118 @@ impl Dqn {
     }
 }
 
-/// A layer of a head.
+/// Where the outputs of the Q-network stand: advantages, and values if dueling.
 #[derive(Clone, Copy, Debug)]
-enum HeadLayer {
-    Plain(Linear),
-    Noisy(NoisyLinear),
-}
-
-/// Hidden ReLU layers and an output layer.
-#[derive(Clone, Debug)]
-struct Head {
-    layers: Vec<HeadLayer>,
-}
-
-impl Head {
-    fn new(p: &mut ParamsBuilder<'_>, name: &str, inputs: i64, out: i64, config: &Dqn) -> Self {
-        let mut sizes: Vec<i64> = config.hiddens.iter().map(|&n| n as i64).collect();
-        sizes.push(out);
-        let mut from = inputs;
-        let layers = sizes
-            .iter()
-            .enumerate()
-            .map(|(i, &to)| {
-                let name = format!("{name}.{i}");
-                let layer = match config.noisy {
-                    true => HeadLayer::Noisy(NoisyLinear::new(p, &name, from, to, config.sigma0)),
-                    false => HeadLayer::Plain(Linear::uniform(p, &name, from, to)),
-                };
-                from = to;
-                layer
-            })
-            .collect();
-        Self { layers }
-    }
-
-    fn forward(&self, p: &Params, x: &Tensor, mut noise: Option<&mut Stream>) -> Tensor {
-        let mut h = x.shallow_clone();
-        for (i, layer) in self.layers.iter().enumerate() {
-            if i > 0 {
-                h = Activation::Relu.apply(h);
-            }
-            h = match layer {
-                HeadLayer::Plain(layer) => layer.forward(p, &h),
-                HeadLayer::Noisy(layer) => layer.forward(p, &h, noise.as_deref_mut()),
-            };
-        }
-        h
-    }
-}
-
-/// The Q-network: a model, an advantage head, and a value head if dueling.
-#[derive(Clone, Debug)]
 struct QNet {
-    model: FcNet,
-    advantage: Head,
-    value: Option<Head>,
-    actions: i64,
-    atoms: i64,
+    advantage: Node,
+    value: Option<Node>,
+    actions: usize,
+    atoms: usize,
+    /// The returns that the first and the last atom stand for.
+    range: (f64, f64),
 }
 
 impl QNet {
-    fn new(
-        p: &mut ParamsBuilder<'_>,
-        config: &Dqn,
-        model: &ModelConfig,
-        obs_width: i64,
-        actions: i64,
-    ) -> Self {
-        let model = FcNet::hidden(p, "model", obs_width, &model.hidden_layers(), model.fcnet_initializer);
-        let atoms = config.num_atoms as i64;
-        let advantage = Head::new(p, "advantage", model.out(), actions * atoms, config);
-        let value = config.dueling.then(|| Head::new(p, "value", model.out(), atoms, config));
-        Self { model, advantage, value, actions, atoms }
+    fn new(net: &mut NetBuilder<'_>, config: &Dqn, actions: usize) -> Self {
+        let model = &config.common.model;
+        let features = net.tower("model", net.obs(), &model.hidden_layers(), model.fcnet_initializer);
+        let atoms = config.num_atoms;
+        let advantage = Self::head(net, "advantage", features, actions * atoms, config);
+        let value = config.dueling.then(|| Self::head(net, "value", features, atoms, config));
+        Self { advantage, value, actions, atoms, range: (config.v_min, config.v_max) }
     }
 
-    /// Values `[rows, actions]`, or logits of their distributions `[rows, actions, atoms]`.
-    fn forward(&self, p: &Params, obs: &Tensor, mut noise: Option<&mut Stream>) -> Tensor {
-        let features = self.model.forward(p, obs);
-        let mut q = self.advantage.forward(p, &features, noise.as_deref_mut());
-        if self.atoms > 1 {
-            q = q.view([-1, self.actions, self.atoms]);
-        }
-        let Some(value) = &self.value else { return q };
-        let mut v = value.forward(p, &features, noise);
-        if self.atoms > 1 {
-            v = v.unsqueeze(1);
-        }
-        &q - q.mean_dim(1, true, Kind::Float) + v
-    }
-}
-
-/// What [`Dqn`] learns with.
-#[derive(Debug)]
-struct DqnPolicy {
-    config: Dqn,
-    net: QNet,
-    online: Params,
-    target: Params,
-    optimizer: Optimizer,
-    /// The returns that atoms stand for, `[atoms]`.
-    support: Tensor,
-    device: Device,
-    noise: Stream,
-    seed: u64,
-    worker: (usize, usize),
-    timestep: u64,
-}
-
-impl DqnPolicy {
-    fn new(config: Dqn, spec: &PolicySpec) -> Result<Self> {
-        let actions = match spec.spaces.action_space {
-            Space::Discrete { n, .. } => n,
-            ref other => {
-                let needs = "a Discrete action space".into();
-                return Err(Error::Space { who: Dqn::NAME.into(), needs, space: other.to_string() });
+    /// Hidden ReLU layers and an output layer.
+    fn head(net: &mut NetBuilder<'_>, name: &str, features: Node, out: usize, config: &Dqn) -> Node {
+        let hidden = config.hiddens.iter().map(|&units| (units, Activation::Relu));
+        let layers = hidden.chain([(out, Activation::Linear)]);
+        layers.enumerate().fold(features, |from, (i, (units, activation))| {
+            let name = format!("{name}.{i}");
+            match config.noisy {
+                true => net.noisy(&name, from, units, activation, config.sigma0),
+                false => net.layer(&name, from, units, activation, Init::Uniform),
             }
-        };
-        let mut rng = Stream::new(spec.seed, "initial weights", 0);
-        let mut builder = ParamsBuilder::new(&mut rng);
-        let net =
-            QNet::new(&mut builder, &config, &config.common.model, spec.spaces.obs_width() as i64, actions);
-        let online = builder.finish(spec.device);
-        let target = online.duplicate();
-        let optimizer = Optimizer::new(OptimizerConfig::adam(config.adam_epsilon), online.flat());
-        let support =
-            Tensor::linspace(config.v_min, config.v_max, config.num_atoms as i64, (Kind::Float, spec.device));
-        Ok(Self {
-            net,
-            online,
-            target,
-            optimizer,
-            support,
-            device: spec.device,
-            noise: Stream::new(spec.seed, "noisy layers", 0),
-            seed: spec.seed,
-            worker: (spec.worker_index, spec.num_workers),
-            timestep: 0,
-            config,
         })
     }
 
-    /// Expected values, `[rows, actions]`, from the network's output.
-    fn expected(&self, output: &Tensor) -> Tensor {
-        match self.config.num_atoms {
-            1 => output.shallow_clone(),
-            _ => (output.softmax(-1, Kind::Float) * &self.support).sum_dim_intlist(-1, false, Kind::Float),
+    /// Values `[rows, actions]`.
+    fn values<'t>(&self, net: &Outputs<'t>) -> Value<'t> {
+        if self.atoms > 1 {
+            let support = Tensor::linspace(self.range.0, self.range.1, self.atoms as i64, (Kind::Float, Device::Cpu));
+            let probs = self.logits(net).softmax(-1, Kind::Float);
+            let values = &probs * support.to_device(probs.device());
+            return Value::torch(values.sum_dim_intlist(-1, false, Kind::Float));
+        }
+        let q = net.get(self.advantage);
+        match self.value {
+            None => q,
+            Some(value) => &q - q.mean_columns() + net.get(value),
         }
     }
 
-    /// The error of each row (differentiable) and the values of the chosen actions, `[rows]`.
-    ///
-    /// Without atoms the error is `Q(s, a) - target`, with atoms the cross-entropy to the projected target distribution.
-    fn td_error(&self, batch: &SampleBatch, mut noise: Option<&mut Stream>) -> Result<(Tensor, Tensor)> {
-        let (obs, new_obs) = (batch.get(Column::OBS)?, batch.get(Column::NEW_OBS)?);
-        let (rewards, discounts) = (batch.get(Column::REWARDS)?, batch.get(Column::DISCOUNTS)?);
-        let actions = batch.get(Column::ACTIONS)?.view([-1, 1]);
-
-        let bootstrap = discounts * batch.get(Column::TERMINATED)?.rsub_scalar(1.0);
-        let (next, best) = tch::no_grad(|| {
-            let next = self.net.forward(&self.target, new_obs, noise.as_deref_mut());
-            let judge = match self.config.double_q {
-                true => self.expected(&self.net.forward(&self.online, new_obs, noise.as_deref_mut())),
-                false => self.expected(&next),
-            };
-            (next, judge.argmax(1, true))
-        });
-        let output = self.net.forward(&self.online, obs, noise);
-        if self.config.num_atoms == 1 {
-            let target = tch::no_grad(|| rewards + bootstrap * next.gather(1, &best, false).squeeze_dim(1));
-            let q = output.gather(1, &actions, false).squeeze_dim(1);
-            return Ok((&q - target, q));
-        }
-        let atoms = self.config.num_atoms as i64;
-        let pick = |t: &Tensor, action: &Tensor| {
-            let index = action.unsqueeze(-1).expand([-1, 1, atoms], false);
-            t.gather(1, &index, false).squeeze_dim(1)
+    /// Logits of the distributions of returns, `[rows, actions, atoms]`, on libtorch.
+    fn logits(&self, net: &Outputs<'_>) -> Tensor {
+        let blocks = |node: Node, n: usize| {
+            tensor(&net.get(node)).view([-1, n as i64, self.atoms as i64])
         };
-        let projected = tch::no_grad(|| {
-            let next = pick(&next, &best).softmax(-1, Kind::Float);
-            project(&next, rewards, &bootstrap, self.config.v_min, self.config.v_max)
-        });
-        let log_probs = pick(&output, &actions).log_softmax(-1, Kind::Float);
-        let cross_entropy = -(projected * &log_probs).sum_dim_intlist(-1, false, Kind::Float);
-        let q = tch::no_grad(|| (log_probs.exp() * &self.support).sum_dim_intlist(-1, false, Kind::Float));
-        Ok((cross_entropy, q))
+        let q = blocks(self.advantage, self.actions);
+        match self.value {
+            None => q,
+            Some(value) => &q - q.mean_dim(1, true, Kind::Float) + blocks(value, 1),
+        }
     }
+}
+
+/// A value of a network with atoms, which runs on libtorch.
+fn tensor(value: &Value<'_>) -> Tensor {
+    value.as_torch().map(Tensor::shallow_clone).expect("networks with atoms run on libtorch")
+}
+
+/// The loss of a replayed batch: Huber's, or the cross-entropy of distributions.
+fn td_loss<'t>(q_net: QNet, config: &Dqn, rows: &Rows<'t>) -> Result<Loss<'t>> {
+    let (error, q) = td_error(q_net, config, rows)?;
+    let loss = if config.num_atoms == 1 { huber(&error) } else { error.clone() };
+    let loss = match rows.has(Column::WEIGHTS) {
+        true => loss * rows.get(Column::WEIGHTS)?,
+        false => loss,
+    };
+    let total = loss.mean();
+    let stats =
+        vec![("loss", total.clone()), ("mean_q", q.mean()), ("min_q", q.min()), ("max_q", q.max())];
+    Ok(Loss { total, stats, td_errors: Some(error) })
+}
+
+/// The error of each row and the value of the chosen action, `[rows, 1]`.
+///
+/// Without atoms the error is `Q(s, a) - target`, with atoms the cross-entropy to the projected target distribution.
+fn td_error<'t>(q_net: QNet, config: &Dqn, rows: &Rows<'t>) -> Result<(Value<'t>, Value<'t>)> {
+    let (rewards, discounts) = (rows.get(Column::REWARDS)?, rows.get(Column::DISCOUNTS)?);
+    let (actions, terminated) = (rows.get(Column::ACTIONS)?, rows.get(Column::TERMINATED)?);
+    let bootstrap = discounts * (1.0 - terminated);
+
+    let target = rows.target(Column::NEW_OBS)?;
+    let best = match config.double_q {
+        true => q_net.values(&rows.frozen(Column::NEW_OBS)?).argmax(),
+        false => q_net.values(&target).argmax(),
+    };
+    let online = rows.net(Column::OBS)?;
+    if config.num_atoms == 1 {
+        let target = rewards + bootstrap * q_net.values(&target).gather(&best);
+        let q = q_net.values(&online).gather(&actions);
+        return Ok((&q - target, q));
+    }
+    let of_action = |logits: Tensor, action: &Value<'_>| {
+        let index = tensor(action).view([-1, 1, 1]).expand([-1, 1, q_net.atoms as i64], false);
+        logits.gather(1, &index, false).squeeze_dim(1)
+    };
+    let projected = tch::no_grad(|| {
+        let next = of_action(q_net.logits(&target), &best).softmax(-1, Kind::Float);
+        let one = |value: &Value<'_>| tensor(value).squeeze_dim(-1);
+        project(&next, &one(&rewards), &one(&bootstrap), config.v_min, config.v_max)
+    });
+    let log_probs = of_action(q_net.logits(&online), &actions).log_softmax(-1, Kind::Float);
+    let error = -(projected * log_probs).sum_dim_intlist(-1, false, Kind::Float);
+    Ok((Value::torch(error), q_net.values(&online).gather(&actions).detach()))
 }
 
 /// Moves the atoms' probabilities by `r + discount z` and spreads them over the fixed atoms (Bellemare et al. 2017,
@@ -440,26 +369,61 @@ pub fn project(probs: &Tensor, rewards: &Tensor, discounts: &Tensor, v_min: f64,
 }
 
 /// `x^2 / 2` within plus and minus 1, `|x| - 1/2` beyond.
-pub fn huber(x: &Tensor) -> Tensor {
+pub fn huber<'t>(x: &Value<'t>) -> Value<'t> {
     let size = x.abs();
     let inner = size.clamp_max(1.0);
     &inner * (size - &inner * 0.5)
 }
 
+/// What [`Dqn`] learns with.
+#[derive(Debug)]
+struct DqnPolicy {
+    config: Dqn,
+    q_net: QNet,
+    learner: Learner,
+    seed: u64,
+    worker: (usize, usize),
+    timestep: u64,
+}
+
+impl DqnPolicy {
+    fn new(config: Dqn, spec: &PolicySpec) -> Result<Self> {
+        let actions = match spec.spaces.action_space {
+            Space::Discrete { n, .. } => n as usize,
+            ref other => {
+                let needs = "a Discrete action space".into();
+                return Err(Error::Space { who: Dqn::NAME.into(), needs, space: other.to_string() });
+            }
+        };
+        let mut rng = Stream::new(spec.seed, "initial weights", 0);
+        let mut net = NetBuilder::new(spec.spaces.obs_width(), &mut rng);
+        let q_net = QNet::new(&mut net, &config, actions);
+        let (net, params) = net.finish(spec.device);
+        let adam = OptimizerConfig::adam(config.adam_epsilon);
+        let fused = config.common.model.fused && config.num_atoms == 1;
+        let mut learner = Learner::new(net, params, adam, fused).with_target();
+        if config.noisy {
+            learner = learner.with_noise(Stream::new(spec.seed, "noisy layers", 0));
+        }
+        let worker = (spec.worker_index, spec.num_workers);
+        Ok(Self { q_net, learner, seed: spec.seed, worker, timestep: 0, config })
+    }
+}
+
 impl Policy for DqnPolicy {
     fn compute_actions(&mut self, input: ActInput<'_>, output: ActOutput<'_>) -> Result<()> {
-        let _guard = tch::no_grad_guard();
         let ActionRows::Int(actions) = output.actions else {
             return Err(Error::state("DQN", "it was asked for continuous actions"));
         };
         // Noise follows from the run's step, so that workers need no state for it.
-        let mut noise = (self.config.noisy && input.explore)
+        let noise = (self.config.noisy && input.explore)
             .then(|| Stream::new(self.seed, "noisy acting", input.timestep));
-        let q = self.net.forward(&self.online, &input.obs.to_device(self.device), noise.as_mut());
-        let q = self.expected(&q).to_device(Device::Cpu).contiguous();
+        let q_net = self.q_net;
+        let values =
+            self.learner.evaluate_with_noise(input.obs, q_net.actions, noise, |net| q_net.values(net))?;
         let exploration = &self.config.common.exploration_config;
         let epsilon = exploration.epsilon(input.timestep, self.worker.0, self.worker.1);
-        let rows = read_f32(&q)?.chunks_exact(self.net.actions as usize);
+        let rows = values.chunks_exact(q_net.actions);
         for ((values, rng), action) in rows.zip(input.rngs).zip(actions) {
             *action = exploration.choose(values, epsilon, input.explore, rng);
         }
@@ -470,71 +434,41 @@ impl Policy for DqnPolicy {
         let mut batch = nstep::transitions(&f, self.config.n_step, self.config.common.gamma);
         if self.config.worker_side_prioritization {
             // Without noise: first priorities are then a function of weights and rows, on whatever worker.
-            let (error, _) = tch::no_grad(|| self.td_error(&batch.to_device(self.device), None))?;
-            let eps = self.config.replay_buffer_config.prioritized_replay_eps;
-            batch.set(Column::WEIGHTS, error.abs().to_device(Device::Cpu) + eps);
+            let (q_net, config) = (self.q_net, &self.config);
+            let errors = self.learner.per_row(&batch, |rows| Ok(td_error(q_net, config, rows)?.0))?;
+            let eps = self.config.replay_buffer_config.prioritized_replay_eps as f32;
+            let priorities: Vec<f32> = errors.iter().map(|e| e.abs() + eps).collect();
+            batch.set(Column::WEIGHTS, Tensor::from_slice(&priorities));
         }
         Ok(batch)
     }
 
     fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned> {
-        let batch = batch.to_device(self.device);
-        let mut noise = self.config.noisy.then_some(self.noise.clone());
-        let (error, q) = self.td_error(&batch, noise.as_mut())?;
-        if let Some(noise) = noise {
-            self.noise = noise;
-        }
-        let loss = if self.config.num_atoms == 1 { huber(&error) } else { error.shallow_clone() };
-        let loss = match batch.get(Column::WEIGHTS) {
-            Ok(weights) => (loss * weights).mean(None),
-            Err(_) => loss.mean(None),
-        };
-        let mut gradient = self.online.gradient(&loss);
-        let _guard = tch::no_grad_guard();
-        let q = q.detach();
-        let mut names = vec!["loss", "mean_q", "min_q", "max_q"];
-        let mut values = vec![loss.detach(), q.mean(None), q.min(), q.max()];
+        let (q_net, config) = (self.q_net, &self.config);
+        let mut report = self.learner.gradient(batch, |rows| td_loss(q_net, config, rows))?;
         if let Some(max_norm) = self.config.grad_clip {
-            names.push("grad_gnorm");
-            values.push(clip_grad_norm(&mut gradient, max_norm));
+            self.learner.clip_grad_norm(max_norm, &mut report);
         }
-        let lr = scheduled(self.config.lr, self.config.lr_schedule.as_ref(), self.timestep);
-        self.optimizer.step(self.online.flat_mut(), &gradient, lr);
-        let stats = Stats { names, values: Tensor::stack(&values, 0) };
-        Ok(Learned { stats, td_errors: Some(error.detach()), stop: false })
+        self.learner.step(scheduled(self.config.lr, self.config.lr_schedule.as_ref(), self.timestep));
+        Ok(Learned { stats: report.stats, td_errors: report.td_errors, stop: false })
     }
 
     fn get_weights(&self) -> Weights {
-        let mut weights = self.online.weights();
-        if self.config.worker_side_prioritization {
-            weights.nest("target", self.target.weights());
-        }
-        Arc::new(weights)
+        Arc::new(self.learner.weights(self.config.worker_side_prioritization))
     }
 
     fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        self.online.set_weights(weights)?;
-        if self.config.worker_side_prioritization {
-            self.target.set_weights(&weights.nested("target")?)?;
-        }
-        Ok(())
+        self.learner.set_weights(weights)
     }
 
     fn get_state(&self) -> Result<State> {
-        let mut state = State::default();
+        let mut state = self.learner.state()?;
         state.set("timestep", &self.timestep)?;
-        state.set("noise", &self.noise.state())?;
-        state.nest("weights", self.online.weights());
-        state.nest("target", self.target.weights());
-        state.nest("optimizer", self.optimizer.state()?);
         Ok(state)
     }
 
     fn set_state(&mut self, state: &State) -> Result<()> {
-        self.online.set_weights(&state.nested("weights")?)?;
-        self.target.set_weights(&state.nested("target")?)?;
-        self.optimizer.set_state(&state.nested("optimizer")?)?;
-        self.noise = Stream::from_state(state.get("noise")?);
+        self.learner.set_state(state)?;
         self.timestep = state.get("timestep")?;
         Ok(())
     }
@@ -544,11 +478,11 @@ impl Policy for DqnPolicy {
     }
 
     fn update_target(&mut self) {
-        self.target.soft_update(&self.online, 1.0);
+        self.learner.update_target(1.0);
     }
 
     fn forward(&self, obs: &Tensor) -> Result<Tensor> {
-        Ok(self.expected(&self.net.forward(&self.online.frozen(), obs, None)))
+        Ok(self.learner.forward(obs, |net| self.q_net.values(net)))
     }
 
     fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {

@@ -12,18 +12,19 @@ use pavlov_trainer::{
     batch::{Column, SampleBatch, env_major},
     exploration::ExplorationConfig,
     gae,
-    learner::{LossStats, Shards, map_rows},
-    models::{Activation, FcNet, Initializer, Linear, ModelConfig, Params, ParamsBuilder},
-    optim::{Optimizer, OptimizerConfig, clip_grad_norm},
+    learner::{Learner, Loss, Rows},
+    models::{Activation, Free, Initializer, ModelConfig, NetBuilder, Node, Outputs},
+    optim::OptimizerConfig,
     plan::{Plan, PlanExt, standardize, sync_weights, train_epochs, update_kl},
-    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces, Stats},
+    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces},
     rng::Stream,
     schedule::{Piecewise, scheduled},
     state::{State, Weights},
+    value::Value,
 };
 use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
-use tch::{Device, Kind, Tensor};
+use tch::Tensor;
 
 /// Settings of PPO. Defaults are those of Ray 1.13.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -226,69 +227,44 @@ impl Trainer for Ppo {
     }
 }
 
-/// Actor and critic: two towers, or one that they share.
-#[derive(Clone, Debug)]
+/// Actor and critic: where their outputs stand in the network. Two towers, or one that they share.
+#[derive(Clone, Copy, Debug)]
 struct ActorCritic {
-    actor: FcNet,
-    logits: Linear,
-    /// After the last linear layer, if the model says `no_final_linear`.
-    logits_activation: Activation,
+    actor: Node,
     /// State-independent log standard deviations.
-    free_log_std: Option<usize>,
-    /// The critic's own tower; none if it shares the actor's.
-    critic: Option<FcNet>,
-    value: Linear,
+    free_log_std: Option<Free>,
+    critic: Node,
 }
 
 impl ActorCritic {
-    fn new(p: &mut ParamsBuilder<'_>, model: &ModelConfig, obs_width: i64, dist: &ActionDist) -> Self {
-        let layers = model.hidden_layers();
-        let init = model.fcnet_initializer;
+    fn new(net: &mut NetBuilder<'_>, model: &ModelConfig, dist: &ActionDist) -> Self {
+        let (layers, init) = (model.hidden_layers(), model.fcnet_initializer);
         let value_scale = match init {
             Initializer::Normc => 0.01,
             Initializer::Orthogonal => 1.0,
         };
         let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });
-        let outputs = dist.num_inputs() as i64;
-        let actor = FcNet::hidden(p, "actor", obs_width, &layers, init);
-        let logits_out = if free { outputs / 2 } else { outputs };
-        let logits = Linear::new(p, "actor.out", actor.out(), logits_out, init, 0.01);
-        let free_log_std =
-            free.then(|| p.add("actor.log_std", Tensor::zeros([outputs / 2], (Kind::Float, Device::Cpu))));
-        let critic = (!model.vf_share_layers).then(|| FcNet::hidden(p, "critic", obs_width, &layers, init));
-        let features = critic.as_ref().map_or(actor.out(), FcNet::out);
-        let value = Linear::new(p, "critic.out", features, 1, init, value_scale);
+        let outputs = if free { dist.num_inputs() / 2 } else { dist.num_inputs() };
         let last = layers.last().map_or(Activation::Linear, |(_, activation)| *activation);
-        let logits_activation = if model.no_final_linear { last } else { Activation::Linear };
-        Self { actor, logits, logits_activation, free_log_std, critic, value }
-    }
-
-    fn head(&self, p: &Params, features: &Tensor) -> Tensor {
-        let out = self.logits_activation.apply(self.logits.forward(p, features));
-        match self.free_log_std {
-            None => out,
-            Some(i) => Tensor::cat(&[&out, &p.leaf(i).expand_as(&out)], -1),
-        }
+        let after_logits = if model.no_final_linear { last } else { Activation::Linear };
+        let features = net.tower("actor", net.obs(), &layers, init);
+        let actor = net.layer("actor.out", features, outputs, after_logits, init.scaled(0.01));
+        let free_log_std = free.then(|| net.free("actor.log_std", &vec![0.0; outputs]));
+        let features = match model.vf_share_layers {
+            true => features,
+            false => net.tower("critic", net.obs(), &layers, init),
+        };
+        let critic = net.layer("critic.out", features, 1, Activation::Linear, init.scaled(value_scale));
+        Self { actor, free_log_std, critic }
     }
 
     /// Parameters of the action distribution, `[rows, inputs]`.
-    fn logits(&self, p: &Params, obs: &Tensor) -> Tensor {
-        self.head(p, &self.actor.forward(p, obs))
-    }
-
-    /// Values, `[rows]`.
-    fn values(&self, p: &Params, obs: &Tensor) -> Tensor {
-        let tower = self.critic.as_ref().unwrap_or(&self.actor);
-        self.value.forward(p, &tower.forward(p, obs)).squeeze_dim(-1)
-    }
-
-    fn logits_and_values(&self, p: &Params, obs: &Tensor) -> (Tensor, Tensor) {
-        let features = self.actor.forward(p, obs);
-        let values = match &self.critic {
-            Some(critic) => self.value.forward(p, &critic.forward(p, obs)),
-            None => self.value.forward(p, &features),
-        };
-        (self.head(p, &features), values.squeeze_dim(-1))
+    fn dist_inputs<'t>(&self, net: &Outputs<'t>) -> Value<'t> {
+        let out = net.get(self.actor);
+        match self.free_log_std {
+            None => out,
+            Some(log_std) => out.cat(&net.free(log_std)),
+        }
     }
 }
 
@@ -297,11 +273,8 @@ impl ActorCritic {
 struct PpoPolicy {
     config: Ppo,
     dist: ActionDist,
-    net: ActorCritic,
-    params: Params,
-    shards: Shards,
-    optimizer: Optimizer,
-    device: Device,
+    heads: ActorCritic,
+    learner: Learner,
     kl_coeff: f64,
     timestep: u64,
 }
@@ -314,13 +287,13 @@ impl PpoPolicy {
     fn new(config: Ppo, spec: &PolicySpec) -> Result<Self> {
         let dist = ActionDist::for_space(&spec.spaces.action_space)?;
         let mut rng = Stream::new(spec.seed, "initial weights", 0);
-        let mut builder = ParamsBuilder::new(&mut rng);
-        let net = ActorCritic::new(&mut builder, &config.common.model, spec.spaces.obs_width() as i64, &dist);
-        let params = builder.finish(spec.device);
-        let shards = Shards::new(&params);
-        let optimizer = Optimizer::new(OptimizerConfig::adam(config.adam_epsilon), params.flat());
+        let mut net = NetBuilder::new(spec.spaces.obs_width(), &mut rng);
+        let heads = ActorCritic::new(&mut net, &config.common.model, &dist);
+        let (net, params) = net.finish(spec.device);
+        let adam = OptimizerConfig::adam(config.adam_epsilon);
+        let learner = Learner::new(net, params, adam, config.common.model.fused);
         let kl_coeff = config.kl_coeff;
-        Ok(Self { config, dist, net, params, shards, optimizer, device: spec.device, kl_coeff, timestep: 0 })
+        Ok(Self { config, dist, heads, learner, kl_coeff, timestep: 0 })
     }
 
     fn now(&self) -> Coefficients {
@@ -332,66 +305,68 @@ impl PpoPolicy {
             kl: self.kl_coeff,
         }
     }
+
+    /// Values of observations `[rows, width]`.
+    fn values(&mut self, obs: &Tensor) -> Result<Vec<f32>> {
+        let heads = self.heads;
+        Ok(self.learner.evaluate(obs, 1, |net| net.get(heads.critic))?.to_vec())
+    }
 }
 
 /// The surrogate objective of equations 7 and 9 as a loss, over a piece of a minibatch.
-fn surrogate_loss(
-    net: &ActorCritic,
+fn surrogate_loss<'t>(
+    heads: ActorCritic,
     dist: &ActionDist,
     config: &Ppo,
     now: Coefficients,
-    p: &Params,
-    batch: &SampleBatch,
-) -> Result<(Tensor, LossStats)> {
-    let (obs, actions) = (batch.get(Column::OBS)?, batch.get(Column::ACTIONS)?);
-    let (old_logp, advantages) = (batch.get(Column::ACTION_LOGP)?, batch.get(Column::ADVANTAGES)?);
-    let targets = batch.get(Column::VALUE_TARGETS)?;
+    rows: &Rows<'t>,
+) -> Result<Loss<'t>> {
+    let (actions, old_logp) = (rows.get(Column::ACTIONS)?, rows.get(Column::ACTION_LOGP)?);
+    let (advantages, targets) = (rows.get(Column::ADVANTAGES)?, rows.get(Column::VALUE_TARGETS)?);
 
-    let (logits, values) = net.logits_and_values(p, obs);
-    let pi = dist.at(&logits);
-    let log_ratio = pi.logp(actions) - old_logp;
+    let net = rows.net(Column::OBS)?;
+    let (pi, values) = (dist.at(&heads.dist_inputs(&net)), net.get(heads.critic));
+    let log_ratio = pi.logp(&actions) - old_logp;
     let ratio = log_ratio.exp();
     let clipped = ratio.clamp(1.0 - now.clip, 1.0 + now.clip);
-    let policy_loss = -(&ratio * advantages).minimum(&(clipped * advantages)).mean(None);
+    let policy_loss = -(&ratio * &advantages).minimum(&(clipped * &advantages)).mean();
 
-    let squared_error = (&values - targets).square();
+    let squared_error = (&values - &targets).square();
     let vf_loss = match config.vf_clip {
         ValueClip::None => squared_error,
         ValueClip::SquaredError => squared_error.clamp_max(config.vf_clip_param),
         ValueClip::AroundOld => {
-            let (old, bound) = (batch.get(Column::VF_PREDS)?, config.vf_clip_param);
-            let clipped = old + (&values - old).clamp(-bound, bound);
-            squared_error.maximum(&(clipped - targets).square())
+            let (old, bound) = (rows.get(Column::VF_PREDS)?, config.vf_clip_param);
+            let clipped = &old + (&values - &old).clamp(-bound, bound);
+            squared_error.maximum(&(clipped - &targets).square())
         }
     }
-    .mean(None);
+    .mean();
 
     let mut total = &policy_loss + &vf_loss * config.vf_loss_coeff;
-    let entropy = match now.entropy == 0.0 {
-        true => tch::no_grad(|| pi.entropy().mean(None)),
-        false => pi.entropy().mean(None),
-    };
+    let entropy = pi.entropy().mean();
     if now.entropy != 0.0 {
-        total -= &entropy * now.entropy;
+        total = total - &entropy * now.entropy;
     }
     let kl = if config.kl_coeff > 0.0 {
-        let kl = dist.at(batch.get(Column::ACTION_DIST_INPUTS)?).kl(&pi).mean(None);
-        total += &kl * now.kl;
+        let kl = dist.at(&rows.get(Column::ACTION_DIST_INPUTS)?).kl(&pi).mean();
+        total = total + &kl * now.kl;
         kl
     } else {
-        // Schulman's estimator; nothing of it is differentiated.
-        tch::no_grad(|| (&ratio - 1.0 - &log_ratio).mean(None))
+        // Schulman's estimator; it only reports.
+        (&ratio - &log_ratio - 1.0).mean()
     };
-    let explained = tch::no_grad(|| 1.0 - (targets - &values).var(false) / (targets.var(false) + 1e-8));
+    // Within a piece of the minibatch.
+    let explained = 1.0 - (&targets - &values).variance() / (targets.variance() + 1e-8);
     let stats = vec![
-        ("total_loss", total.detach()),
+        ("total_loss", total.clone()),
         ("policy_loss", policy_loss),
         ("vf_loss", vf_loss),
         ("vf_explained_var", explained),
         ("kl", kl),
         ("entropy", entropy),
     ];
-    Ok((total, stats))
+    Ok(Loss { total, stats, td_errors: None })
 }
 
 /// Coefficients as they stand at some step.
@@ -414,11 +389,8 @@ impl Policy for PpoPolicy {
     }
 
     fn compute_actions(&mut self, input: ActInput<'_>, mut output: ActOutput<'_>) -> Result<()> {
-        let _guard = tch::no_grad_guard();
-        let logits =
-            map_rows(&self.shards, input.obs, |p, obs| self.net.logits(p, &obs.to_device(self.device)))?;
-        let logits = logits.to_device(Device::Cpu).contiguous();
-        let inputs = pavlov_trainer::batch::read_f32(&logits)?;
+        let heads = self.heads;
+        let inputs = self.learner.evaluate(input.obs, self.dist.num_inputs(), |net| heads.dist_inputs(net))?;
         self.dist.sample(inputs, input.rngs, input.explore, output.actions, output.columns.row(LOGP));
         if self.config.kl_coeff > 0.0 {
             output.columns.row(DIST_INPUTS).copy_from_slice(inputs);
@@ -428,29 +400,24 @@ impl Policy for PpoPolicy {
 
     fn postprocess_trajectory(&mut self, f: Fragment<'_>) -> Result<SampleBatch> {
         let _guard = tch::no_grad_guard();
-        let width = f.obs.size()[2];
-        let value_of = |obs: &Tensor| -> Result<Tensor> {
-            let rows = obs.view([-1, width]);
-            let values =
-                map_rows(&self.shards, &rows, |p, obs| self.net.values(p, &obs.to_device(self.device)))?;
-            Ok(values.to_device(Device::Cpu).contiguous())
-        };
-        let (values, final_values) = (value_of(f.obs)?, value_of(f.final_obs)?);
+        let values = self.values(&f.obs.view([-1, f.obs.size()[2]]))?;
+        let final_values = self.values(f.final_obs)?;
         let trajectories = gae::Trajectories {
             num_envs: f.num_envs,
             rewards: f.rewards,
-            values: pavlov_trainer::batch::read_f32(&values)?,
+            values: &values,
             terminated: f.terminated,
             truncated: f.truncated,
             ended: f.ended,
-            final_values: pavlov_trainer::batch::read_f32(&final_values)?,
+            final_values: &final_values,
         };
         // Without GAE: the discounted return, which is GAE with lambda 1 before the value is added.
         let lambda = if self.config.use_gae { self.config.lambda } else { 1.0 };
         let advantages = gae::advantages(trajectories, self.config.common.gamma as f32, lambda as f32);
         let advantages = Tensor::from_slice(&advantages);
         let (steps, copies) = (f.steps as i64, f.num_envs as i64);
-        let vf_preds = env_major(&values.view([steps + 1, copies]).narrow(0, 0, steps));
+        let values = Tensor::from_slice(&values).view([steps + 1, copies]);
+        let vf_preds = env_major(&values.narrow(0, 0, steps));
         let value_targets = &advantages + &vf_preds;
         let (advantages, value_targets) = match self.config.use_critic {
             true => (advantages, value_targets),
@@ -474,48 +441,38 @@ impl Policy for PpoPolicy {
         if self.config.normalize_advantages == NormalizeAdvantages::Minibatch {
             batch = standardize(Column::ADVANTAGES)(batch)?;
         }
-        let (net, dist, config) = (&self.net, &self.dist, &self.config);
-        let loss = |p: &Params, rows: &SampleBatch| surrogate_loss(net, dist, config, now, p, rows);
-        let mut gradient = self.shards.gradient(&batch, loss)?;
+        let (heads, dist, config) = (self.heads, &self.dist, &self.config);
+        let mut report = self.learner.gradient(&batch, |rows| surrogate_loss(heads, dist, config, now, rows))?;
         if let Some(max_norm) = self.config.grad_clip {
-            let norm = clip_grad_norm(&mut gradient.flat, max_norm);
-            gradient.names.push("grad_gnorm");
-            gradient.stats = Tensor::cat(&[&gradient.stats, &norm.view(1)], 0);
+            self.learner.clip_grad_norm(max_norm, &mut report);
         }
         let stop = match self.config.target_kl {
             None => false,
-            Some(target) => {
-                let kl = gradient.names.iter().position(|name| *name == "kl").unwrap_or_default();
-                gradient.stats.double_value(&[kl as i64]) > 1.5 * target
-            }
+            Some(target) => report.stats.read("kl").is_some_and(|kl| kl > 1.5 * target),
         };
         if !stop {
-            self.optimizer.step(self.params.flat_mut(), &gradient.flat, now.lr);
+            self.learner.step(now.lr);
         }
-        let stats = Stats { names: gradient.names, values: gradient.stats };
-        Ok(Learned { stats, td_errors: None, stop })
+        Ok(Learned { stats: report.stats, td_errors: None, stop })
     }
 
     fn get_weights(&self) -> Weights {
-        Arc::new(self.params.weights())
+        Arc::new(self.learner.weights(false))
     }
 
     fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        self.params.set_weights(weights)
+        self.learner.set_weights(weights)
     }
 
     fn get_state(&self) -> Result<State> {
-        let mut state = State::default();
+        let mut state = self.learner.state()?;
         state.set("kl_coeff", &self.kl_coeff)?;
         state.set("timestep", &self.timestep)?;
-        state.nest("weights", self.params.weights());
-        state.nest("optimizer", self.optimizer.state()?);
         Ok(state)
     }
 
     fn set_state(&mut self, state: &State) -> Result<()> {
-        self.params.set_weights(&state.nested("weights")?)?;
-        self.optimizer.set_state(&state.nested("optimizer")?)?;
+        self.learner.set_state(state)?;
         self.kl_coeff = state.get("kl_coeff")?;
         self.timestep = state.get("timestep")?;
         Ok(())
@@ -530,7 +487,7 @@ impl Policy for PpoPolicy {
     }
 
     fn forward(&self, obs: &Tensor) -> Result<Tensor> {
-        Ok(self.net.logits(&self.params.frozen(), obs))
+        Ok(self.learner.forward(obs, |net| self.heads.dist_inputs(net)))
     }
 
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {

@@ -7,8 +7,11 @@ use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::policy::{Learned, Policy};
+use pavlov::trainer::value::Value;
 
-use crate::support::{assert_close, column, discrete_spaces, floats, policy, rows, stat, weights};
+use crate::support::{
+    assert_close, column, discrete_spaces, floats, on_both_engines, policy, rows, stat, weights,
+};
 
 /// Q-values of the two one-hot states, `[action][state]`: no hidden layers, no dueling unless changed.
 fn tabular(change: impl FnOnce(&mut Dqn)) -> Box<dyn Policy> {
@@ -82,14 +85,17 @@ fn the_loss_is_hubers_weighted_by_importance() {
 
 #[test]
 fn huber_is_quadratic_inside_one_and_linear_beyond() {
-    let found = huber(&column(&[0.0, 0.5, -1.0, 1.0, -3.0]));
-    assert_close(&floats(&found), &[0.0, 0.125, 0.5, 0.5, 2.5], 1e-7);
+    let batch = SampleBatch::default().with(Column::OBS, column(&[0.0, 0.5, -1.0, 1.0, -3.0]));
+    for found in on_both_engines(&batch, |rows| Ok(huber(&rows.get(Column::OBS)?))) {
+        assert_close(&found, &[0.0, 0.125, 0.5, 0.5, 2.5], 1e-7);
+    }
 }
 
 #[test]
 fn huber_has_a_gradient_of_at_most_one() {
     let x = column(&[0.5, -3.0]).set_requires_grad(true);
-    huber(&x).sum(pavlov::torch::Kind::Float).backward();
+    let huber = huber(&Value::torch(x.shallow_clone()));
+    huber.as_torch().expect("a tensor").sum(pavlov::torch::Kind::Float).backward();
     assert_close(&floats(&x.grad()), &[0.5, -1.0], 1e-7);
 }
 

@@ -1,10 +1,10 @@
 //! Models and gradients: initial weights, noisy layers, and gradients of many rows in pieces.
 
 use pavlov::torch::{Device, Kind, Tensor};
-use pavlov::trainer::Result;
 use pavlov::trainer::batch::{Column, SampleBatch};
-use pavlov::trainer::learner::{Gradient, LossStats, Shards, map_rows};
-use pavlov::trainer::models::{Activation, FcNet, Initializer, NoisyLinear, Params, ParamsBuilder};
+use pavlov::trainer::learner::{Learner, Loss};
+use pavlov::trainer::models::{Activation, Init, Initializer, NetBuilder, Node, NoisyLinear, ParamsBuilder};
+use pavlov::trainer::optim::OptimizerConfig;
 use pavlov::trainer::rng::Stream;
 
 use crate::support::{assert_close, floats, refused};
@@ -52,52 +52,46 @@ fn a_noisy_layer_without_noise_is_linear() {
     assert_ne!(noisy(0), noisy(1));
 }
 
-/// A small network and 5,000 rows: pieces of 1,000.
+/// A small network with a loss, and 5,000 rows: several pieces for either engine.
 struct Problem {
-    params: Params,
-    net: FcNet,
+    learner: Learner,
+    out: Node,
     batch: SampleBatch,
 }
 
 impl Problem {
-    fn new() -> Self {
+    fn new(fused: bool) -> Self {
         let mut rng = Stream::new(0, "weights", 0);
-        let mut builder = ParamsBuilder::new(&mut rng);
+        let mut net = NetBuilder::new(4, &mut rng);
         let layers = [(16, Activation::Tanh), (16, Activation::Relu)];
-        let net = FcNet::hidden(&mut builder, "net", 4, &layers, Initializer::Orthogonal).output(
-            &mut builder,
-            "net",
-            1,
-            Initializer::Orthogonal,
-            1.0,
-        );
-        let params = builder.finish(Device::Cpu);
+        let hidden = net.tower("net", net.obs(), &layers, Initializer::Orthogonal);
+        let out = net.layer("net.out", hidden, 1, Activation::Linear, Init::Orthogonal(1.0));
+        let (net, params) = net.finish(Device::Cpu);
+        let learner = Learner::new(net, params, OptimizerConfig::Sgd { momentum: 0.0 }, fused);
         let mut rng = Stream::new(1, "rows", 0);
         let numbers: Vec<f32> = (0..5000 * 4).map(|_| rng.normal()).collect();
         let obs = Tensor::from_slice(&numbers).view([5000, 4]);
         let targets = obs.sum_dim_intlist(1, false, Kind::Float).sin();
         let batch = SampleBatch::default().with(Column::OBS, obs).with(Column::VALUE_TARGETS, targets);
-        Self { params, net, batch }
+        Self { learner, out, batch }
     }
 
-    fn loss(&self, params: &Params, batch: &SampleBatch) -> Result<(Tensor, LossStats)> {
-        let values = self.net.forward(params, batch.get(Column::OBS)?).squeeze_dim(-1);
-        let loss = (values - batch.get(Column::VALUE_TARGETS)?).square().mean(None);
-        let stats = vec![("loss", loss.shallow_clone())];
-        Ok((loss, stats))
+    /// The gradient of the squared error and its mean.
+    fn gradient(&mut self) -> (Vec<f64>, Vec<f64>) {
+        let out = self.out;
+        let report = self.learner.gradient(&self.batch, |rows| {
+            let values = rows.net(Column::OBS)?.get(out);
+            let total = (values - rows.get(Column::VALUE_TARGETS)?).square().mean();
+            Ok(Loss { stats: vec![("loss", total.clone())], total, td_errors: None })
+        });
+        let report = report.expect("a gradient");
+        assert_eq!(report.stats.names, ["loss"]);
+        (floats(self.learner.last_gradient()), floats(&report.stats.values))
     }
 
-    fn sharded(&self, shards: &Shards) -> Gradient {
-        // Only the network is shared between threads; tensors are not Sync.
-        let net = &self.net;
-        shards
-            .gradient(&self.batch, |params, batch| {
-                let values = net.forward(params, batch.get(Column::OBS)?).squeeze_dim(-1);
-                let loss = (values - batch.get(Column::VALUE_TARGETS)?).square().mean(None);
-                let stats = vec![("loss", loss.shallow_clone())];
-                Ok((loss, stats))
-            })
-            .expect("a gradient")
+    fn values(&mut self, obs: &Tensor) -> Vec<f32> {
+        let out = self.out;
+        self.learner.evaluate(obs, 1, |net| net.get(out)).expect("values").to_vec()
     }
 }
 
@@ -107,55 +101,93 @@ fn on_threads<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
 }
 
 #[test]
-fn the_gradient_in_pieces_is_the_gradient_of_the_whole() {
-    let problem = Problem::new();
-    let (loss, _) = problem.loss(&problem.params, &problem.batch).expect("a loss");
-    let whole = problem.params.gradient(&loss);
-    let pieces = problem.sharded(&Shards::new(&problem.params));
-    assert!(whole.abs().max().double_value(&[]) > 0.01, "a gradient worth comparing");
-    assert_close(&floats(&pieces.flat), &floats(&whole), 1e-5);
-    assert_eq!(pieces.names, ["loss"]);
-    assert_close(&floats(&pieces.stats), &floats(&loss), 1e-6);
+fn the_gradient_in_pieces_is_autograds_of_the_whole() {
+    for fused in [false, true] {
+        let mut problem = Problem::new(fused);
+        let weights = problem.learner.weights(false);
+        let leaf = |name: &str| weights.tensor(name).expect("a parameter").set_requires_grad(true);
+        let names = ["net.0", "net.1", "net.out"].map(|l| [format!("{l}.weight"), format!("{l}.bias")]);
+        let leaves: Vec<Tensor> = names.iter().flatten().map(|name| leaf(name)).collect();
+        let obs = problem.batch.get(Column::OBS).expect("the column");
+        let hidden = obs.linear(&leaves[0], Some(&leaves[1])).tanh();
+        let hidden = hidden.linear(&leaves[2], Some(&leaves[3])).relu();
+        let values = hidden.linear(&leaves[4], Some(&leaves[5])).squeeze_dim(-1);
+        let targets = problem.batch.get(Column::VALUE_TARGETS).expect("the column");
+        let loss = (values - targets).square().mean(None);
+        loss.backward();
+        let whole: Vec<f64> = leaves.iter().flat_map(|leaf| floats(&leaf.grad())).collect();
+        assert!(whole.iter().any(|g| g.abs() > 0.01), "a gradient worth comparing");
+
+        let (gradient, stats) = problem.gradient();
+        assert_close(&gradient, &whole, 1e-5);
+        assert_close(&stats, &floats(&loss), 1e-6);
+    }
 }
 
 #[test]
 fn the_gradient_is_bit_equal_on_any_number_of_threads() {
-    let on = |threads: usize| {
-        on_threads(threads, || {
-            let problem = Problem::new();
-            let gradient = problem.sharded(&Shards::new(&problem.params));
-            (floats(&gradient.flat), floats(&gradient.stats))
-        })
-    };
-    let one = on(1);
-    assert_eq!(on(2), one);
-    assert_eq!(on(3), one);
+    for fused in [false, true] {
+        let on = |threads: usize| on_threads(threads, || Problem::new(fused).gradient());
+        let one = on(1);
+        assert_eq!(on(2), one);
+        assert_eq!(on(3), one);
+    }
 }
 
 #[test]
-fn rows_in_pieces_are_mapped_as_the_whole() {
-    let (pieces, whole) = on_threads(2, || {
-        let problem = Problem::new();
-        let obs = problem.batch.get(Column::OBS).expect("the column");
-        let net = &problem.net;
-        let shards = Shards::new(&problem.params);
-        let pieces = map_rows(&shards, obs, |params, x| net.forward(params, x)).expect("values");
-        (floats(&pieces), floats(&net.forward(&problem.params, obs)))
+fn values_of_many_rows_in_pieces_are_those_of_the_network() {
+    let of = |fused| on_threads(2, || {
+        let mut problem = Problem::new(fused);
+        let obs = problem.batch.get(Column::OBS).expect("the column").shallow_clone();
+        let exported = problem.learner.forward(&obs, |net| net.get(problem.out));
+        (problem.values(&obs), floats(&exported))
     });
-    assert_eq!(pieces.len(), 5000);
-    assert_close(&pieces, &whole, 1e-5);
+    for fused in [false, true] {
+        let (values, exported) = of(fused);
+        let values: Vec<f64> = values.into_iter().map(f64::from).collect();
+        assert_eq!(values.len(), 5000);
+        assert_close(&values, &exported, 1e-5);
+    }
+}
+
+#[test]
+fn on_the_fused_engine_a_rows_value_does_not_depend_on_the_rows_beside_it() {
+    let mut problem = Problem::new(true);
+    let obs = problem.batch.get(Column::OBS).expect("the column").shallow_clone();
+    let all = problem.values(&obs);
+    for (start, len) in [(0, 1), (17, 2), (100, 33), (4000, 1000)] {
+        let some = problem.values(&obs.narrow(0, start, len));
+        assert_eq!(some, all[start as usize..][..len as usize], "rows {start}..{}", start + len);
+    }
+}
+
+#[test]
+fn a_selection_of_rows_learns_as_its_copy() {
+    let order: std::sync::Arc<[i64]> = (0..600).map(|i| (i * 7919) % 5000).collect();
+    for fused in [false, true] {
+        let mut problem = Problem::new(fused);
+        let selected = problem.batch.select(&order).slice(100, 400);
+        let mut copy = SampleBatch::default();
+        for (column, data) in selected.columns() {
+            copy.set(column, data.copy());
+        }
+        problem.batch = selected;
+        let lazy = problem.gradient();
+        problem.batch = copy;
+        assert_eq!(problem.gradient(), lazy);
+    }
 }
 
 #[test]
 fn weights_of_another_shape_are_refused_and_change_nothing() {
-    let mut problem = Problem::new();
-    let before = floats(problem.params.flat());
+    let mut problem = Problem::new(true);
+    let before = floats(problem.learner.params().flat());
     let mut rng = Stream::new(9, "weights", 0);
-    let mut builder = ParamsBuilder::new(&mut rng);
+    let mut net = NetBuilder::new(4, &mut rng);
     let layers = [(16, Activation::Tanh), (8, Activation::Relu)];
-    FcNet::hidden(&mut builder, "net", 4, &layers, Initializer::Orthogonal);
-    let other = builder.finish(Device::Cpu).weights();
+    net.tower("net", net.obs(), &layers, Initializer::Orthogonal);
+    let other = net.finish(Device::Cpu).1.weights();
     let parts = ["net.1.weight: its shape is [8, 16], but the model's is [16, 16]"];
-    refused(problem.params.set_weights(&other), &parts);
-    assert_eq!(floats(problem.params.flat()), before);
+    refused(problem.learner.set_weights(&other), &parts);
+    assert_eq!(floats(problem.learner.params().flat()), before);
 }

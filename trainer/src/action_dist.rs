@@ -7,9 +7,9 @@
 use crate::{
     error::{Error, Result},
     rng::Stream,
+    value::Value,
 };
 use pavlov_envs::Space;
-use tch::{Kind, Tensor};
 
 /// `ln sqrt(2 pi)`.
 const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
@@ -142,17 +142,21 @@ impl ActionDist {
     }
 
     /// The distributions with these parameters (`[rows, num_inputs]`), for a loss.
-    pub fn at(&self, inputs: &Tensor) -> Dist<'_> {
+    pub fn at<'a, 't>(&'a self, inputs: &Value<'t>) -> Dist<'a, 't> {
         let parts = match self {
-            Self::Categorical { .. } => vec![inputs.log_softmax(-1, Kind::Float)],
+            Self::Categorical { .. } => vec![inputs.log_softmax()],
             Self::MultiCategorical { nvec } => {
-                let sizes: Vec<i64> = nvec.iter().map(|&n| n as i64).collect();
-                inputs.split_with_sizes(&sizes, -1).iter().map(|x| x.log_softmax(-1, Kind::Float)).collect()
+                let mut start = 0;
+                let choice = |&n: &usize| {
+                    start += n;
+                    inputs.narrow(start - n, n).log_softmax()
+                };
+                nvec.iter().map(choice).collect()
             }
-            Self::DiagGaussian { dim } => inputs.split(*dim as i64, -1),
+            Self::DiagGaussian { dim } => vec![inputs.narrow(0, *dim), inputs.narrow(*dim, *dim)],
             Self::SquashedGaussian { dim } => {
-                let parts = inputs.split(*dim as i64, -1);
-                vec![parts[0].shallow_clone(), parts[1].clamp(LOG_STD_RANGE.0, LOG_STD_RANGE.1)]
+                let log_std = inputs.narrow(*dim, *dim).clamp(LOG_STD_RANGE.0, LOG_STD_RANGE.1);
+                vec![inputs.narrow(0, *dim), log_std]
             }
         };
         Dist { family: self, parts }
@@ -184,79 +188,69 @@ fn choose(logits: &[f32], rng: &mut Stream, explore: bool) -> (i64, f32) {
     (chosen as i64, logits[chosen] - max - total.ln())
 }
 
-/// Distributions of many rows, made by [`ActionDist::at`]. Every result is `[rows]`.
+/// Distributions of many rows, made by [`ActionDist::at`]. Every result is `[rows, 1]`.
 #[derive(Debug)]
-pub struct Dist<'a> {
+pub struct Dist<'a, 't> {
     family: &'a ActionDist,
     /// Log-probabilities per choice, or mean and log standard deviation.
-    parts: Vec<Tensor>,
+    parts: Vec<Value<'t>>,
 }
 
-impl Dist<'_> {
-    /// The log-probability of each action.
-    pub fn logp(&self, actions: &Tensor) -> Tensor {
+impl<'t> Dist<'_, 't> {
+    /// The log-probability of each action (`[rows, components]`).
+    pub fn logp(&self, actions: &Value<'t>) -> Value<'t> {
         match self.family {
-            ActionDist::Categorical { .. } => {
-                self.parts[0].gather(-1, &actions.view([-1, 1]), false).squeeze_dim(-1)
-            }
-            ActionDist::MultiCategorical { .. } => {
-                let picked: Vec<Tensor> = self
-                    .parts
-                    .iter()
-                    .enumerate()
-                    .map(|(i, logp)| logp.gather(-1, &actions.narrow(-1, i as i64, 1), false))
-                    .collect();
-                Tensor::cat(&picked, -1).sum_dim_intlist(-1, false, Kind::Float)
+            ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
+                let choice = |(i, logp): (usize, &Value<'t>)| logp.gather(&actions.narrow(i, 1));
+                sum(self.parts.iter().enumerate().map(choice))
             }
             ActionDist::DiagGaussian { .. } => self.normal_logp(actions),
             ActionDist::SquashedGaussian { .. } => {
-                let before = actions.clamp(-1.0 + 1e-6, 1.0 - 1e-6).atanh();
-                let log_det = (actions.square() * -1.0 + (1.0 + 1e-6)).log();
-                self.normal_logp(&before) - log_det.sum_dim_intlist(-1, false, Kind::Float)
+                let a = actions.clamp(-1.0 + 1e-6, 1.0 - 1e-6);
+                let before = ((&a + 1.0) / (1.0 - &a)).log() * 0.5;
+                let log_det = ((1.0 + 1e-6) - actions.square()).log();
+                self.normal_logp(&before) - log_det.sum_columns()
             }
         }
     }
 
-    fn normal_logp(&self, x: &Tensor) -> Tensor {
+    fn normal_logp(&self, x: &Value<'t>) -> Value<'t> {
         let (mean, log_std) = (&self.parts[0], &self.parts[1]);
         let z = (x - mean) / log_std.exp();
-        let per_component = z.square() * -0.5 - log_std - HALF_LN_TAU;
-        per_component.sum_dim_intlist(-1, false, Kind::Float)
+        (z.square() * -0.5 - log_std - HALF_LN_TAU).sum_columns()
     }
 
     /// The entropy of each row. A squashed Gaussian has none in closed form; this is the entropy before squashing.
-    pub fn entropy(&self) -> Tensor {
+    pub fn entropy(&self) -> Value<'t> {
         match self.family {
-            ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => self
-                .parts
-                .iter()
-                .map(|logp| -(logp.exp() * logp).sum_dim_intlist(-1, false, Kind::Float))
-                .reduce(|a, b| a + b)
-                .expect("a distribution has at least one choice"),
+            ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
+                sum(self.parts.iter().map(|logp| -(logp.exp() * logp).sum_columns()))
+            }
             ActionDist::DiagGaussian { .. } | ActionDist::SquashedGaussian { .. } => {
-                (&self.parts[1] + (0.5 + HALF_LN_TAU)).sum_dim_intlist(-1, false, Kind::Float)
+                (&self.parts[1] + (0.5 + HALF_LN_TAU)).sum_columns()
             }
         }
     }
 
     /// KL(self || other) of each row.
-    pub fn kl(&self, other: &Dist<'_>) -> Tensor {
+    pub fn kl(&self, other: &Dist<'_, 't>) -> Value<'t> {
         match self.family {
-            ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => self
-                .parts
-                .iter()
-                .zip(&other.parts)
-                .map(|(p, q)| (p.exp() * (p - q)).sum_dim_intlist(-1, false, Kind::Float))
-                .reduce(|a, b| a + b)
-                .expect("a distribution has at least one choice"),
+            ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
+                let choice = |(p, q): (&Value<'t>, &Value<'t>)| (p.exp() * (p - q)).sum_columns();
+                sum(self.parts.iter().zip(&other.parts).map(choice))
+            }
             ActionDist::DiagGaussian { .. } | ActionDist::SquashedGaussian { .. } => {
                 let (mean, log_std) = (&self.parts[0], &self.parts[1]);
                 let (other_mean, other_log_std) = (&other.parts[0], &other.parts[1]);
                 let variances = (log_std * 2.0).exp() + (mean - other_mean).square();
-                let per_component =
-                    other_log_std - log_std + variances / ((other_log_std * 2.0).exp() * 2.0) - 0.5;
-                per_component.sum_dim_intlist(-1, false, Kind::Float)
+                let ratio = variances / ((other_log_std * 2.0).exp() * 2.0);
+                (other_log_std - log_std + ratio - 0.5).sum_columns()
             }
         }
     }
+}
+
+/// The sum of what the independent choices of an action contribute.
+fn sum<'t>(values: impl Iterator<Item = Value<'t>>) -> Value<'t> {
+    values.reduce(|a, b| a + b).expect("a distribution has at least one choice")
 }

@@ -1,6 +1,7 @@
 //! Experience as named columns.
 
 use crate::error::{Error, Result};
+use std::{cell::OnceCell, sync::Arc};
 use tch::{Device, Kind, Tensor};
 
 /// The name of a column, as Ray spells it. An algorithm that needs another declares its own.
@@ -70,22 +71,84 @@ impl Column {
 }
 
 /// Columns of equal length. Row `i` of every column is one transition.
+///
+/// Slices and selections keep the whole columns and remember their rows; libtorch makes the copy when a column is
+/// asked for, the fused path of [`learner`](crate::learner) reads the rows where they stand.
 #[derive(Debug, Default)]
 pub struct SampleBatch {
-    columns: Vec<(Column, Tensor)>,
+    columns: Vec<Stored>,
+}
+
+#[derive(Debug)]
+struct Stored {
+    column: Column,
+    base: Tensor,
+    rows: Rows,
+    /// The rows as a tensor of their own, once somebody has asked.
+    ready: OnceCell<Tensor>,
+}
+
+/// Which rows of a column belong to a batch.
+#[derive(Clone, Debug)]
+pub(crate) enum Rows {
+    /// `start..start + len`.
+    Range(usize, usize),
+    /// The rows that stand in `start..start + len` of a list.
+    Index(Arc<[i64]>, usize, usize),
+}
+
+impl Rows {
+    fn len(&self) -> usize {
+        match self {
+            Self::Range(_, len) | Self::Index(_, _, len) => *len,
+        }
+    }
+
+    fn slice(&self, from: usize, len: usize) -> Self {
+        assert!(from + len <= self.len(), "rows {from}..{} of {}", from + len, self.len());
+        match self {
+            Self::Range(start, _) => Self::Range(start + from, len),
+            Self::Index(list, start, _) => Self::Index(Arc::clone(list), start + from, len),
+        }
+    }
+}
+
+impl Stored {
+    fn new(column: Column, base: Tensor) -> Self {
+        let rows = Rows::Range(0, base.size()[0] as usize);
+        Self { column, base, rows, ready: OnceCell::new() }
+    }
+
+    fn with_rows(&self, rows: Rows) -> Self {
+        Self { column: self.column, base: self.base.shallow_clone(), rows, ready: OnceCell::new() }
+    }
+
+    fn tensor(&self) -> &Tensor {
+        match &self.rows {
+            Rows::Range(0, len) if *len == self.base.size()[0] as usize => &self.base,
+            Rows::Range(start, len) => {
+                self.ready.get_or_init(|| self.base.narrow(0, *start as i64, *len as i64))
+            }
+            Rows::Index(list, start, len) => self.ready.get_or_init(|| {
+                let index = Tensor::from_slice(&list[*start..start + len]);
+                self.base.index_select(0, &index.to_device(self.base.device()))
+            }),
+        }
+    }
 }
 
 impl SampleBatch {
     /// The number of transitions.
     pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |(_, t)| t.size()[0] as usize)
+        self.columns.first().map_or(0, |c| c.rows.len())
     }
 
     /// Adds or replaces a column.
     pub fn set(&mut self, column: Column, data: Tensor) {
-        match self.columns.iter_mut().find(|(c, _)| *c == column) {
-            Some((_, old)) => *old = data,
-            None => self.columns.push((column, data)),
+        let stored = Stored::new(column, data);
+        match self.columns.iter_mut().find(|c| c.column == column) {
+            Some(old) => *old = stored,
+            None => self.columns.push(stored),
         }
     }
 
@@ -98,33 +161,58 @@ impl SampleBatch {
 
     /// The column, or an error naming the columns there are.
     pub fn get(&self, column: Column) -> Result<&Tensor> {
-        self.columns.iter().find(|(c, _)| *c == column).map(|(_, t)| t).ok_or_else(|| {
-            let have = self.columns.iter().map(|(c, _)| c.0).collect::<Vec<_>>().join(", ");
+        self.stored(column).map(Stored::tensor)
+    }
+
+    fn stored(&self, column: Column) -> Result<&Stored> {
+        self.columns.iter().find(|c| c.column == column).ok_or_else(|| {
+            let have = self.columns.iter().map(|c| c.column.0).collect::<Vec<_>>().join(", ");
             Error::MissingColumn { wanted: column.0.to_owned(), have }
         })
     }
 
+    /// The whole column that this batch has rows of, and which.
+    pub(crate) fn source(&self, column: Column) -> Result<(&Tensor, &Rows)> {
+        self.stored(column).map(|c| (&c.base, &c.rows))
+    }
+
+    /// Whether there is such a column.
+    pub fn has(&self, column: Column) -> bool {
+        self.columns.iter().any(|c| c.column == column)
+    }
+
     /// The columns in the order they were added.
     pub fn columns(&self) -> impl Iterator<Item = (Column, &Tensor)> {
-        self.columns.iter().map(|(c, t)| (*c, t))
+        self.columns.iter().map(|c| (c.column, c.tensor()))
     }
 
-    /// The rows at `index`, in that order; a copy.
+    /// The rows at `index`, in that order.
     #[must_use]
-    pub fn select(&self, index: &Tensor) -> Self {
-        self.map(|t| t.index_select(0, &index.to_device(t.device())))
+    pub fn select(&self, index: &Arc<[i64]>) -> Self {
+        let whole = self.columns.iter().map(|c| {
+            let whole = Stored::new(c.column, c.tensor().shallow_clone());
+            whole.with_rows(Rows::Index(Arc::clone(index), 0, index.len()))
+        });
+        Self { columns: whole.collect() }
     }
 
-    /// Rows `start..start + len`; a view, no copy.
+    /// Rows `start..start + len`.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
-        self.map(|t| t.narrow(0, start as i64, len as i64))
+        Self { columns: self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len))).collect() }
     }
 
-    /// The same rows on `device`; free when they are there already.
+    /// The same rows on `device`.
     #[must_use]
     pub fn to_device(&self, device: Device) -> Self {
-        self.map(|t| t.to_device(device))
+        let columns = self.columns.iter().map(|c| {
+            if c.base.device() == device {
+                c.with_rows(c.rows.clone())
+            } else {
+                Stored::new(c.column, c.tensor().to_device(device))
+            }
+        });
+        Self { columns: columns.collect() }
     }
 
     /// Row-wise concatenation; the first batch decides the columns.
@@ -134,15 +222,11 @@ impl SampleBatch {
         }
         let mut out = Self::default();
         let Some(first) = batches.first() else { return Ok(out) };
-        for (column, _) in &first.columns {
-            let parts = batches.iter().map(|b| b.get(*column)).collect::<Result<Vec<_>>>()?;
-            out.columns.push((*column, Tensor::cat(&parts, 0)));
+        for c in &first.columns {
+            let parts = batches.iter().map(|b| b.get(c.column)).collect::<Result<Vec<_>>>()?;
+            out.columns.push(Stored::new(c.column, Tensor::cat(&parts, 0)));
         }
         Ok(out)
-    }
-
-    fn map(&self, f: impl Fn(&Tensor) -> Tensor) -> Self {
-        Self { columns: self.columns.iter().map(|(c, t)| (*c, f(t))).collect() }
     }
 }
 

@@ -97,13 +97,23 @@ pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
     }
 }
 
+/// The numbers of a contiguous CPU tensor that the caller owns, for writing.
+///
+/// # Panics
+///
+/// As [`read`].
+pub(crate) fn write<T: Pod + tch::kind::Element>(tensor: &mut Tensor) -> &mut [T] {
+    assert!(tensor.kind() == T::KIND);
+    bytemuck::cast_slice_mut(bytes_mut(tensor))
+}
+
 /// The bytes of a contiguous CPU tensor made by the caller, for writing.
 pub(crate) fn bytes_mut(tensor: &mut Tensor) -> &mut [u8] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu);
     if tensor.numel() == 0 {
         return &mut [];
     }
-    // SAFETY: as in `write`.
+    // SAFETY: as in `read`; the caller's `&mut` keeps other slices away.
     unsafe {
         std::slice::from_raw_parts_mut(
             tensor.data_ptr().cast::<u8>(),

@@ -27,6 +27,7 @@ pub mod exploration;
 pub mod filter;
 pub mod gae;
 mod host;
+mod kernels;
 pub mod learner;
 mod learner_info;
 pub mod metrics;
@@ -43,6 +44,7 @@ mod sampler;
 pub mod schedule;
 pub mod state;
 mod trainer;
+pub mod value;
 pub mod worker;
 mod worker_set;
 

@@ -5,10 +5,12 @@
 
 use crate::{
     error::{Error, Result},
+    host,
+    kernels::{self, Adam},
     state::State,
 };
 use serde::{Deserialize, Serialize};
-use tch::Tensor;
+use tch::{Device, Tensor};
 
 /// Which rule turns a gradient into a step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -67,8 +69,19 @@ impl Optimizer {
         self.steps += 1;
         match self.config {
             OptimizerConfig::Adam { beta1, beta2, eps } => {
-                let t = self.steps as i32;
+                let t = self.steps.min(i32::MAX as u64) as i32;
                 let (bias1, bias2) = (1.0 - beta1.powi(t), 1.0 - beta2.powi(t));
+                if params.device() == Device::Cpu {
+                    let adam = Adam {
+                        first: (1.0 - beta1) as f32,
+                        second: (1.0 - beta2) as f32,
+                        eps: eps as f32,
+                        rate: (lr / bias1) as f32,
+                        root: (1.0 / bias2.sqrt()) as f32,
+                    };
+                    let (first, second) = (host::write(&mut self.first), host::write(&mut self.second));
+                    return adam.step(host::write(params), first, second, host::read(grad));
+                }
                 let _ = self.first.lerp_(grad, 1.0 - beta1);
                 let _ = self.second.lerp_(&grad.square(), 1.0 - beta2);
                 let mut denominator = self.second.sqrt();
@@ -122,9 +135,19 @@ impl Optimizer {
     }
 }
 
-/// Scales `grad` so that its norm is at most `max_norm`; returns the norm before, a tensor (nothing is read on the host).
+/// Scales `grad` so that its norm is at most `max_norm`; returns the norm before, a tensor (on a GPU nothing is read on
+/// the host).
 pub fn clip_grad_norm(grad: &mut Tensor, max_norm: f64) -> Tensor {
     let _guard = tch::no_grad_guard();
+    if grad.device() == Device::Cpu {
+        let grad = host::write::<f32>(grad);
+        let norm = kernels::norm(grad);
+        let scale = (max_norm / (norm + 1e-6)) as f32;
+        if scale < 1.0 {
+            grad.iter_mut().for_each(|g| *g *= scale);
+        }
+        return Tensor::from(norm as f32);
+    }
     let norm = grad.norm();
     let scale = (max_norm / (&norm + 1e-6)).clamp_max(1.0);
     let _ = grad.g_mul_(&scale);

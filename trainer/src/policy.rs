@@ -87,6 +87,20 @@ pub struct Stats {
     pub values: Tensor,
 }
 
+impl Stats {
+    /// Adds one.
+    pub fn push(&mut self, name: &'static str, value: &Tensor) {
+        self.names.push(name);
+        self.values = Tensor::cat(&[&self.values, &value.view(1)], 0);
+    }
+
+    /// Reads one; this waits for it.
+    pub fn read(&self, name: &str) -> Option<f64> {
+        let i = self.names.iter().position(|n| *n == name)?;
+        Some(self.values.double_value(&[i as i64]))
+    }
+}
+
 /// What a policy reports of one learning step.
 #[derive(Debug)]
 pub struct Learned {

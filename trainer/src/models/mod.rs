@@ -1,10 +1,11 @@
 //! Models: parameters in one flat buffer, fully connected networks over them, Ray's model settings.
 
-mod fcnet;
+mod net;
 mod noisy;
 mod params;
 
-pub use fcnet::{FcNet, Linear};
+pub(crate) use net::HostWeights;
+pub use net::{Free, Init, Net, NetBuilder, Node, Outputs};
 pub use noisy::NoisyLinear;
 pub use params::{Params, ParamsBuilder};
 
@@ -32,6 +33,9 @@ pub struct ModelConfig {
     pub vf_share_layers: bool,
     /// `normc` (Ray's: unit-norm rows of normal numbers) or `orthogonal` (Stable-Baselines3's and CleanRL's).
     pub fcnet_initializer: Initializer,
+    /// Run fully connected networks on the CPU by [`learner`](crate::learner)'s fused engine; false leaves them to
+    /// libtorch. Results are equal up to rounding.
+    pub fused: bool,
 }
 
 impl Default for ModelConfig {
@@ -45,6 +49,7 @@ impl Default for ModelConfig {
             free_log_std: false,
             vf_share_layers: true,
             fcnet_initializer: Initializer::Normc,
+            fused: true,
         }
     }
 }

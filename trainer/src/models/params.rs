@@ -6,6 +6,7 @@
 //! the same weights at once.
 
 use crate::{error::Result, rng::Stream, state::State};
+use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 /// Collects parameters and their initial values.
@@ -61,9 +62,35 @@ impl<'a> ParamsBuilder<'a> {
 
     /// The parameters, on `device`.
     pub fn finish(self, device: Device) -> Params {
-        let flat = Tensor::cat(&self.named.iter().map(|(_, _, t)| t.reshape([-1])).collect::<Vec<_>>(), 0);
+        // A network may have no parameters at all.
+        let mut all = vec![Tensor::zeros([0], (Kind::Float, Device::Cpu))];
+        all.extend(self.named.iter().map(|(_, _, t)| t.reshape([-1])));
+        let flat = Tensor::cat(&all, 0);
         let shapes = self.named.into_iter().map(|(name, shape, _)| (name, shape)).collect();
-        Params::over(flat.to_kind(Kind::Float).to_device(device), shapes, true)
+        Params::over(flat.to_kind(Kind::Float).to_device(device), Arc::new(Layout::new(shapes)), true)
+    }
+}
+
+/// Names, shapes and places of parameters in the flat buffer.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    shapes: Vec<(String, Vec<i64>)>,
+    /// Where each parameter begins, and the end of the last.
+    starts: Vec<usize>,
+}
+
+impl Layout {
+    fn new(shapes: Vec<(String, Vec<i64>)>) -> Self {
+        let mut starts = vec![0];
+        for (_, shape) in &shapes {
+            starts.push(starts[starts.len() - 1] + shape.iter().product::<i64>() as usize);
+        }
+        Self { shapes, starts }
+    }
+
+    /// Where the parameter that [`ParamsBuilder::add`] numbered `i` stands.
+    pub(crate) fn range(&self, i: usize) -> std::ops::Range<usize> {
+        self.starts[i]..self.starts[i + 1]
     }
 }
 
@@ -71,47 +98,53 @@ impl<'a> ParamsBuilder<'a> {
 #[derive(Debug)]
 pub struct Params {
     flat: Tensor,
-    shapes: Vec<(String, Vec<i64>)>,
+    layout: Arc<Layout>,
     leaves: Vec<Tensor>,
 }
 
 impl Params {
-    fn over(flat: Tensor, shapes: Vec<(String, Vec<i64>)>, requires_grad: bool) -> Self {
-        let mut start = 0;
-        let leaves = shapes
+    fn over(flat: Tensor, layout: Arc<Layout>, requires_grad: bool) -> Self {
+        let leaves = layout
+            .shapes
             .iter()
-            .map(|(_, shape)| {
-                let n = shape.iter().product::<i64>();
-                let leaf = flat.narrow(0, start, n).view(shape.as_slice()).detach();
-                start += n;
+            .enumerate()
+            .map(|(i, (_, shape))| {
+                let range = layout.range(i);
+                let leaf = flat.narrow(0, range.start as i64, range.len() as i64);
+                let leaf = leaf.view(shape.as_slice()).detach();
                 if requires_grad { leaf.set_requires_grad(true) } else { leaf }
             })
             .collect();
-        Self { flat, shapes, leaves }
+        Self { flat, layout, leaves }
     }
 
     /// Other leaves over the same memory, for a gradient on another thread.
     #[must_use]
     pub fn alias(&self) -> Self {
-        Self::over(self.flat.shallow_clone(), self.shapes.clone(), true)
+        Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), true)
     }
 
     /// The same memory without gradients: what [`Policy::forward`](crate::policy::Policy::forward) computes with, since
     /// a module cannot be traced through tensors that want one.
     #[must_use]
     pub fn frozen(&self) -> Self {
-        Self::over(self.flat.shallow_clone(), self.shapes.clone(), false)
+        Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), false)
     }
 
     /// A copy with memory of its own (a target network, a worker's replica).
     #[must_use]
     pub fn duplicate(&self) -> Self {
-        Self::over(self.flat.copy(), self.shapes.clone(), true)
+        Self::over(self.flat.copy(), Arc::clone(&self.layout), true)
     }
 
     /// The parameter that [`ParamsBuilder::add`] numbered `i`.
     pub fn leaf(&self, i: usize) -> &Tensor {
         &self.leaves[i]
+    }
+
+    /// Where the parameters stand in the flat buffer.
+    pub(crate) fn layout(&self) -> &Layout {
+        &self.layout
     }
 
     /// All parameters, `[total]`; writing into it changes the network.
@@ -142,7 +175,7 @@ impl Params {
     /// The parameters by name.
     pub fn weights(&self) -> State {
         let mut state = State::default();
-        for ((name, _), leaf) in self.shapes.iter().zip(&self.leaves) {
+        for ((name, _), leaf) in self.layout.shapes.iter().zip(&self.leaves) {
             state.set_tensor(name, leaf);
         }
         state
@@ -150,8 +183,8 @@ impl Params {
 
     /// Replaces every parameter. Nothing is changed when one is missing or has another shape.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
-        let mut parts = Vec::with_capacity(self.shapes.len());
-        for (name, shape) in &self.shapes {
+        let mut parts = Vec::with_capacity(self.layout.shapes.len());
+        for (name, shape) in &self.layout.shapes {
             let array = weights.array(name)?;
             if array.shape() != shape {
                 let reason = format!("its shape is {:?}, but the model's is {shape:?}", array.shape());

@@ -23,9 +23,8 @@ pub fn train_epochs(
         let batch = batch.to_device(device);
         let mut info = LearnerInfo::default();
         'passes: for _ in 0..num_sgd_iter {
-            let order = workers.learner_rng(|rng| rng.permutation(rows));
-            let shuffled =
-                if rows == size { batch.slice(0, rows) } else { batch.select(&Tensor::from_slice(&order)) };
+            let order = workers.learner_rng(|rng| rng.permutation(rows)).into();
+            let shuffled = if rows == size { batch.slice(0, rows) } else { batch.select(&order) };
             for i in 0..rows / size {
                 let (learned, custom) = workers.learn_on_batch(&shuffled.slice(i * size, size))?;
                 info.add(learned, custom);
