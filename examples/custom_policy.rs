@@ -1,119 +1,71 @@
-//! A policy of your own: a rule for the pole on the cart, written by hand, and how long PPO takes to match it.
+//! A policy of your own: a network, a loss and how it acts, here REINFORCE (Williams 1992), trained by PPO's plan.
 //!
-//! Shows the trait `Policy` at its smallest. Whatever decides (a rule, a table, a planner) gets the evaluation, the
-//! workers and the results of any other policy. For one that learns see `custom_algorithm.rs`. Run it with
-//! `cargo run --example custom_policy`.
+//! The loss is written once; small networks run on the fused engine, others on libtorch. Saving, restoring, workers and
+//! evaluation come with the `learner`. Run it with `cargo run --example custom_policy`.
 
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
-use pavlov::trainer::action_dist::ActionRows;
-use pavlov::trainer::batch::{Column, SampleBatch, env_major, read_f32};
-use pavlov::trainer::plan::{Plan, PlanExt};
-use pavlov::trainer::policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, Spaces, Stats};
-use pavlov::trainer::state::{State, Weights};
-use pavlov::trainer::{LearnerInfo, WorkerSet};
-use serde::{Deserialize, Serialize};
+use pavlov::trainer::prelude::*;
 
-/// Push to the side to which the pole falls: the sign of its angle and a share of its angular velocity.
 #[derive(Debug)]
-struct FallingSide(f32);
+struct Reinforce {
+    dist: ActionDist,
+    logits: Node,
+    learner: Learner,
+}
 
-impl Policy for FallingSide {
+impl Reinforce {
+    fn new(spec: &PolicySpec) -> Result<Self> {
+        let dist = ActionDist::for_space(&spec.spaces.action_space)?;
+        let mut rng = Stream::new(spec.seed, "initial weights", 0);
+        let mut net = NetBuilder::new(spec.spaces.obs_width(), &mut rng);
+        let hidden = net.tower("actor", net.obs(), &[(32, Activation::Tanh)], Initializer::Normc);
+        let logits = net.layer("out", hidden, dist.num_inputs(), Activation::Linear, Init::Normc(0.01));
+        Ok(Self { dist, logits, learner: net.learner(spec.device, OptimizerConfig::adam(1e-8), true) })
+    }
+}
+
+impl Policy for Reinforce {
     fn compute_actions(&mut self, input: ActInput<'_>, output: ActOutput<'_>) -> Result<()> {
-        if let ActionRows::Int(actions) = output.actions {
-            let obs = read_f32(input.obs)?.chunks_exact(4);
-            actions.iter_mut().zip(obs).for_each(|(a, obs)| *a = i64::from(obs[2] + self.0 * obs[3] > 0.0));
-        }
+        let (logits, mut logp) = (self.logits, vec![0.0; input.rngs.len()]);
+        let inputs = self.learner.evaluate(input.obs, self.dist.num_inputs(), |net| net.get(logits))?;
+        self.dist.sample(inputs, input.rngs, input.explore, output.actions, &mut logp);
         Ok(())
     }
 
     fn postprocess_trajectory(&mut self, f: Fragment<'_>) -> Result<SampleBatch> {
-        Ok(SampleBatch::default().with(Column::ACTIONS, env_major(f.actions)))
+        let returns = discount_cumsum(f.rewards, 0.99); // of one whole episode
+        Ok(f.rows().with(Column::ADVANTAGES, Tensor::from_slice(&returns)))
     }
 
-    fn learn_on_batch(&mut self, _: &SampleBatch) -> Result<Learned> {
-        let stats = Stats { names: vec!["share"], values: Tensor::from_slice(&[self.0]) };
-        Ok(Learned { stats, td_errors: None, stop: true })
+    fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned> {
+        let (dist, logits) = (&self.dist, self.logits);
+        let report = self.learner.gradient(batch, |rows| {
+            let pi = dist.at(&rows.net(Column::OBS)?.get(logits));
+            let total = -(pi.logp(&rows.get(Column::ACTIONS)?) * rows.get(Column::ADVANTAGES)?).mean();
+            Ok(Loss { stats: vec![("policy_loss", total.clone())], total, td_errors: None })
+        })?;
+        self.learner.step(1e-2);
+        Ok(report.into())
     }
 
-    fn get_weights(&self) -> Weights {
-        Weights::default()
+    fn learner(&self) -> Option<&Learner> {
+        Some(&self.learner)
     }
 
-    fn set_weights(&mut self, _: &Weights) -> Result<()> {
-        Ok(())
+    fn learner_mut(&mut self) -> Option<&mut Learner> {
+        Some(&mut self.learner)
     }
-
-    fn get_state(&self) -> Result<State> {
-        Ok(State::default())
-    }
-
-    fn set_state(&mut self, _: &State) -> Result<()> {
-        Ok(())
-    }
-
-    fn forward(&self, obs: &Tensor) -> Result<Tensor> {
-        Ok(obs.select(1, 2) + obs.select(1, 3) * f64::from(self.0))
-    }
-}
-
-/// The trainer that goes with it: it samples and learns nothing.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Rule {
-    #[serde(flatten)]
-    common: Common,
-    share: f32,
-}
-
-impl Trainer for Rule {
-    const NAME: &'static str = "RULE";
-
-    fn get_default_config() -> Self {
-        Self { common: Common { num_workers: 0, ..Common::default() }, share: 0.3 }
-    }
-
-    fn get_default_policy_class(&self, _: &Spaces) -> Result<PolicyClass> {
-        let share = self.share;
-        Ok(PolicyClass::new("FallingSide", move |_| Ok(FallingSide(share))))
-    }
-
-    fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        Box::new(workers.rollouts().then(|_| Ok(LearnerInfo::default())))
-    }
-
-    fn common(&self) -> &Common {
-        &self.common
-    }
-
-    fn common_mut(&mut self) -> &mut Common {
-        &mut self.common
-    }
-}
-
-/// Mean return of ten greedy episodes.
-fn score<T: Trainer>(algorithm: &mut Algorithm<T>) -> Result<f64> {
-    let played = algorithm.play(10, 0, false, 0)?.episodes;
-    Ok(played.iter().map(|episode| episode.total_reward).sum::<f64>() / played.len() as f64)
 }
 
 fn main() -> Result<()> {
-    let mut rule = Rule::get_default_config().build("CartPole-v1")?;
-    let to_match = score(&mut rule)?;
-    println!("the rule: {to_match:.1}");
-
-    let mut ppo = Ppo { lr: 1e-3, num_sgd_iter: 4, sgd_minibatch_size: 256, ..Ppo::get_default_config() };
+    let mut ppo = Ppo { num_sgd_iter: 1, sgd_minibatch_size: 1600, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, num_envs_per_worker: 8, seed: Some(0), ..ppo.common };
-    ppo.common.train_batch_size = 1024;
-    let mut trainer = ppo.builder("CartPole-v1").loggers(LoggerChoice::None).build()?;
-    for iteration in 1..=60 {
-        let steps = trainer.train()?["timesteps_total"].clone();
-        if iteration % 5 == 0 {
-            let mean = score(&mut trainer)?;
-            println!("PPO after {steps} steps: {mean:.1}");
-            if mean >= to_match {
-                break;
-            }
-        }
-    }
-    Ok(())
+    (ppo.common.batch_mode, ppo.common.train_batch_size) = (BatchMode::CompleteEpisodes, 1600);
+    let mine = PolicyClass::new("Reinforce", Reinforce::new);
+    let mut trainer = ppo.builder("CartPole-v1").policy_class(mine).loggers(LoggerChoice::None).build()?;
+    (0..60).try_for_each(|_| {
+        let result = trainer.train()?;
+        Ok(println!("{}: {}", result["timesteps_total"], result["episode_reward_mean"]))
+    })
 }

@@ -82,9 +82,7 @@ pub(crate) fn weights(named: &[(&str, Tensor)]) -> Weights {
 /// A statistic that a learning step reported.
 #[track_caller]
 pub(crate) fn stat(learned: &Learned, name: &str) -> f64 {
-    let names = &learned.stats.names;
-    let at = names.iter().position(|n| *n == name).unwrap_or_else(|| panic!("no {name} in {names:?}"));
-    learned.stats.values.double_value(&[at as i64])
+    learned.stats.read(name).unwrap_or_else(|| panic!("no {name} in {:?}", learned.stats.names()))
 }
 
 /// Workers of an algorithm, with equal initial weights and nothing sampled yet.

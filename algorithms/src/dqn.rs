@@ -272,7 +272,8 @@ impl QNet {
     /// Values `[rows, actions]`.
     fn values<'t>(&self, net: &Outputs<'t>) -> Value<'t> {
         if self.atoms > 1 {
-            let support = Tensor::linspace(self.range.0, self.range.1, self.atoms as i64, (Kind::Float, Device::Cpu));
+            let support =
+                Tensor::linspace(self.range.0, self.range.1, self.atoms as i64, (Kind::Float, Device::Cpu));
             let probs = self.logits(net).softmax(-1, Kind::Float);
             let values = &probs * support.to_device(probs.device());
             return Value::torch(values.sum_dim_intlist(-1, false, Kind::Float));
@@ -286,9 +287,7 @@ impl QNet {
 
     /// Logits of the distributions of returns, `[rows, actions, atoms]`, on libtorch.
     fn logits(&self, net: &Outputs<'_>) -> Tensor {
-        let blocks = |node: Node, n: usize| {
-            tensor(&net.get(node)).view([-1, n as i64, self.atoms as i64])
-        };
+        let blocks = |node: Node, n: usize| tensor(&net.get(node)).view([-1, n as i64, self.atoms as i64]);
         let q = blocks(self.advantage, self.actions);
         match self.value {
             None => q,
@@ -311,8 +310,7 @@ fn td_loss<'t>(q_net: QNet, config: &Dqn, rows: &Rows<'t>) -> Result<Loss<'t>> {
         false => loss,
     };
     let total = loss.mean();
-    let stats =
-        vec![("loss", total.clone()), ("mean_q", q.mean()), ("min_q", q.min()), ("max_q", q.max())];
+    let stats = vec![("loss", total.clone()), ("mean_q", q.mean()), ("min_q", q.min()), ("max_q", q.max())];
     Ok(Loss { total, stats, td_errors: Some(error) })
 }
 
@@ -398,10 +396,9 @@ impl DqnPolicy {
         let mut rng = Stream::new(spec.seed, "initial weights", 0);
         let mut net = NetBuilder::new(spec.spaces.obs_width(), &mut rng);
         let q_net = QNet::new(&mut net, &config, actions);
-        let (net, params) = net.finish(spec.device);
         let adam = OptimizerConfig::adam(config.adam_epsilon);
         let fused = config.common.model.fused && config.num_atoms == 1;
-        let mut learner = Learner::new(net, params, adam, fused).with_target();
+        let mut learner = net.learner(spec.device, adam, fused).with_target();
         if config.noisy {
             learner = learner.with_noise(Stream::new(spec.seed, "noisy layers", 0));
         }
@@ -450,15 +447,19 @@ impl Policy for DqnPolicy {
             self.learner.clip_grad_norm(max_norm, &mut report);
         }
         self.learner.step(scheduled(self.config.lr, self.config.lr_schedule.as_ref(), self.timestep));
-        Ok(Learned { stats: report.stats, td_errors: report.td_errors, stop: false })
+        Ok(report.into())
     }
 
     fn get_weights(&self) -> Weights {
         Arc::new(self.learner.weights(self.config.worker_side_prioritization))
     }
 
-    fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        self.learner.set_weights(weights)
+    fn learner(&self) -> Option<&Learner> {
+        Some(&self.learner)
+    }
+
+    fn learner_mut(&mut self) -> Option<&mut Learner> {
+        Some(&mut self.learner)
     }
 
     fn get_state(&self) -> Result<State> {

@@ -19,11 +19,11 @@ use pavlov_trainer::{
     policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces},
     rng::Stream,
     schedule::{Piecewise, scheduled},
-    state::{State, Weights},
+    state::State,
     value::Value,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 use tch::Tensor;
 
 /// Settings of PPO. Defaults are those of Ray 1.13.
@@ -289,9 +289,8 @@ impl PpoPolicy {
         let mut rng = Stream::new(spec.seed, "initial weights", 0);
         let mut net = NetBuilder::new(spec.spaces.obs_width(), &mut rng);
         let heads = ActorCritic::new(&mut net, &config.common.model, &dist);
-        let (net, params) = net.finish(spec.device);
         let adam = OptimizerConfig::adam(config.adam_epsilon);
-        let learner = Learner::new(net, params, adam, config.common.model.fused);
+        let learner = net.learner(spec.device, adam, config.common.model.fused);
         let kl_coeff = config.kl_coeff;
         Ok(Self { config, dist, heads, learner, kl_coeff, timestep: 0 })
     }
@@ -390,7 +389,8 @@ impl Policy for PpoPolicy {
 
     fn compute_actions(&mut self, input: ActInput<'_>, mut output: ActOutput<'_>) -> Result<()> {
         let heads = self.heads;
-        let inputs = self.learner.evaluate(input.obs, self.dist.num_inputs(), |net| heads.dist_inputs(net))?;
+        let inputs =
+            self.learner.evaluate(input.obs, self.dist.num_inputs(), |net| heads.dist_inputs(net))?;
         self.dist.sample(inputs, input.rngs, input.explore, output.actions, output.columns.row(LOGP));
         if self.config.kl_coeff > 0.0 {
             output.columns.row(DIST_INPUTS).copy_from_slice(inputs);
@@ -423,16 +423,10 @@ impl Policy for PpoPolicy {
             true => (advantages, value_targets),
             false => (value_targets.shallow_clone(), value_targets.zeros_like()),
         };
-        let mut batch = SampleBatch::default()
-            .with(Column::OBS, env_major(&f.obs.narrow(0, 0, steps)))
-            .with(Column::ACTIONS, env_major(f.actions))
+        Ok(f.rows()
             .with(Column::VF_PREDS, vf_preds)
             .with(Column::ADVANTAGES, advantages)
-            .with(Column::VALUE_TARGETS, value_targets);
-        for (column, data) in &f.columns {
-            batch.set(*column, env_major(data));
-        }
-        Ok(batch)
+            .with(Column::VALUE_TARGETS, value_targets))
     }
 
     fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned> {
@@ -442,7 +436,8 @@ impl Policy for PpoPolicy {
             batch = standardize(Column::ADVANTAGES)(batch)?;
         }
         let (heads, dist, config) = (self.heads, &self.dist, &self.config);
-        let mut report = self.learner.gradient(&batch, |rows| surrogate_loss(heads, dist, config, now, rows))?;
+        let mut report =
+            self.learner.gradient(&batch, |rows| surrogate_loss(heads, dist, config, now, rows))?;
         if let Some(max_norm) = self.config.grad_clip {
             self.learner.clip_grad_norm(max_norm, &mut report);
         }
@@ -456,12 +451,12 @@ impl Policy for PpoPolicy {
         Ok(Learned { stats: report.stats, td_errors: None, stop })
     }
 
-    fn get_weights(&self) -> Weights {
-        Arc::new(self.learner.weights(false))
+    fn learner(&self) -> Option<&Learner> {
+        Some(&self.learner)
     }
 
-    fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        self.learner.set_weights(weights)
+    fn learner_mut(&mut self) -> Option<&mut Learner> {
+        Some(&mut self.learner)
     }
 
     fn get_state(&self) -> Result<State> {

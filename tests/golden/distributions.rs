@@ -23,7 +23,8 @@ where
 {
     let (other_inputs, batch) = (Column::new("other"), SampleBatch::default());
     let batch = batch.with(Column::ACTION_DIST_INPUTS, inputs.shallow_clone());
-    let batch = batch.with(other_inputs, other.shallow_clone()).with(Column::ACTIONS, actions.shallow_clone());
+    let batch =
+        batch.with(other_inputs, other.shallow_clone()).with(Column::ACTIONS, actions.shallow_clone());
     let [torch, fused] = on_both_engines(&batch, |rows| {
         let inputs = rows.get(Column::ACTION_DIST_INPUTS)?;
         Ok(f(&inputs, &rows.get(other_inputs)?, &rows.get(Column::ACTIONS)?))
@@ -144,7 +145,8 @@ fn the_log_probability_of_a_draw_on_the_host_is_that_of_the_tensors() {
         let actions = if dist.action_width() == 1 { actions.view([-1]) } else { actions };
         // Squashing loses digits near the bounds: 1 - a^2 is formed in f32.
         let tolerance = if matches!(dist, ActionDist::SquashedGaussian { .. }) { 2e-3 } else { 2e-6 };
-        let batch = SampleBatch::default().with(Column::ACTION_DIST_INPUTS, inputs).with(Column::ACTIONS, actions);
+        let batch =
+            SampleBatch::default().with(Column::ACTION_DIST_INPUTS, inputs).with(Column::ACTIONS, actions);
         for learned in on_both_engines(&batch, |rows| {
             Ok(dist.at(&rows.get(Column::ACTION_DIST_INPUTS)?).logp(&rows.get(Column::ACTIONS)?))
         }) {

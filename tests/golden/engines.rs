@@ -54,10 +54,10 @@ fn assert_equal(case: u64, rows: i64, [torch, fused]: [(Vec<f64>, Learned); 2]) 
         }
     };
     close(&torch.0, &fused.0, 1e-3, "gradient");
-    assert_eq!(torch.1.stats.names, fused.1.stats.names);
+    assert_eq!(torch.1.stats.names(), fused.1.stats.names());
     // A variance within pieces is that of all rows only when there is one piece.
     let whole = |name: &&&str| rows < 256 || **name != "vf_explained_var";
-    for name in torch.1.stats.names.iter().filter(whole) {
+    for name in torch.1.stats.names().iter().filter(whole) {
         let of = |learned: &Learned| [learned.stats.read(name).expect("that statistic")];
         // An explained variance is one minus a quotient, a KL a difference of logarithms: their scale is 1.
         close(&of(&torch.1), &of(&fused.1), 1.0, name);
@@ -144,10 +144,8 @@ fn dqns_gradients_are_autograds_on_random_networks_batches_and_settings() {
             if pick(&mut rng, &[true, false]) {
                 batch.set(Column::WEIGHTS, normal(&mut rng, &[rows]).abs());
             }
-            let spaces = Spaces {
-                observation_space: Space::real(&[OBS as usize]),
-                action_space: Space::discrete(4),
-            };
+            let spaces =
+                Spaces { observation_space: Space::real(&[OBS as usize]), action_space: Space::discrete(4) };
             let mut policy = policy(&dqn, &spaces);
             let learned = policy.learn_on_batch(&batch).expect("a learning step");
             (gradient(policy.as_ref()), learned, rows)

@@ -85,8 +85,8 @@ impl Problem {
             Ok(Loss { stats: vec![("loss", total.clone())], total, td_errors: None })
         });
         let report = report.expect("a gradient");
-        assert_eq!(report.stats.names, ["loss"]);
-        (floats(self.learner.last_gradient()), floats(&report.stats.values))
+        assert_eq!(report.stats.names(), ["loss"]);
+        (floats(self.learner.last_gradient()), report.stats.values())
     }
 
     fn values(&mut self, obs: &Tensor) -> Vec<f32> {
@@ -136,12 +136,14 @@ fn the_gradient_is_bit_equal_on_any_number_of_threads() {
 
 #[test]
 fn values_of_many_rows_in_pieces_are_those_of_the_network() {
-    let of = |fused| on_threads(2, || {
-        let mut problem = Problem::new(fused);
-        let obs = problem.batch.get(Column::OBS).expect("the column").shallow_clone();
-        let exported = problem.learner.forward(&obs, |net| net.get(problem.out));
-        (problem.values(&obs), floats(&exported))
-    });
+    let of = |fused| {
+        on_threads(2, || {
+            let mut problem = Problem::new(fused);
+            let obs = problem.batch.get(Column::OBS).expect("the column").shallow_clone();
+            let exported = problem.learner.forward(&obs, |net| net.get(problem.out));
+            (problem.values(&obs), floats(&exported))
+        })
+    };
     for fused in [false, true] {
         let (values, exported) = of(fused);
         let values: Vec<f64> = values.into_iter().map(f64::from).collect();

@@ -4,7 +4,7 @@ use pavlov::algorithms::Ppo;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::Column;
-use pavlov::trainer::gae::{Trajectories, advantages};
+use pavlov::trainer::gae::{Trajectories, advantages, discount_cumsum};
 use pavlov::trainer::nstep::transitions;
 use pavlov::trainer::policy::Fragment;
 
@@ -225,4 +225,11 @@ fn n_step_rows_of_several_copies_stay_apart() {
     assert_close(&numbers(&batch, Column::NEW_OBS), &[9.0, 2.0, 12.0, 12.0], 0.0);
     assert_close(&numbers(&batch, Column::TERMINATED), &[1.0, 0.0, 0.0, 0.0], 0.0);
     assert_close(&numbers(&batch, Column::DISCOUNTS), &[0.5, 0.5, 0.25, 0.5], 1e-6);
+}
+
+#[test]
+fn discounted_sums_run_backwards_through_an_episode() {
+    // 3; 2 + 3/2; 1 + 3.5/2.
+    assert_eq!(discount_cumsum(&[1.0, 2.0, 3.0], 0.5), [2.75, 3.5, 3.0]);
+    assert!(discount_cumsum(&[], 0.5).is_empty());
 }

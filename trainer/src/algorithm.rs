@@ -10,7 +10,7 @@ use crate::{
     evaluation::{EvaluationTask, play},
     filter::MeanStdFilter,
     host::HostTensor,
-    policy::{ActInput, ActOutput, DEFAULT_POLICY, Policy, StepColumns},
+    policy::{ActInput, ActOutput, DEFAULT_POLICY, Policy, PolicyClass, StepColumns},
     rng::Stream,
     run::{Probe, Run},
     sampler::{Preprocess, ToEnv},
@@ -40,6 +40,7 @@ pub struct Algorithm<T: Trainer> {
     settings: T,
     env: EnvCreator,
     callbacks: Option<CallbacksMaker>,
+    policy_class: Option<PolicyClass>,
     run: Option<Run>,
     inference_rng: Stream,
 }
@@ -84,7 +85,8 @@ pub struct Evaluation {
 impl<T: Trainer> Algorithm<T> {
     /// An algorithm that starts from `settings` when it is set up; what a sweep's configuration says goes over them.
     pub fn new(settings: T, env: EnvCreator) -> Self {
-        Self { settings, env, callbacks: None, run: None, inference_rng: Stream::new(0, "inference", 0) }
+        let inference_rng = Stream::new(0, "inference", 0);
+        Self { settings, env, callbacks: None, policy_class: None, run: None, inference_rng }
     }
 
     /// The settings in force.
@@ -277,7 +279,10 @@ impl<T: Trainer> Algorithm<T> {
     }
 
     fn make_run(&self, settings: &T, env: &EnvCreator, probe: Probe) -> Result<Run> {
-        let policy_class = settings.get_default_policy_class(&probe.spaces)?;
+        let policy_class = match &self.policy_class {
+            Some(policy_class) => policy_class.clone(),
+            None => settings.get_default_policy_class(&probe.spaces)?,
+        };
         let mut run = Run::new(settings.common(), env, probe, policy_class, self.callbacks.clone())?;
         run.set_plan(settings.execution_plan(run.workers()));
         settings.setup(&mut run)?;
@@ -471,6 +476,13 @@ impl<T: Trainer> Builder<T> {
     #[must_use]
     pub fn callbacks<C: Callbacks + 'static>(mut self, make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         self.algorithm.callbacks = Some(CallbacksMaker::new(make));
+        self
+    }
+
+    /// Trains this policy instead of the algorithm's own. What restores the run must say so too.
+    #[must_use]
+    pub fn policy_class(mut self, policy_class: PolicyClass) -> Self {
+        self.algorithm.policy_class = Some(policy_class);
         self
     }
 

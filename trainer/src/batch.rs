@@ -79,10 +79,19 @@ pub struct SampleBatch {
     columns: Vec<Stored>,
 }
 
+/// A whole column, the numbers of one of its rows, and the rows that count.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) base: &'a Tensor,
+    pub(crate) cols: usize,
+    pub(crate) rows: &'a Rows,
+}
+
 #[derive(Debug)]
 struct Stored {
     column: Column,
     base: Tensor,
+    cols: usize,
     rows: Rows,
     /// The rows as a tensor of their own, once somebody has asked.
     ready: OnceCell<Tensor>,
@@ -115,12 +124,14 @@ impl Rows {
 
 impl Stored {
     fn new(column: Column, base: Tensor) -> Self {
-        let rows = Rows::Range(0, base.size()[0] as usize);
-        Self { column, base, rows, ready: OnceCell::new() }
+        let shape = base.size();
+        let rows = Rows::Range(0, shape[0] as usize);
+        Self { column, base, cols: shape[1..].iter().product::<i64>() as usize, rows, ready: OnceCell::new() }
     }
 
     fn with_rows(&self, rows: Rows) -> Self {
-        Self { column: self.column, base: self.base.shallow_clone(), rows, ready: OnceCell::new() }
+        let Self { column, cols, .. } = *self;
+        Self { column, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
     }
 
     fn tensor(&self) -> &Tensor {
@@ -172,8 +183,8 @@ impl SampleBatch {
     }
 
     /// The whole column that this batch has rows of, and which.
-    pub(crate) fn source(&self, column: Column) -> Result<(&Tensor, &Rows)> {
-        self.stored(column).map(|c| (&c.base, &c.rows))
+    pub(crate) fn source(&self, column: Column) -> Result<Source<'_>> {
+        self.stored(column).map(|c| Source { base: &c.base, cols: c.cols, rows: &c.rows })
     }
 
     /// Whether there is such a column.

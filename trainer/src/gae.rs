@@ -49,3 +49,12 @@ pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
     }
     out
 }
+
+/// The discounted sum of each step's and all later numbers of one whole episode: `y_t = x_t + gamma y_{t+1}`.
+pub fn discount_cumsum(x: &[f32], gamma: f32) -> Vec<f32> {
+    let mut sums = x.to_vec();
+    for t in (1..sums.len()).rev() {
+        sums[t - 1] += gamma * sums[t];
+    }
+    sums
+}

@@ -15,11 +15,11 @@ use crate::{
     batch::{Column, Rows as Which, SampleBatch},
     error::Result,
     host,
-    models::{HostWeights, Net, Outputs, Params},
-    optim::{Optimizer, OptimizerConfig, clip_grad_norm},
-    policy::Stats,
+    models::{HostWeights, Net, NetBuilder, Outputs, Params},
+    optim::{Optimizer, OptimizerConfig, clip_grad_norm, clip_on_host},
     rng::Stream,
     state::State,
+    stats::Stats,
     value::{Tape, Value},
 };
 use pulp::Arch;
@@ -119,12 +119,18 @@ impl<'t> Rows<'t> {
 
 /// A column's rows, feature by feature.
 fn load(tape: &Tape, batch: &SampleBatch, column: Column) -> Result<usize> {
-    let (base, rows) = batch.source(column)?;
-    let base = base.contiguous();
-    let cols = base.numel() / (base.size()[0] as usize).max(1);
+    let source = batch.source(column)?;
+    let (cols, rows) = (source.cols, source.rows);
+    let contiguous;
+    let base = if source.base.is_contiguous() {
+        source.base
+    } else {
+        contiguous = source.base.contiguous();
+        &contiguous
+    };
     Ok(match base.kind() {
-        Kind::Float => fill(tape, host::read::<f32>(&base), cols, rows, |x| x),
-        Kind::Int64 => fill(tape, host::read::<i64>(&base), cols, rows, |x| x as f32),
+        Kind::Float => fill(tape, host::read::<f32>(base), cols, rows, |x| x),
+        Kind::Int64 => fill(tape, host::read::<i64>(base), cols, rows, |x| x as f32),
         _ => fill(tape, host::read::<f32>(&base.to_kind(Kind::Float)), cols, rows, |x| x),
     })
 }
@@ -189,6 +195,14 @@ pub struct Learner {
     out: Vec<f32>,
 }
 
+impl NetBuilder<'_> {
+    /// The network and its parameters, ready to learn on `device`; `fused` as for [`Learner::new`].
+    pub fn learner(self, device: Device, optimizer: OptimizerConfig, fused: bool) -> Learner {
+        let (net, params) = self.finish(device);
+        Learner::new(net, params, optimizer, fused)
+    }
+}
+
 impl Learner {
     /// `fused` asks for the fused engine; networks it cannot run, and those on a GPU, are run by libtorch.
     pub fn new(net: Net, params: Params, optimizer: OptimizerConfig, fused: bool) -> Self {
@@ -196,7 +210,8 @@ impl Learner {
         let gradient = params.flat().zeros_like();
         let fused = fused && params.flat().device() == Device::Cpu && net.fits_host();
         let engine = if fused { Engine::Host(Vec::new()) } else { Engine::Torch(Vec::new()) };
-        let learner = Self { net, sets: vec![params], optimizer, gradient, engine, noise: None, out: Vec::new() };
+        let learner =
+            Self { net, sets: vec![params], optimizer, gradient, engine, noise: None, out: Vec::new() };
         learner.with_room()
     }
 
@@ -270,7 +285,8 @@ impl Learner {
             }
             Engine::Torch(threads) => {
                 let device = sets[0].flat().device();
-                let inputs = bounds(rows, TORCH_PIECE).map(|(start, len)| obs.narrow(0, start as i64, len as i64));
+                let inputs =
+                    bounds(rows, TORCH_PIECE).map(|(start, len)| obs.narrow(0, start as i64, len as i64));
                 let outputs = on_threads(threads, inputs.collect(), |sets, obs: Tensor| {
                     let _guard = tch::no_grad_guard();
                     let noise = noise.clone().map(RefCell::new);
@@ -343,9 +359,9 @@ impl Learner {
                         *sum = Over::of(name).join(*sum, x, 1.0);
                     }
                 }
-                let values: Vec<f32> = first[0].stats.iter().map(|&s| s as f32).collect();
+                let Slot { names, stats, .. } = &first[0];
                 Ok(Report {
-                    stats: Stats { names: first[0].names.clone(), values: Tensor::from_slice(&values) },
+                    stats: Stats::new(names.iter().copied().zip(stats.iter().copied())),
                     td_errors: first[0].has_errors.then(|| Tensor::from_slice(out)),
                 })
             }
@@ -361,7 +377,7 @@ impl Learner {
                 let mut sum: Option<TorchPiece> = None;
                 for mut piece in outputs {
                     errors.extend(piece.report.td_errors.take());
-                    stats.push(piece.report.stats.values.shallow_clone());
+                    stats.extend(piece.report.stats.tensor().map(Tensor::shallow_clone));
                     match &mut sum {
                         None => sum = Some(piece),
                         Some(sum) => {
@@ -375,9 +391,11 @@ impl Learner {
                     let shares: Vec<f32> = bounds(rows, TORCH_PIECE).map(share).collect();
                     let shares = Tensor::from_slice(&shares).to_device(device);
                     let all = Tensor::stack(&stats, 1);
-                    let join = |(i, name): (usize, &&str)| Over::of(name).join_tensors(&all.get(i as i64), &shares);
-                    let joined: Vec<Tensor> = sum.report.stats.names.iter().enumerate().map(join).collect();
-                    sum.report.stats.values = Tensor::stack(&joined, 0);
+                    let join =
+                        |(i, name): (usize, &&str)| Over::of(name).join_tensors(&all.get(i as i64), &shares);
+                    let names = sum.report.stats.names().to_vec();
+                    let joined: Vec<Tensor> = names.iter().enumerate().map(join).collect();
+                    sum.report.stats = Stats::unread(names, Tensor::stack(&joined, 0));
                 }
                 sum.report.td_errors = (!errors.is_empty()).then(|| Tensor::cat(&errors, 0));
                 (*gradient, *noise) = (sum.gradient, sum.noise);
@@ -393,8 +411,16 @@ impl Learner {
 
     /// Scales the gradient so that its norm is at most `max_norm`; adds the norm before to the report, as `grad_gnorm`.
     pub fn clip_grad_norm(&mut self, max_norm: f64, report: &mut Report) {
-        let norm = clip_grad_norm(&mut self.gradient, max_norm);
-        report.stats.push("grad_gnorm", &norm);
+        match self.engine {
+            Engine::Host(_) => {
+                let norm = clip_on_host(&mut self.gradient, max_norm);
+                report.stats.push_number("grad_gnorm", norm);
+            }
+            Engine::Torch(_) => {
+                let norm = clip_grad_norm(&mut self.gradient, max_norm);
+                report.stats.push("grad_gnorm", &norm);
+            }
+        }
     }
 
     /// One step of the optimizer along the gradient.
@@ -592,7 +618,7 @@ where
         let names = loss.stats.iter().map(|(name, _)| *name).collect();
         let values: Vec<Tensor> =
             loss.stats.iter().map(|(_, value)| tensor(value).detach().to_kind(Kind::Float)).collect();
-        let stats = Stats { names, values: Tensor::stack(&values, 0) };
+        let stats = Stats::unread(names, Tensor::stack(&values, 0));
         let td_errors = loss.td_errors.map(|errors| tensor(&errors).detach().view([-1]));
         (gradient, Report { stats, td_errors })
     };

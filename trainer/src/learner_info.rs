@@ -58,10 +58,21 @@ impl LearnerInfo {
     /// Reads the statistics: the mean of each over the steps. This is where the host waits for them.
     pub fn means(&self) -> BTreeMap<String, f64> {
         let Some(first) = self.steps.first() else { return BTreeMap::new() };
-        let values: Vec<&Tensor> = self.steps.iter().map(|s| &s.values).collect();
-        let means = Tensor::stack(&values, 0).mean_dim(0, false, tch::Kind::Double);
-        let means: Vec<f64> = Vec::try_from(means).unwrap_or_default();
-        first.names.iter().map(|name| (*name).to_owned()).zip(means).collect()
+        let unread: Option<Vec<&Tensor>> = self.steps.iter().map(Stats::tensor).collect();
+        let means = match unread {
+            Some(unread) => {
+                let means = Tensor::stack(&unread, 0).mean_dim(0, false, tch::Kind::Double);
+                Vec::try_from(means).unwrap_or_default()
+            }
+            None => {
+                let mut sums = vec![0.0; first.names().len()];
+                for step in &self.steps {
+                    sums.iter_mut().zip(step.values()).for_each(|(sum, value)| *sum += value);
+                }
+                sums.iter().map(|sum| sum / self.steps.len() as f64).collect::<Vec<f64>>()
+            }
+        };
+        first.names().iter().map(|name| (*name).to_owned()).zip(means).collect()
     }
 
     /// Means of what `on_learn_on_batch` reported.

@@ -2,7 +2,8 @@
 
 use crate::{
     batch::{Column, SampleBatch, env_major},
-    policy::Fragment,
+    fragment::Fragment,
+    host,
 };
 use tch::Tensor;
 
@@ -17,7 +18,7 @@ pub fn transitions(f: &Fragment<'_>, n_step: usize, gamma: f64) -> SampleBatch {
     let mut terminated = vec![0.0_f32; rows];
     let mut discounts = vec![0.0_f32; rows];
     // Where each row's next observation stands: a row of `obs` (flattened time-major), or of `final_obs` behind them.
-    let mut next = vec![0_i64; rows];
+    let mut next = vec![0; rows];
     let mut ending = vec![usize::MAX; rows];
     for (k, &row) in f.ended.iter().enumerate() {
         ending[row] = k;
@@ -38,21 +39,26 @@ pub fn transitions(f: &Fragment<'_>, n_step: usize, gamma: f64) -> SampleBatch {
             discounts[out] = discount as f32;
             terminated[out] = f32::from(f.terminated[at]);
             next[out] = match ending[at] {
-                usize::MAX => (at + copies) as i64,
-                k => (rows + copies + k) as i64,
+                usize::MAX => at + copies,
+                k => rows + copies + k,
             };
         }
     }
-    let width = f.obs.size()[2];
-    let obs = f.obs.view([-1, width]);
-    let next = Tensor::from_slice(&next);
-    let new_obs = if f.ended.is_empty() {
-        obs.index_select(0, &next)
-    } else {
-        Tensor::cat(&[&obs, f.final_obs], 0).index_select(0, &next)
+    let width = f.obs.size()[2] as usize;
+    let (obs, last) = (host::read::<f32>(f.obs), host::read::<f32>(f.final_obs));
+    let row = |i: usize| match i.checked_sub(rows + copies) {
+        None => &obs[i * width..][..width],
+        Some(k) => &last[k * width..][..width],
     };
+    let gather = |index: &mut dyn Iterator<Item = usize>| {
+        let mut data = Vec::with_capacity(rows * width);
+        index.for_each(|i| data.extend_from_slice(row(i)));
+        Tensor::from_slice(&data).view([rows as i64, width as i64])
+    };
+    let new_obs = gather(&mut next.into_iter());
+    let obs = gather(&mut (0..rows).map(|out| out % steps * copies + out / steps));
     SampleBatch::default()
-        .with(Column::OBS, env_major(&f.obs.narrow(0, 0, steps as i64)))
+        .with(Column::OBS, obs)
         .with(Column::ACTIONS, env_major(f.actions))
         .with(Column::REWARDS, Tensor::from_slice(&rewards))
         .with(Column::NEW_OBS, new_obs)

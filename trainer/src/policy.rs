@@ -5,6 +5,8 @@ use crate::{
     batch::{Column, SampleBatch},
     error::{Error, Result},
     host::HostTensor,
+    learner::{Learner, Report},
+    nstep::transitions,
     rng::Stream,
     state::{State, Weights},
 };
@@ -12,6 +14,8 @@ use pavlov_envs::Space;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tch::Tensor;
+
+pub use crate::{fragment::Fragment, stats::Stats};
 
 /// The id of the only policy of a single-agent run.
 pub const DEFAULT_POLICY: &str = "default_policy";
@@ -52,55 +56,6 @@ impl StepColumns<'_> {
     }
 }
 
-/// A piece of several trajectories, time-major, before postprocessing. Everything is lent by the sampler, which
-/// will write over it: keep copies.
-#[derive(Debug)]
-pub struct Fragment<'a> {
-    /// Steps per copy, T.
-    pub steps: usize,
-    /// Copies, N.
-    pub num_envs: usize,
-    /// Observations `[T + 1, N, width]`; row T is what the next fragment starts from.
-    pub obs: &'a Tensor,
-    /// Actions `[T, N]` or `[T, N, components]`.
-    pub actions: &'a Tensor,
-    /// Rewards `[T * N]`, time-major, clipped if `clip_rewards` says so.
-    pub rewards: &'a [f32],
-    /// Whether the task ended with this step, `[T * N]`.
-    pub terminated: &'a [bool],
-    /// Whether the episode was cut after this step, `[T * N]`; never both.
-    pub truncated: &'a [bool],
-    /// The policy's own columns `[T, N, width]`.
-    pub columns: Vec<(Column, &'a Tensor)>,
-    /// Steps (`t * N + copy`) at which an episode ended, either way.
-    pub ended: &'a [usize],
-    /// The last observation of each of those episodes, `[ended, width]`.
-    pub final_obs: &'a Tensor,
-}
-
-/// Named statistics that nobody has read yet: a `[names]` tensor, so that no host read happens per minibatch.
-#[derive(Debug)]
-pub struct Stats {
-    /// The names.
-    pub names: Vec<&'static str>,
-    /// Their values, `[names]` f32.
-    pub values: Tensor,
-}
-
-impl Stats {
-    /// Adds one.
-    pub fn push(&mut self, name: &'static str, value: &Tensor) {
-        self.names.push(name);
-        self.values = Tensor::cat(&[&self.values, &value.view(1)], 0);
-    }
-
-    /// Reads one; this waits for it.
-    pub fn read(&self, name: &str) -> Option<f64> {
-        let i = self.names.iter().position(|n| *n == name)?;
-        Some(self.values.double_value(&[i as i64]))
-    }
-}
-
 /// What a policy reports of one learning step.
 #[derive(Debug)]
 pub struct Learned {
@@ -112,6 +67,12 @@ pub struct Learned {
     pub stop: bool,
 }
 
+impl From<Report> for Learned {
+    fn from(report: Report) -> Self {
+        Self { stats: report.stats, td_errors: report.td_errors, stop: false }
+    }
+}
+
 /// A decision maker that can learn.
 ///
 /// # Contract
@@ -120,6 +81,8 @@ pub struct Learned {
 ///   does not depend on the other rows beyond rounding.
 /// * `get_state` holds everything `learn_on_batch` depends on: after `set_state` another instance continues bit for bit.
 /// * A policy that is only asked to act (a worker's replica) gets `set_weights` and `on_global_var_update`.
+///
+/// Weights and state are those of [`learner`](Self::learner) unless a policy has more to remember.
 pub trait Policy: Send + std::fmt::Debug {
     /// Columns the policy wants stored with every step, and their widths.
     fn step_columns(&self) -> Vec<(Column, usize)> {
@@ -129,23 +92,49 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Chooses one action per row.
     fn compute_actions(&mut self, input: ActInput<'_>, output: ActOutput<'_>) -> Result<()>;
 
-    /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::batch::env_major).
-    fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch>;
+    /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::batch::env_major);
+    /// by default the transitions as they are.
+    fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
+        Ok(transitions(&fragment, 1, 1.0))
+    }
 
     /// One optimizer step on a minibatch.
-    fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned>;
+    fn learn_on_batch(&mut self, _batch: &SampleBatch) -> Result<Learned> {
+        Err(Error::state(
+            "the policy",
+            "it does not learn: implement `learn_on_batch`, or leave training out of the plan",
+        ))
+    }
+
+    /// What the policy learns with, if it has a network.
+    fn learner(&self) -> Option<&Learner> {
+        None
+    }
+
+    /// The same, to change.
+    fn learner_mut(&mut self) -> Option<&mut Learner> {
+        None
+    }
 
     /// What acting needs: all a worker's replica is sent.
-    fn get_weights(&self) -> Weights;
+    fn get_weights(&self) -> Weights {
+        Weights::new(self.learner().map(|l| l.weights(false)).unwrap_or_default())
+    }
 
     /// Replaces the weights; refuses others' names or shapes and then changes nothing.
-    fn set_weights(&mut self, weights: &Weights) -> Result<()>;
+    fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        self.learner_mut().map_or(Ok(()), |l| l.set_weights(weights))
+    }
 
     /// Weights, optimizer and whatever else learning depends on.
-    fn get_state(&self) -> Result<State>;
+    fn get_state(&self) -> Result<State> {
+        self.learner().map_or_else(|| Ok(State::default()), Learner::state)
+    }
 
     /// Continues from [`get_state`](Self::get_state).
-    fn set_state(&mut self, state: &State) -> Result<()>;
+    fn set_state(&mut self, state: &State) -> Result<()> {
+        self.learner_mut().map_or(Ok(()), |l| l.set_state(state))
+    }
 
     /// Tells how many environment steps the run has sampled, for schedules.
     fn on_global_var_update(&mut self, _timestep: u64) {}
@@ -157,8 +146,10 @@ pub trait Policy: Send + std::fmt::Debug {
     fn update_kl(&mut self, _sampled_kl: f64) {}
 
     /// The network as a function from observations `[rows, width]` to action distribution parameters or Q-values,
-    /// for export: parameters come from [`Params::frozen`](crate::models::Params::frozen).
-    fn forward(&self, obs: &Tensor) -> Result<Tensor>;
+    /// for export; see [`Learner::forward`].
+    fn forward(&self, _obs: &Tensor) -> Result<Tensor> {
+        Err(Error::state("the policy", "it has no network to export: implement `forward`"))
+    }
 
     /// Settings that change while training, as they stand at `timestep`: `cur_lr`, `cur_epsilon`.
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {

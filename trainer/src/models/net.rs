@@ -205,7 +205,12 @@ enum Way<'t> {
         noise: Option<&'t RefCell<Stream>>,
         learn: bool,
     },
-    Host { weights: HostWeights<'t>, tape: &'t Tape, obs: usize, learn: bool },
+    Host {
+        weights: HostWeights<'t>,
+        tape: &'t Tape,
+        obs: usize,
+        learn: bool,
+    },
 }
 
 impl<'t> Outputs<'t> {
@@ -235,16 +240,16 @@ impl<'t> Outputs<'t> {
     }
 
     fn tensor(&self, node: Node) -> Tensor {
-        let Way::Torch { params, done, noise, .. } = &self.way else { unreachable!("asked on the other path") };
+        let Way::Torch { params, done, noise, .. } = &self.way else {
+            unreachable!("asked on the other path")
+        };
         if let Some(ready) = &done.borrow()[node.0] {
             return ready.shallow_clone();
         }
         let layer = &self.net.layers[node.0 - 1];
         let x = self.tensor(layer.from);
         let y = match layer.linear {
-            Linear::Plain { weight, bias } => {
-                x.linear(params.leaf(weight), Some(params.leaf(bias)))
-            }
+            Linear::Plain { weight, bias } => x.linear(params.leaf(weight), Some(params.leaf(bias))),
             Linear::Noisy(noisy) => match noise {
                 Some(noise) => noisy.forward(params, &x, Some(&mut noise.borrow_mut())),
                 None => noisy.forward(params, &x, None),
@@ -256,7 +261,9 @@ impl<'t> Outputs<'t> {
     }
 
     fn on_tape(&self, node: Node) -> usize {
-        let Way::Host { weights, tape, obs, learn } = &self.way else { unreachable!("asked on the other path") };
+        let Way::Host { weights, tape, obs, learn } = &self.way else {
+            unreachable!("asked on the other path")
+        };
         let Some(i) = node.0.checked_sub(1) else { return *obs };
         if let Some(ready) = tape.find_layer(*obs, i) {
             return ready;

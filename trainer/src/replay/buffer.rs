@@ -128,10 +128,7 @@ impl ReplayBuffer {
             shape[0] = rows as i64;
             let mut drawn = Tensor::empty(&shape, (storage.kind(), Device::Cpu));
             let from = host::bytes(storage);
-            let width = from.len() / self.config.capacity;
-            for (to, &i) in host::bytes_mut(&mut drawn).chunks_exact_mut(width.max(1)).zip(&index) {
-                to.copy_from_slice(&from[i * width..][..width]);
-            }
+            copy_rows(from, from.len() / self.config.capacity, &index, host::bytes_mut(&mut drawn));
             batch.set(*column, drawn);
         }
         if let Some(tree) = &self.priorities {
@@ -221,5 +218,25 @@ impl ReplayBuffer {
             self.priorities = Some(tree);
         }
         Ok(())
+    }
+}
+
+/// Rows of `width` bytes at `index`, one after the other. Short rows are moved in registers.
+fn copy_rows(from: &[u8], width: usize, index: &[usize], to: &mut [u8]) {
+    fn short<const W: usize>(from: &[u8], index: &[usize], to: &mut [u8]) {
+        let (from, _) = from.as_chunks::<W>();
+        let (to, _) = to.as_chunks_mut::<W>();
+        to.iter_mut().zip(index).for_each(|(to, &i)| *to = from[i]);
+    }
+    match width {
+        0 => {}
+        4 => short::<4>(from, index, to),
+        8 => short::<8>(from, index, to),
+        16 => short::<16>(from, index, to),
+        _ => {
+            for (to, &i) in to.chunks_exact_mut(width).zip(index) {
+                to.copy_from_slice(&from[i * width..][..width]);
+            }
+        }
     }
 }

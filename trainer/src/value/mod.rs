@@ -76,7 +76,12 @@ impl<'t> Value<'t> {
         }
     }
 
-    fn unary(&self, torch: impl FnOnce(&Tensor) -> Tensor, op: fn(usize) -> Op, f: impl Fn(f32) -> f32) -> Self {
+    fn unary(
+        &self,
+        torch: impl FnOnce(&Tensor) -> Tensor,
+        op: fn(usize) -> Op,
+        f: impl Fn(f32) -> f32,
+    ) -> Self {
         self.with_op(torch, op, f)
     }
 
@@ -193,10 +198,13 @@ impl<'t> Value<'t> {
     /// The mean over the columns, `[rows, 1]`.
     pub fn mean_columns(&self) -> Self {
         let share = 1.0 / self.columns() as f64;
-        self.map(|t| t.mean_dim(-1, true, Kind::Float), |tape, a| {
-            let sum = tape.sum_cols(a);
-            tape.unary(Op::Scale(sum, share as f32), sum, |x| x * share as f32)
-        })
+        self.map(
+            |t| t.mean_dim(-1, true, Kind::Float),
+            |tape, a| {
+                let sum = tape.sum_cols(a);
+                tape.unary(Op::Scale(sum, share as f32), sum, |x| x * share as f32)
+            },
+        )
     }
 
     /// Columns `start..start + len`.
@@ -223,22 +231,28 @@ impl<'t> Value<'t> {
 
     /// The variance over all rows (of the population), one number; it is not differentiated.
     pub fn variance(&self) -> Self {
-        self.map(|t| t.detach().var(false), |tape, a| {
-            let (mut n, mut sum) = (0.0, 0.0);
-            tape.numbers(a, |x| (n, sum) = (n + 1.0, sum + f64::from(x)));
-            let mut squares = 0.0;
-            tape.numbers(a, |x| squares += (f64::from(x) - sum / n).powi(2));
-            tape.constant((squares / n) as f32)
-        })
+        self.map(
+            |t| t.detach().var(false),
+            |tape, a| {
+                let (mut n, mut sum) = (0.0, 0.0);
+                tape.numbers(a, |x| (n, sum) = (n + 1.0, sum + f64::from(x)));
+                let mut squares = 0.0;
+                tape.numbers(a, |x| squares += (f64::from(x) - sum / n).powi(2));
+                tape.constant((squares / n) as f32)
+            },
+        )
     }
 
     /// The largest number; it is not differentiated.
     pub fn max(&self) -> Self {
-        self.map(|t| t.detach().max(), |tape, a| {
-            let mut max = f32::NEG_INFINITY;
-            tape.numbers(a, |x| max = if x > max || x.is_nan() { x } else { max });
-            tape.constant(max)
-        })
+        self.map(
+            |t| t.detach().max(),
+            |tape, a| {
+                let mut max = f32::NEG_INFINITY;
+                tape.numbers(a, |x| max = if x > max || x.is_nan() { x } else { max });
+                tape.constant(max)
+            },
+        )
     }
 
     /// The smallest number; it is not differentiated.
@@ -248,18 +262,21 @@ impl<'t> Value<'t> {
 
     /// The column of the largest number of each row, the first of equal ones, `[rows, 1]`.
     pub fn argmax(&self) -> Self {
-        self.map(|t| t.detach().argmax(-1, true), |tape, a| {
-            let (cols, stride) = (tape.cols(a), tape.stride());
-            tape.leaf(1, false, |to| {
-                let data = tape.data(a);
-                for (r, to) in to.iter_mut().enumerate() {
-                    let better = |best: usize, c: usize| {
-                        if data[c * stride + r] > data[best * stride + r] { c } else { best }
-                    };
-                    *to = (1..cols).fold(0, better) as f32;
-                }
-            })
-        })
+        self.map(
+            |t| t.detach().argmax(-1, true),
+            |tape, a| {
+                let (cols, stride) = (tape.cols(a), tape.stride());
+                tape.leaf(1, false, |to| {
+                    let data = tape.data(a);
+                    for (r, to) in to.iter_mut().enumerate() {
+                        let better = |best: usize, c: usize| {
+                            if data[c * stride + r] > data[best * stride + r] { c } else { best }
+                        };
+                        *to = (1..cols).fold(0, better) as f32;
+                    }
+                })
+            },
+        )
     }
 
     fn scale(&self, scale: f64, shift: f64) -> Self {

@@ -377,7 +377,8 @@ impl Tape {
         });
         let (first, second) = (place.weight.min(place.bias), place.weight.max(place.bias));
         let (low, high) = grads.split_at_mut(second);
-        let (dw, db) = if place.weight == first { (&mut low[first..], high) } else { (high, &mut low[first..]) };
+        let (dw, db) =
+            if place.weight == first { (&mut low[first..], high) } else { (high, &mut low[first..]) };
         let (dw, db) = (&mut dw[..place.inputs * place.out], &mut db[..place.out]);
         kernels::outer(self.arch, g, &nodes[place.from].data, dw, db, self.rows);
         let g = std::mem::take(&mut node.grad);

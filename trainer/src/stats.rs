@@ -1,0 +1,88 @@
+//! Statistics of learning steps.
+
+use tch::Tensor;
+
+/// Named statistics. On a GPU they stay there until a result is made, so that no host read happens per minibatch.
+#[derive(Debug, Default)]
+pub struct Stats {
+    names: Vec<&'static str>,
+    values: StatValues,
+}
+
+#[derive(Debug)]
+enum StatValues {
+    Host(Vec<f64>),
+    /// `[names]`.
+    Unread(Tensor),
+}
+
+impl Default for StatValues {
+    fn default() -> Self {
+        Self::Host(Vec::new())
+    }
+}
+
+impl Stats {
+    /// Names and their values.
+    pub fn new(named: impl IntoIterator<Item = (&'static str, f64)>) -> Self {
+        let (names, values) = named.into_iter().unzip();
+        Self { names, values: StatValues::Host(values) }
+    }
+
+    /// Names and a tensor `[names]` that is read when a result is made.
+    pub fn unread(names: Vec<&'static str>, values: Tensor) -> Self {
+        Self { names, values: StatValues::Unread(values) }
+    }
+
+    /// The names.
+    pub fn names(&self) -> &[&'static str] {
+        &self.names
+    }
+
+    /// Adds one, a tensor of one number.
+    pub fn push(&mut self, name: &'static str, value: &Tensor) {
+        self.names.push(name);
+        match &mut self.values {
+            StatValues::Host(values) => values.push(value.double_value(&[])),
+            StatValues::Unread(values) => *values = Tensor::cat(&[&*values, &value.view(1)], 0),
+        }
+    }
+
+    /// Adds one that is known.
+    pub(crate) fn push_number(&mut self, name: &'static str, value: f64) {
+        match &mut self.values {
+            StatValues::Host(values) => {
+                self.names.push(name);
+                values.push(value);
+            }
+            StatValues::Unread(_) => self.push(name, &Tensor::from(value as f32)),
+        }
+    }
+
+    /// Reads one; on a GPU this waits for it.
+    pub fn read(&self, name: &str) -> Option<f64> {
+        let i = self.names.iter().position(|n| *n == name)?;
+        Some(match &self.values {
+            StatValues::Host(values) => values[i],
+            StatValues::Unread(values) => values.double_value(&[i as i64]),
+        })
+    }
+
+    /// Reads all of them; on a GPU this waits for them.
+    pub fn values(&self) -> Vec<f64> {
+        match &self.values {
+            StatValues::Host(values) => values.clone(),
+            StatValues::Unread(values) => {
+                Vec::try_from(values.to_kind(tch::Kind::Double)).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The values while they are unread.
+    pub(crate) fn tensor(&self) -> Option<&Tensor> {
+        match &self.values {
+            StatValues::Host(_) => None,
+            StatValues::Unread(values) => Some(values),
+        }
+    }
+}
