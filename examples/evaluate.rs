@@ -5,13 +5,15 @@
 
 use pavlov::envs::{CartPole, CartPoleConfig};
 use pavlov::prelude::*;
+use pavlov::trainer::common::EvaluationDuration;
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;
     let mut ppo = Ppo { lr: 1e-3, num_sgd_iter: 4, sgd_minibatch_size: 256, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, num_envs_per_worker: 8, seed: Some(0), ..ppo.common };
     ppo.common.train_batch_size = 1024;
-    (ppo.common.evaluation_interval, ppo.common.evaluation_duration) = (Some(5), 10);
+    (ppo.common.evaluation_interval, ppo.common.evaluation_duration) =
+        (Some(5), EvaluationDuration::Units(10));
 
     // On a schedule: results of every fifth iteration carry a block `evaluation`.
     let mut trainer = ppo.clone().builder("CartPole-v1").logdir(dir.path()).build()?;

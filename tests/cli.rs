@@ -183,6 +183,18 @@ fn json_prints_one_object_per_result_and_nothing_else_and_the_run_is_evaluated_a
 }
 
 #[test]
+fn a_run_that_was_evaluated_beside_training_is_evaluated_too() {
+    let (_dir, out) = scratch();
+    let beside =
+        ["evaluation_parallel_to_training=true", "evaluation_num_workers=1", "evaluation_duration=auto"];
+    let sets = beside.iter().flat_map(|set| ["--set", set]);
+    let more: Vec<&str> = ["--stop", "training_iteration=1"].into_iter().chain(sets).collect();
+    run(&mut train(&out, &more)).ok();
+    let evaluated = pavlov(&["evaluate", text(&out), "--episodes", "2", "--json"]).ok();
+    assert_eq!(evaluated.lines()[0]["episodes"], 2);
+}
+
+#[test]
 fn ctrl_c_finishes_the_iteration_saves_and_exits_with_0_and_the_run_goes_on() {
     for sent in ["INT", "TERM"] {
         let (_dir, out) = scratch();

@@ -98,13 +98,9 @@ fn for_acting(mut config: Config, checkpoint: &Path) -> anyhow::Result<(String, 
     let Some(Value::String(env)) = config.shift_remove("env") else {
         return Err(usage(format!("{}: metadata.json names no environment", checkpoint.display())));
     };
-    for (key, value) in [
-        ("num_workers", json!(0)),
-        ("num_gpus", json!(0)),
-        ("evaluation_interval", Value::Null),
-        ("evaluation_num_workers", json!(0)),
-        ("evaluation_parallel_to_training", json!(false)),
-    ] {
+    for (key, value) in
+        [("num_workers", json!(0)), ("num_gpus", json!(0)), ("evaluation_interval", Value::Null)]
+    {
         config.insert(key.into(), value);
     }
     Ok((env, config))

@@ -1,17 +1,21 @@
 //! Evaluation: when, how much, by whom, and what it may not disturb.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Condvar, Mutex};
+use std::time::Duration;
 
 use pavlov::envs::{IntoEnvCreator, Space, Step};
 use pavlov::prelude::*;
-use pavlov::trainer::common::DurationUnit;
+use pavlov::trainer::batch::SampleBatch;
+use pavlov::trainer::common::{DurationUnit, EvaluationDuration};
 use pavlov::trainer::evaluation::EvaluationTask;
 use pavlov::trainer::policy::DEFAULT_POLICY;
 use pavlov::trainer::state::State;
 use serde_json::Value;
 
 use crate::support::{
-    Clockwork, at, clockwork, column, going_on, number, quiet, rows, scripted, tiny_ppo, weights, worker_set,
+    Clockwork, at, clockwork, column, going_on, number, quiet, refused, rows, scripted, tiny_ppo, weights,
+    worker_set,
 };
 
 fn trainer(env: impl IntoEnvCreator, change: impl FnOnce(&mut Common)) -> Driver<Algorithm<Ppo>> {
@@ -58,7 +62,8 @@ fn duration_counts_episodes_or_timesteps() {
     // Episodes of 4 steps.
     let evaluated = |duration, unit| {
         let mut trainer = trainer(clockwork(Clockwork::terminating(4)), |common| {
-            (common.evaluation_duration, common.evaluation_duration_unit) = (duration, unit);
+            common.evaluation_duration = EvaluationDuration::Units(duration);
+            common.evaluation_duration_unit = unit;
         });
         let result = trainer.train().expect("a result");
         ["episodes_this_iter", "timesteps_this_iter"].map(|key| number(&result, &format!("evaluation.{key}")))
@@ -98,6 +103,100 @@ fn evaluation_in_parallel_plays_with_the_weights_from_before_the_iteration() {
     });
     let untrained = trainer("CartPole-v1", |_| {}).evaluate().expect("an evaluation");
     assert_eq!(&parallel[0], at(&untrained, "hist_stats.episode_reward"));
+}
+
+/// Evaluation by two workers, beside training and for as long.
+fn auto(common: &mut Common) {
+    (common.evaluation_num_workers, common.evaluation_parallel_to_training) = (2, true);
+    common.evaluation_duration = EvaluationDuration::Auto;
+}
+
+/// Episodes that ended anywhere, and who waits for more of them.
+#[derive(Default)]
+struct Ended(Mutex<u64>, Condvar);
+
+/// A learner that stays at work until ten more episodes have ended.
+struct SlowLearner(Arc<Ended>);
+
+impl Callbacks for SlowLearner {
+    fn on_learn_on_batch(&mut self, _: &str, _: &SampleBatch, _: &mut BTreeMap<String, f64>) -> Result<()> {
+        let Ended(count, more) = &*self.0;
+        let count = count.lock().expect("no panic while it is held");
+        let enough = *count + 10;
+        let waited = more.wait_timeout_while(count, Duration::from_secs(60), |count| *count < enough);
+        assert!(!waited.expect("no panic while it is held").1.timed_out(), "evaluation stopped too early");
+        Ok(())
+    }
+}
+
+#[test]
+fn auto_evaluates_until_training_is_over() {
+    let ended = Arc::new(Ended::default());
+    let (in_env, in_learner) = (Arc::clone(&ended), ended);
+    let env = move || {
+        let ended = Arc::clone(&in_env);
+        scripted(Space::discrete(2), move |_, t, _: &[i64], obs: &mut [f32]| {
+            obs[0] = 0.0;
+            if t == 4 {
+                *ended.0.lock().expect("no panic while it is held") += 1;
+                ended.1.notify_all();
+            }
+            Ok(Step { terminated: t == 4, ..going_on(1.0) })
+        })
+    };
+    let mut ppo = tiny_ppo();
+    ppo.common.evaluation_interval = Some(1);
+    auto(&mut ppo.common);
+    let learner = move || SlowLearner(Arc::clone(&in_learner));
+    let trainer = ppo.builder(env).callbacks(learner).loggers(LoggerChoice::None).build();
+    let result = trainer.expect("a trainer").train().expect("a result");
+    // While the learner waited nobody else played; two workers play two at a time.
+    let played = number(&result, "evaluation.episodes_this_iter");
+    assert!(played >= 10.0 && played % 2.0 == 0.0, "{played} episodes");
+    assert_eq!(number(&result, "evaluation.timesteps_this_iter"), 4.0 * played);
+}
+
+#[test]
+fn only_the_number_of_episodes_of_auto_depends_on_the_machine() {
+    let train = |change: fn(&mut Common)| trainer("CartPole-v1", change).train().expect("a result");
+    let (found, fixed) = (train(auto), train(|common| common.evaluation_interval = None));
+    assert_eq!(at(&found, "hist_stats"), at(&fixed, "hist_stats"));
+    assert_eq!(at(&found, "info.learner"), at(&fixed, "info.learner"));
+    let played = at(&found, "evaluation.hist_stats.episode_reward");
+    let as_many = returns(1, |common| {
+        auto(common);
+        let units = number(&found, "evaluation.episodes_this_iter") as u64;
+        common.evaluation_duration = EvaluationDuration::Units(units);
+    });
+    assert_eq!(played, &as_many[0]);
+}
+
+#[test]
+fn auto_without_training_beside_it_is_one_episode_per_worker() {
+    let evaluated = trainer("CartPole-v1", auto).evaluate().expect("an evaluation");
+    assert_eq!(number(&evaluated, "episodes_this_iter"), 2.0);
+}
+
+/// A learner that fails.
+struct Failing(bool);
+
+impl Callbacks for Failing {
+    fn on_learn_on_batch(&mut self, _: &str, _: &SampleBatch, _: &mut BTreeMap<String, f64>) -> Result<()> {
+        assert!(!self.0, "the learner fell over");
+        Err(Error::state("the learner", "it gave up"))
+    }
+}
+
+#[test]
+fn training_that_fails_ends_the_evaluation_beside_it() {
+    for (panics, text) in [(false, "the learner: it gave up"), (true, "the learner fell over")] {
+        let mut ppo = tiny_ppo();
+        ppo.common.evaluation_interval = Some(1);
+        auto(&mut ppo.common);
+        let failing = ppo.builder("CartPole-v1").callbacks(move || Failing(panics));
+        let mut trainer = failing.loggers(LoggerChoice::None).build().expect("a trainer");
+        refused(trainer.train(), &[text]);
+    }
 }
 
 #[test]

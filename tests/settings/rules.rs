@@ -20,6 +20,14 @@ fn a_value_of_the_wrong_kind_names_field_value_and_rule() {
             json!({"model": {"fcnet_activation": "cube"}}),
             "`model.fcnet_activation` is \"cube\", but it must be ",
         ),
+        (
+            json!({"evaluation_duration": "long"}),
+            "`evaluation_duration` is \"long\", but it must be a whole number, 1 or more, or \"auto\"",
+        ),
+        (
+            json!({"evaluation_duration": 1.5}),
+            "`evaluation_duration` is 1.5, but it must be a whole number, 1 or more, or \"auto\"",
+        ),
         (json!({"env": 3}), "`env` is 3, but it must be the id of an environment"),
     ] {
         refused(ppo(config), &[text]);
@@ -43,6 +51,10 @@ fn ppo_rules_name_field_value_and_rule() {
             "`evaluation_interval` is 0, but it must be at least 1; null evaluates never",
         ),
         (json!({"evaluation_duration": 0}), "`evaluation_duration` is 0, but it must be at least 1"),
+        (
+            json!({"evaluation_duration": "auto"}),
+            "`evaluation_duration` is \"auto\", but that is as long as the training beside it takes: set `evaluation_parallel_to_training`, or give a number",
+        ),
         (
             json!({"evaluation_parallel_to_training": true}),
             "`evaluation_parallel_to_training` is true, but it needs workers of its own: set `evaluation_num_workers` to at least 1",

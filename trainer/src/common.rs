@@ -7,7 +7,8 @@ use crate::{
     models::ModelConfig,
 };
 use pavlov_tune::Config;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
 
 /// How fragments end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -20,7 +21,38 @@ pub enum BatchMode {
     CompleteEpisodes,
 }
 
-/// The unit of `evaluation_duration`.
+/// How much one evaluation plays: a number, or `"auto"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvaluationDuration {
+    /// As long as the training beside it takes (`evaluation_parallel_to_training`): one episode per evaluation worker,
+    /// and again until training is done. How many episodes that are depends on the machine, and with it everything that
+    /// follows from their mean; episode `k` and what training learns do not.
+    Auto,
+    /// So many of `evaluation_duration_unit`.
+    Units(u64),
+}
+
+impl Serialize for EvaluationDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => serializer.serialize_str("auto"),
+            Self::Units(units) => serializer.serialize_u64(*units),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for EvaluationDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        match value.as_u64() {
+            Some(units) => Ok(Self::Units(units)),
+            None if value == "auto" => Ok(Self::Auto),
+            None => Err(de::Error::custom("it must be a whole number, 1 or more, or \"auto\"")),
+        }
+    }
+}
+
+/// The unit of `evaluation_duration`, if that is a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DurationUnit {
@@ -99,8 +131,8 @@ pub struct Common {
     pub exploration_config: ExplorationConfig,
     /// Evaluate every so many iterations; never if null.
     pub evaluation_interval: Option<u64>,
-    /// How much, in `evaluation_duration_unit`.
-    pub evaluation_duration: u64,
+    /// How much; `"auto"` is as long as training takes, so its results depend on the machine. Prefer a number.
+    pub evaluation_duration: EvaluationDuration,
     /// Unit of `evaluation_duration`.
     pub evaluation_duration_unit: DurationUnit,
     /// Workers of their own for evaluation; 0 evaluates in the trainer's thread.
@@ -161,7 +193,7 @@ impl Default for Common {
             explore: true,
             exploration_config: ExplorationConfig::StochasticSampling { random_timesteps: 0 },
             evaluation_interval: None,
-            evaluation_duration: 10,
+            evaluation_duration: EvaluationDuration::Units(10),
             evaluation_duration_unit: DurationUnit::Episodes,
             evaluation_num_workers: 0,
             evaluation_parallel_to_training: false,
@@ -339,8 +371,16 @@ impl Common {
                 "it must be at least 1; null evaluates never",
             ));
         }
-        if self.evaluation_duration == 0 {
-            return Err(Error::config("evaluation_duration", 0, "it must be at least 1"));
+        match self.evaluation_duration {
+            EvaluationDuration::Units(0) => {
+                return Err(Error::config("evaluation_duration", 0, "it must be at least 1"));
+            }
+            EvaluationDuration::Auto if !self.evaluation_parallel_to_training => {
+                let rule = "that is as long as the training beside it takes: set `evaluation_parallel_to_training`, \
+                            or give a number";
+                return Err(Error::config("evaluation_duration", "\"auto\"", rule));
+            }
+            _ => {}
         }
         if self.evaluation_parallel_to_training && self.evaluation_num_workers == 0 {
             let rule = "it needs workers of its own: set `evaluation_num_workers` to at least 1";

@@ -5,6 +5,7 @@
 
 use crate::{
     action_dist::ActionRows,
+    common::{Common, DurationUnit, EvaluationDuration},
     episode::Episode,
     error::{Error, Result},
     filter::{MeanStdFilter, RunningStat},
@@ -15,6 +16,7 @@ use crate::{
     worker::WorkerSpec,
 };
 use pavlov_envs::{Frame, StepOut};
+use std::{ops::Range, sync::Weak};
 use tch::Kind;
 
 /// Copies stepped together while evaluating, at most.
@@ -33,6 +35,41 @@ pub struct EvaluationTask {
     pub timestep: u64,
     /// Keep pictures of the first episode, at most so many.
     pub frames: usize,
+}
+
+/// When an evaluation has played enough.
+#[derive(Clone, Debug)]
+pub(crate) enum Until {
+    /// So many episodes.
+    Episodes(u64),
+    /// At least so many steps.
+    Timesteps(u64),
+    /// What this points to is gone, at the earliest after one episode per worker.
+    Gone(Weak<()>),
+}
+
+impl Until {
+    /// As the settings say; `training` lives as long as the training beside it.
+    pub(crate) fn new(common: &Common, training: Weak<()>) -> Self {
+        match (common.evaluation_duration, common.evaluation_duration_unit) {
+            (EvaluationDuration::Auto, _) => Self::Gone(training),
+            (EvaluationDuration::Units(n), DurationUnit::Episodes) => Self::Episodes(n),
+            (EvaluationDuration::Units(n), DurationUnit::Timesteps) => Self::Timesteps(n),
+        }
+    }
+
+    /// The episodes to play next, after `episodes` with `steps` in all; none when that is enough.
+    pub(crate) fn next(&self, episodes: u64, steps: u64, workers: usize) -> Range<u64> {
+        let more = match self {
+            Self::Episodes(n) => n.saturating_sub(episodes),
+            Self::Timesteps(n) if steps >= *n => 0,
+            Self::Timesteps(n) if episodes == 0 => (*n).min(COPIES as u64),
+            Self::Timesteps(n) => (n - steps).div_ceil(steps.div_ceil(episodes).max(1)),
+            Self::Gone(it) if episodes > 0 && it.strong_count() == 0 => 0,
+            Self::Gone(_) => workers.max(1) as u64,
+        };
+        episodes..episodes + more
+    }
 }
 
 /// Plays the episodes of `task`, in the order of `task.episodes`.

@@ -2,10 +2,10 @@
 
 use crate::{
     callbacks::CallbacksMaker,
-    common::{Common, DurationUnit},
+    common::Common,
     episode::Episode,
     error::{Error, Result},
-    evaluation::EvaluationTask,
+    evaluation::{EvaluationTask, Until},
     learner_info::LearnerInfo,
     metrics::{EpisodeWindow, summarize},
     plan::Plan,
@@ -18,7 +18,10 @@ use crate::{
 use pavlov_envs::{DType, EnvCreator};
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
-use std::time::Instant;
+use std::{
+    sync::{Arc, Weak},
+    time::Instant,
+};
 use tch::Device;
 
 /// Everything that trains.
@@ -149,10 +152,13 @@ impl Run {
         let mut evaluation = None;
         let mut result = if due && self.common().evaluation_parallel_to_training {
             let (task, workers) = self.prepare_evaluation()?;
-            let min_steps = self.min_evaluation_steps();
+            // Dropped when training is over, by an error or a panic too: an evaluation may wait for that.
+            let training = Arc::new(());
+            let until = Until::new(self.common(), Arc::downgrade(&training));
             std::thread::scope(|scope| {
-                let evaluating = scope.spawn(move || Self::play(&workers, task, min_steps));
+                let evaluating = scope.spawn(move || Self::play(&workers, task, &until));
                 let result = self.train();
+                drop(training);
                 evaluation = Some(evaluating.join().unwrap_or_else(|_| {
                     Err(Error::Panic { during: "evaluation".into(), message: "see above".into() })
                 }));
@@ -164,10 +170,7 @@ impl Run {
         if due {
             let metrics = match evaluation {
                 Some(metrics) => metrics?,
-                None => {
-                    let (task, workers) = self.prepare_evaluation()?;
-                    Self::play(&workers, task, self.min_evaluation_steps())?
-                }
+                None => self.evaluate()?,
             };
             self.last_evaluation = Value::Object(metrics);
         }
@@ -281,15 +284,16 @@ impl Run {
         Ok(result)
     }
 
-    /// Plays evaluation episodes now; returns the block that results carry under `evaluation`.
+    /// Plays evaluation episodes now; returns the block that results carry under `evaluation`. There is no training
+    /// beside it: with `evaluation_duration` "auto" every evaluation worker plays one episode.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         let (task, workers) = self.prepare_evaluation()?;
-        let metrics = Self::play(&workers, task, self.min_evaluation_steps())?;
+        let metrics = Self::play(&workers, task, &Until::new(self.common(), Weak::new()))?;
         self.last_evaluation = Value::Object(metrics.clone());
         Ok(metrics)
     }
 
-    /// Workers with the learner's weights and filter, and what they are to play.
+    /// Workers with the learner's weights and filter, and what they are to play, without episodes yet.
     fn prepare_evaluation(&mut self) -> Result<(EvaluationTask, WorkerSet)> {
         let common = &self.spec.common;
         let workers = match &self.evaluation {
@@ -311,13 +315,8 @@ impl Run {
         if let Some(filter) = self.workers.filter() {
             workers.set_filter(&filter)?;
         }
-        let episodes = match common.evaluation_duration_unit {
-            DurationUnit::Episodes => (0..common.evaluation_duration).collect(),
-            // A first lot; `play` adds episodes until the steps are there.
-            DurationUnit::Timesteps => (0..common.evaluation_duration.min(16)).collect(),
-        };
         let task = EvaluationTask {
-            episodes,
+            episodes: Vec::new(),
             seed: derive(self.workers.seed(), "evaluation", self.iteration),
             explore: common.evaluation_config.explore,
             timestep: self.workers.counters().num_env_steps_sampled,
@@ -326,32 +325,23 @@ impl Run {
         Ok((task, workers))
     }
 
-    /// Plays `task`, and further episodes until there are `min_steps` steps.
-    fn play(workers: &WorkerSet, mut task: EvaluationTask, min_steps: u64) -> Result<Metrics> {
-        let mut episodes: Vec<Episode> = Vec::new();
-        let mut steps = 0;
+    /// Plays episodes from number 0 on as `task` says, until there are enough.
+    fn play(workers: &WorkerSet, mut task: EvaluationTask, until: &Until) -> Result<Metrics> {
+        let (mut episodes, mut steps) = (Vec::<Episode>::new(), 0);
         loop {
+            let next = until.next(episodes.len() as u64, steps, workers.num_healthy_workers());
+            if next.is_empty() {
+                break;
+            }
+            task.episodes = next.collect();
             let played = workers.evaluate(&task)?;
             steps += played.iter().map(|e| e.length).sum::<u64>();
             episodes.extend(played);
-            if steps >= min_steps {
-                break;
-            }
-            let (next, mean) = (episodes.len() as u64, steps.div_ceil(episodes.len().max(1) as u64).max(1));
-            task.episodes = (next..next + (min_steps - steps).div_ceil(mean)).collect();
         }
         let mut metrics = summarize(episodes.iter(), false);
         metrics.insert("episodes_this_iter".into(), json!(episodes.len()));
         metrics.insert("timesteps_this_iter".into(), json!(steps));
         Ok(metrics)
-    }
-
-    /// Steps that an evaluation must reach; 0 when it is measured in episodes.
-    fn min_evaluation_steps(&self) -> u64 {
-        match self.common().evaluation_duration_unit {
-            DurationUnit::Episodes => 0,
-            DurationUnit::Timesteps => self.common().evaluation_duration,
-        }
     }
 
     /// Calls the trainer's own hook.
