@@ -22,11 +22,11 @@ pub(crate) fn stride(rows: usize) -> usize {
 pub(crate) enum Left<'a> {
     /// As it stands, with a bias: `in` features become `out`.
     Weight(&'a [f32], &'a [f32]),
-    /// Transposed: `out` features are added to `in`.
-    Transposed(&'a [f32]),
+    /// Transposed: `out` features become `in`, or are added to them.
+    Transposed { weight: &'a [f32], add: bool },
 }
 
-/// `y = W x + b`, or `y += W^T x`; `x` is `[inputs][stride]`, `y` is `[outputs][stride]`.
+/// `y = W x + b`, or `y = W^T x`, or `y += W^T x`; `x` is `[inputs][stride]`, `y` is `[outputs][stride]`.
 pub(crate) fn product(arch: Arch, left: Left<'_>, x: &[f32], y: &mut [f32], rows: usize) {
     arch.dispatch(Product { left, x, y, rows });
 }
@@ -124,9 +124,11 @@ fn tile<S: Simd, const M: usize, const V: usize>(
                 }
             }
         }
-        Left::Transposed(w) => {
-            for (i, sums) in sums.iter_mut().enumerate() {
-                sums.copy_from_slice(&y[(m + i) * stride + at..][..V]);
+        Left::Transposed { weight: w, add } => {
+            if add {
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    sums.copy_from_slice(&y[(m + i) * stride + at..][..V]);
+                }
             }
             for (w, x) in w.chunks_exact(outputs).zip(x.chunks_exact(stride)) {
                 let (w, x) = (&w[m..m + M], &x[at..at + V]);

@@ -26,7 +26,10 @@ use pulp::Arch;
 use rayon::prelude::*;
 use std::{
     cell::RefCell,
-    sync::{Mutex, MutexGuard, PoisonError},
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
 };
 use tch::{Device, Kind, Tensor};
 
@@ -36,7 +39,7 @@ const HOST_PIECE: usize = 256;
 const TORCH_PIECE: usize = 1024;
 /// The fused engine adds up gradients in at most so many places, each of at least so many rows.
 const SLOTS: usize = 16;
-const SLOT: usize = 128;
+const SLOT: usize = 256;
 
 /// What a loss says about a piece of a batch; means over its rows.
 #[derive(Debug)]
@@ -639,26 +642,44 @@ fn even(rows: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..parts).map(move |i| (i * rows / parts, (i + 1) * rows / parts - i * rows / parts))
 }
 
-/// Runs `f` on the rows of every slot, in parallel; each writes into its own part of `out` (`columns` numbers per
-/// row). Says how many slots there were.
+/// Runs `f` on the rows of every slot; each writes into its own part of `out` (`columns` numbers per row). Says how many
+/// slots there were.
+///
+/// The calling thread works too, and other threads take what is left: a thread that gets no core is not waited for
+/// longer than one slot.
 fn on_slots<F>(slots: &mut [Slot], rows: usize, columns: usize, out: &mut [f32], f: F) -> Result<usize>
 where
     F: Fn(&mut Slot, Part<'_>) -> Result<()> + Sync,
 {
-    let mut bounds = slot_bounds(rows);
-    if bounds.size_hint().0 == 1 {
+    if rows < 2 * SLOT {
         f(&mut slots[0], Part { index: 0, start: 0, len: rows, out })?;
         return Ok(1);
     }
-    let (mut parts, mut rest) = (Vec::with_capacity(SLOTS), out);
-    for (index, (start, len)) in bounds.by_ref().enumerate() {
+    let mut rest = out;
+    let mut jobs: Vec<Mutex<Option<(&mut Slot, Part<'_>)>>> = Vec::with_capacity(SLOTS);
+    for (index, ((start, len), slot)) in slot_bounds(rows).zip(slots).enumerate() {
         let (out, behind) = rest.split_at_mut(len * columns);
-        parts.push(Part { index, start, len, out });
+        jobs.push(Mutex::new(Some((slot, Part { index, start, len, out }))));
         rest = behind;
     }
-    let used = parts.len();
-    slots[..used].par_iter_mut().zip(parts).try_for_each(|(slot, part)| f(slot, part))?;
-    Ok(used)
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Ok(())));
+    let work = || {
+        while let Some(job) = jobs.get(next.fetch_add(1, Relaxed)) {
+            let Some((slot, part)) = lock(job).take() else { continue };
+            if let Err(error) = f(slot, part) {
+                *lock(&failed) = Err(error);
+            }
+        }
+    };
+    rayon::in_place_scope(|scope| {
+        for _ in 1..rayon::current_num_threads().min(jobs.len()) {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+    let used = jobs.len();
+    drop(jobs);
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map(|()| used)
 }
 
 /// Runs `f` on every input with the leaves of the thread it is on, in parallel; results are in order.

@@ -8,7 +8,10 @@ use crate::{
     models::Activation,
 };
 use pulp::Arch;
-use std::cell::{Ref, RefCell};
+use std::{
+    cell::{Ref, RefCell},
+    ops::{Deref, DerefMut},
+};
 
 /// What a node was made by; the numbers are nodes.
 #[derive(Clone, Copy, Debug)]
@@ -68,14 +71,59 @@ impl LayerPlace {
     }
 }
 
+/// The first `len` numbers of memory whose size is a power of two, so that it serves again for about as many without
+/// being cleared.
+#[derive(Debug, Default)]
+struct Buffer {
+    memory: Vec<f32>,
+    len: usize,
+}
+
+impl Deref for Buffer {
+    type Target = [f32];
+
+    fn deref(&self) -> &[f32] {
+        &self.memory[..self.len]
+    }
+}
+
+impl DerefMut for Buffer {
+    fn deref_mut(&mut self) -> &mut [f32] {
+        &mut self.memory[..self.len]
+    }
+}
+
+/// Memory that is free, by the power of two of its size.
+#[derive(Debug, Default)]
+struct Spare(Vec<Vec<Vec<f32>>>);
+
+impl Spare {
+    fn take(&mut self, len: usize) -> Buffer {
+        let size = len.next_power_of_two();
+        let free = self.0.get_mut(size.trailing_zeros() as usize).and_then(Vec::pop);
+        Buffer { memory: free.unwrap_or_else(|| vec![0.0; size]), len }
+    }
+
+    fn put(&mut self, buffer: Buffer) {
+        if buffer.memory.is_empty() {
+            return;
+        }
+        let class = buffer.memory.len().trailing_zeros() as usize;
+        if self.0.len() <= class {
+            self.0.resize_with(class + 1, Vec::new);
+        }
+        self.0[class].push(buffer.memory);
+    }
+}
+
 /// A matrix `[cols][stride]`, or one number (`cols` 0).
 #[derive(Debug)]
 struct Node {
     op: Op,
     cols: usize,
-    data: Vec<f32>,
+    data: Buffer,
     /// Empty while nothing has flowed back.
-    grad: Vec<f32>,
+    grad: Buffer,
     /// Something that is differentiated stands behind it.
     wants: bool,
 }
@@ -87,7 +135,7 @@ pub(crate) struct Tape {
     rows: usize,
     stride: usize,
     nodes: RefCell<Vec<Node>>,
-    spare: RefCell<Vec<Vec<f32>>>,
+    spare: RefCell<Spare>,
 }
 
 impl Tape {
@@ -102,7 +150,8 @@ impl Tape {
         self.stride = kernels::stride(rows);
         let spare = self.spare.get_mut();
         for node in self.nodes.get_mut().drain(..) {
-            spare.extend([node.data, node.grad].into_iter().filter(|b| b.capacity() > 0));
+            spare.put(node.data);
+            spare.put(node.grad);
         }
     }
 
@@ -116,21 +165,19 @@ impl Tape {
     }
 
     /// Room for `cols` columns; what stands there is old.
-    fn buffer(&self, cols: usize) -> Vec<f32> {
-        let mut buffer = self.spare.borrow_mut().pop().unwrap_or_default();
-        buffer.resize(if cols == 0 { 1 } else { cols * self.stride }, 0.0);
-        buffer
+    fn buffer(&self, cols: usize) -> Buffer {
+        self.spare.borrow_mut().take(if cols == 0 { 1 } else { cols * self.stride })
     }
 
-    fn zeros(&self, cols: usize) -> Vec<f32> {
+    fn zeros(&self, cols: usize) -> Buffer {
         let mut buffer = self.buffer(cols);
         buffer.fill(0.0);
         buffer
     }
 
-    fn push(&self, op: Op, cols: usize, data: Vec<f32>, wants: bool) -> usize {
+    fn push(&self, op: Op, cols: usize, data: Buffer, wants: bool) -> usize {
         let mut nodes = self.nodes.borrow_mut();
-        nodes.push(Node { op, cols, data, grad: Vec::new(), wants });
+        nodes.push(Node { op, cols, data, grad: Buffer::default(), wants });
         nodes.len() - 1
     }
 
@@ -155,7 +202,7 @@ impl Tape {
             let left = Left::Weight(&flat[place.weights()], &flat[place.biases()]);
             kernels::product(self.arch, left, &x, &mut out, self.rows);
         }
-        let each = |out: &mut Vec<f32>, f: fn(f32) -> f32| out.iter_mut().for_each(|y| *y = f(*y));
+        let each = |out: &mut [f32], f: fn(f32) -> f32| out.iter_mut().for_each(|y| *y = f(*y));
         match place.activation {
             Activation::Tanh => kernels::tanh(self.arch, &mut out),
             // Not `f32::max`: what is not a number must stay so.
@@ -189,7 +236,7 @@ impl Tape {
 
     /// `[cols][stride]`.
     pub(crate) fn data(&self, id: usize) -> Ref<'_, [f32]> {
-        Ref::map(self.nodes.borrow(), |nodes| nodes[id].data.as_slice())
+        Ref::map(self.nodes.borrow(), |nodes| &*nodes[id].data)
     }
 
     pub(super) fn unary(&self, op: Op, a: usize, f: impl Fn(f32) -> f32) -> usize {
@@ -249,15 +296,16 @@ impl Tape {
                     max.iter_mut().zip(column).for_each(|(m, &x)| *m = if x > *m { x } else { *m });
                 }
                 for column in a.chunks_exact(self.stride) {
-                    sum.iter_mut().zip(column).zip(&max).for_each(|((s, &x), &m)| *s += exp(x - m));
+                    sum.iter_mut().zip(column).zip(&max[..]).for_each(|((s, &x), &m)| *s += exp(x - m));
                 }
-                sum.iter_mut().zip(&max).for_each(|(s, &m)| *s = m + ln(*s));
+                sum.iter_mut().zip(&max[..]).for_each(|(s, &m)| *s = m + ln(*s));
                 for (out, column) in out.chunks_exact_mut(self.stride).zip(a.chunks_exact(self.stride)) {
-                    out.iter_mut().zip(column).zip(&sum).for_each(|((y, &x), &s)| *y = x - s);
+                    out.iter_mut().zip(column).zip(&sum[..]).for_each(|((y, &x), &s)| *y = x - s);
                 }
             });
         }
-        self.spare.borrow_mut().extend([max, sum]);
+        self.spare.borrow_mut().put(max);
+        self.spare.borrow_mut().put(sum);
         self.push(Op::LogSoftmax(a), cols, out, self.wants(a))
     }
 
@@ -365,7 +413,7 @@ impl Tape {
         flat: &[f32],
         grads: &mut [f32],
     ) {
-        let (g, y) = (&mut node.grad, &node.data);
+        let (g, y) = (&mut node.grad[..], &node.data[..]);
         self.arch.dispatch(|| {
             let pairs = g.iter_mut().zip(y);
             match place.activation {
@@ -382,16 +430,16 @@ impl Tape {
         let (dw, db) = (&mut dw[..place.inputs * place.out], &mut db[..place.out]);
         kernels::outer(self.arch, g, &nodes[place.from].data, dw, db, self.rows);
         let g = std::mem::take(&mut node.grad);
-        if let Some(to) = self.grad_of(nodes, place.from) {
-            kernels::product(self.arch, Left::Transposed(&flat[place.weights()]), &g, to, self.rows);
+        if let Some((to, fresh)) = self.grad_of(nodes, place.from) {
+            let left = Left::Transposed { weight: &flat[place.weights()], add: !fresh };
+            kernels::product(self.arch, left, &g, to, self.rows);
         }
-        self.spare.borrow_mut().push(g);
+        self.spare.borrow_mut().put(g);
     }
 
     /// Adds to the gradients of a node's operands.
     fn flow(&self, nodes: &mut [Node], node: &Node) {
-        let g = &node.grad;
-        let y = &node.data;
+        let (g, y) = (&node.grad[..], &node.data[..]);
         match node.op {
             Op::Leaf | Op::Layer(_) | Op::Param(_) => {}
             Op::Add(a, b) => {
@@ -464,16 +512,16 @@ impl Tape {
                     self.arch.dispatch(|| {
                         to.iter_mut()
                             .zip(g.iter().zip(y))
-                            .zip(&sum)
+                            .zip(&sum[..])
                             .for_each(|((to, (&g, &y)), &s)| *to += g - exp(y) * s);
                     });
                 });
-                self.spare.borrow_mut().push(sum);
+                self.spare.borrow_mut().put(sum);
             }
             Op::Pick(a, by) => {
                 let index = std::mem::take(&mut nodes[by].data);
-                if let Some(to) = self.grad_of(nodes, a) {
-                    for (r, (&g, &i)) in g.iter().zip(&index).enumerate() {
+                if let Some(to) = self.summed_grad_of(nodes, a) {
+                    for (r, (&g, &i)) in g.iter().zip(&index[..]).enumerate() {
                         to[i as usize * self.stride + r] += g;
                     }
                 }
@@ -503,22 +551,33 @@ impl Tape {
         }
     }
 
-    /// The gradient of a node, made if there is none; nothing if it is not wanted.
-    fn grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<&'n mut [f32]> {
+    /// Room for the gradient of a node and whether it is fresh: old numbers stand in it then. Nothing if it is not wanted.
+    fn grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<(&'n mut [f32], bool)> {
         let node = &mut nodes[id];
         if !node.wants {
             return None;
         }
-        if node.grad.is_empty() {
-            node.grad = self.zeros(node.cols);
+        let fresh = node.grad.is_empty();
+        if fresh {
+            node.grad = self.buffer(node.cols);
         }
-        Some(&mut node.grad)
+        Some((&mut node.grad, fresh))
+    }
+
+    /// As [`grad_of`](Self::grad_of), zero if it is fresh.
+    fn summed_grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<&'n mut [f32]> {
+        self.grad_of(nodes, id).map(|(grad, fresh)| {
+            if fresh {
+                grad.fill(0.0);
+            }
+            grad
+        })
     }
 
     /// Calls `f` with every column of a node's gradient.
     fn add_to(&self, nodes: &mut [Node], id: usize, f: impl Fn(&mut [f32], usize)) {
         let n = if nodes[id].cols == 0 { 1 } else { self.stride };
-        if let Some(grad) = self.grad_of(nodes, id) {
+        if let Some(grad) = self.summed_grad_of(nodes, id) {
             grad.chunks_exact_mut(n).enumerate().for_each(|(c, to)| f(to, c));
         }
     }
@@ -532,9 +591,13 @@ impl Tape {
         other: usize,
         f: impl Fn(f32, f32, f32, f32) -> f32,
     ) {
-        if self.grad_of(nodes, to).is_none() {
-            return;
+        // A column that serves for several gets the sum of what flows back to it.
+        let shared = nodes[to].cols != node.cols;
+        let Some((grad, fresh)) = self.grad_of(nodes, to) else { return };
+        if fresh && shared {
+            grad.fill(0.0);
         }
+        let first = fresh && !shared;
         let mut grad = std::mem::take(&mut nodes[to].grad);
         let (own, that) = (&nodes[to], &nodes[other]);
         let n = if node.cols == 0 { 1 } else { self.stride };
@@ -543,10 +606,12 @@ impl Tape {
             let (x, o) = (&own.data[own_part.clone()], &that.data[part(c, that.cols, n)]);
             let grad = &mut grad[own_part];
             self.arch.dispatch(|| {
-                grad.iter_mut()
-                    .zip(g.iter().zip(y))
-                    .zip(x.iter().zip(o))
-                    .for_each(|((to, (&g, &y)), (&x, &o))| *to += f(g, y, x, o));
+                let each = grad.iter_mut().zip(g.iter().zip(y)).zip(x.iter().zip(o));
+                if first {
+                    each.for_each(|((to, (&g, &y)), (&x, &o))| *to = f(g, y, x, o));
+                } else {
+                    each.for_each(|((to, (&g, &y)), (&x, &o))| *to += f(g, y, x, o));
+                }
             });
         }
         nodes[to].grad = grad;
