@@ -64,8 +64,8 @@ fn main() -> Result<()> {
     (ppo.common.batch_mode, ppo.common.train_batch_size) = (BatchMode::CompleteEpisodes, 1600);
     let mine = PolicyClass::new("Reinforce", Reinforce::new);
     let mut trainer = ppo.builder("CartPole-v1").policy_class(mine).loggers(LoggerChoice::None).build()?;
-    (0..60).try_for_each(|_| {
-        let result = trainer.train()?;
-        Ok(println!("{}: {}", result["timesteps_total"], result["episode_reward_mean"]))
-    })
+    for _ in 0..60 {
+        println!("mean return {}", trainer.train()?["episode_reward_mean"]);
+    }
+    Ok(())
 }
