@@ -24,7 +24,7 @@ impl Trainer for A2c {
         let mut common = Common { num_workers: 0, num_envs_per_worker: 16, ..Common::default() };
         (common.rollout_fragment_length, common.train_batch_size) = (8, 128);
         common.model = ModelConfig { vf_share_layers: false, fcnet_hiddens: vec![64, 64], ..common.model };
-        Self { common, lr: 2e-3, entropy_coeff: 0.01 }
+        Self { common, lr: 1e-3, entropy_coeff: 0.01 }
     }
 
     fn validate_config(&mut self, _: &Spaces) -> Result<()> {
