@@ -4,13 +4,88 @@ use pavlov::envs::Space;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch};
-use pavlov::trainer::models::{Activation, ModelConfig};
+use pavlov::trainer::models::{Activation, Init, ModelConfig, NetBuilder};
+use pavlov::trainer::optim::OptimizerConfig;
 use pavlov::trainer::policy::{Learned, Policy, Spaces};
 use pavlov::trainer::rng::Stream;
+use pavlov::trainer::value::Value;
 
-use crate::support::{floats, policy};
+use crate::support::{column, floats, on_both_engines, policy, rows, weights};
 
 const OBS: i64 = 5;
+
+/// Numbers on both sides of zero, of many sizes.
+fn sizes() -> Vec<f32> {
+    let one_side = || (0..4000).map(|i| 10_f32.powf(f32::from(i as u16) / 500.0 - 6.0));
+    one_side().chain(one_side().map(|x| -x)).chain([0.0]).collect()
+}
+
+/// `f` of every number on the fused engine.
+fn fused<F>(numbers: &[f32], f: F) -> Vec<f64>
+where
+    F: for<'t> Fn(&Value<'t>) -> Value<'t> + Sync,
+{
+    let batch = SampleBatch::default().with(Column::OBS, Tensor::from_slice(numbers));
+    let [_, fused] = on_both_engines(&batch, |rows| Ok(f(&rows.get(Column::OBS)?)));
+    fused
+}
+
+#[test]
+fn exponentials_and_logarithms_of_the_fused_engine_are_right_to_the_last_digits() {
+    // 2.4e-7 is two units in the last place of an f32.
+    let xs: Vec<f32> = sizes().into_iter().filter(|x| x.abs() < 87.0).collect();
+    for (x, found) in xs.iter().zip(fused(&xs, |x| x.exp())) {
+        let wanted = f64::from(*x).exp();
+        assert!((found - wanted).abs() <= 2.4e-7 * wanted, "exp({x}) is {wanted}, not {found}");
+    }
+    let xs: Vec<f32> = sizes().into_iter().filter(|x| *x > 0.0).collect();
+    for (x, found) in xs.iter().zip(fused(&xs, |x| x.log())) {
+        let wanted = f64::from(*x).ln();
+        assert!(
+            (found - wanted).abs() <= 2.4e-7 * wanted.abs().max(1e-6),
+            "ln({x}) is {wanted}, not {found}"
+        );
+    }
+}
+
+#[test]
+fn what_is_not_finite_stays_so_on_the_fused_engine() {
+    let numbers = [f32::NAN, f32::INFINITY, f32::NEG_INFINITY, 100.0, -1.0];
+    let exp = fused(&numbers, |x| x.exp());
+    assert!(
+        exp[0].is_nan() && exp[1] == f64::INFINITY && exp[2] < 1e-37 && exp[3] == f64::INFINITY,
+        "{exp:?}"
+    );
+    let log = fused(&numbers, |x| x.log());
+    assert!(log[0].is_nan() && log[1] == f64::INFINITY && log[2].is_nan() && log[4].is_nan(), "{log:?}");
+    assert!(fused(&numbers, |x| x.clamp(-1.0, 1.0))[0].is_nan());
+    assert!(fused(&numbers, |x| x.minimum(&(x * 0.0)))[0].is_nan());
+}
+
+#[test]
+fn activations_of_the_fused_engine_are_libtorchs() {
+    let obs = Tensor::from_slice(&sizes()).view([-1, 1]);
+    for (activation, tolerance) in [
+        // Eigen's approximation: four units in the last place.
+        (Activation::Tanh, 4.8e-7),
+        (Activation::Relu, 0.0),
+        (Activation::Elu, 1.2e-7),
+        (Activation::Linear, 0.0),
+    ] {
+        let mut rng = Stream::new(0, "weights", 0);
+        let mut net = NetBuilder::new(1, &mut rng);
+        let out = net.layer("out", net.obs(), 1, activation, Init::Uniform);
+        let mut learner = net.learner(pavlov::torch::Device::Cpu, OptimizerConfig::adam(1e-8), true);
+        let named = [("out.weight", rows(&[&[1.0]])), ("out.bias", column(&[0.0]))];
+        learner.set_weights(&weights(&named)).expect("weights that fit");
+        let wanted = floats(&learner.forward(&obs, |net| net.get(out)));
+        let found = learner.evaluate(&obs, 1, |net| net.get(out)).expect("values");
+        for ((x, found), wanted) in sizes().iter().zip(found).zip(wanted) {
+            let off = (f64::from(*found) - wanted).abs();
+            assert!(off <= tolerance * wanted.abs(), "{activation:?}({x}) is {wanted}, not {found}");
+        }
+    }
+}
 
 fn pick<T: Copy>(rng: &mut Stream, from: &[T]) -> T {
     from[rng.below(from.len() as u64) as usize]
