@@ -9,8 +9,10 @@
 //! * [`WorkerSet`]: one local worker that learns, and rollout workers on threads behind the transport of [`pool`].
 //! * [`worker`], [`policy`], [`batch`]: a worker steps many copies of an environment with a [`policy::Policy`], which
 //!   sees batches only.
-//! * [`models`], [`action_dist`], [`exploration`], [`optim`], [`schedule`], [`filter`], [`replay`], [`learner`]: the
-//!   parts that algorithms are made of.
+//! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over [`value`]s, which
+//!   libtorch computes, or for fully connected networks on the CPU a fused engine in plain memory.
+//! * [`models`], [`action_dist`], [`exploration`], [`optim`], [`schedule`], [`filter`], [`replay`]: the other parts that
+//!   algorithms are made of. [`prelude`] names what their authors use.
 //! * [`rng`]: every random number is a function of the run's seed, what it is for, and an index; never of the worker.
 //! * [`state`]: what a checkpoint holds.
 

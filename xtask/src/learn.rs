@@ -45,8 +45,9 @@ struct Outcome {
     steps: u64,
 }
 
-/// Trains the presets `names`, or all of them, and prints a table; an error if one misses its mark.
-pub(crate) fn learn(root: &Path, names: &[&str]) -> Result<()> {
+/// Trains the presets `names`, or all of them, with one setting changed if asked for, and prints a table; an error if one
+/// misses its mark.
+pub(crate) fn learn(root: &Path, names: &[&str], change: Option<&str>) -> Result<()> {
     let tuned = root.join("examples/tuned");
     let names = if names.is_empty() {
         stems(&tuned, "toml")?
@@ -59,7 +60,8 @@ pub(crate) fn learn(root: &Path, names: &[&str]) -> Result<()> {
     let mut missed = Vec::new();
     println!("| preset | seeds passed | mark | score per seed | steps |\n|---|---|---|---|---|");
     for preset in &presets {
-        let outcomes = (0..preset.pass.seeds).map(|seed| preset.train(seed)).collect::<Result<Vec<_>>>()?;
+        let outcomes =
+            (0..preset.pass.seeds).map(|seed| preset.train(seed, change)).collect::<Result<Vec<_>>>()?;
         println!("{}", preset.row(&outcomes));
         if preset.passed(&outcomes) < preset.pass.min_seeds {
             missed.push(preset.name.as_str());
@@ -90,12 +92,15 @@ impl Preset {
         })
     }
 
-    fn train(&self, seed: u64) -> Result<Outcome> {
+    fn train(&self, seed: u64, change: Option<&str>) -> Result<Outcome> {
         let pavlov = steps::built("release", "pavlov")?;
         let out = steps::fresh("learn", &format!("{}/seed-{seed}", self.name))?;
         let mut train = Command::new(&pavlov);
         train.args(["train", &self.algorithm, "--env", &self.env, "--preset", &self.name]);
         train.args(["--seed", &seed.to_string(), "--json", "--quiet", "--out"]).arg(&out);
+        if let Some(change) = change {
+            train.args(["--set", change]);
+        }
         let results = steps::output_of(&mut train)?;
         let (best, steps) = best_and_steps(&results)?;
         let score = match self.pass.mark {

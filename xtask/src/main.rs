@@ -19,7 +19,8 @@ usage: cargo xtask COMMAND
   setup [--cuda]   find libtorch, or provide it, and point .libtorch to it
   demo [--short]   set up, build, train PPO on CartPole-v1 until it is solved; --short checks the path only
   test             everything that CI runs
-  learn [NAME..]   train every preset of examples/tuned with every seed, print a table (takes hours)
+  learn [NAME..] [--set KEY=VALUE]
+                   train every preset of examples/tuned with every seed, print a table (takes minutes)
   bench [NAME..]   run the programs of benches/
 
 example: cargo xtask setup && cargo run --release -- train PPO --env CartPole-v1
@@ -38,7 +39,8 @@ fn main() -> ExitCode {
         ["demo"] => demo::demo(root, false),
         ["demo", "--short"] => demo::demo(root, true),
         ["test"] => test::test(root),
-        ["learn", names @ ..] if are_names(names) => learn::learn(root, names),
+        ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),
+        ["learn", names @ ..] if are_names(names) => learn::learn(root, names, None),
         ["bench", names @ ..] if are_names(names) => bench::bench(root, names),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");

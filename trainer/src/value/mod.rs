@@ -3,6 +3,8 @@
 //! A loss is written once, over [`Value`]s; whether libtorch differentiates it or the fused path of
 //! [`learner`](crate::learner) does is decided where the network is made. The operations carry libtorch's names.
 
+mod backward;
+mod buffer;
 mod tape;
 
 pub(crate) use tape::{LayerPlace, Tape};

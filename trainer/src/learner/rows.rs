@@ -1,0 +1,157 @@
+//! What a loss sees: the rows of a piece, the network on them, and how both engines load and hand out numbers.
+
+use crate::{
+    batch::{Column, Rows as Which, SampleBatch},
+    error::{Error, Result},
+    host,
+    models::{HostWeights, Net, Outputs, Params},
+    rng::Stream,
+    stats::Stats,
+    value::{Tape, Value},
+};
+use std::cell::RefCell;
+use tch::{Kind, Tensor};
+
+/// What a loss says about a piece of a batch; means over its rows.
+#[derive(Debug)]
+pub struct Loss<'t> {
+    /// What is made smaller.
+    pub total: Value<'t>,
+    /// Named statistics, each one number: means over the rows, but the least of `min_...` and the largest of `max_...`.
+    pub stats: Vec<(&'static str, Value<'t>)>,
+    /// The error of each row, for prioritised replay.
+    pub td_errors: Option<Value<'t>>,
+}
+
+/// What came with a gradient.
+#[derive(Debug)]
+pub struct Report {
+    /// The loss's statistics over all rows.
+    pub stats: Stats,
+    /// The error of each row.
+    pub td_errors: Option<Tensor>,
+}
+
+/// A piece of a batch, and the network on it.
+#[derive(Debug)]
+pub struct Rows<'t> {
+    pub(super) net: &'t Net,
+    pub(super) batch: &'t SampleBatch,
+    pub(super) way: Way<'t>,
+}
+
+#[derive(Debug)]
+pub(super) enum Way<'t> {
+    Torch { sets: &'t [Params], noise: Option<&'t RefCell<Stream>> },
+    Host { weights: &'t [HostWeights<'t>], tape: &'t Tape },
+}
+
+impl<'t> Rows<'t> {
+    /// A column.
+    pub fn get(&self, column: Column) -> Result<Value<'t>> {
+        Ok(match self.way {
+            Way::Torch { .. } => Value::torch(self.batch.get(column)?.shallow_clone()),
+            Way::Host { tape, .. } => Value::host(tape, load(tape, self.batch, column)?),
+        })
+    }
+
+    /// Whether there is such a column.
+    pub fn has(&self, column: Column) -> bool {
+        self.batch.has(column)
+    }
+
+    /// The network on a column of observations, differentiated.
+    pub fn net(&self, column: Column) -> Result<Outputs<'t>> {
+        self.outputs(0, column, true)
+    }
+
+    /// The network on a column of observations, not differentiated.
+    pub fn frozen(&self, column: Column) -> Result<Outputs<'t>> {
+        self.outputs(0, column, false)
+    }
+
+    /// The target network on a column of observations; an error if the learner has none.
+    pub fn target(&self, column: Column) -> Result<Outputs<'t>> {
+        let sets = match self.way {
+            Way::Torch { sets, .. } => sets.len(),
+            Way::Host { weights, .. } => weights.len(),
+        };
+        if sets < 2 {
+            let reason = "it has no target network: make it with `Learner::with_target`";
+            return Err(Error::state("the learner", reason));
+        }
+        self.outputs(1, column, false)
+    }
+
+    fn outputs(&self, set: usize, column: Column, learn: bool) -> Result<Outputs<'t>> {
+        Ok(match self.way {
+            Way::Torch { sets, noise } => {
+                self.net.on_torch(&sets[set], self.batch.get(column)?, noise, learn)
+            }
+            Way::Host { weights, tape } => {
+                self.net.on_host(weights[set], tape, load(tape, self.batch, column)?, learn)
+            }
+        })
+    }
+}
+
+/// A column's rows, feature by feature.
+pub(super) fn load(tape: &Tape, batch: &SampleBatch, column: Column) -> Result<usize> {
+    let source = batch.source(column)?;
+    let (cols, rows) = (source.cols, source.rows);
+    let contiguous;
+    let base = if source.base.is_contiguous() {
+        source.base
+    } else {
+        contiguous = source.base.contiguous();
+        &contiguous
+    };
+    Ok(match base.kind() {
+        Kind::Float => fill(tape, host::read::<f32>(base), cols, rows, |x| x),
+        Kind::Int64 => fill(tape, host::read::<i64>(base), cols, rows, |x| x as f32),
+        _ => fill(tape, host::read::<f32>(&base.to_kind(Kind::Float)), cols, rows, |x| x),
+    })
+}
+
+pub(super) fn fill<T: Copy>(
+    tape: &Tape,
+    from: &[T],
+    cols: usize,
+    rows: &Which,
+    number: fn(T) -> f32,
+) -> usize {
+    let (stride, count) = (tape.stride(), tape.rows());
+    tape.leaf(cols, false, |to: &mut [f32]| {
+        let mut put = |r: usize, source: usize| {
+            for (c, &x) in from[source * cols..][..cols].iter().enumerate() {
+                to[c * stride + r] = number(x);
+            }
+        };
+        match rows {
+            Which::Range(start, _) => (0..count).for_each(|r| put(r, start + r)),
+            Which::Index(list, start, _) => {
+                list[*start..start + count].iter().enumerate().for_each(|(r, &i)| put(r, i as usize));
+            }
+        }
+        for column in to.chunks_exact_mut(stride) {
+            let last = column[count - 1];
+            column[count..].fill(last);
+        }
+    })
+}
+
+/// A value of the fused engine, row by row.
+pub(super) fn scatter(value: &Value<'_>, to: &mut [f32]) {
+    let (tape, id) = value.as_host().expect("a value of the fused engine");
+    let (data, stride) = (tape.data(id), tape.stride());
+    let columns = data.len() / stride;
+    assert_eq!(to.len(), columns * tape.rows(), "the head has {columns} columns");
+    for (r, row) in to.chunks_exact_mut(columns.max(1)).enumerate() {
+        row.iter_mut().enumerate().for_each(|(c, x)| *x = data[c * stride + r]);
+    }
+}
+
+/// A value of the libtorch engine.
+pub(super) fn tensor(value: &Value<'_>) -> Tensor {
+    value.as_torch().map(Tensor::shallow_clone).expect("a value of the libtorch engine")
+}
