@@ -181,6 +181,21 @@ fn a_selection_of_rows_learns_as_its_copy() {
 }
 
 #[test]
+fn a_batch_without_rows_is_refused_and_has_no_values() {
+    for fused in [false, true] {
+        let mut problem = Problem::new(fused);
+        problem.batch = problem.batch.slice(0, 0);
+        let out = problem.out;
+        let nothing = problem.learner.gradient(&problem.batch, |rows| {
+            let total = rows.net(Column::OBS)?.get(out).mean();
+            Ok(Loss { total, stats: vec![], td_errors: None })
+        });
+        refused(nothing, &["a batch", "no rows"]);
+        assert!(problem.values(&Tensor::zeros([0, 4], (Kind::Float, Device::Cpu))).is_empty());
+    }
+}
+
+#[test]
 fn weights_of_another_shape_are_refused_and_change_nothing() {
     let mut problem = Problem::new(true);
     let before = floats(problem.learner.params().flat());

@@ -2,13 +2,14 @@
 //!
 //! Heads and losses are closures over [`Value`]s. Two engines run them, with equal results up to the order of sums:
 //!
-//! * **Fused**, on the CPU, for fully connected networks: forward, loss and backward in plain memory that is used again
-//!   (AVX-512, AVX2, NEON, or one number at a time), with no libtorch call and no allocation per row. The parameters are libtorch's own
-//!   memory. Small networks spend most of libtorch's time on dispatch, not on arithmetic.
+//! * **Fused**, on the CPU, for fully connected networks: forward, loss and backward in plain memory that is used again,
+//!   with the vector instructions that the processor has and no libtorch call and no allocation per row. The parameters
+//!   are libtorch's own memory. Small networks spend most of libtorch's time on dispatch, not on arithmetic.
 //! * **libtorch**, for everything else (a GPU, noisy layers, losses that use tensors).
 //!
 //! Rows are cut into pieces whose number depends on the rows alone; pieces run in parallel and their gradients are
-//! added in order, so the bits do not depend on the number of cores. libtorch's own threads are not used: they spin at
+//! added in order, so the bits do not depend on the number of cores (with vectors of another width the last digits of
+//! sums differ: a run continues bit for bit on the kind of processor it began on). libtorch's own threads are not used: they spin at
 //! barriers, and when another process holds one of the cores they run tens of times slower, while pieces only wait.
 
 mod pieces;
@@ -18,7 +19,7 @@ pub use rows::{Loss, Report, Rows};
 
 use crate::{
     batch::{Rows as Which, SampleBatch},
-    error::Result,
+    error::{Error, Result},
     host,
     models::{HostWeights, Net, NetBuilder, Outputs, Params},
     optim::{Optimizer, OptimizerConfig, clip_grad_norm, clip_on_host},
@@ -171,6 +172,9 @@ impl Learner {
     {
         let Self { net, sets, engine, out, .. } = self;
         out.resize(batch.rows(), 0.0);
+        if batch.rows() == 0 {
+            return Ok(&self.out);
+        }
         match engine {
             Engine::Host(slots) => {
                 let weights: Vec<HostWeights<'_>> = sets.iter().map(host_weights).collect();
@@ -200,6 +204,9 @@ impl Learner {
     {
         let Self { net, sets, engine, out, gradient, noise, .. } = self;
         let rows = batch.rows();
+        if rows == 0 {
+            return Err(Error::state("a batch", "it has no rows to learn from"));
+        }
         match engine {
             Engine::Host(slots) => {
                 out.resize(rows, 0.0);

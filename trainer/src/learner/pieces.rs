@@ -188,15 +188,15 @@ pub(super) fn slot_bounds(rows: usize) -> impl Iterator<Item = (usize, usize)> {
     even(rows, (rows / SLOT).clamp(1, SLOTS))
 }
 
-pub(super) fn even(rows: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
+fn even(rows: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..parts).map(move |i| (i * rows / parts, (i + 1) * rows / parts - i * rows / parts))
 }
 
 /// Runs `f` on the rows of every slot; each writes into its own part of `out` (`columns` numbers per row). Says how many
 /// slots there were.
 ///
-/// The calling thread works too, and other threads take what is left: a thread that gets no core is not waited for
-/// longer than one slot.
+/// The calling thread works too and every thread takes the next slot that is left, so one that gets little of its core
+/// holds the others up for the slot it has begun and no more.
 pub(super) fn on_slots<F>(
     slots: &mut [Slot],
     rows: usize,
