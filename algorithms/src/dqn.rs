@@ -323,13 +323,14 @@ fn td_error<'t>(q_net: QNet, config: &Dqn, rows: &Rows<'t>) -> Result<(Value<'t>
     let bootstrap = discounts * (1.0 - terminated);
 
     let target = rows.target(Column::NEW_OBS)?;
+    let next = q_net.values(&target);
     let best = match config.double_q {
         true => q_net.values(&rows.frozen(Column::NEW_OBS)?).argmax(),
-        false => q_net.values(&target).argmax(),
+        false => next.argmax(),
     };
     let online = rows.net(Column::OBS)?;
     if config.num_atoms == 1 {
-        let target = rewards + bootstrap * q_net.values(&target).gather(&best);
+        let target = rewards + bootstrap * next.gather(&best);
         let q = q_net.values(&online).gather(&actions);
         return Ok((&q - target, q));
     }

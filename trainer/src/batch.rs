@@ -84,7 +84,7 @@ pub struct SampleBatch {
 pub(crate) struct Source<'a> {
     pub(crate) base: &'a Tensor,
     pub(crate) cols: usize,
-    pub(crate) rows: &'a Rows,
+    pub(crate) rows: &'a Selection,
 }
 
 #[derive(Debug)]
@@ -92,21 +92,21 @@ struct Stored {
     column: Column,
     base: Tensor,
     cols: usize,
-    rows: Rows,
+    rows: Selection,
     /// The rows as a tensor of their own, once somebody has asked.
     ready: OnceCell<Tensor>,
 }
 
 /// Which rows of a column belong to a batch.
 #[derive(Clone, Debug)]
-pub(crate) enum Rows {
+pub(crate) enum Selection {
     /// `start..start + len`.
     Range(usize, usize),
     /// The rows that stand in `start..start + len` of a list.
     Index(Arc<[i64]>, usize, usize),
 }
 
-impl Rows {
+impl Selection {
     fn len(&self) -> usize {
         match self {
             Self::Range(_, len) | Self::Index(_, _, len) => *len,
@@ -125,22 +125,22 @@ impl Rows {
 impl Stored {
     fn new(column: Column, base: Tensor) -> Self {
         let shape = base.size();
-        let rows = Rows::Range(0, shape[0] as usize);
+        let rows = Selection::Range(0, shape[0] as usize);
         Self { column, base, cols: shape[1..].iter().product::<i64>() as usize, rows, ready: OnceCell::new() }
     }
 
-    fn with_rows(&self, rows: Rows) -> Self {
+    fn with_rows(&self, rows: Selection) -> Self {
         let Self { column, cols, .. } = *self;
         Self { column, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
     }
 
     fn tensor(&self) -> &Tensor {
         match &self.rows {
-            Rows::Range(0, len) if *len == self.base.size()[0] as usize => &self.base,
-            Rows::Range(start, len) => {
+            Selection::Range(0, len) if *len == self.base.size()[0] as usize => &self.base,
+            Selection::Range(start, len) => {
                 self.ready.get_or_init(|| self.base.narrow(0, *start as i64, *len as i64))
             }
-            Rows::Index(list, start, len) => self.ready.get_or_init(|| {
+            Selection::Index(list, start, len) => self.ready.get_or_init(|| {
                 let index = Tensor::from_slice(&list[*start..start + len]);
                 self.base.index_select(0, &index.to_device(self.base.device()))
             }),
@@ -202,12 +202,12 @@ impl SampleBatch {
     pub fn select(&self, index: &Arc<[i64]>) -> Self {
         let whole = self.columns.iter().map(|c| {
             let whole = Stored::new(c.column, c.tensor().shallow_clone());
-            whole.with_rows(Rows::Index(Arc::clone(index), 0, index.len()))
+            whole.with_rows(Selection::Index(Arc::clone(index), 0, index.len()))
         });
         Self { columns: whole.collect() }
     }
 
-    /// Rows `start..start + len`.
+    /// Selection `start..start + len`.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
         Self { columns: self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len))).collect() }

@@ -356,10 +356,8 @@ pub(crate) fn norm(x: &[f32]) -> f64 {
 /// One step of Adam over flat buffers; see [`OptimizerConfig::Adam`](crate::optim::OptimizerConfig::Adam).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adam {
-    /// `1 - beta1`.
-    pub(crate) first: f32,
-    /// `1 - beta2`.
-    pub(crate) second: f32,
+    pub(crate) one_minus_beta1: f32,
+    pub(crate) one_minus_beta2: f32,
     pub(crate) eps: f32,
     /// The step size over `1 - beta1^t`.
     pub(crate) rate: f32,
@@ -372,8 +370,8 @@ impl Adam {
         let Self { eps, rate, root, .. } = self;
         Arch::new().dispatch(|| {
             for (((w, m), v), &g) in w.iter_mut().zip(first).zip(second).zip(grad) {
-                *m += self.first * (g - *m);
-                *v += self.second * (g * g - *v);
+                *m += self.one_minus_beta1 * (g - *m);
+                *v += self.one_minus_beta2 * (g * g - *v);
                 *w -= rate * *m / (v.sqrt() * root + eps);
             }
         });

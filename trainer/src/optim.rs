@@ -73,8 +73,8 @@ impl Optimizer {
                 let (bias1, bias2) = (1.0 - beta1.powi(t), 1.0 - beta2.powi(t));
                 if params.device() == Device::Cpu {
                     let adam = Adam {
-                        first: (1.0 - beta1) as f32,
-                        second: (1.0 - beta2) as f32,
+                        one_minus_beta1: (1.0 - beta1) as f32,
+                        one_minus_beta2: (1.0 - beta2) as f32,
                         eps: eps as f32,
                         rate: (lr / bias1) as f32,
                         root: (1.0 / bias2.sqrt()) as f32,
@@ -140,21 +140,16 @@ impl Optimizer {
 pub fn clip_grad_norm(grad: &mut Tensor, max_norm: f64) -> Tensor {
     let _guard = tch::no_grad_guard();
     if grad.device() == Device::Cpu {
-        return Tensor::from(clip_on_host(grad, max_norm) as f32);
+        let grad = host::write::<f32>(grad);
+        let norm = kernels::norm(grad);
+        let scale = (max_norm / (norm + 1e-6)) as f32;
+        if scale < 1.0 {
+            grad.iter_mut().for_each(|g| *g *= scale);
+        }
+        return Tensor::from(norm as f32);
     }
     let norm = grad.norm();
     let scale = (max_norm / (&norm + 1e-6)).clamp_max(1.0);
     let _ = grad.g_mul_(&scale);
-    norm
-}
-
-/// [`clip_grad_norm`] of a gradient on the CPU.
-pub(crate) fn clip_on_host(grad: &mut Tensor, max_norm: f64) -> f64 {
-    let grad = host::write::<f32>(grad);
-    let norm = kernels::norm(grad);
-    let scale = (max_norm / (norm + 1e-6)) as f32;
-    if scale < 1.0 {
-        grad.iter_mut().for_each(|g| *g *= scale);
-    }
     norm
 }

@@ -48,17 +48,6 @@ impl Stats {
         }
     }
 
-    /// Adds one that is known.
-    pub(crate) fn push_number(&mut self, name: &'static str, value: f64) {
-        match &mut self.values {
-            StatValues::Host(values) => {
-                self.names.push(name);
-                values.push(value);
-            }
-            StatValues::Unread(_) => self.push(name, &Tensor::from(value as f32)),
-        }
-    }
-
     /// Reads one; on a GPU this waits for it.
     pub fn read(&self, name: &str) -> Option<f64> {
         let i = self.names.iter().position(|n| *n == name)?;

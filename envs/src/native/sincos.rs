@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    #[ignore = "a minute"]
+    #[ignore = "a minute: run it with `-- --ignored` after a change to this file"]
     fn a_hundred_million_angles_have_the_bits_of_the_platform() {
         assert_agreement(100_000_000);
     }

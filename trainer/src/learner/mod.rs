@@ -18,11 +18,11 @@ mod rows;
 pub use rows::{Loss, Report, Rows};
 
 use crate::{
-    batch::{Rows as Which, SampleBatch},
+    batch::{SampleBatch, Selection},
     error::{Error, Result},
     host,
     models::{HostWeights, Net, NetBuilder, Outputs, Params},
-    optim::{Optimizer, OptimizerConfig, clip_grad_norm, clip_on_host},
+    optim::{Optimizer, OptimizerConfig, clip_grad_norm},
     rng::Stream,
     state::State,
     stats::Stats,
@@ -137,7 +137,7 @@ impl Learner {
                     for (start, len) in bounds(part.len, HOST_PIECE) {
                         slot.tape.reset(len);
                         let tape = &slot.tape;
-                        let rows = Which::Range(part.start + start, len);
+                        let rows = Selection::Range(part.start + start, len);
                         let obs = fill(tape, numbers, width, &rows, |x| x);
                         let value = head(&net.on_host(weights, tape, obs, false));
                         scatter(&value, &mut part.out[start * columns..][..len * columns]);
@@ -279,16 +279,7 @@ impl Learner {
 
     /// Scales the gradient so that its norm is at most `max_norm`; adds the norm before to the report, as `grad_gnorm`.
     pub fn clip_grad_norm(&mut self, max_norm: f64, report: &mut Report) {
-        match self.engine {
-            Engine::Host(_) => {
-                let norm = clip_on_host(&mut self.gradient, max_norm);
-                report.stats.push_number("grad_gnorm", norm);
-            }
-            Engine::Torch(_) => {
-                let norm = clip_grad_norm(&mut self.gradient, max_norm);
-                report.stats.push("grad_gnorm", &norm);
-            }
-        }
+        report.stats.push("grad_gnorm", &clip_grad_norm(&mut self.gradient, max_norm));
     }
 
     /// One step of the optimizer along the gradient.

@@ -25,9 +25,10 @@ use tch::{Kind, Tensor};
 pub(super) const HOST_PIECE: usize = 256;
 /// Rows of a piece of libtorch's, which needs more to be worth its overhead.
 pub(super) const TORCH_PIECE: usize = 1024;
-/// The fused engine adds up gradients in at most so many places, each of at least so many rows.
+/// The fused engine adds up gradients in at most so many places.
 pub(super) const SLOTS: usize = 16;
-pub(super) const SLOT: usize = 256;
+/// Rows of a slot, at least: waking another thread for fewer costs more than it brings.
+const SLOT_ROWS: usize = 256;
 
 /// Memory of the fused engine for some of the pieces.
 #[derive(Debug)]
@@ -72,15 +73,10 @@ impl Slot {
         self.stats.clear();
         for (start, len) in bounds(batch.rows(), HOST_PIECE) {
             self.tape.reset(len);
-            let (tape, piece);
-            let batch = if len == batch.rows() {
-                batch
-            } else {
-                piece = batch.slice(start, len);
-                &piece
-            };
-            tape = &self.tape;
-            let loss = loss(&Rows { net, batch, way: Way::Host { weights, tape } })?;
+            let tape = &self.tape;
+            let piece = (len < batch.rows()).then(|| batch.slice(start, len));
+            let piece = piece.as_ref().unwrap_or(batch);
+            let loss = loss(&Rows { net, batch: piece, way: Way::Host { weights, tape } })?;
             let share = len as f64 / rows as f64;
             if self.names.is_empty() {
                 self.names.extend(loss.stats.iter().map(|(name, _)| *name));
@@ -110,10 +106,12 @@ pub(super) enum Over {
 
 impl Over {
     pub(super) fn of(name: &str) -> Self {
-        match () {
-            () if name.starts_with("min_") => Self::Min,
-            () if name.starts_with("max_") => Self::Max,
-            () => Self::Mean,
+        if name.starts_with("min_") {
+            Self::Min
+        } else if name.starts_with("max_") {
+            Self::Max
+        } else {
+            Self::Mean
         }
     }
 
@@ -185,7 +183,7 @@ pub(super) fn bounds(rows: usize, size: usize) -> impl Iterator<Item = (usize, u
 
 /// Starts and lengths of the slots' rows.
 pub(super) fn slot_bounds(rows: usize) -> impl Iterator<Item = (usize, usize)> {
-    even(rows, (rows / SLOT).clamp(1, SLOTS))
+    even(rows, (rows / SLOT_ROWS).clamp(1, SLOTS))
 }
 
 fn even(rows: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
@@ -207,7 +205,7 @@ pub(super) fn on_slots<F>(
 where
     F: Fn(&mut Slot, Part<'_>) -> Result<()> + Sync,
 {
-    if rows < 2 * SLOT {
+    if rows < 2 * SLOT_ROWS {
         f(&mut slots[0], Part { index: 0, start: 0, len: rows, out })?;
         return Ok(1);
     }

@@ -1,7 +1,7 @@
 //! What a loss sees: the rows of a piece, the network on them, and how both engines load and hand out numbers.
 
 use crate::{
-    batch::{Column, Rows as Which, SampleBatch},
+    batch::{Column, SampleBatch, Selection},
     error::{Error, Result},
     host,
     models::{HostWeights, Net, Outputs, Params},
@@ -113,23 +113,24 @@ pub(super) fn load(tape: &Tape, batch: &SampleBatch, column: Column) -> Result<u
     })
 }
 
+/// The same from memory, `cols` numbers per row.
 pub(super) fn fill<T: Copy>(
     tape: &Tape,
     from: &[T],
     cols: usize,
-    rows: &Which,
+    rows: &Selection,
     number: fn(T) -> f32,
 ) -> usize {
     let (stride, count) = (tape.stride(), tape.rows());
-    tape.leaf(cols, false, |to: &mut [f32]| {
+    tape.leaf(cols, |to: &mut [f32]| {
         let mut put = |r: usize, source: usize| {
             for (c, &x) in from[source * cols..][..cols].iter().enumerate() {
                 to[c * stride + r] = number(x);
             }
         };
         match rows {
-            Which::Range(start, _) => (0..count).for_each(|r| put(r, start + r)),
-            Which::Index(list, start, _) => {
+            Selection::Range(start, _) => (0..count).for_each(|r| put(r, start + r)),
+            Selection::Index(list, start, _) => {
                 list[*start..start + count].iter().enumerate().for_each(|(r, &i)| put(r, i as usize));
             }
         }

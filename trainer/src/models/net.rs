@@ -56,7 +56,10 @@ pub(crate) struct Layer {
 
 #[derive(Clone, Copy, Debug)]
 enum Linear {
-    Plain { weight: usize, bias: usize },
+    /// The bias is the next parameter behind the weight; the fused engine counts on it.
+    Plain {
+        weight: usize,
+    },
     Noisy(NoisyLinear),
 }
 
@@ -106,8 +109,8 @@ impl<'a> NetBuilder<'a> {
             }
         };
         let weight = self.params.add(format!("{name}.weight"), weight);
-        let bias = self.params.add(format!("{name}.bias"), bias);
-        self.push(from, out, activation, Linear::Plain { weight, bias })
+        self.params.add(format!("{name}.bias"), bias);
+        self.push(from, out, activation, Linear::Plain { weight })
     }
 
     /// A layer with learned noise (Fortunato et al. 2018).
@@ -126,11 +129,6 @@ impl<'a> NetBuilder<'a> {
     /// A vector of parameters that no layer reads.
     pub fn free(&mut self, name: &str, init: &[f32]) -> Free {
         Free(self.params.add(name, Tensor::from_slice(init)))
-    }
-
-    /// Numbers that a node stands for.
-    pub fn width(&self, node: Node) -> usize {
-        self.net.width(node)
     }
 
     /// The network, and its parameters on `device`.
@@ -249,7 +247,7 @@ impl<'t> Outputs<'t> {
         let layer = &self.net.layers[node.0 - 1];
         let x = self.tensor(layer.from);
         let y = match layer.linear {
-            Linear::Plain { weight, bias } => x.linear(params.leaf(weight), Some(params.leaf(bias))),
+            Linear::Plain { weight } => x.linear(params.leaf(weight), Some(params.leaf(weight + 1))),
             Linear::Noisy(noisy) => match noise {
                 Some(noise) => noisy.forward(params, &x, Some(&mut noise.borrow_mut())),
                 None => noisy.forward(params, &x, None),
@@ -270,12 +268,11 @@ impl<'t> Outputs<'t> {
         }
         let layer = &self.net.layers[i];
         let x = self.on_tape(layer.from);
-        let Linear::Plain { weight, bias } = layer.linear else { unreachable!("`fits_host` was asked") };
+        let Linear::Plain { weight } = layer.linear else { unreachable!("`fits_host` was asked") };
         let place = LayerPlace {
             key: (*obs, i),
             from: x,
             weight: weights.layout.range(weight).start,
-            bias: weights.layout.range(bias).start,
             inputs: layer.inputs,
             out: layer.out,
             activation: layer.activation,

@@ -51,11 +51,7 @@ impl Tape {
                 Activation::Linear | Activation::Swish => {}
             }
         });
-        let (first, second) = (place.weight.min(place.bias), place.weight.max(place.bias));
-        let (low, high) = grads.split_at_mut(second);
-        let (dw, db) =
-            if place.weight == first { (&mut low[first..], high) } else { (high, &mut low[first..]) };
-        let (dw, db) = (&mut dw[..place.inputs * place.out], &mut db[..place.out]);
+        let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
         kernels::outer(self.arch, g, &nodes[place.from].data, dw, db, self.rows);
         let g = std::mem::take(&mut node.grad);
         if let Some((to, fresh)) = self.grad_of(nodes, place.from) {
@@ -86,30 +82,13 @@ impl Tape {
                 self.pass(nodes, node, a, b, |g, _, _, b| g / b);
                 self.pass(nodes, node, b, a, |g, y, b, _| -g * y / b);
             }
-            // Equal operands share, as in libtorch.
             Op::Min(a, b) => {
-                let less = |g: f32, _: f32, a: f32, b: f32| {
-                    g * if a < b {
-                        1.0
-                    } else if a == b {
-                        0.5
-                    } else {
-                        0.0
-                    }
-                };
+                let less = |g: f32, _: f32, a: f32, b: f32| g * chosen(a < b, a == b);
                 self.pass(nodes, node, a, b, less);
                 self.pass(nodes, node, b, a, less);
             }
             Op::Max(a, b) => {
-                let more = |g: f32, _: f32, a: f32, b: f32| {
-                    g * if a > b {
-                        1.0
-                    } else if a == b {
-                        0.5
-                    } else {
-                        0.0
-                    }
-                };
+                let more = |g: f32, _: f32, a: f32, b: f32| g * chosen(a > b, a == b);
                 self.pass(nodes, node, a, b, more);
                 self.pass(nodes, node, b, a, more);
             }
@@ -243,6 +222,15 @@ impl Tape {
             });
         }
         nodes[to].grad = grad;
+    }
+}
+
+/// The share of an operand of which one was chosen; equal ones share, as in libtorch.
+fn chosen(won: bool, equal: bool) -> f32 {
+    match (won, equal) {
+        (true, _) => 1.0,
+        (_, true) => 0.5,
+        _ => 0.0,
     }
 }
 

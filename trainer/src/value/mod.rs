@@ -81,15 +81,6 @@ impl<'t> Value<'t> {
     fn unary(
         &self,
         torch: impl FnOnce(&Tensor) -> Tensor,
-        op: fn(usize) -> Op,
-        f: impl Fn(f32) -> f32,
-    ) -> Self {
-        self.with_op(torch, op, f)
-    }
-
-    fn with_op(
-        &self,
-        torch: impl FnOnce(&Tensor) -> Tensor,
         op: impl FnOnce(usize) -> Op,
         f: impl Fn(f32) -> f32,
     ) -> Self {
@@ -162,14 +153,14 @@ impl<'t> Value<'t> {
                 x
             }
         };
-        self.with_op(|t| t.clamp(low, high), |a| Op::Clamp(a, l, h), f)
+        self.unary(|t| t.clamp(low, high), |a| Op::Clamp(a, l, h), f)
     }
 
     /// At most `high`.
     pub fn clamp_max(&self, high: f64) -> Self {
         let h = high as f32;
         let f = move |x: f32| if x > h { h } else { x };
-        self.with_op(|t| t.clamp_max(high), |a| Op::Clamp(a, f32::NEG_INFINITY, h), f)
+        self.unary(|t| t.clamp_max(high), |a| Op::Clamp(a, f32::NEG_INFINITY, h), f)
     }
 
     /// The smaller of two.
@@ -226,9 +217,7 @@ impl<'t> Value<'t> {
 
     /// The same numbers, from which nothing flows back.
     pub fn detach(&self) -> Self {
-        self.map(Tensor::detach, |tape, a| {
-            tape.leaf(tape.cols(a), false, |to| to.copy_from_slice(&tape.data(a)))
-        })
+        self.map(Tensor::detach, |tape, a| tape.leaf(tape.cols(a), |to| to.copy_from_slice(&tape.data(a))))
     }
 
     /// The variance over all rows (of the population), one number; it is not differentiated.
@@ -268,7 +257,7 @@ impl<'t> Value<'t> {
             |t| t.detach().argmax(-1, true),
             |tape, a| {
                 let (cols, stride) = (tape.cols(a), tape.stride());
-                tape.leaf(1, false, |to| {
+                tape.leaf(1, |to| {
                     let data = tape.data(a);
                     for (r, to) in to.iter_mut().enumerate() {
                         let better = |best: usize, c: usize| {
@@ -283,7 +272,7 @@ impl<'t> Value<'t> {
 
     fn scale(&self, scale: f64, shift: f64) -> Self {
         let (a, b) = (scale as f32, shift as f32);
-        self.with_op(
+        self.unary(
             |t| match (scale == 1.0, shift == 0.0) {
                 (false, true) => t * scale,
                 (true, _) => t + shift,

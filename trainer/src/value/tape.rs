@@ -14,7 +14,7 @@ use std::cell::{Ref, RefCell};
 /// What a node was made by; the numbers are nodes.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Op {
-    /// Given from outside: a column, an output of the network, a parameter.
+    /// Numbers that are not differentiated.
     Leaf,
     Add(usize, usize),
     Sub(usize, usize),
@@ -52,8 +52,8 @@ pub(crate) struct LayerPlace {
     /// The observation and the number of the layer: by them a pass finds what it has computed before.
     pub(crate) key: (usize, usize),
     pub(crate) from: usize,
+    /// Where its weights begin; its biases follow them.
     pub(crate) weight: usize,
-    pub(crate) bias: usize,
     pub(crate) inputs: usize,
     pub(crate) out: usize,
     pub(crate) activation: Activation,
@@ -65,7 +65,8 @@ impl LayerPlace {
     }
 
     pub(super) fn biases(self) -> std::ops::Range<usize> {
-        self.bias..self.bias + self.out
+        let end = self.weights().end;
+        end..end + self.out
     }
 }
 
@@ -135,10 +136,10 @@ impl Tape {
     }
 
     /// A node filled by `fill`, whose rows beyond the batch it must fill as well.
-    pub(crate) fn leaf(&self, cols: usize, wants: bool, fill: impl FnOnce(&mut [f32])) -> usize {
+    pub(crate) fn leaf(&self, cols: usize, fill: impl FnOnce(&mut [f32])) -> usize {
         let mut data = self.buffer(cols);
         fill(&mut data);
-        self.push(Op::Leaf, cols, data, wants)
+        self.push(Op::Leaf, cols, data, false)
     }
 
     /// The output of a layer that was computed before.
