@@ -196,6 +196,16 @@ fn a_batch_without_rows_is_refused_and_has_no_values() {
 }
 
 #[test]
+fn a_target_network_that_is_not_there_is_an_error() {
+    for fused in [false, true] {
+        let mut problem = Problem::new(fused);
+        let out = problem.out;
+        let values = problem.learner.per_row(&problem.batch, |rows| Ok(rows.target(Column::OBS)?.get(out)));
+        refused(values, &["no target network", "Learner::with_target"]);
+    }
+}
+
+#[test]
 fn weights_of_another_shape_are_refused_and_change_nothing() {
     let mut problem = Problem::new(true);
     let before = floats(problem.learner.params().flat());

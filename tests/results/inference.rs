@@ -1,8 +1,8 @@
 //! Acting, weights, and starting afresh with other settings.
 
 use pavlov::prelude::*;
-use pavlov::torch::Tensor;
-use pavlov::trainer::policy::DEFAULT_POLICY;
+use pavlov::torch::{Tensor, kind::FLOAT_CPU};
+use pavlov::trainer::policy::{ActInput, ActOutput, DEFAULT_POLICY, Policy, PolicyClass};
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::{to_config, unsquash};
 
@@ -132,4 +132,24 @@ fn a_reset_with_other_settings_starts_afresh() {
         assert_eq!(at(&result, key), at(&fresh, key), "{key}");
     }
     assert_eq!(number(&result, "info.learner.default_policy.learner_stats.cur_lr"), 1e-2);
+}
+
+/// A policy that cannot act.
+#[derive(Debug)]
+struct Refusing;
+
+impl Policy for Refusing {
+    fn compute_actions(&mut self, _: ActInput<'_>, _: ActOutput<'_>) -> Result<()> {
+        Err(Error::state("the refusing policy", "it was asked to act"))
+    }
+}
+
+#[test]
+fn a_policy_class_of_ones_own_replaces_the_algorithms() {
+    let class = PolicyClass::new("Refusing", |_| Ok(Refusing));
+    let builder = tiny_ppo().builder("CartPole-v1").policy_class(class).loggers(LoggerChoice::None);
+    let mut trainer = builder.build().expect("a trainer");
+    refused(trainer.train(), &["the refusing policy", "asked to act"]);
+    let exported = trainer.get_policy(DEFAULT_POLICY, |p| p.forward(&Tensor::zeros([1, 4], FLOAT_CPU)));
+    refused(exported.expect("the only policy"), &["no network to export", "implement `forward`"]);
 }
