@@ -85,6 +85,19 @@ pub trait Env: Send + 'static {
         None
     }
 
+    /// Writes which discrete actions are legal now, one flag per action; `false` when it has no mask: nothing was
+    /// written.
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        let _ = mask;
+        false
+    }
+
+    /// A number about the last `reset` or `step` by its name in Gymnasium's `info`; `None` when there is none.
+    fn info(&self, key: &str) -> Option<f64> {
+        let _ = key;
+        None
+    }
+
     /// A picture of the current state; `None` when there is nothing to draw.
     ///
     /// # Errors

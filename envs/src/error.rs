@@ -79,6 +79,16 @@ pub enum Error {
         /// The rule.
         expected: String,
     },
+    /// Something that this environment does not have.
+    #[error("{env} has no {what}; {way_out}")]
+    Unsupported {
+        /// Name of the environment.
+        env: String,
+        /// What was asked for.
+        what: &'static str,
+        /// What to do instead.
+        way_out: &'static str,
+    },
     /// A saved state cannot be made or does not fit.
     #[error("environment state: {message}")]
     State {
@@ -114,6 +124,10 @@ impl Error {
             many => format!("{many:?}"),
         };
         Self::InvalidAction { env: env.into(), action, space: Box::new(space.clone()) }
+    }
+
+    pub(crate) fn unsupported(env: &str, what: &'static str, way_out: &'static str) -> Self {
+        Self::Unsupported { env: env.into(), what, way_out }
     }
 
     pub(crate) fn state(message: impl Into<String>) -> Self {

@@ -50,6 +50,38 @@ pub trait VectorEnv: Send {
         out: StepOut<'_, Self::Obs>,
     ) -> Result<()>;
 
+    /// The first half of [`step`](Self::step), for those that step elsewhere: hands the actions over and returns.
+    /// [`recv`](Self::recv) comes next.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step); [`Error::Unsupported`] when it can only do both at once.
+    fn send(&mut self, actions: &[Self::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
+        let _ = (actions, reset_seeds);
+        Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))
+    }
+
+    /// The second half of [`step`](Self::step): waits, and writes what the step gave.
+    ///
+    /// # Errors
+    /// As [`step`](Self::step); [`Error::Unsupported`] without [`send`](Self::send).
+    fn recv(&mut self, out: StepOut<'_, Self::Obs>) -> Result<()> {
+        let _ = out;
+        Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))
+    }
+
+    /// Writes which discrete actions are legal now, `[num_envs, n]`; `false` when it has no masks: nothing was written.
+    fn action_masks(&self, masks: &mut [bool]) -> bool {
+        let _ = masks;
+        false
+    }
+
+    /// Numbers about the last `reset` or `step` by their name in Gymnasium's `info`, `[num_envs]`, NaN for a copy that
+    /// has none; `None` when no copy ever has.
+    fn info(&self, key: &str) -> Option<&[f64]> {
+        let _ = key;
+        None
+    }
+
     /// The state of all copies in the middle of their episodes; `None` when there is no way to
     /// save one. The observations are the caller's to keep.
     ///
@@ -215,6 +247,10 @@ pub trait AnyVectorEnv: Send {
     fn act_dtype(&self) -> DType;
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()>;
     fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()>;
+    fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()>;
+    fn recv(&mut self, out: StepOut<'_, u8>) -> Result<()>;
+    fn action_masks(&self, masks: &mut [bool]) -> bool;
+    fn info(&self, key: &str) -> Option<&[f64]>;
     fn save_state(&self) -> Result<Option<Vec<u8>>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
     fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
@@ -246,15 +282,23 @@ impl<V: VectorEnv> AnyVectorEnv for V {
     }
 
     fn step(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>, out: StepOut<'_, u8>) -> Result<()> {
-        let actions = typed("`actions`", actions)?;
-        let out = StepOut {
-            obs: typed_mut("`obs`", out.obs)?,
-            final_obs: typed_mut("`final_obs`", out.final_obs)?,
-            rewards: out.rewards,
-            terminated: out.terminated,
-            truncated: out.truncated,
-        };
-        VectorEnv::step(self, actions, reset_seeds, out)
+        VectorEnv::step(self, typed("`actions`", actions)?, reset_seeds, typed_out(out)?)
+    }
+
+    fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()> {
+        VectorEnv::send(self, typed("`actions`", actions)?, reset_seeds)
+    }
+
+    fn recv(&mut self, out: StepOut<'_, u8>) -> Result<()> {
+        VectorEnv::recv(self, typed_out(out)?)
+    }
+
+    fn action_masks(&self, masks: &mut [bool]) -> bool {
+        VectorEnv::action_masks(self, masks)
+    }
+
+    fn info(&self, key: &str) -> Option<&[f64]> {
+        VectorEnv::info(self, key)
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
@@ -287,6 +331,16 @@ fn typed<'a, T: Element>(what: &'static str, bytes: &'a [u8]) -> Result<&'a [T]>
 fn typed_mut<'a, T: Element>(what: &'static str, bytes: &'a mut [u8]) -> Result<&'a mut [T]> {
     let len = bytes.len();
     try_cast_slice_mut(bytes).map_err(|error| misfit::<T>(what, len, error))
+}
+
+fn typed_out<O: Element>(out: StepOut<'_, u8>) -> Result<StepOut<'_, O>> {
+    Ok(StepOut {
+        obs: typed_mut("`obs`", out.obs)?,
+        final_obs: typed_mut("`final_obs`", out.final_obs)?,
+        rewards: out.rewards,
+        terminated: out.terminated,
+        truncated: out.truncated,
+    })
 }
 
 fn misfit<T: Element>(what: &'static str, len: usize, error: bytemuck::PodCastError) -> Error {

@@ -22,7 +22,10 @@ mod node;
 mod options;
 mod resources;
 mod run_log;
+pub mod schedulers;
+pub mod search;
 mod trainable;
+mod trial;
 mod validate;
 
 pub use driver::Driver;
@@ -31,6 +34,7 @@ pub use export::ExportFormat;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use trainable::{Trainable, TrialContext};
+pub use trial::{Mode, Trial, TrialStatus};
 pub use validate::{difference, validate_save_restore};
 
 /// Settings as a JSON object.

@@ -1,0 +1,146 @@
+//! Who decides which trials go on: after each result, and when there is room for one more.
+//!
+//! A scheduler is a function of its settings, its seed and the calls that it has seen. So nobody saves its state: a
+//! resumed sweep makes a new one and repeats the calls from the journal.
+
+use crate::{Config, Metrics, Mode, Resources, Result, Trial, TrialStatus};
+
+/// What becomes of a trial after a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// It trains on.
+    Continue,
+    /// It is saved and gives its resources back until [`Order::Unpause`] or
+    /// [`choose_trial_to_run`](TrialScheduler::choose_trial_to_run).
+    Pause,
+    /// It ends.
+    Stop,
+    /// Nothing: the scheduler gave an [`Order`] for this trial.
+    Noop,
+}
+
+/// What a scheduler wants done beside its decision, in the order given; trials by id.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Order {
+    /// End a trial that runs or is paused.
+    Stop(String),
+    /// A paused trial waits for resources again.
+    Unpause(String),
+    /// Save a trial now; later exploits of it start from this state.
+    Save(String),
+    /// A trial goes on from the newest saved state of another, with other settings.
+    Exploit {
+        /// The trial that changes.
+        trial_id: String,
+        /// The trial whose state it takes over.
+        source: String,
+        /// Its settings from now on.
+        config: Config,
+        /// Its tag from now on: `4_lr=0.0010@perturbed[lr=0.0012]`.
+        experiment_tag: String,
+    },
+    /// A trial is saved and goes on with other resources.
+    SetResources(String, Resources),
+}
+
+/// Stops, pauses and changes trials.
+///
+/// The calls for one trial: `on_trial_add`, any number of `on_trial_result`, then one of `on_trial_complete` (with its
+/// last result), `on_trial_error`, or `on_trial_remove` when it ends without having run.
+pub trait TrialScheduler: Send {
+    /// The metric and mode of the sweep, for schedulers that were given none of their own. Called once, first.
+    ///
+    /// # Errors
+    /// A metric or mode given twice, or one that is needed and given nowhere.
+    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
+        let _ = (metric, mode);
+        Ok(())
+    }
+
+    /// A trial joined the sweep; `trials` has it last.
+    ///
+    /// # Errors
+    /// Settings that do not fit this scheduler.
+    fn on_trial_add(&mut self, trial: &Trial, trials: &[Trial]) -> Result<()> {
+        let _ = (trial, trials);
+        Ok(())
+    }
+
+    /// `trial` reported `result`, which is not its `last_result` yet.
+    ///
+    /// # Errors
+    /// A result without what this scheduler needs.
+    fn on_trial_result(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<Decision>;
+
+    /// `trial` ended with `result`.
+    ///
+    /// # Errors
+    /// A result without what this scheduler needs.
+    fn on_trial_complete(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<()> {
+        let _ = (trial, result, trials, orders);
+        Ok(())
+    }
+
+    /// `trial` failed for good.
+    ///
+    /// # Errors
+    /// None that a shipped scheduler has.
+    fn on_trial_error(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        self.on_trial_remove(trial, trials, orders)
+    }
+
+    /// `trial` was stopped by somebody else before it ended.
+    ///
+    /// # Errors
+    /// None that a shipped scheduler has.
+    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        let _ = (trial, trials, orders);
+        Ok(())
+    }
+
+    /// The next trial to run among those for which `fits` says that their resources are free; its index in `trials`.
+    fn choose_trial_to_run(&mut self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
+        first_that_fits(trials, fits)
+    }
+
+    /// One line for the progress table.
+    fn debug_string(&self) -> String;
+}
+
+/// The first pending trial that fits, else the first paused one.
+pub(crate) fn first_that_fits(trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
+    let first = |status| trials.iter().position(|trial| trial.status == status && fits(trial));
+    first(TrialStatus::Pending).or_else(|| first(TrialStatus::Paused))
+}
+
+/// Every trial runs to its end, in the order of the search.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FifoScheduler;
+
+impl TrialScheduler for FifoScheduler {
+    fn on_trial_result(
+        &mut self,
+        _: &Trial,
+        _: &Metrics,
+        _: &[Trial],
+        _: &mut Vec<Order>,
+    ) -> Result<Decision> {
+        Ok(Decision::Continue)
+    }
+
+    fn debug_string(&self) -> String {
+        "FIFO".into()
+    }
+}
