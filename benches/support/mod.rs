@@ -17,7 +17,10 @@ use pavlov::{
     algorithms::ppo::{NormalizeAdvantages, ValueClip},
     prelude::*,
     torch::{self, Device, Kind, Tensor},
-    trainer::models::{Activation, Initializer},
+    trainer::{
+        filter::ObservationFilter,
+        models::{Activation, Initializer},
+    },
 };
 use serde_json::Value;
 
@@ -93,14 +96,32 @@ pub(crate) fn matched_ppo(copies: usize, num_workers: usize) -> Ppo {
     ppo
 }
 
-pub(crate) const PPO_EPOCHS: usize = 4;
-pub(crate) const PPO_MINIBATCHES: usize = 4;
+const PPO_EPOCHS: usize = 4;
+const PPO_MINIBATCHES: usize = 4;
 
-/// Floating-point operations of one environment step of [`matched_ppo`]: one forward pass of both towers to act, and
+/// PPO of the continuous comparison, PureJaxRL's `ppo_continuous_action.py` on Pendulum-v1: separate 256x256 tanh actor
+/// and critic, 256 steps per copy, 10 epochs of 32 minibatches.
+pub(crate) fn matched_ppo_pendulum(copies: usize) -> Ppo {
+    let mut ppo = matched_ppo(copies, 0);
+    ppo.lr = 3e-4;
+    ppo.entropy_coeff = 0.0;
+    ppo.num_sgd_iter = 10;
+    ppo.sgd_minibatch_size = copies * 256 / 32;
+    ppo.common.rollout_fragment_length = 256;
+    ppo.common.train_batch_size = copies * 256;
+    ppo.common.observation_filter = ObservationFilter::MeanStdFilter;
+    ppo.common.model.fcnet_hiddens = vec![256, 256];
+    ppo.common.model.free_log_std = true;
+    ppo
+}
+
+/// Floating-point operations of one environment step of PPO with separate towers: one forward pass of both to act, and
 /// one forward and backward pass per epoch. The hyperbolic tangents are not counted.
-pub(crate) fn ppo_flop_per_step() -> f64 {
-    let towers = (4 * 64 + 64 * 64 + 64 * 2) + (4 * 64 + 64 * 64 + 64);
-    FLOP * f64::from(towers) * (1.0 + LEARN * PPO_EPOCHS as f64)
+pub(crate) fn ppo_flop_per_step(ppo: &Ppo, inputs: usize, outputs: usize) -> f64 {
+    let hiddens = &ppo.common.model.fcnet_hiddens;
+    let between: usize = hiddens.windows(2).map(|pair| pair[0] * pair[1]).sum();
+    let towers = 2 * (inputs * hiddens[0] + between) + hiddens[hiddens.len() - 1] * (outputs + 1);
+    FLOP * towers as f64 * (1.0 + LEARN * ppo.num_sgd_iter as f64)
 }
 
 /// Floating-point operations of one update of a 4-64-64-2 Q-network on 64 rows: forward and backward of the network,
@@ -167,14 +188,14 @@ pub(crate) fn peak_mb(process: &str) -> Outcome<f64> {
     Ok(kib / 1024.0)
 }
 
-/// The fastest that libtorch multiplies `[rows, 64]` by `[64, 64]` here and now, FLOP/s: its own product and oneDNN's,
-/// on one thread and on all cores.
-pub(crate) fn gemm_ceiling(rows: i64) -> f64 {
+/// The fastest that libtorch multiplies `[rows, width]` by `[width, width]` here and now, FLOP/s: its own product and
+/// oneDNN's, on one thread and on all cores.
+pub(crate) fn gemm_ceiling(rows: i64, width: i64) -> f64 {
     let options = (Kind::Float, Device::Cpu);
-    let (x, weight) = (Tensor::rand([rows, 64], options), Tensor::rand([64, 64], options));
-    let bias = Tensor::zeros([64], options);
+    let (x, weight) = (Tensor::rand([rows, width], options), Tensor::rand([width, width], options));
+    let bias = Tensor::zeros([width], options);
     let (packed_x, packed_weight) = (x.to_mkldnn(), weight.to_mkldnn());
-    let flop = FLOP * (rows * 64 * 64) as f64;
+    let flop = FLOP * (rows * width * width) as f64;
     let mut best = 0.0_f64;
     let _guard = torch::no_grad_guard();
     for threads in [1, cores() as i32] {

@@ -28,7 +28,7 @@ pub(crate) enum Left<'a> {
 
 /// `y = W x + b`, or `y = W^T x`, or `y += W^T x`; `x` is `[inputs][stride]`, `y` is `[outputs][stride]`.
 pub(crate) fn product(arch: Arch, left: Left<'_>, x: &[f32], y: &mut [f32], rows: usize) {
-    arch.dispatch(Product { left, x, y, rows });
+    arch.dispatch(Product { left, x, y, rows, stride: stride(rows) });
 }
 
 struct Product<'a> {
@@ -36,6 +36,7 @@ struct Product<'a> {
     x: &'a [f32],
     y: &'a mut [f32],
     rows: usize,
+    stride: usize,
 }
 
 impl WithSimd for Product<'_> {
@@ -43,8 +44,8 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { left, x, y, rows } = self;
-        let stride = stride(rows) / S::F32_LANES;
+        let Self { left, x, y, rows, stride } = self;
+        let stride = stride / S::F32_LANES;
         let (x, y) = (S::as_simd_f32s(x).0, S::as_mut_simd_f32s(y).0);
         let shape = Shape { stride, inputs: x.len() / stride, outputs: y.len() / stride };
         let vectors = rows.next_multiple_of(LANES) / S::F32_LANES;
@@ -146,9 +147,26 @@ fn tile<S: Simd, const M: usize, const V: usize>(
     }
 }
 
-/// `dw[o][i] += sum over the rows of dy[o] x[i]` and `db[o] += sum of dy[o]`; `dw` is `[out, in]`.
-pub(crate) fn outer(arch: Arch, dy: &[f32], x: &[f32], dw: &mut [f32], db: &mut [f32], rows: usize) {
-    arch.dispatch(Outer { dy, x, dw, db, rows });
+/// `dw[o][i] += sum over the rows of dy[o] x[i]` and `db[o] += sum of dy[o]`; `dw` is `[out, in]`. `room` is as long as
+/// [`outer_room`] says.
+pub(crate) fn outer(
+    arch: Arch,
+    dy: &[f32],
+    x: &[f32],
+    (dw, db): (&mut [f32], &mut [f32]),
+    rows: usize,
+    room: &mut [f32],
+) {
+    arch.dispatch(Outer { dy, x, dw, db, rows, room });
+}
+
+/// Numbers that [`outer`] puts aside.
+///
+/// Sums over rows that lie in the lanes of a vector end with adding up the lanes, once per weight. Few rows are quicker
+/// turned round: then it is a product with inputs in the lanes.
+pub(crate) fn outer_room(rows: usize, inputs: usize, outputs: usize) -> usize {
+    let whole = inputs.is_multiple_of(LANES) && outputs.is_multiple_of(LANES);
+    if rows < 128 && whole { rows * (inputs + outputs) } else { 0 }
 }
 
 struct Outer<'a> {
@@ -157,6 +175,7 @@ struct Outer<'a> {
     dw: &'a mut [f32],
     db: &'a mut [f32],
     rows: usize,
+    room: &'a mut [f32],
 }
 
 impl WithSimd for Outer<'_> {
@@ -164,15 +183,24 @@ impl WithSimd for Outer<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { dy, x, dw, db, rows } = self;
-        let stride = stride(rows) / S::F32_LANES;
+        let Self { dy, x, dw, db, rows, room } = self;
+        let apart = stride(rows);
+        let stride = apart / S::F32_LANES;
         let vectors = rows.next_multiple_of(LANES) / S::F32_LANES;
-        let (dy, x) = (S::as_simd_f32s(dy).0, S::as_simd_f32s(x).0);
-        let shape = Shape { stride, inputs: x.len() / stride, outputs: dy.len() / stride };
-        for (db, dy) in db.iter_mut().zip(dy.chunks_exact(stride)) {
+        for (db, dy) in db.iter_mut().zip(S::as_simd_f32s(dy).0.chunks_exact(stride)) {
             let sum = dy[..vectors].iter().fold(simd.splat_f32s(0.0), |sum, &v| simd.add_f32s(sum, v));
             *db += simd.reduce_sum_f32s(sum);
         }
+        if !room.is_empty() {
+            let inputs = x.len() / apart;
+            let (x_rows, dy_rows) = room.split_at_mut(rows * inputs);
+            transpose(x, apart, x_rows, inputs);
+            transpose(dy, apart, dy_rows, dy.len() / apart);
+            let left = Left::Transposed { weight: dy_rows, add: true };
+            return Product { left, x: x_rows, y: dw, rows: inputs, stride: inputs }.with_simd(simd);
+        }
+        let (dy, x) = (S::as_simd_f32s(dy).0, S::as_simd_f32s(x).0);
+        let shape = Shape { stride, inputs: x.len() / stride, outputs: dy.len() / stride };
         let mut o = 0;
         while o + 4 <= shape.outputs {
             weights_of::<S, 4>(simd, dy, x, dw, o, vectors, shape);
@@ -181,6 +209,20 @@ impl WithSimd for Outer<'_> {
         while o < shape.outputs {
             weights_of::<S, 1>(simd, dy, x, dw, o, vectors, shape);
             o += 1;
+        }
+    }
+}
+
+/// `x`, `[inputs][apart]`, as `[rows][inputs]`.
+#[inline(always)]
+fn transpose(x: &[f32], apart: usize, to: &mut [f32], inputs: usize) {
+    for (i, x) in x.chunks_exact(LANES * apart).enumerate() {
+        let x: [&[f32]; LANES] = std::array::from_fn(|k| &x[k * apart..][..apart]);
+        for (r, to) in to.chunks_exact_mut(inputs).enumerate() {
+            let to = &mut to[i * LANES..][..LANES];
+            for (to, x) in to.iter_mut().zip(x) {
+                *to = x[r];
+            }
         }
     }
 }

@@ -40,7 +40,8 @@ use tch::{Device, Tensor};
 enum Engine {
     /// Leaves over the same parameters for every thread.
     Torch(Vec<Mutex<Vec<Params>>>),
-    Host(Vec<Slot>),
+    /// Memory of the slots, and where all but the first put their gradients.
+    Host(Vec<Slot>, Vec<Vec<f32>>),
 }
 
 /// A network, its parameters (and those of its target copy), and how they learn.
@@ -71,7 +72,7 @@ impl Learner {
         let optimizer = Optimizer::new(optimizer, params.flat());
         let gradient = params.flat().zeros_like();
         let fused = fused && params.flat().device() == Device::Cpu && net.fits_host();
-        let engine = if fused { Engine::Host(Vec::new()) } else { Engine::Torch(Vec::new()) };
+        let engine = if fused { Engine::Host(Vec::new(), Vec::new()) } else { Engine::Torch(Vec::new()) };
         let learner =
             Self { net, sets: vec![params], optimizer, gradient, engine, noise: None, out: Vec::new() };
         learner.with_room()
@@ -97,7 +98,7 @@ impl Learner {
                 let alias = || Mutex::new(self.sets.iter().map(Params::alias).collect());
                 *threads = (0..rayon::current_num_threads().max(1)).map(|_| alias()).collect();
             }
-            Engine::Host(slots) => *slots = (0..SLOTS).map(|_| Slot::new()).collect(),
+            Engine::Host(slots, _) => *slots = (0..SLOTS).map(|_| Slot::new()).collect(),
         }
         self
     }
@@ -129,11 +130,11 @@ impl Learner {
             return Ok(&self.out);
         }
         match engine {
-            Engine::Host(slots) => {
+            Engine::Host(slots, _) => {
                 let obs = obs.contiguous();
                 let (numbers, width) = (host::read::<f32>(&obs), obs.size()[1] as usize);
                 let weights = host_weights(&sets[0]);
-                on_slots(slots, rows, columns, out, |slot, part| {
+                on_slots(slots, slot_bounds(rows), columns, out, |slot, part| {
                     for (start, len) in bounds(part.len, HOST_PIECE) {
                         slot.tape.reset(len);
                         let tape = &slot.tape;
@@ -176,7 +177,7 @@ impl Learner {
             return Ok(&self.out);
         }
         match engine {
-            Engine::Host(slots) => {
+            Engine::Host(slots, _) => {
                 let weights: Vec<HostWeights<'_>> = sets.iter().map(host_weights).collect();
                 for (start, len) in bounds(batch.rows(), HOST_PIECE) {
                     slots[0].tape.reset(len);
@@ -208,20 +209,26 @@ impl Learner {
             return Err(Error::state("a batch", "it has no rows to learn from"));
         }
         match engine {
-            Engine::Host(slots) => {
+            Engine::Host(slots, grads) => {
                 out.resize(rows, 0.0);
                 let weights: Vec<HostWeights<'_>> = sets.iter().map(host_weights).collect();
-                let inputs: Vec<Mutex<SampleBatch>> =
-                    slot_bounds(rows).map(|(start, len)| Mutex::new(batch.slice(start, len))).collect();
-                let used = on_slots(slots, rows, 1, out, |slot, part| {
-                    let batch = lock(&inputs[part.index]);
-                    slot.learn(net, &weights, &batch, rows, part.out, &loss)
+                let bounds = slot_bounds(rows);
+                let (gradient, used) = (host::write::<f32>(gradient), bounds.len());
+                grads.resize_with(grads.len().max(used - 1), || vec![0.0; gradient.len()]);
+                let places = std::iter::once(&mut *gradient).chain(grads.iter_mut().map(Vec::as_mut_slice));
+                let inputs: Vec<Mutex<(SampleBatch, &mut [f32])>> = bounds
+                    .clone()
+                    .zip(places)
+                    .map(|((start, len), place)| Mutex::new((batch.slice(start, len), place)))
+                    .collect();
+                on_slots(slots, bounds, 1, out, |slot, part| {
+                    let (batch, grads) = &mut *lock(&inputs[part.index]);
+                    slot.learn(net, &weights, batch, rows, (grads, part.out), &loss)
                 })?;
-                let gradient = host::write::<f32>(gradient);
+                drop(inputs);
                 let (first, others) = slots[..used].split_at_mut(1);
-                gradient.copy_from_slice(&first[0].grads);
-                for slot in others {
-                    gradient.iter_mut().zip(&slot.grads).for_each(|(g, &x)| *g += x);
+                for (slot, grads) in others.iter().zip(grads) {
+                    gradient.iter_mut().zip(grads).for_each(|(g, &mut x)| *g += x);
                     let Slot { names, stats, .. } = &mut first[0];
                     for ((sum, &x), name) in stats.iter_mut().zip(&slot.stats).zip(names) {
                         *sum = Over::of(name).join(*sum, x, 1.0);

@@ -34,7 +34,6 @@ const SLOT_ROWS: usize = 256;
 #[derive(Debug)]
 pub(super) struct Slot {
     pub(super) tape: Tape,
-    pub(super) grads: Vec<f32>,
     pub(super) names: Vec<&'static str>,
     pub(super) stats: Vec<f64>,
     pub(super) has_errors: bool,
@@ -51,24 +50,23 @@ pub(super) struct Part<'a> {
 impl Slot {
     pub(super) fn new() -> Self {
         let tape = Tape::new(Arch::new());
-        Self { tape, grads: Vec::new(), names: Vec::new(), stats: Vec::new(), has_errors: false }
+        Self { tape, names: Vec::new(), stats: Vec::new(), has_errors: false }
     }
 
-    /// Gradient and statistics of a slot's rows, as their share of all `rows`.
+    /// Gradient, written to `grads`, and statistics of a slot's rows, as their share of all `rows`.
     pub(super) fn learn<L>(
         &mut self,
         net: &Net,
         weights: &[HostWeights<'_>],
         batch: &SampleBatch,
         rows: usize,
-        errors: &mut [f32],
+        (grads, errors): (&mut [f32], &mut [f32]),
         loss: &L,
     ) -> Result<()>
     where
         L: for<'t> Fn(&Rows<'t>) -> Result<Loss<'t>> + Sync,
     {
-        self.grads.clear();
-        self.grads.resize(weights[0].flat.len(), 0.0);
+        grads.fill(0.0);
         self.names.clear();
         self.stats.clear();
         for (start, len) in bounds(batch.rows(), HOST_PIECE) {
@@ -90,7 +88,7 @@ impl Slot {
             if let Some(of_rows) = &loss.td_errors {
                 scatter(of_rows, &mut errors[start..start + len]);
             }
-            tape.backward(loss.total.on_host(), share as f32, weights[0].flat, &mut self.grads);
+            tape.backward(loss.total.on_host(), share as f32, weights[0].flat, grads);
         }
         Ok(())
     }
@@ -182,36 +180,35 @@ pub(super) fn bounds(rows: usize, size: usize) -> impl Iterator<Item = (usize, u
 }
 
 /// Starts and lengths of the slots' rows.
-pub(super) fn slot_bounds(rows: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn slot_bounds(rows: usize) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
     even(rows, (rows / SLOT_ROWS).clamp(1, SLOTS))
 }
 
-fn even(rows: usize, parts: usize) -> impl Iterator<Item = (usize, usize)> {
+fn even(rows: usize, parts: usize) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
     (0..parts).map(move |i| (i * rows / parts, (i + 1) * rows / parts - i * rows / parts))
 }
 
-/// Runs `f` on the rows of every slot; each writes into its own part of `out` (`columns` numbers per row). Says how many
-/// slots there were.
+/// Runs `f` on the rows of every slot (`bounds`); each writes into its own part of `out` (`columns` numbers per row).
 ///
 /// The calling thread works too and every thread takes the next slot that is left, so one that gets little of its core
 /// holds the others up for the slot it has begun and no more.
 pub(super) fn on_slots<F>(
     slots: &mut [Slot],
-    rows: usize,
+    bounds: impl ExactSizeIterator<Item = (usize, usize)>,
     columns: usize,
     out: &mut [f32],
     f: F,
-) -> Result<usize>
+) -> Result<()>
 where
     F: Fn(&mut Slot, Part<'_>) -> Result<()> + Sync,
 {
-    if rows < 2 * SLOT_ROWS {
-        f(&mut slots[0], Part { index: 0, start: 0, len: rows, out })?;
-        return Ok(1);
+    if bounds.len() == 1 {
+        let len = out.len() / columns;
+        return f(&mut slots[0], Part { index: 0, start: 0, len, out });
     }
     let mut rest = out;
     let mut jobs: Vec<Mutex<Option<(&mut Slot, Part<'_>)>>> = Vec::with_capacity(SLOTS);
-    for (index, ((start, len), slot)) in slot_bounds(rows).zip(slots).enumerate() {
+    for (index, ((start, len), slot)) in bounds.zip(slots).enumerate() {
         let (out, behind) = rest.split_at_mut(len * columns);
         jobs.push(Mutex::new(Some((slot, Part { index, start, len, out }))));
         rest = behind;
@@ -231,9 +228,7 @@ where
         }
         work();
     });
-    let used = jobs.len();
-    drop(jobs);
-    failed.into_inner().unwrap_or_else(PoisonError::into_inner).map(|()| used)
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Runs `f` on every input with the leaves of the thread it is on, in parallel; results are in order.

@@ -52,7 +52,9 @@ impl Tape {
             }
         });
         let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
-        kernels::outer(self.arch, g, &nodes[place.from].data, dw, db, self.rows);
+        let mut room = self.spare.borrow_mut().take(kernels::outer_room(self.rows, place.inputs, place.out));
+        kernels::outer(self.arch, g, &nodes[place.from].data, (dw, db), self.rows, &mut room);
+        self.spare.borrow_mut().put(room);
         let g = std::mem::take(&mut node.grad);
         if let Some((to, fresh)) = self.grad_of(nodes, place.from) {
             let left = Left::Transposed { weight: &flat[place.weights()], add: !fresh };
