@@ -94,6 +94,25 @@ pub enum Error {
         /// What differed, with both values.
         reason: String,
     },
+    /// An experiment that cannot be run or restored as asked.
+    #[error("experiment {}: {reason}", path.display())]
+    Experiment {
+        /// The experiment's directory.
+        path: PathBuf,
+        /// What stands in the way, and the way out.
+        reason: String,
+    },
+    /// A trial that failed, where a failure ends the sweep.
+    #[error("trial {trial_id} failed: {message}")]
+    TrialFailed {
+        /// Which one.
+        trial_id: String,
+        /// What it said.
+        message: String,
+    },
+    /// What a function trainable gets from `session::report` when its trial ends: hand it up with `?`.
+    #[error("the trial was told to end")]
+    TrialStopped,
     /// An error of the trainable itself.
     #[error(transparent)]
     Trainable {
@@ -120,6 +139,10 @@ impl Error {
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Error::Io { path, action, source }
+    }
+
+    pub(crate) fn experiment(path: &Path, reason: impl Into<String>) -> Self {
+        Error::Experiment { path: path.to_path_buf(), reason: reason.into() }
     }
 
     pub(crate) fn checkpoint(path: &Path, reason: impl Into<String>) -> Self {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::loggers::Logger;
-use crate::{Error, Resources, Result, TrialContext, node};
+use crate::{Config, Error, Resources, Result, TrialContext, node};
 
 /// Everything about a run that is not a setting of the trainable.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct RunOptions {
     /// The metric that says which checkpoint is best, nested keys joined by `/`. Higher is better; with `min-`
     /// in front, lower is.
     pub checkpoint_score_attr: String,
+    /// The drawn settings of a trial, for TensorBoard's hparams tab. `None`: nothing is written there.
+    pub hparams: Option<Config>,
     /// Adds CPU and memory use of the machine to each result as `perf`.
     pub log_sys_usage: bool,
 }
@@ -47,6 +49,7 @@ impl Default for RunOptions {
             loggers: LoggerChoice::Default,
             keep_checkpoints_num: None,
             checkpoint_score_attr: "episode_reward_mean".into(),
+            hparams: None,
             log_sys_usage: false,
         }
     }
