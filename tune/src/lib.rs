@@ -15,8 +15,11 @@ pub mod checkpoint;
 pub mod config;
 mod driver;
 mod error;
+mod executor;
 mod export;
+mod factory;
 mod files;
+mod gpu;
 pub mod loggers;
 mod metric;
 mod node;
@@ -28,15 +31,23 @@ pub mod search;
 pub mod stoppers;
 mod trainable;
 mod trial;
+mod tuner;
 mod validate;
 
 pub use driver::Driver;
 pub use error::{Error, Result};
+pub use executor::child_main;
 pub use export::ExportFormat;
+pub use factory::TrainableFactory;
+pub use gpu::wait_for_gpu;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
+pub use tuner::{
+    Callback, CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, ResultGrid, RunConfig, Scope, TrialResult,
+    TuneConfig, Tuner,
+};
 pub use validate::{difference, validate_save_restore};
 
 /// Settings as a JSON object.

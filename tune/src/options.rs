@@ -103,20 +103,21 @@ impl RunOptions {
             None => {
                 let name = self.name.as_deref().unwrap_or(kind).replace(['/', '\\'], "_");
                 let unique = rand::random::<u32>();
-                self.results_root()
+                results_root(self.results_dir.as_deref())
                     .join(format!("{name}_{}{unique:08x}", node::date(&node::local(SystemTime::now()))))
             }
         };
         std::path::absolute(&path).map_err(Error::io("find the absolute path of", &path))
     }
+}
 
-    fn results_root(&self) -> PathBuf {
-        if let Some(dir) = &self.results_dir {
-            return dir.clone();
-        }
-        if let Some(dir) = env::var_os("PAVLOV_RESULTS_DIR").filter(|dir| !dir.is_empty()) {
-            return dir.into();
-        }
-        env::home_dir().as_deref().unwrap_or(Path::new(".")).join("pavlov_results")
+/// Where run directories and experiments go.
+pub(crate) fn results_root(given: Option<&Path>) -> PathBuf {
+    if let Some(dir) = given {
+        return dir.to_path_buf();
     }
+    if let Some(dir) = env::var_os("PAVLOV_RESULTS_DIR").filter(|dir| !dir.is_empty()) {
+        return dir.into();
+    }
+    env::home_dir().as_deref().unwrap_or(Path::new(".")).join("pavlov_results")
 }

@@ -8,7 +8,7 @@ use rustix::fs::{FlockOperation, flock};
 
 use super::{Report, Request, SavedCheckpoint, Start};
 use crate::{
-    Driver, Error, LoggerChoice, Metrics, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files,
+    Driver, Error, LoggerChoice, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files,
 };
 
 /// Answers requests until it is told to stop, something fails, or nobody asks any more.
@@ -101,13 +101,12 @@ impl Actor<'_> {
         let driver = self.driver()?;
         let Some(from) = &start.from else {
             driver.begin_again();
-            return Ok(Report::Started { adopted: None });
+            return Ok(Report::Started { iteration: 0, bytes: 0 });
         };
         let own = from.parent() == Some(&*start.logdir);
         let checkpoint = if own { from.clone() } else { adopt(from, &start.logdir)? };
         driver.restore(&checkpoint)?;
-        let adopted = SavedCheckpoint { iteration: driver.iteration(), bytes: size(&checkpoint)? };
-        Ok(Report::Started { adopted: (!own).then_some(adopted) })
+        Ok(Report::Started { iteration: driver.iteration(), bytes: size(&checkpoint)? })
     }
 }
 
@@ -157,10 +156,4 @@ fn in_full(error: &dyn std::error::Error) -> String {
 pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
-}
-
-/// The last result of a trial that ended without a new one.
-pub(crate) fn ended(mut last: Metrics) -> Metrics {
-    last.insert("done".into(), true.into());
-    last
 }

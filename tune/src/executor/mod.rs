@@ -57,8 +57,9 @@ pub(crate) struct Start {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "report", rename_all = "snake_case")]
 pub(crate) enum Report {
-    /// It is the trial now. `adopted`: the copy of another trial's checkpoint.
-    Started { adopted: Option<SavedCheckpoint> },
+    /// It is the trial now, and stands at this iteration; the checkpoint in its directory that it started from has so
+    /// many bytes.
+    Started { iteration: u64, bytes: u64 },
     /// The trainable cannot `reset_config`; the actor has ended.
     CannotReset,
     /// One result, the `iteration`th of the trial by the driver's own count, without its `config`.

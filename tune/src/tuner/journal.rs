@@ -48,12 +48,28 @@ pub(crate) enum Event<'a> {
     },
     /// It went on from a copy of another trial's checkpoint.
     Adopted { trial_id: Cow<'a, str>, source: Cow<'a, str>, checkpoint: SavedCheckpoint },
+    /// It was to do so, but there was nothing to take over.
+    KeptOwn { trial_id: Cow<'a, str> },
     /// It reported, and this was decided.
-    Result { trial_id: Cow<'a, str>, iteration: u64, verdict: Verdict, result: Cow<'a, Metrics> },
+    Result {
+        trial_id: Cow<'a, str>,
+        iteration: u64,
+        verdict: Verdict,
+        /// Seconds that the sweep has run.
+        elapsed: f64,
+        result: Cow<'a, Metrics>,
+    },
     /// It has no more results; the last one stands.
     Ended { trial_id: Cow<'a, str> },
     /// A checkpoint of it is whole.
-    Saved { trial_id: Cow<'a, str>, checkpoint: SavedCheckpoint },
+    Saved {
+        trial_id: Cow<'a, str>,
+        checkpoint: SavedCheckpoint,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        score: Option<f64>,
+    },
+    /// Nothing could go on, and the scheduler was asked what to do.
+    Idle,
     /// Nothing is left to do for it: it is never started again.
     Completed { trial_id: Cow<'a, str> },
     /// It failed and may be tried again.
@@ -80,7 +96,6 @@ pub(crate) struct Header {
     pub(crate) metric: Option<String>,
     pub(crate) mode: Option<Mode>,
     pub(crate) num_samples: i64,
-    pub(crate) scheduler: String,
     pub(crate) space: Config,
 }
 
@@ -142,7 +157,7 @@ impl Journal {
             std::io::ErrorKind::NotFound => Error::experiment(dir, format!("there is no sweep in it: no {FILE}")),
             _ => Error::io("read", &path)(error),
         })?;
-        let mut journal = Self::open(path, file)?;
+        let journal = Self::open(path, file)?;
         let (header, events, whole) = read(&journal.path)?;
         let length = journal.file.metadata().map_err(Error::io("read", &journal.path))?.len();
         if whole < length {

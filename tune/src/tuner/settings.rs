@@ -11,6 +11,7 @@ use super::Callback;
 use crate::resources::Bundle;
 use crate::schedulers::TrialScheduler;
 use crate::search::Searcher;
+use crate::stoppers::Stopper;
 use crate::{Error, Mode, Result};
 
 /// How trials are drawn and scheduled.
@@ -78,7 +79,7 @@ pub struct RunConfig {
     /// `None`: the environment variable `PAVLOV_RESULTS_DIR`, else `~/pavlov_results`.
     pub storage_path: Option<PathBuf>,
     /// When trials stop.
-    pub stop: Option<Stop>,
+    pub stop: Option<Box<dyn Stopper>>,
     /// When trials fail.
     pub failure_config: FailureConfig,
     /// Which checkpoints are written and kept.
