@@ -92,6 +92,9 @@ pub(crate) trait Executor {
     /// Sends a request to an actor that has answered the one before. One that has ended meanwhile reports that it failed.
     fn send(&mut self, actor: ActorId, request: Request);
 
+    /// The actor has ended and its last report was heard.
+    fn forget(&mut self, actor: ActorId);
+
     /// Where all actors report.
     fn reports(&self) -> &Receiver<(ActorId, Report)>;
 }

@@ -12,8 +12,6 @@ use crate::{Error, Result, TrainableFactory};
 pub(crate) struct ThreadExecutor {
     factory: TrainableFactory,
     actors: HashMap<ActorId, (Sender<Request>, JoinHandle<()>)>,
-    /// Told to stop.
-    ending: Vec<JoinHandle<()>>,
     report: Sender<(ActorId, Report)>,
     reports: Receiver<(ActorId, Report)>,
 }
@@ -21,7 +19,7 @@ pub(crate) struct ThreadExecutor {
 impl ThreadExecutor {
     pub(crate) fn new(factory: TrainableFactory) -> Self {
         let (report, reports) = unbounded();
-        ThreadExecutor { factory, actors: HashMap::new(), ending: Vec::new(), report, reports }
+        ThreadExecutor { factory, actors: HashMap::new(), report, reports }
     }
 }
 
@@ -44,30 +42,20 @@ impl Executor for ThreadExecutor {
     }
 
     fn send(&mut self, actor: ActorId, request: Request) {
-        let ends = matches!(request, Request::Stop);
         let sent = self.actors.get(&actor).is_some_and(|(requests, _)| requests.send(request).is_ok());
         if !sent {
             let message = "its thread has ended".to_string();
             let _ = self.report.send((actor, Report::Failed { message }));
         }
-        if (ends || !sent)
-            && let Some((_, thread)) = self.actors.remove(&actor)
-        {
-            self.ending.retain(|thread| !thread.is_finished());
-            self.ending.push(thread);
+    }
+
+    fn forget(&mut self, actor: ActorId) {
+        if let Some((_, thread)) = self.actors.remove(&actor) {
+            let _ = thread.join();
         }
     }
 
     fn reports(&self) -> &Receiver<(ActorId, Report)> {
         &self.reports
-    }
-}
-
-impl Drop for ThreadExecutor {
-    /// Those that were told to stop are waited for. After an error of the sweep the others end with their current step.
-    fn drop(&mut self) {
-        for thread in self.ending.drain(..) {
-            let _ = thread.join();
-        }
     }
 }

@@ -451,6 +451,7 @@ impl Control {
     fn dismiss_parked(&mut self) {
         for (actor, _, _) in std::mem::take(&mut self.live.parked) {
             self.executor.send(actor, Request::Stop);
+            self.executor.forget(actor);
             self.pool.give_back(actor);
         }
     }
@@ -643,6 +644,7 @@ impl Control {
         self.live.of_trial.remove(&i);
         self.live.gpus.remove(&actor);
         self.pool.give_back(actor);
+        self.executor.forget(actor);
     }
 
     /// A trial has no actor any more.
