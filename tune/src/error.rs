@@ -50,6 +50,20 @@ pub enum Error {
         /// Reads on after "but".
         rule: String,
     },
+    /// A result without a key that a scheduler, stopper or searcher needs.
+    #[error("the result of trial {trial_id} has no `{key}`, {needed_as}; {}", in_result(nearest.as_deref(), known))]
+    MissingMetric {
+        /// The key, parts joined by `/`.
+        key: String,
+        /// The trial.
+        trial_id: String,
+        /// What it is needed as: `the stop criterion`, `the metric of HyperBandScheduler`.
+        needed_as: String,
+        /// The key of this result most like it.
+        nearest: Option<String>,
+        /// The keys of this result.
+        known: Vec<String>,
+    },
     /// A checkpoint that is damaged, foreign, or not one at all.
     #[error("checkpoint {}: {reason}", path.display())]
     Checkpoint {
@@ -132,5 +146,13 @@ fn way_out(nearest: Option<&str>, known: &[String]) -> String {
         Some(nearest) => format!("nearest: `{nearest}`"),
         None if known.is_empty() => "no settings are expected there".into(),
         None => format!("settings there: {}", known.join(", ")),
+    }
+}
+
+fn in_result(nearest: Option<&str>, known: &[String]) -> String {
+    match nearest {
+        Some(nearest) => format!("nearest: `{nearest}`"),
+        None if known.is_empty() => "it has no keys".into(),
+        None => format!("it has: {}", known.join(", ")),
     }
 }
