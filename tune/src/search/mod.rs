@@ -1,11 +1,26 @@
 //! Who draws the settings of the next trial.
 //!
+//! A [`SearchSpace`] is settings in which some values are [`Domain`]s. A [`Searcher`] draws from it.
+//!
 //! A searcher is a function of its settings, its seed and the calls that it has seen. So nobody saves its state: a
 //! resumed sweep makes a new one and repeats the calls from the journal.
 
+mod domain;
+mod quantile;
+mod random;
 mod space;
+mod tag;
+mod template;
+mod variants;
 
-pub use space::SearchSpace;
+pub use domain::{
+    Domain, choice, grid_search, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn,
+    quniform, randint, randn, uniform,
+};
+pub use random::Random;
+pub use space::{Drawn, SearchSpace};
+pub use tag::experiment_tag;
+pub use variants::{BasicVariantGenerator, BasicVariantSettings};
 
 use crate::{Config, Metrics, Mode, Result};
 
@@ -37,6 +52,12 @@ pub trait Searcher: Send {
         mode: Option<Mode>,
         space: &SearchSpace,
     ) -> Result<()>;
+
+    /// How many trials a sweep of `num_samples` samples has (`None`: no end). The sweep asks for so many and no more,
+    /// so a searcher need not count. A grid has its points in each sample.
+    fn total_samples(&self, num_samples: Option<u64>) -> Option<u64> {
+        num_samples
+    }
 
     /// Settings for the trial `trial_id`.
     ///
