@@ -13,6 +13,7 @@ mod tag;
 mod template;
 mod variants;
 
+pub(crate) use domain::same;
 pub use domain::{
     Domain, choice, grid_search, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn,
     quniform, randint, randn, uniform,
@@ -20,6 +21,7 @@ pub use domain::{
 pub use random::Random;
 pub use space::{Drawn, SearchSpace};
 pub use tag::experiment_tag;
+pub(crate) use tag::format_vars;
 pub use variants::{BasicVariantGenerator, BasicVariantSettings};
 
 use crate::{Config, Metrics, Mode, Result};

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::schedulers::draws::Draws;
+use crate::search::{Domain, same};
 use crate::{Config, Error, Result};
 
 /// From a number in `[0, 1)` to a value of a setting: with uniform numbers, a distribution.
@@ -61,9 +62,25 @@ pub(super) fn parse(path: &str, tree: &Config) -> Result<Mutations> {
     tree.iter().map(parse).collect()
 }
 
+/// The draws from a domain; `None`: it is none.
 fn domain(path: &str, value: &Value) -> Result<Option<Sample>> {
-    let _ = (path, value);
-    Ok(None)
+    let list = "a list of the values stands for steps between them";
+    match Domain::parse(path, value)? {
+        None => Ok(None),
+        Some(Domain::GridSearch(_)) => {
+            Err(Error::config(path, value, format!("nothing is searched here: {list}")))
+        }
+        Some(Domain::Choice(options))
+            if !options.iter().all(|value| value.is_number() || value.is_boolean()) =>
+        {
+            Err(Error::config(
+                path,
+                value,
+                format!("what is drawn here is perturbed by a factor too: {list}"),
+            ))
+        }
+        Some(domain) => Ok(Some(Arc::new(move |u| domain.at(u)))),
+    }
 }
 
 /// Puts a distribution at a dotted path, over what is there.
@@ -179,14 +196,6 @@ impl Explore {
             (Value::Bool(_), Some(number)) => Value::from(number != 0.0),
             _ => new,
         })
-    }
-}
-
-/// Equal, also where one is written 1 and the other 1.0.
-fn same(a: &Value, b: &Value) -> bool {
-    match (a, b) {
-        (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
-        _ => a == b,
     }
 }
 

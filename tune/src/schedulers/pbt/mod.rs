@@ -14,6 +14,7 @@ use super::draws::Draws;
 use super::policy_log::PolicyStep;
 use super::{Decision, Order, TrialScheduler, not_negative, positive};
 use crate::metric::{Objective, missing, number};
+use crate::search::format_vars;
 use crate::{Config, Error, Metrics, Mode, Result, Trial, TrialStatus};
 use explore::{Explore, Mutations};
 
@@ -424,6 +425,5 @@ impl TrialScheduler for PopulationBasedTraining {
 
 /// The tag of a trial with changed settings: `4_lr=0.0010@perturbed[lr=0.0012]`.
 fn perturbed_tag(tag: &str, changed: &[(String, Value)]) -> String {
-    let changed: Vec<String> = changed.iter().map(|(path, value)| format!("{path}={value}")).collect();
-    format!("{tag}@perturbed[{}]", changed.join(","))
+    format!("{tag}@perturbed[{}]", format_vars(changed))
 }
