@@ -4,11 +4,27 @@
 //! resumed sweep makes a new one and repeats the calls from the journal. `choose_trial_to_run` changes nothing, so it
 //! need not be repeated.
 
+mod async_hyperband;
+mod by_name;
+mod draws;
+mod hyperband;
+mod median_stopping_rule;
+mod pbt;
 mod policy_log;
+mod resource_changing;
 
+pub use async_hyperband::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
+pub use by_name::from_config;
+pub use hyperband::{HyperBandConfig, HyperBandForBohb, HyperBandScheduler};
+pub use median_stopping_rule::{MedianStoppingConfig, MedianStoppingRule};
+pub use pbt::{PbtConfig, PbtReplayConfig, PopulationBasedTraining, PopulationBasedTrainingReplay};
 pub use policy_log::PolicyStep;
+pub use resource_changing::{
+    DistributeResources, DistributeResourcesToTopJob, ResourceAllocation, ResourceChangingScheduler,
+    Situation,
+};
 
-use crate::{Bundle, Config, Metrics, Mode, Resources, Result, Trial, TrialStatus};
+use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, Trial, TrialStatus};
 
 /// What becomes of a trial after a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,6 +80,11 @@ pub trait TrialScheduler: Send {
     fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
         let _ = (metric, mode);
         Ok(())
+    }
+
+    /// The metric and mode that it compares trials by, its own or the sweep's; `None`: it compares nothing.
+    fn objective(&self) -> Option<(&str, Mode)> {
+        None
     }
 
     /// What the sweep has altogether. Called before the first trial joins, and again when it changes.
@@ -173,4 +194,18 @@ impl TrialScheduler for FifoScheduler {
     fn debug_string(&self) -> String {
         "FIFO".into()
     }
+}
+
+fn positive(scheduler: &str, key: &str, value: f64) -> Result<()> {
+    if value > 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::config(format!("{scheduler}.{key}"), value, "it must be above 0 and finite"))
+}
+
+fn not_negative(scheduler: &str, key: &str, value: f64) -> Result<()> {
+    if value >= 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::config(format!("{scheduler}.{key}"), value, "it must be 0 or more and finite"))
 }

@@ -317,7 +317,7 @@ pub(super) fn single(value: &Value) -> Option<(&str, &Value)> {
 }
 
 /// Equal, whole numbers also when one is written 1 and the other 1.0.
-pub(super) fn same(a: &Value, b: &Value) -> bool {
+pub(crate) fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a == b || a.as_f64() == b.as_f64(),
         (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| same(a, b)),

@@ -19,6 +19,7 @@ mod tpe;
 mod variants;
 
 pub use bohb::{TuneBohb, TuneBohbSettings};
+pub(crate) use domain::same;
 pub use domain::{
     Domain, choice, grid_search, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn,
     quniform, randint, randn, uniform,
@@ -29,6 +30,7 @@ pub use repeater::{Repeater, TRIAL_INDEX};
 pub use space::{Drawn, SearchSpace};
 pub use self::tpe::{TpeSearch, TpeSettings};
 pub use tag::experiment_tag;
+pub(crate) use tag::format_vars;
 pub use variants::{BasicVariantGenerator, BasicVariantSettings};
 
 use crate::{Config, Metrics, Mode, Result};

@@ -9,6 +9,12 @@ use super::template::order;
 /// Values by path, each under the last part of its path, in the order of the paths; floats with four decimals;
 /// whatever is no letter, digit, `-` or `_` in the rest becomes `_`.
 pub fn experiment_tag(number: u64, drawn: &[(String, Value)]) -> String {
+    let values = format_vars(drawn);
+    if values.is_empty() { number.to_string() } else { format!("{number}_{values}") }
+}
+
+/// The part of a tag for the values: `clip_param=0.3000,lr=0.0010`.
+pub(crate) fn format_vars(drawn: &[(String, Value)]) -> String {
     let mut drawn: Vec<&(String, Value)> = drawn.iter().collect();
     drawn.sort_by_cached_key(|(path, _)| order(path));
     let values: Vec<String> = drawn
@@ -18,7 +24,7 @@ pub fn experiment_tag(number: u64, drawn: &[(String, Value)]) -> String {
             format!("{}={}", clean(name), shown(value))
         })
         .collect();
-    if values.is_empty() { number.to_string() } else { format!("{number}_{}", values.join(",")) }
+    values.join(",")
 }
 
 fn shown(value: &Value) -> String {

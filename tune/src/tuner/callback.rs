@@ -9,9 +9,9 @@ use crate::{Metrics, Result, Trial};
 ///
 /// After a restore, only what happens from then on is told.
 pub trait Callback: Send {
-    /// Before the first trial; `num_samples` as in [`TuneConfig`](super::TuneConfig).
-    fn setup(&mut self, experiment_dir: &Path, num_samples: i64) -> Result<()> {
-        let _ = (experiment_dir, num_samples);
+    /// Before the first trial; `total_num_samples` is how many trials there will be (`None`: no end).
+    fn setup(&mut self, experiment_dir: &Path, total_num_samples: Option<u64>) -> Result<()> {
+        let _ = (experiment_dir, total_num_samples);
         Ok(())
     }
 

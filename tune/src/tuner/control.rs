@@ -14,8 +14,7 @@ use super::settings::{FailFast, Restore, RunConfig};
 use super::sweep::{Next, Stage, Sweep};
 use crate::executor::{ActorId, Executor, Report, Request, SavedCheckpoint, Start};
 use crate::metric;
-use super::default_search::experiment_tag;
-use crate::search::Suggestion;
+use crate::search::{Suggestion, experiment_tag};
 use crate::{Config, Error, Metrics, Mode, Result, TrainableFactory, TrialStatus, checkpoint};
 
 /// How often an interrupt and the clock are looked at when no trial reports.
@@ -30,7 +29,8 @@ pub(super) struct Control {
     pub(super) run_config: RunConfig,
     pub(super) progress: Progress,
     pub(super) prefix: String,
-    pub(super) num_samples: Option<usize>,
+    /// Trials of the whole sweep; `None`: no end.
+    pub(super) num_samples: Option<u64>,
     pub(super) max_concurrent: usize,
     pub(super) time_budget: Option<f64>,
     pub(super) reuse_actors: bool,
@@ -74,11 +74,8 @@ impl Control {
     pub(super) fn run(&mut self) -> Result<bool> {
         self.live.started = Some(Instant::now());
         self.live.elapsed_before = self.sweep.elapsed;
-        let total = self.pool.total().clone();
-        self.sweep.scheduler.set_total_resources(&total);
-        let (dir, num_samples) = (self.sweep.dir.clone(), self.num_samples.map_or(-1, |n| n as i64));
         for callback in &mut self.run_config.callbacks {
-            callback.setup(&dir, num_samples)?;
+            callback.setup(&self.sweep.dir, self.num_samples)?;
         }
         self.take_up()?;
         loop {
@@ -137,7 +134,6 @@ impl Control {
         for i in 0..self.sweep.trials.len() {
             let dir = self.sweep.runs[i].dir.clone();
             let run = &mut self.sweep.runs[i];
-            run.stage = Stage::Idle;
             let gone: Vec<u64> = run
                 .checkpoints
                 .iter()
@@ -146,9 +142,6 @@ impl Control {
                 .collect();
             gone.iter().for_each(|iteration| drop(run.checkpoints.forget(*iteration)));
             self.live.bytes += run.checkpoints.bytes();
-            if self.sweep.trials[i].status == TrialStatus::Running {
-                self.sweep.trials[i].status = TrialStatus::Pending;
-            }
             if self.sweep.trials[i].status == TrialStatus::Terminated && !self.sweep.runs[i].completed {
                 self.sweep.released.push(i);
             }
@@ -277,7 +270,7 @@ impl Control {
 
     /// Asks the searcher for a trial.
     fn draw(&mut self) -> Result<bool> {
-        if self.num_samples.is_some_and(|most| self.sweep.trials.len() >= most) {
+        if self.num_samples.is_some_and(|most| self.sweep.trials.len() as u64 >= most) {
             self.live.exhausted = true;
             return Ok(false);
         }
@@ -287,7 +280,7 @@ impl Control {
             Suggestion::Wait => self.live.waits = true,
             Suggestion::Finished => self.live.exhausted = true,
             Suggestion::Trial { config, drawn } => {
-                let tag = experiment_tag(number, &drawn);
+                let tag = experiment_tag(number as u64, &drawn);
                 let drawn: Config = drawn.into_iter().collect();
                 let resources = self.factory.resources(&config)?;
                 let given = config.clone();

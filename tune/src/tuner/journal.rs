@@ -17,7 +17,7 @@ use serde_json::Value;
 
 use crate::executor::SavedCheckpoint;
 use crate::schedulers::Decision;
-use crate::{Config, Error, Metrics, Mode, Resources, Result};
+use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result};
 
 pub(crate) const FILE: &str = "journal.jsonl";
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -29,7 +29,11 @@ pub(crate) enum Event<'a> {
     /// The first line.
     Experiment(Cow<'a, Header>),
     /// A driver took the sweep up again.
-    Restored { num_samples: i64 },
+    Restored {
+        num_samples: i64,
+        /// What there is to share out from now on.
+        resources: Cow<'a, Bundle>,
+    },
     /// The searcher suggested a trial.
     Trial {
         trial_id: Cow<'a, str>,
@@ -96,7 +100,9 @@ pub(crate) struct Header {
     pub(crate) metric: Option<String>,
     pub(crate) mode: Option<Mode>,
     pub(crate) num_samples: i64,
-    pub(crate) space: Config,
+    pub(crate) space: Value,
+    /// What there was to share out.
+    pub(crate) resources: Bundle,
 }
 
 /// Who decided what about a result.

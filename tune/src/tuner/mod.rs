@@ -18,14 +18,12 @@ use std::time::SystemTime;
 
 use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
-use crate::search::SearchSpace;
-use crate::stoppers::Stopper;
+use crate::search::{BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher};
 use crate::{Error, Result, TrainableFactory, node, options};
 
 mod callback;
 mod checkpoints;
 mod control;
-mod default_search;
 mod failures;
 pub(crate) mod journal;
 mod pool;
@@ -85,6 +83,8 @@ impl Tuner {
         let root = options::results_root(self.run_config.storage_path.as_deref());
         let dir = std::path::absolute(root.join(&name)).map_err(Error::io("find the absolute path of", &root))?;
         std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+        self.check()?;
+        let pool = Pool::new(self.tune_config.total_resources.clone())?;
         let header = Header {
             format_version: FORMAT_VERSION,
             pavlov: env!("CARGO_PKG_VERSION").into(),
@@ -94,13 +94,12 @@ impl Tuner {
             metric: self.tune_config.metric.clone(),
             mode: self.tune_config.mode,
             num_samples: self.tune_config.num_samples,
-            space: self.param_space.tree.clone(),
+            space: self.param_space.as_json().clone(),
+            resources: pool.total().clone(),
         };
-        self.check()?;
-        let prefix = header.prefix.clone();
         let mut journal = Journal::create(&dir)?;
         journal.append(&Event::Experiment(Cow::Borrowed(&header)))?;
-        self.go(dir, prefix, journal, Vec::new(), Restore::default())
+        self.go(dir, header, journal, pool, None)
     }
 
     /// Takes up the sweep in `dir`: this tuner must be as the one that began it. More samples, other stop conditions,
@@ -111,10 +110,10 @@ impl Tuner {
     pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
         let dir = std::path::absolute(dir.as_ref()).map_err(Error::io("find the absolute path of", dir.as_ref()))?;
         self.check()?;
-        let (mut journal, header, events) = Journal::restore(&dir)?;
+        let (journal, header, events) = Journal::restore(&dir)?;
         self.refuse_other_sweep(&dir, &header)?;
-        journal.append(&Event::Restored { num_samples: self.tune_config.num_samples })?;
-        self.go(dir, header.prefix, journal, events, which)
+        let pool = Pool::new(self.tune_config.total_resources.clone())?;
+        self.go(dir, header, journal, pool, Some((events, which)))
     }
 
     /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`.
@@ -157,32 +156,43 @@ impl Tuner {
     fn go(
         self,
         dir: PathBuf,
-        prefix: String,
-        journal: Journal,
-        events: Vec<Event<'static>>,
-        which: Restore,
+        header: Header,
+        mut journal: Journal,
+        pool: Pool,
+        restored: Option<(Vec<Event<'static>>, Restore)>,
     ) -> Result<ResultGrid> {
         let Tuner { trainable, param_space, tune_config, mut run_config } = self;
         let (metric, mode) = (tune_config.metric.as_deref(), tune_config.mode);
         let is_default = tune_config.search_alg.is_none();
         let mut searcher = tune_config.search_alg.unwrap_or_else(|| {
-            Box::new(default_search::Same::new(tune_config.num_samples, tune_config.seed))
+            let settings = BasicVariantSettings { seed: tune_config.seed, ..BasicVariantSettings::default() };
+            Box::new(BasicVariantGenerator::new(settings))
         });
         searcher.set_search_properties(metric, mode, &param_space)?;
+        let num_samples = searcher.total_samples(u64::try_from(tune_config.num_samples).ok());
         let mut scheduler = tune_config.scheduler.unwrap_or_else(|| Box::new(FifoScheduler));
         scheduler.set_search_properties(metric, mode)?;
-        let pool = Pool::new(tune_config.total_resources)?;
-        let stopper: Option<Box<dyn Stopper>> = run_config.stop.take();
-        let mut sweep = Sweep::new(&dir, searcher, scheduler, stopper);
-        let is_restored = !events.is_empty();
-        for event in events {
+        if !is_default && !scheduler.works_with_searchers() {
+            let rule = "its trials change their settings on the way: leave the searcher out";
+            return Err(Error::config("search_alg", scheduler.debug_string(), rule));
+        }
+        scheduler.set_total_resources(&header.resources);
+        let mut sweep = Sweep::new(&dir, searcher, scheduler, run_config.stop.take());
+        let mut which = None;
+        if let Some((events, goes_on)) = restored {
+            for event in events {
+                sweep.replay(event)?;
+            }
+            let resources = Cow::Borrowed(pool.total());
+            let event = Event::Restored { num_samples: tune_config.num_samples, resources };
+            journal.append(&event)?;
             sweep.replay(event)?;
+            which = Some(goes_on);
         }
         let executor: Box<dyn Executor> = match tune_config.executor {
             ExecutorKind::Threads => Box::new(ThreadExecutor::new(trainable.clone())),
             ExecutorKind::Processes => Box::new(ProcessExecutor::new(&trainable)?),
         };
-        let own_limit = usize::try_from(tune_config.num_samples).ok().filter(|_| !is_default);
         let mut control = Control {
             sweep,
             journal,
@@ -191,14 +201,14 @@ impl Tuner {
             pool,
             progress: Progress { verbose: run_config.verbose },
             run_config,
-            prefix,
-            num_samples: own_limit,
+            prefix: header.prefix,
+            num_samples,
             max_concurrent: tune_config.max_concurrent_trials.unwrap_or(usize::MAX),
             time_budget: tune_config.time_budget.map(|budget| budget.as_secs_f64()),
             reuse_actors: tune_config.reuse_actors,
             live: Live::default(),
         };
-        if is_restored {
+        if let Some(which) = which {
             control.choose_what_goes_on(which)?;
         }
         let interrupted = control.run()?;

@@ -118,7 +118,12 @@ impl Sweep {
     /// Where the searcher or the scheduler does not answer as it did.
     pub(super) fn replay(&mut self, event: Event<'_>) -> Result<()> {
         match event {
-            Event::Experiment(_) | Event::Restored { .. } => Ok(()),
+            Event::Experiment(_) => Ok(()),
+            Event::Restored { resources, .. } => {
+                self.scheduler.set_total_resources(&resources);
+                self.interrupted();
+                Ok(())
+            }
             Event::Trial { trial_id, config, drawn, experiment_tag, resources } => {
                 let again = self.suggest_again(&trial_id, &drawn)?;
                 let resources = resources.into_owned();
@@ -224,6 +229,16 @@ impl Sweep {
             value(&now, path)
         );
         Err(Error::experiment(&self.dir, reason))
+    }
+
+    /// The driver is another one: nothing trains.
+    pub(super) fn interrupted(&mut self) {
+        for (trial, run) in self.trials.iter_mut().zip(&mut self.runs) {
+            run.stage = Stage::Idle;
+            if trial.status == TrialStatus::Running {
+                trial.status = TrialStatus::Pending;
+            }
+        }
     }
 
     /// A trial joins.
