@@ -131,6 +131,7 @@ impl Control {
 
     /// After a replay: what was decided and not done yet.
     fn take_up(&mut self) -> Result<()> {
+        self.sweep.released.clear();
         for i in 0..self.sweep.trials.len() {
             let dir = self.sweep.runs[i].dir.clone();
             let run = &mut self.sweep.runs[i];
