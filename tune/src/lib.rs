@@ -6,6 +6,9 @@
 //! * [`checkpoint`]s are there whole or not at all, and a damaged one is refused before anything is loaded.
 //! * [`config`] lays settings over defaults, remembers where each came from, and refuses unknown ones.
 //! * [`loggers`] write `result.json`, `progress.csv`, TensorBoard events and `params.json`.
+//! * [`Tuner`] runs a sweep: many trials of a [`TrainableFactory`], drawn by [`search`], scheduled by [`schedulers`], stopped
+//!   by [`stoppers`]; in threads or processes, restored after any interruption.
+//! * [`session`] is for functions as trainables.
 //! * [`validate_save_restore`] checks a trainable's part of the bargain.
 //!
 //! Settings and results are JSON objects, so that they can be laid over each other, logged, and read from anywhere.
@@ -19,6 +22,7 @@ mod executor;
 mod export;
 mod factory;
 mod files;
+mod function;
 mod gpu;
 pub mod loggers;
 mod metric;
@@ -28,6 +32,9 @@ mod resources;
 mod run_log;
 pub mod schedulers;
 pub mod search;
+pub mod session;
+mod sweep_file;
+pub mod track;
 pub mod stoppers;
 mod trainable;
 mod trial;
@@ -39,9 +46,11 @@ pub use error::{Error, Result};
 pub use executor::child_main;
 pub use export::ExportFormat;
 pub use factory::TrainableFactory;
+pub use function::IntoReport;
 pub use gpu::wait_for_gpu;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
+pub use sweep_file::SweepFile;
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{

@@ -14,6 +14,7 @@ mod actor;
 mod processes;
 mod threads;
 
+pub(crate) use actor::panic_text;
 pub use processes::child_main;
 pub(crate) use processes::ProcessExecutor;
 pub(crate) use threads::ThreadExecutor;
