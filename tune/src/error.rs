@@ -50,6 +50,20 @@ pub enum Error {
         /// Reads on after "but".
         rule: String,
     },
+    /// A result without a key that a scheduler, stopper or searcher needs.
+    #[error("the result of trial {trial_id} has no `{key}`, {needed_as}; {}", in_result(nearest.as_deref(), known))]
+    MissingMetric {
+        /// The key, parts joined by `/`.
+        key: String,
+        /// The trial.
+        trial_id: String,
+        /// What it is needed as: `the stop criterion`, `the metric of HyperBandScheduler`.
+        needed_as: String,
+        /// The key of this result most like it.
+        nearest: Option<String>,
+        /// The keys of this result.
+        known: Vec<String>,
+    },
     /// A checkpoint that is damaged, foreign, or not one at all.
     #[error("checkpoint {}: {reason}", path.display())]
     Checkpoint {
@@ -94,6 +108,25 @@ pub enum Error {
         /// What differed, with both values.
         reason: String,
     },
+    /// An experiment that cannot be run or restored as asked.
+    #[error("experiment {}: {reason}", path.display())]
+    Experiment {
+        /// The experiment's directory.
+        path: PathBuf,
+        /// What stands in the way, and the way out.
+        reason: String,
+    },
+    /// A trial that failed, where a failure ends the sweep.
+    #[error("trial {trial_id} failed: {message}")]
+    TrialFailed {
+        /// Which one.
+        trial_id: String,
+        /// What it said.
+        message: String,
+    },
+    /// What a function trainable gets from `session::report` when its trial ends: hand it up with `?`.
+    #[error("the trial was told to end")]
+    TrialStopped,
     /// An error of the trainable itself.
     #[error(transparent)]
     Trainable {
@@ -122,6 +155,10 @@ impl Error {
         move |source| Error::Io { path, action, source }
     }
 
+    pub(crate) fn experiment(path: &Path, reason: impl Into<String>) -> Self {
+        Error::Experiment { path: path.to_path_buf(), reason: reason.into() }
+    }
+
     pub(crate) fn checkpoint(path: &Path, reason: impl Into<String>) -> Self {
         Error::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
     }
@@ -132,5 +169,13 @@ fn way_out(nearest: Option<&str>, known: &[String]) -> String {
         Some(nearest) => format!("nearest: `{nearest}`"),
         None if known.is_empty() => "no settings are expected there".into(),
         None => format!("settings there: {}", known.join(", ")),
+    }
+}
+
+fn in_result(nearest: Option<&str>, known: &[String]) -> String {
+    match nearest {
+        Some(nearest) => format!("nearest: `{nearest}`"),
+        None if known.is_empty() => "it has no keys".into(),
+        None => format!("it has: {}", known.join(", ")),
     }
 }

@@ -6,6 +6,9 @@
 //! * [`checkpoint`]s are there whole or not at all, and a damaged one is refused before anything is loaded.
 //! * [`config`] lays settings over defaults, remembers where each came from, and refuses unknown ones.
 //! * [`loggers`] write `result.json`, `progress.csv`, TensorBoard events and `params.json`.
+//! * [`Tuner`] runs a sweep: many trials of a [`TrainableFactory`], drawn by [`search`], scheduled by [`schedulers`], stopped
+//!   by [`stoppers`]; in threads or processes, restored after any interruption.
+//! * [`session`] is for functions as trainables.
 //! * [`validate_save_restore`] checks a trainable's part of the bargain.
 //!
 //! Settings and results are JSON objects, so that they can be laid over each other, logged, and read from anywhere.
@@ -15,26 +18,45 @@ pub mod checkpoint;
 pub mod config;
 mod driver;
 mod error;
+mod executor;
 mod export;
+mod factory;
 mod files;
+mod function;
+mod gpu;
 pub mod loggers;
+mod metric;
 mod node;
 mod options;
 mod resources;
 mod run_log;
 pub mod schedulers;
 pub mod search;
+pub mod session;
+mod sweep_file;
+pub mod track;
+pub mod stoppers;
 mod trainable;
 mod trial;
+mod tuner;
 mod validate;
 
 pub use driver::Driver;
 pub use error::{Error, Result};
+pub use executor::child_main;
 pub use export::ExportFormat;
+pub use factory::TrainableFactory;
+pub use function::IntoReport;
+pub use gpu::wait_for_gpu;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
+pub use sweep_file::SweepFile;
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
+pub use tuner::{
+    Callback, CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, ResultGrid, RunConfig, Scope, TrialResult,
+    TuneConfig, Tuner,
+};
 pub use validate::{difference, validate_save_restore};
 
 /// Settings as a JSON object.

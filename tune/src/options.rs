@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::loggers::Logger;
-use crate::{Error, Resources, Result, TrialContext, node};
+use crate::{Config, Error, Resources, Result, TrialContext, node};
 
 /// Everything about a run that is not a setting of the trainable.
 #[derive(Debug)]
@@ -31,6 +31,8 @@ pub struct RunOptions {
     /// The metric that says which checkpoint is best, nested keys joined by `/`. Higher is better; with `min-`
     /// in front, lower is.
     pub checkpoint_score_attr: String,
+    /// The drawn settings of a trial, for TensorBoard's hparams tab. `None`: nothing is written there.
+    pub hparams: Option<Config>,
     /// Adds CPU and memory use of the machine to each result as `perf`.
     pub log_sys_usage: bool,
 }
@@ -47,6 +49,7 @@ impl Default for RunOptions {
             loggers: LoggerChoice::Default,
             keep_checkpoints_num: None,
             checkpoint_score_attr: "episode_reward_mean".into(),
+            hparams: None,
             log_sys_usage: false,
         }
     }
@@ -100,20 +103,21 @@ impl RunOptions {
             None => {
                 let name = self.name.as_deref().unwrap_or(kind).replace(['/', '\\'], "_");
                 let unique = rand::random::<u32>();
-                self.results_root()
+                results_root(self.results_dir.as_deref())
                     .join(format!("{name}_{}{unique:08x}", node::date(&node::local(SystemTime::now()))))
             }
         };
         std::path::absolute(&path).map_err(Error::io("find the absolute path of", &path))
     }
+}
 
-    fn results_root(&self) -> PathBuf {
-        if let Some(dir) = &self.results_dir {
-            return dir.clone();
-        }
-        if let Some(dir) = env::var_os("PAVLOV_RESULTS_DIR").filter(|dir| !dir.is_empty()) {
-            return dir.into();
-        }
-        env::home_dir().as_deref().unwrap_or(Path::new(".")).join("pavlov_results")
+/// Where run directories and experiments go.
+pub(crate) fn results_root(given: Option<&Path>) -> PathBuf {
+    if let Some(dir) = given {
+        return dir.to_path_buf();
     }
+    if let Some(dir) = env::var_os("PAVLOV_RESULTS_DIR").filter(|dir| !dir.is_empty()) {
+        return dir.into();
+    }
+    env::home_dir().as_deref().unwrap_or(Path::new(".")).join("pavlov_results")
 }

@@ -2,13 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Error, Result};
 
 /// Amounts by resource name, e.g. `{"CPU": 1.0, "GPU": 0.5}`; each bundle fits on one machine.
 pub type Bundle = BTreeMap<String, f64>;
 
 /// A trial's request: the first bundle is for the trainable itself, the others for its workers.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Ray calls it `PlacementGroupFactory`. On one machine there is nothing to place: the strategies (`PACK`, `SPREAD`) have
+/// no counterpart, and the sum of the bundles must be free. As JSON it is the list of its bundles.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Vec<Bundle>", into = "Vec<Bundle>")]
 pub struct Resources {
     bundles: Vec<Bundle>,
 }
@@ -53,9 +59,32 @@ impl Resources {
         &self.bundles
     }
 
+    /// Sums over all bundles.
+    pub fn required(&self) -> Bundle {
+        let mut sums = Bundle::new();
+        for (name, amount) in self.bundles.iter().flatten() {
+            *sums.entry(name.clone()).or_default() += amount;
+        }
+        sums
+    }
+
     /// Sum of one resource over all bundles.
     pub fn total(&self, resource: &str) -> f64 {
         self.bundles.iter().filter_map(|bundle| bundle.get(resource)).sum()
+    }
+}
+
+impl TryFrom<Vec<Bundle>> for Resources {
+    type Error = Error;
+
+    fn try_from(bundles: Vec<Bundle>) -> Result<Self> {
+        Resources::new(bundles)
+    }
+}
+
+impl From<Resources> for Vec<Bundle> {
+    fn from(resources: Resources) -> Self {
+        resources.bundles
     }
 }
 

@@ -17,6 +17,14 @@ pub struct TrialContext {
     pub logdir: PathBuf,
 }
 
+impl TrialContext {
+    /// This trial's share of the machine's cores: the CPUs of its first bundle, at least 1; `None` outside a sweep.
+    pub fn num_threads(&self) -> Option<usize> {
+        let head = self.trial_resources.as_ref()?.bundles().first()?;
+        Some(head.get("CPU").map_or(1, |cpus| cpus.floor().max(1.0) as usize))
+    }
+}
+
 /// Something that improves step by step, can be stopped, saved, and continued.
 ///
 /// Callers do not call these methods: they hold a [`Driver`](crate::Driver), which calls them in this order:

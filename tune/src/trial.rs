@@ -55,6 +55,14 @@ pub enum Mode {
 }
 
 impl Mode {
+    /// `min` or `max`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mode::Min => "min",
+            Mode::Max => "max",
+        }
+    }
+
     /// `value` such that higher is better.
     pub fn score(self, value: f64) -> f64 {
         match self {

@@ -9,4 +9,5 @@ mod counter;
 mod lifecycle;
 mod logging;
 mod settings;
+mod sweeps;
 mod tensorboard;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Logger;
 use crate::{Error, Metrics, Result, files};
 
-pub(super) const FILE: &str = "result.json";
+pub(crate) const FILE: &str = "result.json";
 
 /// Appends each result to `result.json`.
 #[derive(Debug)]

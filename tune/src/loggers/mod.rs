@@ -12,6 +12,7 @@ mod params;
 mod tensorboard;
 
 pub use csv::CsvLogger;
+pub(crate) use json::FILE as RESULTS_FILE;
 pub use json::{JsonLogger, read_results};
 pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;

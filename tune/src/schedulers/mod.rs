@@ -1,9 +1,30 @@
 //! Who decides which trials go on: after each result, and when there is room for one more.
 //!
 //! A scheduler is a function of its settings, its seed and the calls that it has seen. So nobody saves its state: a
-//! resumed sweep makes a new one and repeats the calls from the journal.
+//! resumed sweep makes a new one and repeats the calls from the journal. `choose_trial_to_run` changes nothing, so it
+//! need not be repeated.
 
-use crate::{Config, Metrics, Mode, Resources, Result, Trial, TrialStatus};
+mod async_hyperband;
+mod by_name;
+mod draws;
+mod hyperband;
+mod median_stopping_rule;
+mod pbt;
+mod policy_log;
+mod resource_changing;
+
+pub use async_hyperband::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
+pub use by_name::from_config;
+pub use hyperband::{HyperBandConfig, HyperBandForBohb, HyperBandScheduler};
+pub use median_stopping_rule::{MedianStoppingConfig, MedianStoppingRule};
+pub use pbt::{PbtConfig, PbtReplayConfig, PopulationBasedTraining, PopulationBasedTrainingReplay};
+pub use policy_log::PolicyStep;
+pub use resource_changing::{
+    DistributeResources, DistributeResourcesToTopJob, ResourceAllocation, ResourceChangingScheduler,
+    Situation,
+};
+
+use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, Trial, TrialStatus};
 
 /// What becomes of a trial after a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,22 +45,26 @@ pub enum Decision {
 pub enum Order {
     /// End a trial that runs or is paused.
     Stop(String),
-    /// A paused trial waits for resources again.
+    /// A paused trial waits for resources again: it becomes pending.
     Unpause(String),
-    /// Save a trial now; later exploits of it start from this state.
+    /// Save a trial now; a paused one keeps the state that it was paused with. Later exploits of it start from this
+    /// state, until the next `Save` of the same trial.
     Save(String),
-    /// A trial goes on from the newest saved state of another, with other settings.
+    /// A trial gives up its own state and is paused with the state that the last [`Order::Save`] of `source` kept, and
+    /// with other settings. Where that save failed it keeps its state and settings and is paused too.
     Exploit {
         /// The trial that changes.
         trial_id: String,
-        /// The trial whose state it takes over.
+        /// The trial whose state it takes over; itself, if only its settings change.
         source: String,
         /// Its settings from now on.
         config: Config,
         /// Its tag from now on: `4_lr=0.0010@perturbed[lr=0.0012]`.
         experiment_tag: String,
+        /// The line for the logs of the population, written once the trial has the state.
+        log: Option<PolicyStep>,
     },
-    /// A trial is saved and goes on with other resources.
+    /// A trial is saved and paused, and occupies other resources from now on.
     SetResources(String, Resources),
 }
 
@@ -57,12 +82,28 @@ pub trait TrialScheduler: Send {
         Ok(())
     }
 
-    /// A trial joined the sweep; `trials` has it last.
+    /// The metric and mode that it compares trials by, its own or the sweep's; `None`: it compares nothing.
+    fn objective(&self) -> Option<(&str, Mode)> {
+        None
+    }
+
+    /// What the sweep has altogether. Called before the first trial joins, and again when it changes.
+    fn set_total_resources(&mut self, total: &Bundle) {
+        let _ = total;
+    }
+
+    /// Whether a searcher may learn from the results. Not where trials change their settings on the way: a sweep with
+    /// such a scheduler and a searcher other than random or grid search is refused.
+    fn works_with_searchers(&self) -> bool {
+        true
+    }
+
+    /// A trial joins the sweep, pending. Its settings may still be completed here.
     ///
     /// # Errors
     /// Settings that do not fit this scheduler.
-    fn on_trial_add(&mut self, trial: &Trial, trials: &[Trial]) -> Result<()> {
-        let _ = (trial, trials);
+    fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
+        let _ = trial;
         Ok(())
     }
 
@@ -111,8 +152,18 @@ pub trait TrialScheduler: Send {
     }
 
     /// The next trial to run among those for which `fits` says that their resources are free; its index in `trials`.
-    fn choose_trial_to_run(&mut self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
+    fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
         first_that_fits(trials, fits)
+    }
+
+    /// The sweep would stand still: nothing runs, `choose_trial_to_run` chose nothing, and no trial joins. Asked once;
+    /// if the orders change nothing, the sweep cannot go on.
+    ///
+    /// # Errors
+    /// A result without what this scheduler needs.
+    fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        let _ = (trials, orders);
+        Ok(())
     }
 
     /// One line for the progress table.
@@ -143,4 +194,18 @@ impl TrialScheduler for FifoScheduler {
     fn debug_string(&self) -> String {
         "FIFO".into()
     }
+}
+
+fn positive(scheduler: &str, key: &str, value: f64) -> Result<()> {
+    if value > 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::config(format!("{scheduler}.{key}"), value, "it must be above 0 and finite"))
+}
+
+fn not_negative(scheduler: &str, key: &str, value: f64) -> Result<()> {
+    if value >= 0.0 && value.is_finite() {
+        return Ok(());
+    }
+    Err(Error::config(format!("{scheduler}.{key}"), value, "it must be 0 or more and finite"))
 }

@@ -1,13 +1,171 @@
-//! What a sweep draws from: settings in which some values are distributions.
+//! What a sweep draws from: settings in which some values are domains.
 
-/// Settings with domains in them, as JSON: `{"lr": {"loguniform": [1e-4, 1e-2]}, "gamma": 0.99}`.
-#[derive(Clone, Debug, Default)]
+use std::cell::RefCell;
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::random::Random;
+use crate::config::nearest;
+use crate::{Config, Error, Result};
+
+/// Computes a value from values already drawn.
+pub(super) type Function = Arc<dyn Fn(&Drawn<'_>, &mut Random) -> Result<Value> + Send + Sync>;
+
+/// Settings with [`Domain`](super::Domain)s in them, as JSON or from the functions of Ray's names.
+///
+/// ```
+/// use pavlov_tune::search::{SearchSpace, choice, loguniform};
+/// use serde_json::json;
+///
+/// let space = SearchSpace::from(json!({
+///     "lr": loguniform(1e-4, 1e-1),                                     // or {"loguniform": [1e-4, 1e-1]}
+///     "model": {"fcnet_hiddens": choice([vec![64, 64], vec![256]])},
+///     "optimizer": {"choice": [
+///         {"type": "adam"},
+///         {"type": "sgd", "momentum": {"uniform": [0.0, 0.99]}},        // drawn for this branch only
+///     ]},
+/// }))
+/// .sample_from("lr_end", |config, _| Ok(json!(config.number("lr")? / 10.0)));
+/// # let _ = space;
+/// ```
+///
+/// Every object with one key that is the name of a domain is a domain; objects and lists around them may be nested. An
+/// object in `choice` or `grid_search` may hold domains of its own, drawn when it is chosen. To set an object that looks
+/// like a domain, wrap it: `{"literal": {"choice": [1, 2]}}`. Nothing inside `literal` is drawn.
+///
+/// A sweep file says the same in TOML: `lr = { loguniform = [1e-4, 1e-1] }`.
+///
+/// Making a space checks nothing; what is wrong with it is said by the searcher that gets it.
+#[derive(Clone)]
 pub struct SearchSpace {
-    pub(crate) tree: crate::Config,
+    pub(super) tree: Value,
+    pub(super) functions: Vec<(String, Function)>,
 }
 
-impl From<crate::Config> for SearchSpace {
-    fn from(tree: crate::Config) -> Self {
-        Self { tree }
+impl SearchSpace {
+    /// Sets the value at `path` (`lr_end`, `model.dropout`, `layers.0.size`) to what `function` computes from values
+    /// already drawn and, if it wants, from random numbers.
+    ///
+    /// Functions may read each other's values, in any order that has no circle. `path` may be new, but it cannot lead
+    /// into a domain. The answer must be a function of the arguments, or a resumed sweep draws something else.
+    #[must_use]
+    pub fn sample_from<F>(mut self, path: &str, function: F) -> Self
+    where
+        F: Fn(&Drawn<'_>, &mut Random) -> Result<Value> + Send + Sync + 'static,
+    {
+        self.functions.push((path.to_owned(), Arc::new(function)));
+        self
     }
+
+    /// The space without its closures.
+    pub fn as_json(&self) -> &Value {
+        &self.tree
+    }
+}
+
+impl Default for SearchSpace {
+    fn default() -> Self {
+        Config::new().into()
+    }
+}
+
+impl From<Config> for SearchSpace {
+    fn from(tree: Config) -> Self {
+        Value::Object(tree).into()
+    }
+}
+
+impl From<Value> for SearchSpace {
+    fn from(tree: Value) -> Self {
+        Self { tree, functions: Vec::new() }
+    }
+}
+
+impl fmt::Debug for SearchSpace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let functions: Vec<&str> = self.functions.iter().map(|(path, _)| path.as_str()).collect();
+        f.debug_struct("SearchSpace").field("tree", &self.tree).field("functions", &functions).finish()
+    }
+}
+
+/// The settings of a trial while its closures are computed.
+pub struct Drawn<'a> {
+    config: &'a Value,
+    /// Pointers to what closures have yet to compute.
+    pending: &'a [String],
+    /// What the closure asked for too early.
+    missed: RefCell<Option<String>>,
+}
+
+impl<'a> Drawn<'a> {
+    pub(super) fn new(config: &'a Value, pending: &'a [String]) -> Self {
+        Drawn { config, pending, missed: RefCell::new(None) }
+    }
+
+    /// The path that the closure asked for before it was there.
+    pub(super) fn missed(&self) -> Option<String> {
+        self.missed.borrow().clone()
+    }
+
+    /// The value at `path`, e.g. `model.fcnet_hiddens`.
+    ///
+    /// # Errors
+    /// [`Error::Config`] if no such setting exists, or if it is another closure's and not computed yet; pass that one
+    /// on, and the closure is called again.
+    pub fn get(&self, path: &str) -> Result<&'a Value> {
+        let pointer = pointer(path);
+        let touches = |pending: &&String| is_under(pending, &pointer) || is_under(&pointer, pending);
+        if self.pending.iter().any(|pending| touches(&pending)) {
+            *self.missed.borrow_mut() = Some(path.to_owned());
+            return Err(Error::config(path, "not drawn yet", "a closure needs it"));
+        }
+        self.config.pointer(&pointer).ok_or_else(|| {
+            let level = pointer.rsplit_once('/').and_then(|(parent, _)| self.config.pointer(parent));
+            let names = level.and_then(Value::as_object).into_iter().flat_map(|level| level.keys());
+            let last = path.rsplit('.').next().unwrap_or(path);
+            let rule = match nearest(last, names.map(String::as_str)) {
+                Some(near) => format!("a closure reads it; nearest setting there: `{near}`"),
+                None => "a closure reads it and there is no such setting".into(),
+            };
+            Error::config(path, "missing", rule)
+        })
+    }
+
+    /// The number at `path`.
+    ///
+    /// # Errors
+    /// As [`get`](Drawn::get); [`Error::Config`] if it is no number.
+    pub fn number(&self, path: &str) -> Result<f64> {
+        let value = self.get(path)?;
+        value.as_f64().ok_or_else(|| Error::config(path, value, "a closure reads it as a number"))
+    }
+}
+
+impl fmt::Debug for Drawn<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drawn").field("config", self.config).field("pending", &self.pending).finish()
+    }
+}
+
+/// `a.b.0` as the JSON pointer `/a/b/0`.
+pub(super) fn pointer(path: &str) -> String {
+    path.split('.').map(|name| format!("/{}", escape(name))).collect()
+}
+
+/// A JSON pointer as a dotted path.
+pub(super) fn dotted(pointer: &str) -> String {
+    let names: Vec<String> =
+        pointer.split('/').skip(1).map(|name| name.replace("~1", "/").replace("~0", "~")).collect();
+    names.join(".")
+}
+
+/// A key as it stands in a JSON pointer.
+pub(super) fn escape(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}
+
+fn is_under(pointer: &str, top: &str) -> bool {
+    pointer.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }

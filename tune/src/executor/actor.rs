@@ -1,0 +1,159 @@
+//! An actor: requests in, reports out, a [`Driver`] in between.
+
+use std::fs::{self, File};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+use super::{Report, Request, SavedCheckpoint, Start};
+use crate::{
+    Driver, Error, LoggerChoice, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files,
+};
+
+/// Answers requests until it is told to stop, something fails, or nobody asks any more.
+pub(super) fn serve(
+    factory: &TrainableFactory,
+    requests: impl Iterator<Item = Request>,
+    mut report: impl FnMut(Report),
+) {
+    let mut actor = Actor { factory, driver: None, _lock: None };
+    for request in requests {
+        let answer = catch_unwind(AssertUnwindSafe(|| actor.answer(request)));
+        let answer = match answer {
+            Ok(Ok(report)) => report,
+            Ok(Err(error)) => Report::Failed { message: in_full(&error) },
+            Err(panic) => Report::Failed { message: format!("panicked: {}", panic_text(&*panic)) },
+        };
+        let ends = matches!(answer, Report::CannotReset | Report::Stopped { .. } | Report::Failed { .. });
+        if ends {
+            // A clean-up that panics must not take the process with it.
+            let driver = actor.driver.take();
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(driver)));
+            actor._lock = None;
+        }
+        report(answer);
+        if ends {
+            return;
+        }
+    }
+}
+
+struct Actor<'a> {
+    factory: &'a TrainableFactory,
+    driver: Option<Driver<Box<dyn Trainable>>>,
+    /// One process at a time writes into a trial's directory, also when a killed sweep's child lives on for a moment.
+    _lock: Option<File>,
+}
+
+impl Actor<'_> {
+    fn answer(&mut self, request: Request) -> Result<Report> {
+        match request {
+            Request::Start(start) => self.start(*start),
+            Request::Train => {
+                let driver = self.driver()?;
+                let mut result = driver.train()?;
+                if result.contains_key("__duplicate__") {
+                    return Ok(Report::Ended);
+                }
+                result.shift_remove("config");
+                Ok(Report::Trained { iteration: driver.iteration(), result })
+            }
+            Request::Save => {
+                let driver = self.driver()?;
+                let path = driver.save()?;
+                Ok(Report::Saved(SavedCheckpoint { iteration: driver.iteration(), bytes: size(&path)? }))
+            }
+            Request::Stop => {
+                let outcome = self.driver.take().map_or(Ok(()), |mut driver| driver.stop());
+                Ok(Report::Stopped { error: outcome.err().map(|error| in_full(&error)) })
+            }
+        }
+    }
+
+    fn driver(&mut self) -> Result<&mut Driver<Box<dyn Trainable>>> {
+        self.driver.as_mut().ok_or_else(|| Error::other("the trial was not started"))
+    }
+
+    fn start(&mut self, start: Start) -> Result<Report> {
+        self._lock = None;
+        self._lock = Some(lock(&start.logdir)?);
+        let options = RunOptions {
+            logdir: Some(start.logdir.clone()),
+            trial_id: Some(start.trial_id),
+            trial_name: Some(start.trial_name),
+            trial_resources: Some(start.resources),
+            loggers: if start.log_results { LoggerChoice::Default } else { LoggerChoice::None },
+            hparams: Some(start.hparams),
+            ..RunOptions::default()
+        };
+        match &mut self.driver {
+            Some(driver) => {
+                if !driver.reset(start.config, Some(options))? {
+                    return Ok(Report::CannotReset);
+                }
+            }
+            None => {
+                let trainable = self.factory.make(&start.config)?;
+                self.driver = Some(Driver::with(trainable, start.config, options)?);
+            }
+        }
+        let driver = self.driver()?;
+        let Some(from) = &start.from else {
+            driver.begin_again();
+            return Ok(Report::Started { iteration: 0, bytes: 0 });
+        };
+        let own = from.parent() == Some(&*start.logdir);
+        let checkpoint = if own { from.clone() } else { adopt(from, &start.logdir)? };
+        driver.restore(&checkpoint)?;
+        Ok(Report::Started { iteration: driver.iteration(), bytes: size(&checkpoint)? })
+    }
+}
+
+fn lock(dir: &Path) -> Result<File> {
+    fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+    let handle = File::open(dir).map_err(Error::io("open", dir))?;
+    // File systems that cannot lock do without.
+    let _ = flock(&handle, FlockOperation::LockExclusive);
+    Ok(handle)
+}
+
+/// Another trial's checkpoint as one of this trial's own, whole or not at all.
+fn adopt(source: &Path, logdir: &Path) -> Result<std::path::PathBuf> {
+    let manifest = checkpoint::verify(source, None)?;
+    let metadata = checkpoint::metadata(source)?;
+    let target = logdir.join(checkpoint::name(metadata.iteration));
+    checkpoint::write(&target, &manifest.kind, |dir| {
+        for file in &manifest.files {
+            let to = dir.join(&file.path);
+            let folder = files::parent(&to);
+            fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+            fs::copy(source.join(&file.path), &to).map_err(Error::io("write", &to))?;
+        }
+        Ok(())
+    })
+}
+
+fn size(checkpoint: &Path) -> Result<u64> {
+    Ok(checkpoint::read_manifest(checkpoint)?.files.iter().map(|file| file.bytes).sum())
+}
+
+/// An error with its causes.
+fn in_full(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let next = error.to_string();
+        if !text.contains(&next) {
+            text += &format!(": {next}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
+    text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
+}

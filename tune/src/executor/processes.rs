@@ -1,0 +1,257 @@
+//! Actors as processes: this executable started once more for each.
+//!
+//! The child's standard input is one end of a socket that carries requests and reports, one JSON object per line; the
+//! child moves it away and reads nothing from standard input afterwards. Its standard output and error are the files
+//! `stdout` and `stderr` of the trial's directory. It ends at once when the socket closes, which is when the driver is
+//! gone, however that went.
+
+use std::collections::HashMap;
+use std::env;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+
+use super::{ActorId, Executor, Report, Request, Start, actor};
+use crate::{Error, Result, TrainableFactory};
+
+/// Set for trial processes: the name of the trainable.
+const CHILD: &str = "PAVLOV_TRIAL_OF";
+
+/// What `child_main` was given, by name.
+static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
+
+/// The first thing in the `main` of a program whose trials run in processes: in such a process it runs the trial and
+/// never returns; elsewhere it returns at once.
+///
+/// ```no_run
+/// use pavlov_tune::{ExecutorKind, TrainableFactory, Tuner, child_main};
+/// # use pavlov_tune::*;
+/// # struct Newton;
+/// # impl Trainable for Newton {
+/// #     fn step(&mut self) -> Result<Metrics> { Ok(Metrics::new()) }
+/// #     fn save_checkpoint(&mut self, _: &std::path::Path) -> Result<()> { Ok(()) }
+/// #     fn load_checkpoint(&mut self, _: &std::path::Path) -> Result<()> { Ok(()) }
+/// # }
+///
+/// fn main() -> pavlov_tune::Result<()> {
+///     let newton = TrainableFactory::new("newton", |_| Ok(Newton));
+///     child_main(&[&newton]);
+///     let mut tuner = Tuner::new(newton, pavlov_tune::Config::new());
+///     tuner.tune_config.executor = ExecutorKind::Processes;
+///     tuner.fit()?;
+///     Ok(())
+/// }
+/// ```
+pub fn child_main(trainables: &[&TrainableFactory]) {
+    let name = env::var(CHILD).ok();
+    {
+        let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        known.extend(trainables.iter().map(|trainable| trainable.name().to_string()));
+    }
+    let Some(name) = name else { return };
+    let served = match trainables.iter().find(|trainable| trainable.name() == name) {
+        Some(trainable) => serve(trainable),
+        None => Err(Error::config(CHILD, &name, "`child_main` was given no trainable of that name")),
+    };
+    let code = match served {
+        Ok(()) => 0,
+        Err(error) => {
+            eprintln!("error: {error}");
+            1
+        }
+    };
+    std::process::exit(code);
+}
+
+fn serve(factory: &TrainableFactory) -> Result<()> {
+    let socket = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
+    let socket = socket.map_err(Error::io("open", Path::new("standard input")))?;
+    let null = File::open("/dev/null").map_err(Error::io("open", Path::new("/dev/null")))?;
+    rustix::stdio::dup2_stdin(&null).map_err(|errno| Error::other(std::io::Error::from(errno)))?;
+    let mut reports = socket.try_clone().map_err(Error::other)?;
+    let (sender, requests) = bounded::<Request>(1);
+    thread::spawn(move || {
+        for line in BufReader::new(socket).lines() {
+            let Some(request) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
+            if sender.send(request).is_err() {
+                break;
+            }
+        }
+        // The driver is gone, or has no more to say: nobody waits for what is being computed.
+        std::process::exit(0);
+    });
+    let requests = requests.into_iter().inspect(|request| {
+        if let Request::Start(start) = request
+            && let Err(error) = redirect(&start.logdir)
+        {
+            eprintln!("warning: {error}");
+        }
+    });
+    actor::serve(factory, requests, |report| {
+        let sent = serde_json::to_vec(&report).map_err(std::io::Error::from).and_then(|mut line| {
+            line.push(b'\n');
+            reports.write_all(&line)
+        });
+        if sent.is_err() {
+            std::process::exit(0);
+        }
+    });
+    Ok(())
+}
+
+/// Output goes to the trial's own files, also when the process becomes another trial.
+fn redirect(logdir: &Path) -> Result<()> {
+    let as_io = |errno: rustix::io::Errno| Error::other(std::io::Error::from(errno));
+    let _ = std::io::stdout().flush();
+    rustix::stdio::dup2_stdout(output(logdir, "stdout")?).map_err(as_io)?;
+    rustix::stdio::dup2_stderr(output(logdir, "stderr")?).map_err(as_io)
+}
+
+fn output(logdir: &Path, name: &str) -> Result<File> {
+    std::fs::create_dir_all(logdir).map_err(Error::io("create", logdir))?;
+    let path = logdir.join(name);
+    OpenOptions::new().create(true).append(true).open(&path).map_err(Error::io("write", &path))
+}
+
+/// A crash of one trial, whatever its kind, ends that trial alone.
+pub(crate) struct ProcessExecutor {
+    name: String,
+    executable: PathBuf,
+    actors: HashMap<ActorId, UnixStream>,
+    report: Sender<(ActorId, Report)>,
+    reports: Receiver<(ActorId, Report)>,
+}
+
+impl ProcessExecutor {
+    /// # Errors
+    /// `child_main` was not called with this trainable: its processes would run the whole program again.
+    pub(crate) fn new(factory: &TrainableFactory) -> Result<Self> {
+        let name = factory.name();
+        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if env::var_os(CHILD).is_some() || !known.iter().any(|known| known == name) {
+            let rule = format!(
+                "trials run in processes only if `main` first calls `child_main` with the trainable `{name}`"
+            );
+            return Err(Error::config("executor", "processes", rule));
+        }
+        let executable = env::current_exe().map_err(Error::io("find", Path::new("this executable")))?;
+        let (report, reports) = unbounded();
+        Ok(ProcessExecutor { name: name.into(), executable, actors: HashMap::new(), report, reports })
+    }
+}
+
+impl Executor for ProcessExecutor {
+    fn spawn(&mut self, actor: ActorId, start: Start) -> Result<()> {
+        let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
+        let gpus: Vec<String> = start.gpus.iter().map(usize::to_string).collect();
+        let mut command = Command::new(&self.executable);
+        command
+            .args(env::args_os().skip(1))
+            .env(CHILD, &self.name)
+            .stdin(OwnedFd::from(theirs))
+            .stdout(output(&start.logdir, "stdout")?)
+            .stderr(output(&start.logdir, "stderr")?)
+            // Ctrl-C is for the driver, which then tells its trials.
+            .process_group(0);
+        if start.resources.total("GPU") > 0.0 {
+            command.env("CUDA_VISIBLE_DEVICES", gpus.join(","));
+        }
+        if let Some(cores) = start.resources.bundles().first().and_then(|head| head.get("CPU")) {
+            let threads = cores.floor().max(1.0) as usize;
+            for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"] {
+                if env::var_os(variable).is_none() {
+                    command.env(variable, threads.to_string());
+                }
+            }
+        }
+        let child = command.spawn().map_err(Error::io("start", &self.executable))?;
+        drop(command);
+        let incoming = own.try_clone().map_err(Error::other)?;
+        let report = self.report.clone();
+        thread::Builder::new()
+            .name(format!("trial {}", start.trial_id))
+            .spawn(move || listen(actor, child, incoming, &report))
+            .map_err(Error::other)?;
+        self.actors.insert(actor, own);
+        self.send(actor, Request::Start(Box::new(start)));
+        Ok(())
+    }
+
+    fn send(&mut self, actor: ActorId, request: Request) {
+        let Some(socket) = self.actors.get_mut(&actor) else { return };
+        // A child that is gone is reported by its listener.
+        if let Ok(mut line) = serde_json::to_vec(&request) {
+            line.push(b'\n');
+            let _ = socket.write_all(&line);
+        }
+    }
+
+    fn forget(&mut self, actor: ActorId) {
+        self.actors.remove(&actor);
+    }
+
+    fn reports(&self) -> &Receiver<(ActorId, Report)> {
+        &self.reports
+    }
+}
+
+impl Drop for ProcessExecutor {
+    fn drop(&mut self) {
+        for socket in self.actors.values() {
+            let _ = socket.shutdown(std::net::Shutdown::Both);
+        }
+    }
+}
+
+/// Passes a child's reports on; its death is one too.
+fn listen(actor: ActorId, mut child: Child, incoming: UnixStream, report: &Sender<(ActorId, Report)>) {
+    for line in BufReader::new(&incoming).lines() {
+        let Ok(line) = line else { break };
+        let answer = serde_json::from_str(&line)
+            .unwrap_or_else(|error| Report::Failed { message: format!("its process said `{line}`: {error}") });
+        let said_end = matches!(answer, Report::CannotReset | Report::Stopped { .. } | Report::Failed { .. });
+        if said_end {
+            // Its directory is free once the process is gone.
+            let _ = incoming.shutdown(std::net::Shutdown::Both);
+            let _ = child.wait();
+        }
+        let _ = report.send((actor, answer));
+        if said_end {
+            return;
+        }
+    }
+    let _ = incoming.shutdown(std::net::Shutdown::Both);
+    let message = match child.wait() {
+        Ok(status) => format!("its process {}", how_it_ended(status)),
+        Err(error) => format!("its process is lost: {error}"),
+    };
+    let _ = report.send((actor, Report::Failed { message }));
+}
+
+fn how_it_ended(status: ExitStatus) -> String {
+    let hint = "; see `stderr` in its directory";
+    match status.signal() {
+        Some(9) => "was killed (signal 9), by hand or because the machine ran out of memory".into(),
+        Some(signal) => {
+            let name = match signal {
+                4 => ", an illegal instruction",
+                6 => ", an abort",
+                7 => ", a bus error",
+                8 => ", an arithmetic error",
+                11 => ", a segmentation fault",
+                15 => ", asked to terminate",
+                _ => "",
+            };
+            format!("died of signal {signal}{name}{hint}")
+        }
+        None => format!("exited with code {}{hint}", status.code().unwrap_or_default()),
+    }
+}

@@ -1,0 +1,101 @@
+//! What a sweep runs: how to make one trainable per trial, and what a trial needs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::{Config, Resources, Result, Trainable};
+
+type Make = dyn Fn(&Config) -> Result<Box<dyn Trainable>> + Send + Sync;
+type Request = dyn Fn(&Config) -> Result<Resources> + Send + Sync;
+
+/// Makes a trainable for each trial. Cheap to clone.
+///
+/// A closure carries whatever it captures into every trial (Ray's `with_parameters`): put large data into an [`Arc`], and
+/// threads share it. Trial processes run the same closure in their own memory, see [`child_main`](crate::child_main).
+#[derive(Clone)]
+pub struct TrainableFactory {
+    name: Arc<str>,
+    make: Arc<Make>,
+    resources: Option<Arc<Request>>,
+    is_function: bool,
+}
+
+impl TrainableFactory {
+    /// `name` begins the experiment's name and tells a trial process what to make.
+    ///
+    /// `make` need not look at the settings: `setup` gets them as well. It is also called to ask for the resources of a
+    /// trial, so what is expensive belongs into `setup`.
+    pub fn new<T: Trainable + 'static>(
+        name: impl Into<String>,
+        make: impl Fn(&Config) -> Result<T> + Send + Sync + 'static,
+    ) -> Self {
+        TrainableFactory {
+            name: name.into().into(),
+            make: Arc::new(move |config| Ok(Box::new(make(config)?))),
+            resources: None,
+            is_function: false,
+        }
+    }
+
+    pub(crate) fn of_function<T: Trainable + 'static>(
+        name: String,
+        make: impl Fn() -> T + Send + Sync + 'static,
+    ) -> Self {
+        TrainableFactory { is_function: true, ..Self::new(name, move |_| Ok(make())) }
+    }
+
+    /// Every trial needs these, whatever the trainable says by itself.
+    pub fn with_resources(self, resources: Resources) -> Self {
+        self.with_resources_for(move |_| Ok(resources.clone()))
+    }
+
+    /// As [`with_resources`](TrainableFactory::with_resources), by the trial's settings.
+    pub fn with_resources_for(
+        mut self,
+        resources: impl Fn(&Config) -> Result<Resources> + Send + Sync + 'static,
+    ) -> Self {
+        self.resources = Some(Arc::new(resources));
+        self
+    }
+
+    /// The name given.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Whether it is a function trainable, which saves when it likes.
+    pub fn is_function(&self) -> bool {
+        self.is_function
+    }
+
+    pub(crate) fn make(&self, config: &Config) -> Result<Box<dyn Trainable>> {
+        (self.make)(config)
+    }
+
+    /// What a trial with these settings needs: as given, else as the trainable asks, else one CPU.
+    ///
+    /// # Errors
+    /// What making the trainable, or the closure of `with_resources_for`, returns.
+    pub fn resources(&self, config: &Config) -> Result<Resources> {
+        if let Some(resources) = &self.resources {
+            return resources(config);
+        }
+        match self.make(config)?.default_resource_request(config) {
+            Some(resources) => Ok(resources),
+            None => Resources::cpus_gpus(1.0, 0.0),
+        }
+    }
+
+    pub(crate) fn resource_help(&self, config: &Config) -> String {
+        self.make(config).map(|trainable| trainable.resource_help(config)).unwrap_or_default()
+    }
+}
+
+impl fmt::Debug for TrainableFactory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TrainableFactory")
+            .field("name", &self.name)
+            .field("is_function", &self.is_function)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,254 @@
+//! Function trainables: a function that reports becomes something that steps.
+//!
+//! The function runs in a thread of its own and never more than one report ahead: it waits in `report` until the next
+//! step asks for more.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, bounded};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::executor::panic_text;
+use crate::session::{self, Checkpoint, Message, Session};
+use crate::track::StatusReporter;
+use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext};
+
+/// How long a function that was told to end is waited for.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Stands in a checkpoint of a function that never reported one: it starts from the beginning.
+const NONE: &str = "no_checkpoint";
+
+type Function = dyn Fn(&Config) -> Result<Option<Metrics>> + Send + Sync;
+
+/// What a function may return as its last result: nothing, metrics, or a number.
+pub trait IntoReport {
+    /// `None`: nothing more to report.
+    ///
+    /// # Errors
+    /// [`Error::Metric`] for something else than an object or a number.
+    fn into_report(self) -> Result<Option<Metrics>>;
+}
+
+impl IntoReport for () {
+    fn into_report(self) -> Result<Option<Metrics>> {
+        Ok(None)
+    }
+}
+
+impl IntoReport for Metrics {
+    fn into_report(self) -> Result<Option<Metrics>> {
+        Ok(Some(self))
+    }
+}
+
+impl IntoReport for f64 {
+    fn into_report(self) -> Result<Option<Metrics>> {
+        session::into_metrics(self.into()).map(Some)
+    }
+}
+
+impl IntoReport for Value {
+    fn into_report(self) -> Result<Option<Metrics>> {
+        match self {
+            Value::Null => Ok(None),
+            value => session::into_metrics(value).map(Some),
+        }
+    }
+}
+
+impl<T: IntoReport> IntoReport for Option<T> {
+    fn into_report(self) -> Result<Option<Metrics>> {
+        self.map_or(Ok(None), T::into_report)
+    }
+}
+
+impl TrainableFactory {
+    /// A function or closure as trainable: it gets the settings, reports through [`session`](crate::session), and may
+    /// return its last metrics.
+    pub fn function<R: IntoReport>(
+        name: impl Into<String>,
+        function: impl Fn(&Config) -> Result<R> + Send + Sync + 'static,
+    ) -> Self {
+        let function: Arc<Function> = Arc::new(move |config| function(config)?.into_report());
+        Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()))
+    }
+
+    /// As [`function`](TrainableFactory::function), for functions that get a [`StatusReporter`].
+    pub fn reporting_function<R: IntoReport>(
+        name: impl Into<String>,
+        function: impl Fn(&Config, &StatusReporter) -> Result<R> + Send + Sync + 'static,
+    ) -> Self {
+        Self::function(name, move |config| function(config, &StatusReporter::new()?)?.into_report())
+    }
+}
+
+struct FunctionTrainable {
+    function: Arc<Function>,
+    config: Config,
+    context: Option<TrialContext>,
+    thread: Option<Thread>,
+    /// Nothing was reported yet, or not even metrics returned.
+    silent: bool,
+    ended: bool,
+    checkpoint: Option<Checkpoint>,
+    /// Files that a checkpoint was loaded from.
+    loaded: Option<TempDir>,
+}
+
+/// The driver's side of the function's thread.
+struct Thread {
+    reports: Receiver<Message>,
+    go_on: Sender<()>,
+}
+
+impl FunctionTrainable {
+    fn new(function: Arc<Function>) -> Self {
+        FunctionTrainable {
+            function,
+            config: Config::new(),
+            context: None,
+            thread: None,
+            silent: true,
+            ended: false,
+            checkpoint: None,
+            loaded: None,
+        }
+    }
+
+    fn start(&self) -> Result<Thread> {
+        let (reports_in, reports) = bounded(1);
+        let (go_on, going_on) = bounded(1);
+        let context = self.context.clone().ok_or_else(|| Error::other("the function was not set up"))?;
+        let (function, config, checkpoint) =
+            (self.function.clone(), self.config.clone(), self.checkpoint.clone());
+        let name = format!("function of {}", context.trial_id);
+        let run = move || {
+            let ends = reports_in.clone();
+            session::enter(Session {
+                context,
+                reports: reports_in,
+                go_on: going_on,
+                checkpoint: checkpoint.into(),
+                since: Instant::now().into(),
+            });
+            let outcome = catch_unwind(AssertUnwindSafe(|| function(&config)));
+            let outcome = outcome.unwrap_or_else(|panic| {
+                Err(Error::other(format!("the function panicked: {}", panic_text(&*panic))))
+            });
+            // Nobody waits for it if the trial was told to end.
+            let _ = ends.send(Message::End(outcome));
+        };
+        thread::Builder::new().name(name).spawn(run).map_err(Error::other)?;
+        Ok(Thread { reports, go_on })
+    }
+
+    /// `false`: it does not end.
+    fn end_thread(&mut self) -> bool {
+        let Some(Thread { reports, go_on }) = self.thread.take() else { return true };
+        drop(go_on);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match reports.recv_deadline(deadline) {
+                Ok(Message::End(_)) => return true,
+                Ok(Message::Report(..)) => {}
+                Err(error) => return error.is_disconnected(),
+            }
+        }
+    }
+}
+
+impl Trainable for FunctionTrainable {
+    fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
+        self.config = config.clone();
+        self.context = Some(trial.clone());
+        Ok(())
+    }
+
+    fn step(&mut self) -> Result<Metrics> {
+        if self.ended {
+            return Ok(duplicate());
+        }
+        let thread = match self.thread.take() {
+            Some(thread) => {
+                // A function that has ended meanwhile has left its message.
+                let _ = thread.go_on.send(());
+                thread
+            }
+            None => self.start()?,
+        };
+        let message = thread.reports.recv();
+        self.thread = Some(thread);
+        match message {
+            Ok(Message::Report(mut metrics, checkpoint)) => {
+                self.silent = false;
+                if checkpoint.is_some() {
+                    self.checkpoint = checkpoint;
+                    metrics.insert("should_checkpoint".into(), true.into());
+                }
+                Ok(metrics)
+            }
+            Ok(Message::End(outcome)) => {
+                self.ended = true;
+                match outcome? {
+                    Some(metrics) => Ok(metrics),
+                    None if self.silent && self.checkpoint.is_none() => {
+                        Err(Error::other("the function ran to its end without reporting anything"))
+                    }
+                    None => Ok(duplicate()),
+                }
+            }
+            Err(_) => Err(Error::other("the function's thread is gone")),
+        }
+    }
+
+    fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {
+        match &self.checkpoint {
+            Some(checkpoint) => checkpoint.write(dir),
+            None => {
+                let path = dir.join(NONE);
+                std::fs::write(&path, "").map_err(Error::io("write", &path))
+            }
+        }
+    }
+
+    fn load_checkpoint(&mut self, dir: &Path) -> Result<()> {
+        self.end_thread();
+        self.ended = false;
+        if dir.join(NONE).exists() {
+            tracing::warn!("the function reported no checkpoint before: it starts from the beginning");
+            self.checkpoint = None;
+            return Ok(());
+        }
+        // The checkpoint may be moved or deleted before the function reads it.
+        let copy = tempfile::tempdir().map_err(Error::io("write in", &std::env::temp_dir()))?;
+        session::copy(dir, copy.path())?;
+        let files = Checkpoint::from_directory(copy.path());
+        self.checkpoint = Some(match files.to_dict() {
+            Ok(state) => Checkpoint::from_dict(state),
+            Err(_) => files,
+        });
+        self.loaded = Some(copy);
+        Ok(())
+    }
+
+    fn cleanup(&mut self) -> Result<()> {
+        if !self.end_thread() {
+            tracing::warn!("a function goes on after it was told to end: hand the error of `report` up with `?`");
+        }
+        Ok(())
+    }
+
+    fn kind(&self) -> String {
+        "function".into()
+    }
+}
+
+fn duplicate() -> Metrics {
+    Metrics::from_iter([("__duplicate__".to_string(), true.into())])
+}

@@ -1,0 +1,252 @@
+//! Asynchronous successive halving.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::draws::Draws;
+use super::{Decision, Order, TrialScheduler, positive};
+use crate::metric::{Objective, number};
+use crate::{Error, Metrics, Mode, Result, Trial};
+
+const NAME: &str = "AsyncHyperBandScheduler";
+
+/// Settings of [`AsyncHyperBandScheduler`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AsyncHyperBandConfig {
+    /// The key that measures progress; grows with every result.
+    pub time_attr: String,
+    /// The metric, unless the sweep has one.
+    pub metric: Option<String>,
+    /// Its mode, unless the sweep has one.
+    pub mode: Option<Mode>,
+    /// A trial ends here at the latest; in units of `time_attr`, as the next.
+    pub max_t: f64,
+    /// No trial ends before: the first rung.
+    pub grace_period: f64,
+    /// One of so many goes on at a rung, and the next rung is so many times as far. Above 1.
+    pub reduction_factor: f64,
+    /// Brackets; each begins one rung later than the one before. A trial falls into one of them by chance.
+    pub brackets: usize,
+    /// Whether trials end at `max_t`.
+    pub stop_last_trials: bool,
+    /// Which trial falls into which bracket.
+    pub seed: u64,
+}
+
+impl Default for AsyncHyperBandConfig {
+    fn default() -> Self {
+        Self {
+            time_attr: "training_iteration".into(),
+            metric: None,
+            mode: None,
+            max_t: 100.0,
+            grace_period: 1.0,
+            reduction_factor: 4.0,
+            brackets: 1,
+            stop_last_trials: true,
+            seed: 0,
+        }
+    }
+}
+
+/// ASHA: at each rung a trial ends unless it is among the best `1 / reduction_factor` of those that came by so far.
+///
+/// [Li et al. 2018, A System for Massively Parallel Hyperparameter Tuning](https://arxiv.org/abs/1810.05934), in the
+/// form of Ray Tune: a trial is judged when it reaches a rung, by those before it, and never waits. The rungs of
+/// bracket `s` are at `grace_period * reduction_factor^(k + s)` up to `max_t`. A result below the
+/// `1 - 1 / reduction_factor` quantile (linear between neighbours) of the scores at its rung ends the trial. A result
+/// counts at the highest rung only that it has reached, so a trial that reports seldom skips rungs. A result without
+/// the metric or the time goes on, unjudged; one whose metric is `null` passes its rung, unjudged and uncounted.
+///
+/// Ray takes a logarithm for the number of rungs, and rounding sometimes loses the rung at `max_t` (1000 with factor
+/// 10); here it is there. That matters only without `stop_last_trials`.
+#[derive(Debug)]
+pub struct AsyncHyperBandScheduler {
+    config: AsyncHyperBandConfig,
+    objective: Objective,
+    brackets: Vec<Bracket>,
+    /// Trial → its bracket.
+    trials: HashMap<String, usize>,
+    draws: Draws,
+    num_stopped: usize,
+}
+
+impl AsyncHyperBandScheduler {
+    /// # Errors
+    /// Settings out of range.
+    pub fn new(config: AsyncHyperBandConfig) -> Result<Self> {
+        let AsyncHyperBandConfig { max_t, grace_period, reduction_factor, brackets, .. } = config;
+        positive(NAME, "max_t", max_t)?;
+        positive(NAME, "grace_period", grace_period)?;
+        let refuse =
+            |key: &str, value: String, rule: &str| Err(Error::config(format!("{NAME}.{key}"), value, rule));
+        if grace_period > max_t {
+            let rule = format!("it must be at most `max_t`, {max_t}");
+            return refuse("grace_period", grace_period.to_string(), &rule);
+        }
+        if !(reduction_factor > 1.0 && reduction_factor.is_finite()) {
+            return refuse("reduction_factor", reduction_factor.to_string(), "it must be above 1");
+        }
+        if brackets == 0 {
+            return refuse("brackets", "0".into(), "it must be 1 or more");
+        }
+        Ok(Self {
+            objective: Objective::new(NAME, config.metric.clone(), config.mode),
+            brackets: (0..brackets).map(|s| Bracket::new(&config, s)).collect(),
+            trials: HashMap::new(),
+            draws: Draws::new(config.seed),
+            num_stopped: 0,
+            config,
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn draws(&mut self) -> &mut Draws {
+        &mut self.draws
+    }
+
+    /// The time and score of a result that has both.
+    fn measure(&self, result: &Metrics) -> Result<Option<(f64, f64)>> {
+        let time = number(result, &self.config.time_attr)?.filter(|time| !time.is_nan());
+        Ok(time.zip(self.objective.score(result)?))
+    }
+
+    fn bracket(&mut self, trial_id: &str) -> Option<&mut Bracket> {
+        self.trials.get(trial_id).map(|&bracket| &mut self.brackets[bracket])
+    }
+}
+
+impl TrialScheduler for AsyncHyperBandScheduler {
+    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
+        self.objective.set(metric, mode)
+    }
+
+    fn objective(&self) -> Option<(&str, Mode)> {
+        self.objective.get().ok()
+    }
+
+    fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
+        let weights: Vec<f64> =
+            self.brackets.iter().map(|bracket| (bracket.rungs.len() as f64).exp()).collect();
+        let bracket = self.draws.weighted(&weights);
+        self.trials.insert(trial.trial_id.clone(), bracket);
+        Ok(())
+    }
+
+    fn on_trial_result(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        _: &[Trial],
+        _: &mut Vec<Order>,
+    ) -> Result<Decision> {
+        let Some((time, score)) = self.measure(result)? else { return Ok(Decision::Continue) };
+        let goes_on = if time >= self.config.max_t && self.config.stop_last_trials {
+            false
+        } else {
+            self.bracket(&trial.trial_id)
+                .is_none_or(|bracket| bracket.on_result(&trial.trial_id, time, score))
+        };
+        if goes_on {
+            return Ok(Decision::Continue);
+        }
+        self.num_stopped += 1;
+        Ok(Decision::Stop)
+    }
+
+    /// The last result counts at its rung for those that come later.
+    fn on_trial_complete(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        _: &[Trial],
+        _: &mut Vec<Order>,
+    ) -> Result<()> {
+        if let Some((time, score)) = self.measure(result)? {
+            if let Some(bracket) = self.bracket(&trial.trial_id) {
+                bracket.on_result(&trial.trial_id, time, score);
+            }
+            self.trials.remove(&trial.trial_id);
+        }
+        Ok(())
+    }
+
+    fn on_trial_remove(&mut self, trial: &Trial, _: &[Trial], _: &mut Vec<Order>) -> Result<()> {
+        self.trials.remove(&trial.trial_id);
+        Ok(())
+    }
+
+    fn debug_string(&self) -> String {
+        let rungs = self.brackets.iter().flat_map(|bracket| &bracket.rungs).map(|rung| {
+            let cutoff = rung.cutoff.map_or_else(|| "-".into(), |cutoff| format!("{cutoff:.4}"));
+            format!("{}: {cutoff}", rung.milestone)
+        });
+        let rungs = rungs.collect::<Vec<_>>().join(" | ");
+        format!("AsyncHyperBand: {} stopped; cutoffs (high is good) {rungs}", self.num_stopped)
+    }
+}
+
+#[derive(Debug)]
+struct Bracket {
+    /// The highest first.
+    rungs: Vec<Rung>,
+    stop_last_trials: bool,
+    quantile: f64,
+}
+
+#[derive(Debug)]
+struct Rung {
+    milestone: f64,
+    trials: HashSet<String>,
+    /// Ascending.
+    scores: Vec<f64>,
+    cutoff: Option<f64>,
+}
+
+impl Bracket {
+    fn new(config: &AsyncHyperBandConfig, s: usize) -> Self {
+        let factor = config.reduction_factor;
+        let milestones = (s..).map(|k| config.grace_period * factor.powf(k as f64));
+        let mut rungs: Vec<Rung> = milestones
+            .take_while(|milestone| *milestone <= config.max_t)
+            .map(|milestone| Rung { milestone, trials: HashSet::new(), scores: Vec::new(), cutoff: None })
+            .collect();
+        rungs.reverse();
+        // Ray hands numpy a percentage, which divides it by 100 again.
+        let quantile = (1.0 - 1.0 / factor) * 100.0 / 100.0;
+        Self { rungs, stop_last_trials: config.stop_last_trials, quantile }
+    }
+
+    /// Whether the trial goes on.
+    fn on_result(&mut self, trial_id: &str, time: f64, score: f64) -> bool {
+        for rung in self.rungs.iter_mut().filter(|rung| time >= rung.milestone) {
+            if rung.trials.contains(trial_id) {
+                if self.stop_last_trials {
+                    continue;
+                }
+                return true;
+            }
+            let goes_on = rung.cutoff.is_none_or(|cutoff| score.is_nan() || score >= cutoff);
+            rung.trials.insert(trial_id.to_string());
+            if !score.is_nan() {
+                let place = rung.scores.partition_point(|other| *other < score);
+                rung.scores.insert(place, score);
+                rung.cutoff = Some(quantile(&rung.scores, self.quantile));
+            }
+            return goes_on;
+        }
+        true
+    }
+}
+
+/// Of `sorted`, which is not empty, linear between neighbours, rounded as numpy rounds.
+fn quantile(sorted: &[f64], quantile: f64) -> f64 {
+    let place = (sorted.len() - 1) as f64 * quantile;
+    let below = place.floor();
+    let weight = place - below;
+    let low = sorted[below as usize];
+    let step = sorted[(below as usize + 1).min(sorted.len() - 1)] - low;
+    if weight < 0.5 { low + step * weight } else { low + step - step * (1.0 - weight) }
+}

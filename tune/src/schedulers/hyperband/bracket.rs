@@ -1,0 +1,132 @@
+//! One bracket of successive halving.
+
+use super::HyperBandConfig;
+
+/// Trials that are compared with each other at each milestone.
+#[derive(Debug)]
+pub(super) struct Bracket {
+    /// Those that have not ended, in the order they joined.
+    live: Vec<Member>,
+    /// How many trials there is room for.
+    size: usize,
+    /// The time to which they run before the next halving.
+    milestone: f64,
+    /// Halvings still to come.
+    halvings: usize,
+    max_t: f64,
+    factor: f64,
+    stop_last_trials: bool,
+    total_work: f64,
+    done_work: f64,
+}
+
+#[derive(Clone, Debug)]
+struct Member {
+    trial_id: String,
+    /// Of its newest result; 0: none.
+    time: f64,
+    /// Of its newest result, higher is better; NaN: none.
+    score: f64,
+}
+
+impl Bracket {
+    /// Bracket `s`; `None` if its first milestone would be 0. `brackets`: how many there are in a band.
+    pub(super) fn new(config: &HyperBandConfig, brackets: usize, s: usize) -> Option<Self> {
+        let factor = config.reduction_factor;
+        let size = (brackets as f64 / (s as f64 + 1.0) * factor.powf(s as f64)).ceil();
+        let milestone = (config.max_t * factor.powf(-(s as f64))).trunc();
+        (milestone > 0.0).then(|| Self {
+            live: Vec::new(),
+            size: size as usize,
+            milestone,
+            halvings: s,
+            max_t: config.max_t,
+            factor,
+            stop_last_trials: config.stop_last_trials,
+            total_work: total_work(size, milestone, s, factor, config.max_t),
+            done_work: 0.0,
+        })
+    }
+
+    pub(super) fn add(&mut self, trial_id: &str) {
+        self.live.push(Member { trial_id: trial_id.into(), time: 0.0, score: f64::NAN });
+    }
+
+    /// Whether it was there.
+    pub(super) fn remove(&mut self, trial_id: &str) -> bool {
+        let before = self.live.len();
+        self.live.retain(|member| member.trial_id != trial_id);
+        self.live.len() < before
+    }
+
+    pub(super) fn update(&mut self, trial_id: &str, time: f64, score: f64) {
+        if let Some(member) = self.live.iter_mut().find(|member| member.trial_id == trial_id) {
+            self.done_work += time - member.time;
+            (member.time, member.score) = (time, score);
+        }
+    }
+
+    /// The trials that have not ended.
+    pub(super) fn live(&self) -> impl Iterator<Item = &str> {
+        self.live.iter().map(|member| member.trial_id.as_str())
+    }
+
+    pub(super) fn filled(&self) -> bool {
+        self.live.len() == self.size
+    }
+
+    /// Whether all have come to the milestone.
+    pub(super) fn all_there(&self) -> bool {
+        self.live.iter().all(|member| member.time >= self.milestone)
+    }
+
+    pub(super) fn finished(&self) -> bool {
+        self.stop_last_trials && self.halvings == 0 && self.all_there()
+    }
+
+    /// Whether a trial need not wait for the others.
+    pub(super) fn goes_on(&self, trial_id: &str) -> bool {
+        !self.stop_last_trials && self.halvings == 0
+            || self.live.iter().any(|member| member.trial_id == trial_id && member.time < self.milestone)
+    }
+
+    /// Sets the next milestone and says who stays and who goes, the worst first.
+    pub(super) fn halve(&mut self) -> (Vec<String>, Vec<String>) {
+        if self.halvings == 0 {
+            return (self.live().map(String::from).collect(), Vec::new());
+        }
+        self.halvings -= 1;
+        self.size = (self.size as f64 / self.factor).ceil() as usize;
+        self.milestone = (self.milestone * self.factor).min(self.max_t).trunc();
+        let mut ranking: Vec<&Member> = self.live.iter().collect();
+        let key = |member: &Member| if member.score.is_nan() { f64::NEG_INFINITY } else { member.score };
+        ranking.sort_by(|a, b| key(a).total_cmp(&key(b)));
+        let (bad, good) = ranking.split_at(ranking.len().saturating_sub(self.size));
+        let ids = |members: &[&Member]| members.iter().map(|member| member.trial_id.clone()).collect();
+        (ids(good), ids(bad))
+    }
+
+    /// The share of the work that is done, at most 1.
+    pub(super) fn progress(&self) -> f64 {
+        if self.finished() { 1.0 } else { (self.done_work / self.total_work).min(1.0) }
+    }
+}
+
+impl std::fmt::Display for Bracket {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let (live, size, milestone) = (self.live.len(), self.size, self.milestone);
+        write!(f, "{live} of {size} to {milestone}, {:.0}% done", 100.0 * self.progress())
+    }
+}
+
+/// What [`Bracket::progress`] is a share of: trials times time, summed over the halvings as Ray sums it.
+fn total_work(mut size: f64, first: f64, halvings: usize, factor: f64, max_t: f64) -> f64 {
+    let mut work = 0.0;
+    let mut time = first;
+    for _ in 0..=halvings {
+        work += size * time;
+        size = (size / factor).ceil();
+        time = (time * factor).min(max_t - first).trunc();
+    }
+    work
+}

@@ -1,0 +1,420 @@
+//! HyperBand.
+
+mod bracket;
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Decision, Order, TrialScheduler, positive};
+use crate::metric::{Objective, missing, number};
+use crate::{Error, Metrics, Mode, Result, Trial, TrialStatus};
+use bracket::Bracket;
+
+/// Settings of [`HyperBandScheduler`] and [`HyperBandForBohb`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HyperBandConfig {
+    /// The key that measures progress; grows with every result.
+    pub time_attr: String,
+    /// The metric, unless the sweep has one.
+    pub metric: Option<String>,
+    /// Its mode, unless the sweep has one.
+    pub mode: Option<Mode>,
+    /// The last milestone of every bracket; in units of `time_attr`. 1 or more.
+    pub max_t: f64,
+    /// One of so many goes on at a milestone, and the next milestone is so many times as far. Above 1.
+    pub reduction_factor: f64,
+    /// Whether trials end at the last milestone.
+    pub stop_last_trials: bool,
+}
+
+impl Default for HyperBandConfig {
+    fn default() -> Self {
+        Self {
+            time_attr: "training_iteration".into(),
+            metric: None,
+            mode: None,
+            max_t: 81.0,
+            reduction_factor: 3.0,
+            stop_last_trials: true,
+        }
+    }
+}
+
+/// HyperBand: trials of a bracket wait for each other at milestones, where the worse ones end.
+///
+/// [Li et al. 2018, Hyperband](https://arxiv.org/abs/1603.06560), in the form of Ray Tune. With factor `f`, a band has
+/// `round(ln(max_t) / ln(f)) + 1` brackets. Bracket `s` takes `ceil(brackets / (s + 1) * f^s)` trials to
+/// `floor(max_t / f^s)`; there all pause until the last has come or ended, the best `1/f` go on to the milestone `f`
+/// times as far, and so on, `s` times. Milestones are whole numbers and at most `max_t`, which the last one misses
+/// where `max_t` is no power of `f`: 100 with factor 3 ends at 81, except in the brackets that start near it. Trials
+/// fill bracket 0 first; a bracket that is not full does not wait for more. The bracket with the least progress is
+/// served first.
+///
+/// A metric that is `null` at a milestone is worse than any number. Where the last trial that a bracket waits for
+/// fails or ends by itself, Ray halves the bracket only the first time and then waits forever; here it goes on. Ray
+/// also halves a bracket whose only trials failed before others joined; here nothing happens to an empty bracket.
+#[derive(Debug)]
+pub struct HyperBandScheduler {
+    bands: Bands,
+}
+
+/// [`HyperBandScheduler`] as BOHB needs it: large brackets first, and they wait to be full.
+///
+/// [Falkner et al. 2018, BOHB](https://arxiv.org/abs/1807.01774), in the form of Ray Tune: the bracket with the most
+/// trials and the earliest milestone is filled first, and its trials are halved when it is full and all others are
+/// paused, so that the searcher learns from the short runs before it suggests the rest. Brackets that cannot be filled
+/// are halved when nothing else is left to run.
+#[derive(Debug)]
+pub struct HyperBandForBohb {
+    bands: Bands,
+}
+
+impl HyperBandScheduler {
+    /// # Errors
+    /// Settings out of range.
+    pub fn new(config: HyperBandConfig) -> Result<Self> {
+        Ok(Self { bands: Bands::new("HyperBandScheduler", config)? })
+    }
+}
+
+impl HyperBandForBohb {
+    /// # Errors
+    /// Settings out of range.
+    pub fn new(config: HyperBandConfig) -> Result<Self> {
+        Ok(Self { bands: Bands::new("HyperBandForBOHB", config)? })
+    }
+}
+
+impl TrialScheduler for HyperBandScheduler {
+    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
+        self.bands.objective.set(metric, mode)
+    }
+
+    fn objective(&self) -> Option<(&str, Mode)> {
+        self.bands.objective.get().ok()
+    }
+
+    fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
+        self.bands.add(trial, |_, made| made);
+        Ok(())
+    }
+
+    fn on_trial_result(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<Decision> {
+        match self.bands.update(trial, result)? {
+            None => Ok(Decision::Continue),
+            Some(place) => Ok(self.bands.process(place, Some(trial), trials, orders)),
+        }
+    }
+
+    fn on_trial_complete(
+        &mut self,
+        trial: &Trial,
+        _: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<()> {
+        self.on_trial_remove(trial, trials, orders)
+    }
+
+    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        self.bands.remove(trial, trials, orders);
+        Ok(())
+    }
+
+    fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
+        let by_progress = |bracket: &&Bracket| bracket.progress();
+        self.bands.choose(trials, fits, |band| {
+            band.sort_by(|a, b| by_progress(a).total_cmp(&by_progress(b)));
+        })
+    }
+
+    fn debug_string(&self) -> String {
+        self.bands.describe("HyperBand")
+    }
+}
+
+impl TrialScheduler for HyperBandForBohb {
+    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
+        self.bands.objective.set(metric, mode)
+    }
+
+    fn objective(&self) -> Option<(&str, Mode)> {
+        self.bands.objective.get().ok()
+    }
+
+    fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
+        self.bands.add(trial, |brackets, made| brackets - made - 1);
+        Ok(())
+    }
+
+    fn on_trial_result(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<Decision> {
+        let Some(place) = self.bands.update(trial, result)? else { return Ok(Decision::Continue) };
+        let paused = |other: &Trial| other.status == TrialStatus::Paused || other.trial_id == trial.trial_id;
+        let all_wait = self.bands.bracket(place).is_some_and(|bracket| {
+            bracket.filled() && members(bracket, trials).all(|(_, other)| paused(other))
+        });
+        if !all_wait {
+            return Ok(Decision::Pause);
+        }
+        Ok(self.bands.process(place, Some(trial), trials, orders))
+    }
+
+    fn on_trial_complete(
+        &mut self,
+        trial: &Trial,
+        _: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<()> {
+        self.on_trial_remove(trial, trials, orders)
+    }
+
+    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        self.bands.remove(trial, trials, orders);
+        Ok(())
+    }
+
+    fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
+        self.bands.choose(trials, fits, |_| {})
+    }
+
+    /// Halves brackets that are not full, one after the other until a trial can run.
+    fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        for place in self.bands.places() {
+            let Some(bracket) = self.bands.bracket(place) else { continue };
+            if !members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused) {
+                continue;
+            }
+            self.bands.process(place, None, trials, orders);
+            if orders.iter().any(|order| matches!(order, Order::Unpause(_))) {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn debug_string(&self) -> String {
+        self.bands.describe("HyperBandForBOHB")
+    }
+}
+
+/// Band and bracket in it.
+type Place = (usize, usize);
+
+/// What becomes of a trial at a milestone.
+enum Fate {
+    Ends,
+    /// It is further than the next milestone already.
+    Waits,
+    GoesOn,
+}
+
+/// Bands of brackets, filled one after the other.
+#[derive(Debug)]
+struct Bands {
+    name: &'static str,
+    config: HyperBandConfig,
+    objective: Objective,
+    /// Brackets in a full band.
+    brackets: usize,
+    /// In the order they were made; `None` stands for one whose first milestone would be 0.
+    bands: Vec<Vec<Option<Bracket>>>,
+    /// Trial → its bracket.
+    places: HashMap<String, Place>,
+    num_stopped: usize,
+}
+
+impl Bands {
+    fn new(name: &'static str, config: HyperBandConfig) -> Result<Self> {
+        let HyperBandConfig { max_t, reduction_factor, .. } = config;
+        positive(name, "max_t", max_t)?;
+        let refuse =
+            |key: &str, value: f64, rule: &str| Err(Error::config(format!("{name}.{key}"), value, rule));
+        if max_t < 1.0 {
+            return refuse("max_t", max_t, "it must be 1 or more: milestones are whole numbers");
+        }
+        if !(reduction_factor > 1.0 && reduction_factor.is_finite()) {
+            return refuse("reduction_factor", reduction_factor, "it must be above 1");
+        }
+        Ok(Self {
+            name,
+            objective: Objective::new(name, config.metric.clone(), config.mode),
+            brackets: (max_t.ln() / reduction_factor.ln()).round_ties_even() as usize + 1,
+            bands: vec![Vec::new()],
+            places: HashMap::new(),
+            num_stopped: 0,
+            config,
+        })
+    }
+
+    fn bracket(&self, (band, bracket): Place) -> Option<&Bracket> {
+        self.bands.get(band)?.get(bracket)?.as_ref()
+    }
+
+    fn bracket_mut(&mut self, (band, bracket): Place) -> Option<&mut Bracket> {
+        self.bands.get_mut(band)?.get_mut(bracket)?.as_mut()
+    }
+
+    fn places(&self) -> Vec<Place> {
+        let band = |band: usize| (0..self.bands[band].len()).map(move |bracket| (band, bracket));
+        (0..self.bands.len()).flat_map(band).collect()
+    }
+
+    /// Into the newest bracket, or one more; `next` gives the number of the bracket that follows so many in a band.
+    fn add(&mut self, trial: &Trial, next: impl Fn(usize, usize) -> usize) {
+        let mut band = self.bands.len() - 1;
+        let newest = self.bands[band].last_mut().and_then(Option::as_mut);
+        if newest.is_none_or(|bracket| bracket.filled()) {
+            loop {
+                if self.bands[band].len() == self.brackets {
+                    self.bands.push(Vec::new());
+                    band += 1;
+                }
+                let s = next(self.brackets, self.bands[band].len());
+                let bracket = Bracket::new(&self.config, self.brackets, s);
+                let made = bracket.is_some();
+                self.bands[band].push(bracket);
+                // Bracket 0 always has a milestone, so this ends.
+                if made {
+                    break;
+                }
+            }
+        }
+        let place = (band, self.bands[band].len() - 1);
+        if let Some(bracket) = self.bracket_mut(place) {
+            bracket.add(&trial.trial_id);
+        }
+        self.places.insert(trial.trial_id.clone(), place);
+    }
+
+    /// Notes a result. The trial's bracket, if it has to wait there; `None`: it goes on.
+    fn update(&mut self, trial: &Trial, result: &Metrics) -> Result<Option<Place>> {
+        let time_attr = &self.config.time_attr;
+        let time = number(result, time_attr)?.filter(|time| !time.is_nan());
+        let needed_as = || format!("the time_attr of {}", self.name);
+        let time = time.ok_or_else(|| missing(result, time_attr, &trial.trial_id, needed_as()))?;
+        let score = self.objective.score(result)?;
+        let Some(&place) = self.places.get(&trial.trial_id) else { return Ok(None) };
+        let Some(bracket) = self.bracket_mut(place) else { return Ok(None) };
+        bracket.update(&trial.trial_id, time, score.unwrap_or(f64::NAN));
+        if bracket.goes_on(&trial.trial_id) {
+            return Ok(None);
+        }
+        match score {
+            Some(_) => Ok(Some(place)),
+            None => Err(self.objective.missing(result, &trial.trial_id)),
+        }
+    }
+
+    /// Halves a bracket in which nobody is waited for any more; what becomes of `current`, which runs.
+    fn process(
+        &mut self,
+        place: Place,
+        current: Option<&Trial>,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Decision {
+        let Some(bracket) = self.bracket_mut(place) else { return Decision::Pause };
+        if bracket.live().next().is_none() || !bracket.all_there() {
+            return Decision::Pause;
+        }
+        let is_current = |trial_id: &str| current.is_some_and(|current| current.trial_id == trial_id);
+        let fates: Vec<(String, Fate)> = if bracket.finished() {
+            bracket.live().map(|trial_id| (trial_id.to_string(), Fate::Ends)).collect()
+        } else {
+            let (good, bad) = bracket.halve();
+            let finished = bracket.finished();
+            let fate = |trial_id: &String| match bracket.goes_on(trial_id) {
+                true => Fate::GoesOn,
+                false if finished => Fate::Ends,
+                false => Fate::Waits,
+            };
+            let good = good.into_iter().map(|trial_id| (trial_id.clone(), fate(&trial_id)));
+            bad.into_iter().map(|trial_id| (trial_id, Fate::Ends)).chain(good).collect()
+        };
+        let paused: HashSet<&str> = trials
+            .iter()
+            .filter(|trial| trial.status == TrialStatus::Paused)
+            .map(|trial| trial.trial_id.as_str())
+            .collect();
+        let mut decision = Decision::Pause;
+        let mut num_stopped = 0;
+        for (trial_id, fate) in fates {
+            match fate {
+                Fate::Waits => {}
+                Fate::GoesOn if is_current(&trial_id) => decision = Decision::Continue,
+                Fate::GoesOn if paused.contains(trial_id.as_str()) => orders.push(Order::Unpause(trial_id)),
+                Fate::GoesOn => {}
+                Fate::Ends => {
+                    num_stopped += 1;
+                    bracket.remove(&trial_id);
+                    match is_current(&trial_id) {
+                        true => decision = Decision::Stop,
+                        false => orders.push(Order::Stop(trial_id)),
+                    }
+                }
+            }
+        }
+        self.num_stopped += num_stopped;
+        decision
+    }
+
+    /// A trial ended by itself or by somebody else; perhaps it was the last that its bracket waited for.
+    fn remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) {
+        let Some(place) = self.places.remove(&trial.trial_id) else { return };
+        let was_live = self.bracket_mut(place).is_some_and(|bracket| bracket.remove(&trial.trial_id));
+        if was_live {
+            self.process(place, None, trials, orders);
+        }
+    }
+
+    /// The first that waits for resources, bracket by bracket in the order that `sort` gives each band.
+    fn choose(
+        &self,
+        trials: &[Trial],
+        fits: &dyn Fn(&Trial) -> bool,
+        sort: impl Fn(&mut Vec<&Bracket>),
+    ) -> Option<usize> {
+        let pending: HashMap<&str, usize> = trials
+            .iter()
+            .enumerate()
+            .filter(|(_, trial)| trial.status == TrialStatus::Pending && fits(trial))
+            .map(|(index, trial)| (trial.trial_id.as_str(), index))
+            .collect();
+        if pending.is_empty() {
+            return None;
+        }
+        self.bands.iter().find_map(|band| {
+            let mut band: Vec<&Bracket> = band.iter().flatten().collect();
+            sort(&mut band);
+            band.into_iter().flat_map(Bracket::live).find_map(|trial_id| pending.get(trial_id).copied())
+        })
+    }
+
+    fn describe(&self, name: &str) -> String {
+        let unfinished =
+            self.bands.iter().flatten().flatten().filter(|bracket| bracket.live().next().is_some());
+        let brackets: Vec<String> = unfinished.map(Bracket::to_string).collect();
+        format!("{name}: {} stopped; {}", self.num_stopped, brackets.join(" | "))
+    }
+}
+
+/// The live trials of a bracket.
+fn members<'a>(bracket: &'a Bracket, trials: &'a [Trial]) -> impl Iterator<Item = (&'a str, &'a Trial)> {
+    let by_id: HashMap<&str, &Trial> = trials.iter().map(|trial| (trial.trial_id.as_str(), trial)).collect();
+    bracket.live().filter_map(move |trial_id| Some((trial_id, *by_id.get(trial_id)?)))
+}

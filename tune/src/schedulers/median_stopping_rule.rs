@@ -1,0 +1,171 @@
+//! The median stopping rule.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{Decision, Order, TrialScheduler, not_negative};
+use crate::metric::{Objective, number};
+use crate::{Metrics, Mode, Result, Trial, TrialStatus};
+
+const NAME: &str = "MedianStoppingRule";
+
+/// Settings of [`MedianStoppingRule`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MedianStoppingConfig {
+    /// The key that measures progress; grows with every result.
+    pub time_attr: String,
+    /// The metric, unless the sweep has one.
+    pub metric: Option<String>,
+    /// Its mode, unless the sweep has one.
+    pub mode: Option<Mode>,
+    /// No trial ends before, and no earlier result counts; in units of `time_attr`.
+    pub grace_period: f64,
+    /// Fewer other trials say nothing.
+    pub min_samples_required: usize,
+    /// Where others say nothing and trials wait, a trial gives way once it has run longer than this; in units of
+    /// `time_attr`.
+    pub min_time_slice: f64,
+    /// Whether trials end. Otherwise they are paused, and run on when nothing else does.
+    pub hard_stop: bool,
+}
+
+impl Default for MedianStoppingConfig {
+    fn default() -> Self {
+        Self {
+            time_attr: "time_total_s".into(),
+            metric: None,
+            mode: None,
+            grace_period: 60.0,
+            min_samples_required: 3,
+            min_time_slice: 0.0,
+            hard_stop: true,
+        }
+    }
+}
+
+/// A trial ends when its best result so far is worse than the median of what the others had on average by then.
+///
+/// [Golovin et al. 2017, Google Vizier](https://research.google.com/pubs/pub46180.html), in the form of Ray Tune: the
+/// others are all trials that have come as far, ended ones included; each counts with the mean of its results from
+/// `grace_period` up to now. The last result of a trial that ended by itself, or by its scheduler, counts twice in
+/// that mean, as in Ray.
+///
+/// A result without the metric or the time goes on and is not kept. `null` counts in no mean and is no best result
+/// (in Ray a NaN spoils both); a trial that has had nothing else is worse than any median.
+#[derive(Debug)]
+pub struct MedianStoppingRule {
+    config: MedianStoppingConfig,
+    objective: Objective,
+    /// Trial → times and scores, in the order they came.
+    results: HashMap<String, Vec<(f64, f64)>>,
+    last_pause: HashMap<String, f64>,
+    stopped: HashSet<String>,
+}
+
+impl MedianStoppingRule {
+    /// # Errors
+    /// Settings out of range.
+    pub fn new(config: MedianStoppingConfig) -> Result<Self> {
+        not_negative(NAME, "grace_period", config.grace_period)?;
+        not_negative(NAME, "min_time_slice", config.min_time_slice)?;
+        Ok(Self {
+            objective: Objective::new(NAME, config.metric.clone(), config.mode),
+            results: HashMap::new(),
+            last_pause: HashMap::new(),
+            stopped: HashSet::new(),
+            config,
+        })
+    }
+
+    /// Keeps a result that has a time and a metric; its time.
+    fn record(&mut self, trial: &Trial, result: &Metrics) -> Result<Option<f64>> {
+        let time = number(result, &self.config.time_attr)?.filter(|time| !time.is_nan());
+        let Some((time, score)) = time.zip(self.objective.score(result)?) else { return Ok(None) };
+        self.results.entry(trial.trial_id.clone()).or_default().push((time, score));
+        Ok(Some(time))
+    }
+
+    /// What each other trial that has come to `time` had on average by then.
+    fn running_means(&self, trial: &Trial, time: f64) -> Vec<f64> {
+        let others = self.results.iter().filter(|(trial_id, results)| {
+            **trial_id != trial.trial_id && results.last().is_some_and(|(latest, _)| *latest >= time)
+        });
+        let counts = |at: f64, score: f64| self.config.grace_period <= at && at <= time && !score.is_nan();
+        others
+            .filter_map(|(_, results)| {
+                let scores = results.iter().filter(|(at, score)| counts(*at, *score)).map(|(_, score)| score);
+                let number = scores.clone().count();
+                (number > 0).then(|| scores.sum::<f64>() / number as f64)
+            })
+            .collect()
+    }
+
+    fn best(&self, trial: &Trial) -> f64 {
+        let scores = self.results.get(&trial.trial_id).into_iter().flatten().map(|(_, score)| *score);
+        scores.fold(f64::NEG_INFINITY, f64::max)
+    }
+}
+
+impl TrialScheduler for MedianStoppingRule {
+    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
+        self.objective.set(metric, mode)
+    }
+
+    fn objective(&self) -> Option<(&str, Mode)> {
+        self.objective.get().ok()
+    }
+
+    fn on_trial_result(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        trials: &[Trial],
+        _: &mut Vec<Order>,
+    ) -> Result<Decision> {
+        if self.stopped.contains(&trial.trial_id) {
+            return Ok(Decision::Continue);
+        }
+        let Some(time) = self.record(trial, result)? else { return Ok(Decision::Continue) };
+        if time < self.config.grace_period {
+            return Ok(Decision::Continue);
+        }
+        let means = self.running_means(trial, time);
+        if means.len() < self.config.min_samples_required {
+            let waits = |trial: &Trial| matches!(trial.status, TrialStatus::Pending | TrialStatus::Paused);
+            let since = self.last_pause.get(&trial.trial_id).map_or(f64::INFINITY, |last| time - last);
+            if since > self.config.min_time_slice && trials.iter().any(waits) {
+                self.last_pause.insert(trial.trial_id.clone(), time);
+                return Ok(Decision::Pause);
+            }
+            return Ok(Decision::Continue);
+        }
+        if self.best(trial) >= median(means) {
+            return Ok(Decision::Continue);
+        }
+        self.stopped.insert(trial.trial_id.clone());
+        Ok(if self.config.hard_stop { Decision::Stop } else { Decision::Pause })
+    }
+
+    fn on_trial_complete(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        _: &[Trial],
+        _: &mut Vec<Order>,
+    ) -> Result<()> {
+        self.record(trial, result).map(drop)
+    }
+
+    fn debug_string(&self) -> String {
+        format!("MedianStoppingRule: {} stopped", self.stopped.len())
+    }
+}
+
+/// Of at least one number, none of them NaN.
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    if values.len() % 2 == 1 { values[middle] } else { (values[middle - 1] + values[middle]) / 2.0 }
+}

@@ -1,0 +1,216 @@
+//! How the settings of a good trial become those of another: perturbed, or drawn anew.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::schedulers::draws::Draws;
+use crate::search::{Domain, same};
+use crate::{Config, Error, Result};
+
+/// From a number in `[0, 1)` to a value of a setting: with uniform numbers, a distribution.
+pub(super) type Sample = Arc<dyn Fn(f64) -> Value + Send + Sync>;
+
+/// What may become of one setting.
+#[derive(Clone)]
+pub(super) enum Mutation {
+    /// One of these; perturbed to a neighbour.
+    List(Vec<Value>),
+    /// Drawn from here; perturbed by a factor.
+    Sample(Sample),
+    /// An object with such settings.
+    Nested(Mutations),
+}
+
+/// By the name of the setting, in the order given.
+pub(super) type Mutations = Vec<(String, Mutation)>;
+
+impl fmt::Debug for Mutation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Mutation::List(values) => f.debug_tuple("List").field(values).finish(),
+            Mutation::Sample(_) => f.write_str("Sample(..)"),
+            Mutation::Nested(mutations) => f.debug_tuple("Nested").field(mutations).finish(),
+        }
+    }
+}
+
+/// Lists, domains and objects with such, from their JSON form; `path` names it in errors.
+///
+/// # Errors
+/// Anything else.
+pub(super) fn parse(path: &str, tree: &Config) -> Result<Mutations> {
+    let parse = |(name, value): (&String, &Value)| {
+        let path = format!("{path}.{name}");
+        let mutation = match value {
+            Value::Array(values) if values.is_empty() => {
+                return Err(Error::config(path, "[]", "a list must have at least one value to take"));
+            }
+            Value::Array(values) => Mutation::List(values.clone()),
+            Value::Object(inner) => match domain(&path, value)? {
+                Some(sample) => Mutation::Sample(sample),
+                None => Mutation::Nested(self::parse(&path, inner)?),
+            },
+            _ => {
+                let rule = "it must be a list of values, a domain such as {\"uniform\": [0, 1]}, or an object with such";
+                return Err(Error::config(path, value, rule));
+            }
+        };
+        Ok((name.clone(), mutation))
+    };
+    tree.iter().map(parse).collect()
+}
+
+/// The draws from a domain; `None`: it is none.
+fn domain(path: &str, value: &Value) -> Result<Option<Sample>> {
+    let list = "a list of the values stands for steps between them";
+    match Domain::parse(path, value)? {
+        None => Ok(None),
+        Some(Domain::GridSearch(_)) => {
+            Err(Error::config(path, value, format!("nothing is searched here: {list}")))
+        }
+        Some(Domain::Choice(options))
+            if !options.iter().all(|value| value.is_number() || value.is_boolean()) =>
+        {
+            Err(Error::config(
+                path,
+                value,
+                format!("what is drawn here is perturbed by a factor too: {list}"),
+            ))
+        }
+        Some(domain) => Ok(Some(Arc::new(move |u| domain.at(u)))),
+    }
+}
+
+/// Puts a distribution at a dotted path, over what is there.
+pub(super) fn insert(mutations: &mut Mutations, path: &str, sample: Sample) {
+    let (name, rest) = path.split_once('.').map_or((path, None), |(name, rest)| (name, Some(rest)));
+    let index = mutations.iter().position(|(known, _)| known == name).unwrap_or_else(|| {
+        mutations.push((name.to_string(), Mutation::Nested(Mutations::new())));
+        mutations.len() - 1
+    });
+    let slot = &mut mutations[index].1;
+    let Some(rest) = rest else {
+        *slot = Mutation::Sample(sample);
+        return;
+    };
+    if !matches!(slot, Mutation::Nested(_)) {
+        *slot = Mutation::Nested(Mutations::new());
+    }
+    if let Mutation::Nested(inner) = slot {
+        insert(inner, rest, sample);
+    }
+}
+
+/// Draws the settings that `config` lacks.
+pub(super) fn fill(config: &mut Config, mutations: &Mutations, draws: &mut Draws) {
+    for (name, mutation) in mutations {
+        match mutation {
+            Mutation::Nested(inner) => {
+                let slot = config.entry(name.as_str()).or_insert_with(|| Value::Object(Config::new()));
+                if let Value::Object(config) = slot {
+                    fill(config, inner, draws);
+                }
+            }
+            _ if config.contains_key(name) => {}
+            Mutation::List(values) => {
+                config.insert(name.clone(), values[draws.index(values.len())].clone());
+            }
+            Mutation::Sample(sample) => {
+                config.insert(name.clone(), draws.value(sample.as_ref()));
+            }
+        }
+    }
+}
+
+/// How likely a setting is drawn anew, and what else happens to it.
+#[derive(Clone, Debug)]
+pub(super) struct Explore {
+    pub(super) resample_probability: f64,
+    pub(super) perturbation_factors: Vec<f64>,
+}
+
+impl Explore {
+    /// `config` with its mutable settings changed.
+    ///
+    /// # Errors
+    /// A setting that is missing, or that no factor can be applied to.
+    pub(super) fn explore(
+        &self,
+        config: &Config,
+        mutations: &Mutations,
+        draws: &mut Draws,
+    ) -> Result<Config> {
+        let mut new = config.clone();
+        for (name, mutation) in mutations {
+            let rule = "population based training has to change it: it must not vanish from the settings";
+            let old = config.get(name).ok_or_else(|| Error::config(name, "missing", rule))?;
+            let value = match mutation {
+                Mutation::Nested(inner) => match old {
+                    Value::Object(old) => Value::Object(self.explore(old, inner, draws)?),
+                    _ => {
+                        return Err(Error::config(
+                            name,
+                            old,
+                            "its mutations are an object, so it must be one",
+                        ));
+                    }
+                },
+                Mutation::List(values) => self.from_list(old, values, draws),
+                Mutation::Sample(sample) => self.from_sample(name, old, sample, draws)?,
+            };
+            new.insert(name.clone(), value);
+        }
+        Ok(new)
+    }
+
+    fn from_list(&self, old: &Value, values: &[Value], draws: &mut Draws) -> Value {
+        let resample = draws.unit() < self.resample_probability;
+        match values.iter().position(|value| same(value, old)).filter(|_| !resample) {
+            None => values[draws.index(values.len())].clone(),
+            Some(index) if draws.index(2) == 0 => values[index.saturating_sub(1)].clone(),
+            Some(index) => values[(index + 1).min(values.len() - 1)].clone(),
+        }
+    }
+
+    fn from_sample(&self, name: &str, old: &Value, sample: &Sample, draws: &mut Draws) -> Result<Value> {
+        let new = if draws.unit() < self.resample_probability {
+            draws.value(sample.as_ref())
+        } else {
+            let factor = self.perturbation_factors[draws.index(self.perturbation_factors.len())];
+            match old {
+                Value::Bool(_) => old.clone(),
+                _ => {
+                    let rule = "it is perturbed by a factor, so it must be a number: give its values as a list instead";
+                    let number = old.as_f64().ok_or_else(|| Error::config(name, old, rule))?;
+                    Value::from(number * factor)
+                }
+            }
+        };
+        // Whole numbers stay whole.
+        Ok(match (old, new.as_f64()) {
+            (Value::Number(old), Some(number)) if !old.is_f64() => {
+                Value::from(number.round_ties_even() as i64)
+            }
+            (Value::Bool(_), Some(number)) => Value::from(number != 0.0),
+            _ => new,
+        })
+    }
+}
+
+/// The mutable settings of `config`, by dotted path.
+pub(super) fn mutable(config: &Config, mutations: &Mutations, prefix: &str) -> Vec<(String, Value)> {
+    let mut found = Vec::new();
+    for (name, mutation) in mutations {
+        let path = format!("{prefix}{name}");
+        match (mutation, config.get(name)) {
+            (Mutation::Nested(inner), Some(Value::Object(config))) => {
+                found.extend(mutable(config, inner, &format!("{path}.")));
+            }
+            (_, Some(value)) => found.push((path, value.clone())),
+            (_, None) => {}
+        }
+    }
+    found
+}

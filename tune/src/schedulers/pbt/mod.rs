@@ -1,0 +1,429 @@
+//! Population based training.
+
+mod explore;
+mod replay;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::draws::Draws;
+use super::policy_log::PolicyStep;
+use super::{Decision, Order, TrialScheduler, not_negative, positive};
+use crate::metric::{Objective, missing, number};
+use crate::search::format_vars;
+use crate::{Config, Error, Metrics, Mode, Result, Trial, TrialStatus};
+use explore::{Explore, Mutations};
+
+pub use replay::{PbtReplayConfig, PopulationBasedTrainingReplay};
+
+const NAME: &str = "PopulationBasedTraining";
+
+/// Settings of [`PopulationBasedTraining`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct PbtConfig {
+    /// The key that measures progress; grows with every result.
+    pub time_attr: String,
+    /// The metric, unless the sweep has one.
+    pub metric: Option<String>,
+    /// Its mode, unless the sweep has one.
+    pub mode: Option<Mode>,
+    /// A trial is looked at after so much more time; in units of `time_attr`. Each look may save it.
+    pub perturbation_interval: f64,
+    /// No trial is looked at before.
+    pub burn_in_period: f64,
+    /// What may change: by the name of the setting a list of its values, a domain of a search space such as
+    /// `{"loguniform": [1e-4, 1e-2]}`, or an object with such. A domain is perturbed by factors even if it is a
+    /// `choice`; a list by steps to the next value. Settings that a trial lacks at first are drawn from here.
+    pub hyperparam_mutations: Config,
+    /// The worst part of the population takes over from the best part of the same size. From 0 (never) to 0.5.
+    pub quantile_fraction: f64,
+    /// How likely a setting is drawn anew instead of perturbed.
+    pub resample_probability: f64,
+    /// A number is multiplied by one of these.
+    pub perturbation_factors: Vec<f64>,
+    /// Whether exploits are written to `pbt_global.txt` and `pbt_policy_<trial id>.txt`.
+    pub log_config: bool,
+    /// Whether a result without metric or time is an error. Otherwise the trial just goes on.
+    pub require_attrs: bool,
+    /// Whether trials wait for each other at multiples of the interval.
+    pub synch: bool,
+    /// Who is exploited, and what the new settings are.
+    pub seed: u64,
+}
+
+impl Default for PbtConfig {
+    fn default() -> Self {
+        Self {
+            time_attr: "time_total_s".into(),
+            metric: None,
+            mode: None,
+            perturbation_interval: 60.0,
+            burn_in_period: 0.0,
+            hyperparam_mutations: Config::new(),
+            quantile_fraction: 0.25,
+            resample_probability: 0.25,
+            perturbation_factors: vec![1.2, 0.8],
+            log_config: true,
+            require_attrs: true,
+            synch: false,
+            seed: 0,
+        }
+    }
+}
+
+type CustomExplore = Arc<dyn Fn(Config) -> Result<Config> + Send + Sync>;
+
+/// Bad trials go on with the state of good ones and with changed settings.
+///
+/// [Jaderberg et al. 2017, Population Based Training of Neural Networks](https://arxiv.org/abs/1711.09846), in the
+/// form of Ray Tune: every `perturbation_interval` a trial is looked at. If it is among the best `quantile_fraction`
+/// of the living (`n * quantile_fraction`, rounded up, at most half), it is saved; if among the worst, it takes over
+/// the saved state of one of the best by chance, and the settings of that one, each perturbed or drawn anew. Scores
+/// are those at each trial's latest look. A best trial that was not saved since it became one is not taken over.
+///
+/// There may be more trials than run at once: a trial pauses after its look if others wait, and who has trained least
+/// runs next. With `synch` all wait until the last has reached the interval, and all are then looked at, best first;
+/// if the last ends before, the others go on (Ray waits forever).
+pub struct PopulationBasedTraining {
+    config: PbtConfig,
+    objective: Objective,
+    mutations: Mutations,
+    explore: Explore,
+    custom_explore: Option<CustomExplore>,
+    /// Trial → what is known of it.
+    states: HashMap<String, State>,
+    next_sync: f64,
+    draws: Draws,
+    num_checkpoints: usize,
+    num_perturbations: usize,
+}
+
+#[derive(Clone, Debug)]
+struct State {
+    /// The tag before any exploit.
+    tag: String,
+    /// At the latest look; higher is better.
+    score: Option<f64>,
+    /// Whether an [`Order::Save`] was given at the latest look.
+    saved: bool,
+    last_perturbation: f64,
+    last_train: f64,
+}
+
+impl fmt::Debug for PopulationBasedTraining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct(NAME)
+            .field("config", &self.config)
+            .field("states", &self.states)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PopulationBasedTraining {
+    /// # Errors
+    /// Settings out of range; mutations that are neither lists nor domains.
+    pub fn new(config: PbtConfig) -> Result<Self> {
+        positive(NAME, "perturbation_interval", config.perturbation_interval)?;
+        not_negative(NAME, "burn_in_period", config.burn_in_period)?;
+        let within = |key: &str, value: f64, most: f64| {
+            let rule = format!("it must be in 0..={most}");
+            let error = || Error::config(format!("{NAME}.{key}"), value, rule);
+            (0.0..=most).contains(&value).then_some(()).ok_or_else(error)
+        };
+        within("quantile_fraction", config.quantile_fraction, 0.5)?;
+        within("resample_probability", config.resample_probability, 1.0)?;
+        let factors = &config.perturbation_factors;
+        if factors.is_empty() || factors.iter().any(|factor| !factor.is_finite()) {
+            let key = format!("{NAME}.perturbation_factors");
+            return Err(Error::config(key, format!("{factors:?}"), "it must be a list of finite numbers"));
+        }
+        Ok(Self {
+            objective: Objective::new(NAME, config.metric.clone(), config.mode),
+            mutations: explore::parse("hyperparam_mutations", &config.hyperparam_mutations)?,
+            explore: Explore {
+                resample_probability: config.resample_probability,
+                perturbation_factors: factors.clone(),
+            },
+            custom_explore: None,
+            states: HashMap::new(),
+            next_sync: config.perturbation_interval.max(config.burn_in_period),
+            draws: Draws::new(config.seed),
+            num_checkpoints: 0,
+            num_perturbations: 0,
+            config,
+        })
+    }
+
+    /// Draws the setting at the dotted `path` by a function of a uniform number in `[0, 1)`, as one would give a
+    /// closure instead of a domain.
+    #[must_use]
+    pub fn sample_from(mut self, path: &str, sample: impl Fn(f64) -> Value + Send + Sync + 'static) -> Self {
+        explore::insert(&mut self.mutations, path, Arc::new(sample));
+        self
+    }
+
+    /// A last word on new settings, after the mutations.
+    #[must_use]
+    pub fn custom_explore_fn(
+        mut self,
+        explore: impl Fn(Config) -> Result<Config> + Send + Sync + 'static,
+    ) -> Self {
+        self.custom_explore = Some(Arc::new(explore));
+        self
+    }
+
+    #[cfg(test)]
+    pub(super) fn draws(&mut self) -> &mut Draws {
+        &mut self.draws
+    }
+
+    /// The living trials that have a score, the worst and the best part; indices in `trials`.
+    fn quantiles(&self, trials: &[Trial]) -> (Vec<usize>, Vec<usize>) {
+        let score = |trial: &Trial| {
+            let score = self.states.get(&trial.trial_id)?.score?;
+            (!score.is_nan() && !trial.status.is_finished()).then_some(score)
+        };
+        let mut ranking: Vec<(usize, f64)> =
+            trials.iter().enumerate().filter_map(|(index, trial)| Some((index, score(trial)?))).collect();
+        ranking.sort_by(|(_, a), (_, b)| a.total_cmp(b));
+        if ranking.len() <= 1 {
+            return (Vec::new(), Vec::new());
+        }
+        let wanted = (ranking.len() as f64 * self.config.quantile_fraction).ceil() as usize;
+        let size = wanted.min(ranking.len() / 2);
+        let indices = |part: &[(usize, f64)]| part.iter().map(|(index, _)| *index).collect();
+        (indices(&ranking[..size]), indices(&ranking[ranking.len() - size..]))
+    }
+
+    /// Saves a good trial, exploits one for a bad; whether it was exploited.
+    fn save_or_exploit(
+        &mut self,
+        trial: usize,
+        trials: &[Trial],
+        (lower, upper): &(Vec<usize>, Vec<usize>),
+        orders: &mut Vec<Order>,
+    ) -> Result<bool> {
+        let good = upper.contains(&trial);
+        let trial_id = &trials[trial].trial_id;
+        if let Some(state) = self.states.get_mut(trial_id) {
+            state.saved = good && matches!(trials[trial].status, TrialStatus::Running | TrialStatus::Paused);
+            if state.saved {
+                orders.push(Order::Save(trial_id.clone()));
+            }
+        }
+        self.num_checkpoints += usize::from(good);
+        if !lower.contains(&trial) {
+            return Ok(false);
+        }
+        let source = &trials[upper[self.draws.index(upper.len())]];
+        match self.states.get(&source.trial_id).cloned() {
+            Some(state) if state.saved => self.exploit(&trials[trial], source, &state, orders).map(|()| true),
+            _ => Ok(false),
+        }
+    }
+
+    fn exploit(
+        &mut self,
+        trial: &Trial,
+        source: &Trial,
+        source_state: &State,
+        orders: &mut Vec<Order>,
+    ) -> Result<()> {
+        let mut config = self.explore.explore(&source.config, &self.mutations, &mut self.draws)?;
+        if let Some(custom) = &self.custom_explore {
+            config = custom(config)?;
+        }
+        let Some(state) = self.states.get_mut(&trial.trial_id) else { return Ok(()) };
+        let iteration = |trial: &Trial| {
+            let result = trial.last_result.as_ref();
+            result.and_then(|result| result.get("training_iteration")?.as_u64()).unwrap_or(0)
+        };
+        let log = self.config.log_config.then(|| PolicyStep {
+            tag: state.tag.clone(),
+            source_tag: source_state.tag.clone(),
+            iteration: iteration(trial),
+            source_iteration: iteration(source),
+            source_config: source.config.clone(),
+            new_config: config.clone(),
+        });
+        let experiment_tag = perturbed_tag(&state.tag, &explore::mutable(&config, &self.mutations, ""));
+        tracing::info!(
+            trial = trial.trial_id,
+            score = state.score,
+            source = source.trial_id,
+            source_score = source_state.score,
+            tag = experiment_tag,
+            "exploits"
+        );
+        state.last_perturbation = source_state.last_perturbation;
+        state.last_train = source_state.last_train;
+        self.num_perturbations += 1;
+        orders.push(Order::Exploit {
+            trial_id: trial.trial_id.clone(),
+            source: source.trial_id.clone(),
+            config,
+            experiment_tag,
+            log,
+        });
+        Ok(())
+    }
+
+    /// Whether a living trial other than `besides` has not come to the point where all wait.
+    fn waits_for_others(&self, besides: &Trial, trials: &[Trial]) -> bool {
+        trials.iter().any(|trial| {
+            let behind = |state: &State| state.last_train < self.next_sync;
+            !trial.status.is_finished()
+                && trial.trial_id != besides.trial_id
+                && self.states.get(&trial.trial_id).is_some_and(behind)
+        })
+    }
+
+    /// All trials have come to the same point: looks at each, the best first. The trials that were exploited.
+    fn perturb_all(&mut self, time: f64, trials: &[Trial], orders: &mut Vec<Order>) -> Result<Vec<String>> {
+        let quantiles = self.quantiles(trials);
+        let (lower, upper) = &quantiles;
+        let between = (0..trials.len()).filter(|trial| !lower.contains(trial) && !upper.contains(trial));
+        let mut exploited = Vec::new();
+        for trial in upper.iter().copied().chain(between).chain(lower.iter().copied()) {
+            let trial_id = &trials[trial].trial_id;
+            if let Some(state) = self.states.get_mut(trial_id) {
+                state.last_perturbation = time;
+            }
+            if self.save_or_exploit(trial, trials, &quantiles, orders)? {
+                exploited.push(trial_id.clone());
+            }
+        }
+        let latest = self.states.values().map(|state| state.last_train).fold(0.0, f64::max);
+        self.next_sync = (self.next_sync + self.config.perturbation_interval).max(latest);
+        Ok(exploited)
+    }
+
+    /// The time and score of a result that has both.
+    fn measure(&self, trial: &Trial, result: &Metrics) -> Result<Option<(f64, f64)>> {
+        let time_attr = &self.config.time_attr;
+        let time = number(result, time_attr)?.filter(|time| !time.is_nan());
+        let score = self.objective.score(result)?;
+        if self.config.require_attrs {
+            let needed_as = format!("the time_attr of {NAME} (require_attrs = false lets such trials go on)");
+            time.ok_or_else(|| missing(result, time_attr, &trial.trial_id, needed_as))?;
+            score.ok_or_else(|| self.objective.missing(result, &trial.trial_id))?;
+        }
+        Ok(time.zip(score))
+    }
+}
+
+impl TrialScheduler for PopulationBasedTraining {
+    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
+        if self.mutations.is_empty() && self.custom_explore.is_none() {
+            let rule = "without it, or a function that explores, trials never change";
+            return Err(Error::config(format!("{NAME}.hyperparam_mutations"), "{}", rule));
+        }
+        self.objective.set(metric, mode)
+    }
+
+    fn objective(&self) -> Option<(&str, Mode)> {
+        self.objective.get().ok()
+    }
+
+    fn works_with_searchers(&self) -> bool {
+        false
+    }
+
+    fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
+        explore::fill(&mut trial.config, &self.mutations, &mut self.draws);
+        let tag = trial.experiment_tag.clone();
+        let state = State { tag, score: None, saved: false, last_perturbation: 0.0, last_train: 0.0 };
+        self.states.insert(trial.trial_id.clone(), state);
+        Ok(())
+    }
+
+    fn on_trial_result(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<Decision> {
+        let Some((time, score)) = self.measure(trial, result)? else { return Ok(Decision::Continue) };
+        let Some(state) = self.states.get_mut(&trial.trial_id) else { return Ok(Decision::Continue) };
+        let too_early = time < self.config.burn_in_period
+            || time - state.last_perturbation < self.config.perturbation_interval;
+        if too_early {
+            return Ok(Decision::Continue);
+        }
+        (state.score, state.last_train) = (Some(score), time);
+        if self.config.synch {
+            if self.waits_for_others(trial, trials) {
+                return Ok(Decision::Pause);
+            }
+            let exploited = self.perturb_all(time, trials, orders)?;
+            return Ok(if exploited.contains(&trial.trial_id) { Decision::Noop } else { Decision::Pause });
+        }
+        state.last_perturbation = time;
+        let others_wait =
+            trials.iter().any(|trial| matches!(trial.status, TrialStatus::Pending | TrialStatus::Paused));
+        let quantiles = self.quantiles(trials);
+        let index = trials.iter().position(|other| other.trial_id == trial.trial_id);
+        let exploited = match index {
+            Some(index) => self.save_or_exploit(index, trials, &quantiles, orders)?,
+            None => false,
+        };
+        Ok(match exploited {
+            true => Decision::Noop,
+            false if others_wait => Decision::Pause,
+            false => Decision::Continue,
+        })
+    }
+
+    fn on_trial_complete(
+        &mut self,
+        trial: &Trial,
+        _: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<()> {
+        self.on_trial_remove(trial, trials, orders)
+    }
+
+    /// With `synch`, perhaps all others waited for it.
+    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        if let Some(state) = self.states.get_mut(&trial.trial_id) {
+            state.score = None;
+        }
+        if !self.config.synch || self.waits_for_others(trial, trials) {
+            return Ok(());
+        }
+        let living = trials.iter().filter(|other| !other.status.is_finished());
+        let times = living.filter_map(|other| Some(self.states.get(&other.trial_id)?.last_train));
+        match times.reduce(f64::max) {
+            Some(time) => self.perturb_all(time, trials, orders).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
+        let last_train = |trial: &Trial| {
+            let waits = matches!(trial.status, TrialStatus::Pending | TrialStatus::Paused);
+            let last_train = self.states.get(&trial.trial_id).filter(|_| waits)?.last_train;
+            (!self.config.synch || last_train < self.next_sync).then_some(last_train)
+        };
+        let candidates =
+            trials.iter().enumerate().filter_map(|(i, trial)| Some((i, trial, last_train(trial)?)));
+        let least = candidates.filter(|(_, trial, _)| fits(trial)).min_by(|a, b| a.2.total_cmp(&b.2));
+        least.map(|(index, ..)| index)
+    }
+
+    fn debug_string(&self) -> String {
+        format!("{NAME}: {} checkpoints, {} perturbs", self.num_checkpoints, self.num_perturbations)
+    }
+}
+
+/// The tag of a trial with changed settings: `4_lr=0.0010@perturbed[lr=0.0012]`.
+fn perturbed_tag(tag: &str, changed: &[(String, Value)]) -> String {
+    format!("{tag}@perturbed[{}]", format_vars(changed))
+}

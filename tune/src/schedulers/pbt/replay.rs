@@ -1,0 +1,143 @@
+//! The schedule that population based training found, for one trial.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::perturbed_tag;
+use crate::schedulers::policy_log::PolicyStep;
+use crate::schedulers::{Decision, Order, TrialScheduler};
+use crate::{Config, Error, Metrics, Result, Trial};
+
+const NAME: &str = "PopulationBasedTrainingReplay";
+
+/// Settings of [`PopulationBasedTrainingReplay`].
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PbtReplayConfig {
+    /// `pbt_policy_<trial id>.txt` of the run to replay. A leading `~/` is the home directory.
+    pub policy_file: PathBuf,
+}
+
+/// Trains one trial with the changes of settings that population based training made on the way to another.
+///
+/// The trial starts with the settings that the history in `policy_file` started with, and changes them after the
+/// recorded iterations, each time from its own state. Where the history is empty, the trial keeps its settings.
+#[derive(Debug)]
+pub struct PopulationBasedTrainingReplay {
+    /// `replay_<file name>`: what the tags start with.
+    tag: String,
+    /// `None`: the history is empty.
+    initial: Option<Config>,
+    /// Iterations, and the settings from then on.
+    changes: VecDeque<(u64, Config)>,
+    trial_id: Option<String>,
+    step: u64,
+    num_perturbations: usize,
+}
+
+impl PopulationBasedTrainingReplay {
+    /// # Errors
+    /// A file that cannot be read or is no policy log.
+    pub fn new(config: PbtReplayConfig) -> Result<Self> {
+        if config.policy_file.as_os_str().is_empty() {
+            let rule = "it must name the pbt_policy_<trial id>.txt of a run";
+            return Err(Error::config(format!("{NAME}.policy_file"), r#""""#, rule));
+        }
+        let file = match (config.policy_file.strip_prefix("~"), std::env::home_dir()) {
+            (Ok(below), Some(home)) => home.join(below),
+            _ => config.policy_file,
+        };
+        let steps = read(&file)?;
+        // Each step took over the history of its source, so the steps before it are the source's.
+        let mut changes = VecDeque::new();
+        let mut initial = None;
+        let mut source: Option<&str> = None;
+        for step in steps.iter().rev() {
+            if source.is_some_and(|source| source != step.tag) {
+                break;
+            }
+            source = Some(&step.source_tag);
+            initial = Some(step.source_config.clone());
+            changes.push_front((step.source_iteration, step.new_config.clone()));
+        }
+        let name = file.file_name().unwrap_or(file.as_os_str()).to_string_lossy();
+        Ok(Self {
+            tag: format!("replay_{name}"),
+            initial,
+            changes,
+            trial_id: None,
+            step: 0,
+            num_perturbations: 0,
+        })
+    }
+}
+
+fn read(file: &Path) -> Result<Vec<PolicyStep>> {
+    let text = fs::read_to_string(file).map_err(Error::io("read", file))?;
+    let parse = |(index, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| {
+            let key = format!("{NAME}.policy_file");
+            let rule = format!("line {} is no step of a policy log: {error}", index + 1);
+            Error::config(key, file.display(), rule)
+        })
+    };
+    text.lines().enumerate().filter(|(_, line)| !line.is_empty()).map(parse).collect()
+}
+
+impl TrialScheduler for PopulationBasedTrainingReplay {
+    fn works_with_searchers(&self) -> bool {
+        false
+    }
+
+    fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
+        if let Some(first) = &self.trial_id {
+            let rule = format!("{NAME} trains one trial, which is {first}: set `num_samples` to 1");
+            return Err(Error::config("num_samples", "more than 1", rule));
+        }
+        match self.initial.take() {
+            Some(initial) => trial.config = initial,
+            None if trial.config.is_empty() => {
+                let rule = "the policy file has no steps, so the trial needs settings of its own";
+                return Err(Error::config("param_space", "{}", rule));
+            }
+            None => {}
+        }
+        self.trial_id = Some(trial.trial_id.clone());
+        Ok(())
+    }
+
+    fn on_trial_result(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        _: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<Decision> {
+        let Some(step) = result.get("training_iteration").and_then(|step| step.as_u64()) else {
+            return Ok(Decision::Continue);
+        };
+        if self.changes.front().is_none_or(|(at, _)| step < *at) {
+            return Ok(Decision::Continue);
+        }
+        let Some((_, config)) = self.changes.pop_front() else { return Ok(Decision::Continue) };
+        self.step = step;
+        self.num_perturbations += 1;
+        let settings: Vec<_> = config.iter().map(|(name, value)| (name.clone(), value.clone())).collect();
+        orders.push(Order::Save(trial.trial_id.clone()));
+        orders.push(Order::Exploit {
+            trial_id: trial.trial_id.clone(),
+            source: trial.trial_id.clone(),
+            experiment_tag: perturbed_tag(&self.tag, &settings),
+            config,
+            log: None,
+        });
+        Ok(Decision::Noop)
+    }
+
+    fn debug_string(&self) -> String {
+        format!("{NAME}: changed at step {}, {} changes", self.step, self.num_perturbations)
+    }
+}

@@ -1,0 +1,211 @@
+//! Free CPUs and GPUs, evenly or to the best.
+
+use serde::{Deserialize, Serialize};
+
+use super::bundles::{Added, Amounts};
+use super::{ResourceAllocation, Situation};
+use crate::metric::number;
+use crate::{Bundle, Error, Mode, Resources, Result, Trial};
+
+/// Free CPUs and GPUs evenly to all living trials, as Ray Tune does it.
+///
+/// A trial has at least what it started with. Where more is in use than there is, a trial that reports gives back.
+/// Other resources stay as they are (Ray drops them unless `add_bundles`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DistributeResources {
+    /// Whether what is free comes in bundles of its own, each like the last one that a trial started with or like
+    /// `increase_by`. Otherwise the one bundle grows.
+    pub add_bundles: bool,
+    /// What a trial grows by; 1 GPU if the trials have GPUs, else 1 CPU.
+    pub increase_by: Bundle,
+    /// At most so often; 0 and below: any number of times.
+    pub increase_by_times: i64,
+    /// What is kept back.
+    pub reserve_resources: Bundle,
+}
+
+/// Everything that is free to the best trial, as Ray Tune does it; what others have, they keep.
+///
+/// A trial that has reported nothing yet is the worst (in Ray, with mode `max`, the best).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct DistributeResourcesToTopJob {
+    /// As [`DistributeResources::add_bundles`].
+    pub add_bundles: bool,
+    /// As [`DistributeResources::increase_by`].
+    pub increase_by: Bundle,
+    /// As [`DistributeResources::increase_by_times`].
+    pub increase_by_times: i64,
+    /// As [`DistributeResources::reserve_resources`].
+    pub reserve_resources: Bundle,
+    /// What the best is best at; `None`: the metric of the scheduler.
+    pub metric: Option<String>,
+    /// Its mode; `None`: that of the scheduler.
+    pub mode: Option<Mode>,
+}
+
+impl ResourceAllocation for DistributeResources {
+    fn allocate(&self, situation: &Situation<'_>) -> Result<Option<Resources>> {
+        let Some(plan) = Plan::new(self, situation)? else { return Ok(None) };
+        plan.resources(plan.grow(plan.fair_share()))
+    }
+}
+
+impl ResourceAllocation for DistributeResourcesToTopJob {
+    fn allocate(&self, situation: &Situation<'_>) -> Result<Option<Resources>> {
+        let distribute = DistributeResources {
+            add_bundles: self.add_bundles,
+            increase_by: self.increase_by.clone(),
+            increase_by_times: self.increase_by_times,
+            reserve_resources: self.reserve_resources.clone(),
+        };
+        let Some(plan) = Plan::new(&distribute, situation)? else { return Ok(None) };
+        let refuse = |what| {
+            let rule = "the best trial is best at something: give it here, to the scheduler or to the sweep";
+            Error::config(format!("DistributeResourcesToTopJob.{what}"), "missing", rule)
+        };
+        let metric = self.metric.as_deref().or(situation.objective.map(|(metric, _)| metric));
+        let mode = self.mode.or(situation.objective.map(|(_, mode)| mode));
+        let metric = metric.ok_or_else(|| refuse("metric"))?;
+        let mode = mode.ok_or_else(|| refuse("mode"))?;
+        let best = plan.best(metric, mode)?;
+        let lacks = plan.free.units(plan.unit_amounts()) < 0;
+        if best.trial_id == situation.trial.trial_id || lacks {
+            return plan.resources(plan.grow(None));
+        }
+        plan.resources(plan.added(situation.trial))
+    }
+}
+
+/// One decision in the making.
+struct Plan<'a> {
+    settings: &'a DistributeResources,
+    situation: &'a Situation<'a>,
+    living: Vec<&'a Trial>,
+    /// What every trial started with, without an empty head.
+    base: &'a [Bundle],
+    unit: Bundle,
+    /// Without what is kept back.
+    total: Amounts,
+    free: Amounts,
+}
+
+impl<'a> Plan<'a> {
+    /// `None`: it is too early.
+    ///
+    /// # Errors
+    /// Settings that do not fit what the trials started with.
+    fn new(settings: &'a DistributeResources, situation: &'a Situation<'a>) -> Result<Option<Self>> {
+        if number(situation.result, "training_iteration")?.is_some_and(|iteration| iteration < 1.0) {
+            return Ok(None);
+        }
+        let bundles = situation.base.bundles();
+        let base = if bundles[0].is_empty() { &bundles[1..] } else { bundles };
+        let refuse =
+            |rule: &str| Error::Resources { request: format!("{bundles:?}"), rule: rule.to_string() };
+        if !settings.add_bundles && base.len() > 1 {
+            return Err(refuse("more than one bundle cannot grow: set `add_bundles` of DistributeResources"));
+        }
+        let unit = if !settings.increase_by.is_empty() {
+            settings.increase_by.clone()
+        } else if settings.add_bundles {
+            base[base.len() - 1].clone()
+        } else if Amounts::of(&base[0]).gpus != 0.0 {
+            Bundle::from([("GPU".into(), 1.0)])
+        } else {
+            Bundle::from([("CPU".into(), 1.0)])
+        };
+        let amounts = Amounts::of(&unit);
+        if amounts.is_zero() || amounts.cpus < 0.0 || amounts.gpus < 0.0 {
+            let rule =
+                "trials grow by CPUs or GPUs: give `increase_by` of DistributeResources at least one of them";
+            return Err(refuse(rule));
+        }
+        let living: Vec<&Trial> =
+            situation.trials.iter().filter(|trial| !trial.status.is_finished()).collect();
+        let total = Amounts::of(situation.total).plus(Amounts::of(&settings.reserve_resources), -1.0);
+        let used = living.iter().map(|trial| Amounts::sum(trial.resources.bundles()));
+        let free = used.fold(total, |free, used| free.plus(used, -1.0));
+        Ok(Some(Self { settings, situation, living, base, unit, total, free }))
+    }
+
+    fn unit_amounts(&self) -> Amounts {
+        Amounts::of(&self.unit)
+    }
+
+    fn added(&self, trial: &Trial) -> Added {
+        let bundles = trial.resources.bundles();
+        let bundles = if bundles[0].is_empty() { &bundles[1..] } else { bundles };
+        if self.settings.add_bundles {
+            Added::Bundles(bundles.get(self.base.len()..).unwrap_or_default().to_vec())
+        } else {
+            Added::Amounts(Amounts::sum(bundles).plus(Amounts::sum(self.base), -1.0))
+        }
+    }
+
+    /// `increase_by_times`, if there is such a limit.
+    fn most(&self) -> Option<i64> {
+        Some(self.settings.increase_by_times).filter(|times| *times > 0)
+    }
+
+    /// What the trial has then beyond the base: what is free, up to `limit` units, or less if something lacks.
+    fn grow(&self, limit: Option<i64>) -> Added {
+        let limit = limit.into_iter().chain(self.most()).min();
+        let units = self.free.units(self.unit_amounts());
+        self.added(self.situation.trial).change(&self.unit, units, limit)
+    }
+
+    /// How many units the first of the living would get if all started anew and took turns; `None`: no limit.
+    fn fair_share(&self) -> Option<i64> {
+        let unit = self.unit_amounts();
+        let mut left = self.total.plus(Amounts::sum(self.base), -(self.living.len() as f64));
+        let mut share = 0;
+        'turns: while self.most().is_none_or(|most| share < most) {
+            for turn in 0..self.living.len() {
+                if left.cpus < unit.cpus || left.gpus < unit.gpus || left.units(unit) < 1 {
+                    break 'turns;
+                }
+                left = left.plus(unit, -1.0);
+                share += i64::from(turn == 0);
+            }
+        }
+        Some(share).filter(|share| *share > 0)
+    }
+
+    /// The best of the living that may still grow, else the best.
+    fn best(&self, metric: &str, mode: Mode) -> Result<&'a Trial> {
+        let score = |trial: &&'a Trial| {
+            let value =
+                trial.last_result.as_ref().map(|result| number(result, metric)).transpose()?.flatten();
+            let score = value.map(|value| mode.score(value)).filter(|score| !score.is_nan());
+            Ok((*trial, score.unwrap_or(f64::NEG_INFINITY)))
+        };
+        let mut ranking: Vec<(&Trial, f64)> = self.living.iter().map(score).collect::<Result<_>>()?;
+        ranking.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        let limit = Amounts::of(&self.settings.increase_by);
+        let may_grow = |trial: &Trial| match self.most() {
+            None => true,
+            Some(most) => {
+                let (added, most) = (self.added(trial).amounts(), most as f64);
+                added.cpus < most * limit.cpus || added.gpus < most * limit.gpus
+            }
+        };
+        let best = ranking.iter().find(|(trial, _)| may_grow(trial)).or(ranking.first());
+        Ok(best.map_or(self.situation.trial, |(trial, _)| trial))
+    }
+
+    fn resources(&self, added: Added) -> Result<Option<Resources>> {
+        let mut bundles = self.situation.base.bundles().to_vec();
+        match added {
+            Added::Bundles(added) => bundles.extend(added),
+            Added::Amounts(added) => {
+                if let Some(bundle) = bundles.last_mut() {
+                    let new = Amounts::of(bundle).plus(added, 1.0);
+                    bundle.extend([("CPU".into(), new.cpus), ("GPU".into(), new.gpus)]);
+                }
+            }
+        }
+        Resources::new(bundles).map(Some)
+    }
+}

@@ -1,0 +1,172 @@
+//! Trials that grow into the resources that others leave.
+
+mod bundles;
+mod distribute;
+
+use std::collections::HashSet;
+use std::fmt;
+
+use super::{Decision, Order, TrialScheduler};
+use crate::{Bundle, Error, Metrics, Mode, Resources, Result, Trial, TrialStatus};
+
+pub use distribute::{DistributeResources, DistributeResourcesToTopJob};
+
+const NAME: &str = "ResourceChangingScheduler";
+
+/// What a [`ResourceAllocation`] decides from.
+#[derive(Clone, Copy, Debug)]
+pub struct Situation<'a> {
+    /// The trial that reported.
+    pub trial: &'a Trial,
+    /// Its result, which is not its `last_result` yet.
+    pub result: &'a Metrics,
+    /// All trials of the sweep.
+    pub trials: &'a [Trial],
+    /// What every trial started with.
+    pub base: &'a Resources,
+    /// What the sweep has altogether.
+    pub total: &'a Bundle,
+    /// The metric and mode of the base scheduler, else of the sweep.
+    pub objective: Option<(&'a str, Mode)>,
+}
+
+/// How much a trial may occupy from now on.
+pub trait ResourceAllocation: Send {
+    /// The trial's new resources; `None`: as before.
+    ///
+    /// # Errors
+    /// Settings that do not fit the trials.
+    fn allocate(&self, situation: &Situation<'_>) -> Result<Option<Resources>>;
+}
+
+impl<F: Fn(&Situation<'_>) -> Result<Option<Resources>> + Send> ResourceAllocation for F {
+    fn allocate(&self, situation: &Situation<'_>) -> Result<Option<Resources>> {
+        self(situation)
+    }
+}
+
+/// Another scheduler decides; trials that it lets go on may get other resources.
+///
+/// After each such result the allocation is asked. Where its answer differs from what the trial has, the trial is
+/// saved, paused and started again with the new resources. All trials must start with the same resources.
+pub struct ResourceChangingScheduler {
+    base_scheduler: Box<dyn TrialScheduler>,
+    allocation: Box<dyn ResourceAllocation>,
+    sweep: (Option<String>, Option<Mode>),
+    total: Bundle,
+    base: Option<Resources>,
+    /// Trials that wait for their new resources.
+    paused: HashSet<String>,
+}
+
+impl fmt::Debug for ResourceChangingScheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let base = self.base_scheduler.debug_string();
+        f.debug_struct(NAME).field("base_scheduler", &base).field("base", &self.base).finish_non_exhaustive()
+    }
+}
+
+impl ResourceChangingScheduler {
+    /// Ray's defaults are [`FifoScheduler`](super::FifoScheduler) and [`DistributeResources`].
+    pub fn new(base_scheduler: Box<dyn TrialScheduler>, allocation: Box<dyn ResourceAllocation>) -> Self {
+        Self {
+            base_scheduler,
+            allocation,
+            sweep: (None, None),
+            total: Bundle::new(),
+            base: None,
+            paused: HashSet::new(),
+        }
+    }
+}
+
+impl TrialScheduler for ResourceChangingScheduler {
+    fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
+        self.sweep = (metric.map(String::from), mode);
+        self.base_scheduler.set_search_properties(metric, mode)
+    }
+
+    fn objective(&self) -> Option<(&str, Mode)> {
+        self.base_scheduler.objective()
+    }
+
+    fn set_total_resources(&mut self, total: &Bundle) {
+        self.total = total.clone();
+        self.base_scheduler.set_total_resources(total);
+    }
+
+    fn works_with_searchers(&self) -> bool {
+        self.base_scheduler.works_with_searchers()
+    }
+
+    fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
+        let base = self.base.get_or_insert_with(|| trial.resources.clone());
+        if *base != trial.resources {
+            return Err(Error::Resources {
+                request: format!("{:?} of trial {}", trial.resources.bundles(), trial.trial_id),
+                rule: format!(
+                    "with {NAME} all trials must start with the same; the first had {:?}",
+                    base.bundles()
+                ),
+            });
+        }
+        self.base_scheduler.on_trial_add(trial)
+    }
+
+    fn on_trial_result(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<Decision> {
+        self.paused.remove(&trial.trial_id);
+        let decision = self.base_scheduler.on_trial_result(trial, result, trials, orders)?;
+        let (Decision::Continue, Some(base)) = (decision, &self.base) else { return Ok(decision) };
+        let sweep = self.sweep.0.as_deref().zip(self.sweep.1);
+        let objective = self.base_scheduler.objective().or(sweep);
+        let situation = Situation { trial, result, trials, base, total: &self.total, objective };
+        match self.allocation.allocate(&situation)?.filter(|new| *new != trial.resources) {
+            None => Ok(Decision::Continue),
+            Some(new) => {
+                self.paused.insert(trial.trial_id.clone());
+                orders.push(Order::SetResources(trial.trial_id.clone(), new));
+                Ok(Decision::Noop)
+            }
+        }
+    }
+
+    fn on_trial_complete(
+        &mut self,
+        trial: &Trial,
+        result: &Metrics,
+        trials: &[Trial],
+        orders: &mut Vec<Order>,
+    ) -> Result<()> {
+        self.base_scheduler.on_trial_complete(trial, result, trials, orders)
+    }
+
+    fn on_trial_error(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        self.base_scheduler.on_trial_error(trial, trials, orders)
+    }
+
+    fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        self.base_scheduler.on_trial_remove(trial, trials, orders)
+    }
+
+    /// What the base scheduler chooses; else a trial that it does not know to be paused.
+    fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
+        let waits = |trial: &Trial| {
+            trial.status == TrialStatus::Paused && self.paused.contains(&trial.trial_id) && fits(trial)
+        };
+        self.base_scheduler.choose_trial_to_run(trials, fits).or_else(|| trials.iter().position(waits))
+    }
+
+    fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        self.base_scheduler.on_idle(trials, orders)
+    }
+
+    fn debug_string(&self) -> String {
+        format!("{NAME}: {}", self.base_scheduler.debug_string())
+    }
+}

@@ -1,0 +1,439 @@
+//! A search space made ready to draw from: checked, its parameters numbered, its grid in order.
+
+use serde_json::Value;
+
+use super::domain::{Domain, same, single};
+use super::random::Random;
+use super::space::{Drawn, Function, SearchSpace, dotted, escape, pointer};
+use crate::config::nearest;
+use crate::{Config, Error, Result};
+
+/// A checked search space.
+#[derive(Default)]
+pub(super) struct Template {
+    root: Node,
+    /// Kinds by the number of the parameter: the order of the space, each branch after the choice that it belongs to.
+    pub(super) parameters: Vec<Kind>,
+    /// In Ray's order: by path; the first changes fastest.
+    pub(super) grids: Vec<Grid>,
+    functions: Vec<Function>,
+}
+
+/// What a parameter's quantile stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Numbers in their order.
+    Numeric,
+    /// One of so many.
+    Categorical(usize),
+}
+
+/// A grid.
+#[derive(Clone, Debug)]
+pub(super) struct Grid {
+    pointer: String,
+    /// Its number in the tree.
+    id: usize,
+    /// How many values it has.
+    pub(super) len: usize,
+}
+
+impl Grid {
+    /// Its dotted path.
+    pub(super) fn path(&self) -> String {
+        dotted(&self.pointer)
+    }
+}
+
+#[derive(Debug)]
+enum Node {
+    Constant(Value),
+    Object(Vec<(String, Node)>),
+    List(Vec<Node>),
+    Number { id: usize, domain: Domain },
+    Choice { id: usize, options: Vec<Node> },
+    Grid { id: usize, options: Vec<Node> },
+    Function(usize),
+}
+
+impl Default for Node {
+    fn default() -> Self {
+        Node::Object(Vec::new())
+    }
+}
+
+/// Where the values of one trial come from.
+pub(super) struct Source<'a> {
+    /// Quantile of a parameter by its number.
+    pub(super) quantile: &'a mut dyn FnMut(usize) -> f64,
+    /// Option of each grid, in the order of [`Template::grids`].
+    pub(super) grid: &'a [usize],
+    /// Values that stand instead of draws.
+    pub(super) point: Option<&'a Config>,
+    /// Random numbers of a closure by its number.
+    pub(super) random: &'a dyn Fn(usize) -> Random,
+}
+
+/// A trial's settings.
+#[derive(Clone, Debug)]
+pub(super) struct Draw {
+    pub(super) config: Config,
+    /// Values by dotted path, in the order of the space.
+    pub(super) drawn: Vec<(String, Value)>,
+    /// Quantiles by the number of the parameter; NaN for what was not drawn.
+    pub(super) quantiles: Vec<f64>,
+}
+
+impl Template {
+    /// Checks `space`.
+    ///
+    /// # Errors
+    /// The first thing that is wrong with it.
+    pub(super) fn new(space: &SearchSpace) -> Result<Self> {
+        if !space.tree.is_object() {
+            return Err(Error::config("the search space", &space.tree, "it must be an object with settings"));
+        }
+        let mut template = Template::default();
+        template.root = template.compile(&space.tree, "", None)?;
+        template.grids.sort_by_cached_key(|grid| order(&dotted(&grid.pointer)));
+        for (path, function) in &space.functions {
+            let id = template.functions.len();
+            template.functions.push(function.clone());
+            *place(&mut template.root, path)? = Node::Function(id);
+        }
+        Ok(template)
+    }
+
+    /// `within`: the domain around, if any.
+    fn compile(&mut self, value: &Value, at: &str, within: Option<&str>) -> Result<Node> {
+        let path = || dotted(at);
+        match single(value) {
+            Some(("literal", literal)) => return Ok(Node::Constant(literal.clone())),
+            Some((name @ ("sample_from" | "eval"), Value::String(_))) => {
+                let rule = format!(
+                    "`{name}` cannot be written in a file: attach a closure with `SearchSpace::sample_from`"
+                );
+                return Err(Error::config(path(), value, rule));
+            }
+            _ => {}
+        }
+        Ok(match (Domain::parse(&path(), value)?, value) {
+            (Some(Domain::Choice(options)), _) => {
+                let id = self.parameter(Kind::Categorical(options.len()));
+                Node::Choice { id, options: self.compile_all(&options, |_| at.to_owned(), Some("choice"))? }
+            }
+            (Some(Domain::GridSearch(options)), _) => {
+                if let Some(within) = within {
+                    let rule =
+                        format!("a grid cannot stand inside `{within}`: list the combinations there instead");
+                    return Err(Error::config(path(), value, rule));
+                }
+                let id = self.grids.len();
+                self.grids.push(Grid { pointer: at.to_owned(), id, len: options.len() });
+                Node::Grid {
+                    id,
+                    options: self.compile_all(&options, |_| at.to_owned(), Some("grid_search"))?,
+                }
+            }
+            (Some(domain), _) => Node::Number { id: self.parameter(Kind::Numeric), domain },
+            (None, Value::Object(entries)) => Node::Object(
+                entries
+                    .iter()
+                    .map(|(key, value)| {
+                        let at = format!("{at}/{}", escape(key));
+                        Ok((key.clone(), self.compile(value, &at, within)?))
+                    })
+                    .collect::<Result<_>>()?,
+            ),
+            (None, Value::Array(items)) => {
+                Node::List(self.compile_all(items, |index| format!("{at}/{index}"), within)?)
+            }
+            (None, value) => Node::Constant(value.clone()),
+        })
+    }
+
+    fn compile_all(
+        &mut self,
+        values: &[Value],
+        at: impl Fn(usize) -> String,
+        within: Option<&str>,
+    ) -> Result<Vec<Node>> {
+        values.iter().enumerate().map(|(index, value)| self.compile(value, &at(index), within)).collect()
+    }
+
+    fn parameter(&mut self, kind: Kind) -> usize {
+        self.parameters.push(kind);
+        self.parameters.len() - 1
+    }
+
+    /// Grids to enumerate when `point` is laid over the space.
+    pub(super) fn free_grids(&self, point: Option<&Config>) -> Vec<usize> {
+        let is_set = |grid: &Grid| {
+            let mut names = grid.pointer.split('/').skip(1).map(|name| dotted(&format!("/{name}")));
+            let first = names.next().and_then(|name| point?.get(&name));
+            names
+                .try_fold(first, |value, name| match value? {
+                    Value::Object(object) => Some(object.get(&name)),
+                    Value::Array(items) => Some(name.parse().ok().and_then(|index: usize| items.get(index))),
+                    _ => None,
+                })
+                .flatten()
+                .is_some()
+        };
+        (0..self.grids.len()).filter(|index| !is_set(&self.grids[*index])).collect()
+    }
+
+    /// One trial's settings.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKey`] for a key of the point that the space lacks; what a closure returns; [`Error::Config`] for
+    /// closures that wait for each other.
+    pub(super) fn draw(&self, source: Source<'_>) -> Result<Draw> {
+        let mut options = vec![0; self.grids.len()];
+        for (grid, option) in self.grids.iter().zip(source.grid) {
+            options[grid.id] = *option;
+        }
+        let mut filling = Filling {
+            quantile: source.quantile,
+            options,
+            quantiles: vec![f64::NAN; self.parameters.len()],
+            drawn: Vec::new(),
+            functions: Vec::new(),
+        };
+        let point = source.point.map(|point| Value::Object(point.clone()));
+        let mut config = filling.fill(&self.root, "", point.as_ref())?;
+        let Filling { quantiles, drawn, functions, .. } = filling;
+        self.call(&mut config, functions, source.random)?;
+        let drawn = drawn
+            .into_iter()
+            .filter_map(|pointer| Some((dotted(&pointer), config.pointer(&pointer)?.clone())))
+            .collect();
+        let Value::Object(config) = config else { unreachable!("the root of a template is an object") };
+        Ok(Draw { config, drawn, quantiles })
+    }
+
+    /// Computes what closures stand for, over and over until none is left or none gets on.
+    fn call(
+        &self,
+        config: &mut Value,
+        mut pending: Vec<(String, usize)>,
+        random: &dyn Fn(usize) -> Random,
+    ) -> Result<()> {
+        while !pending.is_empty() {
+            let before = pending.len();
+            let mut waits_for = String::new();
+            let mut index = 0;
+            while index < pending.len() {
+                let (at, id) = pending[index].clone();
+                let pointers: Vec<String> = pending.iter().map(|(at, _)| at.clone()).collect();
+                let drawn = Drawn::new(config, &pointers);
+                let value = self.functions[id](&drawn, &mut random(id));
+                if let Some(missed) = drawn.missed() {
+                    waits_for = missed;
+                    index += 1;
+                    continue;
+                }
+                let value = value?;
+                if let Some(slot) = config.pointer_mut(&at) {
+                    *slot = value;
+                }
+                pending.remove(index);
+            }
+            if pending.len() == before {
+                let paths: Vec<String> = pending.iter().map(|(at, _)| dotted(at)).collect();
+                return Err(Error::config(
+                    paths.join("`, `"),
+                    "computed by closures",
+                    format!(
+                        "they wait for each other (recursive dependency), the last one for `{waits_for}`"
+                    ),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One walk over a template.
+struct Filling<'a> {
+    quantile: &'a mut dyn FnMut(usize) -> f64,
+    /// By [`Grid::id`].
+    options: Vec<usize>,
+    quantiles: Vec<f64>,
+    /// Pointers.
+    drawn: Vec<String>,
+    /// Pointers and numbers of closures to call.
+    functions: Vec<(String, usize)>,
+}
+
+impl Filling<'_> {
+    fn fill(&mut self, node: &Node, at: &str, over: Option<&Value>) -> Result<Value> {
+        Ok(match (node, over) {
+            (Node::Object(entries), None) => self.object(entries, at, &Config::new())?,
+            (Node::Object(entries), Some(Value::Object(over))) => self.object(entries, at, over)?,
+            (Node::List(items), Some(Value::Array(over))) if over.len() == items.len() => {
+                self.list(items, at, |index| over.get(index))?
+            }
+            (Node::List(items), None) => self.list(items, at, |_| None)?,
+            (Node::Constant(value), None) => value.clone(),
+            (Node::Number { id, domain }, over) => {
+                self.drawn.push(at.to_owned());
+                match over {
+                    None => {
+                        self.quantiles[*id] = (self.quantile)(*id);
+                        domain.at(self.quantiles[*id])
+                    }
+                    Some(over) => {
+                        if !domain.is_valid(over) {
+                            warn_outside(at, over);
+                        }
+                        self.quantiles[*id] = over.as_f64().map_or(f64::NAN, |over| domain.quantile_of(over));
+                        over.clone()
+                    }
+                }
+            }
+            (Node::Choice { id, options }, None) => {
+                self.drawn.push(at.to_owned());
+                let u = (self.quantile)(*id);
+                let chosen = ((u * options.len() as f64) as usize).min(options.len() - 1);
+                self.quantiles[*id] = middle(chosen, options.len());
+                self.fill(&options[chosen], at, None)?
+            }
+            (Node::Choice { id, options }, Some(over)) => {
+                self.drawn.push(at.to_owned());
+                match options.iter().position(|option| fits(option, over)) {
+                    Some(chosen) => {
+                        self.quantiles[*id] = middle(chosen, options.len());
+                        self.fill(&options[chosen], at, Some(over))?
+                    }
+                    None => {
+                        warn_outside(at, over);
+                        over.clone()
+                    }
+                }
+            }
+            (Node::Grid { id, options }, over) => {
+                self.drawn.push(at.to_owned());
+                match over.map(|over| (over, options.iter().find(|option| fits(option, over)))) {
+                    None => self.fill(&options[self.options[*id]], at, None)?,
+                    Some((over, Some(option))) => self.fill(option, at, Some(over))?,
+                    Some((over, None)) => {
+                        warn_outside(at, over);
+                        over.clone()
+                    }
+                }
+            }
+            (Node::Function(id), None) => {
+                self.drawn.push(at.to_owned());
+                self.functions.push((at.to_owned(), *id));
+                Value::Null
+            }
+            (Node::Constant(value), Some(over)) => {
+                if !same(value, over) {
+                    warn_outside(at, over);
+                }
+                over.clone()
+            }
+            (Node::Object(_) | Node::List(_) | Node::Function(_), Some(over)) => over.clone(),
+        })
+    }
+
+    fn object(&mut self, entries: &[(String, Node)], at: &str, over: &Config) -> Result<Value> {
+        if let Some(key) = over.keys().find(|key| entries.iter().all(|(known, _)| known != *key)) {
+            let full = |key: &str| dotted(&format!("{at}/{}", escape(key)));
+            let known = || entries.iter().map(|(key, _)| key.as_str());
+            return Err(Error::UnknownKey {
+                key: full(key),
+                origin: "points_to_evaluate".into(),
+                nearest: nearest(key, known()).map(full),
+                known: known().map(full).collect(),
+            });
+        }
+        let filled = entries.iter().map(|(key, node)| {
+            Ok((key.clone(), self.fill(node, &format!("{at}/{}", escape(key)), over.get(key))?))
+        });
+        Ok(Value::Object(filled.collect::<Result<_>>()?))
+    }
+
+    fn list<'v>(
+        &mut self,
+        items: &[Node],
+        at: &str,
+        over: impl Fn(usize) -> Option<&'v Value>,
+    ) -> Result<Value> {
+        let filled = items
+            .iter()
+            .enumerate()
+            .map(|(index, node)| self.fill(node, &format!("{at}/{index}"), over(index)));
+        Ok(Value::Array(filled.collect::<Result<_>>()?))
+    }
+}
+
+/// The middle of the quantiles of option `index` of `len`.
+fn middle(index: usize, len: usize) -> f64 {
+    (index as f64 + 0.5) / len as f64
+}
+
+fn warn_outside(at: &str, value: &Value) {
+    tracing::warn!("points_to_evaluate: `{}` is {value}, which the search space does not have", dotted(at));
+}
+
+/// Whether `value`, perhaps with some keys left out, can come out of `node`.
+fn fits(node: &Node, value: &Value) -> bool {
+    match (node, value) {
+        (Node::Constant(constant), value) => same(constant, value),
+        (Node::Object(entries), Value::Object(value)) => value
+            .iter()
+            .all(|(key, value)| entries.iter().any(|(known, node)| known == key && fits(node, value))),
+        (Node::List(items), Value::Array(values)) => {
+            items.len() == values.len() && items.iter().zip(values).all(|(node, value)| fits(node, value))
+        }
+        (Node::Number { domain, .. }, value) => domain.is_valid(value),
+        (Node::Choice { options, .. } | Node::Grid { options, .. }, value) => {
+            options.iter().any(|option| fits(option, value))
+        }
+        (Node::Function(_), _) => true,
+        _ => false,
+    }
+}
+
+/// The place of `path` in the tree, made if need be.
+fn place<'a>(root: &'a mut Node, path: &str) -> Result<&'a mut Node> {
+    let refuse = |rule: &str| Err(Error::config(path, "computed by a closure", rule));
+    let mut node = root;
+    for name in pointer(path).split('/').skip(1).map(|name| dotted(&format!("/{name}"))) {
+        if name.is_empty() {
+            return refuse("its path must have a name between any two dots");
+        }
+        node = match node {
+            Node::Object(entries) => {
+                let index = entries.iter().position(|(key, _)| *key == name).unwrap_or_else(|| {
+                    entries.push((name, Node::default()));
+                    entries.len() - 1
+                });
+                &mut entries[index].1
+            }
+            Node::List(items) => match name.parse().ok().filter(|index: &usize| *index < items.len()) {
+                Some(index) => &mut items[index],
+                None => return refuse("its path must name an existing item of the list"),
+            },
+            _ => return refuse("its path must not lead through a value that is no object or list"),
+        };
+    }
+    match node {
+        Node::Number { .. } | Node::Choice { .. } | Node::Grid { .. } => {
+            refuse("a domain stands there already; take one of them away")
+        }
+        node => Ok(node),
+    }
+}
+
+/// Sorts dotted paths as Ray sorts tuples of names and list indices.
+pub(super) fn order(path: &str) -> Vec<(usize, String)> {
+    path.split('.')
+        .map(|name| match name.parse() {
+            Ok(index) => (index, String::new()),
+            Err(_) => (usize::MAX, name.to_owned()),
+        })
+        .collect()
+}

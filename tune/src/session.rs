@@ -1,0 +1,207 @@
+//! What a function trainable says and asks while it runs.
+//!
+//! ```
+//! use pavlov_tune::session::{self, Checkpoint};
+//! use pavlov_tune::{Config, Result, TrainableFactory};
+//! use serde_json::json;
+//!
+//! fn halve(config: &Config) -> Result<()> {
+//!     let start = session::get_checkpoint().map(|checkpoint| checkpoint.to_dict()).transpose()?;
+//!     let mut x = start.map_or(config["x"].as_f64(), |state| state["x"].as_f64()).unwrap_or(1.0);
+//!     while x > 0.01 {
+//!         x /= 2.0;
+//!         session::report(json!({"x": x}), Some(Checkpoint::from_dict(json!({"x": x}))))?;
+//!     }
+//!     Ok(())
+//! }
+//!
+//! let trainable = TrainableFactory::function("halve", halve);
+//! ```
+//!
+//! A function may only be told to end while it reports: [`report`] then returns [`Error::TrialStopped`], to be handed up
+//! with `?`. These functions speak of the trial in whose thread they are called.
+
+use std::cell::RefCell;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Once;
+use std::time::Instant;
+
+use crossbeam_channel::{Receiver, Sender};
+use serde_json::Value;
+
+use crate::metric::DEFAULT_METRIC;
+use crate::{Error, Metrics, Resources, Result, TrialContext};
+
+/// State that a function goes on from.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Checkpoint {
+    content: Content,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Content {
+    Dict(Value),
+    Directory(PathBuf),
+}
+
+/// The file of a [`Checkpoint::from_dict`].
+const DICT: &str = "checkpoint.json";
+
+impl Checkpoint {
+    /// A small state as JSON.
+    pub fn from_dict(state: impl Into<Value>) -> Self {
+        Checkpoint { content: Content::Dict(state.into()) }
+    }
+
+    /// The files in `dir`, folders included. They are copied while [`report`] waits, and may be changed after it.
+    pub fn from_directory(dir: impl Into<PathBuf>) -> Self {
+        Checkpoint { content: Content::Directory(dir.into()) }
+    }
+
+    /// The state as JSON.
+    ///
+    /// # Errors
+    /// It is a directory of files, see [`as_directory`](Checkpoint::as_directory).
+    pub fn to_dict(&self) -> Result<Value> {
+        match &self.content {
+            Content::Dict(state) => Ok(state.clone()),
+            Content::Directory(dir) => {
+                let path = dir.join(DICT);
+                let text = fs::read(&path).map_err(Error::io("read", &path))?;
+                serde_json::from_slice(&text).map_err(Error::other)
+            }
+        }
+    }
+
+    /// Where its files are; `None` for a state in JSON. Read them before the next report.
+    pub fn as_directory(&self) -> Option<&Path> {
+        match &self.content {
+            Content::Dict(_) => None,
+            Content::Directory(dir) => Some(dir),
+        }
+    }
+
+    pub(crate) fn write(&self, to: &Path) -> Result<()> {
+        match &self.content {
+            Content::Dict(state) => {
+                let path = to.join(DICT);
+                fs::write(&path, state.to_string()).map_err(Error::io("write", &path))
+            }
+            Content::Directory(dir) => copy(dir, to),
+        }
+    }
+}
+
+/// Files and folders of `from` into `to`, without what the driver of a checkpoint adds.
+pub(crate) fn copy(from: &Path, to: &Path) -> Result<()> {
+    fs::create_dir_all(to).map_err(Error::io("create", to))?;
+    for entry in fs::read_dir(from).map_err(Error::io("list", from))? {
+        let entry = entry.map_err(Error::io("list", from))?;
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        let is_ours = [crate::checkpoint::MANIFEST, crate::checkpoint::METADATA]
+            .iter()
+            .any(|name| entry.file_name() == *name);
+        if path.is_dir() {
+            copy(&path, &target)?;
+        } else if !is_ours {
+            fs::copy(&path, &target).map_err(Error::io("copy", &path))?;
+        }
+    }
+    Ok(())
+}
+
+/// What the function's thread sends.
+pub(crate) enum Message {
+    Report(Metrics, Option<Checkpoint>),
+    /// It returned.
+    End(Result<Option<Metrics>>),
+}
+
+/// The function's side of its trial.
+pub(crate) struct Session {
+    pub(crate) context: TrialContext,
+    pub(crate) reports: Sender<Message>,
+    /// One for each report; closed when the trial ends.
+    pub(crate) go_on: Receiver<()>,
+    pub(crate) checkpoint: RefCell<Option<Checkpoint>>,
+    pub(crate) since: RefCell<Instant>,
+}
+
+thread_local! {
+    static SESSION: RefCell<Option<Rc<Session>>> = const { RefCell::new(None) };
+}
+
+pub(crate) fn enter(session: Session) {
+    SESSION.set(Some(Rc::new(session)));
+}
+
+pub(crate) fn current() -> Option<Rc<Session>> {
+    SESSION.with_borrow(Clone::clone)
+}
+
+/// Hands a result over, with a checkpoint that stands for the state right after it, and waits until the sweep wants the
+/// next one. `metrics`: a JSON object, or a number, which becomes `{"_metric": number}`.
+///
+/// Outside a trial it does nothing, and says so once.
+///
+/// # Errors
+/// [`Error::TrialStopped`] when the trial is to end; [`Error::Metric`] for something else than an object or a number.
+pub fn report(metrics: impl Into<Value>, checkpoint: Option<Checkpoint>) -> Result<()> {
+    let mut metrics = into_metrics(metrics.into())?;
+    let Some(session) = current() else {
+        static ONCE: Once = Once::new();
+        ONCE.call_once(|| tracing::warn!("`session::report` outside a trial does nothing"));
+        return Ok(());
+    };
+    let seconds = session.since.borrow().elapsed().as_secs_f64();
+    metrics.entry("time_this_iter_s").or_insert(seconds.into());
+    if let Some(checkpoint) = &checkpoint {
+        session.checkpoint.replace(Some(checkpoint.clone()));
+    }
+    session.reports.send(Message::Report(metrics, checkpoint)).map_err(|_| Error::TrialStopped)?;
+    session.go_on.recv().map_err(|_| Error::TrialStopped)?;
+    session.since.replace(Instant::now());
+    Ok(())
+}
+
+/// What a function may report or return.
+pub(crate) fn into_metrics(value: Value) -> Result<Metrics> {
+    match value {
+        Value::Object(metrics) => Ok(metrics),
+        Value::Number(_) => Ok(Metrics::from_iter([(DEFAULT_METRIC.to_string(), value)])),
+        other => Err(Error::Metric {
+            key: "report".into(),
+            value: other.to_string(),
+            rule: "it must be an object of metrics, or one number".into(),
+        }),
+    }
+}
+
+/// The checkpoint to go on from: the one that the trial was started with, or the last one reported since.
+pub fn get_checkpoint() -> Option<Checkpoint> {
+    current()?.checkpoint.borrow().clone()
+}
+
+/// `None` outside a trial.
+pub fn get_trial_id() -> Option<String> {
+    Some(current()?.context.trial_id.clone())
+}
+
+/// `None` outside a trial.
+pub fn get_trial_name() -> Option<String> {
+    Some(current()?.context.trial_name.clone())
+}
+
+/// `None` outside a sweep.
+pub fn get_trial_resources() -> Option<Resources> {
+    current()?.context.trial_resources.clone()
+}
+
+/// The trial's directory, made if need be; `None` outside a trial.
+pub fn get_trial_dir() -> Option<PathBuf> {
+    let dir = current()?.context.logdir.clone();
+    fs::create_dir_all(&dir).ok()?;
+    Some(dir)
+}

@@ -1,0 +1,92 @@
+//! The names of Ray 0.8: [`log`], [`trial_dir`], [`trial_name`], [`trial_id`] and [`StatusReporter`], over
+//! [`session`].
+
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::session::{self, Session};
+use crate::{Error, Result};
+
+/// [`session::report`] without a checkpoint.
+///
+/// # Errors
+/// As `session::report`; outside a trial.
+pub fn log(metrics: impl Into<Value>) -> Result<()> {
+    current()?;
+    session::report(metrics, None)
+}
+
+/// Where the trial's results are saved.
+///
+/// # Errors
+/// Outside a trial.
+pub fn trial_dir() -> Result<PathBuf> {
+    Ok(current()?.context.logdir.clone())
+}
+
+/// The trial's name.
+///
+/// # Errors
+/// Outside a trial.
+pub fn trial_name() -> Result<String> {
+    Ok(current()?.context.trial_name.clone())
+}
+
+/// The trial's id.
+///
+/// # Errors
+/// Outside a trial.
+pub fn trial_id() -> Result<String> {
+    Ok(current()?.context.trial_id.clone())
+}
+
+fn current() -> Result<Rc<Session>> {
+    session::current().ok_or_else(|| {
+        Error::other("no trial runs here: call this in a function that a `Tuner` or a `Driver` runs, in its thread")
+    })
+}
+
+/// Handed to functions that report through an argument.
+#[derive(Clone, Debug)]
+pub struct StatusReporter {
+    trial_id: String,
+    trial_name: String,
+    logdir: PathBuf,
+}
+
+impl StatusReporter {
+    pub(crate) fn new() -> Result<Self> {
+        let session = current()?;
+        let context = &session.context;
+        Ok(StatusReporter {
+            trial_id: context.trial_id.clone(),
+            trial_name: context.trial_name.clone(),
+            logdir: context.logdir.clone(),
+        })
+    }
+
+    /// [`session::report`] without a checkpoint; `done: true` in it ends the trial.
+    ///
+    /// # Errors
+    /// As `session::report`.
+    pub fn report(&self, metrics: impl Into<Value>) -> Result<()> {
+        session::report(metrics, None)
+    }
+
+    /// The trial's id.
+    pub fn trial_id(&self) -> &str {
+        &self.trial_id
+    }
+
+    /// The trial's name.
+    pub fn trial_name(&self) -> &str {
+        &self.trial_name
+    }
+
+    /// The trial's directory.
+    pub fn logdir(&self) -> &std::path::Path {
+        &self.logdir
+    }
+}

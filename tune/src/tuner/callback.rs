@@ -1,0 +1,65 @@
+//! Hooks into a sweep.
+
+use std::path::Path;
+
+use crate::{Metrics, Result, Trial};
+
+/// Told what happens in a sweep, by Ray's names. Calls come from the thread of `fit`, in order; what a callback
+/// returns as an error ends the sweep.
+///
+/// After a restore, only what happens from then on is told.
+pub trait Callback: Send {
+    /// Before the first trial; `total_num_samples` is how many trials there will be (`None`: no end).
+    fn setup(&mut self, experiment_dir: &Path, total_num_samples: Option<u64>) -> Result<()> {
+        let _ = (experiment_dir, total_num_samples);
+        Ok(())
+    }
+
+    /// A trial got its resources.
+    fn on_trial_start(&mut self, trials: &[Trial], trial: &Trial) -> Result<()> {
+        let _ = (trials, trial);
+        Ok(())
+    }
+
+    /// A trial goes on from a checkpoint.
+    fn on_trial_restore(&mut self, trials: &[Trial], trial: &Trial) -> Result<()> {
+        let _ = (trials, trial);
+        Ok(())
+    }
+
+    /// A trial reported.
+    fn on_trial_result(&mut self, trials: &[Trial], trial: &Trial, result: &Metrics) -> Result<()> {
+        let _ = (trials, trial, result);
+        Ok(())
+    }
+
+    /// A trial wrote the checkpoint at `checkpoint`.
+    fn on_checkpoint(&mut self, trials: &[Trial], trial: &Trial, checkpoint: &Path) -> Result<()> {
+        let _ = (trials, trial, checkpoint);
+        Ok(())
+    }
+
+    /// A trial ended, all done.
+    fn on_trial_complete(&mut self, trials: &[Trial], trial: &Trial) -> Result<()> {
+        let _ = (trials, trial);
+        Ok(())
+    }
+
+    /// A trial failed and is tried again.
+    fn on_trial_recover(&mut self, trials: &[Trial], trial: &Trial, message: &str) -> Result<()> {
+        let _ = (trials, trial, message);
+        Ok(())
+    }
+
+    /// A trial failed for good.
+    fn on_trial_error(&mut self, trials: &[Trial], trial: &Trial, message: &str) -> Result<()> {
+        let _ = (trials, trial, message);
+        Ok(())
+    }
+
+    /// Nothing runs any more.
+    fn on_experiment_end(&mut self, trials: &[Trial]) -> Result<()> {
+        let _ = trials;
+        Ok(())
+    }
+}

@@ -1,0 +1,136 @@
+//! Which checkpoints a trial has, and which of them may go.
+
+use std::cmp::Ordering;
+
+use crate::executor::SavedCheckpoint;
+
+/// The checkpoints of one trial in the order of writing.
+#[derive(Debug, Default)]
+pub(super) struct Checkpoints {
+    all: Vec<Checkpoint>,
+    /// The iteration of the one that other trials may still start from.
+    kept: Option<u64>,
+    /// Iterations of those that other trials are being started from, once per trial.
+    held: Vec<u64>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Checkpoint {
+    pub(super) iteration: u64,
+    pub(super) bytes: u64,
+    /// Higher is better; `None`: the result had no such number.
+    pub(super) score: Option<f64>,
+}
+
+impl Checkpoints {
+    /// The newest one; it replaces one of the same iteration, whose directory it took.
+    pub(super) fn add(&mut self, saved: SavedCheckpoint, score: Option<f64>) {
+        self.forget(saved.iteration);
+        self.all.push(Checkpoint { iteration: saved.iteration, bytes: saved.bytes, score });
+    }
+
+    pub(super) fn forget(&mut self, iteration: u64) -> Option<Checkpoint> {
+        let at = self.all.iter().position(|checkpoint| checkpoint.iteration == iteration)?;
+        Some(self.all.remove(at))
+    }
+
+    pub(super) fn newest(&self) -> Option<u64> {
+        self.all.last().map(|checkpoint| checkpoint.iteration)
+    }
+
+    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Checkpoint> {
+        self.all.iter()
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.all.iter().map(|checkpoint| checkpoint.bytes).sum()
+    }
+
+    /// From now on others may start from this one, and from no earlier one.
+    pub(super) fn keep(&mut self, iteration: u64) {
+        self.kept = Some(iteration);
+    }
+
+    pub(super) fn kept(&self) -> Option<u64> {
+        self.kept.filter(|kept| self.all.iter().any(|checkpoint| checkpoint.iteration == *kept))
+    }
+
+    /// Another trial is being started from it: it stays until `release`.
+    pub(super) fn hold(&mut self, iteration: u64) {
+        self.held.push(iteration);
+    }
+
+    pub(super) fn release(&mut self, iteration: u64) {
+        if let Some(at) = self.held.iter().position(|held| *held == iteration) {
+            self.held.swap_remove(at);
+        }
+    }
+
+    fn is_needed(&self, iteration: u64) -> bool {
+        self.newest() == Some(iteration) || self.kept == Some(iteration) || self.held.contains(&iteration)
+    }
+
+    /// Those below the best `num_to_keep`, without what is still needed. Without scores the newer is the better.
+    pub(super) fn surplus(&self, num_to_keep: usize, by_score: bool) -> Vec<u64> {
+        if self.all.len() <= num_to_keep {
+            return Vec::new();
+        }
+        let mut ranked: Vec<&Checkpoint> = self.all.iter().rev().collect();
+        if by_score {
+            ranked.sort_by(|a, b| compare(b.score, a.score));
+        }
+        let surplus = ranked.iter().skip(num_to_keep).map(|checkpoint| checkpoint.iteration);
+        surplus.filter(|iteration| !self.is_needed(*iteration)).collect()
+    }
+
+    /// The oldest one that nothing needs.
+    pub(super) fn oldest_unneeded(&self) -> Option<u64> {
+        self.all.iter().map(|checkpoint| checkpoint.iteration).find(|iteration| !self.is_needed(*iteration))
+    }
+}
+
+fn compare(a: Option<f64>, b: Option<f64>) -> Ordering {
+    let rank = |score: Option<f64>| score.filter(|score| !score.is_nan()).unwrap_or(f64::NEG_INFINITY);
+    rank(a).total_cmp(&rank(b))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scored(scores: &[f64]) -> Checkpoints {
+        let mut checkpoints = Checkpoints::default();
+        for (iteration, score) in (1..).zip(scores) {
+            checkpoints.add(SavedCheckpoint { iteration, bytes: 10 }, Some(*score));
+        }
+        checkpoints
+    }
+
+    #[test]
+    fn the_best_and_the_newest_stay() {
+        let checkpoints = scored(&[3.0, f64::NAN, 5.0, 1.0]);
+        assert_eq!(checkpoints.surplus(1, true), [1, 2]);
+        assert_eq!(checkpoints.surplus(2, true), [2]);
+        assert_eq!(checkpoints.surplus(2, false), [2, 1]);
+    }
+
+    #[test]
+    fn what_another_trial_needs_stays_until_it_is_let_go() {
+        let mut checkpoints = scored(&[1.0, 2.0, 3.0, 4.0]);
+        checkpoints.keep(1);
+        checkpoints.hold(2);
+        assert_eq!(checkpoints.surplus(1, true), [3]);
+        checkpoints.release(2);
+        assert_eq!(checkpoints.surplus(1, true), [3, 2]);
+        checkpoints.keep(4);
+        assert_eq!(checkpoints.surplus(1, true), [3, 2, 1]);
+        assert_eq!(checkpoints.oldest_unneeded(), Some(1));
+    }
+
+    #[test]
+    fn a_checkpoint_of_the_same_iteration_takes_the_place() {
+        let mut checkpoints = scored(&[1.0, 2.0]);
+        checkpoints.add(SavedCheckpoint { iteration: 1, bytes: 30 }, None);
+        assert_eq!((checkpoints.newest(), checkpoints.bytes()), (Some(1), 40));
+    }
+}

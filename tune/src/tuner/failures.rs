@@ -1,0 +1,20 @@
+//! `error.txt`: what went wrong in a trial.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::{Error, Result, node};
+
+pub(super) const FILE: &str = "error.txt";
+
+/// Appends one failure.
+pub(super) fn write(dir: &Path, message: &str) -> Result<()> {
+    std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+    let path = dir.join(FILE);
+    let mut file =
+        OpenOptions::new().create(true).append(true).open(&path).map_err(Error::io("write", &path))?;
+    let line = format!("{} {message}\n", node::date(&node::local(SystemTime::now())));
+    file.write_all(line.as_bytes()).map_err(Error::io("write", &path))
+}

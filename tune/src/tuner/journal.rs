@@ -1,0 +1,253 @@
+//! `journal.jsonl`: everything that happened in a sweep, one JSON object per line, only ever appended to.
+//!
+//! A line is written before anybody acts on it, with one `write`, so a killed driver loses nothing that it had acted
+//! on; a thread makes the lines durable behind it, so a power cut loses the last moments at most, and those are trained
+//! again. The cost of an event does not depend on how many there were.
+
+use std::borrow::Cow;
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::thread::{self, JoinHandle};
+
+use crossbeam_channel::{Sender, bounded};
+use rustix::fs::{FlockOperation, flock};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::executor::SavedCheckpoint;
+use crate::schedulers::Decision;
+use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result};
+
+pub(crate) const FILE: &str = "journal.jsonl";
+pub(super) const FORMAT_VERSION: u32 = 1;
+
+/// One line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub(crate) enum Event<'a> {
+    /// The first line.
+    Experiment(Cow<'a, Header>),
+    /// A driver took the sweep up again.
+    Restored {
+        num_samples: i64,
+        /// What there is to share out from now on.
+        resources: Cow<'a, Bundle>,
+    },
+    /// The searcher suggested a trial.
+    Trial {
+        trial_id: Cow<'a, str>,
+        config: Cow<'a, Config>,
+        /// The drawn settings by path.
+        drawn: Cow<'a, Config>,
+        experiment_tag: Cow<'a, str>,
+        resources: Cow<'a, Resources>,
+    },
+    /// It got its resources.
+    Started {
+        trial_id: Cow<'a, str>,
+        /// The iteration of the checkpoint it starts from.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        from: Option<u64>,
+    },
+    /// It went on from a copy of another trial's checkpoint.
+    Adopted { trial_id: Cow<'a, str>, source: Cow<'a, str>, checkpoint: SavedCheckpoint },
+    /// It was to do so, but there was nothing to take over.
+    KeptOwn { trial_id: Cow<'a, str> },
+    /// It reported, and this was decided.
+    Result {
+        trial_id: Cow<'a, str>,
+        iteration: u64,
+        verdict: Verdict,
+        /// Seconds that the sweep has run.
+        elapsed: f64,
+        result: Cow<'a, Metrics>,
+    },
+    /// It has no more results; the last one stands.
+    Ended { trial_id: Cow<'a, str> },
+    /// A checkpoint of it is whole.
+    Saved {
+        trial_id: Cow<'a, str>,
+        checkpoint: SavedCheckpoint,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        score: Option<f64>,
+    },
+    /// Nothing could go on, and the scheduler was asked what to do.
+    Idle,
+    /// Nothing is left to do for it: it is never started again.
+    Completed { trial_id: Cow<'a, str> },
+    /// It failed and may be tried again.
+    Failed { trial_id: Cow<'a, str>, message: Cow<'a, str> },
+    /// It failed too often.
+    GivenUp { trial_id: Cow<'a, str> },
+    /// On restoring, a trial that was given up was asked for again.
+    Retried { trial_id: Cow<'a, str>, from_scratch: bool },
+    /// It is stopped as it stands: on restoring nobody asked for it, or everything stops.
+    Stopped { trial_id: Cow<'a, str> },
+    /// No trial goes on.
+    StopAll { reason: Cow<'a, str> },
+}
+
+/// What the sweep was started with.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Header {
+    pub(crate) format_version: u32,
+    pub(crate) pavlov: String,
+    pub(crate) name: String,
+    /// Five hexadecimal digits, the first part of every trial's id.
+    pub(crate) prefix: String,
+    pub(crate) trainable: String,
+    pub(crate) metric: Option<String>,
+    pub(crate) mode: Option<Mode>,
+    pub(crate) num_samples: i64,
+    pub(crate) space: Value,
+    /// What there was to share out.
+    pub(crate) resources: Bundle,
+}
+
+/// Who decided what about a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Verdict {
+    /// The stop conditions are met, or the result said `done`.
+    Done,
+    /// The scheduler: it trains on.
+    Continue,
+    /// The scheduler: it pauses.
+    Pause,
+    /// The scheduler: it ends.
+    Stop,
+    /// The scheduler: an order for it says more.
+    Noop,
+}
+
+impl From<Decision> for Verdict {
+    fn from(decision: Decision) -> Self {
+        match decision {
+            Decision::Continue => Verdict::Continue,
+            Decision::Pause => Verdict::Pause,
+            Decision::Stop => Verdict::Stop,
+            Decision::Noop => Verdict::Noop,
+        }
+    }
+}
+
+/// The open journal of the one driver that may write it.
+pub(crate) struct Journal {
+    path: PathBuf,
+    file: File,
+    line: Vec<u8>,
+    sync: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+impl Journal {
+    /// Begins the journal of a new experiment.
+    pub(super) fn create(dir: &Path) -> Result<Self> {
+        let path = dir.join(FILE);
+        let file = OpenOptions::new().create_new(true).append(true).open(&path);
+        let file = file.map_err(|error| match error.kind() {
+            std::io::ErrorKind::AlreadyExists => Error::experiment(
+                dir,
+                "there is a sweep already; restore it, or choose another name or storage path",
+            ),
+            _ => Error::io("write", &path)(error),
+        })?;
+        Self::open(path, file)
+    }
+
+    /// Opens the journal in `dir` and reads it; a torn last line is cut off.
+    pub(super) fn restore(dir: &Path) -> Result<(Self, Header, Vec<Event<'static>>)> {
+        let path = dir.join(FILE);
+        let file = OpenOptions::new().read(true).append(true).open(&path);
+        let file = file.map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => Error::experiment(dir, format!("there is no sweep in it: no {FILE}")),
+            _ => Error::io("read", &path)(error),
+        })?;
+        let journal = Self::open(path, file)?;
+        let (header, events, whole) = read(&journal.path)?;
+        let length = journal.file.metadata().map_err(Error::io("read", &journal.path))?.len();
+        if whole < length {
+            tracing::warn!("cut a broken line of {} bytes off {}", length - whole, journal.path.display());
+            journal.file.set_len(whole).map_err(Error::io("write", &journal.path))?;
+        }
+        Ok((journal, header, events))
+    }
+
+    fn open(path: PathBuf, file: File) -> Result<Self> {
+        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
+            let dir = crate::files::parent(&path);
+            return Err(Error::experiment(dir, "another process is running this sweep; stop it first"));
+        }
+        let (sender, wanted) = bounded(1);
+        let durable = file.try_clone().map_err(Error::io("open", &path))?;
+        let thread = thread::Builder::new()
+            .name("journal".into())
+            .spawn(move || {
+                for () in wanted {
+                    if let Err(error) = durable.sync_data() {
+                        tracing::warn!("cannot make the journal durable: {error}");
+                    }
+                }
+            })
+            .map_err(Error::other)?;
+        Ok(Journal { path, file, line: Vec::new(), sync: Some((sender, thread)) })
+    }
+
+    /// Appends one line.
+    pub(crate) fn append(&mut self, event: &Event<'_>) -> Result<()> {
+        self.line.clear();
+        serde_json::to_writer(&mut self.line, event).map_err(Error::other)?;
+        self.line.push(b'\n');
+        self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
+        if let Some((sender, _)) = &self.sync {
+            // Full: a sync that has not begun yet will cover this line.
+            let _ = sender.try_send(());
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Journal {
+    fn drop(&mut self) {
+        if let Some((sender, thread)) = self.sync.take() {
+            drop(sender);
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The whole lines of a journal: header, events, and how many bytes they are.
+pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
+    let mut reader = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
+    let dir = crate::files::parent(path);
+    let (mut header, mut events, mut whole) = (None, Vec::new(), 0);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let length = reader.read_until(b'\n', &mut line).map_err(Error::io("read", path))?;
+        if line.last() != Some(&b'\n') {
+            break;
+        }
+        let refuse = |reason: String| Error::experiment(dir, format!("{FILE}, line {number}: {reason}"));
+        let value: Value = serde_json::from_slice(&line).map_err(|error| refuse(error.to_string()))?;
+        let version = value.get("format_version").and_then(Value::as_u64);
+        if version.is_some_and(|version| version != u64::from(FORMAT_VERSION)) {
+            return Err(refuse(format!(
+                "format version {} cannot be read by this version of pavlov, which reads {FORMAT_VERSION}",
+                version.unwrap_or_default()
+            )));
+        }
+        match (serde_json::from_value(value).map_err(|error| refuse(error.to_string()))?, &header) {
+            (Event::Experiment(found), None) => header = Some(found.into_owned()),
+            (_, None) | (Event::Experiment(_), Some(_)) => {
+                return Err(refuse("a journal has one `experiment` line, its first".into()));
+            }
+            (event, Some(_)) => events.push(event),
+        }
+        whole += length as u64;
+    }
+    let header = header.ok_or_else(|| {
+        Error::experiment(dir, format!("{FILE} is empty: the sweep was killed before it began; start it anew"))
+    })?;
+    Ok((header, events, whole))
+}

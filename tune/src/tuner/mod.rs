@@ -1,0 +1,217 @@
+//! Sweeps: many trials of one trainable, each with settings of its own.
+//!
+//! ```text
+//! <storage path>/<experiment>/
+//!     journal.jsonl             everything that happened: which trial has which settings, every result, every decision
+//!     3f2a1_00000/              a trial: result.json, progress.csv, params.json, TensorBoard events, error.txt,
+//!         checkpoint_000010/    its checkpoints, and from a process also stdout and stderr
+//! ```
+//!
+//! [`Tuner::fit`] runs a sweep; [`Tuner::restore`] takes one up again, however it ended: it makes a new searcher,
+//! scheduler and stopper and repeats their calls from the journal, and trials go on from their newest whole
+//! checkpoint. Results that a trial had reported after it are trained again, but not told again; so a restored FIFO
+//! sweep of trainables that continue exactly ends with the results of an undisturbed one.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
+use crate::schedulers::FifoScheduler;
+use crate::search::{BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher};
+use crate::{Error, Result, TrainableFactory, node, options};
+
+mod callback;
+mod checkpoints;
+mod control;
+mod failures;
+pub(crate) mod journal;
+mod pool;
+mod progress;
+mod results;
+mod settings;
+mod sweep;
+mod table;
+
+pub use callback::Callback;
+pub use results::{ResultGrid, Scope, TrialResult};
+pub use settings::{CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, RunConfig, TuneConfig};
+
+use control::{Control, Live};
+use journal::{Event, FORMAT_VERSION, Header, Journal};
+use pool::Pool;
+use progress::Progress;
+use sweep::Sweep;
+
+/// A sweep to be run.
+pub struct Tuner {
+    /// What each trial trains.
+    pub trainable: TrainableFactory,
+    /// Settings, some of them to be drawn.
+    pub param_space: SearchSpace,
+    /// How trials are drawn and scheduled.
+    pub tune_config: TuneConfig,
+    /// Where the sweep writes, when trials stop and what happens when they fail.
+    pub run_config: RunConfig,
+}
+
+impl Tuner {
+    /// With the default settings.
+    pub fn new(trainable: TrainableFactory, param_space: impl Into<SearchSpace>) -> Self {
+        Tuner {
+            trainable,
+            param_space: param_space.into(),
+            tune_config: TuneConfig::default(),
+            run_config: RunConfig::default(),
+        }
+    }
+
+    /// Runs the sweep. Trials that fail are in the result, not an error of the call.
+    ///
+    /// # Errors
+    /// Settings that cannot be; a trial that could never run; an experiment of that name; what searcher, scheduler,
+    /// stopper or a callback returns; [`Error::TrialFailed`] with [`FailFast::Raise`]. The sweep can be restored then.
+    pub fn fit(self) -> Result<ResultGrid> {
+        let name = match &self.run_config.name {
+            Some(name) if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') => {
+                let rule = "it names one directory: letters and digits, no slash, no dot in front";
+                return Err(Error::config("name", name, rule));
+            }
+            Some(name) => name.clone(),
+            None => format!("{}_{}", self.trainable.name(), node::date(&node::local(SystemTime::now()))),
+        };
+        let root = options::results_root(self.run_config.storage_path.as_deref());
+        let dir = std::path::absolute(root.join(&name)).map_err(Error::io("find the absolute path of", &root))?;
+        std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+        self.check()?;
+        let pool = Pool::new(self.tune_config.total_resources.clone())?;
+        let header = Header {
+            format_version: FORMAT_VERSION,
+            pavlov: env!("CARGO_PKG_VERSION").into(),
+            name,
+            prefix: format!("{:05x}", rand::random::<u32>() & 0xf_ffff),
+            trainable: self.trainable.name().into(),
+            metric: self.tune_config.metric.clone(),
+            mode: self.tune_config.mode,
+            num_samples: self.tune_config.num_samples,
+            space: self.param_space.as_json().clone(),
+            resources: pool.total().clone(),
+        };
+        let mut journal = Journal::create(&dir)?;
+        journal.append(&Event::Experiment(Cow::Borrowed(&header)))?;
+        self.go(dir, header, journal, pool, None)
+    }
+
+    /// Takes up the sweep in `dir`: this tuner must be as the one that began it. More samples, other stop conditions,
+    /// limits and failure settings are fine; settings that would have drawn other trials are refused.
+    ///
+    /// # Errors
+    /// As [`fit`](Tuner::fit); [`Error::Experiment`] for what is no sweep, is being run, or would go on differently.
+    pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
+        let dir = std::path::absolute(dir.as_ref()).map_err(Error::io("find the absolute path of", dir.as_ref()))?;
+        self.check()?;
+        let (journal, header, events) = Journal::restore(&dir)?;
+        self.refuse_other_sweep(&dir, &header)?;
+        let pool = Pool::new(self.tune_config.total_resources.clone())?;
+        self.go(dir, header, journal, pool, Some((events, which)))
+    }
+
+    /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`.
+    pub fn can_restore(dir: impl AsRef<Path>) -> bool {
+        dir.as_ref().join(journal::FILE).is_file()
+    }
+
+    fn check(&self) -> Result<()> {
+        let config = &self.tune_config;
+        if config.num_samples < -1 || config.num_samples == 0 {
+            let rule = "it must be 1 or more, or -1 for no limit";
+            return Err(Error::config("num_samples", config.num_samples, rule));
+        }
+        if config.max_concurrent_trials == Some(0) {
+            let rule = "it must be 1 or more, or absent for no limit";
+            return Err(Error::config("max_concurrent_trials", 0, rule));
+        }
+        self.run_config.failure_config.check()?;
+        self.run_config.checkpoint_config.check(self.trainable.is_function())
+    }
+
+    fn refuse_other_sweep(&self, dir: &Path, header: &Header) -> Result<()> {
+        let now = &self.tune_config;
+        let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
+        let mode = |mode: Option<crate::Mode>| mode.map_or("none", crate::Mode::name).to_string();
+        let compared = [
+            ("trainable", header.trainable.clone(), self.trainable.name().to_string()),
+            ("metric", shown(&header.metric), shown(&now.metric)),
+            ("mode", mode(header.mode), mode(now.mode)),
+        ];
+        for (what, before, after) in compared {
+            if before != after {
+                let reason = format!("its {what} is {before}, but it is to be restored with {after}");
+                return Err(Error::experiment(dir, reason));
+            }
+        }
+        Ok(())
+    }
+
+    fn go(
+        self,
+        dir: PathBuf,
+        header: Header,
+        mut journal: Journal,
+        pool: Pool,
+        restored: Option<(Vec<Event<'static>>, Restore)>,
+    ) -> Result<ResultGrid> {
+        let Tuner { trainable, param_space, tune_config, mut run_config } = self;
+        let (metric, mode) = (tune_config.metric.as_deref(), tune_config.mode);
+        let is_default = tune_config.search_alg.is_none();
+        let mut searcher = tune_config.search_alg.unwrap_or_else(|| {
+            let settings = BasicVariantSettings { seed: tune_config.seed, ..BasicVariantSettings::default() };
+            Box::new(BasicVariantGenerator::new(settings))
+        });
+        searcher.set_search_properties(metric, mode, &param_space)?;
+        let num_samples = searcher.total_samples(u64::try_from(tune_config.num_samples).ok());
+        let mut scheduler = tune_config.scheduler.unwrap_or_else(|| Box::new(FifoScheduler));
+        scheduler.set_search_properties(metric, mode)?;
+        if !is_default && !scheduler.works_with_searchers() {
+            let rule = "its trials change their settings on the way: leave the searcher out";
+            return Err(Error::config("search_alg", scheduler.debug_string(), rule));
+        }
+        scheduler.set_total_resources(&header.resources);
+        let mut sweep = Sweep::new(&dir, searcher, scheduler, run_config.stop.take());
+        let mut which = None;
+        if let Some((events, goes_on)) = restored {
+            for event in events {
+                sweep.replay(event)?;
+            }
+            let resources = Cow::Borrowed(pool.total());
+            let event = Event::Restored { num_samples: tune_config.num_samples, resources };
+            journal.append(&event)?;
+            sweep.replay(event)?;
+            which = Some(goes_on);
+        }
+        let executor: Box<dyn Executor> = match tune_config.executor {
+            ExecutorKind::Threads => Box::new(ThreadExecutor::new(trainable.clone())),
+            ExecutorKind::Processes => Box::new(ProcessExecutor::new(&trainable)?),
+        };
+        let mut control = Control {
+            sweep,
+            journal,
+            executor,
+            factory: trainable,
+            pool,
+            progress: Progress { verbose: run_config.verbose },
+            run_config,
+            prefix: header.prefix,
+            num_samples,
+            max_concurrent: tune_config.max_concurrent_trials.unwrap_or(usize::MAX),
+            time_budget: tune_config.time_budget.map(|budget| budget.as_secs_f64()),
+            reuse_actors: tune_config.reuse_actors,
+            live: Live::default(),
+        };
+        if let Some(which) = which {
+            control.choose_what_goes_on(which)?;
+        }
+        let interrupted = control.run()?;
+        Ok(ResultGrid::of(control.sweep, tune_config.metric, mode, interrupted))
+    }
+}

@@ -1,0 +1,149 @@
+//! What the machine has, and what of it is taken.
+
+use std::collections::BTreeMap;
+
+use crate::resources::Bundle;
+use crate::{Resources, Result, gpu};
+
+/// Amounts are compared with this much slack, so that ten tenths fit into one.
+const SLACK: f64 = 1e-9;
+
+/// Free amounts by name, and of each GPU.
+#[derive(Debug)]
+pub(super) struct Pool {
+    total: Bundle,
+    free: Bundle,
+    gpus: Vec<f64>,
+    taken: BTreeMap<u64, (Bundle, Vec<(usize, f64)>)>,
+}
+
+impl Pool {
+    /// `None`: the cores and GPUs of this machine.
+    pub(super) fn new(total: Option<Bundle>) -> Result<Self> {
+        let total = match total {
+            Some(total) => total,
+            None => {
+                let cores = std::thread::available_parallelism().map_or(1, usize::from);
+                let gpus = gpu::count();
+                Bundle::from([("CPU".into(), cores as f64), ("GPU".into(), gpus as f64)])
+            }
+        };
+        Resources::new(vec![total.clone()])?;
+        let gpus = total.get("GPU").map_or(0, |gpus| gpus.floor() as usize);
+        Ok(Pool { free: total.clone(), gpus: vec![1.0; gpus], total, taken: BTreeMap::new() })
+    }
+
+    pub(super) fn total(&self) -> &Bundle {
+        &self.total
+    }
+
+    /// Whether anything is left of any resource.
+    pub(super) fn has_any_free(&self) -> bool {
+        self.free.values().any(|amount| *amount > SLACK)
+    }
+
+    /// Whether it could run on the empty machine.
+    pub(super) fn can_ever_fit(&self, request: &Resources) -> bool {
+        covers(&self.total, &request.required())
+    }
+
+    pub(super) fn fits(&self, request: &Resources) -> bool {
+        covers(&self.free, &request.required()) && self.choose_gpus(request).is_some()
+    }
+
+    /// Takes the request out for `actor`; the GPUs that it gets, by index.
+    pub(super) fn take(&mut self, actor: u64, request: &Resources) -> Vec<usize> {
+        let required = request.required();
+        let gpus = self.choose_gpus(request).unwrap_or_default();
+        for (name, amount) in &required {
+            *self.free.entry(name.clone()).or_default() -= amount;
+        }
+        for (gpu, amount) in &gpus {
+            self.gpus[*gpu] -= amount;
+        }
+        let indices = gpus.iter().map(|(gpu, _)| *gpu).collect();
+        self.taken.insert(actor, (required, gpus));
+        indices
+    }
+
+    pub(super) fn give_back(&mut self, actor: u64) {
+        let Some((amounts, gpus)) = self.taken.remove(&actor) else { return };
+        for (name, amount) in amounts {
+            *self.free.entry(name).or_default() += amount;
+        }
+        for (gpu, amount) in gpus {
+            self.gpus[gpu] += amount;
+        }
+    }
+
+    /// Whole GPUs are the trial's own; a fraction comes from the fullest one that still has it.
+    fn choose_gpus(&self, request: &Resources) -> Option<Vec<(usize, f64)>> {
+        let mut free = self.gpus.clone();
+        let mut chosen: Vec<(usize, f64)> = Vec::new();
+        for bundle in request.bundles() {
+            let mut wanted = bundle.get("GPU").copied().unwrap_or(0.0);
+            while wanted > SLACK {
+                let part = wanted.min(1.0);
+                let gpu = (0..free.len())
+                    .filter(|gpu| free[*gpu] + SLACK >= part)
+                    .min_by(|a, b| free[*a].total_cmp(&free[*b]))?;
+                free[gpu] -= part;
+                match chosen.iter_mut().find(|(index, _)| *index == gpu) {
+                    Some((_, amount)) => *amount += part,
+                    None => chosen.push((gpu, part)),
+                }
+                wanted -= part;
+            }
+        }
+        chosen.sort_by_key(|(gpu, _)| *gpu);
+        Some(chosen)
+    }
+}
+
+fn covers(have: &Bundle, want: &Bundle) -> bool {
+    want.iter().all(|(name, amount)| have.get(name).copied().unwrap_or(0.0) + SLACK >= *amount)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pool(cpus: f64, gpus: f64) -> Pool {
+        Pool::new(Some(Bundle::from([("CPU".into(), cpus), ("GPU".into(), gpus)]))).unwrap()
+    }
+
+    #[test]
+    fn ten_tenths_fit_into_one_and_no_eleventh() {
+        let mut pool = pool(1.0, 0.0);
+        let tenth = Resources::cpus_gpus(0.1, 0.0).unwrap();
+        for actor in 0..10 {
+            assert!(pool.fits(&tenth), "{actor}");
+            pool.take(actor, &tenth);
+        }
+        assert!(!pool.fits(&tenth));
+        pool.give_back(3);
+        assert!(pool.fits(&tenth));
+    }
+
+    #[test]
+    fn fractions_share_a_gpu_and_whole_ones_do_not() {
+        let mut pool = pool(8.0, 2.0);
+        let half = Resources::cpus_gpus(1.0, 0.5).unwrap();
+        let whole = Resources::cpus_gpus(1.0, 1.0).unwrap();
+        assert_eq!(pool.take(1, &half), [0]);
+        assert_eq!(pool.take(2, &half), [0]);
+        assert_eq!(pool.take(3, &whole), [1]);
+        assert!(!pool.fits(&half));
+        pool.give_back(2);
+        assert!(pool.fits(&half) && !pool.fits(&whole));
+    }
+
+    #[test]
+    fn two_halves_of_different_gpus_are_no_whole_one() {
+        let mut pool = pool(8.0, 2.0);
+        pool.take(1, &Resources::cpus_gpus(1.0, 0.6).unwrap());
+        pool.take(2, &Resources::cpus_gpus(1.0, 0.6).unwrap());
+        let whole = Resources::cpus_gpus(1.0, 0.8).unwrap();
+        assert!(pool.can_ever_fit(&whole) && !pool.fits(&whole));
+    }
+}

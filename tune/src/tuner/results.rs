@@ -1,0 +1,267 @@
+//! What a sweep found.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::checkpoints::Checkpoints;
+use super::journal::{self, Event};
+use super::sweep::Sweep;
+use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, checkpoint, loggers, metric};
+
+/// The trials of a sweep, in the order in which they were drawn.
+#[derive(Debug)]
+pub struct ResultGrid {
+    dir: PathBuf,
+    metric: Option<String>,
+    mode: Option<Mode>,
+    results: Vec<TrialResult>,
+    interrupted: bool,
+}
+
+/// One trial of a sweep.
+#[derive(Clone, Debug)]
+pub struct TrialResult {
+    /// `3f2a1_00004`.
+    pub trial_id: String,
+    /// The number of the trial and the values that were drawn.
+    pub experiment_tag: String,
+    /// The settings it ended with.
+    pub config: Config,
+    /// How it ended; something else than terminated or failed only if the sweep was interrupted.
+    pub status: TrialStatus,
+    /// Its last result; `None`: it never had one. Settings are not repeated in it.
+    pub metrics: Option<Metrics>,
+    /// What it failed with.
+    pub error: Option<String>,
+    /// Its directory.
+    pub path: PathBuf,
+    /// The newest checkpoint.
+    pub checkpoint: Option<PathBuf>,
+    /// All its checkpoints, oldest first, with their iterations.
+    pub checkpoints: Vec<(u64, PathBuf)>,
+}
+
+/// Which value of a trial's metric counts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Scope {
+    /// That of the last result.
+    #[default]
+    Last,
+    /// The best of all results.
+    All,
+    /// The mean of all results.
+    Avg,
+    /// The mean of the last 5.
+    Last5Avg,
+    /// The mean of the last 10.
+    Last10Avg,
+}
+
+impl Scope {
+    fn of(self, values: &[f64], mode: Mode) -> Option<f64> {
+        let mean = |values: &[f64]| match values {
+            [] => None,
+            values => Some(values.iter().sum::<f64>() / values.len() as f64),
+        };
+        let last = |n: usize| &values[values.len().saturating_sub(n)..];
+        match self {
+            Scope::Last => values.last().copied(),
+            Scope::All => values.iter().copied().reduce(|a, b| if mode.score(b) > mode.score(a) { b } else { a }),
+            Scope::Avg => mean(values),
+            Scope::Last5Avg => mean(last(5)),
+            Scope::Last10Avg => mean(last(10)),
+        }
+    }
+}
+
+impl ResultGrid {
+    pub(super) fn of(sweep: Sweep, metric: Option<String>, mode: Option<Mode>, interrupted: bool) -> Self {
+        let results = sweep.trials.into_iter().zip(sweep.runs).map(|(trial, run)| {
+            let paths = |checkpoints: &Checkpoints| {
+                let path = |iteration: u64| (iteration, run.dir.join(checkpoint::name(iteration)));
+                checkpoints.iter().map(|saved| path(saved.iteration)).collect::<Vec<_>>()
+            };
+            let checkpoints = paths(&run.checkpoints);
+            TrialResult {
+                trial_id: trial.trial_id,
+                experiment_tag: trial.experiment_tag,
+                config: trial.config,
+                status: trial.status,
+                metrics: trial.last_result,
+                error: run.error.filter(|_| trial.status == TrialStatus::Error),
+                path: run.dir.clone(),
+                checkpoint: checkpoints.last().map(|(_, path)| path.clone()),
+                checkpoints,
+            }
+        });
+        ResultGrid { dir: sweep.dir, metric, mode, results: results.collect(), interrupted }
+    }
+
+    /// The trial with the best value; of equal ones the first.
+    ///
+    /// `None` for metric and mode: those of the sweep. Trials whose value is missing, NaN or infinite are left out.
+    ///
+    /// # Errors
+    /// No metric or mode anywhere; no trial with such a number; [`Error::Io`] on reading the journal for other scopes than
+    /// the last.
+    pub fn get_best_result(
+        &self,
+        metric: Option<&str>,
+        mode: Option<Mode>,
+        scope: Scope,
+    ) -> Result<&TrialResult> {
+        let rule = "name one here or in the sweep";
+        let absent = |what: &str| Error::config(what, "absent", rule);
+        let key = metric.or(self.metric.as_deref()).ok_or_else(|| absent("metric"))?;
+        let mode = mode.or(self.mode).ok_or_else(|| absent("mode"))?;
+        let values = match scope {
+            Scope::Last => self.last_values(key),
+            _ => self.all_values(key)?,
+        };
+        let mut best: Option<(f64, &TrialResult)> = None;
+        for (result, values) in self.results.iter().zip(values) {
+            let Some(value) = scope.of(&values, mode).filter(|value| value.is_finite()) else { continue };
+            if best.is_none_or(|(best, _)| mode.score(value) > mode.score(best)) {
+                best = Some((value, result));
+            }
+        }
+        best.map(|(_, result)| result).ok_or_else(|| {
+            let last: Vec<&Metrics> = self.results.iter().filter_map(|result| result.metrics.as_ref()).collect();
+            let known: Vec<String> =
+                last.first().map(|m| loggers::flatten(m).into_iter().map(|(key, _)| key).collect()).unwrap_or_default();
+            let near = crate::config::nearest(key, known.iter().map(String::as_str));
+            let hint = near.map(|near| format!("; nearest: `{near}`")).unwrap_or_default();
+            Error::experiment(&self.dir, format!("no trial has a number for `{key}`{hint}"))
+        })
+    }
+
+    fn last_values(&self, key: &str) -> Vec<Vec<f64>> {
+        let value = |metrics: &Metrics| metric::find(metrics, key).and_then(Value::as_f64);
+        self.results.iter().map(|result| result.metrics.as_ref().and_then(value).into_iter().collect()).collect()
+    }
+
+    /// Every trial's numbers, as the journal has them.
+    fn all_values(&self, key: &str) -> Result<Vec<Vec<f64>>> {
+        let mut values = vec![Vec::new(); self.results.len()];
+        let index: std::collections::HashMap<&str, usize> =
+            self.results.iter().enumerate().map(|(i, result)| (&*result.trial_id, i)).collect();
+        let (_, events, _) = journal::read(&self.dir.join(journal::FILE))?;
+        for event in events {
+            if let Event::Result { trial_id, result, .. } = event
+                && let Some(i) = index.get(&*trial_id)
+                && let Some(value) = metric::find(&result, key).and_then(Value::as_f64)
+            {
+                values[*i].push(value);
+            }
+        }
+        Ok(values)
+    }
+
+    /// The error of each trial that failed.
+    pub fn errors(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.results.iter().filter_map(|result| Some((&*result.trial_id, result.error.as_deref()?)))
+    }
+
+    /// Trials that failed for good.
+    pub fn num_errors(&self) -> usize {
+        self.errors().count()
+    }
+
+    /// Trials that ended well.
+    pub fn num_terminated(&self) -> usize {
+        self.results.iter().filter(|result| result.status == TrialStatus::Terminated).count()
+    }
+
+    /// The experiment's directory.
+    pub fn experiment_path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// Whether the sweep was told to stop before its end.
+    pub fn interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    /// How many trials there are.
+    pub fn len(&self) -> usize {
+        self.results.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.results.is_empty()
+    }
+
+    /// The trials in the order in which they were drawn.
+    pub fn iter(&self) -> std::slice::Iter<'_, TrialResult> {
+        self.results.iter()
+    }
+}
+
+impl std::ops::Index<usize> for ResultGrid {
+    type Output = TrialResult;
+
+    fn index(&self, i: usize) -> &TrialResult {
+        &self.results[i]
+    }
+}
+
+impl<'a> IntoIterator for &'a ResultGrid {
+    type Item = &'a TrialResult;
+    type IntoIter = std::slice::Iter<'a, TrialResult>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+/// A table: one line per trial with its state, iterations, settings and the metric of the sweep.
+impl fmt::Display for ResultGrid {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let metric = self.metric.as_deref();
+        let mut rows = vec![["trial".into(), "status".into(), "iter".into(), metric.unwrap_or("").into()]];
+        rows[0][0] = "trial".to_string();
+        for result in &self.results {
+            let shown = |key: &str| {
+                let value = result.metrics.as_ref().and_then(|metrics| metric::find(metrics, key));
+                value.map_or(String::new(), super::table::cell)
+            };
+            let tag = format!("{} {}", result.trial_id, result.experiment_tag);
+            let status = format!("{:?}", result.status).to_uppercase();
+            rows.push([tag, status, shown("training_iteration"), metric.map(shown).unwrap_or_default()]);
+        }
+        let text = super::table::align(rows.iter().map(|row| row.to_vec()).collect());
+        f.write_str(&text)
+    }
+}
+
+impl TrialResult {
+    /// All results as `result.json` has them.
+    ///
+    /// # Errors
+    /// [`Error::Io`], also where the sweep wrote none (`log_results`).
+    pub fn history(&self) -> Result<Vec<Metrics>> {
+        loggers::read_results(&self.path)
+    }
+
+    /// The checkpoint whose result has the best value of `metric`; `None`: no checkpoint has a number for it.
+    ///
+    /// # Errors
+    /// A checkpoint that cannot be read.
+    pub fn get_best_checkpoint(&self, metric: &str, mode: Mode) -> Result<Option<PathBuf>> {
+        let mut best: Option<(f64, &PathBuf)> = None;
+        for (_, path) in &self.checkpoints {
+            let last = checkpoint::metadata(path)?.last_result;
+            let value = last.as_ref().and_then(|result| metric::find(result, metric)?.as_f64());
+            let Some(score) = value.filter(|value| value.is_finite()).map(|value| mode.score(value)) else {
+                continue;
+            };
+            if best.is_none_or(|(best, _)| score > best) {
+                best = Some((score, path));
+            }
+        }
+        Ok(best.map(|(_, path)| path.clone()))
+    }
+}

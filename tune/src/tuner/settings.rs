@@ -1,0 +1,200 @@
+//! What a sweep can be told, with Ray's names and defaults.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::Callback;
+use crate::resources::Bundle;
+use crate::schedulers::TrialScheduler;
+use crate::search::Searcher;
+use crate::stoppers::Stopper;
+use crate::{Error, Mode, Result};
+
+/// How trials are drawn and scheduled.
+pub struct TuneConfig {
+    /// The metric to optimise, nested keys joined by `/`.
+    pub metric: Option<String>,
+    /// Which values of it are better.
+    pub mode: Option<Mode>,
+    /// Trials to draw; for the default searcher, how often the whole grid is repeated. -1: without end, until a stop
+    /// condition of the experiment is met.
+    pub num_samples: i64,
+    /// The seed of the default searcher.
+    pub seed: u64,
+    /// Trials that run at the same time, at most. `None`: as many as there are resources for.
+    pub max_concurrent_trials: Option<usize>,
+    /// `None`: random and grid search.
+    pub search_alg: Option<Box<dyn Searcher>>,
+    /// `None`: FIFO.
+    pub scheduler: Option<Box<dyn TrialScheduler>>,
+    /// The whole sweep stops after so long; time before a restore counts.
+    pub time_budget: Option<Duration>,
+    /// A trial that ends hands its trainable on to the next one through `reset_config`.
+    pub reuse_actors: bool,
+    /// Where trials run.
+    pub executor: ExecutorKind,
+    /// What there is to share out. `None`: the cores and GPUs of this machine.
+    pub total_resources: Option<Bundle>,
+}
+
+impl Default for TuneConfig {
+    fn default() -> Self {
+        TuneConfig {
+            metric: None,
+            mode: None,
+            num_samples: 1,
+            seed: 0,
+            max_concurrent_trials: None,
+            search_alg: None,
+            scheduler: None,
+            time_budget: None,
+            reuse_actors: false,
+            executor: ExecutorKind::Threads,
+            total_resources: None,
+        }
+    }
+}
+
+/// Where trials run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ExecutorKind {
+    /// In threads of this process: starts in microseconds, shares memory, writes no `stdout` and `stderr` files. A
+    /// panic ends its trial alone; a crash of native code ends the sweep.
+    #[default]
+    Threads,
+    /// In processes: whatever happens to one ends its trial alone. `main` must call
+    /// [`child_main`](crate::child_main) first.
+    Processes,
+}
+
+/// Where a sweep writes, when its trials stop, and what happens when they fail.
+pub struct RunConfig {
+    /// The experiment's directory below the storage path. `None`: the trainable's name and the date.
+    pub name: Option<String>,
+    /// `None`: the environment variable `PAVLOV_RESULTS_DIR`, else `~/pavlov_results`.
+    pub storage_path: Option<PathBuf>,
+    /// When trials stop.
+    pub stop: Option<Box<dyn Stopper>>,
+    /// When trials fail.
+    pub failure_config: FailureConfig,
+    /// Which checkpoints are written and kept.
+    pub checkpoint_config: CheckpointConfig,
+    /// Told what happens.
+    pub callbacks: Vec<Box<dyn Callback>>,
+    /// 0: silent; 1: the table of trials, live on a terminal and every now and then elsewhere; 2: a line for each result
+    /// as well.
+    pub verbose: u8,
+    /// Whether trials write `result.json`, `progress.csv`, `params.json` and TensorBoard events.
+    pub log_results: bool,
+    /// Once true, trials are saved and the sweep returns, to be restored later: for a handler of Ctrl-C.
+    pub interrupt: Arc<AtomicBool>,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        RunConfig {
+            name: None,
+            storage_path: None,
+            stop: None,
+            failure_config: FailureConfig::default(),
+            checkpoint_config: CheckpointConfig::default(),
+            callbacks: Vec::new(),
+            verbose: 1,
+            log_results: true,
+            interrupt: Arc::default(),
+        }
+    }
+}
+
+/// What happens when a trial fails.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FailureConfig {
+    /// How often a trial is tried again from its newest whole checkpoint; -1: without end.
+    pub max_failures: i64,
+    /// What the first failure does to the others.
+    pub fail_fast: FailFast,
+}
+
+/// What the first failure of a trial does to the others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum FailFast {
+    /// Nothing.
+    #[default]
+    Never,
+    /// It stops them.
+    Stop,
+    /// It is the error of `fit`, at once.
+    Raise,
+}
+
+impl FailureConfig {
+    pub(super) fn check(&self) -> Result<()> {
+        if self.max_failures < -1 {
+            return Err(Error::config("max_failures", self.max_failures, "it must be -1 (no limit), 0 or more"));
+        }
+        if self.fail_fast != FailFast::Never && self.max_failures != 0 {
+            let rule = "it must be 0 with `fail_fast`, which allows no failure";
+            return Err(Error::config("max_failures", self.max_failures, rule));
+        }
+        Ok(())
+    }
+}
+
+/// Which checkpoints are written and kept.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CheckpointConfig {
+    /// Iterations from one to the next; 0: none by count. A result with `should_checkpoint` asks for one at any time.
+    pub checkpoint_frequency: u64,
+    /// One at the end of each trial. `None`: yes, except for functions, which save by themselves.
+    pub checkpoint_at_end: Option<bool>,
+    /// The best so many of each trial stay, and the newest besides. `None`: all.
+    pub num_to_keep: Option<usize>,
+    /// The metric that says which is best. `None`: the newer, the better.
+    pub checkpoint_score_attribute: Option<String>,
+    /// Which values of it are better. `None`: high ones.
+    pub checkpoint_score_order: Option<Mode>,
+    /// When all checkpoints of the experiment together have more bytes, the oldest ones go; the newest of each trial and
+    /// those that something still needs stay.
+    pub max_bytes: Option<u64>,
+}
+
+impl CheckpointConfig {
+    pub(super) fn check(&self, is_function: bool) -> Result<()> {
+        if self.num_to_keep == Some(0) {
+            return Err(Error::config("num_to_keep", 0, "it must be 1 or more, or absent to keep all"));
+        }
+        let rule = "a function saves when it reports a checkpoint: leave it out";
+        if is_function && self.checkpoint_frequency > 0 {
+            return Err(Error::config("checkpoint_frequency", self.checkpoint_frequency, rule));
+        }
+        if is_function && self.checkpoint_at_end == Some(true) {
+            return Err(Error::config("checkpoint_at_end", true, rule));
+        }
+        Ok(())
+    }
+}
+
+/// Which trials of a restored sweep go on; those that completed never do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Restore {
+    /// Trials that were running, paused or waiting.
+    pub resume_unfinished: bool,
+    /// Trials that failed too often, from their newest checkpoint.
+    pub resume_errored: bool,
+    /// Trials that failed too often, from the beginning.
+    pub restart_errored: bool,
+}
+
+impl Default for Restore {
+    fn default() -> Self {
+        Restore { resume_unfinished: true, resume_errored: false, restart_errored: false }
+    }
+}

@@ -1,0 +1,484 @@
+//! The state of a sweep as a function of its journal.
+//!
+//! Every change is a method here, called with what was just written to the journal, or, on restoring, with what is read
+//! from it. So a restored sweep has its searcher, scheduler and stopper where they were, by the same calls.
+//!
+//! A trial that goes back to a checkpoint trains results again that were seen before. They are not told again: the
+//! decisions about them stand, and the trial takes up its `next` when it is where it was (`seen`).
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::checkpoints::Checkpoints;
+use super::journal::{Event, Verdict};
+use crate::executor::SavedCheckpoint;
+use crate::loggers::flatten;
+use crate::schedulers::{Order, PolicyStep, TrialScheduler};
+use crate::search::{Searcher, Suggestion};
+use crate::stoppers::Stopper;
+use crate::{Config, Error, Metrics, Resources, Result, Trial, TrialStatus};
+
+/// What a trial does once it has trained up to the last result that was decided about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Next {
+    Train,
+    /// Saves and gives its resources back.
+    Pause,
+    /// Gives its resources back; its state is not needed any more.
+    Leave,
+    /// Saves if that is asked for, and is done.
+    Stop,
+}
+
+/// Where a trial's actor is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stage {
+    /// There is none.
+    Idle,
+    Starting,
+    Training,
+    Saving,
+    Stopping,
+}
+
+/// The settings and state that a trial changes to.
+#[derive(Clone, Debug)]
+pub(super) struct Exploit {
+    pub(super) source: String,
+    /// Its own settings and tag, where the source has no state to give.
+    own: (Config, String),
+    pub(super) log: Option<PolicyStep>,
+}
+
+/// What the driver knows about a trial beside [`Trial`].
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) dir: PathBuf,
+    pub(super) drawn: Config,
+    pub(super) stage: Stage,
+    /// The iteration of the last result that was decided about.
+    pub(super) seen: u64,
+    pub(super) next: Next,
+    /// An order: save when at `seen`, and keep that for others.
+    pub(super) save: bool,
+    pub(super) checkpoints: Checkpoints,
+    pub(super) failures: i64,
+    pub(super) error: Option<String>,
+    pub(super) exploit: Option<Exploit>,
+    /// Nothing is left to do.
+    pub(super) completed: bool,
+}
+
+pub(super) struct Sweep {
+    pub(super) dir: PathBuf,
+    pub(super) trials: Vec<Trial>,
+    pub(super) runs: Vec<Run>,
+    index: HashMap<String, usize>,
+    pub(super) searcher: Box<dyn Searcher>,
+    pub(super) scheduler: Box<dyn TrialScheduler>,
+    pub(super) stopper: Option<Box<dyn Stopper>>,
+    pub(super) stop_all: Option<String>,
+    /// Seconds that the sweep has run.
+    pub(super) elapsed: f64,
+    /// Trials whose `next` changed by an order while they were idle.
+    pub(super) released: Vec<usize>,
+}
+
+impl Sweep {
+    pub(super) fn new(
+        dir: &Path,
+        searcher: Box<dyn Searcher>,
+        scheduler: Box<dyn TrialScheduler>,
+        stopper: Option<Box<dyn Stopper>>,
+    ) -> Self {
+        Sweep {
+            dir: dir.to_path_buf(),
+            trials: Vec::new(),
+            runs: Vec::new(),
+            index: HashMap::new(),
+            searcher,
+            scheduler,
+            stopper,
+            stop_all: None,
+            elapsed: 0.0,
+            released: Vec::new(),
+        }
+    }
+
+    pub(super) fn find(&self, trial_id: &str) -> Result<usize> {
+        let unknown = || Error::experiment(&self.dir, format!("there is no trial {trial_id}"));
+        self.index.get(trial_id).copied().ok_or_else(unknown)
+    }
+
+    /// Repeats one line of the journal.
+    ///
+    /// # Errors
+    /// Where the searcher or the scheduler does not answer as it did.
+    pub(super) fn replay(&mut self, event: Event<'_>) -> Result<()> {
+        match event {
+            Event::Experiment(_) => Ok(()),
+            Event::Restored { resources, .. } => {
+                self.scheduler.set_total_resources(&resources);
+                self.interrupted();
+                Ok(())
+            }
+            Event::Trial { trial_id, config, drawn, experiment_tag, resources } => {
+                let again = self.suggest_again(&trial_id, &drawn)?;
+                let resources = resources.into_owned();
+                let i = self.add(&trial_id, again, drawn.into_owned(), &experiment_tag, resources)?;
+                // The scheduler may have completed the settings.
+                self.refuse_other_settings(&trial_id, &config, &self.trials[i].config)
+            }
+            Event::Started { trial_id, .. } => {
+                let i = self.find(&trial_id)?;
+                self.started(i);
+                Ok(())
+            }
+            Event::Adopted { trial_id, checkpoint, .. } => {
+                let i = self.find(&trial_id)?;
+                self.adopted(i, checkpoint);
+                Ok(())
+            }
+            Event::KeptOwn { trial_id } => {
+                let i = self.find(&trial_id)?;
+                self.keep_own(i);
+                Ok(())
+            }
+            Event::Result { trial_id, iteration, verdict, elapsed, result } => {
+                let i = self.find(&trial_id)?;
+                self.elapsed = elapsed;
+                let repeated = self.result(i, iteration, result.into_owned(), Some(verdict))?;
+                match repeated == verdict {
+                    true => Ok(()),
+                    false => Err(self.differs(&format!("result {iteration} of trial {trial_id}"))),
+                }
+            }
+            Event::Ended { trial_id } => {
+                let i = self.find(&trial_id)?;
+                self.ended(i)
+            }
+            Event::Idle => self.idle(),
+            Event::Saved { trial_id, checkpoint, score } => {
+                let i = self.find(&trial_id)?;
+                self.saved(i, checkpoint, score);
+                Ok(())
+            }
+            Event::Completed { trial_id } => {
+                let i = self.find(&trial_id)?;
+                self.runs[i].completed = true;
+                Ok(())
+            }
+            Event::Failed { trial_id, message } => {
+                let i = self.find(&trial_id)?;
+                self.failed(i, message.into_owned());
+                Ok(())
+            }
+            Event::GivenUp { trial_id } => {
+                let i = self.find(&trial_id)?;
+                self.given_up(i)
+            }
+            Event::Retried { trial_id, from_scratch } => {
+                let i = self.find(&trial_id)?;
+                self.retried(i, from_scratch);
+                Ok(())
+            }
+            Event::Stopped { trial_id } => {
+                let i = self.find(&trial_id)?;
+                self.stop(i)
+            }
+            Event::StopAll { reason } => {
+                self.stop_all = Some(reason.into_owned());
+                Ok(())
+            }
+        }
+    }
+
+    fn differs(&self, what: &str) -> Error {
+        let reason = format!(
+            "the scheduler does not decide as it did about {what}; restore with the scheduler, its settings and the \
+             metric that the sweep began with"
+        );
+        Error::experiment(&self.dir, reason)
+    }
+
+    fn suggest_again(&mut self, trial_id: &str, drawn: &Config) -> Result<Config> {
+        let Suggestion::Trial { config, drawn: again } = self.searcher.suggest(trial_id)? else {
+            let reason = format!(
+                "the searcher has no trial {trial_id} any more; restore with the searcher, its settings, the seed and \
+                 the search space that the sweep began with, and at least as many samples"
+            );
+            return Err(Error::experiment(&self.dir, reason));
+        };
+        self.refuse_other_settings(trial_id, drawn, &again.into_iter().collect())?;
+        Ok(config)
+    }
+
+    fn refuse_other_settings(&self, trial_id: &str, before: &Config, now: &Config) -> Result<()> {
+        let (before, now) = (flatten(before), flatten(now));
+        let value = |side: &[(String, &Value)], path: &str| {
+            side.iter().find(|(key, _)| key == path).map_or("absent".into(), |(_, value)| value.to_string())
+        };
+        let mut paths = before.iter().chain(&now).map(|(path, _)| path);
+        let Some(path) = paths.find(|path| value(&before, path) != value(&now, path)) else { return Ok(()) };
+        let reason = format!(
+            "trial {trial_id} was drawn with `{path}` = {}, but now it is {}; restore with the search space, searcher, \
+             seed and scheduler that the sweep began with, or begin a new sweep",
+            value(&before, path),
+            value(&now, path)
+        );
+        Err(Error::experiment(&self.dir, reason))
+    }
+
+    /// The driver is another one: nothing trains.
+    pub(super) fn interrupted(&mut self) {
+        for (trial, run) in self.trials.iter_mut().zip(&mut self.runs) {
+            run.stage = Stage::Idle;
+            if trial.status == TrialStatus::Running {
+                trial.status = TrialStatus::Pending;
+            }
+        }
+    }
+
+    /// A trial joins.
+    pub(super) fn add(
+        &mut self,
+        trial_id: &str,
+        config: Config,
+        drawn: Config,
+        tag: &str,
+        resources: Resources,
+    ) -> Result<usize> {
+        let mut trial = Trial {
+            trial_id: trial_id.into(),
+            config,
+            experiment_tag: tag.into(),
+            status: TrialStatus::Pending,
+            resources,
+            last_result: None,
+        };
+        self.scheduler.on_trial_add(&mut trial)?;
+        self.index.insert(trial_id.into(), self.trials.len());
+        self.runs.push(Run {
+            dir: self.dir.join(trial_id),
+            drawn,
+            stage: Stage::Idle,
+            seen: 0,
+            next: Next::Train,
+            save: false,
+            checkpoints: Checkpoints::default(),
+            failures: 0,
+            error: None,
+            exploit: None,
+            completed: false,
+        });
+        self.trials.push(trial);
+        Ok(self.trials.len() - 1)
+    }
+
+    /// A trial got its resources.
+    pub(super) fn started(&mut self, i: usize) {
+        if matches!(self.trials[i].status, TrialStatus::Pending | TrialStatus::Paused) {
+            self.trials[i].status = TrialStatus::Running;
+            self.runs[i].next = Next::Train;
+        }
+    }
+
+    /// A trial has the state of another one, as a checkpoint of its own.
+    pub(super) fn adopted(&mut self, i: usize, checkpoint: SavedCheckpoint) -> Option<Exploit> {
+        let run = &mut self.runs[i];
+        run.seen = checkpoint.iteration;
+        run.checkpoints.add(checkpoint, None);
+        run.exploit.take()
+    }
+
+    /// The source of a trial's exploit has nothing to give: it keeps what it has.
+    pub(super) fn keep_own(&mut self, i: usize) {
+        if let Some(exploit) = self.runs[i].exploit.take() {
+            (self.trials[i].config, self.trials[i].experiment_tag) = exploit.own;
+        }
+    }
+
+    /// A new result: asks the stopper (its answer of before stands), then the scheduler; tells the searcher.
+    pub(super) fn result(
+        &mut self,
+        i: usize,
+        iteration: u64,
+        result: Metrics,
+        recorded: Option<Verdict>,
+    ) -> Result<Verdict> {
+        let trial_id = self.trials[i].trial_id.clone();
+        let is_done = result.get("done") == Some(&Value::Bool(true));
+        let stops = match &mut self.stopper {
+            Some(stopper) => stopper.should_stop(&trial_id, &result)?,
+            None => false,
+        };
+        let stops = recorded.map_or(is_done || stops, |verdict| verdict == Verdict::Done);
+        let run = &mut self.runs[i];
+        run.seen = iteration;
+        run.next = Next::Train;
+        let mut orders = Vec::new();
+        let verdict = if stops {
+            Verdict::Done
+        } else {
+            let trial = &self.trials[i];
+            self.scheduler.on_trial_result(trial, &result, &self.trials, &mut orders)?.into()
+        };
+        let ends = matches!(verdict, Verdict::Done | Verdict::Stop);
+        if !ends {
+            self.searcher.on_trial_result(&trial_id, &result)?;
+        }
+        self.trials[i].last_result = Some(result);
+        self.obey(orders)?;
+        match verdict {
+            Verdict::Done | Verdict::Stop => self.stop(i)?,
+            Verdict::Pause if self.trials[i].status == TrialStatus::Running => {
+                self.trials[i].status = TrialStatus::Paused;
+                self.runs[i].next = Next::Pause;
+            }
+            Verdict::Pause | Verdict::Continue | Verdict::Noop => {}
+        }
+        Ok(verdict)
+    }
+
+    /// A trial has no more results.
+    pub(super) fn ended(&mut self, i: usize) -> Result<()> {
+        if let Some(last) = &mut self.trials[i].last_result {
+            last.insert("done".into(), true.into());
+        }
+        self.stop(i)
+    }
+
+    /// Nothing else can go on.
+    pub(super) fn idle(&mut self) -> Result<()> {
+        let mut orders = Vec::new();
+        self.scheduler.on_idle(&self.trials, &mut orders)?;
+        self.obey(orders)
+    }
+
+    pub(super) fn saved(&mut self, i: usize, checkpoint: SavedCheckpoint, score: Option<f64>) {
+        let run = &mut self.runs[i];
+        let iteration = checkpoint.iteration;
+        run.checkpoints.add(checkpoint, score);
+        if run.save && iteration >= run.seen {
+            run.save = false;
+            run.checkpoints.keep(iteration);
+        }
+    }
+
+    /// A trial failed; it waits to be tried again unless its end was decided already.
+    pub(super) fn failed(&mut self, i: usize, message: String) {
+        let run = &mut self.runs[i];
+        run.failures += 1;
+        run.error = Some(message);
+        if self.trials[i].status == TrialStatus::Running {
+            self.trials[i].status = TrialStatus::Pending;
+        }
+    }
+
+    /// A trial failed for good.
+    pub(super) fn given_up(&mut self, i: usize) -> Result<()> {
+        self.runs[i].completed = true;
+        self.runs[i].save = false;
+        let was = std::mem::replace(&mut self.trials[i].status, TrialStatus::Error);
+        if was.is_finished() {
+            return Ok(());
+        }
+        let mut orders = Vec::new();
+        self.scheduler.on_trial_error(&self.trials[i], &self.trials, &mut orders)?;
+        self.searcher.on_trial_complete(&self.trials[i].trial_id, None)?;
+        self.obey(orders)
+    }
+
+    /// A trial that was given up is taken up again. Searcher and scheduler have had it as failed; they see it go on
+    /// only where it has something new to report.
+    pub(super) fn retried(&mut self, i: usize, from_scratch: bool) {
+        let run = &mut self.runs[i];
+        (run.completed, run.failures, run.error) = (false, 0, None);
+        run.next = Next::Train;
+        if from_scratch {
+            run.checkpoints = Checkpoints::default();
+        }
+        self.trials[i].status = TrialStatus::Pending;
+    }
+
+    /// Ends a trial, wherever it is.
+    pub(super) fn stop(&mut self, i: usize) -> Result<()> {
+        let status = self.trials[i].status;
+        if status.is_finished() {
+            return Ok(());
+        }
+        self.runs[i].next = Next::Stop;
+        self.runs[i].exploit = None;
+        if self.runs[i].stage == Stage::Idle {
+            self.released.push(i);
+        }
+        let mut orders = Vec::new();
+        let trial = &self.trials[i];
+        match (&trial.last_result, status) {
+            (Some(result), TrialStatus::Running) => {
+                self.scheduler.on_trial_complete(trial, result, &self.trials, &mut orders)?;
+                self.searcher.on_trial_complete(&trial.trial_id, Some(result))?;
+            }
+            _ => {
+                self.scheduler.on_trial_remove(trial, &self.trials, &mut orders)?;
+                self.searcher.on_trial_complete(&trial.trial_id, None)?;
+            }
+        }
+        self.trials[i].status = TrialStatus::Terminated;
+        self.obey(orders)
+    }
+
+    fn obey(&mut self, orders: Vec<Order>) -> Result<()> {
+        for order in orders {
+            match order {
+                Order::Stop(trial_id) => {
+                    let i = self.find(&trial_id)?;
+                    self.stop(i)?;
+                }
+                Order::Unpause(trial_id) => {
+                    let i = self.find(&trial_id)?;
+                    if self.trials[i].status == TrialStatus::Paused {
+                        self.trials[i].status = TrialStatus::Pending;
+                    }
+                }
+                Order::Save(trial_id) => {
+                    let i = self.find(&trial_id)?;
+                    let run = &mut self.runs[i];
+                    let has_it =
+                        self.trials[i].status == TrialStatus::Paused && run.checkpoints.newest() == Some(run.seen);
+                    match has_it {
+                        true => run.checkpoints.keep(run.seen),
+                        false => run.save = true,
+                    }
+                }
+                Order::Exploit { trial_id, source, config, experiment_tag, log } => {
+                    let i = self.find(&trial_id)?;
+                    let trial = &mut self.trials[i];
+                    if trial.status.is_finished() {
+                        continue;
+                    }
+                    let own = match self.runs[i].exploit.take() {
+                        Some(earlier) => earlier.own,
+                        None => (trial.config.clone(), trial.experiment_tag.clone()),
+                    };
+                    (trial.config, trial.experiment_tag) = (config, experiment_tag);
+                    trial.status = TrialStatus::Paused;
+                    self.runs[i].exploit = Some(Exploit { source, own, log });
+                    self.runs[i].next = Next::Leave;
+                }
+                Order::SetResources(trial_id, resources) => {
+                    let i = self.find(&trial_id)?;
+                    let trial = &mut self.trials[i];
+                    trial.resources = resources;
+                    if trial.status == TrialStatus::Running {
+                        trial.status = TrialStatus::Paused;
+                        self.runs[i].next = Next::Pause;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
