@@ -8,9 +8,9 @@ use pavlov_algorithms::{Dqn, Ppo};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::common::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
 use pavlov_trainer::policy::Spaces;
-use pavlov_trainer::{Algorithm, Common, Evaluation, Result, Trainer, to_config};
+use pavlov_trainer::{Algorithm, Common, Evaluation, Result, Trainer, resolve, to_config};
 use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
-use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable};
+use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
 use serde_json::Value;
 
 /// An [`Algorithm`] whose type is not known: what remains of it when it is chosen by name.
@@ -109,7 +109,7 @@ pub struct AlgorithmEntry {
     refused: &'static [(&'static str, &'static str)],
     default_config: fn() -> Result<Config>,
     validated: fn(&Config, &Spaces) -> Result<(Config, Common)>,
-    make: fn(EnvCreator) -> Box<dyn AnyAlgorithm>,
+    make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
 }
 
 impl fmt::Debug for AlgorithmEntry {
@@ -143,7 +143,10 @@ impl AlgorithmEntry {
                 settings.validate_config(spaces)?;
                 Ok((to_config(&settings)?, settings.common().clone()))
             },
-            make: |env| Box::new(Algorithm::new(T::get_default_config(), env)),
+            make: |base, env| {
+                let (settings, env) = resolve(&T::get_default_config(), base, &env)?;
+                Ok(Box::new(Algorithm::new(settings, env)))
+            },
         }
     }
 
@@ -222,7 +225,15 @@ impl AlgorithmEntry {
         config: Config,
         options: RunOptions,
     ) -> Result<Driver<Box<dyn AnyAlgorithm>>> {
-        Ok(Driver::with((self.make)(env), config, options)?)
+        Ok(Driver::with((self.make)(&Config::new(), env)?, config, options)?)
+    }
+
+    /// What a sweep trains: trials whose settings go over `base`, which goes over the defaults.
+    pub fn as_trainable(&self, env: EnvCreator, base: Config) -> TrainableFactory {
+        let make = self.make;
+        TrainableFactory::new(format!("{}_{}", self.name, env.name()), move |_| {
+            make(&base, env.clone()).map_err(Into::into)
+        })
     }
 }
 

@@ -17,8 +17,8 @@ mod run_dir;
 mod session;
 mod settings;
 mod signals;
-mod stop;
 mod train;
+mod tune;
 
 use std::process::ExitCode;
 
@@ -43,6 +43,8 @@ enum Command {
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),
     Evaluate(evaluate::EvaluateArgs),
+    Tune(tune::TuneArgs),
+    Trial(tune::TrialArgs),
     List(list::ListArgs),
     Config(config::ConfigArgs),
     Doctor(doctor::DoctorArgs),
@@ -63,6 +65,8 @@ pub fn main() -> ExitCode {
         Command::Train(args) => train::train(args),
         Command::Resume(args) => resume::resume(args),
         Command::Evaluate(args) => evaluate::evaluate(args),
+        Command::Tune(args) => tune::tune(args),
+        Command::Trial(args) => tune::trial(args),
         Command::List(args) => list::list(&args),
         Command::Config(args) => config::config(args),
         Command::Doctor(args) => doctor::doctor(&args),

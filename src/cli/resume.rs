@@ -8,7 +8,7 @@ use super::run_dir::{self, Lock, RunFile};
 use super::session::{Begin, ReportArgs, Session};
 use super::settings::assignments;
 use super::signals;
-use super::stop::Stop;
+use super::train::stop_criteria;
 use crate::registry;
 use crate::tune::{RunOptions, checkpoint};
 
@@ -30,8 +30,7 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     let (run_dir, report) = (args.run_dir, args.report);
     let run = RunFile::read(&run_dir)?;
     let lock = Lock::take(&run_dir)?;
-    let mut stop = Stop::default();
-    stop.lay_over(&run.stop)?;
+    let mut stop = stop_criteria(&run.stop)?;
     stop.lay_over(&assignments(&args.stop)?)?;
     let entry = registry::algorithm(&run.algorithm)?;
 
@@ -61,8 +60,8 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
         }
     }
     if let Some(result) = driver.last_result() {
-        stop.check(result)?;
-        if let Some(met) = stop.met(result) {
+        stop.check(driver.trial_id(), result)?;
+        if let Some(met) = stop.met(result)? {
             report.say(&format!(
                 "nothing to do: {} is {} and the run stops at {}; extend it with --stop {}=VALUE",
                 met.key, met.value, met.limit, met.key
@@ -70,6 +69,6 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
             return Ok(());
         }
     }
-    signals::watch()?;
-    Session::new(driver, run, stop, report, lock).run(Begin::Resumed)
+    let interrupt = signals::watch(signals::AFTER_ITERATION)?;
+    Session::new(driver, run, stop, report, interrupt, lock).run(Begin::Resumed)
 }

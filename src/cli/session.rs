@@ -1,15 +1,16 @@
 //! The training loop of `train` and `resume`: report, checkpoint, stop, and say how to go on.
 
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Args;
 
 use super::output::{print_json, say};
 use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
-use super::signals;
-use super::stop::{Met, Stop};
 use crate::registry::AnyAlgorithm;
+use crate::tune::stoppers::{Met, StoppingCriteria};
 use crate::tune::{Driver, checkpoint};
 
 /// How a run is shown.
@@ -35,8 +36,9 @@ impl ReportArgs {
 pub(super) struct Session {
     driver: Driver<Box<dyn AnyAlgorithm>>,
     run: RunFile,
-    stop: Stop,
+    stop: StoppingCriteria,
     report: ReportArgs,
+    interrupt: Arc<AtomicBool>,
     /// The checkpoint of the present iteration.
     saved: Option<PathBuf>,
     _lock: Lock,
@@ -66,11 +68,12 @@ impl Session {
     pub(super) fn new(
         driver: Driver<Box<dyn AnyAlgorithm>>,
         run: RunFile,
-        stop: Stop,
+        stop: StoppingCriteria,
         report: ReportArgs,
+        interrupt: Arc<AtomicBool>,
         lock: Lock,
     ) -> Session {
-        Session { driver, run, stop, report, saved: None, _lock: lock }
+        Session { driver, run, stop, report, interrupt, saved: None, _lock: lock }
     }
 
     /// Trains until a criterion is met or a signal comes, and saves.
@@ -96,17 +99,17 @@ impl Session {
     fn train(&mut self, begin: Begin, progress: &mut Progress) -> anyhow::Result<End> {
         let mut is_first = true;
         loop {
-            if signals::asked_to_stop() {
+            if self.interrupt.load(Ordering::Relaxed) {
                 return Ok(End::Interrupted);
             }
             let result = self.driver.train()?;
             self.saved = None;
-            match self.stop.check(&result) {
+            match self.stop.check(self.driver.trial_id(), &result) {
                 Ok(()) if is_first => self.note_criteria()?,
                 Ok(()) => {}
                 Err(error) => {
                     self.give_up(is_first, begin)?;
-                    return Err(error);
+                    return Err(error.into());
                 }
             }
             is_first = false;
@@ -117,7 +120,7 @@ impl Session {
             if asked_for || (frequency > 0 && self.driver.iteration().is_multiple_of(frequency)) {
                 self.save()?;
             }
-            if let Some(met) = self.stop.met(&result) {
+            if let Some(met) = self.stop.met(&result)? {
                 return Ok(End::Met(met));
             }
             if result.get("done") == Some(&true.into()) {

@@ -1,12 +1,15 @@
 //! Ctrl-C and SIGTERM: the first one asks, the second one ends the process.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::Context;
 
 use super::output::say;
 
-static ASKED: AtomicUsize = AtomicUsize::new(0);
+/// What one run says to the first signal.
+pub(super) const AFTER_ITERATION: &str =
+    "stopping after this iteration, with a checkpoint; Ctrl-C again quits at once";
 
 /// As shells expect of a process that Ctrl-C ended.
 const QUIT: i32 = 130;
@@ -16,16 +19,14 @@ unsafe extern "C" {
     safe fn _exit(status: i32) -> !;
 }
 
-/// From now on the first signal only makes [`asked_to_stop`] true.
-pub(super) fn watch() -> anyhow::Result<()> {
-    ctrlc::set_handler(|| match ASKED.fetch_add(1, Ordering::Relaxed) {
-        0 => say("stopping after this iteration, with a checkpoint; Ctrl-C again quits at once"),
-        _ => _exit(QUIT),
+/// From now on the first signal is answered with `answer` and only makes the flag true.
+pub(super) fn watch(answer: &'static str) -> anyhow::Result<Arc<AtomicBool>> {
+    let asked = Arc::new(AtomicBool::new(false));
+    let flag = asked.clone();
+    ctrlc::set_handler(move || match flag.swap(true, Ordering::Relaxed) {
+        false => say(answer),
+        true => _exit(QUIT),
     })
-    .context("cannot listen for Ctrl-C")
-}
-
-/// Whether a signal came.
-pub(super) fn asked_to_stop() -> bool {
-    ASKED.load(Ordering::Relaxed) > 0
+    .context("cannot listen for Ctrl-C")?;
+    Ok(asked)
 }

@@ -9,8 +9,10 @@ use super::run_dir::{self, Lock, RunFile};
 use super::session::{Begin, ReportArgs, Session};
 use super::settings::{SettingsArgs, assignments};
 use super::signals;
-use super::stop::Stop;
-use crate::tune::{Config, RunOptions};
+use crate::envs::EnvCreator;
+use crate::registry::AlgorithmEntry;
+use crate::tune::stoppers::StoppingCriteria;
+use crate::tune::{Config, Error, RunOptions};
 
 /// Train an algorithm in an environment
 #[derive(Args, Debug)]
@@ -44,38 +46,73 @@ pub(super) struct TrainArgs {
 
 pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
-    let mut stop = Stop::default();
-    stop.lay_over(&settings.stop)?;
+    let mut stop = stop_criteria(&settings.stop)?;
     stop.lay_over(&assignments(&args.stop)?)?;
-    refuse_evaluation_that_never_comes(&stop, &settings.resolved.config)?;
-    if let Some(out) = &args.out {
+    start(NewRun {
+        entry: settings.entry,
+        env: settings.env,
+        config: settings.resolved.config,
+        stop,
+        out: args.out,
+        checkpoint_freq: args.checkpoint_freq,
+        checkpoint_at_end: args.checkpoint_at_end,
+        keep_checkpoints_num: args.keep_checkpoints_num,
+        report: args.report,
+    })
+}
+
+/// Everything about a run that is to begin.
+pub(super) struct NewRun {
+    pub(super) entry: AlgorithmEntry,
+    pub(super) env: EnvCreator,
+    pub(super) config: Config,
+    pub(super) stop: StoppingCriteria,
+    pub(super) out: Option<PathBuf>,
+    pub(super) checkpoint_freq: u64,
+    pub(super) checkpoint_at_end: bool,
+    pub(super) keep_checkpoints_num: Option<usize>,
+    pub(super) report: ReportArgs,
+}
+
+/// Begins a run and trains it to its end.
+pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
+    let NewRun { entry, env, config, stop, .. } = new;
+    refuse_evaluation_that_never_comes(&stop, &config)?;
+    if let Some(out) = &new.out {
         run_dir::refuse_used(out)?;
     }
-    let (entry, env) = (settings.entry, settings.env);
     let options = RunOptions {
         name: Some(format!("{}_{}", entry.name(), env.name())),
-        logdir: args.out,
-        keep_checkpoints_num: args.keep_checkpoints_num,
+        logdir: new.out,
+        keep_checkpoints_num: new.keep_checkpoints_num,
         ..RunOptions::default()
     };
-    let driver = entry.build(env.clone(), settings.resolved.config, options)?;
+    let driver = entry.build(env.clone(), config, options)?;
     let run = RunFile {
         pavlov: env!("CARGO_PKG_VERSION").into(),
         algorithm: entry.name().into(),
         env: env.name().into(),
         stop: stop.to_config(),
-        checkpoint_freq: args.checkpoint_freq,
-        checkpoint_at_end: args.checkpoint_at_end,
-        keep_checkpoints_num: args.keep_checkpoints_num,
+        checkpoint_freq: new.checkpoint_freq,
+        checkpoint_at_end: new.checkpoint_at_end,
+        keep_checkpoints_num: new.keep_checkpoints_num,
         config: driver.get_config().clone(),
     };
-    signals::watch()?;
+    let interrupt = signals::watch(signals::AFTER_ITERATION)?;
     run.write(driver.logdir())?;
     let lock = Lock::take(driver.logdir())?;
-    Session::new(driver, run, stop, args.report, lock).run(Begin::New)
+    Session::new(driver, run, stop, new.report, interrupt, lock).run(Begin::New)
 }
 
-fn refuse_evaluation_that_never_comes(stop: &Stop, config: &Config) -> anyhow::Result<()> {
+/// Parts of a result that fill up later in a run; keys below them are taken on trust until then.
+const LATER: [&str; 4] = ["custom_metrics", "evaluation", "info/learner", "sampler_results/custom_metrics"];
+
+/// When a run stops.
+pub(super) fn stop_criteria(stop: &Config) -> Result<StoppingCriteria, Error> {
+    Ok(StoppingCriteria::new(stop)?.later(LATER))
+}
+
+fn refuse_evaluation_that_never_comes(stop: &StoppingCriteria, config: &Config) -> anyhow::Result<()> {
     let never = config.get("evaluation_interval").is_none_or(|interval| interval.is_null());
     match stop.keys().find(|key| never && key.starts_with("evaluation/")) {
         None => Ok(()),

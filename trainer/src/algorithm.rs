@@ -37,6 +37,8 @@ const FIXED_SETTINGS: [&str; 5] =
 
 /// An algorithm under way.
 pub struct Algorithm<T: Trainer> {
+    /// What settings of a sweep go over.
+    base: T,
     settings: T,
     env: EnvCreator,
     callbacks: Option<CallbacksMaker>,
@@ -86,7 +88,7 @@ impl<T: Trainer> Algorithm<T> {
     /// An algorithm that starts from `settings` when it is set up; what a sweep's configuration says goes over them.
     pub fn new(settings: T, env: EnvCreator) -> Self {
         let inference_rng = Stream::new(0, "inference", 0);
-        Self { settings, env, callbacks: None, policy_class: None, run: None, inference_rng }
+        Self { base: settings.clone(), settings, env, callbacks: None, policy_class: None, run: None, inference_rng }
     }
 
     /// The settings in force.
@@ -402,7 +404,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     }
 
     fn reset_config(&mut self, new: &Config) -> pavlov_tune::Result<bool> {
-        let (settings, env) = resolve(&T::get_default_config(), new, &self.env)?;
+        let (settings, env) = resolve(&self.base, new, &self.env)?;
         self.run = None;
         catch(|| format!("setting up {}", T::NAME), || self.start(settings, env))?;
         Ok(true)

@@ -10,7 +10,7 @@ use crate::{
     worker_set::WorkerSet,
 };
 use pavlov_envs::IntoEnvCreator;
-use pavlov_tune::{Driver, Metrics};
+use pavlov_tune::{Driver, Metrics, TrainableFactory};
 use serde::{Serialize, de::DeserializeOwned};
 
 /// An algorithm, implemented on its settings: the config is the algorithm.
@@ -70,6 +70,26 @@ pub trait TrainerExt: Trainer {
     /// Nothing is written before the first result or checkpoint.
     fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
         self.builder(env).build()
+    }
+
+    /// What a sweep trains: trials whose settings go over these.
+    ///
+    /// ```no_run
+    /// use pavlov_tune::{Tuner, search::loguniform};
+    /// # fn sweep<T: pavlov_trainer::Trainer>(ppo: T) -> pavlov_tune::Result<()> {
+    /// # use pavlov_trainer::TrainerExt;
+    /// let space = serde_json::json!({"lr": loguniform(1e-4, 1e-2)});
+    /// let mut tuner = Tuner::new(ppo.as_trainable("CartPole-v1"), space.as_object().cloned().unwrap_or_default());
+    /// tuner.tune_config.num_samples = 4;
+    /// let grid = tuner.fit()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn as_trainable(self, env: impl IntoEnvCreator) -> TrainableFactory {
+        let env = env.into_env_creator();
+        TrainableFactory::new(format!("{}_{}", Self::NAME, env.name()), move |_| {
+            Ok(Algorithm::new(self.clone(), env.clone()))
+        })
     }
 
     /// As [`build`](Self::build), with callbacks, a run directory or loggers of your own.

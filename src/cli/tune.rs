@@ -1,0 +1,215 @@
+//! `pavlov tune`: a sweep from a file, begun or taken up again; `pavlov trial`: one trial of it alone.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::bail;
+use clap::Args;
+use serde_json::json;
+
+use super::exit::usage;
+use super::output::{print, print_json};
+use super::session::ReportArgs;
+use super::train::{NewRun, start, stop_criteria};
+use super::{run_dir, signals};
+use crate::envs::{self, EnvCreator};
+use crate::presets;
+use crate::registry::{self, AlgorithmEntry};
+use crate::tune::config::Layer;
+use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult};
+use crate::tune::{Config, Error, child_main};
+
+/// The sweep's file, kept in the experiment's directory.
+const SWEEP: &str = "sweep.toml";
+
+/// Search settings: run the trials of a sweep file, or go on with a sweep
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  pavlov tune examples/sweeps/ppo-asha.toml --out runs/sweep\n  \
+                        pavlov tune --resume runs/sweep\n\n\
+                        Ctrl-C saves the trials and exits with 0; --resume goes on from there, and also after a \
+                        crash.")]
+pub(super) struct TuneArgs {
+    /// The sweep, a TOML file; with --resume only if it has changed
+    #[arg(required_unless_present = "resume")]
+    sweep: Option<PathBuf>,
+    /// The experiment's directory, new or empty [default: a fresh one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Go on with the sweep in this directory
+    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    resume: Option<PathBuf>,
+    /// With --resume: trials that failed go on from their newest checkpoint
+    #[arg(long, requires = "resume")]
+    resume_errored: bool,
+    /// With --resume: trials that failed begin again
+    #[arg(long, requires = "resume", conflicts_with = "resume_errored")]
+    restart_errored: bool,
+    /// Trials to draw, or how often to repeat the grid; -1 for no limit
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    num_samples: Option<i64>,
+    /// Trials that run at the same time, at most
+    #[arg(long, value_name = "N")]
+    max_concurrent: Option<usize>,
+    /// Print one JSON object per trial on standard output, and nothing else there
+    #[arg(long)]
+    json: bool,
+    /// Show no progress; errors only
+    #[arg(long)]
+    quiet: bool,
+}
+
+/// Train one trial of a sweep file alone, e.g. as one job of an array
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  pavlov trial examples/sweeps/ppo-asha.toml --number 3 --out runs/third\n\n\
+                        The settings are those that `pavlov tune` draws for it; no scheduler stops it early.")]
+pub(super) struct TrialArgs {
+    /// The sweep, a TOML file
+    sweep: PathBuf,
+    /// The trial, from 0
+    #[arg(long, value_name = "N")]
+    number: u64,
+    /// The run directory, new or empty [default: a fresh one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    #[command(flatten)]
+    report: ReportArgs,
+}
+
+pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
+    let path = match (&args.sweep, &args.resume) {
+        (Some(path), _) => path.clone(),
+        (None, Some(dir)) => dir.join(SWEEP),
+        (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
+    };
+    let Sweep { file: mut sweep, entry, env, base } = Sweep::read(&path)?;
+    sweep.num_samples = args.num_samples.or(sweep.num_samples);
+    sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
+    let trainable = entry.as_trainable(env, base);
+    // In a trial's own process this trains the trial, and ends.
+    child_main(&[&trainable]);
+
+    let mut storage = None;
+    if let Some(out) = &args.out {
+        run_dir::refuse_used(out)?;
+        let out = std::path::absolute(out).map_err(Error::io("find the absolute path of", out))?;
+        storage = out.parent().map(Path::to_path_buf);
+        sweep.name = out.file_name().map(|name| name.to_string_lossy().into_owned());
+    }
+    let mut tuner = sweep.tuner(trainable, storage)?;
+    tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
+    tuner.run_config.replay_command = Some(format!("pavlov trial {} --number {{number}}", path.display()));
+    tuner.run_config.callbacks.push(Box::new(KeepFile(path)));
+    tuner.run_config.interrupt = signals::watch("saving the trials; Ctrl-C again quits at once")?;
+    let grid = match &args.resume {
+        None => tuner.fit()?,
+        Some(dir) => {
+            let (resume_errored, restart_errored) = (args.resume_errored, args.restart_errored);
+            tuner.restore(dir, Restore { resume_errored, restart_errored, ..Restore::default() })?
+        }
+    };
+    if args.json {
+        grid.iter().try_for_each(|trial| print_json(&as_json(trial)).map(drop))?;
+    } else {
+        print(&summary(&grid))?;
+    }
+    match grid.num_errors() {
+        0 => Ok(()),
+        failed => bail!("{failed} of {} trials failed; `error.txt` in their directories says why", grid.len()),
+    }
+}
+
+pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
+    let Sweep { file, entry, env, base } = Sweep::read(&args.sweep)?;
+    let drawn = file.trial(args.number)?;
+    let layers = [("preset", base), (&*args.sweep.display().to_string(), drawn)]
+        .map(|(origin, values)| Layer { origin: origin.into(), values });
+    start(NewRun {
+        config: entry.resolve(layers.into())?.config,
+        entry,
+        env,
+        stop: stop_criteria(&file.stop)?,
+        out: args.out,
+        checkpoint_freq: file.checkpoint.checkpoint_frequency,
+        checkpoint_at_end: file.checkpoint.checkpoint_at_end.unwrap_or(true),
+        keep_checkpoints_num: file.checkpoint.num_to_keep,
+        report: args.report,
+    })
+}
+
+/// A sweep file, and what its names stand for.
+struct Sweep {
+    file: SweepFile,
+    entry: AlgorithmEntry,
+    env: EnvCreator,
+    /// The settings of its preset, below those of the trials.
+    base: Config,
+}
+
+impl Sweep {
+    fn read(path: &Path) -> anyhow::Result<Self> {
+        let mut file = SweepFile::load(path)?;
+        let entry = registry::algorithm(&file.algorithm)?;
+        let mut base = Config::new();
+        if let Some(name) = &file.preset {
+            let preset = presets::preset(name)?;
+            if !preset.algorithm.eq_ignore_ascii_case(entry.name()) {
+                let (shown, other) = (path.display(), preset.algorithm);
+                return Err(usage(format!("{shown}: preset {name} is for {other}, not for {}", entry.name())));
+            }
+            base = preset.config;
+            file.env.get_or_insert(preset.env);
+            if file.stop.is_empty() {
+                file.stop = preset.stop;
+            }
+        }
+        let Some(env) = &file.env else {
+            let shown = path.display();
+            return Err(usage(format!("{shown}: no environment; write e.g. env = \"CartPole-v1\"")));
+        };
+        envs::spec(env)?;
+        let env = env.as_str().into();
+        Ok(Sweep { file, entry, env, base })
+    }
+}
+
+/// Keeps the sweep's file in the experiment's directory, where `--resume` finds it.
+struct KeepFile(PathBuf);
+
+impl Callback for KeepFile {
+    fn setup(&mut self, experiment_dir: &Path, _: Option<u64>) -> Result<(), Error> {
+        let kept = experiment_dir.join(SWEEP);
+        if self.0 != kept {
+            std::fs::copy(&self.0, &kept).map_err(Error::io("write", &kept))?;
+        }
+        Ok(())
+    }
+}
+
+fn as_json(trial: &TrialResult) -> serde_json::Value {
+    json!({
+        "trial_id": trial.trial_id,
+        "experiment_tag": trial.experiment_tag,
+        "status": trial.status,
+        "config": trial.config,
+        "result": trial.metrics,
+        "error": trial.error,
+        "path": trial.path,
+        "checkpoint": trial.checkpoint,
+    })
+}
+
+/// Which trial won, and what to do with it.
+fn summary(grid: &ResultGrid) -> String {
+    let dir = grid.experiment_path().display();
+    let mut lines = Vec::new();
+    if let Ok(best) = grid.get_best_result(None, None, Scope::Last) {
+        lines.push(format!("best trial:   {}", best.experiment_tag));
+        if let Some(checkpoint) = &best.checkpoint {
+            lines.push(format!("evaluate it:  pavlov evaluate {}", checkpoint.display()));
+        }
+    }
+    lines.push(format!("experiment:   {dir}"));
+    if grid.interrupted() {
+        lines.push(format!("go on:        pavlov tune --resume {dir}"));
+    }
+    lines.join("\n")
+}
