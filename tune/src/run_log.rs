@@ -13,16 +13,17 @@ pub(crate) struct RunLog {
     open_standard: bool,
     standard: bool,
     rewind_to: Option<u64>,
+    hparams: Option<Config>,
 }
 
 impl RunLog {
-    pub(crate) fn new(dir: PathBuf, choice: LoggerChoice) -> Self {
+    pub(crate) fn new(dir: PathBuf, choice: LoggerChoice, hparams: Option<Config>) -> Self {
         let standard = matches!(choice, LoggerChoice::Default);
         let loggers = match choice {
             LoggerChoice::Default | LoggerChoice::None => Vec::new(),
             LoggerChoice::Custom(loggers) => loggers,
         };
-        RunLog { dir, loggers, open_standard: standard, standard, rewind_to: None }
+        RunLog { dir, loggers, open_standard: standard, standard, rewind_to: None, hparams }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -38,10 +39,14 @@ impl RunLog {
         if self.open_standard {
             self.make_dir()?;
             write_params(&self.dir, config)?;
+            let mut tensorboard = TensorBoardLogger::open(&self.dir)?;
+            if let Some(hparams) = &self.hparams {
+                tensorboard.hparams(hparams)?;
+            }
             self.loggers = vec![
                 Box::new(JsonLogger::open(&self.dir)?),
                 Box::new(CsvLogger::open(&self.dir)?),
-                Box::new(TensorBoardLogger::open(&self.dir)?),
+                Box::new(tensorboard),
             ];
             self.open_standard = false;
         }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::counter::{Counter, object};
 
-fn counters() -> TrainableFactory {
+pub(crate) fn counters() -> TrainableFactory {
     TrainableFactory::new("counter", |_| Ok(Counter::default()))
 }
 
@@ -61,7 +61,7 @@ fn every_trial_runs_to_its_stop_condition_and_is_saved_there() {
 }
 
 /// Same settings and results, wall time apart.
-fn assert_equal(disturbed: &ResultGrid, undisturbed: &ResultGrid, when: &str) {
+pub(crate) fn assert_equal(disturbed: &ResultGrid, undisturbed: &ResultGrid, when: &str) {
     assert_eq!(disturbed.len(), undisturbed.len(), "{when}");
     for (left, right) in disturbed.iter().zip(undisturbed) {
         assert_eq!((&left.config, left.status), (&right.config, right.status), "{when}");
@@ -121,4 +121,221 @@ fn a_sweep_restored_after_any_line_of_its_journal_ends_as_if_undisturbed() {
         let started = later.iter().filter(|line| line.contains("\"started\"")).count();
         assert_eq!(started, 2 - completed, "after line {kept}: {later:#?}");
     }
+}
+
+/// Fails at a given iteration as long as `failures` are left; panics if `panics`.
+struct Fragile {
+    inner: Counter,
+    left: Arc<AtomicU64>,
+    panics: bool,
+}
+
+impl Trainable for Fragile {
+    fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
+        self.inner.setup(config, trial)
+    }
+    fn step(&mut self) -> Result<Metrics> {
+        let at = 4 * self.inner.by;
+        if self.inner.total + self.inner.by == at
+            && self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok()
+        {
+            if self.panics {
+                panic!("the simulator exploded");
+            }
+            return Err(Error::other("the simulator is gone"));
+        }
+        self.inner.step()
+    }
+    fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {
+        self.inner.save_checkpoint(dir)
+    }
+    fn load_checkpoint(&mut self, dir: &Path) -> Result<()> {
+        self.inner.load_checkpoint(dir)
+    }
+}
+
+fn fragile(failures: u64, panics: bool) -> TrainableFactory {
+    let left = Arc::new(AtomicU64::new(failures));
+    TrainableFactory::new("fragile", move |_| {
+        Ok(Fragile { inner: Counter::default(), left: left.clone(), panics })
+    })
+}
+
+#[test]
+fn a_trial_that_fails_goes_on_from_its_checkpoint_as_often_as_allowed() {
+    let home = tempfile::tempdir().unwrap();
+    let whole = tuner(counters(), home.path(), 1).fit().unwrap();
+    for panics in [false, true] {
+        let home = tempfile::tempdir().unwrap();
+        let mut tuner = tuner(fragile(2, panics), home.path(), 1);
+        tuner.run_config.failure_config.max_failures = 2;
+        tuner.run_config.checkpoint_config.checkpoint_frequency = 2;
+        let grid = tuner.fit().unwrap();
+        assert_eq!((grid.num_terminated(), grid.num_errors()), (2, 0));
+        assert_equal(&grid, &whole, "after failures");
+        let errors: String =
+            grid.iter().filter_map(|trial| fs::read_to_string(trial.path.join("error.txt")).ok()).collect();
+        let message = if panics { "panicked: the simulator exploded" } else { "the simulator is gone" };
+        assert_eq!(errors.matches(message).count(), 2, "{errors}");
+    }
+}
+
+#[test]
+fn a_trial_that_fails_too_often_is_given_up_alone_and_can_be_taken_up_again() {
+    let home = tempfile::tempdir().unwrap();
+    let mut first = tuner(fragile(1, false), home.path(), 1);
+    first.tune_config.max_concurrent_trials = Some(1);
+    first.run_config.checkpoint_config.checkpoint_frequency = 1;
+    let grid = first.fit().unwrap();
+    assert_eq!((grid.num_terminated(), grid.num_errors()), (1, 1));
+    assert_eq!(grid[0].status, TrialStatus::Error);
+    assert_eq!(grid.errors().next(), Some((&*grid[0].trial_id, "the simulator is gone")));
+    let dir = grid.experiment_path().to_path_buf();
+
+    let left = tuner(fragile(0, false), home.path(), 1).restore(&dir, Restore::default()).unwrap();
+    assert_eq!(left.num_errors(), 1);
+    let resume = Restore { resume_errored: true, ..Restore::default() };
+    let healed = tuner(fragile(0, false), home.path(), 1).restore(&dir, resume).unwrap();
+    assert_eq!((healed.num_terminated(), healed.num_errors()), (2, 0));
+    let since: Vec<Value> = healed[0]
+        .history()
+        .unwrap()
+        .iter()
+        .map(|result| json!([result["training_iteration"], result["iterations_since_restore"]]))
+        .collect();
+    assert_eq!(json!(since), json!([[1, 1], [2, 2], [3, 3], [4, 1], [5, 2]]));
+}
+
+#[test]
+fn fail_fast_stops_the_others_or_is_the_error_of_fit() {
+    let home = tempfile::tempdir().unwrap();
+    let sweep = |name: &str, fail_fast| {
+        let mut tuner = tuner(fragile(1, false), home.path(), 3);
+        tuner.tune_config.max_concurrent_trials = Some(1);
+        tuner.run_config.name = Some(name.into());
+        tuner.run_config.failure_config = FailureConfig { fail_fast, max_failures: 0 };
+        tuner
+    };
+    let grid = sweep("stop", FailFast::Stop).fit().unwrap();
+    assert_eq!((grid.len(), grid.num_errors(), grid.num_terminated()), (1, 1, 0));
+    let message = sweep("raise", FailFast::Raise).fit().unwrap_err().to_string();
+    assert!(message.ends_with("_00000 failed: the simulator is gone"), "{message}");
+    let mut both = sweep("both", FailFast::Stop);
+    both.run_config.failure_config.max_failures = 1;
+    let message = both.fit().unwrap_err().to_string();
+    assert_eq!(message, "`max_failures` is 1, but it must be 0 with `fail_fast`, which allows no failure");
+}
+
+#[test]
+fn what_a_restore_cannot_take_up_is_told_with_the_reason() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = tuner(counters(), home.path(), 1).fit().unwrap().experiment_path().to_path_buf();
+    let restore = |tuner: Tuner| tuner.restore(&dir, Restore::default()).unwrap_err().to_string();
+
+    let mut edited = tuner(counters(), home.path(), 1);
+    edited.param_space = json!({"by": grid_search([2, 4]), "lr": uniform(0.0, 1.0)}).into();
+    let message = restore(edited);
+    assert!(message.contains("_00001 was drawn with `by` = 3, but now it is 4; restore with"), "{message}");
+
+    let mut reseeded = tuner(counters(), home.path(), 1);
+    reseeded.tune_config.seed = 9;
+    let message = restore(reseeded);
+    assert!(message.contains("_00000 was drawn with `lr` = "), "{message}");
+
+    let mut other = tuner(counters(), home.path(), 1);
+    other.tune_config.metric = Some("lr".into());
+    let message = restore(other);
+    assert!(message.ends_with("its metric is total, but it is to be restored with lr"), "{message}");
+
+    let message = tuner(counters(), home.path(), 1).fit().unwrap_err().to_string();
+    assert!(message.ends_with("there is a sweep already; restore it, or choose another name or storage path"));
+    let more = tuner(counters(), home.path(), 2).restore(&dir, Restore::default()).unwrap();
+    assert_eq!(more.len(), 4);
+}
+
+#[test]
+fn a_trial_that_can_never_run_is_an_error_at_once() {
+    let home = tempfile::tempdir().unwrap();
+    let needs = counters().with_resources(pavlov_tune::Resources::cpus_gpus(4.0, 0.0).unwrap());
+    let message = tuner(needs, home.path(), 1).fit().unwrap_err().to_string();
+    assert!(message.contains(r#"[{"CPU": 4.0}]"#), "{message}");
+    assert!(message.ends_with(r#"_00000 can never run: the sweep has {"CPU": 3.0} altogether"#), "{message}");
+}
+
+#[test]
+fn the_best_checkpoints_and_the_newest_stay_and_a_byte_budget_holds() {
+    let home = tempfile::tempdir().unwrap();
+    let sweep = |name: &str, config| {
+        let mut tuner = tuner(counters(), home.path(), 1);
+        tuner.run_config.name = Some(name.into());
+        tuner.run_config.checkpoint_config = CheckpointConfig { checkpoint_frequency: 1, ..config };
+        let grid = tuner.fit().unwrap();
+        let iterations = grid[0].checkpoints.iter().map(|(iteration, _)| *iteration).collect::<Vec<_>>();
+        let on_disk = pavlov_tune::checkpoint::list(&grid[0].path).unwrap();
+        assert_eq!(on_disk.iter().map(|(iteration, _)| *iteration).collect::<Vec<_>>(), iterations);
+        iterations
+    };
+    let newest = CheckpointConfig { num_to_keep: Some(2), ..CheckpointConfig::default() };
+    assert_eq!(sweep("newest", newest.clone()), [4, 5]);
+    let lowest = CheckpointConfig {
+        checkpoint_score_attribute: Some("total".into()),
+        checkpoint_score_order: Some(Mode::Min),
+        ..newest
+    };
+    assert_eq!(sweep("lowest", lowest), [1, 2, 5]);
+    assert_eq!(sweep("bytes", CheckpointConfig { max_bytes: Some(1), ..CheckpointConfig::default() }), [5]);
+}
+
+#[test]
+fn reused_trainables_are_set_up_once_and_give_the_same_results() {
+    let home = tempfile::tempdir().unwrap();
+    let whole = tuner(counters(), home.path(), 2).fit().unwrap();
+    let made = Arc::new(AtomicU64::new(0));
+    let other = tempfile::tempdir().unwrap();
+    let count = made.clone();
+    let needs = pavlov_tune::Resources::cpus_gpus(1.0, 0.0).unwrap();
+    let counted = TrainableFactory::new("counter", move |_| {
+        count.fetch_add(1, Ordering::SeqCst);
+        Ok(Counter::default())
+    });
+    let mut tuner = tuner(counted.with_resources(needs), other.path(), 2);
+    tuner.tune_config.reuse_actors = true;
+    tuner.tune_config.max_concurrent_trials = Some(1);
+    let grid = tuner.fit().unwrap();
+    assert_equal(&grid, &whole, "reused");
+    assert_eq!(made.load(Ordering::SeqCst), 1);
+}
+
+#[test]
+fn an_interrupted_sweep_saves_its_trials_and_goes_on_from_there() {
+    let home = tempfile::tempdir().unwrap();
+    let whole = tuner(counters(), home.path(), 2).fit().unwrap();
+    let other = tempfile::tempdir().unwrap();
+    let mut interrupted = tuner(counters(), other.path(), 2);
+    struct After(u64, Arc<std::sync::atomic::AtomicBool>);
+    impl pavlov_tune::Callback for After {
+        fn on_trial_result(
+            &mut self,
+            _: &[pavlov_tune::Trial],
+            _: &pavlov_tune::Trial,
+            _: &Metrics,
+        ) -> Result<()> {
+            self.0 -= 1;
+            self.1.fetch_or(self.0 == 0, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+    let flag = interrupted.run_config.interrupt.clone();
+    interrupted.run_config.callbacks.push(Box::new(After(4, flag)));
+    let part = interrupted.fit().unwrap();
+    assert!(part.interrupted());
+    assert!(part.num_terminated() < 4);
+    let dir = part.experiment_path();
+    let saved = |trial: &pavlov_tune::TrialResult| {
+        let iteration = trial.metrics.as_ref().map(|metrics| metrics["training_iteration"].as_u64().unwrap());
+        iteration == trial.checkpoints.last().map(|(iteration, _)| *iteration)
+    };
+    assert!(part.iter().all(saved), "{part}");
+    let rest = tuner(counters(), other.path(), 2).restore(dir, Restore::default()).unwrap();
+    assert_equal(&rest, &whole, "after an interrupt");
 }

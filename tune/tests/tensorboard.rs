@@ -18,15 +18,30 @@ events.Reload()
 print(json.dumps({tag: [[e.step, e.value] for e in events.Scalars(tag)] for tag in events.Tags()["scalars"]}))
 "#;
 
+const HPARAMS_READER: &str = r#"
+import json, sys
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.plugins.hparams.plugin_data_pb2 import HParamsPluginData
+events = EventAccumulator(sys.argv[1])
+events.Reload()
+content = events.PluginTagToContent("hparams")["_hparams_/session_start_info"]
+hparams = HParamsPluginData.FromString(content).session_start_info.hparams
+print(json.dumps({name: getattr(value, value.WhichOneof("kind")) for name, value in hparams.items()}))
+"#;
+
 /// `{tag: [[step, value], ...]}` as TensorBoard understands the files in `dir`; `None` where it is not installed.
 fn read_back(dir: &Path) -> Option<Value> {
+    read_with(READER, dir)
+}
+
+fn read_with(reader: &str, dir: &Path) -> Option<Value> {
     let Some(python) = std::env::var_os("PAVLOV_TEST_PYTHON") else {
         // Not `eprintln!`: the test harness would swallow it.
         let note = b"skipped: set PAVLOV_TEST_PYTHON to a Python that has tensorboard\n";
         std::io::stderr().write_all(note).unwrap();
         return None;
     };
-    let output = Command::new(&python).args(["-c", READER]).arg(dir).output();
+    let output = Command::new(&python).args(["-c", reader]).arg(dir).output();
     let output = output.unwrap_or_else(|error| panic!("PAVLOV_TEST_PYTHON={}: {error}", python.display()));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     Some(serde_json::from_slice(&output.stdout).unwrap())
@@ -78,4 +93,16 @@ fn a_restart_opens_a_new_file_and_tensorboard_forgets_what_came_after() {
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
     let Some(read) = read_back(home.path()) else { return };
     assert_eq!(read, json!({"ray/tune/a": [[1, 1.0], [2, 1.0], [3, 2.0], [4, 2.0]]}));
+}
+
+#[test]
+fn tensorboard_reads_the_drawn_settings_of_a_sweeps_trials() {
+    let home = tempfile::tempdir().unwrap();
+    let grid = crate::sweeps::tuner(crate::sweeps::counters(), home.path(), 1).fit().unwrap();
+    let Some(read) = read_with(HPARAMS_READER, &grid[1].path) else { return };
+    assert_eq!(read, json!({"by": 3.0, "lr": grid[1].config["lr"]}));
+    let mut logger = TensorBoardLogger::open(&home.path().join("sweep")).unwrap();
+    logger.hparams(&object(json!({"relu": true, "act": "tanh", "hiddens": [64, 64]}))).unwrap();
+    let Some(read) = read_with(HPARAMS_READER, &home.path().join("sweep")) else { return };
+    assert_eq!(read, json!({"relu": true, "act": "tanh", "hiddens": "[64,64]"}));
 }

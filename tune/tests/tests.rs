@@ -6,8 +6,10 @@
 mod checkpoints;
 mod child;
 mod counter;
+mod functions;
 mod lifecycle;
 mod logging;
+mod processes;
 mod settings;
 mod sweeps;
 mod tensorboard;

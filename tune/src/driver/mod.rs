@@ -71,7 +71,7 @@ impl<T: Trainable> Driver<T> {
             config,
             hostname: node::hostname(),
             node_ip: node::node_ip(),
-            log: RunLog::new(trial.logdir.clone(), options.loggers),
+            log: RunLog::new(trial.logdir.clone(), options.loggers, options.hparams),
             retention: Retention::new(options.keep_checkpoints_num, &options.checkpoint_score_attr),
             trial,
             stopped: false,
@@ -163,7 +163,7 @@ impl<T: Trainable> Driver<T> {
                 self.trial = trial;
                 self.usage = sys_usage(&self.config, &options);
                 self.retention = Retention::new(options.keep_checkpoints_num, &options.checkpoint_score_attr);
-                let next = RunLog::new(self.trial.logdir.clone(), options.loggers);
+                let next = RunLog::new(self.trial.logdir.clone(), options.loggers, options.hparams);
                 std::mem::replace(&mut self.log, next).close()?;
             }
         }

@@ -18,7 +18,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::{Logger, flatten};
-use crate::{Error, Metrics, Result, node};
+use crate::{Config, Error, Metrics, Result, node};
 
 /// Scalars under `ray/tune/<flat key>`, as Ray names them; the step is `timesteps_total`, or the iteration where
 /// timesteps are not counted.
@@ -57,6 +57,46 @@ impl TensorBoardLogger {
         event.bytes(3, b"brain.Event:2");
         logger.write(&[event])?;
         Ok(logger)
+    }
+
+    /// The settings of a trial for the hparams tab: numbers, truth values and texts; anything else as JSON text.
+    ///
+    /// # Errors
+    /// [`Error::Io`].
+    pub fn hparams(&mut self, hparams: &Config) -> Result<()> {
+        // hparams/plugin_data.proto: HParamsPluginData { 3 session_start_info }, SessionStartInfo { 1 map<string, Value>
+        // hparams, 5 start_time_secs }. summary.proto: Value { 1 tag, 9 metadata }, SummaryMetadata { 1 plugin_data },
+        // PluginData { 1 plugin_name, 2 content }. struct.proto: Value { 2 number, 3 string, 4 bool }.
+        let mut session = Message::default();
+        for (name, value) in hparams {
+            let mut shown = Message::default();
+            match value {
+                Value::Bool(flag) => shown.varint(4, u64::from(*flag)),
+                Value::Number(number) => shown.double(2, number.as_f64().unwrap_or_default()),
+                Value::String(text) => shown.bytes(3, text.as_bytes()),
+                other => shown.bytes(3, other.to_string().as_bytes()),
+            }
+            let mut entry = Message::default();
+            entry.bytes(1, name.as_bytes());
+            entry.bytes(2, &shown.0);
+            session.bytes(1, &entry.0);
+        }
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        session.double(5, now.as_secs_f64());
+        let wrap = |field: u8, inner: &Message| {
+            let mut outer = Message::default();
+            outer.bytes(field, &inner.0);
+            outer
+        };
+        let mut plugin = Message::default();
+        plugin.bytes(1, b"hparams");
+        plugin.bytes(2, &wrap(3, &session).0);
+        let mut value = Message::default();
+        value.bytes(1, b"_hparams_/session_start_info");
+        value.bytes(9, &wrap(1, &plugin).0);
+        let mut event = Message::event(0);
+        event.bytes(5, &wrap(1, &value).0);
+        self.write(&[event])
     }
 
     fn write(&mut self, events: &[Message]) -> Result<()> {
@@ -124,8 +164,7 @@ impl Message {
     fn event(step: u64) -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let mut event = Message::default();
-        event.tag(1, 1);
-        event.0.extend(now.as_secs_f64().to_le_bytes());
+        event.double(1, now.as_secs_f64());
         event.varint(2, step);
         event
     }
@@ -145,6 +184,11 @@ impl Message {
     fn varint(&mut self, field: u8, number: u64) {
         self.tag(field, 0);
         self.number(number);
+    }
+
+    fn double(&mut self, field: u8, number: f64) {
+        self.tag(field, 1);
+        self.0.extend(number.to_le_bytes());
     }
 
     fn bytes(&mut self, field: u8, bytes: &[u8]) {

@@ -18,6 +18,7 @@ use std::time::SystemTime;
 
 use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
+use crate::stoppers::Stopper;
 use crate::search::{BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher};
 use crate::{Error, Result, TrainableFactory, node, options};
 
@@ -199,7 +200,11 @@ impl Tuner {
             executor,
             factory: trainable,
             pool,
-            progress: Progress { verbose: run_config.verbose },
+            progress: Progress::new(
+                run_config.verbose,
+                tune_config.metric.clone(),
+                run_config.replay_command.clone(),
+            ),
             run_config,
             prefix: header.prefix,
             num_samples,
@@ -214,4 +219,26 @@ impl Tuner {
         let interrupted = control.run()?;
         Ok(ResultGrid::of(control.sweep, tune_config.metric, mode, interrupted))
     }
+}
+
+/// The short form of a sweep: `trainable` over `space` until a result key of `stop` reaches its value, random and grid
+/// search, FIFO. For more, fill in a [`Tuner`].
+///
+/// # Errors
+/// As [`Tuner::fit`]; a trial that failed ([`Error::TrialFailed`], once all have ended).
+pub fn run(
+    trainable: TrainableFactory,
+    space: impl Into<SearchSpace>,
+    num_samples: i64,
+    stop: &crate::Config,
+) -> Result<ResultGrid> {
+    let mut tuner = Tuner::new(trainable, space);
+    tuner.tune_config.num_samples = num_samples;
+    let criteria = crate::stoppers::StoppingCriteria::new(stop)?;
+    tuner.run_config.stop = (!criteria.is_empty()).then(|| Box::new(criteria) as Box<dyn Stopper>);
+    let grid = tuner.fit()?;
+    if let Some((trial_id, message)) = grid.errors().next() {
+        return Err(Error::TrialFailed { trial_id: trial_id.into(), message: message.into() });
+    }
+    Ok(grid)
 }

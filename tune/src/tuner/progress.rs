@@ -1,16 +1,143 @@
-//! What is shown while a sweep runs.
-use std::path::Path;
-use crate::schedulers::TrialScheduler;
-use crate::{Metrics, Trial};
+//! What is shown while a sweep runs, on standard error: a live table on a terminal, a line now and then elsewhere.
 
-pub(super) struct Progress { pub(super) verbose: u8 }
+use std::io::{IsTerminal, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::table;
+use crate::schedulers::TrialScheduler;
+use crate::{Metrics, Trial, TrialStatus, metric};
+
+/// Trials in the live table.
+const ROWS: usize = 20;
+
+pub(super) struct Progress {
+    verbose: u8,
+    metric: Option<String>,
+    /// For messages on how to train a failed trial alone.
+    replay_command: Option<String>,
+    live: bool,
+    every: Duration,
+    started: Instant,
+    shown: Option<Instant>,
+    /// Lines of the table that stands on the screen.
+    lines: usize,
+}
 
 impl Progress {
-    pub(super) fn say(&mut self, text: &str) { if self.verbose > 0 { eprintln!("{text}"); } }
-    pub(super) fn tick(&mut self, _: &[Trial], _: &dyn TrialScheduler) {}
-    pub(super) fn end(&mut self, _: &[Trial], _: &dyn TrialScheduler) {}
-    pub(super) fn result(&mut self, _: &Trial, _: &Metrics) {}
-    pub(super) fn failure(&mut self, trial: &Trial, _dir: &Path, message: &str, _again: bool) {
-        self.say(&format!("trial {} failed: {message}", trial.trial_id));
+    pub(super) fn new(verbose: u8, metric: Option<String>, replay_command: Option<String>) -> Self {
+        let live = std::io::stderr().is_terminal();
+        let every = if live { Duration::from_millis(500) } else { Duration::from_secs(30) };
+        let started = Instant::now();
+        Progress { verbose, metric, replay_command, live, every, started, shown: None, lines: 0 }
+    }
+
+    /// A line above the table.
+    pub(super) fn say(&mut self, text: &str) {
+        if self.verbose > 0 {
+            self.clear();
+            eprintln!("{text}");
+        }
+    }
+
+    pub(super) fn result(&mut self, trial: &Trial, result: &Metrics) {
+        if self.verbose < 2 {
+            return;
+        }
+        let shown = |key: &str| metric::find(result, key).map_or(String::new(), table::cell);
+        let value = self.metric.as_deref().map(|key| format!(", {key} {}", shown(key))).unwrap_or_default();
+        self.say(&format!("{}: iteration {}{value}", trial.trial_id, shown("training_iteration")));
+    }
+
+    /// A failure, in full the first time: what, where, with which settings, and how to see it again.
+    pub(super) fn failure(&mut self, trial: &Trial, dir: &Path, message: &str, again: bool) {
+        let settings = serde_json::to_string(&trial.config).unwrap_or_default();
+        let then = if again { "it is tried again" } else { "it is given up" };
+        let mut text = format!(
+            "trial {} failed, {then}: {message}\n  settings: {settings}\n  all failures: {}",
+            trial.trial_id,
+            dir.join(super::failures::FILE).display()
+        );
+        if let Some(command) = &self.replay_command {
+            let number = trial.trial_id.rsplit('_').next().and_then(|number| number.parse::<u64>().ok());
+            let number = number.unwrap_or_default().to_string();
+            text += &format!("\n  alone: {}", command.replace("{number}", &number));
+        }
+        self.say(&text);
+    }
+
+    pub(super) fn tick(&mut self, trials: &[Trial], scheduler: &dyn TrialScheduler) {
+        let since = self.shown.unwrap_or(self.started);
+        if self.verbose > 0 && since.elapsed() >= self.every {
+            self.show(trials, scheduler);
+        }
+    }
+
+    pub(super) fn end(&mut self, trials: &[Trial], scheduler: &dyn TrialScheduler) {
+        if self.verbose > 0 {
+            self.show(trials, scheduler);
+            self.lines = 0;
+        }
+    }
+
+    fn show(&mut self, trials: &[Trial], scheduler: &dyn TrialScheduler) {
+        self.shown = Some(Instant::now());
+        let mut text = self.summary(trials, scheduler) + "\n";
+        if self.live {
+            text += &self.table(trials);
+        }
+        self.clear();
+        eprint!("{text}");
+        let _ = std::io::stderr().flush();
+        self.lines = if self.live { text.lines().count() } else { 0 };
+    }
+
+    fn clear(&mut self) {
+        if self.lines > 0 {
+            eprint!("\x1b[{}A\x1b[J", self.lines);
+            self.lines = 0;
+        }
+    }
+
+    fn summary(&self, trials: &[Trial], scheduler: &dyn TrialScheduler) -> String {
+        const NAMES: [(TrialStatus, &str); 5] = [
+            (TrialStatus::Running, "running"),
+            (TrialStatus::Pending, "pending"),
+            (TrialStatus::Paused, "paused"),
+            (TrialStatus::Terminated, "terminated"),
+            (TrialStatus::Error, "failed"),
+        ];
+        let counted = NAMES.iter().filter_map(|(status, name)| {
+            let count = trials.iter().filter(|trial| trial.status == *status).count();
+            (count > 0).then(|| format!("{count} {name}"))
+        });
+        let counted = counted.collect::<Vec<_>>().join(", ");
+        let seconds = self.started.elapsed().as_secs();
+        let counted = if counted.is_empty() { "no trials yet".into() } else { counted };
+        format!("{seconds} s: {counted}; {}", scheduler.debug_string())
+    }
+
+    /// Those that run first, then the newest.
+    fn table(&self, trials: &[Trial]) -> String {
+        let mut shown: Vec<&Trial> = trials.iter().rev().collect();
+        shown.sort_by_key(|trial| trial.status != TrialStatus::Running);
+        let head = ["trial", "status", "iter", "time (s)", self.metric.as_deref().unwrap_or("")];
+        let mut rows = vec![head.map(String::from).to_vec()];
+        for trial in shown.iter().take(ROWS) {
+            let value = |key: &str| {
+                let found = trial.last_result.as_ref().and_then(|result| metric::find(result, key));
+                found.map_or(String::new(), table::cell)
+            };
+            rows.push(vec![
+                trial.experiment_tag.clone(),
+                format!("{:?}", trial.status).to_uppercase(),
+                value("training_iteration"),
+                value("time_total_s"),
+                self.metric.as_deref().map(value).unwrap_or_default(),
+            ]);
+        }
+        let hidden = trials.len().saturating_sub(ROWS);
+        let more = if hidden > 0 { format!("... {hidden} more\n") } else { String::new() };
+        table::align(rows) + &more
     }
 }

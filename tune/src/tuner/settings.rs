@@ -91,6 +91,8 @@ pub struct RunConfig {
     pub verbose: u8,
     /// Whether trials write `result.json`, `progress.csv`, `params.json` and TensorBoard events.
     pub log_results: bool,
+    /// A command that trains one trial alone, shown when it fails; `{number}` in it stands for the number of the trial.
+    pub replay_command: Option<String>,
     /// Once true, trials are saved and the sweep returns, to be restored later: for a handler of Ctrl-C.
     pub interrupt: Arc<AtomicBool>,
 }
@@ -106,6 +108,7 @@ impl Default for RunConfig {
             callbacks: Vec::new(),
             verbose: 1,
             log_results: true,
+            replay_command: None,
             interrupt: Arc::default(),
         }
     }

@@ -1,0 +1,201 @@
+//! A sweep as a TOML file.
+//!
+//! ```toml
+//! algorithm = "PPO"
+//! env = "CartPole-v1"
+//! metric = "episode_reward_mean"
+//! mode = "max"
+//! num_samples = 4
+//! seed = 5
+//! [stop]
+//! training_iteration = 40
+//! [space]
+//! lr = { loguniform = [1e-4, 1e-2] }
+//! clip_param = { grid_search = [0.1, 0.3] }
+//! [scheduler]
+//! type = "ASHA"
+//! grace_period = 5
+//! [search]
+//! type = "TPE"
+//! [checkpoint]
+//! checkpoint_frequency = 1
+//! num_to_keep = 2
+//! ```
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::schedulers::{self, TrialScheduler};
+use crate::search::{BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher, Suggestion};
+use crate::stoppers::StoppingCriteria;
+use crate::{
+    Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Mode, Resources, Result, RunConfig,
+    TrainableFactory, TuneConfig, Tuner, config,
+};
+
+/// What a sweep file says. What the trainable is, its caller knows.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SweepFile {
+    /// What to train.
+    pub algorithm: String,
+    /// In what.
+    pub env: Option<String>,
+    /// A preset that the settings of `space` are laid over.
+    pub preset: Option<String>,
+    /// As in [`TuneConfig`].
+    pub metric: Option<String>,
+    /// As in [`TuneConfig`].
+    pub mode: Option<Mode>,
+    /// As in [`TuneConfig`]; absent: 1.
+    pub num_samples: Option<i64>,
+    /// Seed of searcher and scheduler where they have none of their own. Trials get one only if `space` has it.
+    pub seed: u64,
+    /// As in [`TuneConfig`].
+    pub max_concurrent_trials: Option<usize>,
+    /// Seconds.
+    pub time_budget_s: Option<f64>,
+    /// As in [`TuneConfig`].
+    pub reuse_actors: bool,
+    /// `"threads"` or `"processes"`.
+    pub executor: ExecutorKind,
+    /// The experiment's name.
+    pub name: Option<String>,
+    /// When a trial stops: any of these result keys has reached its value.
+    pub stop: Config,
+    /// Settings, some of them to be drawn.
+    pub space: Config,
+    /// `type`, and the settings of that scheduler. Absent: FIFO.
+    pub scheduler: Config,
+    /// `type`, and the settings of that searcher. Absent: random and grid search.
+    pub search: Config,
+    /// As in [`RunConfig`].
+    pub checkpoint: CheckpointConfig,
+    /// As in [`RunConfig`].
+    pub failure: FailureConfig,
+    /// What a trial needs, e.g. `{ CPU = 2, GPU = 0.5 }`. Absent: what the trainable asks for.
+    pub resources: Option<Bundle>,
+    /// What there is to share out. Absent: the cores and GPUs of this machine.
+    pub total_resources: Option<Bundle>,
+}
+
+impl SweepFile {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Io`]; what [`parse`](SweepFile::parse) says, with the file's name.
+    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref();
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        Self::parse(&text, &path.display().to_string())
+    }
+
+    /// Reads TOML; `origin` is for messages.
+    ///
+    /// # Errors
+    /// Text that is no TOML; an unknown key with the nearest; a value of the wrong kind.
+    pub fn parse(text: &str, origin: &str) -> Result<Self> {
+        let value: Value = toml::from_str(text)
+            .map_err(|error| Error::config(origin, "no sweep", format!("it must be TOML: {error}")))?;
+        let Value::Object(values) = value else {
+            return Err(Error::config(origin, value, "it must be a table"));
+        };
+        let Ok(Value::Object(defaults)) = serde_json::to_value(Self::default()) else {
+            return Err(Error::other("the defaults of a sweep file are not JSON"));
+        };
+        let layer = config::Layer { origin: origin.into(), values };
+        let open = ["stop", "space", "scheduler", "search", "resources", "total_resources"];
+        let file: SweepFile = config::decode(&config::overlay(&defaults, vec![layer], &open)?.config)?;
+        if file.algorithm.is_empty() {
+            return Err(Error::config("algorithm", "missing", "it must say what to train"));
+        }
+        Ok(file)
+    }
+
+    /// The sweep of this file over `trainable`, to write below `storage_path` (`None`: the default place).
+    ///
+    /// # Errors
+    /// A searcher, scheduler or stop condition that does not exist or has wrong settings.
+    pub fn tuner(&self, trainable: TrainableFactory, storage_path: Option<PathBuf>) -> Result<Tuner> {
+        let trainable = match &self.resources {
+            Some(bundle) => trainable.with_resources(Resources::new(vec![bundle.clone()])?),
+            None => trainable,
+        };
+        let scheduler: Option<Box<dyn TrialScheduler>> = match self.scheduler.is_empty() {
+            true => None,
+            false => Some(schedulers::from_config(&self.scheduler, self.seed)?),
+        };
+        let time_budget = self
+            .time_budget_s
+            .map(|seconds| {
+                Duration::try_from_secs_f64(seconds)
+                    .map_err(|_| Error::config("time_budget_s", seconds, "it must be seconds, 0 or more"))
+            })
+            .transpose()?;
+        let criteria = StoppingCriteria::new(&self.stop)?;
+        Ok(Tuner {
+            trainable,
+            param_space: self.space.clone().into(),
+            tune_config: TuneConfig {
+                metric: self.metric.clone(),
+                mode: self.mode,
+                num_samples: self.num_samples.unwrap_or(1),
+                seed: self.seed,
+                max_concurrent_trials: self.max_concurrent_trials,
+                search_alg: self.searcher()?,
+                scheduler,
+                time_budget,
+                reuse_actors: self.reuse_actors,
+                executor: self.executor,
+                total_resources: self.total_resources.clone(),
+            },
+            run_config: RunConfig {
+                name: self.name.clone(),
+                storage_path,
+                stop: if criteria.is_empty() { None } else { Some(Box::new(criteria)) },
+                failure_config: self.failure,
+                checkpoint_config: self.checkpoint.clone(),
+                ..RunConfig::default()
+            },
+        })
+    }
+
+    fn searcher(&self) -> Result<Option<Box<dyn Searcher>>> {
+        if self.search.is_empty() {
+            return Ok(None);
+        }
+        Err(Error::config("search", "given", "not yet")) // MERGE
+    }
+
+    /// The settings of trial `number` alone, for one job of an array.
+    ///
+    /// # Errors
+    /// A searcher that learns from results, which cannot tell without them; a number that the sweep has not.
+    pub fn trial(&self, number: u64) -> Result<Config> {
+        let mut searcher: Box<dyn Searcher> = match self.searcher()? {
+            Some(searcher) => searcher,
+            None => {
+                let settings = BasicVariantSettings { seed: self.seed, ..BasicVariantSettings::default() };
+                Box::new(BasicVariantGenerator::new(settings))
+            }
+        };
+        let space = SearchSpace::from(self.space.clone());
+        searcher.set_search_properties(self.metric.as_deref(), self.mode, &space)?;
+        let total = searcher.total_samples(u64::try_from(self.num_samples.unwrap_or(1)).ok());
+        if let Some(total) = total.filter(|total| number >= *total) {
+            return Err(Error::config("trial", number, format!("it must be below {total}, the trials of the sweep")));
+        }
+        for earlier in 0..=number {
+            match searcher.suggest(&format!("{earlier:05}"))? {
+                Suggestion::Trial { config, .. } if earlier == number => return Ok(config),
+                Suggestion::Trial { .. } => {}
+                Suggestion::Wait | Suggestion::Finished => break,
+            }
+        }
+        let rule = "the searcher must know earlier results first: run the whole sweep";
+        Err(Error::config("trial", number, rule))
+    }
+}
