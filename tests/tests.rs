@@ -11,4 +11,6 @@ mod results;
 mod resume;
 mod sampling;
 mod settings;
+#[cfg(feature = "cli")]
+mod sweeps;
 mod support;

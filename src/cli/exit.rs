@@ -46,7 +46,9 @@ fn is_usage(error: &(dyn StdError + 'static)) -> bool {
             tune::Error::Config { .. }
             | tune::Error::UnknownKey { .. }
             | tune::Error::Assignment { .. }
-            | tune::Error::Checkpoint { .. } => true,
+            | tune::Error::Checkpoint { .. }
+            | tune::Error::Experiment { .. }
+            | tune::Error::MissingMetric { .. } => true,
             // Transparent wrappers show their inner error's cause as their own, so the chain leaps over it.
             tune::Error::Trainable { source } => is_usage(source.as_ref()),
             _ => false,

@@ -83,6 +83,10 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let Sweep { file: mut sweep, entry, env, base } = Sweep::read(&path)?;
     sweep.num_samples = args.num_samples.or(sweep.num_samples);
     sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
+    if let Ok(first) = sweep.trial(0) {
+        // A setting that does not exist is told before any trial starts.
+        entry.resolve(layers(&base, &path, first))?;
+    }
     let trainable = entry.as_trainable(env, base);
     // In a trial's own process this trains the trial, and ends.
     child_main(&[&trainable]);
@@ -120,10 +124,8 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
 pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
     let Sweep { file, entry, env, base } = Sweep::read(&args.sweep)?;
     let drawn = file.trial(args.number)?;
-    let layers = [("preset", base), (&*args.sweep.display().to_string(), drawn)]
-        .map(|(origin, values)| Layer { origin: origin.into(), values });
     start(NewRun {
-        config: entry.resolve(layers.into())?.config,
+        config: entry.resolve(layers(&base, &args.sweep, drawn))?.config,
         entry,
         env,
         stop: stop_criteria(&file.stop)?,
@@ -133,6 +135,11 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
         keep_checkpoints_num: file.checkpoint.num_to_keep,
         report: args.report,
     })
+}
+
+fn layers(base: &Config, path: &Path, drawn: Config) -> Vec<Layer> {
+    let preset = Layer { origin: "preset".into(), values: base.clone() };
+    vec![preset, Layer { origin: path.display().to_string(), values: drawn }]
 }
 
 /// A sweep file, and what its names stand for.

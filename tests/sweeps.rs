@@ -1,0 +1,193 @@
+//! Sweeps of PPO as a user runs them: the command, a driver and trials that are killed, and from Rust.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
+
+use pavlov::prelude::*;
+use pavlov::trainer::rng::Stream;
+use pavlov::tune::loggers::read_results;
+use pavlov::tune::search::{grid_search, loguniform};
+use pavlov::tune::{Mode, Scope, TrialStatus, Tuner, difference};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Trials of a few iterations of a few milliseconds.
+const SWEEP: &str = r#"
+algorithm = "PPO"
+env = "CartPole-v1"
+metric = "episode_reward_mean"
+mode = "max"
+num_samples = 2
+seed = 5
+[stop]
+training_iteration = 4
+[space]
+seed = 0
+num_workers = 0
+num_envs_per_worker = 4
+train_batch_size = 64
+sgd_minibatch_size = 32
+num_sgd_iter = 1
+model = { fcnet_hiddens = [8] }
+lr = { loguniform = [1e-4, 1e-2] }
+clip_param = { grid_search = [0.1, 0.3] }
+"#;
+
+fn pavlov<'a>(args: impl IntoIterator<Item = &'a str>, dir: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_pavlov"));
+    command.args(args).current_dir(dir).env_remove("RUST_LOG").stdin(Stdio::null());
+    command
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command) -> Output {
+    let output = command.output().expect("the binary that cargo just built");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn lines(output: &Output) -> Vec<Value> {
+    let text = String::from_utf8_lossy(&output.stdout);
+    text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+/// A directory with `sweep.toml` in it: [`SWEEP`] with `more` in front.
+fn folder(more: &str) -> TempDir {
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("sweep.toml"), format!("{more}{SWEEP}")).expect("written");
+    dir
+}
+
+#[test]
+fn a_sweep_from_a_file_names_a_best_trial_that_evaluates_and_its_trials_train_alone_as_well() {
+    let dir = folder("");
+    let dir = dir.path();
+    let trials = lines(&succeeds(&mut pavlov(["tune", "sweep.toml", "--out", "swept", "--json"], dir)));
+    let clips: Vec<f64> = trials.iter().filter_map(|trial| trial["config"]["clip_param"].as_f64()).collect();
+    assert_eq!(clips, [0.1, 0.3, 0.1, 0.3], "the grid twice");
+    assert!(trials.iter().all(|trial| trial["status"] == "TERMINATED"));
+    let reward = |trial: &Value| trial["result"]["episode_reward_mean"].as_f64().expect("a reward");
+    let best = trials.iter().max_by(|a, b| reward(a).total_cmp(&reward(b))).expect("trials");
+
+    // Nothing is left to do, so this prints what there is.
+    let said = succeeds(&mut pavlov(["tune", "--resume", "swept"], dir));
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    let checkpoint = best["checkpoint"].as_str().expect("a checkpoint");
+    assert!(said.contains(&format!("pavlov evaluate {checkpoint}")), "{said}");
+    let played = lines(&succeeds(&mut pavlov(["evaluate", checkpoint, "--episodes", "2", "--json"], dir)));
+    assert_eq!(played[0]["training_iteration"], 4);
+
+    succeeds(&mut pavlov(["trial", "sweep.toml", "--number", "3", "--out", "alone", "--quiet"], dir));
+    let swept = PathBuf::from(trials[3]["path"].as_str().expect("a path"));
+    assert_same(&results(&swept), &results(&dir.join("alone")));
+}
+
+#[test]
+fn a_misspelt_setting_of_the_space_is_refused_before_any_trial_starts() {
+    let dir = folder("");
+    let file = dir.path().join("sweep.toml");
+    fs::write(&file, SWEEP.replace("clip_param", "clip_parm")).expect("written");
+    let output = pavlov(["tune", "sweep.toml", "--out", "swept"], dir.path()).output().expect("run");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("unknown setting `clip_parm`") && said.contains("nearest: `clip_param`"), "{said}");
+    assert!(!dir.path().join("swept").exists());
+}
+
+#[test]
+fn ten_lines_of_rust_sweep_ppo_and_its_best_checkpoint_restores() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut ppo = Ppo { sgd_minibatch_size: 32, num_sgd_iter: 1, ..Ppo::get_default_config() };
+    ppo.common = Common { num_workers: 0, train_batch_size: 64, seed: Some(0), ..ppo.common };
+    let space = json!({"lr": loguniform(1e-4, 1e-2), "clip_param": grid_search([0.1, 0.3])});
+    let mut tuner = Tuner::new(ppo.clone().as_trainable("CartPole-v1"), space.as_object().expect("an object").clone());
+    tuner.tune_config.metric = Some("episode_reward_mean".into());
+    tuner.tune_config.mode = Some(Mode::Max);
+    tuner.run_config.storage_path = Some(dir.path().into());
+    tuner.run_config.verbose = 0;
+    let stop = json!({"training_iteration": 2});
+    let stop = pavlov::tune::stoppers::StoppingCriteria::new(stop.as_object().expect("an object")).expect("criteria");
+    tuner.run_config.stop = Some(Box::new(stop));
+    let grid = tuner.fit().expect("a sweep");
+    assert_eq!((grid.len(), grid.num_errors()), (2, 0));
+    let best = grid.get_best_result(None, None, Scope::Last).expect("a best trial");
+    assert_eq!(best.status, TrialStatus::Terminated);
+    let clip_param = best.config["clip_param"].as_f64().expect("a number");
+    let mut again = Ppo { clip_param, ..ppo }.builder("CartPole-v1").loggers(LoggerChoice::None).build().expect("PPO");
+    again.restore(best.checkpoint.as_ref().expect("a checkpoint")).expect("its own checkpoint");
+    assert_eq!(again.training_iteration(), 2);
+}
+
+#[test]
+fn a_sweep_whose_driver_and_trials_are_killed_ends_as_the_undisturbed_one() {
+    const MORE: &str = "executor = \"processes\"\n";
+    let dir = folder(MORE);
+    let dir = dir.path();
+    let sixteen = |out: &'static str| ["tune", "sweep.toml", "--out", out, "--num-samples", "8", "--quiet"];
+    succeeds(&mut pavlov(sixteen("calm"), dir));
+
+    let mut moments = Stream::new(11, "moments", 0);
+    let mut driver = background(pavlov(sixteen("killed"), dir));
+    for _ in 0..5 {
+        std::thread::sleep(Duration::from_millis(200 + moments.below(600)));
+        // Now and then one of its trials first, which the driver takes for a failure unless it is killed too.
+        if let Some(trial) = children_of(driver.id()).first() {
+            signal(*trial, "-KILL");
+        }
+        signal(driver.id(), "-KILL");
+        driver.wait().expect("it was killed or had ended");
+        driver = background(pavlov(["tune", "--resume", "killed", "--resume-errored", "--quiet"], dir));
+    }
+    assert!(driver.wait().expect("it ends").success());
+
+    let (calm, killed) = (trials(&dir.join("calm")), trials(&dir.join("killed")));
+    assert_eq!((calm.len(), killed.len()), (16, 16));
+    for (calm, killed) in calm.iter().zip(&killed) {
+        assert_same(&results(calm), &results(killed));
+    }
+    let journal = fs::read_to_string(dir.join("killed/journal.jsonl")).expect("a journal");
+    let completed: Vec<&str> = journal.lines().filter(|line| line.contains("\"completed\"")).collect();
+    assert_eq!(completed.len(), 16, "each trial completed once");
+}
+
+fn background(mut command: Command) -> Child {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary that cargo just built")
+}
+
+fn children_of(process: u32) -> Vec<u32> {
+    let path = format!("/proc/{process}/task/{process}/children");
+    let text = fs::read_to_string(path).unwrap_or_default();
+    text.split_whitespace().filter_map(|id| id.parse().ok()).collect()
+}
+
+fn signal(process: u32, name: &str) {
+    // It may have ended by itself.
+    let _ = Command::new("kill").args([name, &process.to_string()]).stderr(Stdio::null()).status();
+}
+
+/// The trials' directories in the order of their numbers.
+fn trials(experiment: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(experiment).expect("an experiment");
+    let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).filter(|p| p.is_dir()).collect();
+    dirs.sort();
+    dirs
+}
+
+fn results(dir: &Path) -> Vec<Metrics> {
+    read_results(dir).expect("results")
+}
+
+#[track_caller]
+fn assert_same(left: &[Metrics], right: &[Metrics]) {
+    assert_eq!(left.len(), right.len());
+    for (left, right) in left.iter().zip(right) {
+        let (mut left, mut right) = (left.clone(), right.clone());
+        // Their own names.
+        for result in [&mut left, &mut right] {
+            result.remove("trial_id");
+        }
+        assert_eq!(difference(&left, &right), None);
+    }
+}
