@@ -1,10 +1,12 @@
 //! The training loop of `train` and `resume`: report, checkpoint, stop, and say how to go on.
 
 use std::path::PathBuf;
+use std::time::Instant;
 
 use clap::Args;
 
 use super::output::{print_json, say};
+use super::profile::Profile;
 use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
 use super::signals;
@@ -21,6 +23,9 @@ pub(super) struct ReportArgs {
     /// Show no progress; errors only
     #[arg(long)]
     quiet: bool,
+    /// Say at the end, on standard error, what the time of an iteration went to: a table and a verdict
+    #[arg(long)]
+    profile: bool,
 }
 
 impl ReportArgs {
@@ -39,6 +44,7 @@ pub(super) struct Session {
     report: ReportArgs,
     /// The checkpoint of the present iteration.
     saved: Option<PathBuf>,
+    profile: Profile,
     _lock: Lock,
 }
 
@@ -70,7 +76,7 @@ impl Session {
         report: ReportArgs,
         lock: Lock,
     ) -> Session {
-        Session { driver, run, stop, report, saved: None, _lock: lock }
+        Session { driver, run, stop, report, saved: None, profile: Profile::default(), _lock: lock }
     }
 
     /// Trains until a criterion is met or a signal comes, and saves.
@@ -84,6 +90,9 @@ impl Session {
         let mut progress = Progress::new(self.report.quiet, self.stop.limit("timesteps_total"), steps);
         let end = self.train(begin, &mut progress);
         progress.finish();
+        if self.report.profile && !self.profile.is_empty() {
+            say(&self.profile.to_string());
+        }
         match end {
             Ok(end) => self.end(&end),
             Err(error) => {
@@ -99,6 +108,7 @@ impl Session {
             if signals::asked_to_stop() {
                 return Ok(End::Interrupted);
             }
+            let started = Instant::now();
             let result = self.driver.train()?;
             self.saved = None;
             match self.stop.check(&result) {
@@ -117,6 +127,7 @@ impl Session {
             if asked_for || (frequency > 0 && self.driver.iteration().is_multiple_of(frequency)) {
                 self.save()?;
             }
+            self.profile.add(&result, started.elapsed());
             if let Some(met) = self.stop.met(&result) {
                 return Ok(End::Met(met));
             }
