@@ -313,6 +313,35 @@ fn progress_goes_to_standard_error_and_quiet_is_silent() {
 }
 
 #[test]
+fn profile_ends_with_a_table_of_phases_and_a_verdict_that_names_the_longest() {
+    let (_dir, out) = scratch();
+    // A heavy learner: 1,000 passes over each batch.
+    let heavy = ["--set", "num_sgd_iter=1000", "--stop", "training_iteration=2"];
+    let more = [heavy.as_slice(), &["--profile", "--quiet", "--json"]].concat();
+    let ran = run(&mut train(&out, &more)).ok();
+    assert_eq!(iterations(&ran.lines()), [1, 2], "standard output holds results only");
+    let lines: Vec<&str> = ran.stderr.lines().collect();
+    let phases = ["env", "act", "postprocess", "wait", "learn", "sync", "evaluate", "log", "other", "total"];
+    assert_eq!(lines.len(), 1 + phases.len() + 1, "{}", ran.stderr);
+    let (mut seconds, mut shares) = (0.0, 0.0);
+    for (line, phase) in lines[1..].iter().zip(phases) {
+        let [name, time, share, "%"] = line.split_whitespace().collect::<Vec<_>>()[..] else {
+            panic!("{line}");
+        };
+        assert_eq!(name, phase);
+        let (time, share): (f64, f64) = (time.parse().expect(line), share.parse().expect(line));
+        match phase {
+            // Nine parts, each rounded to half of the last digit.
+            "total" => {
+                assert!((seconds - time).abs() < 1e-5 && (shares - share).abs() < 1.0, "{}", ran.stderr)
+            }
+            _ => (seconds, shares) = (seconds + time, shares + share),
+        }
+    }
+    assert!(lines[lines.len() - 1].starts_with("learner-bound, "), "{}", ran.stderr);
+}
+
+#[test]
 fn names_that_do_not_exist_are_refused_with_the_nearest() {
     pavlov(&["train", "PPOO", "--env", "CartPole-v1"]).refused(r#"no algorithm "PPOO"; nearest: PPO"#);
     pavlov(&["train", "ppo", "--env", "CartPol-v1"])

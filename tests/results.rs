@@ -4,3 +4,4 @@ mod callbacks;
 mod evaluation;
 mod inference;
 mod keys;
+mod time;

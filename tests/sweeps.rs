@@ -102,20 +102,23 @@ fn ten_lines_of_rust_sweep_ppo_and_its_best_checkpoint_restores() {
     let mut ppo = Ppo { sgd_minibatch_size: 32, num_sgd_iter: 1, ..Ppo::get_default_config() };
     ppo.common = Common { num_workers: 0, train_batch_size: 64, seed: Some(0), ..ppo.common };
     let space = json!({"lr": loguniform(1e-4, 1e-2), "clip_param": grid_search([0.1, 0.3])});
-    let mut tuner = Tuner::new(ppo.clone().as_trainable("CartPole-v1"), space.as_object().expect("an object").clone());
+    let mut tuner =
+        Tuner::new(ppo.clone().as_trainable("CartPole-v1"), space.as_object().expect("an object").clone());
     tuner.tune_config.metric = Some("episode_reward_mean".into());
     tuner.tune_config.mode = Some(Mode::Max);
     tuner.run_config.storage_path = Some(dir.path().into());
     tuner.run_config.verbose = 0;
     let stop = json!({"training_iteration": 2});
-    let stop = pavlov::tune::stoppers::StoppingCriteria::new(stop.as_object().expect("an object")).expect("criteria");
+    let stop = pavlov::tune::stoppers::StoppingCriteria::new(stop.as_object().expect("an object"))
+        .expect("criteria");
     tuner.run_config.stop = Some(Box::new(stop));
     let grid = tuner.fit().expect("a sweep");
     assert_eq!((grid.len(), grid.num_errors()), (2, 0));
     let best = grid.get_best_result(None, None, Scope::Last).expect("a best trial");
     assert_eq!(best.status, TrialStatus::Terminated);
     let clip_param = best.config["clip_param"].as_f64().expect("a number");
-    let mut again = Ppo { clip_param, ..ppo }.builder("CartPole-v1").loggers(LoggerChoice::None).build().expect("PPO");
+    let mut again =
+        Ppo { clip_param, ..ppo }.builder("CartPole-v1").loggers(LoggerChoice::None).build().expect("PPO");
     again.restore(best.checkpoint.as_ref().expect("a checkpoint")).expect("its own checkpoint");
     assert_eq!(again.training_iteration(), 2);
 }
@@ -170,7 +173,8 @@ fn signal(process: u32, name: &str) {
 /// The trials' directories in the order of their numbers.
 fn trials(experiment: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(experiment).expect("an experiment");
-    let mut dirs: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).filter(|p| p.is_dir()).collect();
+    let mut dirs: Vec<PathBuf> =
+        entries.map(|entry| entry.expect("an entry").path()).filter(|p| p.is_dir()).collect();
     dirs.sort();
     dirs
 }

@@ -11,6 +11,6 @@ mod results;
 mod resume;
 mod sampling;
 mod settings;
+mod support;
 #[cfg(feature = "cli")]
 mod sweeps;
-mod support;

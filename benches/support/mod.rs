@@ -6,9 +6,12 @@
 // Every bench compiles this file and uses its own part of it.
 #![allow(dead_code)]
 
+pub(crate) mod svg;
+
 use std::{
     error::Error,
     hint::black_box,
+    path::PathBuf,
     process::{Command, Stdio},
     time::{Duration, Instant},
 };
@@ -44,11 +47,13 @@ pub(crate) struct Args {
     pub json: bool,
     /// Length of a round.
     pub seconds: f64,
+    /// Where charts go.
+    pub svg: Option<PathBuf>,
 }
 
 impl Args {
     pub(crate) fn parse() -> Outcome<Self> {
-        let mut parsed = Self { only: None, json: false, seconds: 1.0 };
+        let mut parsed = Self { only: None, json: false, seconds: 1.0, svg: None };
         let mut args = std::env::args().skip(1);
         while let Some(arg) = args.next() {
             let mut value = || args.next().ok_or_else(|| format!("{arg} needs a value"));
@@ -56,9 +61,10 @@ impl Args {
                 "--json" => parsed.json = true,
                 "--only" => parsed.only = Some(value()?.parse()?),
                 "--seconds" => parsed.seconds = value()?.parse()?,
+                "--svg" => parsed.svg = Some(value()?.into()),
                 // Cargo's own.
                 "--bench" => {}
-                _ => return Err(format!("{arg} is none of --json, --only N, --seconds S").into()),
+                _ => return Err(format!("{arg} is none of --json, --only N, --seconds S, --svg DIR").into()),
             }
         }
         Ok(parsed)

@@ -11,6 +11,7 @@ mod exit;
 mod gif;
 mod list;
 mod output;
+mod profile;
 mod progress;
 mod resume;
 mod run_dir;

@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use clap::Args;
 
 use super::output::{print_json, say};
+use super::profile::Profile;
 use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
 use crate::registry::AnyAlgorithm;
@@ -22,6 +24,9 @@ pub(super) struct ReportArgs {
     /// Show no progress; errors only
     #[arg(long)]
     quiet: bool,
+    /// Say at the end, on standard error, what the time of an iteration went to: a table and a verdict
+    #[arg(long)]
+    profile: bool,
 }
 
 impl ReportArgs {
@@ -41,6 +46,7 @@ pub(super) struct Session {
     interrupt: Arc<AtomicBool>,
     /// The checkpoint of the present iteration.
     saved: Option<PathBuf>,
+    profile: Profile,
     _lock: Lock,
 }
 
@@ -73,7 +79,8 @@ impl Session {
         interrupt: Arc<AtomicBool>,
         lock: Lock,
     ) -> Session {
-        Session { driver, run, stop, report, interrupt, saved: None, _lock: lock }
+        let profile = Profile::default();
+        Session { driver, run, stop, report, interrupt, saved: None, profile, _lock: lock }
     }
 
     /// Trains until a criterion is met or a signal comes, and saves.
@@ -87,6 +94,9 @@ impl Session {
         let mut progress = Progress::new(self.report.quiet, self.stop.limit("timesteps_total"), steps);
         let end = self.train(begin, &mut progress);
         progress.finish();
+        if self.report.profile && !self.profile.is_empty() {
+            say(&self.profile.to_string());
+        }
         match end {
             Ok(end) => self.end(&end),
             Err(error) => {
@@ -102,6 +112,7 @@ impl Session {
             if self.interrupt.load(Ordering::Relaxed) {
                 return Ok(End::Interrupted);
             }
+            let started = Instant::now();
             let result = self.driver.train()?;
             self.saved = None;
             match self.stop.check(self.driver.trial_id(), &result) {
@@ -120,6 +131,7 @@ impl Session {
             if asked_for || (frequency > 0 && self.driver.iteration().is_multiple_of(frequency)) {
                 self.save()?;
             }
+            self.profile.add(&result, started.elapsed());
             if let Some(met) = self.stop.met(&result)? {
                 return Ok(End::Met(met));
             }

@@ -59,8 +59,10 @@ pub(super) struct TuneArgs {
 
 /// Train one trial of a sweep file alone, e.g. as one job of an array
 #[derive(Args, Debug)]
-#[command(after_help = "Example:\n  pavlov trial examples/sweeps/ppo-asha.toml --number 3 --out runs/third\n\n\
-                        The settings are those that `pavlov tune` draws for it; no scheduler stops it early.")]
+#[command(
+    after_help = "Example:\n  pavlov trial examples/sweeps/ppo-asha.toml --number 3 --out runs/third\n\n\
+                        The settings are those that `pavlov tune` draws for it; no scheduler stops it early."
+)]
 pub(super) struct TrialArgs {
     /// The sweep, a TOML file
     sweep: PathBuf,
@@ -80,7 +82,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         (None, Some(dir)) => dir.join(SWEEP),
         (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
     };
-    let Sweep { file: mut sweep, entry, env, base } = Sweep::read(&path)?;
+    let Sweep { text, file: mut sweep, entry, env, base } = Sweep::read(&path)?;
     sweep.num_samples = args.num_samples.or(sweep.num_samples);
     sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
     if let Ok(first) = sweep.trial(0) {
@@ -101,7 +103,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let mut tuner = sweep.tuner(trainable, storage)?;
     tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
     tuner.run_config.replay_command = Some(format!("pavlov trial {} --number {{number}}", path.display()));
-    tuner.run_config.callbacks.push(Box::new(KeepFile(path)));
+    tuner.run_config.callbacks.push(Box::new(KeepFile(text)));
     tuner.run_config.interrupt = signals::watch("saving the trials; Ctrl-C again quits at once")?;
     let grid = match &args.resume {
         None => tuner.fit()?,
@@ -117,12 +119,14 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     }
     match grid.num_errors() {
         0 => Ok(()),
-        failed => bail!("{failed} of {} trials failed; `error.txt` in their directories says why", grid.len()),
+        failed => {
+            bail!("{failed} of {} trials failed; `error.txt` in their directories says why", grid.len())
+        }
     }
 }
 
 pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
-    let Sweep { file, entry, env, base } = Sweep::read(&args.sweep)?;
+    let Sweep { file, entry, env, base, .. } = Sweep::read(&args.sweep)?;
     let drawn = file.trial(args.number)?;
     start(NewRun {
         config: entry.resolve(layers(&base, &args.sweep, drawn))?.config,
@@ -144,6 +148,7 @@ fn layers(base: &Config, path: &Path, drawn: Config) -> Vec<Layer> {
 
 /// A sweep file, and what its names stand for.
 struct Sweep {
+    text: String,
     file: SweepFile,
     entry: AlgorithmEntry,
     env: EnvCreator,
@@ -153,14 +158,18 @@ struct Sweep {
 
 impl Sweep {
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let mut file = SweepFile::load(path)?;
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let mut file = SweepFile::parse(&text, &path.display().to_string())?;
         let entry = registry::algorithm(&file.algorithm)?;
         let mut base = Config::new();
         if let Some(name) = &file.preset {
             let preset = presets::preset(name)?;
             if !preset.algorithm.eq_ignore_ascii_case(entry.name()) {
                 let (shown, other) = (path.display(), preset.algorithm);
-                return Err(usage(format!("{shown}: preset {name} is for {other}, not for {}", entry.name())));
+                return Err(usage(format!(
+                    "{shown}: preset {name} is for {other}, not for {}",
+                    entry.name()
+                )));
             }
             base = preset.config;
             file.env.get_or_insert(preset.env);
@@ -174,20 +183,21 @@ impl Sweep {
         };
         envs::spec(env)?;
         let env = env.as_str().into();
-        Ok(Sweep { file, entry, env, base })
+        Ok(Sweep { text, file, entry, env, base })
     }
 }
 
-/// Keeps the sweep's file in the experiment's directory, where `--resume` finds it.
-struct KeepFile(PathBuf);
+/// Keeps the text of the sweep's file in the experiment's directory, where `--resume` finds it.
+struct KeepFile(String);
 
 impl Callback for KeepFile {
     fn setup(&mut self, experiment_dir: &Path, _: Option<u64>) -> Result<(), Error> {
-        let kept = experiment_dir.join(SWEEP);
-        if self.0 != kept {
-            std::fs::copy(&self.0, &kept).map_err(Error::io("write", &kept))?;
+        let (kept, unfinished) = (experiment_dir.join(SWEEP), experiment_dir.join(".sweep.toml.tmp"));
+        if std::fs::read_to_string(&kept).is_ok_and(|text| text == self.0) {
+            return Ok(());
         }
-        Ok(())
+        let written = std::fs::write(&unfinished, &self.0).and_then(|()| std::fs::rename(&unfinished, &kept));
+        written.map_err(Error::io("write", &kept))
     }
 }
 

@@ -1,14 +1,16 @@
-//! The fused engine against libtorch's autograd, on random networks, batches and settings.
+//! The fused engine against libtorch's autograd, on random networks, batches and settings, and with instructions that
+//! other processors have.
 
 use pavlov::envs::Space;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch};
-use pavlov::trainer::models::{Activation, Init, ModelConfig, NetBuilder};
+use pavlov::trainer::models::{Activation, Init, Initializer, ModelConfig, NetBuilder};
 use pavlov::trainer::optim::OptimizerConfig;
 use pavlov::trainer::policy::{Learned, Policy, Spaces};
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::value::Value;
+use pulp::Arch;
 
 use crate::support::{column, floats, on_both_engines, policy, rows, weights};
 
@@ -117,115 +119,183 @@ fn gradient(policy: &dyn Policy) -> Vec<f64> {
     floats(&state.tensor("first").expect("its moment")).into_iter().map(|m| 10.0 * m).collect()
 }
 
-/// Both engines' gradients and statistics agree within 1e-4 of the largest.
+/// The gradients and statistics of two engines agree within 1e-4 of the largest.
 #[track_caller]
-fn assert_equal(case: u64, rows: i64, [torch, fused]: [(Vec<f64>, Learned); 2]) {
+fn assert_equal(case: u64, rows: i64, [left, right]: [(Vec<f64>, Learned); 2]) {
     // `scale`: what counts as large at least.
-    let close = |torch: &[f64], fused: &[f64], scale: f64, what: &str| {
-        assert_eq!(torch.len(), fused.len(), "{what}");
-        let largest = torch.iter().fold(scale, |m, x| m.max(x.abs()));
-        for (i, (t, f)) in torch.iter().zip(fused).enumerate() {
-            assert!((t - f).abs() <= 1e-4 * largest, "{what} {i}: {f}, but libtorch says {t}; case {case}");
+    let close = |left: &[f64], right: &[f64], scale: f64, what: &str| {
+        assert_eq!(left.len(), right.len(), "{what}");
+        let largest = left.iter().fold(scale, |m, x| m.max(x.abs()));
+        for (i, (l, r)) in left.iter().zip(right).enumerate() {
+            assert!((l - r).abs() <= 1e-4 * largest, "{what} {i}: {r}, but {l} on the other; case {case}");
         }
     };
-    close(&torch.0, &fused.0, 1e-3, "gradient");
-    assert_eq!(torch.1.stats.names(), fused.1.stats.names());
+    close(&left.0, &right.0, 1e-3, "gradient");
+    assert_eq!(left.1.stats.names(), right.1.stats.names());
     // A variance within pieces is that of all rows only when there is one piece.
     let whole = |name: &&&str| rows < 256 || **name != "vf_explained_var";
-    for name in torch.1.stats.names().iter().filter(whole) {
+    for name in left.1.stats.names().iter().filter(whole) {
         let of = |learned: &Learned| [learned.stats.read(name).expect("that statistic")];
         // An explained variance is one minus a quotient, a KL a difference of logarithms: their scale is 1.
-        close(&of(&torch.1), &of(&fused.1), 1.0, name);
+        close(&of(&left.1), &of(&right.1), 1.0, name);
     }
-    if let (Some(torch), Some(fused)) = (&torch.1.td_errors, &fused.1.td_errors) {
-        close(&floats(torch), &floats(fused), 1e-3, "error");
+    if let (Some(left), Some(right)) = (&left.1.td_errors, &right.1.td_errors) {
+        close(&floats(left), &floats(right), 1e-3, "error");
+    }
+}
+
+/// What computes a learning step.
+#[derive(Clone, Copy)]
+enum Engine {
+    Torch,
+    /// With the instructions that were detected.
+    Fused,
+    With(Arch),
+}
+
+/// Portable code, and AVX2 where the processor has it.
+fn instructions() -> Vec<Arch> {
+    let mut all = vec![Arch::Scalar];
+    #[cfg(target_arch = "x86_64")]
+    all.extend(pulp::x86::V3::try_new().map(Arch::V3));
+    all
+}
+
+/// Gradient and report of the first learning step.
+fn learn(mut policy: Box<dyn Policy>, batch: &SampleBatch, engine: Engine) -> (Vec<f64>, Learned, i64) {
+    if let Engine::With(arch) = engine {
+        policy.learner_mut().expect("a learner").set_arch(arch);
+    }
+    let learned = policy.learn_on_batch(batch).expect("a learning step");
+    (gradient(policy.as_ref()), learned, batch.rows() as i64)
+}
+
+/// A learning step of PPO on a random network, batch and settings.
+fn ppo_case(case: u64, engine: Engine) -> (Vec<f64>, Learned, i64) {
+    use pavlov::algorithms::ppo::ValueClip::{AroundOld, None as Unbounded, SquaredError};
+    let mut rng = Stream::new(case, "case", 0);
+    let (space, actions, inputs) = match rng.below(3) {
+        0 => (Space::discrete(3), 0, 3),
+        1 => (Space::MultiDiscrete { nvec: vec![2, 4] }, 2, 6),
+        _ => (Space::real(&[2]), 2, 4),
+    };
+    let mut ppo = Ppo {
+        clip_param: 0.1 + 0.3 * f64::from(rng.uniform()),
+        entropy_coeff: pick(&mut rng, &[0.0, 0.02]),
+        kl_coeff: pick(&mut rng, &[0.0, 0.3]),
+        vf_clip: pick(&mut rng, &[SquaredError, AroundOld, Unbounded]),
+        vf_clip_param: pick(&mut rng, &[0.5, 10.0]),
+        grad_clip: pick(&mut rng, &[None, Some(0.5)]),
+        ..Ppo::get_default_config()
+    };
+    ppo.common.model = model(&mut rng, !matches!(engine, Engine::Torch));
+    let rows = 1 + rng.below(700) as i64;
+    let integers = |rng: &mut Stream, below: &[u64]| {
+        let one = |n: &u64| rng.below(*n) as i64;
+        Tensor::from_slice(&below.iter().map(one).collect::<Vec<_>>())
+    };
+    let chosen = match space {
+        Space::Discrete { .. } => integers(&mut rng, &vec![3; rows as usize]),
+        Space::MultiDiscrete { .. } => {
+            integers(&mut rng, &[2, 4].repeat(rows as usize)).view([rows, actions])
+        }
+        _ => normal(&mut rng, &[rows, actions]),
+    };
+    let batch = SampleBatch::default()
+        .with(Column::OBS, normal(&mut rng, &[rows, OBS]))
+        .with(Column::ACTIONS, chosen)
+        .with(Column::ACTION_LOGP, normal(&mut rng, &[rows]) * 0.3 - 1.5)
+        .with(Column::ACTION_DIST_INPUTS, normal(&mut rng, &[rows, inputs]) * 0.5)
+        .with(Column::ADVANTAGES, normal(&mut rng, &[rows]))
+        .with(Column::VF_PREDS, normal(&mut rng, &[rows]))
+        .with(Column::VALUE_TARGETS, normal(&mut rng, &[rows]) * 2.0);
+    let spaces = Spaces { observation_space: Space::real(&[OBS as usize]), action_space: space };
+    let policy = policy(&ppo, &spaces);
+    learn(policy, &batch, engine)
+}
+
+/// The same of DQN.
+fn dqn_case(case: u64, engine: Engine) -> (Vec<f64>, Learned, i64) {
+    let mut rng = Stream::new(case, "case", 1);
+    let mut dqn = Dqn {
+        double_q: pick(&mut rng, &[true, false]),
+        dueling: pick(&mut rng, &[true, false]),
+        hiddens: pick::<&[usize]>(&mut rng, &[&[], &[17], &[64, 9]]).to_vec(),
+        grad_clip: pick(&mut rng, &[None, Some(0.5)]),
+        ..Dqn::get_default_config()
+    };
+    dqn.common.model = model(&mut rng, !matches!(engine, Engine::Torch));
+    let rows = 1 + rng.below(400) as i64;
+    let actions: Vec<i64> = (0..rows).map(|_| rng.below(4) as i64).collect();
+    let ends: Vec<f32> = (0..rows).map(|_| f32::from(rng.below(5) == 0)).collect();
+    let mut batch = SampleBatch::default()
+        .with(Column::OBS, normal(&mut rng, &[rows, OBS]))
+        .with(Column::NEW_OBS, normal(&mut rng, &[rows, OBS]))
+        .with(Column::ACTIONS, Tensor::from_slice(&actions))
+        .with(Column::REWARDS, normal(&mut rng, &[rows]))
+        .with(Column::TERMINATED, Tensor::from_slice(&ends))
+        .with(Column::DISCOUNTS, Tensor::full([rows], 0.97, pavlov::torch::kind::FLOAT_CPU));
+    if pick(&mut rng, &[true, false]) {
+        batch.set(Column::WEIGHTS, normal(&mut rng, &[rows]).abs());
+    }
+    let spaces = Spaces { observation_space: Space::real(&[OBS as usize]), action_space: Space::discrete(4) };
+    let policy = policy(&dqn, &spaces);
+    learn(policy, &batch, engine)
+}
+
+/// `left` and `right` agree on the first `cases`.
+#[track_caller]
+fn assert_engines_agree(
+    cases: u64,
+    [left, right]: [Engine; 2],
+    run: fn(u64, Engine) -> (Vec<f64>, Learned, i64),
+) {
+    for case in 0..cases {
+        let [left, right] = [left, right].map(|engine| run(case, engine));
+        assert_equal(case, left.2, [(left.0, left.1), (right.0, right.1)]);
     }
 }
 
 #[test]
 fn ppos_gradients_are_autograds_on_random_networks_batches_and_settings() {
-    use pavlov::algorithms::ppo::ValueClip::{AroundOld, None as Unbounded, SquaredError};
-    for case in 0..60 {
-        let run = |fused| {
-            let mut rng = Stream::new(case, "case", 0);
-            let (space, actions, inputs) = match rng.below(3) {
-                0 => (Space::discrete(3), 0, 3),
-                1 => (Space::MultiDiscrete { nvec: vec![2, 4] }, 2, 6),
-                _ => (Space::real(&[2]), 2, 4),
-            };
-            let mut ppo = Ppo {
-                clip_param: 0.1 + 0.3 * f64::from(rng.uniform()),
-                entropy_coeff: pick(&mut rng, &[0.0, 0.02]),
-                kl_coeff: pick(&mut rng, &[0.0, 0.3]),
-                vf_clip: pick(&mut rng, &[SquaredError, AroundOld, Unbounded]),
-                vf_clip_param: pick(&mut rng, &[0.5, 10.0]),
-                grad_clip: pick(&mut rng, &[None, Some(0.5)]),
-                ..Ppo::get_default_config()
-            };
-            ppo.common.model = model(&mut rng, fused);
-            let rows = 1 + rng.below(700) as i64;
-            let integers = |rng: &mut Stream, below: &[u64]| {
-                let one = |n: &u64| rng.below(*n) as i64;
-                Tensor::from_slice(&below.iter().map(one).collect::<Vec<_>>())
-            };
-            let chosen = match space {
-                Space::Discrete { .. } => integers(&mut rng, &vec![3; rows as usize]),
-                Space::MultiDiscrete { .. } => {
-                    integers(&mut rng, &[2, 4].repeat(rows as usize)).view([rows, actions])
-                }
-                _ => normal(&mut rng, &[rows, actions]),
-            };
-            let batch = SampleBatch::default()
-                .with(Column::OBS, normal(&mut rng, &[rows, OBS]))
-                .with(Column::ACTIONS, chosen)
-                .with(Column::ACTION_LOGP, normal(&mut rng, &[rows]) * 0.3 - 1.5)
-                .with(Column::ACTION_DIST_INPUTS, normal(&mut rng, &[rows, inputs]) * 0.5)
-                .with(Column::ADVANTAGES, normal(&mut rng, &[rows]))
-                .with(Column::VF_PREDS, normal(&mut rng, &[rows]))
-                .with(Column::VALUE_TARGETS, normal(&mut rng, &[rows]) * 2.0);
-            let spaces = Spaces { observation_space: Space::real(&[OBS as usize]), action_space: space };
-            let mut policy = policy(&ppo, &spaces);
-            let learned = policy.learn_on_batch(&batch).expect("a learning step");
-            (gradient(policy.as_ref()), learned, rows)
-        };
-        let [torch, fused] = [false, true].map(run);
-        assert_equal(case, torch.2, [(torch.0, torch.1), (fused.0, fused.1)]);
-    }
+    assert_engines_agree(60, [Engine::Torch, Engine::Fused], ppo_case);
 }
 
 #[test]
 fn dqns_gradients_are_autograds_on_random_networks_batches_and_settings() {
-    for case in 0..40 {
-        let run = |fused| {
-            let mut rng = Stream::new(case, "case", 1);
-            let mut dqn = Dqn {
-                double_q: pick(&mut rng, &[true, false]),
-                dueling: pick(&mut rng, &[true, false]),
-                hiddens: pick::<&[usize]>(&mut rng, &[&[], &[17], &[64, 9]]).to_vec(),
-                grad_clip: pick(&mut rng, &[None, Some(0.5)]),
-                ..Dqn::get_default_config()
-            };
-            dqn.common.model = model(&mut rng, fused);
-            let rows = 1 + rng.below(400) as i64;
-            let actions: Vec<i64> = (0..rows).map(|_| rng.below(4) as i64).collect();
-            let ends: Vec<f32> = (0..rows).map(|_| f32::from(rng.below(5) == 0)).collect();
-            let mut batch = SampleBatch::default()
-                .with(Column::OBS, normal(&mut rng, &[rows, OBS]))
-                .with(Column::NEW_OBS, normal(&mut rng, &[rows, OBS]))
-                .with(Column::ACTIONS, Tensor::from_slice(&actions))
-                .with(Column::REWARDS, normal(&mut rng, &[rows]))
-                .with(Column::TERMINATED, Tensor::from_slice(&ends))
-                .with(Column::DISCOUNTS, Tensor::full([rows], 0.97, pavlov::torch::kind::FLOAT_CPU));
-            if pick(&mut rng, &[true, false]) {
-                batch.set(Column::WEIGHTS, normal(&mut rng, &[rows]).abs());
-            }
-            let spaces =
-                Spaces { observation_space: Space::real(&[OBS as usize]), action_space: Space::discrete(4) };
-            let mut policy = policy(&dqn, &spaces);
-            let learned = policy.learn_on_batch(&batch).expect("a learning step");
-            (gradient(policy.as_ref()), learned, rows)
+    assert_engines_agree(40, [Engine::Torch, Engine::Fused], dqn_case);
+}
+
+#[test]
+fn gradients_are_the_same_with_the_instructions_of_other_processors() {
+    for arch in instructions() {
+        let engines = [Engine::Fused, Engine::With(arch)];
+        assert_engines_agree(20, engines, ppo_case);
+        assert_engines_agree(20, engines, dqn_case);
+    }
+}
+
+#[test]
+fn outputs_are_the_same_with_the_instructions_of_other_processors() {
+    for case in 0..20 {
+        let run = |arch: Option<Arch>| {
+            let mut rng = Stream::new(case, "case", 2);
+            let layers = model(&mut rng, true).hidden_layers();
+            let (rows, outputs) = (1 + rng.below(300) as i64, 1 + rng.below(9) as usize);
+            let obs = normal(&mut rng, &[rows, OBS]);
+            let mut net = NetBuilder::new(OBS as usize, &mut rng);
+            let features = net.tower("tower", net.obs(), &layers, Initializer::Orthogonal);
+            let out = net.layer("out", features, outputs, Activation::Linear, Init::Uniform);
+            let mut learner = net.learner(pavlov::torch::Device::Cpu, OptimizerConfig::adam(1e-8), true);
+            arch.into_iter().for_each(|arch| learner.set_arch(arch));
+            learner.evaluate(&obs, outputs, |net| net.get(out)).expect("values").to_vec()
         };
-        let [torch, fused] = [false, true].map(run);
-        assert_equal(case, torch.2, [(torch.0, torch.1), (fused.0, fused.1)]);
+        let detected = run(None);
+        for arch in instructions() {
+            for (wanted, found) in detected.iter().zip(run(Some(arch))) {
+                let off = (wanted - found).abs();
+                assert!(off <= 1e-5 * wanted.abs().max(1.0), "{arch:?}: {found} for {wanted}, case {case}");
+            }
+        }
     }
 }

@@ -5,14 +5,14 @@ use serde_json::{Value, json};
 
 use crate::support::{Clockwork, at, clockwork, number, quiet, tiny_dqn, tiny_ppo};
 
-/// What Ray's `check_train_results` wants at the top, `sampler_perf` excepted: `timers` says how long sampling took.
+/// What Ray's `check_train_results` wants at the top.
 const TOP: &str = "agent_timesteps_total config custom_metrics episode_len_mean episode_reward_max
     episode_reward_mean episode_reward_min episodes_total hist_stats info iterations_since_restore
     num_healthy_workers perf policy_reward_max policy_reward_mean policy_reward_min time_since_restore
     time_this_iter_s timesteps_since_restore timesteps_total timers time_total_s training_iteration
     num_agent_steps_sampled num_agent_steps_trained num_env_steps_sampled num_env_steps_trained
     num_env_steps_sampled_this_iter num_env_steps_trained_this_iter episodes_this_iter counters
-    sampler_results.hist_stats.episode_reward hist_stats.episode_lengths trial_id experiment_id date timestamp pid
+    sampler_results.hist_stats.episode_reward hist_stats.episode_lengths sampler_perf trial_id experiment_id date timestamp pid
     hostname node_ip timesteps_this_iter done";
 
 /// The counters, in `counters` and again in `info`.

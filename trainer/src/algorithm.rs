@@ -88,7 +88,15 @@ impl<T: Trainer> Algorithm<T> {
     /// An algorithm that starts from `settings` when it is set up; what a sweep's configuration says goes over them.
     pub fn new(settings: T, env: EnvCreator) -> Self {
         let inference_rng = Stream::new(0, "inference", 0);
-        Self { base: settings.clone(), settings, env, callbacks: None, policy_class: None, run: None, inference_rng }
+        Self {
+            base: settings.clone(),
+            settings,
+            env,
+            callbacks: None,
+            policy_class: None,
+            run: None,
+            inference_rng,
+        }
     }
 
     /// The settings in force.

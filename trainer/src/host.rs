@@ -75,11 +75,26 @@ impl HostTensor {
 /// When the tensor is elsewhere, strided or of another kind: a bug in this crate.
 pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu && tensor.kind() == T::KIND);
-    if tensor.numel() == 0 {
+    let numel = size(tensor).iter().product::<i64>() as usize;
+    if numel == 0 {
         return &[]; // libtorch has no memory for it: its pointer is null.
     }
     // SAFETY: checked above: `numel` scalars of this kind, contiguous, alive as long as the borrow.
-    unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<T>(), tensor.numel()) }
+    unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<T>(), numel) }
+}
+
+/// The sizes of a tensor's axes, 1 for those it does not have. Acting asks for them at every step: unlike
+/// [`Tensor::size`] it allocates nothing.
+///
+/// # Panics
+///
+/// When there are more axes than eight: a bug in this crate.
+pub(crate) fn size(tensor: &Tensor) -> [i64; 8] {
+    let mut sizes = [1; 8];
+    assert!(tensor.dim() <= sizes.len(), "{} axes", tensor.dim());
+    // SAFETY: libtorch writes one number per axis, and there is room for all.
+    unsafe { torch_sys::at_shape(tensor.as_ptr().cast_mut(), sizes.as_mut_ptr()) };
+    sizes
 }
 
 /// The bytes of a contiguous CPU tensor.

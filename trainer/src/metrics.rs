@@ -24,24 +24,42 @@ pub struct Counters {
     pub num_weight_syncs: u64,
 }
 
-/// Moving means over the last ten times something took.
+/// Moving means over the last ten times something took, and how long it took in all since a moment.
 #[derive(Debug, Default)]
-pub struct Timers(BTreeMap<&'static str, VecDeque<(Duration, u64)>>);
+pub struct Timers(BTreeMap<&'static str, Timer>);
+
+#[derive(Debug, Default)]
+struct Timer {
+    window: VecDeque<(Duration, u64)>,
+    total: Duration,
+}
 
 impl Timers {
     /// Records that `units` of `name` took since `start`.
     pub fn add(&mut self, name: &'static str, start: Instant, units: u64) {
-        let window = self.0.entry(name).or_default();
+        let elapsed = start.elapsed();
+        let Timer { window, total } = self.0.entry(name).or_default();
         if window.len() == 10 {
             window.pop_front();
         }
-        window.push_back((start.elapsed(), units));
+        window.push_back((elapsed, units));
+        *total += elapsed;
+    }
+
+    /// Begins new totals; the moving means go on.
+    pub fn restart_totals(&mut self) {
+        self.0.values_mut().for_each(|timer| timer.total = Duration::ZERO);
+    }
+
+    /// How long `name` took since [`restart_totals`](Self::restart_totals).
+    pub fn total(&self, name: &str) -> Duration {
+        self.0.get(name).map_or(Duration::ZERO, |timer| timer.total)
     }
 
     /// `<name>_time_ms` and `<name>_throughput` (units per second).
     pub fn report(&self) -> Map<String, Value> {
         let mut out = Map::new();
-        for (name, window) in &self.0 {
+        for (name, Timer { window, .. }) in &self.0 {
             let seconds: f64 = window.iter().map(|(d, _)| d.as_secs_f64()).sum();
             let units: u64 = window.iter().map(|(_, u)| u).sum();
             out.insert(format!("{name}_time_ms"), json!(1e3 * seconds / window.len() as f64));

@@ -10,6 +10,7 @@ use crate::{
     metrics::{EpisodeWindow, summarize},
     plan::Plan,
     policy::{DEFAULT_POLICY, PolicyClass, Spaces},
+    profile::Breakdown,
     rng::derive,
     state::State,
     worker::WorkerSpec,
@@ -20,7 +21,7 @@ use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
 use std::{
     sync::{Arc, Weak},
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tch::Device;
 
@@ -146,7 +147,12 @@ impl Run {
     }
 
     /// One iteration: rounds of the plan until enough was sampled and trained, and an evaluation if one is due.
+    ///
+    /// The result's `time_breakdown` says what the time went to: seconds by phase, which add up to `total_s`.
     pub fn step_attempt(&mut self) -> Result<Metrics> {
+        let start = Instant::now();
+        self.workers.start_breakdown();
+        let mut evaluated = Duration::ZERO;
         let due =
             self.common().evaluation_interval.is_some_and(|every| (self.iteration + 1).is_multiple_of(every));
         let mut evaluation = None;
@@ -159,9 +165,11 @@ impl Run {
                 let evaluating = scope.spawn(move || Self::play(&workers, task, &until));
                 let result = self.train();
                 drop(training);
+                let over = Instant::now();
                 evaluation = Some(evaluating.join().unwrap_or_else(|_| {
                     Err(Error::Panic { during: "evaluation".into(), message: "see above".into() })
                 }));
+                evaluated = over.elapsed();
                 result
             })?
         } else {
@@ -170,7 +178,12 @@ impl Run {
         if due {
             let metrics = match evaluation {
                 Some(metrics) => metrics?,
-                None => self.evaluate()?,
+                None => {
+                    let start = Instant::now();
+                    let metrics = self.evaluate()?;
+                    evaluated = start.elapsed();
+                    metrics
+                }
             };
             self.last_evaluation = Value::Object(metrics);
         }
@@ -178,6 +191,8 @@ impl Run {
             result.insert("evaluation".into(), self.last_evaluation.clone());
         }
         self.iteration += 1;
+        let breakdown = Breakdown { evaluate: evaluated, ..self.workers.breakdown(start.elapsed()) };
+        result.insert("time_breakdown".into(), Value::Object(breakdown.report()));
         Ok(result)
     }
 
@@ -219,6 +234,7 @@ impl Run {
         self.window.add(episodes, common.metrics_num_episodes_for_smoothing);
         let mut sampler_results = self.window.summarize(common.keep_per_episode_custom_metrics);
         sampler_results.insert("episodes_this_iter".into(), json!(episodes_this_iter));
+        sampler_results.insert("sampler_perf".into(), Value::Object(self.workers.sampler_perf().report()));
 
         let mut learner = Map::new();
         let means = info.means();

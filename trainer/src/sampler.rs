@@ -14,6 +14,7 @@ use crate::{
     filter::{MeanStdFilter, ObservationFilter},
     host::HostTensor,
     policy::{ActInput, ActOutput, Fragment, Policy, StepColumns},
+    profile::{Laps, SamplerPerf},
     rng::{Stream, StreamState, episode_seed},
     state::State,
 };
@@ -54,6 +55,7 @@ pub(crate) struct Sampler {
     next_seeds: Vec<u64>,
     finished: Vec<Episode>,
     sampled: u64,
+    perf: SamplerPerf,
 }
 
 impl Sampler {
@@ -118,6 +120,7 @@ impl Sampler {
             next_seeds: (0..n as u64).map(|i| episode_seed(run_seed, first_env + i, 1)).collect(),
             finished: Vec::new(),
             sampled: 0,
+            perf: SamplerPerf::default(),
             env,
         };
         sampler.start_episodes(callbacks)?;
@@ -160,12 +163,16 @@ impl Sampler {
         self.carry = false;
         self.ended.clear();
         self.ended_obs.clear();
+        let mut laps = Laps::start();
         for t in 0..self.steps {
             let now = timestep + t as u64 * self.total_envs;
             self.act(policy, t, explore, now)?;
-            self.step_env(t)?;
+            laps.lap(&mut self.perf.inference);
+            self.step_env(t, &mut laps)?;
             self.count(t, &mut callbacks)?;
+            laps.lap(&mut self.perf.raw_obs_processing);
         }
+        self.perf.steps += self.steps as u32;
         self.carry = true;
         self.check_finite()?;
         self.sampled += (self.steps * self.env.num_envs()) as u64;
@@ -183,9 +190,10 @@ impl Sampler {
         policy.compute_actions(input, ActOutput { actions, columns })
     }
 
-    fn step_env(&mut self, t: usize) -> Result<()> {
+    fn step_env(&mut self, t: usize, laps: &mut Laps) -> Result<()> {
         let n = self.env.num_envs();
         let actions = self.to_env.apply(self.actions.bytes_mut(t));
+        laps.lap(&mut self.perf.action_processing);
         let raw_bytes = n * self.preprocess.raw_bytes;
         let (rows, direct) = (t * n..(t + 1) * n, self.preprocess.direct());
         let obs = if direct {
@@ -204,6 +212,7 @@ impl Sampler {
                 truncated: &mut self.truncated[rows],
             },
         )?;
+        laps.lap(&mut self.perf.env_wait);
         if !direct {
             let raw = &bytemuck::cast_slice(&self.raw_obs)[..raw_bytes];
             self.preprocess.apply(raw, self.obs.slice_mut(t + 1))?;
@@ -334,6 +343,11 @@ impl Sampler {
     /// The episodes that ended since the last call.
     pub(crate) fn take_episodes(&mut self) -> Vec<Episode> {
         std::mem::take(&mut self.finished)
+    }
+
+    /// What the time went to since the last call.
+    pub(crate) fn take_perf(&mut self) -> SamplerPerf {
+        std::mem::take(&mut self.perf)
     }
 
     /// The filter, if there is one.

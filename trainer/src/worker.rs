@@ -13,11 +13,12 @@ use crate::{
     evaluation::{EvaluationTask, run_episodes},
     filter::{MeanStdFilter, RunningStat},
     policy::{DEFAULT_POLICY, PolicyClass, PolicyMap, PolicySpec, Spaces},
+    profile::SamplerPerf,
     sampler::Sampler,
     state::{State, Weights},
 };
 use pavlov_envs::EnvCreator;
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 /// What a worker is asked to do.
 #[derive(Clone, Debug)]
@@ -67,6 +68,8 @@ pub struct Sampled {
     pub env_steps: u64,
     /// Episodes that ended meanwhile.
     pub episodes: Vec<Episode>,
+    /// What the worker's time went to.
+    pub perf: SamplerPerf,
 }
 
 /// All that is needed to make a worker, in this process or another.
@@ -196,6 +199,7 @@ impl RolloutWorker {
 
     /// One fragment: `rollout_fragment_length` steps of every copy, or whole episodes of at least as many.
     pub fn sample(&mut self, timestep: u64) -> Result<Sampled> {
+        let start = Instant::now();
         let Self { spec, index, sampler, collector, policies, callbacks, .. } = self;
         let Some(sampler) = sampler else {
             let reason = "it has no environment; set `create_env_on_driver`".to_owned();
@@ -235,7 +239,8 @@ impl RolloutWorker {
         if let Some(callbacks) = callbacks {
             callbacks.on_sample_end(*index, &mut batch)?;
         }
-        Ok(Sampled { batch, env_steps, episodes: sampler.take_episodes() })
+        let perf = SamplerPerf { total: start.elapsed(), ..sampler.take_perf() };
+        Ok(Sampled { batch, env_steps, episodes: sampler.take_episodes(), perf })
     }
 
     /// Its policies.

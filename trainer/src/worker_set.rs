@@ -11,6 +11,7 @@ use crate::{
     metrics::{Counters, Timers},
     policy::{DEFAULT_POLICY, Learned, Policy, PolicyMap},
     pool::{ManagedPool, ThreadPool, WorkerPool},
+    profile::{Breakdown, SamplerPerf},
     replay::{ReplayBuffer, ReplayBufferConfig, SharedReplay},
     rng::Stream,
     state::{State, Weights},
@@ -19,7 +20,7 @@ use crate::{
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
-    time::Instant,
+    time::{Duration, Instant},
 };
 use tch::Device;
 
@@ -36,6 +37,8 @@ struct Shared {
     pool: Mutex<ManagedPool>,
     counters: Mutex<Counters>,
     timers: Mutex<Timers>,
+    /// Since the iteration began.
+    perf: Mutex<SamplerPerf>,
     episodes: Mutex<Vec<Episode>>,
     learner_rng: Mutex<Stream>,
     replay: Mutex<Option<Replay>>,
@@ -69,6 +72,7 @@ impl WorkerSet {
             pool: Mutex::new(ManagedPool::new(pool, &spec.common)),
             counters: Mutex::default(),
             timers: Mutex::default(),
+            perf: Mutex::default(),
             episodes: Mutex::default(),
             learner_rng: Mutex::new(Stream::new(spec.seed, "learner", 0)),
             replay: Mutex::default(),
@@ -102,17 +106,21 @@ impl WorkerSet {
         };
         drop(pool);
         let mut steps = 0;
+        let (mut perf, workers) = (SamplerPerf::default(), sampled.len() as u32);
         let mut batches = Vec::with_capacity(sampled.len());
         let mut episodes = lock(&self.0.episodes);
         for part in sampled {
             steps += part.env_steps;
+            perf += part.perf;
             batches.push(part.batch);
             episodes.extend(part.episodes);
         }
         drop(episodes);
         lock(&self.0.counters).num_env_steps_sampled += steps;
+        *lock(&self.0.perf) += perf / workers.max(1);
+        let batch = SampleBatch::concat(batches);
         lock(&self.0.timers).add("sample", start, steps);
-        SampleBatch::concat(batches)
+        batch
     }
 
     /// What a replaced worker is sent first.
@@ -145,6 +153,7 @@ impl WorkerSet {
 
     /// Merges what the workers' filters have seen, in the order of the workers; hands the result back to them.
     pub fn sync_filters(&self) -> Result<()> {
+        let start = Instant::now();
         let mut pool = lock(&self.0.pool);
         if pool.is_empty() {
             if let Some(filter) = lock(&self.0.local).filter() {
@@ -155,11 +164,11 @@ impl WorkerSet {
         let replies = pool.ask_all(|_| Request::FlushFilter, || self.revive())?;
         let seen: Vec<RunningStat> =
             replies.into_values().filter_map(|r| if let Reply::Filter(f) = r { f } else { None }).collect();
-        let Some(merged) = self.merge_filters(&seen) else { return Ok(()) };
-        if self.0.common.synchronize_filters {
+        if let Some(merged) = self.merge_filters(&seen).filter(|_| self.0.common.synchronize_filters) {
             let merged = Arc::new(merged);
             pool.ask_all(|_| Request::SetFilter(Arc::clone(&merged)), || self.revive())?;
         }
+        lock(&self.0.timers).add("synch_filters", start, 0);
         Ok(())
     }
 
@@ -259,6 +268,30 @@ impl WorkerSet {
     /// All timers.
     pub fn timers(&self) -> serde_json::Map<String, serde_json::Value> {
         lock(&self.0.timers).report()
+    }
+
+    /// Begins an iteration: what time went to before is forgotten.
+    pub(crate) fn start_breakdown(&self) {
+        lock(&self.0.timers).restart_totals();
+        *lock(&self.0.perf) = SamplerPerf::default();
+    }
+
+    /// What time went to since then, but for evaluation.
+    pub(crate) fn breakdown(&self, total: Duration) -> Breakdown {
+        let timers = lock(&self.0.timers);
+        Breakdown {
+            sample: timers.total("sample"),
+            workers: self.sampler_perf(),
+            learn: timers.total("learn"),
+            sync: timers.total("synch_weights") + timers.total("synch_filters"),
+            evaluate: Duration::ZERO,
+            total,
+        }
+    }
+
+    /// What the mean worker's time went to in this iteration.
+    pub(crate) fn sampler_perf(&self) -> SamplerPerf {
+        *lock(&self.0.perf)
     }
 
     /// The random stream of the learner: shuffling.

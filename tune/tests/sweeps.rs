@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pavlov_tune::search::{grid_search, uniform};
 use pavlov_tune::stoppers::MaximumIterationStopper;
 use pavlov_tune::{
-    CheckpointConfig, Config, Error, FailFast, FailureConfig, Metrics, Mode, Restore, Result, ResultGrid, RunConfig, Scope,
-    Trainable, TrainableFactory, TrialContext, TrialStatus, TuneConfig, Tuner, difference,
+    CheckpointConfig, Config, Error, FailFast, FailureConfig, Metrics, Mode, Restore, Result, ResultGrid,
+    RunConfig, Scope, Trainable, TrainableFactory, TrialContext, TrialStatus, TuneConfig, Tuner, difference,
 };
 use serde_json::{Value, json};
 
@@ -248,7 +248,9 @@ fn what_a_restore_cannot_take_up_is_told_with_the_reason() {
     assert!(message.ends_with("its metric is total, but it is to be restored with lr"), "{message}");
 
     let message = tuner(counters(), home.path(), 1).fit().unwrap_err().to_string();
-    assert!(message.ends_with("there is a sweep already; restore it, or choose another name or storage path"));
+    assert!(
+        message.ends_with("there is a sweep already; restore it, or choose another name or storage path")
+    );
     let more = tuner(counters(), home.path(), 2).restore(&dir, Restore::default()).unwrap();
     assert_eq!(more.len(), 4);
 }

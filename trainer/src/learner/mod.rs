@@ -26,7 +26,7 @@ use crate::{
     rng::Stream,
     state::State,
     stats::Stats,
-    value::Value,
+    value::{Tape, Value},
 };
 use pieces::{
     HOST_PIECE, Over, SLOTS, Slot, TORCH_PIECE, TorchPiece, bounds, host_weights, lock, on_slots, on_threads,
@@ -124,15 +124,21 @@ impl Learner {
         H: for<'t> Fn(&Outputs<'t>) -> Value<'t> + Sync,
     {
         let Self { net, sets, engine, out, .. } = self;
-        let rows = obs.size()[0] as usize;
+        let [rows, width, ..] = host::size(obs).map(|size| size as usize);
         out.resize(rows * columns, 0.0);
         if rows == 0 {
             return Ok(&self.out);
         }
         match engine {
             Engine::Host(slots, _) => {
-                let obs = obs.contiguous();
-                let (numbers, width) = (host::read::<f32>(&obs), obs.size()[1] as usize);
+                let contiguous;
+                let obs = if obs.is_contiguous() {
+                    obs
+                } else {
+                    contiguous = obs.contiguous();
+                    &contiguous
+                };
+                let numbers = host::read::<f32>(obs);
                 let weights = host_weights(&sets[0]);
                 on_slots(slots, slot_bounds(rows), columns, out, |slot, part| {
                     for (start, len) in bounds(part.len, HOST_PIECE) {
@@ -276,6 +282,14 @@ impl Learner {
                 (*gradient, *noise) = (sum.gradient, sum.noise);
                 Ok(sum.report)
             }
+        }
+    }
+
+    /// Has the fused engine compute with these instructions rather than the best that the processor has. For tests.
+    #[doc(hidden)]
+    pub fn set_arch(&mut self, arch: pulp::Arch) {
+        if let Engine::Host(slots) = &mut self.engine {
+            slots.iter_mut().for_each(|slot| slot.tape = Tape::new(arch));
         }
     }
 

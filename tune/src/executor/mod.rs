@@ -15,8 +15,8 @@ mod processes;
 mod threads;
 
 pub(crate) use actor::panic_text;
-pub use processes::child_main;
 pub(crate) use processes::ProcessExecutor;
+pub use processes::child_main;
 pub(crate) use threads::ThreadExecutor;
 
 /// The number of an actor; never used twice in a sweep, so what a dead one still says is told apart.

@@ -18,6 +18,7 @@ mod template;
 mod tpe;
 mod variants;
 
+pub use self::tpe::{TpeSearch, TpeSettings};
 pub use bohb::{TuneBohb, TuneBohbSettings};
 pub(crate) use domain::same;
 pub use domain::{
@@ -28,7 +29,6 @@ pub use limiter::ConcurrencyLimiter;
 pub use random::Random;
 pub use repeater::{Repeater, TRIAL_INDEX};
 pub use space::{Drawn, SearchSpace};
-pub use self::tpe::{TpeSearch, TpeSettings};
 pub use tag::experiment_tag;
 pub(crate) use tag::format_vars;
 pub use variants::{BasicVariantGenerator, BasicVariantSettings};

@@ -94,7 +94,8 @@ impl Searcher for TpeSearch {
         self.proposals.set_space(space)?;
         let (points, rewards) = (&self.settings.points_to_evaluate, &self.settings.evaluated_rewards);
         if !rewards.is_empty() && rewards.len() != points.len() {
-            let rule = format!("it must be one for each of the {} points_to_evaluate, or absent", points.len());
+            let rule =
+                format!("it must be one for each of the {} points_to_evaluate, or absent", points.len());
             return Err(Error::config("evaluated_rewards", format!("{} numbers", rewards.len()), rule));
         }
         let (_, mode) = self.objective.get()?;

@@ -186,14 +186,19 @@ impl Control {
     fn check_end_of_all(&mut self) -> Result<()> {
         if self.run_config.interrupt.load(Ordering::Relaxed) && !self.live.interrupted {
             self.live.interrupted = true;
-            self.progress.say("interrupted: trials are saved after their current iteration; restore the sweep to go on");
+            self.progress.say(
+                "interrupted: trials are saved after their current iteration; restore the sweep to go on",
+            );
         }
         if self.sweep.stop_all.is_some() {
             return Ok(());
         }
         let elapsed = self.elapsed();
-        let by_stopper =
-            self.sweep.stopper.as_ref().is_some_and(|stopper| stopper.stop_all(Duration::from_secs_f64(elapsed)));
+        let by_stopper = self
+            .sweep
+            .stopper
+            .as_ref()
+            .is_some_and(|stopper| stopper.stop_all(Duration::from_secs_f64(elapsed)));
         let reason = if by_stopper {
             "a stop condition of the experiment is met"
         } else if self.time_budget.is_some_and(|budget| elapsed >= budget) {
@@ -266,7 +271,8 @@ impl Control {
         });
         run.stage == Stage::Idle
             && !waits_for_source
-            && (self.pool.fits(resources) || self.live.parked.iter().any(|(_, parked, _)| parked == resources))
+            && (self.pool.fits(resources)
+                || self.live.parked.iter().any(|(_, parked, _)| parked == resources))
     }
 
     /// Asks the searcher for a trial.
@@ -377,10 +383,7 @@ impl Control {
 
     /// The checkpoint that a trial starts from, with its iteration; and the trial it belongs to if that is another one.
     #[expect(clippy::type_complexity, reason = "read once, just below")]
-    fn where_to_start(
-        &mut self,
-        i: usize,
-    ) -> Result<(Option<(u64, std::path::PathBuf)>, Option<usize>)> {
+    fn where_to_start(&mut self, i: usize) -> Result<(Option<(u64, std::path::PathBuf)>, Option<usize>)> {
         if let Some(exploit) = &self.sweep.runs[i].exploit {
             let source = self.sweep.find(&exploit.source)?;
             let run = &self.sweep.runs[source];
@@ -433,7 +436,8 @@ impl Control {
         if after.ne(before) || self.choose().is_some() {
             return Ok(true);
         }
-        let stuck: Vec<&str> = self.sweep.trials.iter().filter(|trial| is_open(trial)).map(|t| &*t.trial_id).collect();
+        let stuck: Vec<&str> =
+            self.sweep.trials.iter().filter(|trial| is_open(trial)).map(|t| &*t.trial_id).collect();
         let reason = format!(
             "the sweep stands still: {} lets none of these trials go on: {}",
             self.sweep.scheduler.debug_string(),
@@ -708,4 +712,3 @@ impl Control {
         Ok(())
     }
 }
-

@@ -160,7 +160,9 @@ impl Journal {
         let path = dir.join(FILE);
         let file = OpenOptions::new().read(true).append(true).open(&path);
         let file = file.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Error::experiment(dir, format!("there is no sweep in it: no {FILE}")),
+            std::io::ErrorKind::NotFound => {
+                Error::experiment(dir, format!("there is no sweep in it: no {FILE}"))
+            }
             _ => Error::io("read", &path)(error),
         })?;
         let journal = Self::open(path, file)?;
@@ -247,7 +249,10 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
         whole += length as u64;
     }
     let header = header.ok_or_else(|| {
-        Error::experiment(dir, format!("{FILE} is empty: the sweep was killed before it began; start it anew"))
+        Error::experiment(
+            dir,
+            format!("{FILE} is empty: the sweep was killed before it began; start it anew"),
+        )
     })?;
     Ok((header, events, whole))
 }

@@ -18,8 +18,8 @@ use std::time::SystemTime;
 
 use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
-use crate::stoppers::Stopper;
 use crate::search::{BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher};
+use crate::stoppers::Stopper;
 use crate::{Error, Result, TrainableFactory, node, options};
 
 mod callback;
@@ -82,7 +82,8 @@ impl Tuner {
             None => format!("{}_{}", self.trainable.name(), node::date(&node::local(SystemTime::now()))),
         };
         let root = options::results_root(self.run_config.storage_path.as_deref());
-        let dir = std::path::absolute(root.join(&name)).map_err(Error::io("find the absolute path of", &root))?;
+        let dir =
+            std::path::absolute(root.join(&name)).map_err(Error::io("find the absolute path of", &root))?;
         std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         self.check()?;
         let pool = Pool::new(self.tune_config.total_resources.clone())?;
@@ -109,7 +110,8 @@ impl Tuner {
     /// # Errors
     /// As [`fit`](Tuner::fit); [`Error::Experiment`] for what is no sweep, is being run, or would go on differently.
     pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
-        let dir = std::path::absolute(dir.as_ref()).map_err(Error::io("find the absolute path of", dir.as_ref()))?;
+        let dir = std::path::absolute(dir.as_ref())
+            .map_err(Error::io("find the absolute path of", dir.as_ref()))?;
         self.check()?;
         let (journal, header, events) = Journal::restore(&dir)?;
         self.refuse_other_sweep(&dir, &header)?;

@@ -1,0 +1,63 @@
+//! What a step allocates. This binary counts the allocations of each of its threads; a local worker samples on the
+//! thread that asks it to.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use pavlov::prelude::*;
+
+use crate::support::{tiny_dqn, tiny_ppo, worker_set};
+
+struct Counting;
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: every call is handed on to the system's allocator unchanged.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        unsafe { System.dealloc(pointer, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Allocations of a fragment of `steps` steps of eight copies of CartPole, when buffers have been used before.
+fn allocations<T: Trainer>(mut settings: T, steps: usize) -> u64 {
+    let common = settings.common_mut();
+    (common.num_envs_per_worker, common.rollout_fragment_length) = (8, steps);
+    let workers = worker_set(&settings, "CartPole-v1").expect("workers");
+    for _ in 0..3 {
+        workers.sample().expect("a fragment");
+    }
+    let before = ALLOCATIONS.get();
+    let batch = workers.sample().expect("a fragment");
+    assert_eq!(batch.rows(), 8 * steps);
+    ALLOCATIONS.get() - before
+}
+
+#[track_caller]
+fn assert_allocates_per_fragment_only<T: Trainer>(settings: T) {
+    let (short, long) = (allocations(settings.clone(), 100), allocations(settings, 1100));
+    // The list of ended episodes doubles in size, perhaps four times more often for eleven times the steps.
+    assert!(long <= short + 4, "{short} allocations in 100 steps, {long} in 1,100");
+}
+
+#[test]
+fn acting_with_ppo_allocates_nothing_per_step() {
+    assert_allocates_per_fragment_only(tiny_ppo());
+    assert_allocates_per_fragment_only(Ppo { kl_coeff: 0.0, ..tiny_ppo() });
+}
+
+#[test]
+fn acting_with_dqn_allocates_nothing_per_step() {
+    assert_allocates_per_fragment_only(tiny_dqn());
+    assert_allocates_per_fragment_only(Dqn { dueling: false, ..tiny_dqn() });
+}

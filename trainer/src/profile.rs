@@ -1,0 +1,132 @@
+//! Where the time goes: stopwatches of a worker, and the seconds of an iteration by phase.
+//!
+//! A worker reads the clock four times per step of all its copies; nothing else is kept, so it costs the same with
+//! eight copies and with thousands.
+
+use serde_json::{Map, Value, json};
+use std::{
+    ops::{AddAssign, Div},
+    time::{Duration, Instant},
+};
+
+/// What a worker's time went to, summed over steps of all its copies (Ray's `sampler_perf`).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SamplerPerf {
+    /// Steps of all copies at once.
+    pub steps: u32,
+    /// Stepping the environments.
+    pub env_wait: Duration,
+    /// Choosing actions.
+    pub inference: Duration,
+    /// Making actions what the environments take.
+    pub action_processing: Duration,
+    /// Preprocessing and filtering observations, counting episodes, callbacks of a step.
+    pub raw_obs_processing: Duration,
+    /// Everything, from the request to the rows to learn from.
+    pub total: Duration,
+}
+
+impl SamplerPerf {
+    /// Choosing actions and handing them over.
+    fn act(&self) -> Duration {
+        self.inference + self.action_processing
+    }
+
+    /// `mean_*_ms`: milliseconds per step of all copies; null when there was none. Training renders nothing.
+    pub(crate) fn report(&self) -> Map<String, Value> {
+        let mean = |sum: Duration| (self.steps > 0).then(|| 1e3 * sum.as_secs_f64() / f64::from(self.steps));
+        [
+            ("mean_raw_obs_processing_ms", mean(self.raw_obs_processing)),
+            ("mean_inference_ms", mean(self.inference)),
+            ("mean_action_processing_ms", mean(self.action_processing)),
+            ("mean_env_wait_ms", mean(self.env_wait)),
+            ("mean_env_render_ms", Some(0.0)),
+        ]
+        .into_iter()
+        .map(|(key, mean)| (key.to_owned(), json!(mean)))
+        .collect()
+    }
+}
+
+impl AddAssign for SamplerPerf {
+    fn add_assign(&mut self, other: Self) {
+        self.steps += other.steps;
+        self.env_wait += other.env_wait;
+        self.inference += other.inference;
+        self.action_processing += other.action_processing;
+        self.raw_obs_processing += other.raw_obs_processing;
+        self.total += other.total;
+    }
+}
+
+/// The mean of several workers that took the same number of steps.
+impl Div<u32> for SamplerPerf {
+    type Output = Self;
+
+    fn div(self, workers: u32) -> Self {
+        Self {
+            steps: self.steps / workers,
+            env_wait: self.env_wait / workers,
+            inference: self.inference / workers,
+            action_processing: self.action_processing / workers,
+            raw_obs_processing: self.raw_obs_processing / workers,
+            total: self.total / workers,
+        }
+    }
+}
+
+/// A stopwatch that adds each lap to a sum.
+#[derive(Debug)]
+pub(crate) struct Laps(Instant);
+
+impl Laps {
+    pub(crate) fn start() -> Self {
+        Self(Instant::now())
+    }
+
+    /// What has passed since the last lap, or since the start.
+    pub(crate) fn lap(&mut self, sum: &mut Duration) {
+        let now = Instant::now();
+        *sum += now - self.0;
+        self.0 = now;
+    }
+}
+
+/// What an iteration's time went to, as the trainer's own thread saw it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Breakdown {
+    /// Waiting for a fragment of every worker, or sampling one itself.
+    pub(crate) sample: Duration,
+    /// What the workers did meanwhile: the mean of all.
+    pub(crate) workers: SamplerPerf,
+    pub(crate) learn: Duration,
+    pub(crate) sync: Duration,
+    pub(crate) evaluate: Duration,
+    pub(crate) total: Duration,
+}
+
+impl Breakdown {
+    /// Seconds by phase; they add up to `total_s`.
+    ///
+    /// Workers sample side by side, so sampling is split as the mean worker spent it: `env_s`, `act_s` and
+    /// `postprocess_s`. What is left of it is `wait_s`: for the slowest worker, and for batches to be put together.
+    /// `other_s` is what no timer covers: replay, standardising, target updates, statistics.
+    pub(crate) fn report(&self) -> Map<String, Value> {
+        let (env, act) = (self.workers.env_wait, self.workers.act());
+        let timed = self.sample + self.learn + self.sync + self.evaluate;
+        [
+            ("env_s", env),
+            ("act_s", act),
+            ("postprocess_s", self.workers.total.saturating_sub(env + act)),
+            ("wait_s", self.sample.saturating_sub(self.workers.total)),
+            ("learn_s", self.learn),
+            ("sync_s", self.sync),
+            ("evaluate_s", self.evaluate),
+            ("other_s", self.total.saturating_sub(timed)),
+            ("total_s", self.total),
+        ]
+        .into_iter()
+        .map(|(key, time)| (key.to_owned(), json!(time.as_secs_f64())))
+        .collect()
+    }
+}
