@@ -133,6 +133,10 @@ fn a_sweep_whose_driver_and_trials_are_killed_ends_as_the_undisturbed_one() {
 
     let mut moments = Stream::new(11, "moments", 0);
     let mut driver = background(pavlov(sixteen("killed"), dir));
+    // A driver that is killed before it has begun leaves nothing to resume.
+    while !dir.join("killed/sweep.toml").exists() {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     for _ in 0..5 {
         std::thread::sleep(Duration::from_millis(200 + moments.below(600)));
         // Now and then one of its trials first, which the driver takes for a failure unless it is killed too.

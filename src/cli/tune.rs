@@ -79,7 +79,11 @@ pub(super) struct TrialArgs {
 pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let path = match (&args.sweep, &args.resume) {
         (Some(path), _) => path.clone(),
-        (None, Some(dir)) => dir.join(SWEEP),
+        (None, Some(dir)) if dir.join(SWEEP).is_file() => dir.join(SWEEP),
+        (None, Some(dir)) => {
+            let dir = dir.display();
+            return Err(usage(format!("{dir}: there is no sweep in it; begin one with `pavlov tune FILE --out {dir}`")));
+        }
         (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
     };
     let Sweep { text, file: mut sweep, entry, env, base } = Sweep::read(&path)?;

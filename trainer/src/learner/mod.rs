@@ -288,7 +288,7 @@ impl Learner {
     /// Has the fused engine compute with these instructions rather than the best that the processor has. For tests.
     #[doc(hidden)]
     pub fn set_arch(&mut self, arch: pulp::Arch) {
-        if let Engine::Host(slots) = &mut self.engine {
+        if let Engine::Host(slots, _) = &mut self.engine {
             slots.iter_mut().for_each(|slot| slot.tape = Tape::new(arch));
         }
     }
