@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::bail;
+use anyhow::{Context, bail};
 use clap::Args;
 use serde_json::json;
 
@@ -82,11 +82,13 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         (None, Some(dir)) if dir.join(SWEEP).is_file() => dir.join(SWEEP),
         (None, Some(dir)) => {
             let dir = dir.display();
-            return Err(usage(format!("{dir}: there is no sweep in it; begin one with `pavlov tune FILE --out {dir}`")));
+            return Err(usage(format!(
+                "{dir}: there is no sweep in it; begin one with `pavlov tune FILE --out {dir}`"
+            )));
         }
         (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
     };
-    let Sweep { text, file: mut sweep, entry, env, base } = Sweep::read(&path)?;
+    let Sweep { file: mut sweep, entry, env, base } = Sweep::read(&path)?;
     sweep.num_samples = args.num_samples.or(sweep.num_samples);
     sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
     if let Ok(first) = sweep.trial(0) {
@@ -104,6 +106,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         storage = out.parent().map(Path::to_path_buf);
         sweep.name = out.file_name().map(|name| name.to_string_lossy().into_owned());
     }
+    let text = toml::to_string(&sweep).context("the sweep cannot be written as TOML")?;
     let mut tuner = sweep.tuner(trainable, storage)?;
     tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
     tuner.run_config.replay_command = Some(format!("pavlov trial {} --number {{number}}", path.display()));
@@ -130,7 +133,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
-    let Sweep { file, entry, env, base, .. } = Sweep::read(&args.sweep)?;
+    let Sweep { file, entry, env, base } = Sweep::read(&args.sweep)?;
     let drawn = file.trial(args.number)?;
     start(NewRun {
         config: entry.resolve(layers(&base, &args.sweep, drawn))?.config,
@@ -152,7 +155,6 @@ fn layers(base: &Config, path: &Path, drawn: Config) -> Vec<Layer> {
 
 /// A sweep file, and what its names stand for.
 struct Sweep {
-    text: String,
     file: SweepFile,
     entry: AlgorithmEntry,
     env: EnvCreator,
@@ -162,8 +164,7 @@ struct Sweep {
 
 impl Sweep {
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
-        let mut file = SweepFile::parse(&text, &path.display().to_string())?;
+        let mut file = SweepFile::load(path)?;
         let entry = registry::algorithm(&file.algorithm)?;
         let mut base = Config::new();
         if let Some(name) = &file.preset {
@@ -187,11 +188,11 @@ impl Sweep {
         };
         envs::spec(env)?;
         let env = env.as_str().into();
-        Ok(Sweep { text, file, entry, env, base })
+        Ok(Sweep { file, entry, env, base })
     }
 }
 
-/// Keeps the text of the sweep's file in the experiment's directory, where `--resume` finds it.
+/// Keeps the sweep as it runs, flags included, in the experiment's directory, where `--resume` finds it.
 struct KeepFile(String);
 
 impl Callback for KeepFile {
