@@ -2,6 +2,8 @@
 
 #[path = "tests/broken.rs"]
 mod broken;
+#[path = "tests/classic_control.rs"]
+mod classic_control;
 #[path = "tests/creators.rs"]
 mod creators;
 #[path = "tests/fixture.rs"]
@@ -12,5 +14,7 @@ mod frames;
 mod golden;
 #[path = "tests/spaces.rs"]
 mod spaces;
+#[path = "tests/toy_text.rs"]
+mod toy_text;
 #[path = "tests/vectors.rs"]
 mod vectors;
