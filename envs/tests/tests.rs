@@ -12,6 +12,8 @@ mod fixture;
 mod frames;
 #[path = "tests/golden.rs"]
 mod golden;
+#[path = "tests/live_gymnasium.rs"]
+mod live_gymnasium;
 #[path = "tests/spaces.rs"]
 mod spaces;
 #[path = "tests/toy_text.rs"]
