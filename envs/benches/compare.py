@@ -1,4 +1,7 @@
-"""Runs Gymnasium's and EnvPool's vector environments for `compare.rs`: `LIBRARY ID COPIES SECONDS` in, steps/s out."""
+"""Runs Gymnasium's and EnvPool's vector environments for `compare.rs`: `LIBRARY ID COPIES SECONDS` in, steps/s out.
+
+Seconds are processor time of all threads.
+"""
 
 import functools
 import os
@@ -38,8 +41,8 @@ def make(library, env_id, copies):
 def rate(library, env_id, copies, seconds):
     env, actions = make(library, env_id, copies)
     env.step(actions[0])
-    start, steps, row = time.perf_counter(), 0, 0
-    while (elapsed := time.perf_counter() - start) < seconds:
+    start, steps, row = time.process_time(), 0, 0
+    while (elapsed := time.process_time() - start) < seconds:
         env.step(actions[row])
         row = (row + 1) % ROWS
         steps += copies

@@ -2,9 +2,10 @@
 //!
 //!     cargo bench -p pavlov-envs --bench compare -- --python PYTHON [--rounds N]
 //!
-//! PYTHON has gymnasium and envpool. Without it the table has our column only. Everything runs on one thread with random
-//! actions that were drawn before; streams go on from one episode to the next. Each library gets the number of copies of
-//! 64 and 1,024 that is better for it. Rounds take turns, so that a busy machine slows all of them; medians count.
+//! PYTHON has gymnasium and envpool. Without it the table has our column only. A rate is steps per second of processor
+//! time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread besides its
+//! caller's. Random actions were drawn before; streams go on from one episode to the next. Each library gets the number
+//! of copies of 64 and 1,024 that is better for it. Rounds take turns; medians count.
 
 use std::{
     env,
@@ -12,10 +13,11 @@ use std::{
     io::{BufRead, BufReader, Write},
     path::Path,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use pavlov_envs::{AnyVectorEnv, EnvConfig, NpRandom, StepOut, make_vec};
+use rustix::time::{ClockId, clock_gettime};
 
 const IDS: [&str; 11] = [
     "CartPole-v1",
@@ -38,11 +40,11 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rounds: usize = option("--rounds").map_or(Ok(5), |rounds| rounds.parse())?;
     let mut driver = option("--python").map(|python| Driver::start(&python)).transpose()?;
     let others = driver.as_ref().map_or("no others".into(), |driver| driver.versions.clone());
-    println!("M steps/s on one thread, medians of {rounds} rounds; {others}\n");
+    println!("M steps per second of processor time, medians of {rounds} rounds; {others}\n");
     println!("| environment | pavlov | Gymnasium | EnvPool | pavlov / Gymnasium | pavlov / EnvPool |");
     println!("|---|--:|--:|--:|--:|--:|");
     for id in IDS {
-        let mut rates = [[const { vec![] }; COPIES.len()]; 3];
+        let mut rates: [[Vec<f64>; COPIES.len()]; 3] = Default::default();
         for _ in 0..rounds {
             for (i, copies) in COPIES.into_iter().enumerate() {
                 rates[0][i].push(ours(id, copies)?);
@@ -68,6 +70,12 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     values.get(values.len() / 2).copied()
 }
 
+/// Processor time of this process so far.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
 /// Steps per second of a vector of ours.
 fn ours(id: &str, copies: usize) -> pavlov_envs::Result<f64> {
     const ROWS: usize = 64;
@@ -84,8 +92,9 @@ fn ours(id: &str, copies: usize) -> pavlov_envs::Result<f64> {
         (vec![0.0; copies], vec![false; copies], vec![false; copies]);
     let seeds: Vec<u64> = (0..copies as u64).collect();
     env.reset(Some(&seeds), obs)?;
-    let (start, mut steps) = (Instant::now(), 0);
-    while start.elapsed() < ROUND {
+    let (start, mut steps) = (processor_time(), 0);
+    let mut elapsed = Duration::ZERO;
+    while elapsed < ROUND {
         for actions in actions.chunks_exact(row) {
             let out = StepOut {
                 obs: &mut *obs,
@@ -97,8 +106,9 @@ fn ours(id: &str, copies: usize) -> pavlov_envs::Result<f64> {
             env.step(&actions[..copies * env.act_dtype().size()], None, out)?;
         }
         steps += ROWS * copies;
+        elapsed = processor_time() - start;
     }
-    Ok(steps as f64 / start.elapsed().as_secs_f64())
+    Ok(steps as f64 / elapsed.as_secs_f64())
 }
 
 /// Rows of actions for all copies, each in whole words.
