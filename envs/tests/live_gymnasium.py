@@ -138,8 +138,8 @@ for env_id, types, config in [
     native = Native(env_id, config, **types)
     real = gymnasium.make(env_id, disable_env_checker=True, **config)
     try:
-        check_environments_match(real, native, num_steps=400, seed=3, info_comparison="equivalence")
-        check_bits(native, real, 1000)
+        check_environments_match(real, native, num_steps=250, seed=3, info_comparison="equivalence")
+        check_bits(native, real, 600)
         check_env(native)
     except Exception as error:
         raise AssertionError(f"{env_id} {config}") from error

@@ -183,6 +183,7 @@ fn has_fallen(&[x, _, theta, _]: &State) -> bool {
     // Not short-circuited: the loop over copies has no branches.
     (x.abs() > MOST_X) | (theta.abs() > MOST_THETA)
 }
+
 /// The picture Gymnasium draws: 600 x 400, the track at height 100.
 fn draw_cartpole(&[x, _, theta, _]: &State) -> Option<Frame> {
     const WIDTH: f32 = 600.0;

@@ -85,9 +85,8 @@ fn ids_have_their_own_presets() {
 
 #[test]
 fn maps_and_probabilities_that_make_no_sense_are_refused_with_the_way_out() {
-    let message = |id: &str, settings: Value| {
-        make_vec(id, settings.as_object().unwrap(), 1).err().expect("an error").to_string()
-    };
+    let message =
+        |id: &str, settings: Value| make_vec(id, settings.as_object().unwrap(), 1).unwrap_err().to_string();
     let lake = |settings| message("FrozenLake-v1", settings);
     assert_eq!(
         lake(json!({"map_name": "5x5"})),
