@@ -2,7 +2,7 @@
 //!
 //! * [`Env`] is what an author writes: one copy. [`check_env`] tests it.
 //! * [`VectorEnv`] steps many copies at once: [`SyncVectorEnv`] in a loop, [`ThreadVectorEnv`] on
-//!   rayon's threads, [`CartPoleVector`] as a struct of arrays. [`check_vector_env`] tests them.
+//!   rayon's threads, [`ClassicVector`] as a struct of arrays. [`check_vector_env`] tests them.
 //! * [`AnyVectorEnv`] is a vector environment with its types erased; [`make_vec`] gives one by id and
 //!   [`EnvCreator`] by id or closure.
 //! * [`Space`] says what observations and actions are; both are flat rows of scalars.
@@ -47,7 +47,13 @@ pub use creator::{EnvConfig, EnvCreator, IntoEnvCreator};
 pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};
 pub use error::{Error, Result};
-pub use native::{CartPole, CartPoleConfig, CartPoleVector, Pendulum, PendulumConfig};
+pub use native::{
+    Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, CartPole, CartPoleConfig,
+    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig,
+    MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
+    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumVector, Taxi,
+    TaxiConfig,
+};
 pub use np_random::NpRandom;
 pub use registry::{EnvSpec, ids, make_vec, register, spec};
 pub use space::{Layout, Leaf, Space};

@@ -1,45 +1,162 @@
 //! Environments written in Rust, equal to Gymnasium's step by step.
 
+mod acrobot;
+mod blackjack;
+mod board;
 mod cartpole;
-mod cartpole_vector;
+mod classic;
+mod classic_vector;
+mod cliff_walking;
 mod draw;
+mod frozen_lake;
+mod mountain_car;
+mod mountain_car_continuous;
+mod numpy_math;
 mod pendulum;
 #[cfg(target_arch = "x86_64")]
 mod sincos;
+mod table;
+mod taxi;
+mod valley;
 
-pub use cartpole::{CartPole, CartPoleConfig};
-pub use cartpole_vector::CartPoleVector;
-pub use pendulum::{Pendulum, PendulumConfig};
+pub use acrobot::{Acrobot, AcrobotConfig, AcrobotVector};
+pub use blackjack::{Blackjack, BlackjackConfig};
+pub use cartpole::{CartPole, CartPoleConfig, CartPoleVector};
+pub use classic_vector::ClassicVector;
+pub use cliff_walking::{CliffWalking, CliffWalkingConfig};
+pub use frozen_lake::{FrozenLake, FrozenLakeConfig};
+pub use mountain_car::{MountainCar, MountainCarConfig, MountainCarVector};
+pub use mountain_car_continuous::{
+    MountainCarContinuous, MountainCarContinuousConfig, MountainCarContinuousVector,
+};
+pub use pendulum::{Pendulum, PendulumConfig, PendulumVector};
+pub use taxi::{Taxi, TaxiConfig};
 
-use crate::{EnvCreator, EnvSpec, TimeLimit, creator::decode_config};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
-/// What the registry holds from the start.
-pub(crate) fn entries() -> Vec<(EnvSpec, EnvCreator)> {
+use crate::{Env, EnvCreator, EnvSpec, Result, SyncVectorEnv, TimeLimit, creator::decode_config};
+use classic::ClassicControl;
+
+type Entry = (EnvSpec, EnvCreator);
+
+/// What the registry holds from the start; limits and thresholds are Gymnasium's.
+pub(crate) fn entries() -> Vec<Entry> {
+    let cartpole = "balance a pole on a cart by pushing the cart left or right";
+    let cliff = "walk along a cliff to the goal without falling";
+    let lake = "cross a slippery lake without falling into a hole";
     vec![
-        cartpole("CartPole-v0", 200, 195.0),
-        cartpole("CartPole-v1", 500, 475.0),
-        (
-            EnvSpec {
-                id: "Pendulum-v1".into(),
-                summary: "swing a pendulum up and hold it there with little torque".into(),
-                max_episode_steps: Some(200),
-                reward_threshold: None,
-            },
-            EnvCreator::configured(|config: PendulumConfig| Ok(TimeLimit::new(Pendulum::new(config), 200))),
+        classic("CartPole-v0", cartpole, 200, Some(195.0), CartPoleVector::new),
+        classic("CartPole-v1", cartpole, 500, Some(475.0), CartPoleVector::new),
+        classic(
+            "MountainCar-v0",
+            "drive out of a valley with a motor that is too weak to climb at once",
+            200,
+            Some(-110.0),
+            MountainCarVector::new,
+        ),
+        classic(
+            "MountainCarContinuous-v0",
+            "drive out of a valley with a weak motor, and pay for what it does",
+            999,
+            Some(90.0),
+            MountainCarContinuousVector::new,
+        ),
+        classic(
+            "Pendulum-v1",
+            "swing a pendulum up and hold it there with little torque",
+            200,
+            None,
+            PendulumVector::new,
+        ),
+        classic(
+            "Acrobot-v1",
+            "swing the lower of two links up by a torque at the joint between them",
+            500,
+            Some(-100.0),
+            AcrobotVector::new,
+        ),
+        toy_text("FrozenLake-v1", lake, Some(100), Some(0.7), None, FrozenLake::new),
+        toy_text(
+            "FrozenLake8x8-v1",
+            lake,
+            Some(200),
+            Some(0.85),
+            Some(("map_name", "8x8".into())),
+            FrozenLake::new,
+        ),
+        toy_text(
+            "Taxi-v4",
+            "fetch a passenger and drive to the destination",
+            Some(200),
+            Some(8.0),
+            None,
+            Taxi::new,
+        ),
+        toy_text("CliffWalking-v1", cliff, None, None, None, |config| Ok(CliffWalking::new(config))),
+        toy_text(
+            "CliffWalkingSlippery-v1",
+            cliff,
+            None,
+            None,
+            Some(("is_slippery", true.into())),
+            |config| Ok(CliffWalking::new(config)),
+        ),
+        toy_text(
+            "Blackjack-v1",
+            "come closer to 21 than the dealer, but not beyond",
+            None,
+            None,
+            None,
+            |config| Ok(Blackjack::new(config)),
         ),
     ]
 }
 
-fn cartpole(id: &'static str, limit: usize, threshold: f64) -> (EnvSpec, EnvCreator) {
-    let spec = EnvSpec {
-        id: id.into(),
-        summary: "balance a pole on a cart by pushing the cart left or right".into(),
-        max_episode_steps: Some(limit),
-        reward_threshold: Some(threshold),
-    };
+fn classic<D, const S: usize, const O: usize>(
+    id: &'static str,
+    summary: &str,
+    limit: usize,
+    reward_threshold: Option<f64>,
+    make: fn(usize, usize, D) -> ClassicVector<D, S, O>,
+) -> Entry
+where
+    D: ClassicControl<S, O> + Default + Serialize + DeserializeOwned,
+{
     let creator = EnvCreator::new(id, move |config, num_envs| {
-        let config: CartPoleConfig = decode_config(id, config)?;
-        Ok(Box::new(CartPoleVector::new(num_envs, limit, config)))
+        Ok(Box::new(make(num_envs, limit, decode_config(id, config)?)))
     });
-    (spec, creator)
+    (spec(id, summary, Some(limit), reward_threshold), creator)
+}
+
+/// `preset` is a setting that this id has instead of the default.
+fn toy_text<C, E>(
+    id: &'static str,
+    summary: &str,
+    limit: Option<usize>,
+    reward_threshold: Option<f64>,
+    preset: Option<(&'static str, Value)>,
+    make: fn(C) -> Result<E>,
+) -> Entry
+where
+    C: Default + Serialize + DeserializeOwned + 'static,
+    E: Env + Clone,
+{
+    let creator = EnvCreator::new(id, move |config, num_envs| {
+        let mut config = config.clone();
+        if let Some((key, value)) = &preset {
+            config.entry(*key).or_insert_with(|| value.clone());
+        }
+        // Copies share what is in one of them: the table of transitions.
+        let env = make(decode_config(id, &config)?)?;
+        Ok(match limit {
+            Some(limit) => Box::new(SyncVectorEnv::new(num_envs, || Ok(TimeLimit::new(env.clone(), limit)))?),
+            None => Box::new(SyncVectorEnv::new(num_envs, || Ok(env.clone()))?),
+        })
+    });
+    (spec(id, summary, limit, reward_threshold), creator)
+}
+
+fn spec(id: &str, summary: &str, max_episode_steps: Option<usize>, reward_threshold: Option<f64>) -> EnvSpec {
+    EnvSpec { id: id.into(), summary: summary.into(), max_episode_steps, reward_threshold }
 }

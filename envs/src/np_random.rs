@@ -79,6 +79,22 @@ impl NpRandom {
         (low as u64).wrapping_add(offset) as i64
     }
 
+    /// `rng.choice(len(p), p=p)`: an index by its probability.
+    ///
+    /// # Panics
+    /// When `p` is empty.
+    pub fn choice(&mut self, p: &[f64]) -> usize {
+        let total: f64 = p.iter().sum();
+        let draw = self.random();
+        let mut sum = 0.0;
+        let index = p.iter().position(|p| {
+            sum += p;
+            sum / total > draw
+        });
+        // The last quotient is 1 exactly, and no draw is.
+        index.unwrap_or(p.len() - 1)
+    }
+
     /// `rng.standard_normal()`.
     pub fn normal(&mut self) -> f64 {
         ziggurat::normal(self)

@@ -1,6 +1,6 @@
 //! The bytes of a saved state: little-endian fields one after the other.
 
-use crate::{Element, Error, Result};
+use crate::{Element, Error, NpRandom, Result};
 
 /// Collects fields.
 #[derive(Debug, Default)]
@@ -36,6 +36,10 @@ impl StateWriter {
 
     pub(crate) fn row<T: Element>(&mut self, row: &[T]) {
         self.bytes(bytemuck::cast_slice(row));
+    }
+
+    pub(crate) fn random(&mut self, random: &NpRandom) {
+        self.bytes(&random.to_bytes());
     }
 
     pub(crate) fn finish(self) -> Vec<u8> {
@@ -97,6 +101,11 @@ impl<'a> StateReader<'a> {
         let mut row = vec![T::default(); bytes.len() / size_of::<T>()];
         bytemuck::cast_slice_mut(&mut row).copy_from_slice(bytes);
         Ok(row)
+    }
+
+    pub(crate) fn random(&mut self) -> Result<NpRandom> {
+        let bytes = self.bytes()?.try_into().map_err(|_| Error::state("the random stream is damaged"))?;
+        Ok(NpRandom::from_bytes(bytes))
     }
 
     /// A number of copies, say, which must be `expected`.

@@ -14,6 +14,7 @@ import sys
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.toy_text.frozen_lake import generate_random_map
 
 OUT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "fixtures")
 
@@ -45,6 +46,9 @@ def write(name, rows):
             file.write(json.dumps(row, separators=(",", ":")) + "\n")
 
 
+CHOICES = [[0.2, 0.5, 0.3], [0.1] * 10, [1.0, 0.0]]
+
+
 def random_draws():
     for seed in [0, 1, 42, 2**31, 2**32 - 1, 2**32, 2**40 + 5, 2**64 - 1]:
         rng = np.random.default_rng(seed)
@@ -55,6 +59,7 @@ def random_draws():
             for low, high in [(0, 2), (-3, 4), (0, 2**32), (-(2**40), 2**50), (5, 6), (0, 3 * 2**30)]
         ]
         row["normal"] = f64(rng.standard_normal(300))
+        row["choice"] = [[p, [int(rng.choice(len(p), p=p)) for _ in range(8)]] for p in CHOICES]
         yield row
 
 
@@ -72,10 +77,15 @@ def samples():
         yield {"space": name, "samples": [np.ravel(space.sample()).astype(float).tolist() for _ in range(6)]}
 
 
-def episode(env, seed, policy):
+def episode(env_id, seed, policy, **config):
+    """One episode, and the states at the start of the next two."""
+    env = gymnasium.make(env_id, **config)
     obs, _ = env.reset(seed=seed)
     state = lambda: f64(env.unwrapped.state)
-    row = {"seed": seed, "start": state(), "obs": [f32(obs)], "actions": [], "states": [], "rewards": []}
+    limit = env.spec.max_episode_steps
+    config.pop("max_episode_steps", None)
+    row = {"seed": seed, "config": config, "limit": limit, "start": state(), "obs": [f32(obs)]}
+    row |= {"actions": [], "states": [], "rewards": []}
     terminated = truncated = False
     while not (terminated or truncated):
         action = policy(obs)
@@ -88,21 +98,48 @@ def episode(env, seed, policy):
     row["terminated"], row["truncated"] = bool(terminated), bool(truncated)
     row["continued"] = []
     for _ in range(2):
-        env.reset()
-        row["continued"].append(state())
+        obs, _ = env.reset()
+        row["continued"].append([state(), f32(obs)])
     return row
 
 
 def cartpole():
-    env = gymnasium.make("CartPole-v1")
     rng = np.random.default_rng(3)
     for seed in [0, 1, 123, 2**32 + 7]:
-        yield episode(env, seed, lambda obs: int(rng.integers(2)))
+        yield episode("CartPole-v1", seed, lambda obs: int(rng.integers(2)))
     # Balances to the time limit, with a push the wrong way now and then.
     balance = lambda obs: int((obs @ np.array([0.02, 0.1, 1.0, 0.5]) > 0) ^ (rng.random() < 0.08))
-    yield episode(env, 5, balance)
-    env = gymnasium.make("CartPole-v1", sutton_barto_reward=True)
-    yield episode(env, 2, lambda obs: 1)
+    yield episode("CartPole-v1", 5, balance)
+    yield episode("CartPole-v1", 2, lambda obs: 1, sutton_barto_reward=True)
+
+
+def mountain_car():
+    rng = np.random.default_rng(5)
+    swing = lambda obs: 2 if obs[1] >= 0 else 0
+    yield episode("MountainCar-v0", 0, swing)
+    yield episode("MountainCar-v0", 1, swing, goal_velocity=0.03)
+    yield episode("MountainCar-v0", 2**33, lambda obs: int(rng.integers(3)), max_episode_steps=120)
+    # Swings so high on the left that it hits the wall.
+    yield episode("MountainCar-v0", 3, lambda obs: 0 if obs[0] < -0.2 and obs[1] < 0 else int(obs[1] >= 0) * 2)
+
+
+def mountain_car_continuous():
+    rng = np.random.default_rng(6)
+    # Forces inside the bounds, on them and beyond them, along with the motion and at random.
+    force = lambda obs: np.float32([(1 if obs[1] >= 0 else -1) * rng.choice([0.7, 1.0, 1.4]) * rng.uniform(0.8, 1.0)])
+    at_random = lambda obs: rng.uniform(-1.5, 1.5, 1).astype(np.float32)
+    yield episode("MountainCarContinuous-v0", 0, force)
+    yield episode("MountainCarContinuous-v0", 1, force, goal_velocity=0.02)
+    yield episode("MountainCarContinuous-v0", 7, at_random, max_episode_steps=120)
+    yield episode("MountainCarContinuous-v0", 3, lambda obs: np.float32([1.0 if obs[1] >= 0 else -1.0]))
+
+
+def acrobot():
+    rng = np.random.default_rng(8)
+    swing = lambda obs: 2 if obs[4] < 0 else 0
+    yield episode("Acrobot-v1", 0, swing)
+    yield episode("Acrobot-v1", 42, swing)
+    yield episode("Acrobot-v1", 1, lambda obs: int(rng.integers(3)), max_episode_steps=100)
 
 
 def tells_pow_from_product(row):
@@ -119,10 +156,62 @@ def tells_pow_from_product(row):
 def pendulum():
     rng = np.random.default_rng(4)
     torque = lambda obs: rng.uniform(-2.5, 2.5, 1).astype(np.float32)
-    env = gymnasium.make("Pendulum-v1")
-    yield next(row for row in (episode(env, seed, torque) for seed in range(1000)) if tells_pow_from_product(row))
+    rows = (episode("Pendulum-v1", seed, torque) for seed in range(1000))
+    yield next(row for row in rows if tells_pow_from_product(row))
     # Pushes along with the motion, so that the pendulum turns over and reaches full speed.
-    yield episode(gymnasium.make("Pendulum-v1", g=9.81), 11, lambda obs: np.float32([2.0 if obs[2] >= 0 else -2.0]))
+    yield episode("Pendulum-v1", 11, lambda obs: np.float32([2.0 if obs[2] >= 0 else -2.0]), g=9.81)
+
+
+def play(env_id, seed, episodes, **config):
+    """Episodes that go on in one stream, with random actions, legal ones where there is a mask."""
+    env = gymnasium.make(env_id, **config)
+    limit = env.spec.max_episode_steps
+    config.pop("max_episode_steps", None)
+    rng = np.random.default_rng(seed)
+    row = {"env": env_id, "seed": seed, "config": config, "limit": limit, "episodes": []}
+    for i in range(episodes):
+        obs, info = env.reset(seed=seed if i == 0 else None)
+        mask = lambda: "".join(str(legal) for legal in info["action_mask"])
+        played = {"obs": [np.ravel(obs).tolist()], "actions": [], "rewards": [], "probs": [], "masks": []}
+        if "action_mask" in info:
+            played["masks"].append(mask())
+        terminated = truncated = False
+        while not (terminated or truncated):
+            action = int(env.action_space.n * rng.random())
+            if "action_mask" in info and rng.random() < 0.9:
+                action = int(rng.choice(np.flatnonzero(info["action_mask"])))
+            obs, reward, terminated, truncated, info = env.step(action)
+            played["obs"].append(np.ravel(obs).tolist())
+            played["actions"].append(action)
+            played["rewards"].append(float(reward))
+            if "prob" in info:
+                played["probs"].append(float(info["prob"]))
+            if "action_mask" in info:
+                played["masks"].append(mask())
+        played["terminated"], played["truncated"] = bool(terminated), bool(truncated)
+        row["episodes"].append(played)
+    return row
+
+
+def toy_text():
+    yield play("FrozenLake-v1", 0, 25)
+    yield play("FrozenLake-v1", 1, 10, is_slippery=False, reward_schedule=(2, -1, 0.5))
+    yield play("FrozenLake-v1", 2, 10, desc=["FSF", "SFH", "FFG"], success_rate=0.7)
+    yield play("FrozenLake8x8-v1", 2**40, 10)
+    yield play("Taxi-v4", 0, 2)
+    yield play("Taxi-v4", 1, 3, is_rainy=True)
+    yield play("Taxi-v4", 2, 12, fickle_passenger=True, fickle_probability=0.8, max_episode_steps=60)
+    yield play("Taxi-v4", 3, 12, fickle_passenger=True, is_rainy=True, rainy_probability=0.5, max_episode_steps=60)
+    yield play("CliffWalking-v1", 0, 5, max_episode_steps=50)
+    yield play("CliffWalkingSlippery-v1", 1, 5, max_episode_steps=50)
+    yield play("Blackjack-v1", 0, 60)
+    yield play("Blackjack-v1", 1, 60, sab=False, natural=True)
+    yield play("Blackjack-v1", 2, 60, sab=False, natural=False)
+
+
+def maps():
+    for size, p, seed in [(4, 0.8, 0), (4, 0.5, 1), (8, 0.6, 2), (6, 1.0, 3), (2, 0.3, 2**35)]:
+        yield {"size": size, "p": p, "seed": seed, "map": generate_random_map(size, p, seed)}
 
 
 def frames():
@@ -130,6 +219,9 @@ def frames():
     for env_id, block, states in [
         ("CartPole-v1", 20, [[0.0, 0.0, 0.0, 0.0], [-1.3, 0.0, 0.2, 0.0]]),
         ("Pendulum-v1", 25, [[0.0, 0.0], [2.2, 0.0]]),
+        ("MountainCar-v0", 20, [[-0.5, 0.0], [0.3, 0.01]]),
+        ("MountainCarContinuous-v0", 20, [[-1.1, 0.0]]),
+        ("Acrobot-v1", 25, [[0.1, -0.1, 0.0, 0.0], [2.0, 1.0, 0.0, 0.0]]),
     ]:
         env = gymnasium.make(env_id, render_mode="rgb_array")
         env.reset(seed=0)
@@ -151,5 +243,10 @@ def frames():
 write("np_random.jsonl", random_draws())
 write("samples.jsonl", samples())
 write("cartpole.jsonl", cartpole())
+write("mountain_car.jsonl", mountain_car())
+write("mountain_car_continuous.jsonl", mountain_car_continuous())
+write("acrobot.jsonl", acrobot())
 write("pendulum.jsonl", pendulum())
+write("toy_text.jsonl", toy_text())
+write("maps.jsonl", maps())
 write("frames.jsonl", frames())

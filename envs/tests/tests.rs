@@ -2,6 +2,8 @@
 
 #[path = "tests/broken.rs"]
 mod broken;
+#[path = "tests/classic_control.rs"]
+mod classic_control;
 #[path = "tests/creators.rs"]
 mod creators;
 #[path = "tests/fixture.rs"]
@@ -10,7 +12,11 @@ mod fixture;
 mod frames;
 #[path = "tests/golden.rs"]
 mod golden;
+#[path = "tests/live_gymnasium.rs"]
+mod live_gymnasium;
 #[path = "tests/spaces.rs"]
 mod spaces;
+#[path = "tests/toy_text.rs"]
+mod toy_text;
 #[path = "tests/vectors.rs"]
 mod vectors;

@@ -2,13 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::draw;
-use crate::{
-    Env, Error, Frame, NpRandom, Result, Space, Step,
-    state::{StateReader, StateWriter},
+#[cfg(target_arch = "x86_64")]
+use super::sincos;
+use super::{
+    classic::{ClassicControl, Rows, classic_env, symmetric_box},
+    classic_vector::ClassicVector,
+    draw,
 };
-
-const TAG: &str = "cartpole";
+use crate::{Frame, NpRandom, Space};
 
 const GRAVITY: f64 = 9.8;
 const POLE_MASS: f64 = 0.1;
@@ -20,7 +21,7 @@ const FORCE: f64 = 10.0;
 const TAU: f64 = 0.02;
 const MOST_X: f64 = 2.4;
 /// Twelve degrees.
-pub(super) const MOST_THETA: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
+const MOST_THETA: f64 = 12.0 * 2.0 * std::f64::consts::PI / 360.0;
 
 /// Settings of CartPole.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -32,7 +33,7 @@ pub struct CartPoleConfig {
 
 impl CartPoleConfig {
     #[inline(always)]
-    pub(super) fn reward(self, terminated: bool) -> f64 {
+    fn reward(self, terminated: bool) -> f64 {
         match (self.sutton_barto_reward, terminated) {
             (false, _) => 1.0,
             (true, false) => 0.0,
@@ -42,121 +43,133 @@ impl CartPoleConfig {
 }
 
 /// Cart position and velocity, pole angle and angular velocity.
-pub(super) type State = [f64; 4];
+type State = [f64; 4];
 
-/// One CartPole without a time limit.
-///
-/// | | |
-/// |---|---|
-/// | observation | cart position, cart velocity, pole angle (radians), pole angular velocity |
-/// | actions | 0 pushes left, 1 pushes right |
-/// | reward | 1 per step, the last included |
-/// | start | each element uniform in -0.05..0.05 |
-/// | terminated | position beyond 2.4 or angle beyond 12 degrees |
-///
-/// The state is kept in double precision; observations are rounded once.
-#[derive(Clone, Debug)]
-pub struct CartPole {
-    config: CartPoleConfig,
-    random: NpRandom,
-    state: State,
-    running: bool,
+classic_env! {
+    /// One CartPole without a time limit.
+    ///
+    /// | | |
+    /// |---|---|
+    /// | observation | cart position, cart velocity, pole angle (radians), pole angular velocity |
+    /// | actions | 0 pushes left, 1 pushes right |
+    /// | reward | 1 per step, the last included |
+    /// | start | each element uniform in -0.05..0.05 |
+    /// | terminated | position beyond 2.4 or angle beyond 12 degrees |
+    ///
+    /// The state is kept in double precision, in the order of the observation; observations are rounded once.
+    CartPole(CartPoleConfig), 4, 4
 }
 
-impl CartPole {
-    /// A cart that waits for its first reset.
-    pub fn new(config: CartPoleConfig) -> Self {
-        Self { config, random: NpRandom::new(0), state: [0.0; 4], running: false }
-    }
+/// Many CartPoles; their loop is compiled for AVX2 and FMA where the machine has them.
+pub type CartPoleVector = ClassicVector<CartPoleConfig, 4, 4>;
 
-    /// The state in double precision, in the order of the observation.
-    pub fn state(&self) -> [f64; 4] {
-        self.state
-    }
-
-    /// Continues an episode from another state.
-    pub fn set_state(&mut self, state: [f64; 4]) {
-        self.state = state;
-        self.running = true;
-    }
-}
-
-impl Env for CartPole {
-    type Obs = f32;
+impl ClassicControl<4, 4> for CartPoleConfig {
     type Act = i64;
+    const NAME: &'static str = "CartPole";
+    const TAG: &'static str = "cartpole";
 
+    /// Twice what ends an episode, so that its last observation is inside.
     fn observation_space(&self) -> Space {
-        observation_space()
+        symmetric_box([(2.0 * MOST_X) as f32, f32::INFINITY, (2.0 * MOST_THETA) as f32, f32::INFINITY])
     }
 
     fn action_space(&self) -> Space {
         Space::discrete(2)
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
-        if let Some(seed) = seed {
-            self.random = NpRandom::new(seed);
+    fn takes(action: i64) -> bool {
+        action & !1 == 0
+    }
+
+    fn start(&self, random: &mut NpRandom) -> State {
+        std::array::from_fn(|_| random.uniform(-0.05, 0.05))
+    }
+
+    fn advance(&self, state: &mut State, action: i64) -> (f64, bool) {
+        let (sin, cos) = state[2].sin_cos();
+        *state = advance(*state, action, sin, cos);
+        let fallen = has_fallen(state);
+        (self.reward(fallen), fallen)
+    }
+
+    fn observe(&self, state: &State) -> [f32; 4] {
+        state.map(|value| value as f32)
+    }
+
+    fn goes_on(&self, state: &State) -> bool {
+        state.iter().all(|value| value.is_finite()) && !has_fallen(state)
+    }
+
+    fn draw(&self, state: &State) -> Option<Frame> {
+        draw_cartpole(state)
+    }
+
+    /// The fastest loop this machine has.
+    fn advance_all(&self, actions: &[i64], rows: Rows<'_, 4, 4>) {
+        #[cfg(target_arch = "x86_64")]
+        if sincos::fits_platform() {
+            // SAFETY: that is true only where the machine has AVX2 and FMA.
+            return unsafe { advance_all_fma(*self, actions, rows) };
         }
-        self.state = start(&mut self.random);
-        self.running = true;
-        observe(&self.state, obs);
-        Ok(())
-    }
-
-    fn step(&mut self, action: &[i64], obs: &mut [f32]) -> Result<Step> {
-        if !matches!(action, [0 | 1]) {
-            return Err(Error::invalid_action("CartPole", action, &self.action_space()));
-        }
-        if !self.running {
-            return Err(Error::other("CartPole was stepped outside an episode; call `reset` first"));
-        }
-        let (sin, cos) = self.state[2].sin_cos();
-        self.state = advance(self.state, action[0], sin, cos);
-        let terminated = has_fallen(&self.state);
-        self.running = !terminated;
-        observe(&self.state, obs);
-        Ok(Step { reward: self.config.reward(terminated), terminated, truncated: false })
-    }
-
-    fn render(&mut self) -> Result<Option<Frame>> {
-        Ok(draw_cartpole(&self.state))
-    }
-
-    fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(TAG);
-        write_state(&mut state, &self.state, &self.random);
-        state.u64(u64::from(self.running));
-        Some(state.finish())
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        (self.state, self.random) = read_state(&mut state)?;
-        self.running = state.u64()? != 0;
-        state.finish()
+        advance_all(*self, actions, rows, f64::sin_cos);
     }
 }
 
-/// Bounds of the observations: twice what ends an episode, so that its last observation is inside.
-pub(super) fn observation_space() -> Space {
-    let high =
-        [2.0 * MOST_X, f64::INFINITY, 2.0 * MOST_THETA, f64::INFINITY].map(|high| f64::from(high as f32));
-    Space::Box {
-        low: high.map(|high| -high).to_vec(),
-        high: high.to_vec(),
-        shape: vec![4],
-        dtype: crate::DType::F32,
+/// Copies moved together: their rows fit the first-level cache.
+const BLOCK: usize = 128;
+
+/// Several short loops over a block that stays in the first-level cache: each of them vectorises, one long loop would
+/// not.
+#[inline(always)]
+fn advance_all(
+    config: CartPoleConfig,
+    actions: &[i64],
+    rows: Rows<'_, 4, 4>,
+    sin_cos: impl Fn(f64) -> (f64, f64),
+) {
+    let (mut sin, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
+    let [all_x, all_x_dot, all_theta, all_theta_dot] = rows.state;
+    for first in (0..actions.len()).step_by(BLOCK) {
+        let n = BLOCK.min(actions.len() - first);
+        let block = first..first + n;
+        let (x, x_dot) = (&mut all_x[block.clone()], &mut all_x_dot[block.clone()]);
+        let (theta, theta_dot) = (&mut all_theta[block.clone()], &mut all_theta_dot[block.clone()]);
+        let (sin, cos) = (&mut sin[..n], &mut cos[..n]);
+        for i in 0..n {
+            (sin[i], cos[i]) = sin_cos(theta[i]);
+        }
+        let actions = &actions[block.clone()];
+        for i in 0..n {
+            let state = [x[i], x_dot[i], theta[i], theta_dot[i]];
+            [x[i], x_dot[i], theta[i], theta_dot[i]] = advance(state, actions[i], sin[i], cos[i]);
+        }
+        let obs = &mut rows.obs[block.clone()];
+        for i in 0..n {
+            obs[i] = [x[i] as f32, x_dot[i] as f32, theta[i] as f32, theta_dot[i] as f32];
+        }
+        let (rewards, terminated) = (&mut rows.rewards[block.clone()], &mut rows.terminated[block]);
+        for i in 0..n {
+            terminated[i] = has_fallen(&[x[i], x_dot[i], theta[i], theta_dot[i]]);
+        }
+        for i in 0..n {
+            rewards[i] = config.reward(terminated[i]) as f32;
+        }
     }
 }
 
-#[inline]
-pub(super) fn start(random: &mut NpRandom) -> State {
-    std::array::from_fn(|_| random.uniform(-0.05, 0.05))
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn advance_all_fma(config: CartPoleConfig, actions: &[i64], rows: Rows<'_, 4, 4>) {
+    advance_all(config, actions, rows, sincos::sin_cos);
 }
+
+// The fast sine covers every angle from which an episode goes on.
+#[cfg(target_arch = "x86_64")]
+const _: () = assert!(MOST_THETA < sincos::LIMIT);
 
 /// The state 0.02 seconds later; operations in Gymnasium's order, so that every bit is the same.
 #[inline(always)]
-pub(super) fn advance([x, x_dot, theta, theta_dot]: State, action: i64, sin: f64, cos: f64) -> State {
+fn advance([x, x_dot, theta, theta_dot]: State, action: i64, sin: f64, cos: f64) -> State {
     let force = if action == 1 { FORCE } else { -FORCE };
     let temp = (force + POLE_MASS_LENGTH * (theta_dot * theta_dot) * sin) / TOTAL_MASS;
     let theta_acc =
@@ -166,32 +179,13 @@ pub(super) fn advance([x, x_dot, theta, theta_dot]: State, action: i64, sin: f64
 }
 
 #[inline(always)]
-pub(super) fn has_fallen(&[x, _, theta, _]: &State) -> bool {
+fn has_fallen(&[x, _, theta, _]: &State) -> bool {
     // Not short-circuited: the loop over copies has no branches.
     (x.abs() > MOST_X) | (theta.abs() > MOST_THETA)
 }
 
-#[inline(always)]
-pub(super) fn observe(state: &State, obs: &mut [f32]) {
-    obs.copy_from_slice(&state.map(|value| value as f32));
-}
-
-pub(super) fn write_state(out: &mut StateWriter, state: &State, random: &NpRandom) {
-    state.iter().for_each(|&value| out.f64(value));
-    out.bytes(&random.to_bytes());
-}
-
-pub(super) fn read_state(input: &mut StateReader<'_>) -> Result<(State, NpRandom)> {
-    let mut state = [0.0; 4];
-    for value in &mut state {
-        *value = input.f64()?;
-    }
-    let bytes = input.bytes()?.try_into().map_err(|_| Error::state("the random stream is damaged"))?;
-    Ok((state, NpRandom::from_bytes(bytes)))
-}
-
 /// The picture Gymnasium draws: 600 x 400, the track at height 100.
-pub(super) fn draw_cartpole(&[x, _, theta, _]: &State) -> Option<Frame> {
+fn draw_cartpole(&[x, _, theta, _]: &State) -> Option<Frame> {
     const WIDTH: f32 = 600.0;
     let scale = WIDTH / (2.0 * MOST_X as f32);
     let (cart_x, cart_y, axle_y) = (x as f32 * scale + WIDTH / 2.0, 100.0, 107.5);
@@ -207,4 +201,45 @@ pub(super) fn draw_cartpole(&[x, _, theta, _]: &State) -> Option<Frame> {
     canvas.circle((cart_x.trunc(), axle_y.trunc()), 5.0, [129, 132, 203]);
     canvas.horizontal_line(100.0, draw::BLACK);
     Some(canvas.into_frame())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The loop with the platform's functions is the one that runs without AVX2 and FMA.
+    #[test]
+    fn the_fast_loop_and_the_plain_one_give_equal_bits() {
+        const N: usize = 300;
+        let config = CartPoleConfig::default();
+        let mut random = NpRandom::new(1);
+        let (mut obs, mut rewards, mut terminated) = ([[0.0; 4]; N], [0.0; N], [false; N]);
+        let mut fast: [Vec<f64>; 4] = Default::default();
+        for _ in 0..N {
+            for (column, value) in fast.iter_mut().zip(config.start(&mut random)) {
+                column.push(value);
+            }
+        }
+        for _ in 0..300 {
+            let actions: Vec<i64> = (0..N).map(|_| random.integers(0, 2)).collect();
+            let mut plain = fast.clone();
+            let mut rows = |state: &mut [Vec<f64>; 4], fast: bool| {
+                let state = state.each_mut().map(Vec::as_mut_slice);
+                let rows = Rows { state, obs: &mut obs, rewards: &mut rewards, terminated: &mut terminated };
+                match fast {
+                    true => config.advance_all(&actions, rows),
+                    false => advance_all(config, &actions, rows, f64::sin_cos),
+                }
+                terminated
+            };
+            let fallen = rows(&mut plain, false);
+            assert_eq!(rows(&mut fast, true), fallen);
+            assert_eq!(fast, plain);
+            for i in (0..N).filter(|&i| fallen[i]) {
+                for (column, value) in fast.iter_mut().zip(config.start(&mut random)) {
+                    column[i] = value;
+                }
+            }
+        }
+    }
 }

@@ -24,10 +24,7 @@ impl Canvas {
     }
 
     pub(super) fn polygon(&mut self, corners: &[Point], color: [u8; 3]) {
-        let mut path = PathBuilder::new();
-        for (i, &(x, y)) in corners.iter().enumerate() {
-            if i == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
-        }
+        let mut path = path_through(corners);
         path.close();
         self.fill(path, color);
     }
@@ -45,6 +42,14 @@ impl Canvas {
         }
     }
 
+    /// Through all points.
+    pub(super) fn line(&mut self, points: &[Point], width: f32, color: [u8; 3]) {
+        let stroke = Stroke { width, line_cap: LineCap::Round, ..Stroke::default() };
+        if let Some(path) = path_through(points).finish() {
+            self.pixels.stroke_path(&path, &paint(color), &stroke, self.flip, None);
+        }
+    }
+
     /// Three quarters of a circle with a head at its end.
     pub(super) fn turning_arrow(
         &mut self,
@@ -57,15 +62,8 @@ impl Canvas {
             let angle = if counterclockwise { degrees } else { 180.0 - degrees };
             turn((radius, 0.0), angle.to_radians(), center)
         };
-        let mut path = PathBuilder::new();
-        for i in 0..=27 {
-            let (x, y) = at(90.0 + 10.0 * i as f32, radius);
-            if i == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
-        }
-        let stroke = Stroke { width: 0.06 * radius, line_cap: LineCap::Round, ..Stroke::default() };
-        if let Some(path) = path.finish() {
-            self.pixels.stroke_path(&path, &paint(color), &stroke, self.flip, None);
-        }
+        let arc: Vec<_> = (0..=27).map(|i| at(90.0 + 10.0 * i as f32, radius)).collect();
+        self.line(&arc, 0.06 * radius, color);
         self.polygon(&[at(355.0, 0.87 * radius), at(355.0, 1.13 * radius), at(375.0, radius)], color);
     }
 
@@ -87,6 +85,14 @@ impl Canvas {
 pub(super) fn turn((x, y): Point, angle: f32, center: Point) -> Point {
     let (sin, cos) = angle.sin_cos();
     (center.0 + x * cos - y * sin, center.1 + x * sin + y * cos)
+}
+
+fn path_through(points: &[Point]) -> PathBuilder {
+    let mut path = PathBuilder::new();
+    for (i, &(x, y)) in points.iter().enumerate() {
+        if i == 0 { path.move_to(x, y) } else { path.line_to(x, y) }
+    }
+    path
 }
 
 fn paint([red, green, blue]: [u8; 3]) -> Paint<'static> {

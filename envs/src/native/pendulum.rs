@@ -4,13 +4,13 @@ use std::f64::consts::PI;
 
 use serde::{Deserialize, Serialize};
 
-use super::draw;
-use crate::{
-    Env, Error, Frame, NpRandom, Result, Space, Step,
-    state::{StateReader, StateWriter},
+use super::{
+    classic::{ClassicControl, classic_env, symmetric_box},
+    classic_vector::ClassicVector,
+    draw,
+    numpy_math::square,
 };
-
-const TAG: &str = "pendulum";
+use crate::{Frame, NpRandom, Space};
 
 const MOST_SPEED: f64 = 8.0;
 const MOST_TORQUE: f32 = 2.0;
@@ -31,117 +31,68 @@ impl Default for PendulumConfig {
     }
 }
 
-/// One Pendulum without a time limit; mass 1 kg, length 1 m.
-///
-/// | | |
-/// |---|---|
-/// | observation | cos and sin of the angle (0 is upright), angular velocity in -8..8 |
-/// | action | torque in -2..2; values outside are cut to that |
-/// | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), all before the step |
-/// | start | angle uniform in -pi..pi, velocity in -1..1 |
-/// | terminated | never |
-#[derive(Clone, Debug)]
-pub struct Pendulum {
-    config: PendulumConfig,
-    random: NpRandom,
-    /// Angle (not wrapped) and angular velocity.
-    state: [f64; 2],
-    last_torque: Option<f32>,
+classic_env! {
+    /// One Pendulum without a time limit; mass 1 kg, length 1 m.
+    ///
+    /// | | |
+    /// |---|---|
+    /// | observation | cos and sin of the angle (0 is upright), angular velocity in -8..8 |
+    /// | action | torque in -2..2; values outside are cut to that |
+    /// | reward | -(angle^2 + 0.1 velocity^2 + 0.001 torque^2), all before the step |
+    /// | start | angle uniform in -pi..pi, velocity in -1..1 |
+    /// | terminated | never |
+    ///
+    /// The state is the angle (not wrapped), the angular velocity, and the last torque for pictures.
+    Pendulum(PendulumConfig), 3, 3
 }
 
-impl Pendulum {
-    /// A pendulum that waits for its first reset.
-    pub fn new(config: PendulumConfig) -> Self {
-        Self { config, random: NpRandom::new(0), state: [PI, 0.0], last_torque: None }
-    }
+/// Many Pendulums.
+pub type PendulumVector = ClassicVector<PendulumConfig, 3, 3>;
 
-    /// Angle (not wrapped) and angular velocity in double precision.
-    pub fn state(&self) -> [f64; 2] {
-        self.state
-    }
-
-    /// Continues an episode from another state.
-    pub fn set_state(&mut self, state: [f64; 2]) {
-        self.state = state;
-    }
-
-    fn observe(&self, obs: &mut [f32]) {
-        let [theta, speed] = self.state;
-        obs.copy_from_slice(&[theta.cos() as f32, theta.sin() as f32, speed as f32]);
-    }
-}
-
-impl Env for Pendulum {
-    type Obs = f32;
+impl ClassicControl<3, 3> for PendulumConfig {
     type Act = f32;
+    const NAME: &'static str = "Pendulum";
+    const TAG: &'static str = "pendulum";
 
     fn observation_space(&self) -> Space {
-        let high = vec![1.0, 1.0, MOST_SPEED];
-        let low = high.iter().map(|high| -high).collect();
-        Space::Box { low, high, shape: vec![3], dtype: crate::DType::F32 }
+        symmetric_box([1.0, 1.0, MOST_SPEED as f32])
     }
 
     fn action_space(&self) -> Space {
         Space::boxed(f64::from(-MOST_TORQUE), f64::from(MOST_TORQUE), &[1])
     }
 
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
-        if let Some(seed) = seed {
-            self.random = NpRandom::new(seed);
-        }
-        self.state = [self.random.uniform(-PI, PI), self.random.uniform(-1.0, 1.0)];
-        self.last_torque = None;
-        self.observe(obs);
-        Ok(())
+    fn takes(action: f32) -> bool {
+        action.is_finite()
     }
 
-    fn step(&mut self, action: &[f32], obs: &mut [f32]) -> Result<Step> {
-        let torque = match *action {
-            [torque] if !torque.is_nan() => torque.clamp(-MOST_TORQUE, MOST_TORQUE),
-            _ => return Err(Error::invalid_action("Pendulum", action, &self.action_space())),
-        };
-        let [theta, speed] = self.state;
+    fn start(&self, random: &mut NpRandom) -> [f64; 3] {
+        [random.uniform(-PI, PI), random.uniform(-1.0, 1.0), 0.0]
+    }
+
+    fn advance(&self, state: &mut [f64; 3], action: f32) -> (f64, bool) {
+        let torque = action.clamp(-MOST_TORQUE, MOST_TORQUE);
+        let [theta, speed, _] = *state;
         // numpy keeps torque terms in single precision until they meet the state.
         let cost = square(wrap(theta)) + 0.1 * square(speed) + f64::from(0.001 * (torque * torque));
-        let acceleration = 3.0 * self.config.g / 2.0 * theta.sin() + f64::from(3.0 * torque);
+        let acceleration = 3.0 * self.g / 2.0 * theta.sin() + f64::from(3.0 * torque);
         let speed = (speed + acceleration * DT).clamp(-MOST_SPEED, MOST_SPEED);
-        self.state = [theta + speed * DT, speed];
-        self.last_torque = Some(torque);
-        self.observe(obs);
-        Ok(Step { reward: -cost, terminated: false, truncated: false })
+        *state = [theta + speed * DT, speed, f64::from(torque)];
+        (-cost, false)
     }
 
-    fn render(&mut self) -> Result<Option<Frame>> {
-        Ok(draw_pendulum(self.state[0] as f32, self.last_torque.unwrap_or(0.0)))
+    fn observe(&self, &[theta, speed, _]: &[f64; 3]) -> [f32; 3] {
+        [theta.cos() as f32, theta.sin() as f32, speed as f32]
     }
 
-    fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(TAG);
-        self.state.iter().for_each(|&value| state.f64(value));
-        state.bytes(&self.random.to_bytes());
-        state.seed(self.last_torque.map(|torque| u64::from(torque.to_bits())));
-        Some(state.finish())
-    }
-
-    fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        self.state = [state.f64()?, state.f64()?];
-        let bytes = state.bytes()?.try_into().map_err(|_| Error::state("the random stream is damaged"))?;
-        self.random = NpRandom::from_bytes(bytes);
-        self.last_torque = state.seed()?.map(|bits| f32::from_bits(bits as u32));
-        state.finish()
+    fn draw(&self, &[theta, _, torque]: &[f64; 3]) -> Option<Frame> {
+        draw_pendulum(theta as f32, torque as f32)
     }
 }
 
 /// The angle in -pi..pi, by Python's `%`.
 fn wrap(angle: f64) -> f64 {
     (angle + PI).rem_euclid(2.0 * PI) - PI
-}
-
-/// numpy squares a double with the C library's `pow`, which differs from `x * x` in the last bit now
-/// and then; the compiler would turn a plain `powf(2.0)` into a product.
-fn square(x: f64) -> f64 {
-    x.powf(std::hint::black_box(2.0))
 }
 
 /// The picture Gymnasium draws: 500 x 500, 4.4 m wide; the arc shows the torque.

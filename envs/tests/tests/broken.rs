@@ -301,7 +301,20 @@ fn a_walk_without_save_state_comes_back_by_replay() {
 
 #[test]
 fn every_registered_environment_keeps_the_contract() {
-    for id in ["CartPole-v0", "CartPole-v1", "Pendulum-v1"] {
+    for id in [
+        "CartPole-v0",
+        "CartPole-v1",
+        "MountainCar-v0",
+        "MountainCarContinuous-v0",
+        "Pendulum-v1",
+        "Acrobot-v1",
+        "FrozenLake-v1",
+        "FrozenLake8x8-v1",
+        "Taxi-v4",
+        "CliffWalking-v1",
+        "CliffWalkingSlippery-v1",
+        "Blackjack-v1",
+    ] {
         assert!(pavlov_envs::ids().iter().any(|known| known == id), "{id} is not registered");
     }
     for id in pavlov_envs::ids() {
@@ -317,5 +330,12 @@ fn every_registered_environment_keeps_the_contract() {
 fn the_scalar_environments_keep_the_contract() {
     check_env(&mut pavlov_envs::CartPole::new(Default::default())).unwrap();
     check_env(&mut pavlov_envs::TimeLimit::new(pavlov_envs::CartPole::new(Default::default()), 15)).unwrap();
+    check_env(&mut pavlov_envs::MountainCar::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::MountainCarContinuous::new(Default::default())).unwrap();
     check_env(&mut pavlov_envs::Pendulum::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::Acrobot::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::FrozenLake::new(Default::default()).unwrap()).unwrap();
+    check_env(&mut pavlov_envs::Taxi::new(Default::default()).unwrap()).unwrap();
+    check_env(&mut pavlov_envs::CliffWalking::new(Default::default())).unwrap();
+    check_env(&mut pavlov_envs::Blackjack::new(Default::default())).unwrap();
 }

@@ -47,7 +47,7 @@ fn a_closure_an_id_and_a_creator_stand_for_an_environment() {
     assert_eq!("CartPole-v1".into_env_creator().name(), "CartPole-v1");
     assert_eq!(String::from("CartPole-v1").into_env_creator().name(), "CartPole-v1");
     let vector = EnvCreator::vector(|n| CartPoleVector::new(n, 20, CartPoleConfig::default()));
-    assert_eq!((&vector).into_env_creator().name(), "CartPoleVector");
+    assert_eq!((&vector).into_env_creator().name(), "ClassicVector");
     let made = vector.make_vec(&EnvConfig::new(), 5).unwrap();
     assert_eq!((made.num_envs(), made.obs_dtype(), made.act_dtype()), (5, DType::F32, DType::I64));
     assert!(message(env.into_env_creator().make_vec(&config(json!({"a": 1})), 1)).contains("`a` is given"));
@@ -74,7 +74,16 @@ fn specs_hold_gymnasiums_limits_and_thresholds() {
     let numbers = |id| spec(id).map(|spec| (spec.max_episode_steps, spec.reward_threshold)).unwrap();
     assert_eq!(numbers("CartPole-v0"), (Some(200), Some(195.0)));
     assert_eq!(numbers("CartPole-v1"), (Some(500), Some(475.0)));
+    assert_eq!(numbers("MountainCar-v0"), (Some(200), Some(-110.0)));
+    assert_eq!(numbers("MountainCarContinuous-v0"), (Some(999), Some(90.0)));
     assert_eq!(numbers("Pendulum-v1"), (Some(200), None));
+    assert_eq!(numbers("Acrobot-v1"), (Some(500), Some(-100.0)));
+    assert_eq!(numbers("FrozenLake-v1"), (Some(100), Some(0.7)));
+    assert_eq!(numbers("FrozenLake8x8-v1"), (Some(200), Some(0.85)));
+    assert_eq!(numbers("Taxi-v4"), (Some(200), Some(8.0)));
+    assert_eq!(numbers("CliffWalking-v1"), (None, None));
+    assert_eq!(numbers("CliffWalkingSlippery-v1"), (None, None));
+    assert_eq!(numbers("Blackjack-v1"), (None, None));
 }
 
 #[test]

@@ -1,15 +1,8 @@
-//! numpy's draws and Gymnasium's episodes, as recorded from the real ones.
+//! numpy's draws and samples of Gymnasium's spaces, as recorded from the real ones.
 
-use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Env, EnvConfig, NpRandom, Pendulum, PendulumConfig, Space,
-    StepOut, TimeLimit, VectorEnv,
-};
-use serde_json::Value;
+use pavlov_envs::{NpRandom, Space};
 
-use crate::fixture::{Fixture, assert_close, bits, f32s, f64s};
-
-const ONE_STEP: f64 = 1e-12;
-const WHOLE_EPISODE: f64 = 1e-6;
+use crate::fixture::{Fixture, f64s};
 
 #[test]
 fn draws_equal_numpy() {
@@ -34,6 +27,12 @@ fn draws_equal_numpy() {
         }
         for (i, expected) in f64s(&row["normal"]).into_iter().enumerate() {
             assert_eq!(random.normal().to_bits(), expected.to_bits(), "normal {i}, seed {seed}");
+        }
+        for choice in row["choice"].as_array().unwrap() {
+            let p: Vec<f64> = serde_json::from_value(choice[0].clone()).unwrap();
+            for expected in choice[1].as_array().unwrap() {
+                assert_eq!(random.choice(&p) as u64, expected.as_u64().unwrap(), "{p:?}, seed {seed}");
+            }
         }
     }
 }
@@ -74,164 +73,4 @@ fn samples_of_spaces_equal_gymnasium() {
             assert_eq!(rounded, expected, "{space}");
         }
     }
-}
-
-#[test]
-fn cartpole_equals_gymnasium_step_by_step() {
-    let fixture = Fixture::open("cartpole.jsonl");
-    let exact = fixture.same_libm();
-    for (i, episode) in fixture.rows.iter().enumerate() {
-        let seed = episode["seed"].as_u64().unwrap();
-        let mut env = CartPole::new(cartpole_config(i));
-        let mut obs = [0.0; 4];
-        env.reset(Some(seed), &mut obs).unwrap();
-        assert_eq!(bits(&env.state()), bits(&f64s(&episode["start"])), "start, seed {seed}");
-        assert_eq!(obs[..], f32s(&episode["obs"][0]));
-        let mut before = env.state();
-        for (t, (action, expected)) in actions(episode).zip(states(episode)).enumerate() {
-            let place = format!("seed {seed}, step {t}");
-            env.set_state(before);
-            let step = env.step(&[action], &mut obs).unwrap();
-            assert_close(&env.state(), &expected, exact, ONE_STEP, &place);
-            assert_eq!([step.reward], f64s(&episode["rewards"][t])[..], "{place}");
-            if let (true, Some(recorded)) = (exact, episode["obs"].get(t + 1)) {
-                assert_eq!(obs[..], f32s(recorded), "{place}");
-            }
-            before = expected.try_into().unwrap();
-        }
-    }
-}
-
-#[test]
-fn cartpole_runs_freely_to_the_same_end() {
-    let fixture = Fixture::open("cartpole.jsonl");
-    let exact = fixture.same_libm();
-    for (i, episode) in fixture.rows.iter().enumerate() {
-        let seed = episode["seed"].as_u64().unwrap();
-        let mut env = TimeLimit::new(CartPole::new(cartpole_config(i)), 500);
-        let mut obs = [0.0; 4];
-        env.reset(Some(seed), &mut obs).unwrap();
-        let last = actions(episode).map(|action| env.step(&[action], &mut obs).unwrap()).last().unwrap();
-        let expected = states(episode).last().unwrap();
-        assert_close(&env.inner().state(), &expected, exact, WHOLE_EPISODE, &format!("seed {seed}"));
-        assert_eq!((last.terminated, last.truncated), flags(episode), "seed {seed}");
-        for expected in episode["continued"].as_array().unwrap() {
-            env.reset(None, &mut obs).unwrap();
-            assert_eq!(bits(&env.inner().state()), bits(&f64s(expected)), "the stream goes on, seed {seed}");
-        }
-    }
-}
-
-#[test]
-fn cartpole_vector_shows_gymnasiums_observations() {
-    let fixture = Fixture::open("cartpole.jsonl");
-    let exact = fixture.same_libm();
-    for (i, episode) in fixture.rows.iter().enumerate() {
-        let seed = episode["seed"].as_u64().unwrap();
-        // 131 copies: more than one block of the loop, and an odd rest.
-        const N: usize = 131;
-        let mut env = CartPoleVector::new(N, 500, cartpole_config(i));
-        let (mut obs, mut final_obs) = (vec![0.0; 4 * N], vec![0.0; 4 * N]);
-        let (mut rewards, mut terminated, mut truncated) = ([0.0; N], [false; N], [false; N]);
-        env.reset(Some(&[seed; N]), &mut obs).unwrap();
-        for (t, action) in actions(episode).enumerate() {
-            let out = StepOut {
-                obs: &mut obs,
-                final_obs: &mut final_obs,
-                rewards: &mut rewards,
-                terminated: &mut terminated,
-                truncated: &mut truncated,
-            };
-            env.step(&[action; N], Some(&[1; N]), out).unwrap();
-            let ended = terminated[0] | truncated[0];
-            let expected: Vec<f64> =
-                states(episode).nth(t).unwrap().iter().map(|&x| f64::from(x as f32)).collect();
-            let place = format!("seed {seed}, step {t}");
-            for row in (if ended { &final_obs } else { &obs }).chunks_exact(4) {
-                let row: Vec<f64> = row.iter().map(|&x| f64::from(x)).collect();
-                assert_close(&row, &expected, exact, WHOLE_EPISODE, &place);
-            }
-            let reward = f64s(&episode["rewards"][t])[0] as f32;
-            assert!(rewards.iter().all(|&found| found == reward), "{place}");
-        }
-        assert!(terminated.iter().zip(&truncated).all(|(&a, &b)| (a, b) == flags(episode)), "seed {seed}");
-    }
-}
-
-#[test]
-fn pendulum_equals_gymnasium_step_by_step_and_freely() {
-    let fixture = Fixture::open("pendulum.jsonl");
-    let exact = fixture.same_libm();
-    for (i, episode) in fixture.rows.iter().enumerate() {
-        let seed = episode["seed"].as_u64().unwrap();
-        let config = PendulumConfig { g: [10.0, 9.81][i] };
-        let mut free = TimeLimit::new(Pendulum::new(config), 200);
-        let mut single = Pendulum::new(config);
-        let mut obs = [0.0; 3];
-        single.reset(Some(seed), &mut obs).unwrap();
-        free.reset(Some(seed), &mut obs).unwrap();
-        assert_eq!(bits(&free.inner().state()), bits(&f64s(&episode["start"])));
-        if exact {
-            assert_eq!(obs[..], f32s(&episode["obs"][0]));
-        }
-        let mut last = (false, false);
-        for (t, action) in episode["actions"].as_array().unwrap().iter().enumerate() {
-            let place = format!("seed {seed}, step {t}");
-            let action = f32s(action);
-            let expected = f64s(&episode["states"][t]);
-            let reward = f64s(&episode["rewards"][t]);
-            let step = single.step(&action, &mut obs).unwrap();
-            assert_close(&single.state(), &expected, exact, ONE_STEP, &place);
-            assert_close(&[step.reward], &reward, exact, ONE_STEP, &place);
-            if let (true, Some(recorded)) = (exact, episode["obs"].get(t + 1)) {
-                assert_eq!(obs[..], f32s(recorded), "{place}");
-            }
-            single.set_state(expected.clone().try_into().unwrap());
-            let step = free.step(&action, &mut obs).unwrap();
-            assert_close(&free.inner().state(), &expected, exact, WHOLE_EPISODE, &place);
-            last = (step.terminated, step.truncated);
-        }
-        assert_eq!(last, flags(episode));
-        for expected in episode["continued"].as_array().unwrap() {
-            free.reset(None, &mut obs).unwrap();
-            assert_eq!(bits(&free.inner().state()), bits(&f64s(expected)));
-        }
-    }
-}
-
-#[test]
-fn registered_cartpole_v0_ends_after_200_steps() {
-    let episode = &Fixture::open("cartpole.jsonl").rows[4];
-    let mut env = pavlov_envs::make_vec("CartPole-v0", &EnvConfig::new(), 1).unwrap();
-    let (mut obs, mut final_obs) = ([0.0_f32; 4], [0.0_f32; 4]);
-    let (mut rewards, mut terminated, mut truncated) = ([0.0], [false], [false]);
-    env.reset(Some(&[5]), bytemuck::cast_slice_mut(&mut obs)).unwrap();
-    for (t, action) in actions(episode).take(200).enumerate() {
-        let out = StepOut {
-            obs: bytemuck::cast_slice_mut(&mut obs),
-            final_obs: bytemuck::cast_slice_mut(&mut final_obs),
-            rewards: &mut rewards,
-            terminated: &mut terminated,
-            truncated: &mut truncated,
-        };
-        env.step(bytemuck::bytes_of(&action), Some(&[0]), out).unwrap();
-        assert_eq!((terminated, truncated), ([false], [t == 199]), "step {t}");
-    }
-}
-
-/// The last recorded episode has the book's rewards.
-fn cartpole_config(row: usize) -> CartPoleConfig {
-    CartPoleConfig { sutton_barto_reward: row == 5 }
-}
-
-fn actions(episode: &Value) -> impl Iterator<Item = i64> {
-    episode["actions"].as_array().unwrap().iter().map(|action| action.as_i64().unwrap())
-}
-
-fn states(episode: &Value) -> impl Iterator<Item = Vec<f64>> {
-    episode["states"].as_array().unwrap().iter().map(f64s)
-}
-
-fn flags(episode: &Value) -> (bool, bool) {
-    (episode["terminated"].as_bool().unwrap(), episode["truncated"].as_bool().unwrap())
 }

@@ -1,0 +1,60 @@
+"""Runs Gymnasium's and EnvPool's vector environments for `compare.rs`: `LIBRARY ID COPIES SECONDS` in, steps/s out.
+
+Seconds are processor time of all threads.
+"""
+
+import functools
+import os
+import sys
+import time
+
+import envpool
+import gymnasium
+import numpy as np
+
+ROWS = 64
+# EnvPool's newest Taxi is the one before.
+ENVPOOL_IDS = {"Taxi-v4": "Taxi-v3"}
+
+
+@functools.cache
+def make(library, env_id, copies):
+    """The vector and rows of actions."""
+    if library == "envpool":
+        env = envpool.make_gymnasium(ENVPOOL_IDS.get(env_id, env_id), num_envs=copies, num_threads=1, seed=0)
+        space = env.action_space
+    else:
+        # Its own vector environment where there is one.
+        spec = gymnasium.spec(env_id)
+        mode = "vector_entry_point" if spec.vector_entry_point else "sync"
+        env = gymnasium.make_vec(env_id, num_envs=copies, vectorization_mode=mode)
+        space = env.single_action_space
+    rng = np.random.default_rng(1)
+    if isinstance(space, gymnasium.spaces.Box):
+        actions = rng.uniform(space.low, space.high, (ROWS, copies, *space.shape)).astype(np.float32)
+    else:
+        actions = rng.integers(0, space.n, (ROWS, copies), dtype=np.int32 if library == "envpool" else np.int64)
+    env.reset()
+    return env, actions
+
+
+def rate(library, env_id, copies, seconds):
+    env, actions = make(library, env_id, copies)
+    env.step(actions[0])
+    start, steps, row = time.process_time(), 0, 0
+    while (elapsed := time.process_time() - start) < seconds:
+        env.step(actions[row])
+        row = (row + 1) % ROWS
+        steps += copies
+    return steps / elapsed
+
+
+if __name__ == "__main__":
+    # What the libraries print must not be taken for an answer.
+    out = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(2, 1)
+    gymnasium.logger.min_level = gymnasium.logger.ERROR
+    print(f"gymnasium {gymnasium.__version__}, envpool {envpool.__version__}, numpy {np.__version__}", file=out)
+    for line in sys.stdin:
+        library, env_id, copies, seconds = line.split()
+        print(rate(library, env_id, int(copies), float(seconds)), file=out)

@@ -1,0 +1,166 @@
+//! Steps per second of every native environment beside Gymnasium's and EnvPool's, as a Markdown table:
+//!
+//!     cargo bench -p pavlov-envs --bench compare -- --python PYTHON [--rounds N]
+//!
+//! PYTHON has gymnasium and envpool. Without it the table has our column only. A rate is steps per second of processor
+//! time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread besides its
+//! caller's. Random actions were drawn before; streams go on from one episode to the next. Each library gets the number
+//! of copies of 64 and 1,024 that is better for it. Rounds take turns; medians count.
+
+use std::{
+    env,
+    error::Error,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Duration,
+};
+
+use pavlov_envs::{AnyVectorEnv, EnvConfig, NpRandom, StepOut, make_vec};
+use rustix::time::{ClockId, clock_gettime};
+
+const IDS: [&str; 11] = [
+    "CartPole-v1",
+    "MountainCar-v0",
+    "MountainCarContinuous-v0",
+    "Pendulum-v1",
+    "Acrobot-v1",
+    "FrozenLake-v1",
+    "FrozenLake8x8-v1",
+    "Taxi-v4",
+    "CliffWalking-v1",
+    "CliffWalkingSlippery-v1",
+    "Blackjack-v1",
+];
+const COPIES: [usize; 2] = [64, 1024];
+const ROUND: Duration = Duration::from_millis(100);
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let option = |name: &str| env::args().skip_while(|argument| argument != name).nth(1);
+    let rounds: usize = option("--rounds").map_or(Ok(5), |rounds| rounds.parse())?;
+    let mut driver = option("--python").map(|python| Driver::start(&python)).transpose()?;
+    let others = driver.as_ref().map_or("no others".into(), |driver| driver.versions.clone());
+    println!("M steps per second of processor time, medians of {rounds} rounds; {others}\n");
+    println!("| environment | pavlov | Gymnasium | EnvPool | pavlov / Gymnasium | pavlov / EnvPool |");
+    println!("|---|--:|--:|--:|--:|--:|");
+    for id in IDS {
+        let mut rates: [[Vec<f64>; COPIES.len()]; 3] = Default::default();
+        for _ in 0..rounds {
+            for (i, copies) in COPIES.into_iter().enumerate() {
+                rates[0][i].push(ours(id, copies)?);
+                if let Some(driver) = &mut driver {
+                    rates[1][i].push(driver.rate("gymnasium", id, copies)?);
+                    rates[2][i].push(driver.rate("envpool", id, copies)?);
+                }
+            }
+        }
+        let [ours, gymnasium, envpool] =
+            rates.map(|rates| rates.into_iter().filter_map(median).fold(f64::NAN, f64::max) / 1e6);
+        println!(
+            "| {id} | {ours:.1} | {gymnasium:.3} | {envpool:.3} | {:.0} | {:.0} |",
+            ours / gymnasium,
+            ours / envpool
+        );
+    }
+    Ok(())
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied()
+}
+
+/// Processor time of this process so far.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// Steps per second of a vector of ours.
+fn ours(id: &str, copies: usize) -> pavlov_envs::Result<f64> {
+    const ROWS: usize = 64;
+    let mut env = make_vec(id, &EnvConfig::new(), copies)?;
+    let actions = draw_actions(&*env, ROWS);
+    let row = actions.len() * 8 / ROWS;
+    let actions: &[u8] = bytemuck::cast_slice(&actions);
+    // Words, so that rows of any scalar are aligned.
+    let bytes = copies * env.observation_space().width() * env.obs_dtype().size();
+    let (mut obs, mut final_obs) = (vec![0_u64; bytes.div_ceil(8)], vec![0_u64; bytes.div_ceil(8)]);
+    let obs = &mut bytemuck::cast_slice_mut(&mut obs)[..bytes];
+    let final_obs = &mut bytemuck::cast_slice_mut(&mut final_obs)[..bytes];
+    let (mut rewards, mut terminated, mut truncated) =
+        (vec![0.0; copies], vec![false; copies], vec![false; copies]);
+    let seeds: Vec<u64> = (0..copies as u64).collect();
+    env.reset(Some(&seeds), obs)?;
+    let (start, mut steps) = (processor_time(), 0);
+    let mut elapsed = Duration::ZERO;
+    while elapsed < ROUND {
+        for actions in actions.chunks_exact(row) {
+            let out = StepOut {
+                obs: &mut *obs,
+                final_obs: &mut *final_obs,
+                rewards: &mut rewards,
+                terminated: &mut terminated,
+                truncated: &mut truncated,
+            };
+            env.step(&actions[..copies * env.act_dtype().size()], None, out)?;
+        }
+        steps += ROWS * copies;
+        elapsed = processor_time() - start;
+    }
+    Ok(steps as f64 / elapsed.as_secs_f64())
+}
+
+/// Rows of actions for all copies, each in whole words.
+fn draw_actions(env: &dyn AnyVectorEnv, rows: usize) -> Vec<u64> {
+    let mut random = NpRandom::new(1);
+    let (space, copies, size) = (env.action_space(), env.num_envs(), env.act_dtype().size());
+    let words = (copies * size).div_ceil(8);
+    let mut actions = vec![0_u64; rows * words];
+    for row in actions.chunks_exact_mut(words) {
+        if size == 8 {
+            for action in bytemuck::cast_slice_mut::<u64, i64>(row).chunks_exact_mut(1) {
+                space.sample(&mut random, action);
+            }
+        } else {
+            for action in bytemuck::cast_slice_mut::<u64, f32>(row).chunks_exact_mut(1) {
+                space.sample(&mut random, action);
+            }
+        }
+    }
+    actions
+}
+
+/// The Python process that runs the others.
+struct Driver {
+    _process: Child,
+    requests: ChildStdin,
+    answers: BufReader<ChildStdout>,
+    /// Of the libraries.
+    versions: String,
+}
+
+impl Driver {
+    fn start(python: &str) -> Result<Self, Box<dyn Error>> {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/compare.py");
+        let mut process = Command::new(python)
+            .arg(script)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .map_err(|error| format!("{python}: {error}"))?;
+        let requests = process.stdin.take().ok_or("the driver has no standard input")?;
+        let mut answers = BufReader::new(process.stdout.take().ok_or("the driver has no standard output")?);
+        let mut versions = String::new();
+        answers.read_line(&mut versions)?;
+        Ok(Self { _process: process, requests, answers, versions: versions.trim().into() })
+    }
+
+    /// Steps per second of a library's vector.
+    fn rate(&mut self, library: &str, id: &str, copies: usize) -> Result<f64, Box<dyn Error>> {
+        writeln!(self.requests, "{library} {id} {copies} {}", ROUND.as_secs_f64())?;
+        let mut answer = String::new();
+        self.answers.read_line(&mut answer)?;
+        answer.trim().parse().map_err(|_| format!("{library}, {id}: the driver answered {answer:?}").into())
+    }
+}

@@ -1,0 +1,78 @@
+//! Pictures of boards: tiles in rows from the top.
+
+use super::draw::{self, Canvas};
+use crate::Frame;
+
+pub(super) const AGENT: [u8; 3] = [200, 60, 60];
+
+/// Row and column.
+pub(super) type Field = (usize, usize);
+
+/// A board under construction.
+pub(super) struct Board {
+    canvas: Canvas,
+    /// Left upper corner of the first field.
+    origin: (f32, f32),
+    /// Width and height of a field.
+    size: (f32, f32),
+}
+
+impl Board {
+    /// `size` is the width and height of a field; `None` when the board has none.
+    pub(super) fn new(rows: usize, columns: usize, size: (usize, usize)) -> Option<Self> {
+        let (width, height) = (columns * size.0, rows * size.1);
+        Self::on_canvas((width, height), (0, 0), size)
+    }
+
+    /// A board on a larger canvas, whose first field is `left` and `top` pixels inside.
+    pub(super) fn on_canvas(
+        (width, height): (usize, usize),
+        (left, top): (usize, usize),
+        size: (usize, usize),
+    ) -> Option<Self> {
+        let canvas = Canvas::new(width as u32, height as u32)?;
+        let origin = (left as f32, (height - top) as f32);
+        Some(Self { canvas, origin, size: (size.0 as f32, size.1 as f32) })
+    }
+
+    /// Fills a field and draws its edge.
+    pub(super) fn tile(&mut self, field: Field, color: [u8; 3]) {
+        let (left, bottom) = self.corner(field);
+        let (right, top) = (left + self.size.0, bottom + self.size.1);
+        let corners = [(left, bottom), (right, bottom), (right, top), (left, top), (left, bottom)];
+        self.canvas.polygon(&corners, color);
+        self.canvas.line(&corners, 1.0, [180, 200, 230]);
+    }
+
+    /// A disc in the middle; the radius is a part of the field.
+    pub(super) fn disc(&mut self, field: Field, radius: f32, color: [u8; 3]) {
+        let (left, bottom) = self.corner(field);
+        let (width, height) = self.size;
+        self.canvas.circle((left + 0.5 * width, bottom + 0.5 * height), radius * width.min(height), color);
+    }
+
+    /// A flag in the middle.
+    pub(super) fn flag(&mut self, field: Field) {
+        let (left, bottom) = self.corner(field);
+        let at = |x: f32, y: f32| (left + x * self.size.0, bottom + y * self.size.1);
+        let (pole, cloth) =
+            ([at(0.35, 0.15), at(0.35, 0.85)], [at(0.35, 0.85), at(0.35, 0.55), at(0.75, 0.7)]);
+        self.canvas.line(&pole, 2.0, draw::BLACK);
+        self.canvas.polygon(&cloth, [204, 204, 0]);
+    }
+
+    /// A wall on the right edge of a field.
+    pub(super) fn wall_right_of(&mut self, field: Field) {
+        let (left, bottom) = self.corner(field);
+        let x = left + self.size.0;
+        self.canvas.line(&[(x, bottom), (x, bottom + self.size.1)], 5.0, draw::BLACK);
+    }
+
+    pub(super) fn into_frame(self) -> Frame {
+        self.canvas.into_frame()
+    }
+
+    fn corner(&self, (row, column): Field) -> (f32, f32) {
+        (self.origin.0 + column as f32 * self.size.0, self.origin.1 - (row + 1) as f32 * self.size.1)
+    }
+}

@@ -1,0 +1,238 @@
+//! What the classic-control environments share: one copy around the dynamics of each.
+
+use std::fmt::Debug;
+
+use crate::{
+    Element, Env, Error, Frame, NpRandom, Result, Space, Step,
+    state::{StateReader, StateWriter},
+};
+
+/// What tells one classic-control environment from another: `S` numbers of state, `O` of observation.
+///
+/// The settings implement it, so that one copy and many do the same arithmetic.
+pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send + 'static {
+    /// Scalar type of actions, one per step.
+    type Act: Element;
+    /// In messages.
+    const NAME: &'static str;
+    /// In front of saved states.
+    const TAG: &'static str;
+
+    fn observation_space(&self) -> Space;
+
+    fn action_space(&self) -> Space;
+
+    /// Whether a copy can take the action.
+    fn takes(action: Self::Act) -> bool;
+
+    /// State of a new episode.
+    fn start(&self, random: &mut NpRandom) -> [f64; S];
+
+    /// Moves on; gives the reward and whether the episode terminated.
+    fn advance(&self, state: &mut [f64; S], action: Self::Act) -> (f64, bool);
+
+    fn observe(&self, state: &[f64; S]) -> [f32; O];
+
+    /// As [`observe`](Self::observe) for a state that `start` gave.
+    fn observe_start(&self, state: &[f64; S]) -> [f32; O] {
+        self.observe(state)
+    }
+
+    /// Whether an episode can go on from a state that was read from a file.
+    fn goes_on(&self, state: &[f64; S]) -> bool {
+        state.iter().all(|value| value.is_finite())
+    }
+
+    fn draw(&self, state: &[f64; S]) -> Option<Frame>;
+
+    /// Moves all copies and writes what they show.
+    fn advance_all(&self, actions: &[Self::Act], rows: Rows<'_, S, O>) {
+        let Rows { mut state, obs, rewards, terminated } = rows;
+        for (i, &action) in actions.iter().enumerate() {
+            let mut copy = std::array::from_fn(|k| state[k][i]);
+            let (reward, ended) = self.advance(&mut copy, action);
+            for (column, value) in state.iter_mut().zip(copy) {
+                column[i] = value;
+            }
+            obs[i] = self.observe(&copy);
+            rewards[i] = reward as f32;
+            terminated[i] = ended;
+        }
+    }
+}
+
+/// What [`ClassicControl::advance_all`] writes; each slice is as long as there are copies.
+#[derive(Debug)]
+pub struct Rows<'a, const S: usize, const O: usize> {
+    /// The state, one slice per number of it.
+    pub(super) state: [&'a mut [f64]; S],
+    pub(super) obs: &'a mut [[f32; O]],
+    pub(super) rewards: &'a mut [f32],
+    pub(super) terminated: &'a mut [bool],
+}
+
+/// One copy.
+#[derive(Clone, Debug)]
+pub(super) struct Single<D, const S: usize, const O: usize> {
+    pub(super) dynamics: D,
+    random: NpRandom,
+    pub(super) state: [f64; S],
+    pub(super) running: bool,
+}
+
+impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Single<D, S, O> {
+    /// A copy that waits for its first reset.
+    pub(super) fn new(dynamics: D) -> Self {
+        Self { dynamics, random: NpRandom::new(0), state: [0.0; S], running: false }
+    }
+}
+
+impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, S, O> {
+    type Obs = f32;
+    type Act = D::Act;
+
+    fn observation_space(&self) -> Space {
+        self.dynamics.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.dynamics.action_space()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        if let Some(seed) = seed {
+            self.random = NpRandom::new(seed);
+        }
+        self.state = self.dynamics.start(&mut self.random);
+        self.running = true;
+        obs.copy_from_slice(&self.dynamics.observe_start(&self.state));
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[D::Act], obs: &mut [f32]) -> Result<Step> {
+        let &[taken] = action else {
+            return Err(Error::invalid_action(D::NAME, action, &self.action_space()));
+        };
+        if !D::takes(taken) {
+            return Err(Error::invalid_action(D::NAME, action, &self.action_space()));
+        }
+        if !self.running {
+            return Err(Error::other(format!(
+                "{} was stepped outside an episode; call `reset` first",
+                D::NAME
+            )));
+        }
+        let (reward, terminated) = self.dynamics.advance(&mut self.state, taken);
+        self.running = !terminated;
+        obs.copy_from_slice(&self.dynamics.observe(&self.state));
+        Ok(Step { reward, terminated, truncated: false })
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        Ok(self.dynamics.draw(&self.state))
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        let mut state = StateWriter::new(D::TAG);
+        write_copy(&mut state, &self.state, &self.random);
+        state.u64(u64::from(self.running));
+        Some(state.finish())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut state = StateReader::new(D::TAG, state)?;
+        let (values, random) = read_copy(&mut state)?;
+        let running = state.u64()? != 0;
+        if running && !self.dynamics.goes_on(&values) {
+            return Err(Error::state(format!("no episode goes on from {values:?}; it is damaged")));
+        }
+        (self.state, self.random, self.running) = (values, random, running);
+        state.finish()
+    }
+}
+
+pub(super) fn write_copy<const S: usize>(out: &mut StateWriter, state: &[f64; S], random: &NpRandom) {
+    state.iter().for_each(|&value| out.f64(value));
+    out.random(random);
+}
+
+pub(super) fn read_copy<const S: usize>(input: &mut StateReader<'_>) -> Result<([f64; S], NpRandom)> {
+    let mut state = [0.0; S];
+    for value in &mut state {
+        *value = input.f64()?;
+    }
+    Ok((state, input.random()?))
+}
+
+/// A box of single-precision numbers with bounds on either side of 0.
+pub(super) fn symmetric_box<const O: usize>(high: [f32; O]) -> Space {
+    let high = high.map(f64::from);
+    Space::Box {
+        low: high.map(|high| -high).to_vec(),
+        high: high.to_vec(),
+        shape: vec![O],
+        dtype: crate::DType::F32,
+    }
+}
+
+/// Gives a [`Single`] its own name: `classic_env!(/** docs */ Name(Config), state, observation)`.
+macro_rules! classic_env {
+    ($(#[$attribute:meta])* $name:ident($config:ty), $state:literal, $obs:literal) => {
+        $(#[$attribute])*
+        #[derive(Clone, Debug)]
+        pub struct $name($crate::native::classic::Single<$config, $state, $obs>);
+
+        impl $name {
+            /// A copy that waits for its first reset.
+            pub fn new(config: $config) -> Self {
+                Self($crate::native::classic::Single::new(config))
+            }
+
+            /// The state in double precision.
+            pub fn state(&self) -> [f64; $state] {
+                self.0.state
+            }
+
+            /// Continues an episode from another state.
+            pub fn set_state(&mut self, state: [f64; $state]) {
+                self.0.state = state;
+                self.0.running = true;
+            }
+        }
+
+        impl $crate::Env for $name {
+            type Obs = f32;
+            type Act = <$config as $crate::native::classic::ClassicControl<$state, $obs>>::Act;
+
+            fn observation_space(&self) -> $crate::Space {
+                self.0.observation_space()
+            }
+
+            fn action_space(&self) -> $crate::Space {
+                self.0.action_space()
+            }
+
+            fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> $crate::Result<()> {
+                self.0.reset(seed, obs)
+            }
+
+            fn step(&mut self, action: &[Self::Act], obs: &mut [f32]) -> $crate::Result<$crate::Step> {
+                self.0.step(action, obs)
+            }
+
+            fn render(&mut self) -> $crate::Result<Option<$crate::Frame>> {
+                self.0.render()
+            }
+
+            fn save_state(&self) -> Option<Vec<u8>> {
+                self.0.save_state()
+            }
+
+            fn load_state(&mut self, state: &[u8]) -> $crate::Result<()> {
+                self.0.load_state(state)
+            }
+        }
+    };
+}
+
+pub(super) use classic_env;

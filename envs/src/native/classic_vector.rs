@@ -1,0 +1,160 @@
+//! Many copies of a classic-control environment as a struct of arrays.
+
+use super::classic::{ClassicControl, Rows, read_copy, write_copy};
+use crate::{
+    Error, Frame, NpRandom, Result, Space, StepOut, VectorEnv,
+    state::{StateReader, StateWriter},
+    vector::check_len,
+};
+
+/// `n` copies of a classic-control environment with a time limit, equal to the single ones bit for bit.
+///
+/// Every number of the state has an array of its own. A step moves all copies in one loop and resets the few that ended
+/// in another.
+#[derive(Clone, Debug)]
+pub struct ClassicVector<D, const S: usize, const O: usize> {
+    dynamics: D,
+    limit: u32,
+    observation_space: Space,
+    action_space: Space,
+    state: [Vec<f64>; S],
+    /// Steps of the running episodes.
+    steps: Vec<u32>,
+    random: Vec<NpRandom>,
+}
+
+impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S, O> {
+    /// Makes `num_envs` copies whose episodes are truncated after `limit` steps.
+    pub fn new(num_envs: usize, limit: usize, config: D) -> Self {
+        Self {
+            limit: limit.try_into().unwrap_or(u32::MAX),
+            observation_space: config.observation_space(),
+            action_space: config.action_space(),
+            dynamics: config,
+            state: std::array::from_fn(|_| vec![0.0; num_envs]),
+            steps: vec![0; num_envs],
+            random: vec![NpRandom::new(0); num_envs],
+        }
+    }
+
+    fn state(&self, i: usize) -> [f64; S] {
+        std::array::from_fn(|k| self.state[k][i])
+    }
+
+    fn set_state(&mut self, i: usize, state: [f64; S]) {
+        for (column, value) in self.state.iter_mut().zip(state) {
+            column[i] = value;
+        }
+    }
+
+    fn reset_copy(&mut self, i: usize, seed: Option<u64>, obs: &mut [f32; O]) {
+        if let Some(seed) = seed {
+            self.random[i] = NpRandom::new(seed);
+        }
+        let state = self.dynamics.start(&mut self.random[i]);
+        self.set_state(i, state);
+        self.steps[i] = 0;
+        *obs = self.dynamics.observe_start(&state);
+    }
+
+    /// Counts the step and sets `truncated`; gives the number of episodes that ended.
+    fn count_step(&mut self, terminated: &[bool], truncated: &mut [bool]) -> usize {
+        let mut ended = 0;
+        for ((steps, &terminated), truncated) in self.steps.iter_mut().zip(terminated).zip(truncated) {
+            *steps += 1;
+            *truncated = !terminated & (*steps >= self.limit);
+            ended += usize::from(terminated | *truncated);
+        }
+        ended
+    }
+}
+
+impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for ClassicVector<D, S, O> {
+    type Obs = f32;
+    type Act = D::Act;
+
+    fn num_envs(&self) -> usize {
+        self.steps.len()
+    }
+
+    fn observation_space(&self) -> &Space {
+        &self.observation_space
+    }
+
+    fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [f32]) -> Result<()> {
+        self.check_reset(seeds, obs)?;
+        for (i, row) in obs.as_chunks_mut().0.iter_mut().enumerate() {
+            self.reset_copy(i, seeds.map(|seeds| seeds[i]), row);
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, actions: &[D::Act], reset_seeds: Option<&[u64]>, out: StepOut<'_, f32>) -> Result<()> {
+        let num_envs = self.steps.len();
+        check_len("`actions`", actions.len(), num_envs, 1)?;
+        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
+        out.check(num_envs, O)?;
+        // One reduction without branches first: a search for the culprit is for the bad case only.
+        if !actions.iter().fold(true, |valid, &action| valid & D::takes(action)) {
+            let action = actions.iter().find(|&&action| !D::takes(action)).unwrap_or(&actions[0]);
+            return Err(Error::invalid_action(D::NAME, &[*action], &self.action_space));
+        }
+        let obs = out.obs.as_chunks_mut::<O>().0;
+        let final_obs = out.final_obs.as_chunks_mut::<O>().0;
+        let state = self.state.each_mut().map(Vec::as_mut_slice);
+        let rows = Rows { state, obs: &mut *obs, rewards: out.rewards, terminated: &mut *out.terminated };
+        self.dynamics.advance_all(actions, rows);
+        if self.count_step(out.terminated, out.truncated) == 0 {
+            return Ok(());
+        }
+        for i in 0..num_envs {
+            if out.terminated[i] | out.truncated[i] {
+                final_obs[i] = obs[i];
+                self.reset_copy(i, reset_seeds.map(|seeds| seeds[i]), &mut obs[i]);
+            }
+        }
+        Ok(())
+    }
+
+    fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        let mut out = StateWriter::new(&vector_tag(D::TAG));
+        out.u64(self.steps.len() as u64);
+        for i in 0..self.steps.len() {
+            write_copy(&mut out, &self.state(i), &self.random[i]);
+            out.u64(u64::from(self.steps[i]));
+        }
+        Ok(Some(out.finish()))
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut input = StateReader::new(&vector_tag(D::TAG), state)?;
+        input.count("copies", self.steps.len())?;
+        for i in 0..self.steps.len() {
+            let (state, random) = read_copy(&mut input)?;
+            if !self.dynamics.goes_on(&state) {
+                return Err(Error::state(format!(
+                    "copy {i} is at {state:?}, from where no episode goes on; it is damaged"
+                )));
+            }
+            self.set_state(i, state);
+            self.random[i] = random;
+            self.steps[i] = input.u64()? as u32;
+        }
+        input.finish()
+    }
+
+    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
+        if copy >= self.steps.len() {
+            return Err(Error::no_copy(copy, self.steps.len()));
+        }
+        Ok(self.dynamics.draw(&self.state(copy)))
+    }
+}
+
+fn vector_tag(tag: &str) -> String {
+    format!("{tag}_vector")
+}

@@ -1,0 +1,79 @@
+//! MountainCar: drive out of a valley with a motor that is too weak to climb at once.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    classic::{ClassicControl, classic_env},
+    classic_vector::ClassicVector,
+    valley,
+};
+use crate::{Frame, NpRandom, Space};
+
+const GOAL: f64 = 0.5;
+const FORCE: f64 = 0.001;
+
+/// Settings of MountainCar.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MountainCarConfig {
+    /// Velocity that the car must have at the flag.
+    pub goal_velocity: f64,
+}
+
+classic_env! {
+    /// One MountainCar without a time limit.
+    ///
+    /// | | |
+    /// |---|---|
+    /// | observation | position in -1.2..0.6, velocity in -0.07..0.07 |
+    /// | actions | 0 pushes left, 1 does nothing, 2 pushes right |
+    /// | reward | -1 per step |
+    /// | start | position uniform in -0.6..-0.4, at rest |
+    /// | terminated | at 0.5 or beyond, at least as fast as `goal_velocity` |
+    ///
+    /// The state is kept in double precision, in the order of the observation.
+    MountainCar(MountainCarConfig), 2, 2
+}
+
+/// Many MountainCars.
+pub type MountainCarVector = ClassicVector<MountainCarConfig, 2, 2>;
+
+impl ClassicControl<2, 2> for MountainCarConfig {
+    type Act = i64;
+    const NAME: &'static str = "MountainCar";
+    const TAG: &'static str = "mountain_car";
+
+    fn observation_space(&self) -> Space {
+        valley::observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(3)
+    }
+
+    fn takes(action: i64) -> bool {
+        (0..3).contains(&action)
+    }
+
+    fn start(&self, random: &mut NpRandom) -> [f64; 2] {
+        [valley::start(random), 0.0]
+    }
+
+    fn advance(&self, state: &mut [f64; 2], action: i64) -> (f64, bool) {
+        let [position, velocity] = *state;
+        let push = (action - 1) as f64 * FORCE + (3.0 * position).cos() * -valley::GRAVITY;
+        let velocity = (velocity + push).clamp(-valley::MOST_SPEED, valley::MOST_SPEED);
+        let position = (position + velocity).clamp(valley::LEFT, valley::RIGHT);
+        let velocity = if position == valley::LEFT && velocity < 0.0 { 0.0 } else { velocity };
+        *state = [position, velocity];
+        (-1.0, position >= GOAL && velocity >= self.goal_velocity)
+    }
+
+    fn observe(&self, state: &[f64; 2]) -> [f32; 2] {
+        state.map(|value| value as f32)
+    }
+
+    fn draw(&self, state: &[f64; 2]) -> Option<Frame> {
+        valley::draw(state[0] as f32, GOAL as f32)
+    }
+}

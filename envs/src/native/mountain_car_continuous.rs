@@ -1,0 +1,92 @@
+//! MountainCarContinuous: drive out of a valley with a weak motor, and pay for what it does.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    classic::{ClassicControl, classic_env},
+    classic_vector::ClassicVector,
+    valley,
+};
+use crate::{Frame, NpRandom, Space};
+
+const GOAL: f64 = 0.45;
+const POWER: f32 = 0.0015;
+
+/// Settings of MountainCarContinuous.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct MountainCarContinuousConfig {
+    /// Velocity that the car must have at the flag.
+    pub goal_velocity: f64,
+}
+
+classic_env! {
+    /// One MountainCarContinuous without a time limit.
+    ///
+    /// | | |
+    /// |---|---|
+    /// | observation | position in -1.2..0.6, velocity in -0.07..0.07 |
+    /// | action | force in -1..1; values outside are cut to that |
+    /// | reward | -0.1 action^2 (not cut), and 100 at the flag |
+    /// | start | position uniform in -0.6..-0.4, at rest |
+    /// | terminated | at 0.45 or beyond, at least as fast as `goal_velocity` |
+    ///
+    /// The state is position and velocity, and 1 once Gymnasium has rounded them to single precision, which it does
+    /// from the first step on.
+    MountainCarContinuous(MountainCarContinuousConfig), 3, 2
+}
+
+/// Many MountainCarContinuous.
+pub type MountainCarContinuousVector = ClassicVector<MountainCarContinuousConfig, 3, 2>;
+
+impl ClassicControl<3, 2> for MountainCarContinuousConfig {
+    type Act = f32;
+    const NAME: &'static str = "MountainCarContinuous";
+    const TAG: &'static str = "mountain_car_continuous";
+
+    fn observation_space(&self) -> Space {
+        valley::observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        Space::boxed(-1.0, 1.0, &[1])
+    }
+
+    fn takes(action: f32) -> bool {
+        action.is_finite()
+    }
+
+    fn start(&self, random: &mut NpRandom) -> [f64; 3] {
+        [valley::start(random), 0.0, 0.0]
+    }
+
+    /// numpy's types decide what is rounded when: a force that was cut is a Python float, one that was not is a
+    /// single-precision number, and so is the state after the first step.
+    fn advance(&self, state: &mut [f64; 3], action: f32) -> (f64, bool) {
+        let [position, velocity, rounded] = *state;
+        let round = |x: f64| if rounded == 0.0 { x } else { f64::from(x as f32) };
+        let pull = valley::GRAVITY * round(3.0 * position).cos();
+        let push = if action.abs() <= 1.0 {
+            f64::from(action * POWER - pull as f32)
+        } else {
+            f64::from(action.signum()) * 0.0015 - pull
+        };
+        let most_speed = round(valley::MOST_SPEED);
+        let velocity = round(velocity + round(push)).clamp(-most_speed, most_speed);
+        let (left, right) = (round(valley::LEFT), round(valley::RIGHT));
+        let position = round(position + velocity).clamp(left, right);
+        let velocity = if position == left && velocity < 0.0 { 0.0 } else { velocity };
+        let terminated = position >= round(GOAL) && velocity >= round(self.goal_velocity);
+        *state = [f64::from(position as f32), f64::from(velocity as f32), 1.0];
+        let bonus = if terminated { 100.0 } else { 0.0 };
+        (bonus - f64::from(action) * f64::from(action) * 0.1, terminated)
+    }
+
+    fn observe(&self, &[position, velocity, _]: &[f64; 3]) -> [f32; 2] {
+        [position as f32, velocity as f32]
+    }
+
+    fn draw(&self, state: &[f64; 3]) -> Option<Frame> {
+        valley::draw(state[0] as f32, GOAL as f32)
+    }
+}

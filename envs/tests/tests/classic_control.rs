@@ -1,0 +1,336 @@
+//! Gymnasium's classic-control episodes, as recorded from the real ones.
+//!
+//! States must have the recorded bits where this machine's C library is the recording one's, or where `PAVLOV_STRICT`
+//! is set; elsewhere they may differ by what other sines make of one step, or of an episode.
+
+use pavlov_envs::{
+    Acrobot, AcrobotConfig, AcrobotVector, CartPole, CartPoleConfig, CartPoleVector, Element, Env, EnvConfig,
+    MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
+    MountainCarContinuousVector, MountainCarVector, NpRandom, Pendulum, PendulumConfig, PendulumVector,
+    StepOut, SyncVectorEnv, TimeLimit, VectorEnv,
+};
+use serde_json::Value;
+
+use crate::fixture::{Fixture, differ, f32s, f64s};
+
+const ONE_STEP: f64 = 1e-12;
+const WHOLE_EPISODE: f64 = 1e-6;
+
+/// A classic-control environment with the state that was recorded.
+trait Recorded: Env<Obs = f32> {
+    type Config: serde::de::DeserializeOwned;
+    type Vector: VectorEnv<Obs = f32, Act = Self::Act>;
+
+    fn new(config: Self::Config) -> Self;
+    fn vector(num_envs: usize, limit: usize, config: Self::Config) -> Self::Vector;
+    fn state(&self) -> Vec<f64>;
+    /// `first`: no step was made yet.
+    fn set_state(&mut self, state: &[f64], first: bool);
+    fn action(recorded: &Value) -> Self::Act;
+}
+
+/// `|state, first|` gives the whole state from what was recorded, which is its beginning.
+macro_rules! recorded {
+    ($env:ident, $config:ident, $vector:ident, $width:literal, $action:expr, $state:expr) => {
+        impl Recorded for $env {
+            type Config = $config;
+            type Vector = $vector;
+
+            fn new(config: $config) -> Self {
+                $env::new(config)
+            }
+
+            fn vector(num_envs: usize, limit: usize, config: $config) -> $vector {
+                $vector::new(num_envs, limit, config)
+            }
+
+            fn state(&self) -> Vec<f64> {
+                $env::state(self)[..$width].to_vec()
+            }
+
+            fn set_state(&mut self, state: &[f64], first: bool) {
+                let of: fn(&[f64], bool) -> _ = $state;
+                $env::set_state(self, of(state, first));
+            }
+
+            fn action(recorded: &Value) -> Self::Act {
+                let of: fn(&Value) -> Self::Act = $action;
+                of(recorded)
+            }
+        }
+    };
+}
+
+fn discrete(recorded: &Value) -> i64 {
+    recorded.as_i64().unwrap()
+}
+
+fn continuous(recorded: &Value) -> f32 {
+    f32s(recorded)[0]
+}
+
+recorded!(CartPole, CartPoleConfig, CartPoleVector, 4, discrete, |state, _| state.try_into().unwrap());
+recorded!(MountainCar, MountainCarConfig, MountainCarVector, 2, discrete, |state, _| state
+    .try_into()
+    .unwrap());
+recorded!(
+    MountainCarContinuous,
+    MountainCarContinuousConfig,
+    MountainCarContinuousVector,
+    2,
+    continuous,
+    |state, first| [state[0], state[1], if first { 0.0 } else { 1.0 }]
+);
+recorded!(Pendulum, PendulumConfig, PendulumVector, 2, continuous, |state, _| [state[0], state[1], 0.0]);
+recorded!(Acrobot, AcrobotConfig, AcrobotVector, 4, discrete, |state, _| state.try_into().unwrap());
+
+/// Every step from the state that was recorded before it.
+fn check_each_step<E: Recorded>(env: &mut E, episode: &Value, exact: bool) -> Result<(), String> {
+    let seed = episode["seed"].as_u64().unwrap();
+    let (states, rewards) = (column(episode, "states"), column(episode, "rewards"));
+    let mut obs = vec![0.0; env.observation_space().width()];
+    env.reset(Some(seed), &mut obs).unwrap();
+    let start = f64s(&episode["start"]);
+    differ(&env.state(), &start, true, 0.0)
+        .map_or(Ok(()), |what| Err(format!("seed {seed}, start: {what}")))?;
+    check_obs(&obs, &episode["obs"][0], exact, format!("seed {seed}, start"))?;
+    let mut before = start;
+    for (t, action) in array(episode, "actions").iter().enumerate() {
+        let place = format!("seed {seed}, step {t}");
+        env.set_state(&before, t == 0);
+        let step = env.step(&[E::action(action)], &mut obs).unwrap();
+        let found = [&env.state()[..], &[step.reward]].concat();
+        let expected = [&states[t][..], &rewards[t]].concat();
+        if let Some(what) = differ(&found, &expected, exact, ONE_STEP) {
+            return Err(format!("{place}: {what}"));
+        }
+        if let Some(recorded) = episode["obs"].get(t + 1) {
+            check_obs(&obs, recorded, exact, place)?;
+        }
+        before.clone_from(&states[t]);
+    }
+    Ok(())
+}
+
+/// A whole episode from its seed, its end, and the starts of the next two in the same stream.
+fn check_freely<E: Recorded>(env: E, episode: &Value, exact: bool) -> Result<(), String> {
+    let seed = episode["seed"].as_u64().unwrap();
+    let states = column(episode, "states");
+    let mut obs = vec![0.0; env.observation_space().width()];
+    let mut env = TimeLimit::new(env, episode["limit"].as_u64().unwrap() as usize);
+    env.reset(Some(seed), &mut obs).unwrap();
+    for (t, action) in array(episode, "actions").iter().enumerate() {
+        let place = format!("seed {seed}, step {t}");
+        let step = env.step(&[E::action(action)], &mut obs).unwrap();
+        if let Some(what) = differ(&env.inner().state(), &states[t], exact, WHOLE_EPISODE) {
+            return Err(format!("{place}: {what}"));
+        }
+        let last = t + 1 == states.len();
+        let flag = |name: &str| last && episode[name].as_bool().unwrap();
+        if (step.terminated, step.truncated) != (flag("terminated"), flag("truncated")) {
+            return Err(format!("{place}: {step:?}"));
+        }
+    }
+    for next in array(episode, "continued") {
+        env.reset(None, &mut obs).unwrap();
+        if let Some(what) = differ(&env.inner().state(), &f64s(&next[0]), true, 0.0) {
+            return Err(format!("the stream after seed {seed}: {what}"));
+        }
+        check_obs(&obs, &next[1], exact, format!("the stream after seed {seed}"))?;
+    }
+    Ok(())
+}
+
+/// Observations are rounded, so that other last digits of the state mostly do not show.
+fn check_obs(found: &[f32], recorded: &Value, exact: bool, place: String) -> Result<(), String> {
+    let wide = |row: &[f32]| row.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    let what = differ(&wide(found), &wide(&f32s(recorded)), exact, 1e-6);
+    what.map_or(Ok(()), |what| Err(format!("{place}: observation {what}")))
+}
+
+fn check_fixture<E: Recorded>(name: &str) {
+    let fixture = Fixture::open(name);
+    let exact = fixture.is_exact();
+    for episode in &fixture.rows {
+        let make = || E::new(serde_json::from_value(episode["config"].clone()).unwrap());
+        check_each_step(&mut make(), episode, exact).unwrap();
+        check_freely(make(), episode, exact).unwrap();
+    }
+}
+
+#[test]
+fn cartpole_equals_gymnasium_step_by_step_and_freely() {
+    check_fixture::<CartPole>("cartpole.jsonl");
+}
+
+#[test]
+fn mountain_car_equals_gymnasium_step_by_step_and_freely() {
+    check_fixture::<MountainCar>("mountain_car.jsonl");
+}
+
+#[test]
+fn mountain_car_continuous_equals_gymnasium_step_by_step_and_freely() {
+    check_fixture::<MountainCarContinuous>("mountain_car_continuous.jsonl");
+}
+
+#[test]
+fn pendulum_equals_gymnasium_step_by_step_and_freely() {
+    check_fixture::<Pendulum>("pendulum.jsonl");
+}
+
+#[test]
+fn acrobot_equals_gymnasium_step_by_step_and_freely() {
+    check_fixture::<Acrobot>("acrobot.jsonl");
+}
+
+#[test]
+fn a_constant_off_by_one_ulp_is_caught_by_its_bits_and_a_wrong_one_by_its_size() {
+    let fixture = Fixture::open("pendulum.jsonl");
+    let episode = &fixture.rows[0];
+    let with = |g: f64| Pendulum::new(PendulumConfig { g });
+    let error = check_each_step(&mut with(10.0_f64.next_up()), episode, true).unwrap_err();
+    assert!(error.starts_with("seed "), "{error}");
+    check_freely(with(10.0_f64.next_up()), episode, true).unwrap_err();
+    check_each_step(&mut with(10.0_f64.next_up()), episode, false).unwrap();
+    check_each_step(&mut with(10.0 + 1e-9), episode, false).unwrap_err();
+    check_freely(with(10.0 + 1e-4), episode, false).unwrap_err();
+}
+
+#[test]
+fn a_wrong_start_reward_or_end_is_caught() {
+    let fixture = Fixture::open("mountain_car.jsonl");
+    let mut episode = fixture.rows[0].clone();
+    let make = || MountainCar::new(Default::default());
+    check_freely(make(), &episode, false).unwrap();
+    episode["terminated"] = false.into();
+    check_freely(make(), &episode, false).unwrap_err();
+    let mut episode = fixture.rows[0].clone();
+    episode["rewards"][3] = "0000000000000000".into();
+    check_each_step(&mut make(), &episode, false).unwrap_err();
+    let mut episode = fixture.rows[0].clone();
+    episode["seed"] = 77.into();
+    check_each_step(&mut make(), &episode, false).unwrap_err();
+}
+
+#[test]
+fn registered_cartpole_v0_ends_after_200_steps() {
+    let episode = &Fixture::open("cartpole.jsonl").rows[4];
+    let mut env = pavlov_envs::make_vec("CartPole-v0", &EnvConfig::new(), 1).unwrap();
+    let (mut obs, mut final_obs) = ([0.0_f32; 4], [0.0_f32; 4]);
+    let (mut rewards, mut terminated, mut truncated) = ([0.0], [false], [false]);
+    env.reset(Some(&[5]), bytemuck::cast_slice_mut(&mut obs)).unwrap();
+    for (t, action) in array(episode, "actions").iter().map(discrete).take(200).enumerate() {
+        let out = StepOut {
+            obs: bytemuck::cast_slice_mut(&mut obs),
+            final_obs: bytemuck::cast_slice_mut(&mut final_obs),
+            rewards: &mut rewards,
+            terminated: &mut terminated,
+            truncated: &mut truncated,
+        };
+        env.step(bytemuck::bytes_of(&action), Some(&[0]), out).unwrap();
+        assert_eq!((terminated, truncated), ([false], [t == 199]), "step {t}");
+    }
+}
+
+#[test]
+fn vectors_equal_their_single_copies_bit_for_bit() {
+    compare_vector::<CartPole>(CartPoleConfig::default);
+    compare_vector::<MountainCar>(MountainCarConfig::default);
+    compare_vector::<MountainCarContinuous>(MountainCarContinuousConfig::default);
+    compare_vector::<Pendulum>(PendulumConfig::default);
+    compare_vector::<Acrobot>(AcrobotConfig::default);
+}
+
+/// More copies than are moved together.
+const COPIES: usize = 150;
+
+/// Random play for twice the limit, with seeds for half of it, then the same from a saved state.
+fn compare_vector<E: Recorded>(config: impl Fn() -> E::Config) {
+    const LIMIT: usize = 60;
+    let mut sync = SyncVectorEnv::new(COPIES, || Ok(TimeLimit::new(E::new(config()), LIMIT))).unwrap();
+    let mut vector = E::vector(COPIES, LIMIT, config());
+    let name = std::any::type_name::<E>();
+    let singles = play(&mut sync, 5);
+    assert!(singles.iter().any(|moment| moment.ended.contains(&true)), "{name}: no episode ended");
+    assert!(singles == play(&mut vector, 5), "{name}: rows differ");
+
+    let state = vector.save_state().unwrap().unwrap();
+    let mut other = E::vector(COPIES, LIMIT, config());
+    other.load_state(&state).unwrap();
+    assert_eq!(other.save_state().unwrap().unwrap(), state, "{name}");
+    assert!(go_on(&mut vector, 9) == go_on(&mut other, 9), "{name}: after `load_state`");
+}
+
+/// What one vector step gave, in bits.
+#[derive(PartialEq)]
+struct Moment {
+    obs: Vec<u32>,
+    final_obs: Vec<u32>,
+    rewards: Vec<u32>,
+    ended: Vec<bool>,
+}
+
+fn play<V: VectorEnv<Obs = f32>>(env: &mut V, seed: u64) -> Vec<Moment> {
+    let mut obs = vec![0.0; COPIES * env.observation_space().width()];
+    let seeds: Vec<u64> = (0..COPIES as u64).collect();
+    env.reset(Some(&seeds), &mut obs).unwrap();
+    go_on(env, seed)
+}
+
+fn go_on<V: VectorEnv<Obs = f32>>(env: &mut V, seed: u64) -> Vec<Moment> {
+    let (space, width) = (env.action_space().clone(), env.observation_space().width());
+    let mut random = NpRandom::new(seed);
+    let (mut obs, mut final_obs) = (vec![0.0; COPIES * width], vec![0.0; COPIES * width]);
+    let (mut rewards, mut terminated, mut truncated) =
+        (vec![0.0; COPIES], vec![false; COPIES], vec![false; COPIES]);
+    let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let step = |t: usize| {
+        let mut actions = vec![V::Act::default(); COPIES];
+        for action in actions.chunks_mut(1) {
+            space.sample(&mut random, action);
+            if V::Act::DTYPE == pavlov_envs::DType::F32 {
+                // Beyond the bounds now and then.
+                action[0] = V::Act::from_f64(action[0].to_f64() * 1.5);
+            }
+        }
+        let seeds: Vec<u64> = (0..COPIES).map(|_| random.next_u64()).collect();
+        let out = StepOut {
+            obs: &mut obs,
+            final_obs: &mut final_obs,
+            rewards: &mut rewards,
+            terminated: &mut terminated,
+            truncated: &mut truncated,
+        };
+        env.step(&actions, (t < 60).then_some(&seeds[..]), out).unwrap();
+        Moment {
+            obs: bits(&obs),
+            final_obs: bits(&final_obs),
+            rewards: bits(&rewards),
+            ended: [&terminated[..], &truncated].concat(),
+        }
+    };
+    (0..125).map(step).collect()
+}
+
+#[test]
+fn a_state_from_which_no_episode_goes_on_is_refused() {
+    let mut vector = AcrobotVector::new(1, 500, AcrobotConfig::default());
+    let state = vector.save_state().unwrap().unwrap();
+    // Tag (8 + 14 bytes) and number of copies (8) stand before the first angle.
+    let mut damaged = state.clone();
+    damaged[30..38].copy_from_slice(&1e300_f64.to_le_bytes());
+    let message = vector.load_state(&damaged).unwrap_err().to_string();
+    assert!(
+        message.contains("copy 0 is at [1e300, 0.0, 0.0, 0.0], from where no episode goes on"),
+        "{message}"
+    );
+    vector.load_state(&state).unwrap();
+}
+
+fn array<'a>(episode: &'a Value, key: &str) -> &'a [Value] {
+    episode[key].as_array().unwrap()
+}
+
+fn column(episode: &Value, key: &str) -> Vec<Vec<f64>> {
+    array(episode, key).iter().map(f64s).collect()
+}
