@@ -132,7 +132,9 @@ impl Error {
 
     /// For `send`, `step` and `save_state` before a `recv`.
     pub(crate) fn not_received(call: &str) -> Self {
-        Self::other(format!("`{call}` between `send` and `recv`; call `recv` first, or `reset` to start anew"))
+        Self::other(format!(
+            "`{call}` between `send` and `recv`; call `recv` first, or `reset` to start anew"
+        ))
     }
 
     pub(crate) fn not_sent() -> Self {

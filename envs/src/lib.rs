@@ -41,8 +41,8 @@ mod space;
 mod state;
 mod sync_vector;
 mod thread_vector;
-mod time_limit;
 mod vector;
+mod wrappers;
 
 pub use check::{check_env, check_vector_env};
 pub use creator::{EnvConfig, EnvCreator, IntoEnvCreator};
@@ -52,8 +52,12 @@ pub use error::{Error, Result};
 pub use native::{CartPole, CartPoleConfig, CartPoleVector, Pendulum, PendulumConfig};
 pub use np_random::NpRandom;
 pub use registry::{EnvSpec, ids, make_vec, register, spec};
-pub use space::{Layout, Leaf, Space};
+pub use space::{Layout, Leaf, Space, SpaceSampler};
 pub use sync_vector::SyncVectorEnv;
 pub use thread_vector::ThreadVectorEnv;
-pub use time_limit::TimeLimit;
 pub use vector::{AnyVectorEnv, StepOut, VectorEnv};
+pub use wrappers::{
+    ActionMask, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, FlattenObservation, FrameStack,
+    NormalizeObservation, NormalizeReward, OrderEnforcing, Padding, RecordEpisodeStatistics, RescaleAction,
+    TimeLimit, TransformObservation, TransformReward,
+};

@@ -15,6 +15,7 @@ mod layout;
 mod sample;
 
 pub use layout::{Layout, Leaf};
+pub use sample::SpaceSampler;
 
 /// A set of observations or actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -172,8 +173,8 @@ impl Space {
         found
     }
 
-    /// Draws a member: uniform within bounds, normal without, exponential with one bound. Simple
-    /// spaces draw as Gymnasium's `space.sample()` does (exponentials excepted).
+    /// Draws a member from one stream: uniform within bounds, normal without, exponential with one bound. Simple
+    /// spaces draw as Gymnasium's `space.sample()` does; for composite ones see [`SpaceSampler`].
     ///
     /// # Panics
     /// When `row` is not [`width`](Self::width) long.

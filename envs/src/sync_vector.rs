@@ -331,7 +331,7 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 }
 
-fn check_space<T: Element>(what: &'static str, space: &Space) -> Result<()> {
+pub(crate) fn check_space<T: Element>(what: &'static str, space: &Space) -> Result<()> {
     space.validate()?;
     if space.width() == 0 {
         return Err(Error::shape(

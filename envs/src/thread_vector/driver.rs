@@ -66,10 +66,10 @@ impl<V: VectorEnv + 'static> Driver<V> {
         };
         let desk = Arc::new(Desk { work: Mutex::new(work), turned: Condvar::new() });
         let own = Arc::clone(&desk);
-        let thread = std::thread::Builder::new()
-            .name("pavlov-env".into())
-            .spawn(move || own.drive(&blocks))
-            .map_err(|error| Error::other(format!("cannot start a thread for `send`: {error}; call `step`")))?;
+        let thread =
+            std::thread::Builder::new().name("pavlov-env".into()).spawn(move || own.drive(&blocks)).map_err(
+                |error| Error::other(format!("cannot start a thread for `send`: {error}; call `step`")),
+            )?;
         Ok(Self { desk, thread: Some(thread), waiting: false })
     }
 
@@ -131,7 +131,8 @@ impl<V: VectorEnv> Desk<V> {
                 }
                 Turn::Driver => {
                     let Work { sent, rows, .. } = &mut *work;
-                    let step = || step_blocks(&mut lock(blocks), 0, sent.actions(), sent.reset_seeds(), rows.out());
+                    let step =
+                        || step_blocks(&mut lock(blocks), 0, sent.actions(), sent.reset_seeds(), rows.out());
                     work.done = catch_unwind(AssertUnwindSafe(step))
                         .unwrap_or_else(|payload| Err(Error::panic(&*payload)));
                     work.turn = Turn::Caller;
