@@ -10,7 +10,13 @@ mod fixture;
 mod frames;
 #[path = "tests/golden.rs"]
 mod golden;
+#[path = "tests/pictures.rs"]
+mod pictures;
 #[path = "tests/spaces.rs"]
 mod spaces;
 #[path = "tests/vectors.rs"]
 mod vectors;
+#[path = "tests/wrappers.rs"]
+mod wrappers;
+#[path = "tests/wrapping.rs"]
+mod wrapping;
