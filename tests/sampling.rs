@@ -2,5 +2,6 @@
 
 mod endings;
 mod faults;
+mod observations;
 mod transforms;
 mod workers;

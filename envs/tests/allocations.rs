@@ -6,8 +6,10 @@ use std::{
 };
 
 use pavlov_envs::{
-    AnyVectorEnv, CartPole, CartPoleConfig, CartPoleVector, Env, NpRandom, Pendulum, PendulumConfig, Result,
-    Space, Step, StepOut, SyncVectorEnv, TimeLimit,
+    AnyVectorEnv, CartPole, CartPoleConfig, CartPoleVector, ClipAction, ClipReward, Env, FlattenObservation,
+    FrameStack, NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum,
+    PendulumConfig, RecordEpisodeStatistics, RescaleAction, Result, Space, Step, StepOut, SyncVectorEnv,
+    TimeLimit, TransformReward,
 };
 
 struct Counting;
@@ -61,14 +63,32 @@ fn steps_and_resets_of_vectors_allocate_nothing() {
     let cartpole = || Ok(TimeLimit::new(CartPole::new(config), 500));
     let plain = || Ok(Plain(CartPole::new(config)));
     let pendulum = || Ok(TimeLimit::new(Pendulum::new(PendulumConfig::default()), 20));
-    assert_eq!(allocations(&mut CartPoleVector::new(64, 500, config)), 0, "CartPoleVector");
-    assert_eq!(allocations(&mut SyncVectorEnv::new(16, cartpole).unwrap()), 0, "SyncVectorEnv<CartPole>");
-    assert_eq!(allocations(&mut SyncVectorEnv::new(16, plain).unwrap()), 0, "SyncVectorEnv<Plain>");
-    assert_eq!(allocations(&mut SyncVectorEnv::new(16, pendulum).unwrap()), 0, "SyncVectorEnv<Pendulum>");
+    assert_eq!(allocations(&mut CartPoleVector::new(64, 500, config), false), 0, "CartPoleVector");
+    assert_eq!(
+        allocations(&mut SyncVectorEnv::new(16, cartpole).unwrap(), false),
+        0,
+        "SyncVectorEnv<CartPole>"
+    );
+    assert_eq!(allocations(&mut SyncVectorEnv::new(16, plain).unwrap(), false), 0, "SyncVectorEnv<Plain>");
+    assert_eq!(
+        allocations(&mut SyncVectorEnv::new(16, pendulum).unwrap(), false),
+        0,
+        "SyncVectorEnv<Pendulum>"
+    );
+    let mut env = SyncVectorEnv::new(16, plain).unwrap();
+    assert_eq!(allocations(&mut env, true), 0, "SyncVectorEnv by `send` and `recv`");
+    let wrapped = || {
+        let env = RescaleAction::new(ClipReward::new(pendulum()?, -1.0, 1.0)?, -0.5, 0.5)?;
+        let env = FrameStack::new(FlattenObservation::new(OrderEnforcing::new(env)), 2, Padding::Reset)?;
+        Ok(RecordEpisodeStatistics::new(TransformReward::new(ClipAction::new(env)?, |r| 2.0 * r), 10))
+    };
+    let env = NormalizeObservation::new(SyncVectorEnv::new(16, wrapped).unwrap(), 1e-8).unwrap();
+    let mut env = NormalizeReward::new(env, 0.99, 1e-8).unwrap();
+    assert_eq!(allocations(&mut env, false), 0, "wrappers");
 }
 
-/// Allocations in 2,000 vector steps of random play through the erased form.
-fn allocations(env: &mut dyn AnyVectorEnv) -> u64 {
+/// Allocations in 2,000 vector steps of random play through the erased form, in halves of steps if asked.
+fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
     let (n, space) = (env.num_envs(), env.action_space().clone());
     let mut random = NpRandom::new(1);
     let mut row = [0.0_f64];
@@ -97,7 +117,12 @@ fn allocations(env: &mut dyn AnyVectorEnv) -> u64 {
             terminated: &mut terminated,
             truncated: &mut truncated,
         };
-        env.step(actions, Some(&seeds), out).unwrap();
+        if halves {
+            env.send(actions, Some(&seeds)).unwrap();
+            env.recv(out).unwrap();
+        } else {
+            env.step(actions, Some(&seeds), out).unwrap();
+        }
         ended += terminated.iter().zip(&truncated).filter(|(a, b)| **a || **b).count();
     }
     let counted = ALLOCATIONS.get() - before;

@@ -6,6 +6,7 @@
 
 mod config;
 mod doctor;
+mod env;
 mod evaluate;
 mod exit;
 mod gif;
@@ -45,6 +46,7 @@ enum Command {
     Evaluate(evaluate::EvaluateArgs),
     List(list::ListArgs),
     Config(config::ConfigArgs),
+    Env(env::EnvArgs),
     Doctor(doctor::DoctorArgs),
 }
 
@@ -65,6 +67,7 @@ pub fn main() -> ExitCode {
         Command::Evaluate(args) => evaluate::evaluate(args),
         Command::List(args) => list::list(&args),
         Command::Config(args) => config::config(args),
+        Command::Env(args) => env::env(args),
         Command::Doctor(args) => doctor::doctor(&args),
     };
     exit::code(done)

@@ -24,7 +24,8 @@ impl Space {
         Self::Box { low: bounds_low, high: bounds_high, shape, dtype: DType::F32 }
     }
 
-    /// Writes rows for a model: boxes and bits as `f32`, each integer one-hot.
+    /// Writes rows for a model: boxes and bits as `f32`, each integer one-hot. Order and numbers are those of
+    /// `gymnasium.spaces.flatten`; its scalar type is the narrowest that holds all parts, ours what networks read.
     ///
     /// `raw` holds any number of rows of [`dtype`](Self::dtype) as bytes; `out` holds as many rows
     /// of [`flat_width`](Self::flat_width). Pixels keep their `0..=255`. An integer outside its

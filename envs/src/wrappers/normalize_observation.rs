@@ -18,7 +18,8 @@ const TAG: &str = "normalize_observation";
 ///
 /// In a step, what it gave (the last observations of ended episodes among it) is added as one batch, and then the first
 /// observations of the next episodes. So one copy equals Gymnasium's wrapper of an environment, and several its vector
-/// wrapper until the first end, where that one defers the reset to the next step.
+/// wrapper until the first end, where that one defers the reset to the next step. The bits are equal; the last
+/// ones may differ for rows of a single number and eight copies or more, which numpy adds up in pairs.
 #[derive(Clone, Debug)]
 pub struct NormalizeObservation<V: VectorEnv> {
     env: V,
