@@ -21,7 +21,7 @@ use crate::{AnyVectorEnv, Error, Result, StepOut};
 /// | `send_recv` | `send` and `recv`, where there are any, that give other rows than `step`, or are taken out of turn |
 ///
 /// # Errors
-/// [`Error::Contract`](crate::Error::Contract) naming the rule, the copy and the step; an error of the environment as it is.
+/// [`Error::Contract`] naming the rule, the copy and the step; an error of the environment as it is.
 pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     check_spaces(env)?;
     let inputs = Inputs::draw(env);

@@ -51,7 +51,7 @@ impl Env for Pictures {
     }
 
     fn info(&self, key: &str) -> Option<f64> {
-        (key == "lives").then(|| 3.0 - (self.t / 13) as f64)
+        (key == "lives").then_some(3.0 - (self.t / 13) as f64)
     }
 
     fn max_episode_steps(&self) -> Option<usize> {
