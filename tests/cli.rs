@@ -516,6 +516,42 @@ fn a_run_repeats_from_its_own_params_json() {
 }
 
 #[test]
+fn the_list_of_environments_tells_spaces_limits_and_thresholds() {
+    let [list] = pavlov(&["list", "envs", "--json"]).ok().lines().try_into().expect("one list");
+    let row =
+        list.as_array().expect("a list").iter().find(|row| row["id"] == "CartPole-v1").expect("CartPole");
+    assert_eq!(row["action_space"], "Discrete(2)");
+    assert!(row["observation_space"].as_str().expect("a space").starts_with("Box("), "{row}");
+    assert_eq!((&row["max_episode_steps"], &row["reward_threshold"]), (&500.into(), &475.0.into()));
+}
+
+#[test]
+fn an_environment_is_checked_by_its_id_and_settings() {
+    assert_eq!(pavlov(&["env", "check", "CartPole-v1"]).ok().stdout, "CartPole-v1 keeps the contract\n");
+    let [checked] = pavlov(&["env", "check", "Pendulum-v1", "--set", "g=9.81", "--json"])
+        .ok()
+        .lines()
+        .try_into()
+        .expect("one object");
+    assert_eq!(checked, serde_json::json!({"env": "Pendulum-v1", "ok": true}));
+    pavlov(&["env", "check", "CartPol-v1"]).refused("nearest: CartPole-v1");
+    pavlov(&["env", "check", "Pendulum-v1", "--set", "gravity=9"]).refused("no setting `gravity`; it has g");
+}
+
+#[test]
+fn the_bench_of_an_environment_counts_steps_and_episodes() {
+    let bench = ["env", "bench", "CartPole-v1", "--num-envs", "4", "--seconds", "0.01"];
+    let [object] = pavlov(&[&bench[..], &["--json"]].concat()).ok().lines().try_into().expect("one object");
+    let number = |key: &str| object[key].as_f64().expect(key);
+    assert!(number("steps") % 4.0 == 0.0 && number("steps") > number("episodes"), "{object}");
+    assert!(number("episodes") > 0.0 && number("seconds") >= 0.01, "{object}");
+    assert_eq!(number("steps_per_second"), number("steps") / number("seconds"));
+    assert!(pavlov(&bench).ok().stdout.starts_with("CartPole-v1, 4 copies: "));
+    pavlov(&["env", "bench", "CartPole-v1", "--seconds", "0"])
+        .refused("--seconds is 0, but it must be above 0");
+}
+
+#[test]
 fn lists_hold_what_can_be_trained() {
     for (what, key, name) in
         [("algorithms", "name", "PPO"), ("envs", "id", "CartPole-v1"), ("presets", "name", "ppo-cartpole")]

@@ -3,5 +3,6 @@
 mod allocations;
 mod endings;
 mod faults;
+mod observations;
 mod transforms;
 mod workers;

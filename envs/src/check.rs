@@ -2,7 +2,7 @@
 
 use crate::{Element, Env, Error, NpRandom, Result, Space, Step};
 
-mod inputs;
+pub(crate) mod inputs;
 mod vector;
 
 pub use vector::check_vector_env;

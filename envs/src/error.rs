@@ -130,6 +130,17 @@ impl Error {
         Self::Unsupported { env: env.into(), what, way_out }
     }
 
+    /// For `send`, `step` and `save_state` before a `recv`.
+    pub(crate) fn not_received(call: &str) -> Self {
+        Self::other(format!(
+            "`{call}` between `send` and `recv`; call `recv` first, or `reset` to start anew"
+        ))
+    }
+
+    pub(crate) fn not_sent() -> Self {
+        Self::other("`recv` without `send`; call `send` first")
+    }
+
     pub(crate) fn state(message: impl Into<String>) -> Self {
         Self::State { message: message.into() }
     }

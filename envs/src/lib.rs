@@ -5,6 +5,8 @@
 //!   rayon's threads, [`ClassicVector`] as a struct of arrays. [`check_vector_env`] tests them.
 //! * [`AnyVectorEnv`] is a vector environment with its types erased; [`make_vec`] gives one by id and
 //!   [`EnvCreator`] by id or closure.
+//! * Wrappers such as [`TimeLimit`], [`FrameStack`] or [`NormalizeObservation`] change one thing each; they stand around
+//!   an [`Env`] or a [`VectorEnv`], a registered one included ([`TypedVectorEnv`]).
 //! * [`Space`] says what observations and actions are; both are flat rows of scalars.
 //!
 //! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
@@ -31,16 +33,20 @@ mod creator;
 mod element;
 mod env;
 mod error;
+mod info_rows;
 mod native;
 mod nearest;
 mod np_random;
 mod registry;
+mod sent;
 mod space;
+mod speed;
 mod state;
 mod sync_vector;
 mod thread_vector;
-mod time_limit;
+mod typed_vector;
 mod vector;
+mod wrappers;
 
 pub use check::{check_env, check_vector_env};
 pub use creator::{EnvConfig, EnvCreator, IntoEnvCreator};
@@ -56,8 +62,14 @@ pub use native::{
 };
 pub use np_random::NpRandom;
 pub use registry::{EnvSpec, ids, make_vec, register, spec};
-pub use space::{Layout, Leaf, Space};
+pub use space::{Layout, Leaf, Space, SpaceSampler};
+pub use speed::{Speed, measure_speed};
 pub use sync_vector::SyncVectorEnv;
 pub use thread_vector::ThreadVectorEnv;
-pub use time_limit::TimeLimit;
+pub use typed_vector::TypedVectorEnv;
 pub use vector::{AnyVectorEnv, StepOut, VectorEnv};
+pub use wrappers::{
+    ActionMask, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, FlattenObservation, FrameStack,
+    NormalizeObservation, NormalizeReward, OrderEnforcing, Padding, RecordEpisodeStatistics, RescaleAction,
+    TimeLimit, TransformObservation, TransformReward,
+};

@@ -1,5 +1,6 @@
 //! numpy's default generator, bit for bit: `SeedSequence`, PCG64 and the draws environments use.
 
+mod exponential;
 mod seed_sequence;
 mod ziggurat;
 
@@ -98,6 +99,11 @@ impl NpRandom {
     /// `rng.standard_normal()`.
     pub fn normal(&mut self) -> f64 {
         ziggurat::normal(self)
+    }
+
+    /// `rng.standard_exponential()`.
+    pub fn exponential(&mut self) -> f64 {
+        exponential::exponential(self)
     }
 
     /// The generator as 40 bytes, for a saved state.

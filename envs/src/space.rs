@@ -15,6 +15,7 @@ mod layout;
 mod sample;
 
 pub use layout::{Layout, Leaf};
+pub use sample::SpaceSampler;
 
 /// A set of observations or actions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -172,8 +173,8 @@ impl Space {
         found
     }
 
-    /// Draws a member: uniform within bounds, normal without, exponential with one bound. Simple
-    /// spaces draw as Gymnasium's `space.sample()` does (exponentials excepted).
+    /// Draws a member from one stream: uniform within bounds, normal without, exponential with one bound. Simple
+    /// spaces draw as Gymnasium's `space.sample()` does; for composite ones see [`SpaceSampler`].
     ///
     /// # Panics
     /// When `row` is not [`width`](Self::width) long.
@@ -274,10 +275,16 @@ impl fmt::Display for Space {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Box { low, high, shape, dtype } => {
+                // A single in its own digits: 4.8, not 4.800000190734863.
+                let shown = |bound: f64| {
+                    if *dtype == DType::F32 { (bound as f32).to_string() } else { bound.to_string() }
+                };
                 let bounds = |f: &mut fmt::Formatter<'_>, bounds: &[f64]| match bounds {
-                    [first, rest @ ..] if rest.iter().all(|b| b == first) => write!(f, "{first}"),
-                    few if few.len() <= 8 => write!(f, "{few:?}"),
-                    many => write!(f, "[{}, {}, ..]", many[0], many[1]),
+                    [first, rest @ ..] if rest.iter().all(|b| b == first) => f.write_str(&shown(*first)),
+                    few if few.len() <= 8 => {
+                        write!(f, "[{}]", few.iter().map(|&b| shown(b)).collect::<Vec<_>>().join(", "))
+                    }
+                    many => write!(f, "[{}, {}, ..]", shown(many[0]), shown(many[1])),
                 };
                 f.write_str("Box(")?;
                 bounds(f, low)?;

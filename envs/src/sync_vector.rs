@@ -4,6 +4,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::{
     Element, Env, Error, Frame, Result, Space, Step, StepOut, VectorEnv,
+    info_rows::InfoRows,
+    sent::Sent,
     state::{StateReader, StateWriter},
     vector::{check_len, invalid_action, short_type_name},
 };
@@ -15,6 +17,8 @@ const TAG: &str = "sync_vector";
 /// A copy can be brought back to the middle of an episode whatever it is: by its own
 /// [`Env::save_state`], or by replaying the seed and the actions of the running episode, which are
 /// kept for that purpose. An error or a panic in a copy becomes [`Error::Env`].
+///
+/// `send` keeps the actions and `recv` steps. A row of `action_masks` whose copy has no mask is all `true`.
 #[derive(Debug)]
 pub struct SyncVectorEnv<E: Env> {
     name: String,
@@ -24,6 +28,8 @@ pub struct SyncVectorEnv<E: Env> {
     obs_width: usize,
     act_width: usize,
     max_episode_steps: usize,
+    sent: Sent<E::Act>,
+    info: InfoRows,
 }
 
 #[derive(Debug)]
@@ -75,6 +81,8 @@ impl<E: Env> SyncVectorEnv<E> {
             obs_width: observation_space.width(),
             act_width,
             max_episode_steps: limit.unwrap_or(usize::MAX),
+            sent: Sent::new(num_envs, num_envs * act_width),
+            info: InfoRows::default(),
             copies: envs.into_iter().map(copy).collect(),
             observation_space,
             action_space,
@@ -107,10 +115,57 @@ impl<E: Env> SyncVectorEnv<E> {
         Err(Error::Env { env: at, seed: *seed, step: *step, source: Box::new(error) })
     }
 
-    fn check_actions(&self, actions: &[E::Act]) -> Result<()> {
+    fn check_actions(&self, actions: &[E::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
+        let num_envs = self.copies.len();
+        check_len("`actions`", actions.len(), num_envs, self.act_width)?;
+        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
         let invalid = invalid_action(&self.action_space, actions);
         invalid.map_or(Ok(()), |row| Err(Error::invalid_action(&self.name, row, &self.action_space)))
     }
+
+    fn step_copies(
+        &mut self,
+        actions: &[E::Act],
+        reset_seeds: Option<&[u64]>,
+        out: StepOut<'_, E::Obs>,
+    ) -> Result<()> {
+        let (obs_width, act_width, limit) = (self.obs_width, self.act_width, self.max_episode_steps);
+        self.for_each(|i, copy| {
+            let action = &actions[i * act_width..][..act_width];
+            let obs = &mut out.obs[i * obs_width..][..obs_width];
+            copy.step += 1;
+            if copy.keeps_actions {
+                copy.actions.extend_from_slice(action);
+            }
+            let Step { reward, terminated, truncated } = copy.env.step(action, obs)?;
+            let truncated = !terminated && (truncated || copy.step >= limit);
+            out.rewards[i] = reward as f32;
+            out.terminated[i] = terminated;
+            out.truncated[i] = truncated;
+            if terminated || truncated {
+                out.final_obs[i * obs_width..][..obs_width].copy_from_slice(obs);
+                copy.reset(reset_seeds.map(|seeds| seeds[i]), obs)?;
+            }
+            Ok(())
+        })?;
+        self.refresh_info();
+        Ok(())
+    }
+
+    fn refresh_info(&mut self) {
+        let copies = &self.copies;
+        self.info.refresh(|key, row| fill_info(copies, key, row));
+    }
+}
+
+fn fill_info<E: Env>(copies: &[Slot<E>], key: &str, row: &mut [f64]) -> bool {
+    let mut any = false;
+    for (value, copy) in row.iter_mut().zip(copies) {
+        let found = copy.env.info(key);
+        any |= found.is_some();
+        *value = found.unwrap_or(f64::NAN);
+    }
+    any
 }
 
 impl<E: Env> Slot<E> {
@@ -198,7 +253,10 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         let (num_envs, width) = (self.copies.len(), self.obs_width);
         check_len("`obs`", obs.len(), num_envs, width)?;
         check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
-        self.for_each(|i, copy| copy.reset(seeds.map(|seeds| seeds[i]), &mut obs[i * width..][..width]))
+        self.sent.forget();
+        self.for_each(|i, copy| copy.reset(seeds.map(|seeds| seeds[i]), &mut obs[i * width..][..width]))?;
+        self.refresh_info();
+        Ok(())
     }
 
     fn step(
@@ -207,33 +265,46 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, E::Obs>,
     ) -> Result<()> {
-        let (num_envs, obs_width, act_width) = (self.copies.len(), self.obs_width, self.act_width);
-        out.check(num_envs, obs_width)?;
-        check_len("`actions`", actions.len(), num_envs, act_width)?;
-        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
-        self.check_actions(actions)?;
-        let limit = self.max_episode_steps;
-        self.for_each(|i, copy| {
-            let action = &actions[i * act_width..][..act_width];
-            let obs = &mut out.obs[i * obs_width..][..obs_width];
-            copy.step += 1;
-            if copy.keeps_actions {
-                copy.actions.extend_from_slice(action);
+        self.sent.check_received("step")?;
+        out.check(self.copies.len(), self.obs_width)?;
+        self.check_actions(actions, reset_seeds)?;
+        self.step_copies(actions, reset_seeds, out)
+    }
+
+    fn send(&mut self, actions: &[E::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
+        self.sent.check_received("send")?;
+        self.check_actions(actions, reset_seeds)?;
+        self.sent.keep(actions, reset_seeds);
+        Ok(())
+    }
+
+    fn recv(&mut self, out: StepOut<'_, E::Obs>) -> Result<()> {
+        out.check(self.copies.len(), self.obs_width)?;
+        self.sent.receive()?;
+        let sent = std::mem::take(&mut self.sent);
+        let done = self.step_copies(sent.actions(), sent.reset_seeds(), out);
+        self.sent = sent;
+        done
+    }
+
+    fn action_masks(&self, masks: &mut [bool]) -> bool {
+        let width = (masks.len() / self.copies.len()).max(1);
+        for (i, (mask, copy)) in masks.chunks_exact_mut(width).zip(&self.copies).enumerate() {
+            match copy.env.action_mask(mask) {
+                true => {}
+                false if i == 0 => return false,
+                false => mask.fill(true),
             }
-            let Step { reward, terminated, truncated } = copy.env.step(action, obs)?;
-            let truncated = !terminated && (truncated || copy.step >= limit);
-            out.rewards[i] = reward as f32;
-            out.terminated[i] = terminated;
-            out.truncated[i] = truncated;
-            if terminated || truncated {
-                out.final_obs[i * obs_width..][..obs_width].copy_from_slice(obs);
-                copy.reset(reset_seeds.map(|seeds| seeds[i]), obs)?;
-            }
-            Ok(())
-        })
+        }
+        true
+    }
+
+    fn info(&self, key: &str) -> Option<&[f64]> {
+        self.info.get(key, self.copies.len(), |key, row| fill_info(&self.copies, key, row))
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        self.sent.check_received("save_state")?;
         let mut state = StateWriter::new(TAG);
         state.u64(self.copies.len() as u64);
         self.copies.iter().try_for_each(|copy| copy.save(&mut state))?;
@@ -245,7 +316,9 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         state.count("copies", self.copies.len())?;
         let mut obs = vec![E::Obs::default(); self.obs_width];
         let act_width = self.act_width;
+        self.sent.forget();
         self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width))?;
+        self.refresh_info();
         state.finish()
     }
 
@@ -258,7 +331,7 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 }
 
-fn check_space<T: Element>(what: &'static str, space: &Space) -> Result<()> {
+pub(crate) fn check_space<T: Element>(what: &'static str, space: &Space) -> Result<()> {
     space.validate()?;
     if space.width() == 0 {
         return Err(Error::shape(

@@ -1,19 +1,35 @@
 //! Blocks of a vector environment stepped by rayon's threads.
 
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
 use crate::{
     Env, Error, Frame, Result, Space, StepOut, SyncVectorEnv, VectorEnv,
+    info_rows::InfoRows,
     state::{StateReader, StateWriter},
-    vector::check_len,
+    vector::{check_len, invalid_action, short_type_name},
 };
+
+mod driver;
+
+use driver::Driver;
 
 const TAG: &str = "thread_vector";
 
 /// Steps blocks of copies in parallel; the results are those of one block, bit for bit.
 ///
-/// Worth its while when a block's step takes longer than waking a thread: some ten microseconds.
-#[derive(Debug)]
-pub struct ThreadVectorEnv<V> {
-    blocks: Vec<V>,
+/// Worth its while when a block's step takes longer than waking a thread: some ten microseconds. `step` writes straight
+/// into the caller's rows; between `send` and `recv` the blocks step on their own, into rows that `recv` copies.
+pub struct ThreadVectorEnv<V: VectorEnv> {
+    /// Only one side has the blocks at a time: the caller, or between `send` and `recv` the driver.
+    blocks: Arc<Mutex<Vec<V>>>,
+    /// Started by the first `send`.
+    driver: Option<Driver<V>>,
+    info: InfoRows,
+    observation_space: Space,
+    action_space: Space,
     num_envs: usize,
     obs_width: usize,
     act_width: usize,
@@ -59,12 +75,43 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
                 return Err(Error::shape("the spaces of a block", found, expected));
             }
         }
-        let num_envs = blocks.iter().map(V::num_envs).sum();
-        Ok(Self { blocks, num_envs, obs_width, act_width })
+        Ok(Self {
+            num_envs: blocks.iter().map(V::num_envs).sum(),
+            observation_space: first.observation_space().clone(),
+            action_space: first.action_space().clone(),
+            obs_width,
+            act_width,
+            blocks: Arc::new(Mutex::new(blocks)),
+            driver: None,
+            info: InfoRows::default(),
+        })
+    }
+
+    fn blocks(&self) -> MutexGuard<'_, Vec<V>> {
+        lock(&self.blocks)
+    }
+
+    /// No block may move when another one would refuse its actions.
+    fn check_inputs(&self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
+        check_len("`actions`", actions.len(), self.num_envs, self.act_width)?;
+        check_len("`reset_seeds`", reset_seeds.map_or(self.num_envs, <[u64]>::len), self.num_envs, 1)?;
+        let invalid = invalid_action(&self.action_space, actions);
+        invalid.map_or(Ok(()), |row| {
+            Err(Error::invalid_action(&short_type_name::<Self>(), row, &self.action_space))
+        })
+    }
+
+    fn check_received(&self, call: &str) -> Result<()> {
+        self.driver.as_ref().map_or(Ok(()), |driver| driver.check_received(call))
+    }
+
+    fn refresh_info(&mut self) {
+        let blocks = lock(&self.blocks);
+        self.info.refresh(|key, row| fill_info(&blocks, key, row));
     }
 }
 
-impl<V: VectorEnv> VectorEnv for ThreadVectorEnv<V> {
+impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     type Obs = V::Obs;
     type Act = V::Act;
 
@@ -73,17 +120,22 @@ impl<V: VectorEnv> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn observation_space(&self) -> &Space {
-        self.blocks[0].observation_space()
+        &self.observation_space
     }
 
     fn action_space(&self) -> &Space {
-        self.blocks[0].action_space()
+        &self.action_space
     }
 
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [V::Obs]) -> Result<()> {
         check_len("`obs`", obs.len(), self.num_envs, self.obs_width)?;
         check_len("`seeds`", seeds.map_or(self.num_envs, <[u64]>::len), self.num_envs, 1)?;
-        reset_blocks(&mut self.blocks, 0, seeds, obs)
+        if let Some(driver) = &mut self.driver {
+            driver.forget();
+        }
+        reset_blocks(&mut self.blocks(), 0, seeds, obs)?;
+        self.refresh_info();
+        Ok(())
     }
 
     fn step(
@@ -92,16 +144,63 @@ impl<V: VectorEnv> VectorEnv for ThreadVectorEnv<V> {
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, V::Obs>,
     ) -> Result<()> {
+        self.check_received("step")?;
         out.check(self.num_envs, self.obs_width)?;
-        check_len("`actions`", actions.len(), self.num_envs, self.act_width)?;
-        check_len("`reset_seeds`", reset_seeds.map_or(self.num_envs, <[u64]>::len), self.num_envs, 1)?;
-        step_blocks(&mut self.blocks, 0, actions, reset_seeds, out)
+        self.check_inputs(actions, reset_seeds)?;
+        step_blocks(&mut self.blocks(), 0, actions, reset_seeds, out)?;
+        self.refresh_info();
+        Ok(())
+    }
+
+    fn send(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
+        self.check_received("send")?;
+        self.check_inputs(actions, reset_seeds)?;
+        let driver = match &mut self.driver {
+            Some(driver) => driver,
+            none => none.insert(Driver::start(
+                Arc::clone(&self.blocks),
+                self.num_envs,
+                self.obs_width,
+                self.act_width,
+            )?),
+        };
+        driver.send(actions, reset_seeds);
+        Ok(())
+    }
+
+    fn recv(&mut self, out: StepOut<'_, V::Obs>) -> Result<()> {
+        out.check(self.num_envs, self.obs_width)?;
+        let Some(driver) = &mut self.driver else { return Err(Error::not_sent()) };
+        driver.recv(out, self.obs_width)?;
+        self.refresh_info();
+        Ok(())
+    }
+
+    fn action_masks(&self, masks: &mut [bool]) -> bool {
+        let width = masks.len() / self.num_envs;
+        let mut rest = masks;
+        for (i, block) in self.blocks().iter().enumerate() {
+            let (rows, after) = rest.split_at_mut(block.num_envs() * width);
+            match block.action_masks(rows) {
+                true => {}
+                false if i == 0 => return false,
+                false => rows.fill(true),
+            }
+            rest = after;
+        }
+        true
+    }
+
+    fn info(&self, key: &str) -> Option<&[f64]> {
+        self.info.get(key, self.num_envs, |key, row| fill_info(&self.blocks(), key, row))
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        self.check_received("save_state")?;
+        let blocks = self.blocks();
         let mut state = StateWriter::new(TAG);
-        state.u64(self.blocks.len() as u64);
-        for block in &self.blocks {
+        state.u64(blocks.len() as u64);
+        for block in blocks.iter() {
             match block.save_state()? {
                 Some(own) => state.bytes(&own),
                 None => return Ok(None),
@@ -112,16 +211,22 @@ impl<V: VectorEnv> VectorEnv for ThreadVectorEnv<V> {
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut state = StateReader::new(TAG, state)?;
-        state.count("blocks", self.blocks.len())?;
-        for block in &mut self.blocks {
+        if let Some(driver) = &mut self.driver {
+            driver.forget();
+        }
+        let mut blocks = self.blocks();
+        state.count("blocks", blocks.len())?;
+        for block in blocks.iter_mut() {
             block.load_state(state.bytes()?)?;
         }
+        drop(blocks);
+        self.refresh_info();
         state.finish()
     }
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         let mut first = 0;
-        for block in &mut self.blocks {
+        for block in self.blocks().iter_mut() {
             if copy < first + block.num_envs() {
                 return block.render(copy - first);
             }
@@ -129,6 +234,37 @@ impl<V: VectorEnv> VectorEnv for ThreadVectorEnv<V> {
         }
         Err(Error::no_copy(copy, self.num_envs))
     }
+}
+
+impl<V: VectorEnv> fmt::Debug for ThreadVectorEnv<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ThreadVectorEnv")
+            .field("num_envs", &self.num_envs)
+            .field("observation_space", &self.observation_space)
+            .field("action_space", &self.action_space)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The environment catches the panics of its copies, so a poisoned lock is no harm.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn fill_info<V: VectorEnv>(blocks: &[V], key: &str, row: &mut [f64]) -> bool {
+    let (mut rest, mut any) = (row, false);
+    for block in blocks {
+        let (rows, after) = rest.split_at_mut(block.num_envs());
+        match block.info(key) {
+            Some(found) => {
+                rows.copy_from_slice(found);
+                any = true;
+            }
+            None => rows.fill(f64::NAN),
+        }
+        rest = after;
+    }
+    any
 }
 
 /// Halves the blocks and their rows until one is left. Splitting slices allocates nothing.

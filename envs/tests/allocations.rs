@@ -6,8 +6,10 @@ use std::{
 };
 
 use pavlov_envs::{
-    Acrobot, AnyVectorEnv, CartPole, CartPoleConfig, Env, EnvConfig, MountainCar, MountainCarContinuous,
-    NpRandom, Pendulum, Result, Space, Step, StepOut, SyncVectorEnv, TimeLimit, make_vec,
+    Acrobot, AnyVectorEnv, CartPole, CartPoleConfig, ClipAction, ClipReward, Env, EnvConfig,
+    FlattenObservation, FrameStack, MountainCar, MountainCarContinuous, NormalizeObservation,
+    NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum, PendulumConfig, RecordEpisodeStatistics,
+    RescaleAction, Result, Space, Step, StepOut, SyncVectorEnv, TimeLimit, TransformReward, make_vec,
 };
 
 struct Counting;
@@ -69,7 +71,7 @@ fn steps_and_resets_of_every_native_vector_allocate_nothing() {
         "CliffWalkingSlippery-v1",
         "Blackjack-v1",
     ] {
-        assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 64).unwrap()), 0, "{id}");
+        assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 64).unwrap(), false), 0, "{id}");
     }
 }
 
@@ -87,11 +89,27 @@ fn steps_and_resets_of_single_copies_allocate_nothing() {
 
 fn check_single<E: Env>(name: &str, make: impl Fn() -> E) {
     let mut env = SyncVectorEnv::new(16, || Ok(make())).unwrap();
-    assert_eq!(allocations(&mut env), 0, "SyncVectorEnv of {name}");
+    assert_eq!(allocations(&mut env, false), 0, "SyncVectorEnv of {name}");
 }
 
-/// Allocations in 2,000 vector steps of random play through the erased form.
-fn allocations(env: &mut dyn AnyVectorEnv) -> u64 {
+#[test]
+fn halves_of_steps_and_steps_through_wrappers_allocate_nothing() {
+    let plain = || Ok(Plain(CartPole::new(CartPoleConfig::default())));
+    let pendulum = || Ok(TimeLimit::new(Pendulum::new(PendulumConfig::default()), 20));
+    let mut env = SyncVectorEnv::new(16, plain).unwrap();
+    assert_eq!(allocations(&mut env, true), 0, "SyncVectorEnv by `send` and `recv`");
+    let wrapped = || {
+        let env = RescaleAction::new(ClipReward::new(pendulum()?, -1.0, 1.0)?, -0.5, 0.5)?;
+        let env = FrameStack::new(FlattenObservation::new(OrderEnforcing::new(env)), 2, Padding::Reset)?;
+        Ok(RecordEpisodeStatistics::new(TransformReward::new(ClipAction::new(env)?, |r| 2.0 * r), 10))
+    };
+    let env = NormalizeObservation::new(SyncVectorEnv::new(16, wrapped).unwrap(), 1e-8).unwrap();
+    let mut env = NormalizeReward::new(env, 0.99, 1e-8).unwrap();
+    assert_eq!(allocations(&mut env, false), 0, "wrappers");
+}
+
+/// Allocations in 2,000 vector steps of random play through the erased form, in halves of steps if asked.
+fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
     let (n, space) = (env.num_envs(), env.action_space().clone());
     let mut random = NpRandom::new(1);
     let mut row = [0.0_f64];
@@ -123,7 +141,12 @@ fn allocations(env: &mut dyn AnyVectorEnv) -> u64 {
             terminated: &mut terminated,
             truncated: &mut truncated,
         };
-        env.step(actions, Some(&seeds), out).unwrap();
+        if halves {
+            env.send(actions, Some(&seeds)).unwrap();
+            env.recv(out).unwrap();
+        } else {
+            env.step(actions, Some(&seeds), out).unwrap();
+        }
         ended += terminated.iter().zip(&truncated).filter(|(a, b)| **a || **b).count();
     }
     let counted = ALLOCATIONS.get() - before;

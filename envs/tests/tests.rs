@@ -14,9 +14,15 @@ mod frames;
 mod golden;
 #[path = "tests/live_gymnasium.rs"]
 mod live_gymnasium;
+#[path = "tests/pictures.rs"]
+mod pictures;
 #[path = "tests/spaces.rs"]
 mod spaces;
 #[path = "tests/toy_text.rs"]
 mod toy_text;
 #[path = "tests/vectors.rs"]
 mod vectors;
+#[path = "tests/wrappers.rs"]
+mod wrappers;
+#[path = "tests/wrapping.rs"]
+mod wrapping;

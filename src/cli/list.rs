@@ -26,7 +26,17 @@ enum What {
 pub(super) fn list(args: &ListArgs) -> anyhow::Result<()> {
     let (columns, rows) = match args.what {
         What::Algorithms => (vec!["name", "summary"], algorithms()),
-        What::Envs => (vec!["id", "max_episode_steps", "reward_threshold", "summary"], envs()?),
+        What::Envs => {
+            let columns = vec![
+                "id",
+                "observation_space",
+                "action_space",
+                "max_episode_steps",
+                "reward_threshold",
+                "summary",
+            ];
+            (columns, envs()?)
+        }
         What::Presets => (vec!["name", "algorithm", "env", "stop"], presets()?),
     };
     if args.json {
@@ -45,8 +55,14 @@ fn algorithms() -> Vec<Value> {
 fn envs() -> anyhow::Result<Vec<Value>> {
     let row = |id: String| {
         let spec = envs::spec(&id)?;
+        // One that cannot be made here, for want of a program it needs, is listed without its spaces.
+        let spaces = envs::make_vec(&id, &envs::EnvConfig::new(), 1)
+            .ok()
+            .map(|env| [env.observation_space().to_string(), env.action_space().to_string()]);
         Ok(json!({
             "id": spec.id,
+            "observation_space": spaces.as_ref().map(|spaces| &spaces[0]),
+            "action_space": spaces.as_ref().map(|spaces| &spaces[1]),
             "max_episode_steps": spec.max_episode_steps,
             "reward_threshold": spec.reward_threshold,
             "summary": spec.summary,

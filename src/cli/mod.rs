@@ -6,6 +6,7 @@
 
 mod config;
 mod doctor;
+mod env;
 mod evaluate;
 mod exit;
 mod gif;
@@ -48,6 +49,7 @@ enum Command {
     Trial(tune::TrialArgs),
     List(list::ListArgs),
     Config(config::ConfigArgs),
+    Env(env::EnvArgs),
     Doctor(doctor::DoctorArgs),
 }
 
@@ -70,6 +72,7 @@ pub fn main() -> ExitCode {
         Command::Trial(args) => tune::trial(args),
         Command::List(args) => list::list(&args),
         Command::Config(args) => config::config(args),
+        Command::Env(args) => env::env(args),
         Command::Doctor(args) => doctor::doctor(&args),
     };
     exit::code(done)

@@ -5,37 +5,37 @@ use crate::{AnyVectorEnv, DType, Element, NpRandom, Space};
 
 /// Rows of bytes, aligned for every scalar.
 #[derive(Clone, Debug)]
-pub(super) struct Rows {
+pub(crate) struct Rows {
     words: Vec<u64>,
     len: usize,
 }
 
 impl Rows {
-    pub(super) fn new(len: usize) -> Self {
+    pub(crate) fn new(len: usize) -> Self {
         Self { words: vec![0; len.div_ceil(8)], len }
     }
 
-    pub(super) fn bytes(&self) -> &[u8] {
+    pub(crate) fn bytes(&self) -> &[u8] {
         &bytemuck::cast_slice(&self.words)[..self.len]
     }
 
-    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
     }
 }
 
 /// Seeds and actions of a run.
-pub(super) struct Inputs {
-    pub(super) seeds: Vec<u64>,
-    pub(super) actions: Vec<Rows>,
+pub(crate) struct Inputs {
+    pub(crate) seeds: Vec<u64>,
+    pub(crate) actions: Vec<Rows>,
     /// For the episodes that start in each step.
-    pub(super) reset_seeds: Vec<Vec<u64>>,
+    pub(crate) reset_seeds: Vec<Vec<u64>>,
     /// Bytes of one copy's action.
     pub(super) act_row: usize,
 }
 
 impl Inputs {
-    pub(super) fn draw(env: &dyn AnyVectorEnv) -> Self {
+    pub(crate) fn draw(env: &dyn AnyVectorEnv) -> Self {
         let (n, space) = (env.num_envs(), env.action_space());
         let act_row = space.width() * env.act_dtype().size();
         let mut random = NpRandom::new(0);

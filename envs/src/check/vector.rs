@@ -4,7 +4,7 @@ use super::{
     STEPS, broken,
     inputs::{Inputs, Rows, invalid_action, read, write},
 };
-use crate::{AnyVectorEnv, Result, StepOut};
+use crate::{AnyVectorEnv, Error, Result, StepOut};
 
 /// Plays a vector environment with random actions and tests the contract of
 /// [`VectorEnv`](crate::VectorEnv).
@@ -18,9 +18,10 @@ use crate::{AnyVectorEnv, Result, StepOut};
 /// | `final_obs` | an ended copy whose last observation is missing or outside the space, or a row of a copy that did not end that was written |
 /// | `refuses_invalid_actions` | an invalid action that is taken, or refused after copies moved |
 /// | `refuses_wrong_lengths` | slices that do not hold all copies and are taken |
+/// | `send_recv` | `send` and `recv`, where there are any, that give other rows than `step`, or are taken out of turn |
 ///
 /// # Errors
-/// [`Error::Contract`](crate::Error::Contract) naming the rule, the copy and the step; an error of the environment as it is.
+/// [`Error::Contract`] naming the rule, the copy and the step; an error of the environment as it is.
 pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     check_spaces(env)?;
     let inputs = Inputs::draw(env);
@@ -43,7 +44,8 @@ pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     player.check_autoreset(&inputs, &first)?;
     player.check_state(&inputs, &first)?;
     player.check_invalid_actions(&inputs, &first)?;
-    player.check_lengths(&inputs)
+    player.check_lengths(&inputs)?;
+    player.check_send_recv(&inputs, &first)
 }
 
 fn check_spaces(env: &dyn AnyVectorEnv) -> Result<()> {
@@ -115,6 +117,14 @@ impl<'e> Player<'e> {
     }
 
     fn step(&mut self, actions: &[u8], reset_seeds: &[u64]) -> Result<Vec<Moment>> {
+        self.collect(|env, out| env.step(actions, Some(reset_seeds), out))
+    }
+
+    /// The moments of one step that `take` makes.
+    fn collect(
+        &mut self,
+        take: impl FnOnce(&mut dyn AnyVectorEnv, StepOut<'_, u8>) -> Result<()>,
+    ) -> Result<Vec<Moment>> {
         let (mut obs, mut final_obs) = (self.rows(), self.rows());
         let mut rewards = vec![f32::NAN; self.n];
         // What was in the flags before must not matter either.
@@ -127,7 +137,7 @@ impl<'e> Player<'e> {
             terminated: &mut terminated,
             truncated: &mut truncated,
         };
-        self.env.step(actions, Some(reset_seeds), out)?;
+        take(self.env, out)?;
         let row = |rows: &Rows, i: usize| rows.bytes()[i * self.obs_row..][..self.obs_row].to_vec();
         let moment = |i| Moment {
             obs: row(&obs, i),
@@ -260,6 +270,32 @@ impl<'e> Player<'e> {
             return taken("observation rows");
         }
         Ok(())
+    }
+
+    /// Plays the run once more in halves of steps.
+    fn check_send_recv(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
+        const RULE: &str = "send_recv";
+        self.reset(&inputs.seeds)?;
+        for step in 0..STEPS {
+            let (actions, seeds) = (inputs.actions[step].bytes(), Some(&inputs.reset_seeds[step][..]));
+            match self.env.send(actions, seeds) {
+                Err(Error::Unsupported { .. }) if step == 0 => return Ok(()),
+                sent => sent?,
+            }
+            if step == 0 && self.env.send(actions, seeds).is_ok() {
+                return broken(RULE, "a second `send` before `recv` was taken".into());
+            }
+            let halves = self.collect(|env, out| env.recv(out))?;
+            compare_step(RULE, step + 1, &moments[step + 1], &halves, 0, "by `send` and `recv`")?;
+        }
+        if self.collect(|env, out| env.recv(out)).is_ok() {
+            return broken(RULE, "a `recv` without `send` was taken".into());
+        }
+        // What was sent before a reset is not stepped any more.
+        self.env.send(inputs.actions[1].bytes(), Some(&inputs.reset_seeds[1]))?;
+        self.reset(&inputs.seeds)?;
+        let after = self.step(inputs.actions[0].bytes(), &inputs.reset_seeds[0])?;
+        compare_step(RULE, 1, &moments[1], &after, 0, "when a `send` came before the reset")
     }
 }
 

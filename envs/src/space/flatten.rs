@@ -6,7 +6,26 @@ use super::Space;
 use crate::{DType, Element, Error, Result};
 
 impl Space {
-    /// Writes rows for a model: boxes and bits as `f32`, each integer one-hot.
+    /// The box of `f32` that holds what [`flatten_into`](Self::flatten_into) writes (Gymnasium's `flatten_space`).
+    #[must_use]
+    pub fn flattened(&self) -> Self {
+        let (mut bounds_low, mut bounds_high) = (vec![], vec![]);
+        self.leaves(&mut |leaf| match leaf {
+            Self::Box { low, high, .. } => {
+                bounds_low.extend_from_slice(low);
+                bounds_high.extend_from_slice(high);
+            }
+            _ => {
+                bounds_low.resize(bounds_low.len() + leaf.flat_width(), 0.0);
+                bounds_high.resize(bounds_high.len() + leaf.flat_width(), 1.0);
+            }
+        });
+        let shape = vec![bounds_low.len()];
+        Self::Box { low: bounds_low, high: bounds_high, shape, dtype: DType::F32 }
+    }
+
+    /// Writes rows for a model: boxes and bits as `f32`, each integer one-hot. Order and numbers are those of
+    /// `gymnasium.spaces.flatten`; its scalar type is the narrowest that holds all parts, ours what networks read.
     ///
     /// `raw` holds any number of rows of [`dtype`](Self::dtype) as bytes; `out` holds as many rows
     /// of [`flat_width`](Self::flat_width). Pixels keep their `0..=255`. An integer outside its

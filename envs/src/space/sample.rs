@@ -3,6 +3,56 @@
 use super::Space;
 use crate::{DType, Element, NpRandom};
 
+/// Gymnasium's `space.seed(seed)` and then `space.sample()`: every part of a dict or tuple draws from a stream of its
+/// own, whose seed the whole one's stream gives.
+///
+/// ```
+/// use pavlov_envs::{Space, SpaceSampler};
+///
+/// let mut sampler = SpaceSampler::new(&Space::discrete(5), 9);
+/// let mut action = [0_i64];
+/// sampler.sample(&mut action);
+/// ```
+#[derive(Clone, Debug)]
+pub struct SpaceSampler {
+    leaves: Vec<(Space, NpRandom)>,
+}
+
+impl SpaceSampler {
+    /// Seeds the streams.
+    pub fn new(space: &Space, seed: u64) -> Self {
+        let mut sampler = Self { leaves: vec![] };
+        sampler.seed(space, seed);
+        sampler
+    }
+
+    /// Draws a member, as [`Space::sample`] does.
+    ///
+    /// # Panics
+    /// When `row` is not as wide as the space.
+    pub fn sample<T: Element>(&mut self, row: &mut [T]) {
+        let width: usize = self.leaves.iter().map(|(leaf, _)| leaf.width()).sum();
+        assert_eq!(row.len(), width, "the row must be as wide as the space");
+        let mut rest = row;
+        for (leaf, random) in &mut self.leaves {
+            let (head, tail) = rest.split_at_mut(leaf.width());
+            leaf.sample_leaf(random, head);
+            rest = tail;
+        }
+    }
+
+    fn seed(&mut self, space: &Space, seed: u64) {
+        let parts: Vec<&Space> = match space {
+            Space::Dict(parts) => parts.iter().map(|(_, part)| part).collect(),
+            Space::Tuple(parts) => parts.iter().collect(),
+            leaf => return self.leaves.push((leaf.clone(), NpRandom::new(seed))),
+        };
+        let mut random = NpRandom::new(seed);
+        let seeds: Vec<u64> = parts.iter().map(|_| random.integers(0, i64::from(i32::MAX)) as u64).collect();
+        parts.iter().zip(seeds).for_each(|(part, seed)| self.seed(part, seed));
+    }
+}
+
 impl Space {
     pub(super) fn sample_leaf<T: Element>(&self, random: &mut NpRandom, row: &mut [T]) {
         match self {
@@ -35,7 +85,7 @@ fn sample_box<T: Element>(low: &[f64], high: &[f64], dtype: DType, random: &mut 
         if dtype.is_float() { (0.0, |x| x) } else { (1.0, f64::floor) };
     for kind in 0..4 {
         for (i, out) in row.iter_mut().enumerate() {
-            let (low, high) = (low[i], high[i] + extra);
+            let (low, high) = (in_dtype(dtype, low[i]), in_dtype(dtype, high[i]) + extra);
             let of_kind = match (low.is_finite(), high.is_finite()) {
                 (false, false) => 0,
                 (true, false) => 1,
@@ -45,11 +95,16 @@ fn sample_box<T: Element>(low: &[f64], high: &[f64], dtype: DType, random: &mut 
             if kind == of_kind {
                 *out = T::from_f64(round(match kind {
                     0 => random.normal(),
-                    1 => low - (-random.random()).ln_1p(),
-                    2 => high + (-random.random()).ln_1p(),
+                    1 => random.exponential() + low,
+                    2 => -random.exponential() + high,
                     _ => random.uniform(low, high),
                 }));
             }
         }
     }
+}
+
+/// Gymnasium keeps bounds in the type of the box.
+fn in_dtype(dtype: DType, bound: f64) -> f64 {
+    if dtype == DType::F32 { f64::from(bound as f32) } else { bound }
 }

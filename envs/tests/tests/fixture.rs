@@ -47,7 +47,7 @@ fn chunks(hex: &Value, size: usize) -> impl Iterator<Item = &str> {
     (0..text.len() / size).map(move |i| &text[i * size..][..size])
 }
 
-fn bits(values: &[f64]) -> Vec<u64> {
+pub(crate) fn bits(values: &[f64]) -> Vec<u64> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 

@@ -1,8 +1,8 @@
 //! numpy's draws and samples of Gymnasium's spaces, as recorded from the real ones.
 
-use pavlov_envs::{NpRandom, Space};
+use pavlov_envs::{DType, Element, NpRandom, Space, SpaceSampler};
 
-use crate::fixture::{Fixture, f64s};
+use crate::fixture::{Fixture, bits, f32s, f64s};
 
 #[test]
 fn draws_equal_numpy() {
@@ -73,4 +73,55 @@ fn samples_of_spaces_equal_gymnasium() {
             assert_eq!(rounded, expected, "{space}");
         }
     }
+}
+
+#[test]
+fn seeded_samples_and_flat_rows_of_all_spaces_equal_gymnasium() {
+    let inf = f64::INFINITY;
+    let half = Space::bounded(&[0.1, -inf, -inf, -1.0], &[inf, 0.7, inf, 1.0]).unwrap();
+    let lamps = Space::Tuple(vec![Space::MultiBinary { n: 2 }, Space::MultiDiscrete { nvec: vec![2, 3] }]);
+    for row in &Fixture::open("composites.jsonl").rows {
+        let space = match row["space"].as_str().unwrap() {
+            "half" => half.clone(),
+            "doubles" => Space::boxed(-0.3, 0.1, &[2]).with_dtype(DType::F64),
+            "integers" => Space::boxed(-5.0, 90.0, &[3]).with_dtype(DType::I64),
+            "tuple" => Space::Tuple(vec![half.clone(), Space::discrete(4)]),
+            "nested" => Space::dict([
+                ("speed", Space::boxed(-1.0, 1.0, &[2])),
+                ("gear", Space::Discrete { n: 3, start: 1 }),
+                ("lamps", lamps.clone()),
+            ]),
+            other => panic!("{other}"),
+        };
+        let mut sampler = SpaceSampler::new(&space, 11);
+        let flats: Vec<_> = row["flat"].as_array().unwrap().iter().map(f32s).collect();
+        for (i, expected) in row["samples"].as_array().unwrap().iter().enumerate() {
+            let expected = f64s(expected);
+            // A row has the scalar type of the space, which the parts of Gymnasium's sample have each for itself.
+            let (sample, flat) = match space.dtype() {
+                DType::F32 => draw::<f32>(&mut sampler, &space),
+                DType::I64 => draw::<i64>(&mut sampler, &space),
+                _ => draw::<f64>(&mut sampler, &space),
+            };
+            assert_eq!(bits(&sample), bits(&expected), "{space}, sample {i}");
+            if let Some(expected) = flats.get(i) {
+                assert_eq!(flat, *expected, "{space}, flat sample {i}");
+            }
+        }
+        let Space::Box { low, high, dtype, .. } = space.flattened() else { panic!("no box") };
+        let rounded = |bounds: &[f64]| bounds.iter().map(|&x| x as f32).collect::<Vec<_>>();
+        assert_eq!(dtype, DType::F32);
+        assert_eq!(rounded(&low), rounded(&f64s(&row["low"])), "{space}");
+        assert_eq!(rounded(&high), rounded(&f64s(&row["high"])), "{space}");
+    }
+}
+
+/// A sample, and as a model reads it.
+fn draw<T: Element>(sampler: &mut SpaceSampler, space: &Space) -> (Vec<f64>, Vec<f32>) {
+    let mut row = vec![T::default(); space.width()];
+    sampler.sample(&mut row);
+    assert_eq!(space.violation(&row), None);
+    let mut flat = vec![f32::NAN; space.flat_width()];
+    space.flatten_into(bytemuck::cast_slice(&row), &mut flat).unwrap();
+    (row.iter().map(|x| x.to_f64()).collect(), flat)
 }

@@ -100,7 +100,9 @@ fn spaces_read_well() {
         composite().to_string(),
         "Dict(gear: Discrete(3, start=1), lamps: Tuple(MultiBinary(2), MultiDiscrete([2, 3])), speed: Box(-1, 1, [2], f32))"
     );
-    assert_eq!(Space::bounded(&[0.0, 1.0], &[2.0, 2.0]).unwrap().to_string(), "Box([0.0, 1.0], 2, [2], f32)");
+    assert_eq!(Space::bounded(&[0.0, 1.0], &[2.0, 2.0]).unwrap().to_string(), "Box([0, 1], 2, [2], f32)");
+    let rounded = Space::boxed(f64::from(-4.8_f32), f64::from(4.8_f32), &[1]);
+    assert_eq!(rounded.to_string(), "Box(-4.8, 4.8, [1], f32)");
 }
 
 #[test]

@@ -1,9 +1,7 @@
 //! A limit on the steps of an episode.
 
-use crate::{
-    Env, Frame, Result, Space, Step,
-    state::{StateReader, StateWriter},
-};
+use super::{load, save};
+use crate::{Env, Result, Step};
 
 const TAG: &str = "time_limit";
 
@@ -27,17 +25,9 @@ impl<E: Env> TimeLimit<E> {
     }
 }
 
+#[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for TimeLimit<E> {
-    type Obs = E::Obs;
-    type Act = E::Act;
-
-    fn observation_space(&self) -> Space {
-        self.env.observation_space()
-    }
-
-    fn action_space(&self) -> Space {
-        self.env.action_space()
-    }
+    forward!(Obs, Act, observation_space, action_space, action_mask, info, render);
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
         self.step = 0;
@@ -54,23 +44,12 @@ impl<E: Env> Env for TimeLimit<E> {
         Some(self.env.max_episode_steps().map_or(self.limit, |inner| inner.min(self.limit)))
     }
 
-    fn render(&mut self) -> Result<Option<Frame>> {
-        self.env.render()
-    }
-
     fn save_state(&self) -> Option<Vec<u8>> {
-        let inner = self.env.save_state()?;
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.step as u64);
-        state.bytes(&inner);
-        Some(state.finish())
+        save(TAG, &self.env, |state| state.u64(self.step as u64))
     }
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
-        let step = state.u64()? as usize;
-        self.env.load_state(state.bytes()?)?;
-        self.step = step;
-        state.finish()
+        self.step = load(TAG, &mut self.env, state, |state| state.u64())? as usize;
+        Ok(())
     }
 }

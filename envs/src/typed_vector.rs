@@ -1,0 +1,109 @@
+//! A vector environment by id with its scalar types back, so that wrappers fit around it.
+
+use std::marker::PhantomData;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+
+use crate::{AnyVectorEnv, Element, Error, Frame, Result, Space, StepOut, VectorEnv};
+
+/// An erased vector environment as one of known scalar types.
+///
+/// ```
+/// use pavlov_envs::{EnvConfig, NormalizeReward, TypedVectorEnv, make_vec};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// let copies = make_vec("Pendulum-v1", &EnvConfig::new(), 8)?;
+/// let env = NormalizeReward::new(TypedVectorEnv::<f32, f32>::new(copies)?, 0.99, 1e-8)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TypedVectorEnv<O, A> {
+    env: Box<dyn AnyVectorEnv>,
+    of: PhantomData<(O, A)>,
+}
+
+impl<O: Element, A: Element> TypedVectorEnv<O, A> {
+    /// Takes `env` for what it is.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when its observations are not `O` or its actions not `A`.
+    pub fn new(env: Box<dyn AnyVectorEnv>) -> Result<Self> {
+        for (what, found, expected) in [
+            ("the scalar type of observations", env.obs_dtype(), O::DTYPE),
+            ("the scalar type of actions", env.act_dtype(), A::DTYPE),
+        ] {
+            if found != expected {
+                return Err(Error::shape(
+                    what,
+                    found,
+                    format_args!("{expected}, as the type parameter says"),
+                ));
+            }
+        }
+        Ok(Self { env, of: PhantomData })
+    }
+}
+
+fn bytes<O: Element>(out: StepOut<'_, O>) -> StepOut<'_, u8> {
+    StepOut {
+        obs: cast_slice_mut(out.obs),
+        final_obs: cast_slice_mut(out.final_obs),
+        rewards: out.rewards,
+        terminated: out.terminated,
+        truncated: out.truncated,
+    }
+}
+
+impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
+    type Obs = O;
+    type Act = A;
+
+    fn num_envs(&self) -> usize {
+        self.env.num_envs()
+    }
+
+    fn observation_space(&self) -> &Space {
+        self.env.observation_space()
+    }
+
+    fn action_space(&self) -> &Space {
+        self.env.action_space()
+    }
+
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [O]) -> Result<()> {
+        self.env.reset(seeds, cast_slice_mut(obs))
+    }
+
+    fn step(&mut self, actions: &[A], reset_seeds: Option<&[u64]>, out: StepOut<'_, O>) -> Result<()> {
+        self.env.step(cast_slice(actions), reset_seeds, bytes(out))
+    }
+
+    fn send(&mut self, actions: &[A], reset_seeds: Option<&[u64]>) -> Result<()> {
+        self.env.send(cast_slice(actions), reset_seeds)
+    }
+
+    fn recv(&mut self, out: StepOut<'_, O>) -> Result<()> {
+        self.env.recv(bytes(out))
+    }
+
+    fn action_masks(&self, masks: &mut [bool]) -> bool {
+        self.env.action_masks(masks)
+    }
+
+    fn info(&self, key: &str) -> Option<&[f64]> {
+        self.env.info(key)
+    }
+
+    fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        self.env.save_state()
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        self.env.load_state(state)
+    }
+
+    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
+        self.env.render(copy)
+    }
+}

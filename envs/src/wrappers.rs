@@ -1,0 +1,193 @@
+//! Environments around an environment: each changes one thing and leaves the rest as it is.
+//!
+//! | wrapper | around | Gymnasium's |
+//! |---|---|---|
+//! | [`TimeLimit`] | [`Env`] | `TimeLimit` |
+//! | [`OrderEnforcing`] | [`Env`] | `OrderEnforcing` |
+//! | [`RecordEpisodeStatistics`] | [`Env`] | `RecordEpisodeStatistics` |
+//! | [`TransformReward`], [`ClipReward`] | [`Env`] or [`VectorEnv`](crate::VectorEnv) | the same |
+//! | [`NormalizeReward`], [`NormalizeObservation`] | [`VectorEnv`](crate::VectorEnv) | those of `gymnasium.wrappers.vector` |
+//! | [`TransformObservation`] | [`Env`] | the same |
+//! | [`FlattenObservation`] | [`Env`] | the same; it makes discrete observations one-hot |
+//! | [`FrameStack`] | [`Env`] | `FrameStackObservation` |
+//! | [`AtariPreprocessing`] | [`Env`] | the same |
+//! | [`ClipAction`], [`RescaleAction`] | [`Env`] | the same |
+//! | [`ActionMask`] | [`Env`] | PettingZoo's `{"observation", "action_mask"}` |
+//!
+//! What a wrapper keeps between steps is part of its saved state, around that of the inner environment; where the
+//! inner one saves none, the wrapper saves none, and a vector replays the episode.
+
+use crate::{
+    Env, Result,
+    state::{StateReader, StateWriter},
+};
+
+/// Implements the named items of [`Env`] by those of the field `env: E`. Wrappers name all that they do not change:
+/// `clippy::missing_trait_methods` refuses one that forgets an item.
+macro_rules! forward {
+    (@ Obs) => { type Obs = E::Obs; };
+    (@ Act) => { type Act = E::Act; };
+    (@ observation_space) => {
+        fn observation_space(&self) -> crate::Space {
+            self.env.observation_space()
+        }
+    };
+    (@ action_space) => {
+        fn action_space(&self) -> crate::Space {
+            self.env.action_space()
+        }
+    };
+    (@ reset) => {
+        fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> crate::Result<()> {
+            self.env.reset(seed, obs)
+        }
+    };
+    (@ step) => {
+        fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> crate::Result<crate::Step> {
+            self.env.step(action, obs)
+        }
+    };
+    (@ max_episode_steps) => {
+        fn max_episode_steps(&self) -> Option<usize> {
+            self.env.max_episode_steps()
+        }
+    };
+    (@ action_mask) => {
+        fn action_mask(&self, mask: &mut [bool]) -> bool {
+            self.env.action_mask(mask)
+        }
+    };
+    (@ info) => {
+        fn info(&self, key: &str) -> Option<f64> {
+            self.env.info(key)
+        }
+    };
+    (@ render) => {
+        fn render(&mut self) -> crate::Result<Option<crate::Frame>> {
+            self.env.render()
+        }
+    };
+    (@ save_state) => {
+        fn save_state(&self) -> Option<Vec<u8>> {
+            self.env.save_state()
+        }
+    };
+    (@ load_state) => {
+        fn load_state(&mut self, state: &[u8]) -> crate::Result<()> {
+            self.env.load_state(state)
+        }
+    };
+    ($($item:ident),+) => { $(forward!(@ $item);)+ };
+}
+
+/// Implements the named items of [`VectorEnv`](crate::VectorEnv) by those of the field `env: V`.
+macro_rules! forward_vector {
+    (@ Obs) => { type Obs = V::Obs; };
+    (@ Act) => { type Act = V::Act; };
+    (@ num_envs) => {
+        fn num_envs(&self) -> usize {
+            self.env.num_envs()
+        }
+    };
+    (@ observation_space) => {
+        fn observation_space(&self) -> &crate::Space {
+            self.env.observation_space()
+        }
+    };
+    (@ action_space) => {
+        fn action_space(&self) -> &crate::Space {
+            self.env.action_space()
+        }
+    };
+    (@ reset) => {
+        fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [V::Obs]) -> crate::Result<()> {
+            self.env.reset(seeds, obs)
+        }
+    };
+    (@ send) => {
+        fn send(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> crate::Result<()> {
+            self.env.send(actions, reset_seeds)
+        }
+    };
+    (@ action_masks) => {
+        fn action_masks(&self, masks: &mut [bool]) -> bool {
+            self.env.action_masks(masks)
+        }
+    };
+    (@ info) => {
+        fn info(&self, key: &str) -> Option<&[f64]> {
+            self.env.info(key)
+        }
+    };
+    (@ save_state) => {
+        fn save_state(&self) -> crate::Result<Option<Vec<u8>>> {
+            self.env.save_state()
+        }
+    };
+    (@ load_state) => {
+        fn load_state(&mut self, state: &[u8]) -> crate::Result<()> {
+            self.env.load_state(state)
+        }
+    };
+    (@ render) => {
+        fn render(&mut self, copy: usize) -> crate::Result<Option<crate::Frame>> {
+            self.env.render(copy)
+        }
+    };
+    ($($item:ident),+) => { $(forward_vector!(@ $item);)+ };
+}
+
+mod action_mask;
+mod atari_preprocessing;
+mod clip_action;
+mod clip_reward;
+mod flatten_observation;
+mod frame_stack;
+mod normalize_observation;
+mod normalize_reward;
+mod order_enforcing;
+mod record_episode_statistics;
+mod rescale_action;
+mod resize_area;
+mod running_mean_std;
+mod time_limit;
+mod transform_observation;
+mod transform_reward;
+
+pub use action_mask::ActionMask;
+pub use atari_preprocessing::{AtariConfig, AtariPreprocessing};
+pub use clip_action::ClipAction;
+pub use clip_reward::ClipReward;
+pub use flatten_observation::FlattenObservation;
+pub use frame_stack::{FrameStack, Padding};
+pub use normalize_observation::NormalizeObservation;
+pub use normalize_reward::NormalizeReward;
+pub use order_enforcing::OrderEnforcing;
+pub use record_episode_statistics::RecordEpisodeStatistics;
+pub use rescale_action::RescaleAction;
+pub use time_limit::TimeLimit;
+pub use transform_observation::TransformObservation;
+pub use transform_reward::TransformReward;
+
+/// The state of `env` behind what `write` adds under `tag`; `None` when `env` has none.
+fn save<E: Env>(tag: &str, env: &E, write: impl FnOnce(&mut StateWriter)) -> Option<Vec<u8>> {
+    let inner = env.save_state()?;
+    let mut state = StateWriter::new(tag);
+    write(&mut state);
+    state.bytes(&inner);
+    Some(state.finish())
+}
+
+/// Loads what [`save`] gave into `env` and returns what `read` found.
+fn load<'s, E: Env, T>(
+    tag: &str,
+    env: &mut E,
+    state: &'s [u8],
+    read: impl FnOnce(&mut StateReader<'s>) -> Result<T>,
+) -> Result<T> {
+    let mut state = StateReader::new(tag, state)?;
+    let own = read(&mut state)?;
+    env.load_state(state.bytes()?)?;
+    state.finish()?;
+    Ok(own)
+}

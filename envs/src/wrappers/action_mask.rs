@@ -1,0 +1,68 @@
+//! The legal actions as part of the observation.
+
+use crate::{Element, Env, Error, Result, Space, Step};
+
+/// Observes `{"action_mask", "observation"}`, as PettingZoo's turn-based games do: the mask of
+/// [`Env::action_mask`], one bit per action, and what the inner environment observes. Without a mask all bits are set.
+#[derive(Clone, Debug)]
+pub struct ActionMask<E> {
+    env: E,
+    mask: Vec<bool>,
+}
+
+impl<E: Env> ActionMask<E> {
+    /// Wraps `env`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless the action space is discrete or multi-discrete.
+    pub fn new(env: E) -> Result<Self> {
+        match env.action_space() {
+            space @ (Space::Discrete { .. } | Space::MultiDiscrete { .. }) => {
+                Ok(Self { env, mask: vec![true; space.flat_width()] })
+            }
+            other => {
+                Err(Error::shape("the action space", other, "discrete or multi-discrete, to have a mask"))
+            }
+        }
+    }
+
+    /// The environment that does not show its mask.
+    pub fn inner(&self) -> &E {
+        &self.env
+    }
+
+    fn show(&mut self, out: &mut [E::Obs]) {
+        if !self.env.action_mask(&mut self.mask) {
+            self.mask.fill(true);
+        }
+        for (out, &legal) in out.iter_mut().zip(&self.mask) {
+            *out = E::Obs::from_f64(f64::from(u8::from(legal)));
+        }
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<E: Env> Env for ActionMask<E> {
+    forward!(Obs, Act, action_space, max_episode_steps, action_mask, info, render, save_state, load_state);
+
+    fn observation_space(&self) -> Space {
+        Space::dict([
+            ("action_mask", Space::MultiBinary { n: self.mask.len() }),
+            ("observation", self.env.observation_space()),
+        ])
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
+        let (mask, inner) = obs.split_at_mut(self.mask.len());
+        self.env.reset(seed, inner)?;
+        self.show(mask);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
+        let (mask, inner) = obs.split_at_mut(self.mask.len());
+        let step = self.env.step(action, inner)?;
+        self.show(mask);
+        Ok(step)
+    }
+}

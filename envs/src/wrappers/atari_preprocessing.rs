@@ -1,0 +1,256 @@
+//! The usual preparation of pixel games (Machado et al. 2018).
+
+use std::marker::PhantomData;
+
+use super::{load, resize_area::ResizeArea, save};
+use crate::{DType, Element, Env, Error, NpRandom, Result, Space, Step};
+
+const TAG: &str = "atari_preprocessing";
+
+/// Settings of [`AtariPreprocessing`], as Gymnasium names them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AtariConfig {
+    /// Up to so many actions 0 at the start of an episode, 0 for none.
+    pub noop_max: i64,
+    /// Frames per step; the last two are pooled by their maximum.
+    pub frame_skip: usize,
+    /// Height and width of what is observed, in pixels; at most those of a frame.
+    pub screen_size: usize,
+    /// A lost life ends the episode; the environment must give `info("lives")`.
+    pub terminal_on_life_loss: bool,
+    /// Observe brightness instead of colours.
+    pub grayscale_obs: bool,
+}
+
+impl Default for AtariConfig {
+    fn default() -> Self {
+        Self {
+            noop_max: 30,
+            frame_skip: 4,
+            screen_size: 84,
+            terminal_on_life_loss: false,
+            grayscale_obs: true,
+        }
+    }
+}
+
+/// Prepares frames of bytes, `[height, width, 3]` (red, green, blue) or `[height, width]` (brightness): idle steps at the
+/// start, skipped frames, pooling, grey, resizing by area. Observations are bytes, or `f32` in `0..=1` after
+/// [`scale_obs`](Self::scale_obs).
+///
+/// The number of idle steps is drawn from a stream of the wrapper's own with the seed of the episode. In Gymnasium it is
+/// the environment's; the two agree where its reset draws nothing. Brightness is the Arcade Learning Environment's,
+/// 0.2989 red + 0.587 green + 0.114 blue.
+#[derive(Clone, Debug)]
+pub struct AtariPreprocessing<E: Env, O = u8> {
+    env: E,
+    config: AtariConfig,
+    resize: ResizeArea,
+    colours: usize,
+    channels: usize,
+    frame: Vec<u8>,
+    /// The last frame of a step, pooled, and the one before it.
+    last: Vec<u8>,
+    before: Vec<u8>,
+    lives: f64,
+    random: NpRandom,
+    of: PhantomData<O>,
+}
+
+impl<E: Env<Obs = u8, Act = i64>> AtariPreprocessing<E> {
+    /// Wraps `env`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when the observations are no such frames, the actions are not integers from 0, or a setting is
+    /// out of its range.
+    pub fn new(env: E, config: AtariConfig) -> Result<Self> {
+        let space = env.observation_space();
+        let (height, width, colours) = match &space {
+            Space::Box { shape, dtype: DType::U8, .. } => match shape[..] {
+                [height, width, 3] => (height, width, 3),
+                [height, width] if config.grayscale_obs => (height, width, 1),
+                _ => return Err(no_frames(&space, config.grayscale_obs)),
+            },
+            _ => return Err(no_frames(&space, config.grayscale_obs)),
+        };
+        if !matches!(env.action_space(), Space::Discrete { start: 0, .. }) {
+            return Err(Error::shape("the action space", env.action_space(), "discrete from 0"));
+        }
+        if config.frame_skip == 0 {
+            return Err(Error::shape("`frame_skip`", 0, "at least 1"));
+        }
+        if config.noop_max < 0 {
+            return Err(Error::shape("`noop_max`", config.noop_max, "at least 0"));
+        }
+        let most = height.min(width);
+        if config.screen_size == 0 || config.screen_size > most {
+            let expected = format_args!("in 1..={most} (the frames are {height} x {width})");
+            return Err(Error::shape("`screen_size`", config.screen_size, expected));
+        }
+        let channels = if config.grayscale_obs { 1 } else { 3 };
+        Ok(Self {
+            resize: ResizeArea::new([height, width], [config.screen_size; 2], channels),
+            colours,
+            channels,
+            frame: vec![0; height * width * colours],
+            last: vec![0; height * width * channels],
+            before: vec![0; height * width * channels],
+            lives: 0.0,
+            random: NpRandom::new(0),
+            env,
+            config,
+            of: PhantomData,
+        })
+    }
+
+    /// The same with observations of `f32` in `0..=1`.
+    pub fn scale_obs(self) -> AtariPreprocessing<E, f32> {
+        let Self { env, config, resize, colours, channels, frame, last, before, lives, random, .. } = self;
+        let of = PhantomData;
+        AtariPreprocessing { env, config, resize, colours, channels, frame, last, before, lives, random, of }
+    }
+}
+
+impl<E: Env, O> AtariPreprocessing<E, O> {
+    /// The environment with whole frames.
+    pub fn inner(&self) -> &E {
+        &self.env
+    }
+}
+
+fn no_frames(space: &Space, grey: bool) -> Error {
+    let expected = match grey {
+        true => "frames of bytes, [height, width, 3] or [height, width]",
+        false => "frames of bytes, [height, width, 3]",
+    };
+    Error::shape("the observation space", space, expected)
+}
+
+/// What a frame shows to the agent: itself, or its brightness.
+fn take(frame: &[u8], colours: usize, to: &mut [u8]) {
+    if to.len() == frame.len() {
+        return to.copy_from_slice(frame);
+    }
+    for (to, pixel) in to.iter_mut().zip(frame.chunks_exact(colours)) {
+        let [r, g, b] = [pixel[0], pixel[1], pixel[2]].map(f64::from);
+        *to = (r * 0.2989 + g * 0.587 + b * 0.114).round() as u8;
+    }
+}
+
+impl<E: Env<Obs = u8, Act = i64>, O: Element> AtariPreprocessing<E, O> {
+    fn start(&mut self, seed: Option<u64>) -> Result<()> {
+        self.env.reset(seed, &mut self.frame)?;
+        if let Some(seed) = seed {
+            self.random = NpRandom::new(seed);
+        }
+        let most = self.config.noop_max;
+        let noops = if most > 0 { self.random.integers(1, most + 1) } else { 0 };
+        for _ in 0..noops {
+            let step = self.env.step(&[0], &mut self.frame)?;
+            if step.terminated || step.truncated {
+                self.env.reset(seed, &mut self.frame)?;
+            }
+        }
+        self.lives = self.count_lives()?;
+        take(&self.frame, self.colours, &mut self.last);
+        self.before.fill(0);
+        Ok(())
+    }
+
+    fn count_lives(&self) -> Result<f64> {
+        match self.env.info("lives") {
+            Some(lives) => Ok(lives),
+            None if !self.config.terminal_on_life_loss => Ok(0.0),
+            None => Err(Error::other(
+                "`terminal_on_life_loss` is true, but the environment gives no `info(\"lives\")`; set it to false",
+            )),
+        }
+    }
+
+    fn show(&mut self, obs: &mut [O]) {
+        if self.config.frame_skip > 1 {
+            self.last.iter_mut().zip(&self.before).for_each(|(last, before)| *last = (*last).max(*before));
+        }
+        let scale = O::DTYPE.is_float();
+        self.resize.resize(&self.last, |i, byte| {
+            let byte = f32::from(byte);
+            obs[i] = O::from_f64(f64::from(if scale { byte / 255.0 } else { byte }));
+        });
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<E: Env<Obs = u8, Act = i64>, O: Element> Env for AtariPreprocessing<E, O> {
+    type Obs = O;
+
+    forward!(Act, action_space, action_mask, info, render);
+
+    fn observation_space(&self) -> Space {
+        let size = self.config.screen_size;
+        let shape = &[size, size, self.channels][..if self.channels == 1 { 2 } else { 3 }];
+        if O::DTYPE.is_float() {
+            Space::boxed(0.0, 1.0, shape).with_dtype(O::DTYPE)
+        } else {
+            Space::image(shape)
+        }
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()> {
+        self.start(seed)?;
+        self.show(obs);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [O]) -> Result<Step> {
+        let mut total = Step::default();
+        for t in 1..=self.config.frame_skip {
+            let step = self.env.step(action, &mut self.frame)?;
+            total = Step { reward: total.reward + step.reward, ..step };
+            if self.config.terminal_on_life_loss {
+                let lives = self.count_lives()?;
+                total.terminated |= lives < self.lives;
+                total.truncated &= !total.terminated;
+                self.lives = lives;
+            }
+            if total.terminated || total.truncated {
+                break;
+            }
+            if t + 1 == self.config.frame_skip {
+                take(&self.frame, self.colours, &mut self.before);
+            } else if t == self.config.frame_skip {
+                take(&self.frame, self.colours, &mut self.last);
+            }
+        }
+        self.show(obs);
+        Ok(total)
+    }
+
+    /// The inner limit, which counts frames, in steps.
+    fn max_episode_steps(&self) -> Option<usize> {
+        Some(self.env.max_episode_steps()?.div_ceil(self.config.frame_skip))
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        save(TAG, &self.env, |state| {
+            state.row(&self.last);
+            state.row(&self.before);
+            state.f64(self.lives);
+            state.bytes(&self.random.to_bytes());
+        })
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let len = self.last.len();
+        let own = load(TAG, &mut self.env, state, |state| {
+            let (last, before, lives) = (state.row::<u8>()?, state.row::<u8>()?, state.f64()?);
+            match <&[u8; 40]>::try_from(state.bytes()?) {
+                Ok(random) if last.len() == len && before.len() == len => {
+                    Ok((last, before, lives, NpRandom::from_bytes(random)))
+                }
+                _ => Err(Error::state(format!("its frames are not {len} bytes long, as they are here"))),
+            }
+        })?;
+        (self.last, self.before, self.lives, self.random) = own;
+        Ok(())
+    }
+}

@@ -1,0 +1,67 @@
+//! Bounds for rewards.
+
+use crate::{Env, Error, Result, Step, StepOut, VectorEnv};
+
+/// Clips every reward to `min_reward..=max_reward`; around an [`Env`] or a [`VectorEnv`]. An infinite bound is none.
+#[derive(Clone, Debug)]
+pub struct ClipReward<E> {
+    env: E,
+    min_reward: f64,
+    max_reward: f64,
+}
+
+impl<E> ClipReward<E> {
+    /// Wraps `env`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `min_reward <= max_reward`.
+    pub fn new(env: E, min_reward: f64, max_reward: f64) -> Result<Self> {
+        if min_reward <= max_reward {
+            return Ok(Self { env, min_reward, max_reward });
+        }
+        Err(Error::shape("`min_reward`", min_reward, format_args!("at most {max_reward} (`max_reward`)")))
+    }
+
+    /// The environment with its own rewards.
+    pub fn inner(&self) -> &E {
+        &self.env
+    }
+
+    fn clip(&self, rewards: &mut [f32]) {
+        let (min, max) = (self.min_reward as f32, self.max_reward as f32);
+        rewards.iter_mut().for_each(|reward| *reward = reward.clamp(min, max));
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<E: Env> Env for ClipReward<E> {
+    forward!(Obs, Act, observation_space, action_space, reset, max_episode_steps, action_mask, info, render);
+    forward!(save_state, load_state);
+
+    fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
+        let step = self.env.step(action, obs)?;
+        Ok(Step { reward: step.reward.clamp(self.min_reward, self.max_reward), ..step })
+    }
+}
+
+impl<V: VectorEnv> VectorEnv for ClipReward<V> {
+    forward_vector!(Obs, Act, num_envs, observation_space, action_space, reset, send, action_masks, info);
+    forward_vector!(save_state, load_state, render);
+
+    fn step(
+        &mut self,
+        actions: &[V::Act],
+        reset_seeds: Option<&[u64]>,
+        mut out: StepOut<'_, V::Obs>,
+    ) -> Result<()> {
+        self.env.step(actions, reset_seeds, out.reborrow())?;
+        self.clip(out.rewards);
+        Ok(())
+    }
+
+    fn recv(&mut self, mut out: StepOut<'_, V::Obs>) -> Result<()> {
+        self.env.recv(out.reborrow())?;
+        self.clip(out.rewards);
+        Ok(())
+    }
+}

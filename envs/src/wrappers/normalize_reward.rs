@@ -1,0 +1,123 @@
+//! Rewards whose discounted sum has variance 1.
+
+use super::{normalize_observation::check_epsilon, running_mean_std::RunningMeanStd};
+use crate::{
+    DType, Error, Result, StepOut, VectorEnv,
+    state::{StateReader, StateWriter},
+};
+
+const TAG: &str = "normalize_reward";
+
+/// Divides rewards by the running deviation of the discounted sum of rewards so far; all copies share the statistics,
+/// which are part of the saved state.
+///
+/// Equal to Gymnasium's vector wrapper in the mode `SAME_STEP`. As for
+/// [`NormalizeObservation`](crate::NormalizeObservation), copies are independent only while the statistics rest.
+#[derive(Clone, Debug)]
+pub struct NormalizeReward<V> {
+    env: V,
+    statistics: RunningMeanStd,
+    /// Discounted sums of the running episodes.
+    sums: Vec<f64>,
+    gamma: f64,
+    epsilon: f64,
+    update_running_mean: bool,
+}
+
+impl<V: VectorEnv> NormalizeReward<V> {
+    /// Wraps `env`. Gymnasium's defaults: `gamma` 0.99, and `epsilon`, which is added to the variance, 1e-8.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] unless `gamma` is in `0..=1` and `epsilon > 0`.
+    pub fn new(env: V, gamma: f64, epsilon: f64) -> Result<Self> {
+        if !(0.0..=1.0).contains(&gamma) {
+            return Err(Error::shape("`gamma`", gamma, "in 0..=1"));
+        }
+        check_epsilon(epsilon)?;
+        Ok(Self {
+            statistics: RunningMeanStd::new(1, DType::F64),
+            sums: vec![0.0; env.num_envs()],
+            gamma,
+            epsilon,
+            update_running_mean: true,
+            env,
+        })
+    }
+
+    /// The environment with its own rewards.
+    pub fn inner(&self) -> &V {
+        &self.env
+    }
+
+    /// Whether rewards still change the statistics; they do at first.
+    pub fn set_update_running_mean(&mut self, update: bool) {
+        self.update_running_mean = update;
+    }
+
+    fn normalize(&mut self, out: StepOut<'_, V::Obs>) {
+        for (i, sum) in self.sums.iter_mut().enumerate() {
+            // The last reward of a task stands alone: so it is in Gymnasium, for compatibility.
+            let before = if out.terminated[i] { 0.0 } else { *sum * self.gamma };
+            *sum = before + f64::from(out.rewards[i]);
+        }
+        if self.update_running_mean {
+            self.statistics.update(self.sums.chunks_exact(1));
+        }
+        let deviation = (self.statistics.var[0] + self.epsilon).sqrt();
+        for (i, reward) in out.rewards.iter_mut().enumerate() {
+            *reward = (f64::from(*reward) / deviation) as f32;
+            if out.terminated[i] || out.truncated[i] {
+                self.sums[i] = 0.0;
+            }
+        }
+    }
+}
+
+impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
+    forward_vector!(Obs, Act, num_envs, observation_space, action_space, send, action_masks, info, render);
+
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [V::Obs]) -> Result<()> {
+        self.sums.fill(0.0);
+        self.env.reset(seeds, obs)
+    }
+
+    fn step(
+        &mut self,
+        actions: &[V::Act],
+        reset_seeds: Option<&[u64]>,
+        mut out: StepOut<'_, V::Obs>,
+    ) -> Result<()> {
+        self.env.step(actions, reset_seeds, out.reborrow())?;
+        self.normalize(out);
+        Ok(())
+    }
+
+    fn recv(&mut self, mut out: StepOut<'_, V::Obs>) -> Result<()> {
+        self.env.recv(out.reborrow())?;
+        self.normalize(out);
+        Ok(())
+    }
+
+    fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        let Some(inner) = self.env.save_state()? else { return Ok(None) };
+        let mut state = StateWriter::new(TAG);
+        self.statistics.write(&mut state);
+        state.row(&self.sums);
+        state.bytes(&inner);
+        Ok(Some(state.finish()))
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut state = StateReader::new(TAG, state)?;
+        let (statistics, sums) = (self.statistics.read(&mut state)?, state.row::<f64>()?);
+        if sums.len() != self.sums.len() {
+            let (found, here) = (sums.len(), self.sums.len());
+            return Err(Error::state(format!(
+                "it holds {found} copies, but there are {here} here; load it with the same number"
+            )));
+        }
+        self.env.load_state(state.bytes()?)?;
+        (self.statistics, self.sums) = (statistics, sums);
+        state.finish()
+    }
+}

@@ -1,0 +1,85 @@
+//! Mean and variance of rows seen so far (Chan, Golub, LeVeque 1979, as Gymnasium's `RunningMeanStd`).
+
+use crate::{
+    DType, Element, Error, Result,
+    state::{StateReader, StateWriter},
+};
+
+/// Statistics of every column; rounded to single precision after every operation where numpy would compute in it.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct RunningMeanStd {
+    pub(super) mean: Vec<f64>,
+    pub(super) var: Vec<f64>,
+    count: f64,
+    single: bool,
+    batch_mean: Vec<f64>,
+    batch_var: Vec<f64>,
+}
+
+impl RunningMeanStd {
+    /// For rows of `width` scalars of type `dtype`.
+    pub(super) fn new(width: usize, dtype: DType) -> Self {
+        Self {
+            mean: vec![0.0; width],
+            var: vec![1.0; width],
+            count: 1e-4,
+            single: dtype == DType::F32,
+            batch_mean: vec![0.0; width],
+            batch_var: vec![0.0; width],
+        }
+    }
+
+    pub(super) fn round(&self, x: f64) -> f64 {
+        // A double holds any sum, product, quotient and root of singles so well that rounding it is rounding once.
+        if self.single { f64::from(x as f32) } else { x }
+    }
+
+    /// Adds a batch of rows; none changes nothing.
+    pub(super) fn update<'a, T: Element>(&mut self, rows: impl Iterator<Item = &'a [T]> + Clone) {
+        let n = rows.clone().count() as f64;
+        if n == 0.0 {
+            return;
+        }
+        for column in 0..self.mean.len() {
+            let value = |row: &'a [T]| row[column].to_f64();
+            let sum = rows.clone().map(value).fold(0.0, |sum, x| self.round(sum + x));
+            let mean = self.round(sum / n);
+            let squares = rows.clone().map(value).fold(0.0, |sum, x| {
+                let from_mean = self.round(x - mean);
+                self.round(sum + self.round(from_mean * from_mean))
+            });
+            self.batch_mean[column] = mean;
+            self.batch_var[column] = self.round(squares / n);
+        }
+        let total = self.count + n;
+        let (count, of_total) = (self.round(self.count), self.round(total));
+        for column in 0..self.mean.len() {
+            let delta = self.round(self.batch_mean[column] - self.mean[column]);
+            let own = self.round(self.var[column] * count);
+            let batch = self.round(self.batch_var[column] * n);
+            let between =
+                self.round(self.round(self.round(self.round(delta * delta) * count) * n) / of_total);
+            let squares = self.round(self.round(own + batch) + between);
+            self.mean[column] = self.round(self.mean[column] + self.round(self.round(delta * n) / of_total));
+            self.var[column] = self.round(squares / of_total);
+        }
+        self.count = total;
+    }
+
+    pub(super) fn write(&self, state: &mut StateWriter) {
+        state.row(&self.mean);
+        state.row(&self.var);
+        state.f64(self.count);
+    }
+
+    pub(super) fn read(&self, state: &mut StateReader<'_>) -> Result<Self> {
+        let (mean, var, count) = (state.row()?, state.row()?, state.f64()?);
+        if mean.len() != self.mean.len() || var.len() != self.var.len() {
+            let (found, here) = (mean.len(), self.mean.len());
+            return Err(Error::state(format!(
+                "it holds statistics of {found} numbers, but there are {here} here"
+            )));
+        }
+        Ok(Self { mean, var, count, ..self.clone() })
+    }
+}

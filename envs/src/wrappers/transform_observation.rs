@@ -1,0 +1,77 @@
+//! A function of every observation.
+
+use std::fmt;
+
+use crate::{Element, Env, Result, Space, Step, sync_vector::check_space};
+
+/// Replaces every observation by what `func` makes of it, in a space and of a scalar type of its own.
+///
+/// ```
+/// use pavlov_envs::{Env, Pendulum, Space, TransformObservation};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// // The angle instead of its cosine and sine.
+/// let angle = |obs: &[f32], out: &mut [f32]| out.copy_from_slice(&[obs[1].atan2(obs[0]), obs[2]]);
+/// let space = Space::bounded(&[-3.2, -8.0], &[3.2, 8.0])?;
+/// let mut env = TransformObservation::new(Pendulum::new(Default::default()), space, angle)?;
+/// env.reset(Some(0), &mut [0.0; 2])?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct TransformObservation<E: Env, O, F> {
+    env: E,
+    observation_space: Space,
+    func: F,
+    row: Vec<E::Obs>,
+    of: std::marker::PhantomData<O>,
+}
+
+impl<E: Env, O: Element, F: Fn(&[E::Obs], &mut [O])> TransformObservation<E, O, F> {
+    /// Wraps `env`. `func` reads a row of the environment and writes every element of a row of `observation_space`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`](crate::Error::Shape) when the space contradicts itself or `func`'s scalar type.
+    pub fn new(env: E, observation_space: Space, func: F) -> Result<Self> {
+        check_space::<O>("`observation_space`", &observation_space)?;
+        let row = vec![E::Obs::default(); env.observation_space().width()];
+        Ok(Self { env, observation_space, func, row, of: std::marker::PhantomData })
+    }
+
+    /// The environment with its own observations.
+    pub fn inner(&self) -> &E {
+        &self.env
+    }
+}
+
+#[deny(clippy::missing_trait_methods)]
+impl<E: Env, O: Element, F: Fn(&[E::Obs], &mut [O]) + Send + 'static> Env for TransformObservation<E, O, F> {
+    type Obs = O;
+
+    forward!(Act, action_space, max_episode_steps, action_mask, info, render, save_state, load_state);
+
+    fn observation_space(&self) -> Space {
+        self.observation_space.clone()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()> {
+        self.env.reset(seed, &mut self.row)?;
+        (self.func)(&self.row, obs);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[E::Act], obs: &mut [O]) -> Result<Step> {
+        let step = self.env.step(action, &mut self.row)?;
+        (self.func)(&self.row, obs);
+        Ok(step)
+    }
+}
+
+impl<E: Env + fmt::Debug, O, F> fmt::Debug for TransformObservation<E, O, F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransformObservation")
+            .field("env", &self.env)
+            .field("observation_space", &self.observation_space)
+            .finish_non_exhaustive()
+    }
+}
