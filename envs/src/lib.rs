@@ -5,6 +5,7 @@
 //!   rayon's threads, [`CartPoleVector`] as a struct of arrays. [`check_vector_env`] tests them.
 //! * [`AnyVectorEnv`] is a vector environment with its types erased; [`make_vec`] gives one by id and
 //!   [`EnvCreator`] by id or closure.
+//! * [`PyVec`] is any Gymnasium environment in Python processes, by ids such as `py:LunarLander-v3`.
 //! * [`Space`] says what observations and actions are; both are flat rows of scalars.
 //!
 //! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
@@ -34,6 +35,7 @@ mod error;
 mod native;
 mod nearest;
 mod np_random;
+mod py;
 mod registry;
 mod space;
 mod state;
@@ -49,6 +51,7 @@ pub use env::{Env, Frame, Step};
 pub use error::{Error, Result};
 pub use native::{CartPole, CartPoleConfig, CartPoleVector, Pendulum, PendulumConfig};
 pub use np_random::NpRandom;
+pub use py::{PyConfig, PyVec, Vectorization};
 pub use registry::{EnvSpec, ids, make_vec, register, spec};
 pub use space::{Layout, Leaf, Space};
 pub use sync_vector::SyncVectorEnv;

@@ -10,6 +10,10 @@ mod fixture;
 mod frames;
 #[path = "tests/golden.rs"]
 mod golden;
+#[path = "tests/py.rs"]
+mod py;
+#[path = "tests/py_faults.rs"]
+mod py_faults;
 #[path = "tests/spaces.rs"]
 mod spaces;
 #[path = "tests/vectors.rs"]
