@@ -171,7 +171,11 @@ pub(crate) fn python_id(id: &str) -> Option<&str> {
 }
 
 /// Copies of a Python environment, whatever its scalars; `id` is without `py:`.
-pub(crate) fn make_vec(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn crate::AnyVectorEnv>> {
+pub(crate) fn make_vec(
+    id: &str,
+    env_config: &EnvConfig,
+    num_envs: usize,
+) -> Result<Box<dyn crate::AnyVectorEnv>> {
     let bridge = Bridge::start(id, env_config, num_envs)?;
     Ok(match bridge.observation_space().dtype() {
         DType::U8 => with_obs::<u8>(bridge),

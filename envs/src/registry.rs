@@ -5,7 +5,9 @@ use std::{
     sync::{LazyLock, RwLock},
 };
 
-use crate::{AnyVectorEnv, EnvConfig, EnvCreator, Error, IntoEnvCreator, Result, native, nearest::nearest, py};
+use crate::{
+    AnyVectorEnv, EnvConfig, EnvCreator, Error, IntoEnvCreator, Result, native, nearest::nearest, py,
+};
 
 /// What is known about a registered environment.
 #[derive(Clone, Debug, PartialEq)]

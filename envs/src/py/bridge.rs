@@ -58,10 +58,11 @@ impl Bridge {
         let config = PyConfig::decode(&name, env_config, num_envs)?;
         let failed = |message| Error::Python { env: name.clone(), message };
         let python = config.interpreter();
-        let start = |index| Worker::start(index, &python, hello(id, &config), config.timeout());
+        let start = |index| Worker::start(index, &python, hello(id, &config), config.start_timeout());
 
         let mut first = start(0).map_err(failed)?;
-        let measure = config.num_workers.is_none() && config.vectorization == Vectorization::Loop && num_envs > 1;
+        let measure =
+            config.num_workers.is_none() && config.vectorization == Vectorization::Loop && num_envs > 1;
         first.request(&json!({"do": "describe", "measure": measure})).map_err(failed)?;
         let about = first.line("describe").map_err(failed)?;
         let num_workers = match (config.num_workers, about["step_us"].as_f64()) {
@@ -106,6 +107,8 @@ impl Bridge {
             rows,
             places,
         };
+        let nowhere = vec![-1_i64; 2 * num_workers];
+        bridge.memory.write(places.at, bytemuck::cast_slice(&nowhere));
         for index in 1..num_workers {
             bridge.workers.push(start(index).map_err(failed)?);
         }
@@ -115,13 +118,18 @@ impl Bridge {
         }
         for index in 0..num_workers {
             let made = bridge.workers[index].line("start").map_err(|message| {
-                failed(bridge.place(index).map_or(message.clone(), |place| format!("copy {}: {message}", place.row)))
+                failed(
+                    bridge
+                        .place(index)
+                        .map_or(message.clone(), |place| format!("copy {}: {message}", place.row)),
+                )
             })?;
             if made["observation"] != about["observation"] || made["action"] != about["action"] {
                 let message = format!("worker {index} made copies with other spaces than the first copy's");
                 return Err(Error::Python { env: name, message });
             }
         }
+        bridge.workers.iter_mut().for_each(|worker| worker.set_timeout(config.timeout()));
         Ok(bridge)
     }
 
@@ -341,14 +349,17 @@ impl Bridge {
 
     pub(super) fn load_state(&mut self, state: &[u8]) -> Result<()> {
         if self.hosted {
-            return Err(Error::state("a hosted vector environment cannot be brought back to the middle of episodes"));
+            return Err(Error::state(
+                "a hosted vector environment cannot be brought back to the middle of episodes",
+            ));
         }
         self.alive()?;
         let mut state = StateReader::new(TAG, state)?;
         state.count("copies", self.rows.num_envs)?;
         let act_bytes = self.rows.act_bytes();
-        let saved =
-            (0..self.rows.num_envs).map(|_| Episode::load(&mut state, act_bytes)).collect::<Result<Vec<_>>>()?;
+        let saved = (0..self.rows.num_envs)
+            .map(|_| Episode::load(&mut state, act_bytes))
+            .collect::<Result<Vec<_>>>()?;
         state.finish()?;
         self.drain()?;
         for (episode, saved) in self.episodes.iter_mut().zip(&saved) {
@@ -360,7 +371,8 @@ impl Bridge {
         for index in 0..self.workers.len() {
             let rows = self.first_row(index)..self.first_row(index + 1);
             let episodes: Vec<_> = saved[rows].iter().enumerate().collect();
-            let actions: Vec<u8> = episodes.iter().flat_map(|(_, episode)| episode.actions()).copied().collect();
+            let actions: Vec<u8> =
+                episodes.iter().flat_map(|(_, episode)| episode.actions()).copied().collect();
             let list: Vec<_> =
                 episodes.iter().map(|(row, episode)| json!([row, episode.seed(), episode.step()])).collect();
             let request = json!({"do": "replay", "episodes": list, "size": actions.len()});
@@ -436,7 +448,8 @@ fn hello(id: &str, config: &PyConfig) -> Map<String, Value> {
 
 /// A space of the environment as the worker told it.
 fn space(env: &str, which: &str, told: &Value) -> Result<Space> {
-    let refuse = |problem: String| Error::Python { env: env.into(), message: format!("its {which} space: {problem}") };
+    let refuse =
+        |problem: String| Error::Python { env: env.into(), message: format!("its {which} space: {problem}") };
     if let Some(unsupported) = find_unsupported(told) {
         return Err(refuse(format!(
             "{unsupported} cannot be a row of scalars; use Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them, for instance by a wrapper"
@@ -466,7 +479,7 @@ pub(super) fn spec(id: &str, env_config: &EnvConfig) -> Result<EnvSpec> {
     let name = format!("{PREFIX}{id}");
     let config = PyConfig::decode(&name, env_config, 1)?;
     let ask = || {
-        let mut worker = Worker::start(0, &config.interpreter(), hello(id, &config), config.timeout())?;
+        let mut worker = Worker::start(0, &config.interpreter(), hello(id, &config), config.start_timeout())?;
         worker.request(&json!({"do": "spec"}))?;
         worker.line("spec")
     };

@@ -23,7 +23,7 @@ pub struct PyConfig {
     /// Worker processes, at most as many as copies. Without it a few steps are timed and heavy environments get one
     /// worker per core, light ones fewer; the choice is logged.
     pub num_workers: Option<usize>,
-    /// Seconds that a start, reset or step may take before the worker counts as hung.
+    /// Seconds that a reset or a step may take before the worker counts as hung; a start may take five times as long.
     pub timeout_s: f64,
     /// Numbers in `info` to hand on (see [`VectorEnv::info`](crate::VectorEnv::info)); `episode/r` is `r` inside of
     /// `episode`. Of a step that ends an episode they are the ended episode's.
@@ -80,6 +80,11 @@ impl PyConfig {
 
     pub(super) fn timeout(&self) -> Duration {
         Duration::from_secs_f64(self.timeout_s)
+    }
+
+    /// Imports and whatever is compiled then take their time.
+    pub(super) fn start_timeout(&self) -> Duration {
+        self.timeout().saturating_mul(5)
     }
 
     pub(super) fn interpreter(&self) -> String {

@@ -33,7 +33,6 @@ class Slabs:
         # Which row is being worked on, and whether it is being reset: the parent's only news of a dead worker.
         at = places["at"] + slabs["worker"] * 16
         self.at = memoryview(memory)[at : at + 16].cast("q")
-        self.at[0] = NO_ROW
 
 
 MATRICES = ("obs", "final_obs", "actions", "masks")

@@ -6,8 +6,10 @@ import json
 import mmap
 import os
 import resource
+import select
 import signal
 import sys
+import threading
 import time
 import traceback
 
@@ -20,10 +22,10 @@ def main():
     # What the environment prints goes to stderr; what it reads is empty.
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    os.write(outbox, b"\0")
+    os.write(outbox, b"\0%d\n" % os.getpid())
     hello = json.loads(read_line(inbox))
     die_with(hello["parent"])
-    faulthandler.enable(open_of_parent(hello, "log"))
+    faulthandler.enable(open_of_parent(hello["parent"], hello["log"]))
     # A hung worker is aborted for the sake of its traceback; nobody wants the core.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     worker = Worker(hello, inbox)
@@ -53,13 +55,23 @@ def die_with(parent):
         PR_SET_PDEATHSIG = 1
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
-        pass  # Then only the end of the pipe tells.
+        pass
     if os.getppid() != parent:
-        os._exit(1)
+        # A script that started the interpreter stands between; the kernel watches over that one only.
+        threading.Thread(target=watch, args=(parent,), daemon=True).start()
 
 
-def open_of_parent(hello, name):
-    return os.open(f"/proc/{hello['parent']}/fd/{hello[name]}", os.O_RDWR)
+def watch(process):
+    try:
+        select.select([os.pidfd_open(process)], [], [])
+    except (AttributeError, OSError) as error:
+        if not isinstance(error, ProcessLookupError):
+            return  # Then only the end of the pipe tells.
+    os._exit(1)
+
+
+def open_of_parent(parent, fd):
+    return os.open(f"/proc/{parent}/fd/{fd}", os.O_RDWR)
 
 
 def hint(error):
@@ -123,7 +135,7 @@ class Worker:
         )
 
     def start(self, slabs):
-        memory = mmap.mmap(open_of_parent(self.hello, "memory"), slabs["size"])
+        memory = mmap.mmap(open_of_parent(self.hello["parent"], slabs["memory"]), slabs["size"])
         self.host = HOSTS[self.hello["vectorization"]](self.make, memory, slabs, self.hello["info_keys"])
         return line(
             observation=space_json(self.host.observation_space), action=space_json(self.host.action_space)

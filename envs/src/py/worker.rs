@@ -21,12 +21,8 @@ use serde_json::{Map, Value, json};
 use super::{slabs::anonymous_file, spawn::spawn};
 
 /// The worker's program: parts of one file in order.
-const SCRIPT: &str = concat!(
-    include_str!("worker.py"),
-    include_str!("spaces.py"),
-    include_str!("hosts.py"),
-    "\n\nmain()\n"
-);
+const SCRIPT: &str =
+    concat!(include_str!("worker.py"), include_str!("spaces.py"), include_str!("hosts.py"), "\n\nmain()\n");
 
 /// How long a worker may take to end when asked, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -38,6 +34,8 @@ pub(super) type Said<T> = Result<T, String>;
 #[derive(Debug)]
 pub(super) struct Worker {
     index: usize,
+    /// The interpreter, which the child is unless a script started it.
+    pid: u32,
     child: Child,
     /// `None` once the worker was told to end.
     inbox: Option<ChildStdin>,
@@ -73,9 +71,12 @@ impl Worker {
         let (Some(inbox), Some(outbox)) = (child.stdin.take(), child.stdout.take()) else {
             return Err("it was started without pipes".into());
         };
-        let mut worker = Self { index, child, inbox: Some(inbox), outbox, log, timeout, reaped: false };
+        let pid = child.id();
+        let mut worker = Self { index, pid, child, inbox: Some(inbox), outbox, log, timeout, reaped: false };
         // Whatever the interpreter's own start-up printed comes before the first zero byte.
         while worker.read_byte("start")? != 0 {}
+        let pid = worker.line("start")?;
+        worker.pid = pid.as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(worker.pid);
         hello.insert("parent".into(), json!(std::process::id()));
         hello.insert("log".into(), json!(worker.log.as_raw_fd()));
         worker.tell(&format!("{}\n", Value::Object(hello)).into_bytes())?;
@@ -83,7 +84,12 @@ impl Worker {
     }
 
     pub(super) fn pid(&self) -> u32 {
-        self.child.id()
+        self.pid
+    }
+
+    /// How long every later answer may take.
+    pub(super) fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
     }
 
     /// Writes to the worker.
@@ -171,15 +177,15 @@ impl Worker {
 
     /// Aborts a worker that does not answer, for the traceback.
     fn hung(&mut self, doing: &str) -> String {
-        if let Some(pid) = self.process() {
+        if let Some(pid) = process(self.pid) {
             // It may be gone already.
             let _ = kill_process(pid, Signal::ABORT);
         }
         self.end(GRACE);
         format!(
-            "worker {} (pid {}) did not answer to {doing:?} within {} s (`timeout_s`) and was killed{}",
+            "worker {} (pid {}) did not answer to {doing:?} within {} s (see `timeout_s`) and was killed{}",
             self.index,
-            self.child.id(),
+            self.pid,
             self.timeout.as_secs_f64(),
             self.traceback()
         )
@@ -189,7 +195,7 @@ impl Worker {
     fn obituary(&mut self, error: &io::Error) -> String {
         match self.end(GRACE) {
             Some(status) => self.dead(status),
-            None => format!("worker {} (pid {}) closed its pipe: {error}", self.index, self.child.id()),
+            None => format!("worker {} (pid {}) closed its pipe: {error}", self.index, self.pid),
         }
     }
 
@@ -199,7 +205,7 @@ impl Worker {
             (_, Some(signal)) => format!("was killed by signal {signal}{}", signal_name(signal)),
             _ => format!("ended: {status}"),
         };
-        format!("worker {} (pid {}) {how}{}", self.index, self.child.id(), self.traceback())
+        format!("worker {} (pid {}) {how}{}", self.index, self.pid, self.traceback())
     }
 
     /// What `faulthandler` wrote, if anything.
@@ -224,7 +230,7 @@ impl Worker {
         }
         let exited = self.exited();
         // Before it is reaped: until then nobody else gets its number. The group may be empty but for it.
-        if let Some(group) = self.process() {
+        if let Some(group) = process(self.child.id()) {
             let _ = kill_process_group(group, Signal::KILL);
         }
         let status = self.child.wait();
@@ -235,11 +241,7 @@ impl Worker {
     /// Whether the process has ended; leaves it to be reaped.
     fn exited(&self) -> bool {
         let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-        self.process().is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
-    }
-
-    fn process(&self) -> Option<Pid> {
-        i32::try_from(self.child.id()).ok().and_then(Pid::from_raw)
+        process(self.child.id()).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
     }
 
     /// Tells the worker to end, so that several can do so at the same time.
@@ -257,6 +259,10 @@ impl Drop for Worker {
     fn drop(&mut self) {
         self.end(GRACE);
     }
+}
+
+fn process(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
 }
 
 fn signal_name(signal: i32) -> &'static str {

@@ -150,8 +150,7 @@ fn composite_spaces_are_rows_in_the_order_of_names() {
     let config = config(&python, json!({"num_workers": 1}));
     let mut env = PyVec::<f32, f32>::new(&test_env("Parts"), &config, 2).unwrap();
     let arm = Space::boxed(-1.0, 1.0, &[2, 2]);
-    let gears =
-        Space::Tuple(vec![Space::Discrete { n: 4, start: -2 }, Space::MultiBinary { n: 3 }]);
+    let gears = Space::Tuple(vec![Space::Discrete { n: 4, start: -2 }, Space::MultiBinary { n: 3 }]);
     let turn = Space::MultiDiscrete { nvec: vec![3, 4] };
     let space = Space::dict([("turn", turn), ("gears", gears), ("arm", arm)]);
     assert_eq!(VectorEnv::observation_space(&env), &space);

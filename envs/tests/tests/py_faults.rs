@@ -3,6 +3,7 @@
 use std::{
     fs,
     io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
     path::PathBuf,
     process::{Command, Stdio},
     thread,
@@ -96,7 +97,7 @@ fn ends_of_the_process_are_told_with_their_kind_and_place() {
         ("sys_exit", &["SystemExit: 3", "Traceback"]),
         ("kill", &["was killed by signal 9"]),
         ("segfault", &["was killed by signal 11 (segmentation fault)", "in string_at", "envs.py"]),
-        ("hang", &["did not answer to \"step\" within 1 s", "`timeout_s`", "envs.py", "in maybe"]),
+        ("hang", &["did not answer to \"step\" within 1 s (see `timeout_s`)", "envs.py", "in maybe"]),
     ] {
         let error = play_to_the_fault(faulty(&python, fault, json!(2)).unwrap());
         assert!(matches!(error, Error::Env { env: 2, seed: Some(12), step: 2, .. }), "{fault}: {error:?}");
@@ -120,14 +121,15 @@ fn a_worker_killed_between_steps_is_told() {
 #[test]
 fn a_hang_in_a_constructor_is_told() {
     let Some(python) = python() else { return };
-    let error = faulty(&python, "hang", json!("make")).unwrap_err();
-    assert_contains(&error, &["did not answer to \"describe\" within 1 s", "in __init__"]);
+    let more = json!({"kwargs": {"fault": "hang", "at": "make"}, "timeout_s": 0.4});
+    let error = FaultVec::new(&test_env("Fault"), &config(&python, more), 1).unwrap_err();
+    assert_contains(&error, &["did not answer to \"describe\" within 2 s", "most recent call first"]);
 }
 
 #[test]
 fn what_an_environment_prints_or_reads_disturbs_nobody() {
     let Some(python) = python() else { return };
-    let mut env = FaultVec::new(&test_env("Noise"), &config(&python, json!({})), 2).unwrap();
+    let mut env = FaultVec::new(&test_env("Noise"), &config(&python, json!({"num_workers": 1})), 2).unwrap();
     let mut rows = Rows::<f32>::new(2, 1);
     env.reset(None, &mut rows.obs).unwrap();
     for step in 1..5 {
@@ -189,10 +191,22 @@ fn settings_that_do_not_fit_are_refused_before_python_starts() {
 #[test]
 fn workers_die_with_their_parent_also_when_the_environment_hangs() {
     let Some(python) = python() else { return };
+    // Directly, and by a script that stays between.
+    let script = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("python.sh");
+    fs::write(&script, format!("#!/bin/sh\n\"{python}\" \"$@\"\nexit $?\n")).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    thread::scope(|scope| {
+        for interpreter in [python.as_str(), script.to_str().unwrap()] {
+            scope.spawn(move || workers_die_with_their_parent(interpreter));
+        }
+    });
+}
+
+fn workers_die_with_their_parent(interpreter: &str) {
     // This program once more, as the parent.
     let mut parent = Command::new(std::env::current_exe().unwrap())
         .args(["py_faults::parent_that_is_killed", "--exact", "--ignored", "--nocapture"])
-        .env("PAVLOV_TEST_PYTHON", python)
+        .env("PAVLOV_TEST_PYTHON", interpreter)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
