@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, ErrorKind, Read, Write},
+    io::{self, BufReader, ErrorKind, Read, Write},
     os::{
         fd::AsRawFd,
         unix::{fs::FileExt, process::CommandExt, process::ExitStatusExt},
@@ -39,7 +39,7 @@ pub(super) struct Worker {
     child: Child,
     /// `None` once the worker was told to end.
     inbox: Option<ChildStdin>,
-    outbox: ChildStdout,
+    outbox: BufReader<ChildStdout>,
     /// Where `faulthandler` writes.
     log: File,
     timeout: Duration,
@@ -72,7 +72,8 @@ impl Worker {
             return Err("it was started without pipes".into());
         };
         let pid = child.id();
-        let mut worker = Self { index, pid, child, inbox: Some(inbox), outbox, log, timeout, reaped: false };
+        let (inbox, outbox) = (Some(inbox), BufReader::new(outbox));
+        let mut worker = Self { index, pid, child, inbox, outbox, log, timeout, reaped: false };
         // Whatever the interpreter's own start-up printed comes before the first zero byte.
         while worker.read_byte("start")? != 0 {}
         let pid = worker.line("start")?;
@@ -143,7 +144,9 @@ impl Worker {
     /// Waits for raw bytes.
     pub(super) fn read_exact(&mut self, mut out: &mut [u8], doing: &str) -> Said<()> {
         while !out.is_empty() {
-            self.wait_readable(doing)?;
+            if self.outbox.buffer().is_empty() {
+                self.wait_readable(doing)?;
+            }
             match self.outbox.read(out) {
                 Ok(0) => return Err(self.obituary(&ErrorKind::UnexpectedEof.into())),
                 Ok(read) => out = &mut out[read..],
@@ -161,7 +164,7 @@ impl Worker {
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let wait = Timespec::try_from(left.min(SLICE)).unwrap_or_default();
-            match poll(&mut [PollFd::new(&self.outbox, PollFlags::IN)], Some(&wait)) {
+            match poll(&mut [PollFd::new(self.outbox.get_ref(), PollFlags::IN)], Some(&wait)) {
                 Ok(0) if left.is_zero() => return Err(self.hung(doing)),
                 Ok(0) => {
                     if self.exited() {
