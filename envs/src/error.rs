@@ -69,6 +69,14 @@ pub enum Error {
         /// The panic's message.
         message: String,
     },
+    /// A Python environment or the process it runs in failed; see [`PyVec`](crate::PyVec).
+    #[error("{env}: {message}")]
+    Python {
+        /// Id of the environment.
+        env: String,
+        /// Which worker did what, with the Python traceback.
+        message: String,
+    },
     /// A caller's buffer or a space does not have the size, alignment or form that is needed.
     #[error("{what} is {found}, but it must be {expected}")]
     Shape {

@@ -7,6 +7,7 @@
 //!   [`EnvCreator`] by id or closure.
 //! * Wrappers such as [`TimeLimit`], [`FrameStack`] or [`NormalizeObservation`] change one thing each; they stand around
 //!   an [`Env`] or a [`VectorEnv`], a registered one included ([`TypedVectorEnv`]).
+//! * [`PyVec`] is any Gymnasium environment in Python processes, by ids such as `py:LunarLander-v3`.
 //! * [`Space`] says what observations and actions are; both are flat rows of scalars.
 //!
 //! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
@@ -37,6 +38,7 @@ mod info_rows;
 mod native;
 mod nearest;
 mod np_random;
+mod py;
 mod registry;
 mod sent;
 mod space;
@@ -61,6 +63,7 @@ pub use native::{
     TaxiConfig,
 };
 pub use np_random::NpRandom;
+pub use py::{PyConfig, PyVec, Vectorization};
 pub use registry::{EnvSpec, ids, make_vec, register, spec};
 pub use space::{Layout, Leaf, Space, SpaceSampler};
 pub use speed::{Speed, measure_speed};

@@ -5,7 +5,9 @@ use std::{
     sync::{LazyLock, RwLock},
 };
 
-use crate::{AnyVectorEnv, EnvConfig, EnvCreator, Error, IntoEnvCreator, Result, native, nearest::nearest};
+use crate::{
+    AnyVectorEnv, EnvConfig, EnvCreator, Error, IntoEnvCreator, Result, native, nearest::nearest, py,
+};
 
 /// What is known about a registered environment.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,21 +62,28 @@ pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
     Ok(())
 }
 
-/// Makes `num_envs` copies of a registered environment.
+/// Makes `num_envs` copies of a registered environment, or of a Gymnasium environment in Python: `py:LunarLander-v3`
+/// (see [`PyVec`](crate::PyVec)).
 ///
 /// # Errors
 /// [`Error::UnknownEnv`], [`Error::Config`], and whatever making a copy reports.
 pub fn make_vec(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
+    if let Some(id) = py::python_id(id) {
+        return py::make_vec(id, env_config, num_envs);
+    }
     // The lock is not held while user code runs.
     let creator = look_up(id, |entry| entry.creator.clone())?;
     creator.make_vec(env_config, num_envs)
 }
 
-/// What is known about a registered environment.
+/// What is known about a registered environment; for `py:` a Python process is asked.
 ///
 /// # Errors
-/// [`Error::UnknownEnv`].
+/// [`Error::UnknownEnv`]; [`Error::Python`] when Python does not know it either.
 pub fn spec(id: &str) -> Result<EnvSpec> {
+    if let Some(id) = py::python_id(id) {
+        return py::spec(id);
+    }
     look_up(id, |entry| entry.spec.clone())
 }
 

@@ -16,6 +16,10 @@ mod golden;
 mod live_gymnasium;
 #[path = "tests/pictures.rs"]
 mod pictures;
+#[path = "tests/py.rs"]
+mod py;
+#[path = "tests/py_faults.rs"]
+mod py_faults;
 #[path = "tests/spaces.rs"]
 mod spaces;
 #[path = "tests/toy_text.rs"]

@@ -1,0 +1,214 @@
+//! Python environments through the bridge beside Gymnasium's vector environments, ale-py's and EnvPool:
+//! `PAVLOV_PYTHON=.. cargo bench -p pavlov-envs --bench bridge`, with a Python that has
+//! `gymnasium ale-py mujoco box2d envpool imageio`. An argument picks environments by a part of their id.
+//!
+//! All contestants of an environment stay alive and take turns; the numbers are medians over the rounds. CPU time is
+//! that of all processes of a contestant and does not depend on what else the machine does.
+
+use std::{
+    error::Error,
+    fs,
+    io::{BufRead, BufReader, Write},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    time::Instant,
+};
+
+use pavlov_envs::{AnyVectorEnv, Element, EnvConfig, NpRandom, PyVec};
+use serde_json::{Value, json};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+const ROUNDS: usize = 5;
+const N: usize = 16;
+
+fn main() -> Outcome<()> {
+    let wanted = std::env::args().skip(1).find(|argument| !argument.starts_with("--"));
+    println!("{N} copies, {ROUNDS} rounds, medians; CPU: microseconds of all processes per env step.\n");
+    println!("| environment | contestant | steps/s | CPU us/step |\n|---|---|--:|--:|");
+    for id in ["CartPole-v1", "LunarLander-v3", "HalfCheetah-v5", "ALE/Pong-v5"] {
+        if wanted.as_ref().is_none_or(|part| id.contains(part.as_str())) {
+            compare(id)?;
+        }
+    }
+    Ok(())
+}
+
+fn compare(id: &str) -> Outcome<()> {
+    let steps_of = |id: &str| match id {
+        "CartPole-v1" => 1000,
+        "ALE/Pong-v5" => 25,
+        _ => 200,
+    };
+    let mut contestants: Vec<(String, Box<dyn Contestant>)> = vec![];
+    for (name, kind) in [
+        ("Gymnasium SyncVectorEnv", "sync"),
+        ("Gymnasium AsyncVectorEnv", "async"),
+        ("EnvPool, 2 threads", "envpool"),
+    ] {
+        contestants.push((name.into(), Box::new(Peer::start(kind, id)?)));
+    }
+    let python_id = if id.starts_with("ALE/") { format!("py:ale_py:{id}") } else { format!("py:{id}") };
+    for workers in [1, 2] {
+        let name = format!("bridge, {workers} x {}", N / workers);
+        contestants.push((name, bridged(&python_id, json!({"num_workers": workers}), false)?));
+    }
+    if id == "CartPole-v1" {
+        let name = format!("bridge, 2 x {}, every episode seeded", N / 2);
+        contestants.push((name, bridged(&python_id, json!({"num_workers": 2}), true)?));
+    }
+    if id.starts_with("ALE/") {
+        contestants.push(("ale-py AtariVectorEnv, 2 threads".into(), Box::new(Peer::start("ale", id)?)));
+        let config = json!({"vectorization": "vector_entry_point", "kwargs": {"num_threads": 2}});
+        contestants
+            .push(("bridge, AtariVectorEnv hosted, 2 threads".into(), bridged(&python_id, config, false)?));
+    }
+    let mut times = vec![vec![]; contestants.len()];
+    for round in 0..=ROUNDS {
+        for ((_, contestant), times) in contestants.iter_mut().zip(&mut times) {
+            let time = contestant.play(steps_of(id))?;
+            // The first round warms up.
+            if round > 0 {
+                times.push(time);
+            }
+        }
+    }
+    let steps = (steps_of(id) * N) as f64;
+    for ((name, _), times) in contestants.iter().zip(&times) {
+        let wall = median(times.iter().map(|time| time.0));
+        let cpu = median(times.iter().map(|time| time.1));
+        println!("| {id} | {name} | {:.0} | {:.2} |", steps / wall, cpu / steps * 1e6);
+    }
+    Ok(())
+}
+
+fn median(values: impl Iterator<Item = f64>) -> f64 {
+    let mut values: Vec<f64> = values.collect();
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+trait Contestant {
+    /// Seconds and CPU seconds of so many vector steps.
+    fn play(&mut self, steps: usize) -> Outcome<(f64, f64)>;
+}
+
+/// A program in Python.
+struct Peer {
+    child: Child,
+    inbox: ChildStdin,
+    outbox: BufReader<ChildStdout>,
+}
+
+impl Peer {
+    fn start(kind: &str, id: &str) -> Outcome<Self> {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/bridge.py");
+        let python = std::env::var("PAVLOV_PYTHON").unwrap_or_else(|_| "python3".into());
+        let mut command = Command::new(python);
+        command.args([script, kind, id, &N.to_string()]).env("OMP_NUM_THREADS", "1");
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let (inbox, outbox) = (child.stdin.take(), child.stdout.take());
+        let (inbox, outbox) = (inbox.ok_or("no stdin")?, BufReader::new(outbox.ok_or("no stdout")?));
+        let mut peer = Self { child, inbox, outbox };
+        while peer.line()?.trim() != "ready" {}
+        Ok(peer)
+    }
+
+    fn line(&mut self) -> Outcome<String> {
+        let mut line = String::new();
+        match self.outbox.read_line(&mut line)? {
+            0 => Err(format!("bridge.py ended: {}", self.child.wait()?).into()),
+            _ => Ok(line),
+        }
+    }
+}
+
+impl Contestant for Peer {
+    fn play(&mut self, steps: usize) -> Outcome<(f64, f64)> {
+        writeln!(self.inbox, "{steps}")?;
+        let line = self.line()?;
+        let (wall, cpu) = line.trim().split_once(' ').ok_or("no numbers")?;
+        Ok((wall.parse()?, cpu.parse()?))
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A vector environment of this process.
+struct Bridged<O, A> {
+    env: PyVec<O, A>,
+    actions: Vec<Vec<A>>,
+    seeds: Option<Vec<u64>>,
+    obs: Vec<O>,
+    final_obs: Vec<O>,
+    at: usize,
+}
+
+fn bridged(id: &str, config: Value, seeded: bool) -> Outcome<Box<dyn Contestant>> {
+    let config: EnvConfig = serde_json::from_value(config)?;
+    Ok(if id.contains("HalfCheetah") {
+        Box::new(Bridged::<f64, f32>::start(id, &config, seeded)?)
+    } else if id.contains("Pong") {
+        Box::new(Bridged::<u8, i64>::start(id, &config, seeded)?)
+    } else {
+        Box::new(Bridged::<f32, i64>::start(id, &config, seeded)?)
+    })
+}
+
+impl<O: Element, A: Element> Bridged<O, A> {
+    fn start(id: &str, config: &EnvConfig, seeded: bool) -> Outcome<Self> {
+        let mut env = PyVec::<O, A>::new(id, config, N)?;
+        let space = AnyVectorEnv::action_space(&env).clone();
+        let mut random = NpRandom::new(1);
+        let batch = |_| {
+            let mut row = vec![A::default(); N * space.width()];
+            row.chunks_exact_mut(space.width()).for_each(|row| space.sample(&mut random, row));
+            row
+        };
+        let actions = (0..64).map(batch).collect();
+        let seeds: Vec<u64> = (0..N as u64).collect();
+        let mut obs = vec![O::default(); N * AnyVectorEnv::observation_space(&env).width()];
+        pavlov_envs::VectorEnv::reset(&mut env, Some(&seeds), &mut obs)?;
+        let final_obs = obs.clone();
+        Ok(Self { env, actions, seeds: seeded.then_some(seeds), obs, final_obs, at: 0 })
+    }
+}
+
+impl<O: Element, A: Element> Contestant for Bridged<O, A> {
+    fn play(&mut self, steps: usize) -> Outcome<(f64, f64)> {
+        let mut rewards = [0.0; N];
+        let (mut terminated, mut truncated) = ([false; N], [false; N]);
+        let mut pids: Vec<String> = self.env.worker_pids().iter().map(u32::to_string).collect();
+        pids.push("self".into());
+        let (cpu, start) = (cpu_seconds(&pids)?, Instant::now());
+        for _ in 0..steps {
+            let out = pavlov_envs::StepOut {
+                obs: &mut self.obs,
+                final_obs: &mut self.final_obs,
+                rewards: &mut rewards,
+                terminated: &mut terminated,
+                truncated: &mut truncated,
+            };
+            let actions = &self.actions[self.at % 64];
+            pavlov_envs::VectorEnv::step(&mut self.env, actions, self.seeds.as_deref(), out)?;
+            self.at += 1;
+        }
+        Ok((start.elapsed().as_secs_f64(), cpu_seconds(&pids)? - cpu))
+    }
+}
+
+/// Of all threads alive, from the scheduler's own nanoseconds.
+fn cpu_seconds(pids: &[String]) -> Outcome<f64> {
+    let mut nanoseconds = 0;
+    for pid in pids {
+        for task in fs::read_dir(format!("/proc/{pid}/task"))? {
+            let stat = fs::read_to_string(task?.path().join("schedstat"))?;
+            nanoseconds += stat.split(' ').next().unwrap_or("0").parse::<u64>()?;
+        }
+    }
+    Ok(nanoseconds as f64 / 1e9)
+}

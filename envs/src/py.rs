@@ -1,0 +1,203 @@
+//! Python environments: their copies live in worker processes, their rows in shared memory.
+//!
+//! No libpython is linked: a worker is `python -c` with the script beside this file, so whatever runs in
+//! somebody's Python runs here, and what crashes there is an error here.
+//!
+//! `K` workers host the `N` copies, contiguous rows each. All rows lie in one memfd that everybody maps:
+//! `obs`, `final_obs`, `actions`, `rewards`, `terminated`, `truncated`, `seeds`, `masks`, `infos`, each `[N, ..]`.
+//! A step is one byte down a pipe per worker and one byte back; at eight copies per worker the wake-ups are lost in
+//! the noise. The end of a pipe tells of a death at once, on both sides.
+//!
+//! | parent writes | worker does | worker answers |
+//! |---|---|---|
+//! | `s`, `S` | steps its rows, ended copies are reset with `seeds` (`S`: without) | `.` |
+//! | `r`, `R` | resets its rows with `seeds` (`R`: without) | `.` |
+//! | `{"do": ..}` and a newline | `spec`, `describe`, `start`, `replay`, `render` | `.`, or a line of JSON (`render`: then the pixels) |
+//!
+//! A fault is a line `{"error": traceback}` and the worker's end. A worker that crashes or hangs leaves the Python
+//! traceback of that moment in its log (`faulthandler`), and the row it was at in the shared memory. Workers die with
+//! the parent, by the end of their pipe or, when the environment hangs, by the kernel (`PR_SET_PDEATHSIG`).
+
+use std::marker::PhantomData;
+
+use crate::{
+    DType, Element, EnvConfig, EnvSpec, Error, Frame, Result, Space, StepOut, VectorEnv,
+    vector::{check_len, invalid_action},
+};
+
+mod bridge;
+mod choice;
+mod config;
+mod episode;
+mod slabs;
+mod spawn;
+mod worker;
+
+use bridge::Bridge;
+pub use config::{PyConfig, Vectorization};
+
+/// What ids of Python environments begin with: `py:CartPole-v1`, `py:my_package:MyEnv-v0`.
+const PREFIX: &str = "py:";
+
+/// Copies of a Gymnasium environment in Python processes.
+///
+/// [`make_vec`](crate::make_vec) gives one for every id `py:ENV_ID`; `py:module:EnvId` imports `module` first, for
+/// environments that register themselves there (`py:ale_py:ALE/Pong-v5`). This type is for those who need a
+/// [`VectorEnv`] and know the scalar types. Settings: [`PyConfig`].
+///
+/// A copy can be brought back to the middle of an episode by replaying its seed and actions; a hosted vector
+/// environment ([`Vectorization`]) cannot. The first fault in Python ends all workers, and every later call gives the
+/// same error.
+///
+/// ```no_run
+/// use pavlov_envs::{EnvConfig, PyVec, VectorEnv};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// let mut env = PyVec::<f32, i64>::new("py:CartPole-v1", &EnvConfig::new(), 8)?;
+/// let mut obs = [0.0; 8 * 4];
+/// env.reset(Some(&[0, 1, 2, 3, 4, 5, 6, 7]), &mut obs)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct PyVec<O, A> {
+    bridge: Bridge,
+    scalars: PhantomData<fn() -> (O, A)>,
+}
+
+impl<O: Element, A: Element> PyVec<O, A> {
+    /// Starts the workers and makes `num_envs` copies of `id`, with or without `py:`.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for settings that do not fit, [`Error::Python`] when the interpreter, a package or the
+    /// environment fails, [`Error::Shape`] when `num_envs` is 0 or the environment's scalars are others than `O` and `A`.
+    pub fn new(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Self> {
+        let bridge = Bridge::start(id.strip_prefix(PREFIX).unwrap_or(id), env_config, num_envs)?;
+        check_dtype("the scalar type of observations", bridge.observation_space(), O::DTYPE)?;
+        check_dtype("the scalar type of actions", bridge.action_space(), A::DTYPE)?;
+        Ok(Self { bridge, scalars: PhantomData })
+    }
+
+    /// Number of worker processes.
+    pub fn num_workers(&self) -> usize {
+        self.bridge.num_workers()
+    }
+
+    /// Process ids of the workers, first rows first.
+    pub fn worker_pids(&self) -> Vec<u32> {
+        self.bridge.worker_pids()
+    }
+}
+
+impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
+    type Obs = O;
+    type Act = A;
+
+    fn num_envs(&self) -> usize {
+        self.bridge.num_envs()
+    }
+
+    fn observation_space(&self) -> &Space {
+        self.bridge.observation_space()
+    }
+
+    fn action_space(&self) -> &Space {
+        self.bridge.action_space()
+    }
+
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [O]) -> Result<()> {
+        self.check_reset(seeds, obs)?;
+        self.bridge.reset(seeds, bytemuck::cast_slice_mut(obs))
+    }
+
+    fn step(&mut self, actions: &[A], reset_seeds: Option<&[u64]>, out: StepOut<'_, O>) -> Result<()> {
+        out.check(self.num_envs(), self.observation_space().width())?;
+        self.send(actions, reset_seeds)?;
+        self.recv(out)
+    }
+
+    fn send(&mut self, actions: &[A], reset_seeds: Option<&[u64]>) -> Result<()> {
+        let (num_envs, space) = (self.num_envs(), self.action_space());
+        check_len("`actions`", actions.len(), num_envs, space.width())?;
+        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
+        if let Some(row) = invalid_action(space, actions) {
+            return Err(Error::invalid_action(self.bridge.name(), row, space));
+        }
+        self.bridge.send(bytemuck::cast_slice(actions), reset_seeds)
+    }
+
+    fn recv(&mut self, out: StepOut<'_, O>) -> Result<()> {
+        out.check(self.num_envs(), self.observation_space().width())?;
+        self.bridge.recv(StepOut {
+            obs: bytemuck::cast_slice_mut(out.obs),
+            final_obs: bytemuck::cast_slice_mut(out.final_obs),
+            rewards: out.rewards,
+            terminated: out.terminated,
+            truncated: out.truncated,
+        })
+    }
+
+    fn action_masks(&self, masks: &mut [bool]) -> bool {
+        self.bridge.action_masks(masks)
+    }
+
+    fn info(&self, key: &str) -> Option<&[f64]> {
+        self.bridge.info(key)
+    }
+
+    fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        self.bridge.save_state()
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        self.bridge.load_state(state)
+    }
+
+    fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
+        self.bridge.render(copy)
+    }
+}
+
+fn check_dtype(what: &'static str, space: &Space, asked: DType) -> Result<()> {
+    if space.dtype() == asked {
+        return Ok(());
+    }
+    Err(Error::shape(what, asked, format_args!("{}, which the rows of {space} are", space.dtype())))
+}
+
+/// The part of a Python environment's id after `py:`.
+pub(crate) fn python_id(id: &str) -> Option<&str> {
+    id.strip_prefix(PREFIX)
+}
+
+/// Copies of a Python environment, whatever its scalars; `id` is without `py:`.
+pub(crate) fn make_vec(
+    id: &str,
+    env_config: &EnvConfig,
+    num_envs: usize,
+) -> Result<Box<dyn crate::AnyVectorEnv>> {
+    let bridge = Bridge::start(id, env_config, num_envs)?;
+    Ok(match bridge.observation_space().dtype() {
+        DType::U8 => with_obs::<u8>(bridge),
+        DType::I64 => with_obs::<i64>(bridge),
+        DType::F32 => with_obs::<f32>(bridge),
+        DType::F64 => with_obs::<f64>(bridge),
+    })
+}
+
+fn with_obs<O: Element>(bridge: Bridge) -> Box<dyn crate::AnyVectorEnv> {
+    fn with_act<O: Element, A: Element>(bridge: Bridge) -> Box<dyn crate::AnyVectorEnv> {
+        Box::new(PyVec::<O, A> { bridge, scalars: PhantomData })
+    }
+    match bridge.action_space().dtype() {
+        DType::U8 => with_act::<O, u8>(bridge),
+        DType::I64 => with_act::<O, i64>(bridge),
+        DType::F32 => with_act::<O, f32>(bridge),
+        DType::F64 => with_act::<O, f64>(bridge),
+    }
+}
+
+/// What Gymnasium's registry knows about an environment; asks a Python process. `id` is without `py:`.
+pub(crate) fn spec(id: &str) -> Result<EnvSpec> {
+    bridge::spec(id, &EnvConfig::new())
+}

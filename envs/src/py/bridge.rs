@@ -1,0 +1,493 @@
+//! Workers and slabs together: what [`PyVec`](super::PyVec) does, on bytes.
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    PREFIX,
+    choice::choose_workers,
+    config::{PyConfig, Vectorization},
+    episode::{Episode, Place},
+    slabs::{Memory, Places, Rows},
+    worker::{Said, Worker},
+};
+use crate::{
+    EnvConfig, EnvSpec, Error, Frame, Result, Space, StepOut,
+    state::{StateReader, StateWriter},
+};
+
+const TAG: &str = "py";
+
+/// Copies of a Python environment in worker processes; rows are bytes.
+#[derive(Debug)]
+pub(super) struct Bridge {
+    /// `py:CartPole-v1`.
+    name: String,
+    observation_space: Space,
+    action_space: Space,
+    hosted: bool,
+    workers: Vec<Worker>,
+    memory: Memory,
+    rows: Rows,
+    places: Places,
+    episodes: Vec<Episode>,
+    info_keys: Vec<String>,
+    /// `[num_infos, num_envs]`.
+    infos: Vec<f64>,
+    /// For one slab of flags or rewards on its way out.
+    scratch: Vec<f64>,
+    /// Actions were sent whose results nobody took.
+    in_flight: bool,
+    /// Whether `seeds` counted in the last order.
+    resets_are_seeded: bool,
+    failure: Option<Failure>,
+}
+
+/// The fault that ended the workers.
+#[derive(Clone, Debug)]
+struct Failure {
+    place: Option<Place>,
+    message: String,
+}
+
+impl Bridge {
+    pub(super) fn start(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Self> {
+        let name = format!("{PREFIX}{id}");
+        if num_envs == 0 {
+            return Err(Error::shape("`num_envs`", 0, "at least 1"));
+        }
+        let config = PyConfig::decode(&name, env_config, num_envs)?;
+        let failed = |message| Error::Python { env: name.clone(), message };
+        let python = config.interpreter();
+        let start = |index| Worker::start(index, &python, hello(id, &config), config.start_timeout());
+
+        let mut first = start(0).map_err(failed)?;
+        let measure =
+            config.num_workers.is_none() && config.vectorization == Vectorization::Loop && num_envs > 1;
+        first.request(&json!({"do": "describe", "measure": measure})).map_err(failed)?;
+        let about = first.line("describe").map_err(failed)?;
+        let num_workers = match (config.num_workers, about["step_us"].as_f64()) {
+            (Some(given), _) => given,
+            (None, Some(step_us)) => {
+                let (workers, reason) = choose_workers(num_envs, step_us);
+                tracing::info!(env = name, num_envs, workers, "{reason}");
+                workers
+            }
+            (None, None) => 1,
+        };
+
+        let observation_space = space(&name, "observation", &about["observation"])?;
+        let action_space = space(&name, "action", &about["action"])?;
+        let rows = Rows {
+            num_envs,
+            num_workers,
+            obs_width: observation_space.width(),
+            obs_dtype: observation_space.dtype(),
+            act_width: action_space.width(),
+            act_dtype: action_space.dtype(),
+            num_masked: if about["has_mask"] == true { action_space.flat_width() } else { 0 },
+            num_infos: config.info_keys.len(),
+        };
+        let (places, size) = Places::new(&rows);
+        let memory = Memory::new(size).map_err(|error| failed(format!("{size} bytes of memory: {error}")))?;
+        let most_steps = about["max_episode_steps"].as_u64().map(|steps| steps as usize);
+        let mut bridge = Self {
+            hosted: config.vectorization != Vectorization::Loop,
+            workers: vec![first],
+            episodes: (0..num_envs).map(|_| Episode::new(most_steps, rows.act_bytes())).collect(),
+            infos: vec![f64::NAN; num_envs * rows.num_infos],
+            scratch: vec![0.0; num_envs],
+            info_keys: config.info_keys.clone(),
+            in_flight: false,
+            resets_are_seeded: false,
+            failure: None,
+            name: name.clone(),
+            observation_space,
+            action_space,
+            memory,
+            rows,
+            places,
+        };
+        let nowhere = vec![-1_i64; 2 * num_workers];
+        bridge.memory.write(places.at, bytemuck::cast_slice(&nowhere));
+        for index in 1..num_workers {
+            bridge.workers.push(start(index).map_err(failed)?);
+        }
+        for index in 0..num_workers {
+            let request = bridge.start_request(index, size);
+            bridge.workers[index].request(&request).map_err(failed)?;
+        }
+        for index in 0..num_workers {
+            let made = bridge.workers[index].line("start").map_err(|message| {
+                failed(
+                    bridge
+                        .place(index)
+                        .map_or(message.clone(), |place| format!("copy {}: {message}", place.row)),
+                )
+            })?;
+            if made["observation"] != about["observation"] || made["action"] != about["action"] {
+                let message = format!("worker {index} made copies with other spaces than the first copy's");
+                return Err(Error::Python { env: name, message });
+            }
+        }
+        bridge.workers.iter_mut().for_each(|worker| worker.set_timeout(config.timeout()));
+        Ok(bridge)
+    }
+
+    fn start_request(&self, worker: usize, size: usize) -> Value {
+        let Rows { num_envs, obs_width, obs_dtype, act_width, act_dtype, num_masked, .. } = self.rows;
+        let first = self.first_row(worker);
+        json!({"do": "start", "slabs": {
+            "memory": self.memory.fd(), "size": size, "places": self.places, "worker": worker,
+            "first": first, "rows": self.first_row(worker + 1) - first, "num_envs": num_envs,
+            "obs_width": obs_width, "obs_dtype": obs_dtype,
+            "act_width": act_width, "act_dtype": act_dtype, "num_masked": num_masked,
+        }})
+    }
+
+    fn first_row(&self, worker: usize) -> usize {
+        worker * self.rows.num_envs / self.rows.num_workers
+    }
+
+    fn worker_of(&self, row: usize) -> usize {
+        (0..self.rows.num_workers).rfind(|&worker| self.first_row(worker) <= row).unwrap_or(0)
+    }
+
+    pub(super) fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(super) fn num_envs(&self) -> usize {
+        self.rows.num_envs
+    }
+
+    pub(super) fn num_workers(&self) -> usize {
+        self.rows.num_workers
+    }
+
+    pub(super) fn worker_pids(&self) -> Vec<u32> {
+        self.workers.iter().map(Worker::pid).collect()
+    }
+
+    pub(super) fn observation_space(&self) -> &Space {
+        &self.observation_space
+    }
+
+    pub(super) fn action_space(&self) -> &Space {
+        &self.action_space
+    }
+
+    pub(super) fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {
+        self.alive()?;
+        self.drain()?;
+        for (row, episode) in self.episodes.iter_mut().enumerate() {
+            episode.begin(seeds.map(|seeds| seeds[row]));
+        }
+        self.order(if seeds.is_some() { b"r" } else { b"R" }, seeds)?;
+        self.wait("reset")?;
+        self.memory.read(self.places.obs, obs);
+        self.read_infos();
+        Ok(())
+    }
+
+    pub(super) fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()> {
+        self.alive()?;
+        if self.in_flight {
+            return Err(Error::unsupported(&self.name, "room for a second `send`", "call `recv` first"));
+        }
+        for (episode, action) in self.episodes.iter_mut().zip(actions.chunks_exact(self.rows.act_bytes())) {
+            // What cannot be replayed need not be kept.
+            episode.act(if self.hosted { &[] } else { action });
+        }
+        self.memory.write(self.places.actions, actions);
+        self.order(if reset_seeds.is_some() { b"s" } else { b"S" }, reset_seeds)?;
+        self.in_flight = true;
+        Ok(())
+    }
+
+    pub(super) fn recv(&mut self, out: StepOut<'_, u8>) -> Result<()> {
+        self.alive()?;
+        if !self.in_flight {
+            return Err(Error::unsupported(&self.name, "step in flight", "call `send` first"));
+        }
+        self.in_flight = false;
+        self.wait("step")?;
+        self.memory.read(self.places.obs, out.obs);
+        let rewards = &mut self.scratch;
+        self.memory.read(self.places.rewards, bytemuck::cast_slice_mut(rewards));
+        out.rewards.iter_mut().zip(rewards).for_each(|(out, reward)| *out = *reward as f32);
+        self.read_flags(self.places.terminated, out.terminated);
+        self.read_flags(self.places.truncated, out.truncated);
+        self.read_infos();
+        let obs_bytes = self.rows.obs_bytes();
+        for row in 0..self.rows.num_envs {
+            if out.terminated[row] || out.truncated[row] {
+                let at = row * obs_bytes;
+                self.memory.read(self.places.final_obs + at, &mut out.final_obs[at..][..obs_bytes]);
+                let seed = self.sent_seed(row);
+                self.episodes[row].begin(seed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Flags are bytes that Python wrote: anything but 0 is true.
+    fn read_flags(&mut self, place: usize, out: &mut [bool]) {
+        let bytes = &mut bytemuck::cast_slice_mut::<f64, u8>(&mut self.scratch)[..out.len()];
+        self.memory.read(place, bytes);
+        out.iter_mut().zip(bytes).for_each(|(out, byte)| *out = *byte != 0);
+    }
+
+    fn read_infos(&mut self) {
+        self.memory.read(self.places.infos, bytemuck::cast_slice_mut(&mut self.infos));
+    }
+
+    /// What the next episode of a copy starts with if it starts in this step.
+    fn sent_seed(&self, row: usize) -> Option<u64> {
+        let mut seed = 0;
+        self.memory.read(self.places.seeds + row * 8, bytemuck::bytes_of_mut(&mut seed));
+        self.resets_are_seeded.then_some(seed)
+    }
+
+    /// Tells every worker what to do.
+    fn order(&mut self, command: &[u8], seeds: Option<&[u64]>) -> Result<()> {
+        if let Some(seeds) = seeds {
+            self.memory.write(self.places.seeds, bytemuck::cast_slice(seeds));
+        }
+        self.resets_are_seeded = seeds.is_some();
+        for index in 0..self.workers.len() {
+            let told = self.workers[index].tell(command);
+            self.check(index, told)?;
+        }
+        Ok(())
+    }
+
+    fn wait(&mut self, doing: &str) -> Result<()> {
+        for index in 0..self.workers.len() {
+            let done = self.workers[index].done(doing);
+            self.check(index, done)?;
+        }
+        Ok(())
+    }
+
+    /// Takes the results of a step that nobody asked for.
+    fn drain(&mut self) -> Result<()> {
+        if std::mem::take(&mut self.in_flight) { self.wait("step") } else { Ok(()) }
+    }
+
+    fn alive(&self) -> Result<()> {
+        self.failure.as_ref().map_or(Ok(()), |failure| Err(self.error(failure)))
+    }
+
+    /// Turns a fault of worker `index` into the error that this and every later call gives.
+    fn check<T>(&mut self, index: usize, said: Said<T>) -> Result<T> {
+        let message = match said {
+            Ok(value) => return Ok(value),
+            Err(message) => message,
+        };
+        let failure = Failure { place: self.place(index), message };
+        self.workers.iter_mut().for_each(Worker::kill);
+        let error = self.error(&failure);
+        self.failure = Some(failure);
+        Err(error)
+    }
+
+    /// The row a worker was at, if it was at one.
+    fn place(&self, worker: usize) -> Option<Place> {
+        let mut at = [0_i64; 2];
+        self.memory.read(self.places.at + worker * 16, bytemuck::bytes_of_mut(&mut at));
+        let row = self.first_row(worker) + usize::try_from(at[0]).ok()?;
+        let episode = self.episodes.get(row)?;
+        let resetting = at[1] != 0;
+        Some(Place {
+            row,
+            seed: if resetting { self.sent_seed(row) } else { episode.seed() },
+            step: if resetting { 0 } else { episode.step() },
+        })
+    }
+
+    fn error(&self, failure: &Failure) -> Error {
+        let error = Error::Python { env: self.name.clone(), message: failure.message.clone() };
+        match failure.place {
+            Some(Place { row, seed, step }) => Error::Env { env: row, seed, step, source: Box::new(error) },
+            None => error,
+        }
+    }
+
+    pub(super) fn action_masks(&self, masks: &mut [bool]) -> bool {
+        let num_masked = self.rows.num_masked;
+        if num_masked == 0 || masks.len() != self.rows.num_envs * num_masked {
+            return false;
+        }
+        const CHUNK: usize = 256;
+        let mut bytes = [0; CHUNK];
+        for (i, chunk) in masks.chunks_mut(CHUNK).enumerate() {
+            let bytes = &mut bytes[..chunk.len()];
+            self.memory.read(self.places.masks + i * CHUNK, bytes);
+            chunk.iter_mut().zip(bytes).for_each(|(mask, byte)| *mask = *byte != 0);
+        }
+        true
+    }
+
+    pub(super) fn info(&self, key: &str) -> Option<&[f64]> {
+        let i = self.info_keys.iter().position(|known| known == key)?;
+        self.infos.chunks_exact(self.rows.num_envs).nth(i)
+    }
+
+    pub(super) fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        if self.hosted {
+            return Ok(None);
+        }
+        self.alive()?;
+        if self.in_flight {
+            return Err(Error::state("a step is in flight; call `recv` first"));
+        }
+        let mut state = StateWriter::new(TAG);
+        state.u64(self.rows.num_envs as u64);
+        self.episodes.iter().try_for_each(|episode| episode.save(&mut state))?;
+        Ok(Some(state.finish()))
+    }
+
+    pub(super) fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        if self.hosted {
+            return Err(Error::state(
+                "a hosted vector environment cannot be brought back to the middle of episodes",
+            ));
+        }
+        self.alive()?;
+        let mut state = StateReader::new(TAG, state)?;
+        state.count("copies", self.rows.num_envs)?;
+        let act_bytes = self.rows.act_bytes();
+        let saved = (0..self.rows.num_envs)
+            .map(|_| Episode::load(&mut state, act_bytes))
+            .collect::<Result<Vec<_>>>()?;
+        state.finish()?;
+        self.drain()?;
+        for (episode, saved) in self.episodes.iter_mut().zip(&saved) {
+            episode.clone_from(saved);
+        }
+        let seeds: Vec<u64> = saved.iter().map(|episode| episode.seed().unwrap_or(0)).collect();
+        self.memory.write(self.places.seeds, bytemuck::cast_slice(&seeds));
+        // All workers replay at the same time.
+        for index in 0..self.workers.len() {
+            let rows = self.first_row(index)..self.first_row(index + 1);
+            let episodes: Vec<_> = saved[rows].iter().enumerate().collect();
+            let actions: Vec<u8> =
+                episodes.iter().flat_map(|(_, episode)| episode.actions()).copied().collect();
+            let list: Vec<_> =
+                episodes.iter().map(|(row, episode)| json!([row, episode.seed(), episode.step()])).collect();
+            let request = json!({"do": "replay", "episodes": list, "size": actions.len()});
+            let worker = &mut self.workers[index];
+            let told = worker.request(&request).and_then(|()| worker.tell(&actions));
+            self.check(index, told)?;
+        }
+        self.wait("replay")?;
+        self.read_infos();
+        Ok(())
+    }
+
+    pub(super) fn render(&mut self, row: usize) -> Result<Option<Frame>> {
+        self.alive()?;
+        if row >= self.rows.num_envs {
+            return Err(Error::no_copy(row, self.rows.num_envs));
+        }
+        if self.in_flight {
+            return Err(Error::unsupported(&self.name, "picture of a step in flight", "call `recv` first"));
+        }
+        let index = self.worker_of(row);
+        let local = row - self.first_row(index);
+        let drawn = draw(&mut self.workers[index], local);
+        match self.check(index, drawn)? {
+            Drawn::Frame(frame) => Ok(Some(frame)),
+            Drawn::Nothing => Ok(None),
+            Drawn::NotAsked => Err(Error::unsupported(
+                &self.name,
+                "picture to draw",
+                "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config",
+            )),
+        }
+    }
+}
+
+impl Drop for Bridge {
+    fn drop(&mut self) {
+        // All at once; then each is waited for.
+        self.workers.iter_mut().for_each(Worker::dismiss);
+    }
+}
+
+enum Drawn {
+    Frame(Frame),
+    /// It has no such mode.
+    Nothing,
+    /// It could, but was made in another mode.
+    NotAsked,
+}
+
+fn draw(worker: &mut Worker, row: usize) -> Said<Drawn> {
+    worker.request(&json!({"do": "render", "row": row}))?;
+    let answer = worker.line("render")?;
+    let size = |i: usize| answer["frame"][i].as_u64().map(|size| size as usize);
+    let (Some(height), Some(width)) = (size(0), size(1)) else {
+        let can = answer["modes"].as_array().is_some_and(|modes| modes.contains(&json!("rgb_array")));
+        return Ok(if can { Drawn::NotAsked } else { Drawn::Nothing });
+    };
+    let mut rgb = vec![0; height * width * 3];
+    worker.read_exact(&mut rgb, "render")?;
+    Ok(Drawn::Frame(Frame { width, height, rgb }))
+}
+
+fn hello(id: &str, config: &PyConfig) -> Map<String, Value> {
+    let hello = [
+        ("id", json!(id)),
+        ("kwargs", json!(config.kwargs)),
+        ("info_keys", json!(config.info_keys)),
+        ("vectorization", json!(config.vectorization)),
+    ];
+    hello.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// A space of the environment as the worker told it.
+fn space(env: &str, which: &str, told: &Value) -> Result<Space> {
+    let refuse =
+        |problem: String| Error::Python { env: env.into(), message: format!("its {which} space: {problem}") };
+    if let Some(unsupported) = find_unsupported(told) {
+        return Err(refuse(format!(
+            "{unsupported} cannot be a row of scalars; use Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them, for instance by a wrapper"
+        )));
+    }
+    let space: Space = serde_json::from_value(told.clone()).map_err(|error| refuse(error.to_string()))?;
+    space.validate().map_err(|error| refuse(error.to_string()))?;
+    if space.width() == 0 {
+        return Err(refuse(format!("{space} has no scalars")));
+    }
+    Ok(space)
+}
+
+fn find_unsupported(told: &Value) -> Option<&str> {
+    match told {
+        Value::Object(fields) => match fields.get("unsupported") {
+            Some(name) => name.as_str(),
+            None => ["dict", "tuple"].iter().filter_map(|key| fields.get(*key)).find_map(find_unsupported),
+        },
+        Value::Array(parts) => parts.iter().find_map(find_unsupported),
+        _ => None,
+    }
+}
+
+/// What Gymnasium's registry knows about `id`.
+pub(super) fn spec(id: &str, env_config: &EnvConfig) -> Result<EnvSpec> {
+    let name = format!("{PREFIX}{id}");
+    let config = PyConfig::decode(&name, env_config, 1)?;
+    let ask = || {
+        let mut worker = Worker::start(0, &config.interpreter(), hello(id, &config), config.start_timeout())?;
+        worker.request(&json!({"do": "spec"}))?;
+        worker.line("spec")
+    };
+    let told = ask().map_err(|message| Error::Python { env: name.clone(), message })?;
+    Ok(EnvSpec {
+        id: name,
+        summary: "a Gymnasium environment in Python".into(),
+        max_episode_steps: told["max_episode_steps"].as_u64().map(|steps| steps as usize),
+        reward_threshold: told["reward_threshold"].as_f64(),
+    })
+}

@@ -1,0 +1,43 @@
+//! How many workers share the copies.
+
+use std::thread::available_parallelism;
+
+/// A wake-up costs some ten microseconds of CPU on both sides together; a worker with this much to do per vector step
+/// loses a twentieth to it.
+const LEAST_WORK_US: f64 = 200.0;
+
+/// The number of workers for copies of which one takes `step_us` microseconds per step, and why.
+pub(super) fn choose_workers(num_envs: usize, step_us: f64) -> (usize, String) {
+    let cores = available_parallelism().map_or(1, |cores| cores.get());
+    let workers = workers_for(num_envs, step_us, cores);
+    let reason = format!(
+        "a step of one copy takes {step_us:.1} us; {LEAST_WORK_US} us per vector step make a worker worth its wake-up; {cores} cores"
+    );
+    (workers, reason)
+}
+
+fn workers_for(num_envs: usize, step_us: f64, cores: usize) -> usize {
+    // Saturates, and is 0 for NaN.
+    let worthwhile = (num_envs as f64 * step_us / LEAST_WORK_US) as usize;
+    worthwhile.clamp(1, cores.min(num_envs))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::workers_for;
+
+    #[test]
+    fn light_environments_share_a_worker_and_heavy_ones_take_every_core() {
+        // 16 copies of 4 us are 64 us of work; of 25 us, 400 us; of 800 us, 12,800 us.
+        assert_eq!(workers_for(16, 4.0, 8), 1);
+        assert_eq!(workers_for(16, 25.0, 8), 2);
+        assert_eq!(workers_for(16, 800.0, 8), 8);
+    }
+
+    #[test]
+    fn there_are_never_more_workers_than_copies_or_cores_and_never_none() {
+        assert_eq!(workers_for(3, 1e9, 8), 3);
+        assert_eq!(workers_for(100, f64::INFINITY, 2), 2);
+        assert_eq!(workers_for(1, f64::NAN, 8), 1);
+    }
+}

@@ -1,0 +1,79 @@
+//! What it takes to bring a copy back to where it is.
+
+use crate::{
+    Error, Result,
+    state::{StateReader, StateWriter},
+};
+
+/// Steps for whose actions room is made at the start; longer episodes grow it once.
+const MOST_RESERVED_STEPS: usize = 1 << 12;
+
+/// Seed and actions of the running episode of one copy.
+#[derive(Clone, Debug)]
+pub(super) struct Episode {
+    seed: Option<u64>,
+    step: usize,
+    /// Rows of actions as bytes.
+    actions: Vec<u8>,
+}
+
+/// A copy and where it is in its episode.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    pub(super) row: usize,
+    pub(super) seed: Option<u64>,
+    /// From 1; 0 is the reset.
+    pub(super) step: usize,
+}
+
+impl Episode {
+    pub(super) fn new(most_steps: Option<usize>, act_bytes: usize) -> Self {
+        let room = most_steps.unwrap_or(MOST_RESERVED_STEPS).min(MOST_RESERVED_STEPS) * act_bytes;
+        Self { seed: None, step: 0, actions: Vec::with_capacity(room) }
+    }
+
+    pub(super) fn begin(&mut self, seed: Option<u64>) {
+        self.seed = seed;
+        self.step = 0;
+        self.actions.clear();
+    }
+
+    pub(super) fn act(&mut self, action: &[u8]) {
+        self.step += 1;
+        self.actions.extend_from_slice(action);
+    }
+
+    pub(super) fn seed(&self) -> Option<u64> {
+        self.seed
+    }
+
+    pub(super) fn step(&self) -> usize {
+        self.step
+    }
+
+    pub(super) fn actions(&self) -> &[u8] {
+        &self.actions
+    }
+
+    pub(super) fn save(&self, state: &mut StateWriter) -> Result<()> {
+        if self.seed.is_none() {
+            return Err(Error::state(
+                "the episode was started without a seed, so it cannot be replayed; reset with seeds",
+            ));
+        }
+        state.seed(self.seed);
+        state.u64(self.step as u64);
+        state.bytes(&self.actions);
+        Ok(())
+    }
+
+    pub(super) fn load(state: &mut StateReader<'_>, act_bytes: usize) -> Result<Self> {
+        let (seed, step) = (state.seed()?, state.u64()? as usize);
+        let actions = state.bytes()?.to_vec();
+        if actions.len() != step.saturating_mul(act_bytes) {
+            let found = actions.len();
+            return Err(Error::state(format!("{found} bytes of actions for {step} steps of {act_bytes}")));
+        }
+        Ok(Self { seed, step, actions })
+    }
+}

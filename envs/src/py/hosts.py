@@ -1,0 +1,301 @@
+# Hosts: what steps the rows of one worker.
+
+
+class Slabs:
+    """This worker's rows of the shared memory, as numpy arrays and, where single numbers are written, memoryviews."""
+
+    def __init__(self, memory, slabs, info_keys):
+        import numpy as np
+
+        first, self.num_rows = slabs["first"], slabs["rows"]
+        places = slabs["places"]
+
+        def array(name, dtype, width=1):
+            dtype = np.dtype(dtype)
+            start = places[name] + first * width * dtype.itemsize
+            rows = np.frombuffer(memory, dtype, self.num_rows * width, start)
+            return rows.reshape(self.num_rows, width) if width != 1 or name in MATRICES else rows
+
+        obs_dtype, act_dtype = DTYPES[slabs["obs_dtype"]], DTYPES[slabs["act_dtype"]]
+        self.obs = array("obs", obs_dtype, slabs["obs_width"])
+        self.final_obs = array("final_obs", obs_dtype, slabs["obs_width"])
+        self.actions = array("actions", act_dtype, slabs["act_width"])
+        self.rewards = array("rewards", "f8")
+        self.terminated = array("terminated", "u1")
+        self.truncated = array("truncated", "u1")
+        self.seeds = array("seeds", "u8")
+        self.masks = array("masks", "u1", slabs["num_masked"]) if slabs["num_masked"] else None
+        column = len(info_keys) and slabs["num_envs"] * 8
+        self.infos = [
+            (key.split("/"), np.frombuffer(memory, "f8", self.num_rows, places["infos"] + i * column + first * 8))
+            for i, key in enumerate(info_keys)
+        ]
+        # Which row is being worked on, and whether it is being reset: the parent's only news of a dead worker.
+        at = places["at"] + slabs["worker"] * 16
+        self.at = memoryview(memory)[at : at + 16].cast("q")
+
+
+MATRICES = ("obs", "final_obs", "actions", "masks")
+
+
+class Loop(Slabs):
+    """Copies stepped one after the other; each keeps what it needs for the caller's seeds and replay."""
+
+    def __init__(self, make, memory, slabs, info_keys):
+        super().__init__(memory, slabs, info_keys)
+        self.envs = []
+        for row in range(self.num_rows):
+            self.at[0] = row
+            self.envs.append(make(1))
+        self.at[0] = NO_ROW
+        self.observation_space = self.envs[0].observation_space
+        self.action_space = self.envs[0].action_space
+        for row, env in enumerate(self.envs):
+            if env.observation_space != self.observation_space or env.action_space != self.action_space:
+                raise ValueError(
+                    f"row {row} of this worker has the spaces {env.observation_space} and {env.action_space}, "
+                    f"but row 0 has {self.observation_space} and {self.action_space}"
+                )
+        self.write, self.views = observation_writer(self.observation_space, self.obs)
+        self.write_final, _ = observation_writer(self.observation_space, self.final_obs)
+        self.read_actions = actions_reader(self.action_space, self.actions)
+        self.read_action = action_reader(self.action_space)
+        self.unseeded = [None] * self.num_rows
+        self.flags = (memoryview(self.terminated), memoryview(self.truncated))
+        self.reward_view = memoryview(self.rewards)
+
+    def env_of(self, row):
+        return self.envs[row]
+
+    def reset(self, seeds):
+        for row, seed in enumerate(seeds or self.unseeded):
+            self.at[0] = row
+            observation, info = self.reset_row(row, seed)
+            self.write(row, observation)
+            self.write_infos(row, info)
+        self.at[0] = NO_ROW
+
+    def reset_row(self, row, seed):
+        self.at[1] = 1
+        observation, info = self.envs[row].reset(seed=seed)
+        check_shapes(self.views, observation)
+        if self.masks is not None:
+            self.write_mask(row, info)
+        self.at[1] = 0
+        return observation, info
+
+    def step(self, seeds):
+        actions = self.read_actions()
+        at, write, rewards = self.at, self.write, self.reward_view
+        terminated, truncated = self.flags
+        has_infos, has_masks = bool(self.infos), self.masks is not None
+        for row, env in enumerate(self.envs):
+            at[0] = row
+            observation, reward, ended, cut, info = env.step(actions[row])
+            rewards[row] = reward
+            if has_infos:
+                self.write_infos(row, info)
+            if ended or cut:
+                terminated[row], truncated[row] = (1, 0) if ended else (0, 1)
+                self.write_final(row, observation)
+                observation, _ = self.reset_row(row, seeds and seeds[row])
+            else:
+                terminated[row] = truncated[row] = 0
+                if has_masks:
+                    self.write_mask(row, info)
+            write(row, observation)
+        at[0] = NO_ROW
+
+    def write_mask(self, row, info):
+        mask = info.get("action_mask")
+        self.masks[row] = 1 if mask is None else mask
+
+    def write_infos(self, row, info):
+        for path, column in self.infos:
+            value = info
+            for key in path:
+                value = value.get(key) if isinstance(value, dict) else None
+            column[row] = float("nan") if value is None else value
+
+    def replay(self, row, seed, steps, data, at):
+        import numpy as np
+
+        self.at[0] = row
+        observation, info = self.reset_row(row, seed)
+        actions = np.frombuffer(data, self.actions.dtype, steps * self.actions.shape[1], at)
+        env = self.envs[row]
+        for step, action in enumerate(actions.reshape(steps, -1) if steps else ()):
+            observation, _, ended, cut, info = env.step(self.read_action(action))
+            if ended or cut:
+                raise RuntimeError(
+                    f"the replayed episode ended at step {step + 1} of {steps}: the environment is not a function "
+                    f"of seed and actions, or it changed"
+                )
+        self.write_infos(row, info)
+        if self.masks is not None:
+            self.write_mask(row, info)
+        self.at[0] = NO_ROW
+        return actions.nbytes
+
+    def render(self, row):
+        env = self.envs[row]
+        return env.render() if env.render_mode == "rgb_array" else None
+
+    def close(self):
+        for env in self.envs:
+            env.close()
+
+
+class Hosted(Slabs):
+    """A whole vector environment: its rows are this worker's."""
+
+    def __init__(self, make, memory, slabs, info_keys):
+        super().__init__(memory, slabs, info_keys)
+        self.env = self.make(make)
+        self.observation_space = self.env.single_observation_space
+        self.action_space = self.env.single_action_space
+        _, self.views = observation_writer(self.observation_space, self.obs)
+        self.write_final, self.final_views = observation_writer(self.observation_space, self.final_obs)
+        self.read_actions = batch_reader(self.action_space, self.actions)
+
+    def make(self, make):
+        env = make(self.num_rows)
+        mode = env.metadata.get("autoreset_mode")
+        mode = getattr(mode, "value", mode)
+        self.same_step = mode == "SameStep"
+        # ale-py wants the seeds of the rows that are reset, Gymnasium's vectors want one for every row.
+        self.seeds_of_reset_rows = type(env.unwrapped).__module__.startswith("ale_py")
+        return env
+
+    def env_of(self, row):
+        return self.env
+
+    def reset(self, seeds):
+        observations, info = self.reset_rows(seeds, None)
+        check_shapes(self.views, observations, (self.num_rows,))
+        self.write_rows(self.views, observations, slice(None))
+        self.write_infos(info)
+        self.write_masks(info)
+
+    def reset_rows(self, seeds, rows):
+        """Resets all rows, or those where `rows` is true."""
+        import numpy as np
+
+        if self.seeds_of_reset_rows and seeds is not None:
+            # Its seeds are 32-bit signed integers; -1 is none.
+            seeds = (np.asarray(seeds, "u8") & 0x7FFF_FFFF).astype("i8")
+            seeds = seeds if rows is None else seeds[rows]
+        return self.env.reset(seed=seeds, options=None if rows is None else {"reset_mask": rows})
+
+    def step(self, seeds):
+        import numpy as np
+
+        observations, rewards, ended, cut, info = self.env.step(self.read_actions())
+        self.rewards[:] = rewards
+        self.terminated[:] = ended
+        self.truncated[:] = np.logical_and(cut, np.logical_not(ended))
+        self.write_infos(info)
+        done = np.logical_or(ended, cut)
+        if done.any():
+            if self.same_step:
+                self.write_finals(info["final_obs"], done)
+            else:
+                self.write_rows(self.final_views, observations, done)
+                self.write_rows(self.views, observations, slice(None))
+                before = self.obs[~done]
+                observations, info = self.reset_rows(seeds, done)
+                self.write_rows(self.views, observations, slice(None))
+                if not np.array_equal(before, self.obs[~done], equal_nan=before.dtype.kind == "f"):
+                    raise RuntimeError(
+                        f"{self.env} does not heed options['reset_mask']: rows whose episodes had not ended changed. "
+                        'Give it autoreset_mode SAME_STEP, or use vectorization "loop"'
+                    )
+                self.write_masks(info)
+                return
+        self.write_rows(self.views, observations, slice(None))
+        self.write_masks(info)
+
+    def write_rows(self, views, observations, rows):
+        for path, _, view, start in views:
+            value = observations
+            for key in path:
+                value = value[key]
+            view[rows] = value[rows] if start is None else value[rows] - start
+
+    def write_finals(self, finals, done):
+        if getattr(finals, "dtype", None) == object:
+            for row in done.nonzero()[0].tolist():
+                self.write_final(row, finals[row])
+        else:
+            self.write_rows(self.final_views, finals, done)
+
+    def write_infos(self, info):
+        import numpy as np
+
+        for path, column in self.infos:
+            column[:] = np.nan
+            for source in (info, info.get("final_info", {})):
+                value, given = source, True
+                for key in path:
+                    given = value.get("_" + key, True) if isinstance(value, dict) else False
+                    value = value.get(key) if isinstance(value, dict) else None
+                if value is not None:
+                    np.copyto(column, np.asarray(value, "f8"), where=given)
+
+    def write_masks(self, info):
+        if self.masks is not None:
+            mask = info.get("action_mask")
+            self.masks[:] = 1 if mask is None else list(mask)
+
+    def replay(self, row, seed, steps, data, at):
+        raise NotImplementedError("a hosted vector environment cannot be replayed")
+
+    def render(self, row):
+        return self.env.render()[row] if self.env.render_mode == "rgb_array" else None
+
+    def close(self):
+        self.env.close()
+
+
+class EnvPool(Hosted):
+    """EnvPool takes its seed when it is made and resets single rows by their numbers."""
+
+    def make(self, make):
+        self.same_step, self.remake = False, make
+        return make(self.num_rows)
+
+    def reset_rows(self, seeds, rows):
+        if rows is None:
+            if seeds is not None:
+                self.env.close()
+                self.env = self.remake(self.num_rows, seed=seeds[0] & 0x7FFF_FFFF)
+            return self.env.reset()
+        import numpy as np
+
+        numbers = rows.nonzero()[0].astype("i4")
+        fresh, info = self.env.reset(numbers)
+        # Only these rows came back: the others are what the step gave.
+        for path, _, view, start in self.views:
+            value = fresh
+            for key in path:
+                value = value[key]
+            view[np.asarray(info["env_id"])] = value if start is None else value - start
+        return self.batch(), info
+
+    def batch(self):
+        """All rows as they stand in the slab."""
+        batch = {}
+        for path, _, view, start in self.views:
+            if not path:
+                return view.copy()
+            inner = batch
+            for key in path[:-1]:
+                inner = inner.setdefault(key, {})
+            inner[path[-1]] = view.copy() if start is None else view + start
+        return batch
+
+    def render(self, row):
+        return None
+
+
+HOSTS = {"loop": Loop, "vector_entry_point": Hosted, "envpool": EnvPool}

@@ -1,0 +1,168 @@
+# Spaces: Gymnasium's against the flat rows of the slabs. Parts of a dict lie in the order of their names.
+
+
+def parts_of(space):
+    import gymnasium
+
+    if isinstance(space, gymnasium.spaces.Dict):
+        return [(key, space.spaces[key]) for key in sorted(space.spaces, key=str)]
+    if isinstance(space, gymnasium.spaces.Tuple):
+        return list(enumerate(space.spaces))
+    return None
+
+
+def leaves(space, path=()):
+    parts = parts_of(space)
+    if parts is None:
+        yield path, space
+    else:
+        for key, part in parts:
+            yield from leaves(part, path + (key,))
+
+
+def leaf_shape(leaf):
+    return tuple(leaf.shape or ())
+
+
+def leaf_width(leaf):
+    width = 1
+    for size in leaf_shape(leaf):
+        width *= size
+    return width
+
+
+def space_json(space):
+    """The space as `Space` reads it; one that it does not have is told by its type."""
+    import gymnasium
+    import numpy as np
+
+    spaces = gymnasium.spaces
+    if isinstance(space, spaces.Dict):
+        return {"dict": [[str(key), space_json(part)] for key, part in parts_of(space)]}
+    if isinstance(space, spaces.Tuple):
+        return {"tuple": [space_json(part) for _, part in parts_of(space)]}
+    if isinstance(space, spaces.Discrete):
+        return {"discrete": {"n": int(space.n), "start": int(space.start)}}
+    if isinstance(space, spaces.MultiDiscrete):
+        return {"multi_discrete": {"nvec": [int(n) for n in np.ravel(space.nvec)]}}
+    if isinstance(space, spaces.MultiBinary):
+        return {"multi_binary": {"n": leaf_width(space)}}
+    if isinstance(space, spaces.Box):
+        # numpy's names: f4 and i2, say. Small integers are widened; bytes and floats stay what they are.
+        kind = {"u1": "u8", "f2": "f32", "f4": "f32", "f8": "f64", "b1": "u8"}.get(space.dtype.str[1:], "i64")
+        bounds = {name: box_bounds(getattr(space, name)) for name in ("low", "high")}
+        return {"box": {**bounds, "shape": list(leaf_shape(space)), "dtype": kind}}
+    return {"unsupported": type(space).__name__}
+
+
+def box_bounds(bounds):
+    infinite = {float("inf"): "inf", float("-inf"): "-inf"}
+    return [infinite.get(bound, bound) for bound in bounds.astype("f8").ravel().tolist()]
+
+
+def observation_writer(space, rows):
+    """A function that writes one observation into a row, and the views it writes to by path."""
+    views = []
+    at = 0
+    for path, leaf in leaves(space):
+        width = leaf_width(leaf)
+        view = rows[:, at : at + width]
+        view.shape = (len(rows),) + leaf_shape(leaf)  # Refuses to copy, unlike reshape.
+        start = getattr(leaf, "start", None)
+        start = start if leaf.__class__.__name__ == "MultiDiscrete" and start is not None and start.any() else None
+        views.append((path, leaf, view, start))
+        at += width
+    if len(views) == 1 and views[0][0] == () and views[0][3] is None:
+        view = views[0][2]
+
+        def write(row, observation):
+            view[row] = observation
+
+    else:
+
+        def write(row, observation):
+            for path, _, view, start in views:
+                value = observation
+                for key in path:
+                    value = value[key]
+                view[row] = value if start is None else value - start
+
+    return write, views
+
+
+def check_shapes(views, observation, rows=()):
+    """Whether an observation is of its space's shape; numpy would stretch it silently."""
+    import numpy as np
+
+    for path, leaf, _, _ in views:
+        value = observation
+        for key in path:
+            value = value[key]
+        if np.shape(value) != rows + leaf_shape(leaf):
+            name = "the observation" + (f" at {'/'.join(map(str, path))}" if path else "")
+            raise ValueError(
+                f"{name} has shape {np.shape(value)}, but its space says {rows + leaf_shape(leaf)}; "
+                f"correct the environment's observation_space"
+            )
+
+
+def action_reader(space):
+    """A function that makes an action of the environment from a flat row, and how far it read."""
+    import gymnasium
+    import numpy as np
+
+    def build(space, at):
+        parts = parts_of(space)
+        if parts is not None:
+            readers, end = {}, at
+            for key, part in parts:
+                readers[key], end = build(part, end)
+            if isinstance(space, gymnasium.spaces.Dict):
+                order = list(space.spaces)
+                return (lambda row: {key: readers[key](row) for key in order}), end
+            return (lambda row: tuple(read(row) for read in readers.values())), end
+        if isinstance(space, gymnasium.spaces.Discrete):
+            return (lambda row: int(row[at])), at + 1
+        shape, end, dtype = leaf_shape(space), at + leaf_width(space), space.dtype
+        if isinstance(space, gymnasium.spaces.MultiDiscrete) and getattr(space, "start", None) is not None:
+            return (lambda row: row[at:end].astype(dtype).reshape(shape) + space.start), end
+        return (lambda row: row[at:end].astype(dtype).reshape(shape)), end
+
+    return build(space, 0)[0]
+
+
+def actions_reader(space, rows):
+    """A function that makes all rows' actions. Whole arrays are cast at once where that gives the same."""
+    import gymnasium
+
+    if isinstance(space, gymnasium.spaces.Discrete):
+        column = rows[:, 0]
+        return column.tolist
+    if isinstance(space, gymnasium.spaces.Box):
+        dtype, shape = space.dtype, (len(rows),) + leaf_shape(space)
+        return lambda: list(rows.astype(dtype).reshape(shape))
+    read = action_reader(space)
+    return lambda: [read(row) for row in rows]
+
+
+def batch_reader(space, rows):
+    """A function that makes all rows' actions as a vector environment takes them."""
+    import gymnasium
+
+    def build(space, at):
+        parts = parts_of(space)
+        if parts is not None:
+            readers, end = {}, at
+            for key, part in parts:
+                readers[key], end = build(part, end)
+            if isinstance(space, gymnasium.spaces.Dict):
+                order = list(space.spaces)
+                return (lambda: {key: readers[key]() for key in order}), end
+            return (lambda: tuple(read() for read in readers.values())), end
+        shape, end, dtype = (len(rows),) + leaf_shape(space), at + leaf_width(space), space.dtype
+        view = rows[:, at:end]
+        if isinstance(space, gymnasium.spaces.MultiDiscrete) and getattr(space, "start", None) is not None:
+            return (lambda: view.astype(dtype).reshape(shape) + space.start), end
+        return (lambda: view.astype(dtype).reshape(shape)), end
+
+    return build(space, 0)[0]

@@ -1,0 +1,39 @@
+//! One thread that starts all workers.
+//!
+//! The kernel ends a worker with the *thread* that started it (`PR_SET_PDEATHSIG`), so that must be a thread which
+//! lives as long as the process, not the caller's.
+
+use std::{
+    io,
+    process::{Child, Command},
+    sync::{
+        LazyLock, Mutex,
+        mpsc::{Sender, channel},
+    },
+    thread,
+};
+
+type Order = (Command, Sender<io::Result<Child>>);
+
+static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
+    let (sender, orders) = channel::<Order>();
+    let serve = move || {
+        for (mut command, reply) in orders {
+            // Nobody waits when the caller is gone; then the child reads the end of its pipe.
+            let _ = reply.send(command.spawn());
+        }
+    };
+    let started = thread::Builder::new().name("pavlov-py-spawn".into()).spawn(serve);
+    Mutex::new(started.is_ok().then_some(sender))
+});
+
+/// Starts a process that lives no longer than this one.
+pub(super) fn spawn(command: Command) -> io::Result<Child> {
+    let gone = || io::Error::other("the thread that starts workers is gone");
+    let (reply, child) = channel();
+    {
+        let spawner = SPAWNER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        spawner.as_ref().ok_or_else(gone)?.send((command, reply)).map_err(|_| gone())?;
+    }
+    child.recv().map_err(|_| gone())?
+}

@@ -1,0 +1,225 @@
+"""The Python half of `PyVec`: hosts some rows of a bridged environment. The protocol is on the page of `py.rs`."""
+
+import faulthandler
+import importlib
+import json
+import mmap
+import os
+import resource
+import select
+import signal
+import sys
+import threading
+import time
+import traceback
+
+DTYPES = {"u8": "u1", "i64": "i8", "f32": "f4", "f64": "f8"}
+NO_ROW = -1
+
+
+def main():
+    inbox, outbox = os.dup(0), os.dup(1)
+    # What the environment prints goes to stderr; what it reads is empty.
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    os.write(outbox, b"\0%d\n" % os.getpid())
+    hello = json.loads(read_line(inbox))
+    die_with(hello["parent"])
+    faulthandler.enable(open_of_parent(hello["parent"], hello["log"]))
+    # A hung worker is aborted for the sake of its traceback; nobody wants the core.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
+    worker = Worker(hello, inbox)
+    while True:
+        command = os.read(inbox, 1)
+        if not command:
+            break
+        try:
+            answer = worker.obey(command)
+        except BaseException as error:  # Also SystemExit: whatever it is, the parent is told.
+            answer = json.dumps({"error": traceback.format_exc(), "hint": hint(error)}) + "\n"
+            write_all(outbox, answer.encode())
+            os._exit(1)
+        if answer is None:
+            os.write(outbox, b".")
+        else:
+            write_all(outbox, answer)
+    worker.close()
+    os._exit(0)
+
+
+def die_with(parent):
+    """Ends this process with its parent, also while the environment hangs."""
+    try:
+        import ctypes
+
+        PR_SET_PDEATHSIG = 1
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    except (ImportError, OSError, AttributeError):
+        pass
+    if os.getppid() != parent:
+        # A script that started the interpreter stands between; the kernel watches over that one only.
+        threading.Thread(target=watch, args=(parent,), daemon=True).start()
+
+
+def watch(process):
+    try:
+        select.select([os.pidfd_open(process)], [], [])
+    except (AttributeError, OSError) as error:
+        if not isinstance(error, ProcessLookupError):
+            return  # Then only the end of the pipe tells.
+    os._exit(1)
+
+
+def open_of_parent(parent, fd):
+    return os.open(f"/proc/{parent}/fd/{fd}", os.O_RDWR)
+
+
+def hint(error):
+    if isinstance(error, ImportError) and error.name:
+        package = error.name.split(".")[0]
+        return (
+            f"if {package} is a package, install it: {sys.executable} -m pip install {package}; "
+            "or name another interpreter by `python` in the env_config or by PAVLOV_PYTHON"
+        )
+    return None
+
+
+class Worker:
+    def __init__(self, hello, inbox):
+        self.hello, self.inbox, self.host = hello, inbox, None
+        module, _, self.id = hello["id"].rpartition(":")
+        self.module = module or None
+
+    def obey(self, command):
+        if command == b"s":
+            self.host.step(self.host.seeds.tolist())
+        elif command == b"S":
+            self.host.step(None)
+        elif command == b"r":
+            self.host.reset(self.host.seeds.tolist())
+        elif command == b"R":
+            self.host.reset(None)
+        else:
+            request = json.loads(command + read_line(self.inbox))
+            return getattr(self, request.pop("do"))(**request)
+
+    def spec(self):
+        import gymnasium
+
+        self.import_module()
+        spec = gymnasium.spec(self.id)
+        return line(max_episode_steps=spec.max_episode_steps, reward_threshold=spec.reward_threshold)
+
+    def describe(self, measure):
+        """Looks at a throw-away copy: its spaces, whether it has masks, and what a step takes."""
+        import gymnasium
+
+        env = self.make(1)
+        hosted = self.hello["vectorization"] != "loop"
+        observation_space = env.single_observation_space if hosted else env.observation_space
+        action_space = env.single_action_space if hosted else env.action_space
+        spaces = {"observation": space_json(observation_space), "action": space_json(action_space)}
+        if hosted:
+            info = env.reset(seed=None)[1]
+            step_us = None
+        else:
+            info = env.reset(seed=0)[1]
+            step_us = step_time(env) if measure else None
+        env.close()
+        spec = getattr(env, "spec", None)
+        return line(
+            **spaces,
+            has_mask="action_mask" in info and isinstance(action_space, gymnasium.spaces.Discrete),
+            max_episode_steps=getattr(spec, "max_episode_steps", None),
+            step_us=step_us,
+        )
+
+    def start(self, slabs):
+        memory = mmap.mmap(open_of_parent(self.hello["parent"], slabs["memory"]), slabs["size"])
+        self.host = HOSTS[self.hello["vectorization"]](self.make, memory, slabs, self.hello["info_keys"])
+        return line(
+            observation=space_json(self.host.observation_space), action=space_json(self.host.action_space)
+        )
+
+    def replay(self, episodes, size):
+        """Brings copies back to the middle of their episodes: `[row, seed, steps]` each, then the actions."""
+        data = read_exactly(self.inbox, size)
+        at = 0
+        for row, seed, steps in episodes:
+            at += self.host.replay(row, seed, steps, data, at)
+
+    def render(self, row):
+        frame = self.host.render(row)
+        if frame is None:
+            return line(frame=None, modes=list(self.host.env_of(row).metadata.get("render_modes", [])))
+        import numpy as np
+
+        frame = np.ascontiguousarray(frame)
+        if frame.dtype != np.uint8 or frame.ndim != 3 or frame.shape[2] != 3:
+            raise TypeError(
+                f"render() gave {frame.dtype} of shape {frame.shape}, but it must be uint8 of shape (height, width, 3)"
+            )
+        return line(frame=frame.shape[:2]) + frame.tobytes()
+
+    def close(self):
+        if self.host is not None:
+            self.host.close()
+
+    def import_module(self):
+        if self.module:
+            importlib.import_module(self.module)
+
+    def make(self, num_envs, seed=0):
+        kwargs = self.hello["kwargs"]
+        if self.hello["vectorization"] == "envpool":
+            import envpool
+
+            return envpool.make(self.id, env_type="gymnasium", num_envs=num_envs, seed=seed, **kwargs)
+        import gymnasium
+
+        self.import_module()
+        if self.hello["vectorization"] == "loop":
+            return gymnasium.make(self.id, disable_env_checker=True, **kwargs)
+        mode = "vector_entry_point"
+        return gymnasium.make_vec(self.id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
+
+
+def step_time(env):
+    """Microseconds of a step: the median of as many as fit into a twentieth of a second."""
+    env.action_space.seed(0)
+    times, start = [], time.perf_counter()
+    while len(times) < 3 or time.perf_counter() - start < 0.05:
+        action = env.action_space.sample()
+        before = time.perf_counter()
+        _, _, terminated, truncated, _ = env.step(action)
+        times.append(time.perf_counter() - before)
+        if terminated or truncated:
+            env.reset()
+    return sorted(times)[len(times) // 2] * 1e6
+
+
+def read_exactly(fd, size):
+    parts = []
+    while size > 0:
+        part = os.read(fd, min(size, 1 << 20))
+        if not part:
+            os._exit(0)
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def read_line(fd):
+    text = b""
+    while not text.endswith(b"\n"):
+        text += read_exactly(fd, 1)
+    return text
+
+
+def write_all(fd, data):
+    while data:
+        data = data[os.write(fd, data) :]
+
+
+def line(**fields):
+    return (json.dumps(fields) + "\n").encode()

@@ -1,0 +1,282 @@
+//! One worker process, as seen by its parent.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, ErrorKind, Read, Write},
+    os::{
+        fd::AsRawFd,
+        unix::{fs::FileExt, process::CommandExt, process::ExitStatusExt},
+    },
+    process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use rustix::{
+    event::{PollFd, PollFlags, Timespec, poll},
+    process::{Pid, Signal, WaitId, WaitIdOptions, kill_process, kill_process_group, waitid},
+};
+use serde_json::{Map, Value, json};
+
+use super::{slabs::anonymous_file, spawn::spawn};
+
+/// The worker's program: parts of one file in order.
+const SCRIPT: &str =
+    concat!(include_str!("worker.py"), include_str!("spaces.py"), include_str!("hosts.py"), "\n\nmain()\n");
+
+/// How long a worker may take to end when asked, before it is killed.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// What a worker said, or why it will say nothing any more.
+pub(super) type Said<T> = Result<T, String>;
+
+/// A Python process; dropped, it is ended and reaped together with its own children.
+#[derive(Debug)]
+pub(super) struct Worker {
+    index: usize,
+    /// The interpreter, which the child is unless a script started it.
+    pid: u32,
+    child: Child,
+    /// `None` once the worker was told to end.
+    inbox: Option<ChildStdin>,
+    outbox: BufReader<ChildStdout>,
+    /// Where `faulthandler` writes.
+    log: File,
+    timeout: Duration,
+    reaped: bool,
+}
+
+impl Worker {
+    /// Starts worker `index` with the interpreter `python`; `hello` tells it what to host.
+    pub(super) fn start(
+        index: usize,
+        python: &str,
+        mut hello: Map<String, Value>,
+        timeout: Duration,
+    ) -> Said<Self> {
+        let log = anonymous_file("pavlov-log").map_err(|error| format!("no memory file: {error}"))?;
+        let mut command = Command::new(python);
+        // A group of its own: Ctrl-C is the parent's to handle, and what the environment starts can be ended with it.
+        command.args(["-c", SCRIPT]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
+        for threads in ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"] {
+            if std::env::var_os(threads).is_none() {
+                command.env(threads, "1");
+            }
+        }
+        let mut child = spawn(command).map_err(|error| {
+            format!(
+                "cannot start the interpreter {python:?}: {error}; name one by `python` in the env_config or by PAVLOV_PYTHON"
+            )
+        })?;
+        let (Some(inbox), Some(outbox)) = (child.stdin.take(), child.stdout.take()) else {
+            return Err("it was started without pipes".into());
+        };
+        let pid = child.id();
+        let (inbox, outbox) = (Some(inbox), BufReader::new(outbox));
+        let mut worker = Self { index, pid, child, inbox, outbox, log, timeout, reaped: false };
+        // Whatever the interpreter's own start-up printed comes before the first zero byte.
+        while worker.read_byte("start")? != 0 {}
+        let pid = worker.line("start")?;
+        worker.pid = pid.as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(worker.pid);
+        hello.insert("parent".into(), json!(std::process::id()));
+        hello.insert("log".into(), json!(worker.log.as_raw_fd()));
+        worker.tell(&format!("{}\n", Value::Object(hello)).into_bytes())?;
+        Ok(worker)
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// How long every later answer may take.
+    pub(super) fn set_timeout(&mut self, timeout: Duration) {
+        self.timeout = timeout;
+    }
+
+    /// Writes to the worker.
+    pub(super) fn tell(&mut self, bytes: &[u8]) -> Said<()> {
+        let written = self.inbox.as_mut().map_or(Err(ErrorKind::BrokenPipe.into()), |to| to.write_all(bytes));
+        written.map_err(|error| self.obituary(&error))
+    }
+
+    /// Sends a request.
+    pub(super) fn request(&mut self, request: &Value) -> Said<()> {
+        self.tell(format!("{request}\n").as_bytes())
+    }
+
+    /// Waits for the dot that says: done.
+    pub(super) fn done(&mut self, doing: &str) -> Said<()> {
+        match self.read_byte(doing)? {
+            b'.' => Ok(()),
+            first => {
+                let line = self.rest_of_line(first, doing)?;
+                Err(format!("worker {} answered {line} to {doing:?}", self.index))
+            }
+        }
+    }
+
+    /// Waits for a line of JSON.
+    pub(super) fn line(&mut self, doing: &str) -> Said<Value> {
+        let first = self.read_byte(doing)?;
+        self.rest_of_line(first, doing)
+    }
+
+    fn rest_of_line(&mut self, first: u8, doing: &str) -> Said<Value> {
+        let mut text = vec![first];
+        while text.last() != Some(&b'\n') {
+            text.push(self.read_byte(doing)?);
+        }
+        let line: Value = serde_json::from_slice(&text).map_err(|error| {
+            let text = String::from_utf8_lossy(&text);
+            format!("worker {} answered {text:?} to {doing:?}: {error}", self.index)
+        })?;
+        let Some(traceback) = line["error"].as_str() else { return Ok(line) };
+        let hint = line["hint"].as_str().map_or(String::new(), |hint| format!("\n{hint}"));
+        Err(format!("worker {} (pid {}) raised\n{}{hint}", self.index, self.pid(), traceback.trim_end()))
+    }
+
+    fn read_byte(&mut self, doing: &str) -> Said<u8> {
+        let mut byte = [0];
+        self.read_exact(&mut byte, doing)?;
+        Ok(byte[0])
+    }
+
+    /// Waits for raw bytes.
+    pub(super) fn read_exact(&mut self, mut out: &mut [u8], doing: &str) -> Said<()> {
+        while !out.is_empty() {
+            if self.outbox.buffer().is_empty() {
+                self.wait_readable(doing)?;
+            }
+            match self.outbox.read(out) {
+                Ok(0) => return Err(self.obituary(&ErrorKind::UnexpectedEof.into())),
+                Ok(read) => out = &mut out[read..],
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.obituary(&error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn wait_readable(&mut self, doing: &str) -> Said<()> {
+        // Now and then it is asked whether the worker lives: a child of its own may keep the pipe open.
+        const SLICE: Duration = Duration::from_secs(1);
+        let deadline = Instant::now() + self.timeout;
+        loop {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let wait = Timespec::try_from(left.min(SLICE)).unwrap_or_default();
+            match poll(&mut [PollFd::new(self.outbox.get_ref(), PollFlags::IN)], Some(&wait)) {
+                Ok(0) if left.is_zero() => return Err(self.hung(doing)),
+                Ok(0) => {
+                    if self.exited() {
+                        return Err(self.obituary(&ErrorKind::UnexpectedEof.into()));
+                    }
+                }
+                Ok(_) => return Ok(()),
+                Err(rustix::io::Errno::INTR) => {}
+                Err(error) => return Err(format!("worker {}: poll: {error}", self.index)),
+            }
+        }
+    }
+
+    /// Aborts a worker that does not answer, for the traceback.
+    fn hung(&mut self, doing: &str) -> String {
+        if let Some(pid) = process(self.pid) {
+            // It may be gone already.
+            let _ = kill_process(pid, Signal::ABORT);
+        }
+        self.end(GRACE);
+        format!(
+            "worker {} (pid {}) did not answer to {doing:?} within {} s (see `timeout_s`) and was killed{}",
+            self.index,
+            self.pid,
+            self.timeout.as_secs_f64(),
+            self.traceback()
+        )
+    }
+
+    /// Why nothing comes from or goes to the worker any more.
+    fn obituary(&mut self, error: &io::Error) -> String {
+        match self.end(GRACE) {
+            Some(status) => self.dead(status),
+            None => format!("worker {} (pid {}) closed its pipe: {error}", self.index, self.pid),
+        }
+    }
+
+    fn dead(&self, status: ExitStatus) -> String {
+        let how = match (status.code(), status.signal()) {
+            (Some(code), _) => format!("exited with code {code}"),
+            (_, Some(signal)) => format!("was killed by signal {signal}{}", signal_name(signal)),
+            _ => format!("ended: {status}"),
+        };
+        format!("worker {} (pid {}) {how}{}", self.index, self.pid, self.traceback())
+    }
+
+    /// What `faulthandler` wrote, if anything.
+    fn traceback(&self) -> String {
+        const MOST: usize = 1 << 14;
+        let mut text = vec![0; MOST];
+        let read = self.log.read_at(&mut text, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(&text[..read]);
+        if text.trim().is_empty() { String::new() } else { format!("\n{}", text.trim()) }
+    }
+
+    /// Waits for the end of the process for `grace`, then kills it; its own children go too. `None` when it had to be
+    /// killed.
+    fn end(&mut self, grace: Duration) -> Option<ExitStatus> {
+        if self.reaped {
+            return None;
+        }
+        self.inbox = None;
+        let deadline = Instant::now() + grace;
+        while !self.exited() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
+        let exited = self.exited();
+        // Before it is reaped: until then nobody else gets its number. The group may be empty but for it.
+        if let Some(group) = process(self.child.id()) {
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let status = self.child.wait();
+        self.reaped = true;
+        status.ok().filter(|_| exited)
+    }
+
+    /// Whether the process has ended; leaves it to be reaped.
+    fn exited(&self) -> bool {
+        let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+        process(self.child.id()).is_none_or(|pid| !matches!(waitid(WaitId::Pid(pid), look), Ok(None)))
+    }
+
+    /// Tells the worker to end, so that several can do so at the same time.
+    pub(super) fn dismiss(&mut self) {
+        self.inbox = None;
+    }
+
+    /// Ends the worker without asking.
+    pub(super) fn kill(&mut self) {
+        self.end(Duration::ZERO);
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        self.end(GRACE);
+    }
+}
+
+fn process(pid: u32) -> Option<Pid> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw)
+}
+
+fn signal_name(signal: i32) -> &'static str {
+    match signal {
+        4 => " (illegal instruction)",
+        6 => " (abort)",
+        7 => " (bus error)",
+        8 => " (floating-point exception)",
+        9 => " (SIGKILL; the kernel does so when memory runs out)",
+        11 => " (segmentation fault)",
+        15 => " (SIGTERM)",
+        _ => "",
+    }
+}

@@ -1,0 +1,303 @@
+//! Python environments: equal to native ones, spaces, masks, numbers in `info`, replay, hosted vectors.
+//!
+//! The environments are in `tests/py/envs.py`; they are skipped without PAVLOV_TEST_PYTHON (an interpreter with the
+//! packages of `.ci/requirements.txt`).
+
+use std::io::Write;
+
+use pavlov_envs::{
+    AnyVectorEnv, DType, EnvConfig, EnvCreator, Error, NpRandom, PyVec, Result, Space, StepOut, VectorEnv,
+    check_vector_env, make_vec,
+};
+use serde_json::{Value, json};
+
+/// The interpreter that tests use, if there is one.
+pub(crate) fn python() -> Option<String> {
+    let python = std::env::var("PAVLOV_TEST_PYTHON").ok();
+    if python.is_none() {
+        // Past the test harness, which hides what passing tests print.
+        let note = b"skipped: set PAVLOV_TEST_PYTHON to a Python that has gymnasium\n";
+        let _ = std::io::stderr().write_all(note);
+    }
+    python
+}
+
+/// An `env_config` with the tests' interpreter.
+pub(crate) fn config(python: &str, more: Value) -> EnvConfig {
+    let mut config = EnvConfig::from_iter([("python".to_owned(), json!(python))]);
+    config.extend(more.as_object().cloned().unwrap_or_default());
+    config
+}
+
+/// The id of an environment in `tests/py/envs.py`; the tests run in the crate's folder, where Python looks for modules.
+pub(crate) fn test_env(name: &str) -> String {
+    format!("py:tests.py.envs:{name}-v0")
+}
+
+/// Rows of a vector environment.
+pub(crate) struct Rows<O> {
+    pub(crate) obs: Vec<O>,
+    pub(crate) final_obs: Vec<O>,
+    pub(crate) rewards: Vec<f32>,
+    pub(crate) terminated: Vec<bool>,
+    pub(crate) truncated: Vec<bool>,
+}
+
+impl<O: Default + Clone> Rows<O> {
+    pub(crate) fn new(n: usize, width: usize) -> Self {
+        Self {
+            obs: vec![O::default(); n * width],
+            final_obs: vec![O::default(); n * width],
+            rewards: vec![f32::NAN; n],
+            terminated: vec![false; n],
+            truncated: vec![false; n],
+        }
+    }
+
+    pub(crate) fn out(&mut self) -> StepOut<'_, O> {
+        StepOut {
+            obs: &mut self.obs,
+            final_obs: &mut self.final_obs,
+            rewards: &mut self.rewards,
+            terminated: &mut self.terminated,
+            truncated: &mut self.truncated,
+        }
+    }
+}
+
+/// All that random play gives, as text of bits, and the number of episodes.
+fn play(env: &mut dyn AnyVectorEnv, seeded: bool) -> Result<(Vec<String>, usize)> {
+    let n = env.num_envs();
+    let mut random = NpRandom::new(7);
+    let mut rows = Rows::<f32>::new(n, 4);
+    let seeds: Vec<u64> = (0..n as u64).map(|i| 1000 + i).collect();
+    env.reset(Some(&seeds), bytemuck::cast_slice_mut(&mut rows.obs))?;
+    let mut moments = vec![format!("{:?}", rows.obs)];
+    let mut episodes = 0;
+    for _ in 0..400 {
+        let actions: Vec<i64> = (0..n).map(|_| random.integers(0, 2)).collect();
+        let next: Vec<u64> = (0..n).map(|_| random.next_u64()).collect();
+        rows.final_obs.fill(0.0);
+        let out = StepOut {
+            obs: bytemuck::cast_slice_mut(&mut rows.obs),
+            final_obs: bytemuck::cast_slice_mut(&mut rows.final_obs),
+            rewards: &mut rows.rewards,
+            terminated: &mut rows.terminated,
+            truncated: &mut rows.truncated,
+        };
+        env.step(bytemuck::cast_slice(&actions), seeded.then_some(&next), out)?;
+        episodes += rows.terminated.iter().zip(&rows.truncated).filter(|(a, b)| **a || **b).count();
+        moments.push(format!(
+            "{:?} {:?} {:?} {:?} {:?}",
+            rows.obs, rows.final_obs, rows.rewards, rows.terminated, rows.truncated
+        ));
+    }
+    Ok((moments, episodes))
+}
+
+#[test]
+fn cartpole_in_python_and_native_cartpole_are_equal_to_the_bit_however_copies_are_spread() {
+    let Some(python) = python() else { return };
+    for (n, workers) in [(1, 1), (5, 1), (5, 2), (4, 4)] {
+        for seeded in [true, false] {
+            let config = config(&python, json!({"num_workers": workers}));
+            let mut bridged = make_vec("py:CartPole-v1", &config, n).unwrap();
+            let mut native = make_vec("CartPole-v1", &EnvConfig::new(), n).unwrap();
+            let (expected, episodes) = play(&mut *native, seeded).unwrap();
+            assert!(episodes > 10 * n, "only {episodes} episodes");
+            let (found, _) = play(&mut *bridged, seeded).unwrap();
+            for (step, (found, expected)) in found.iter().zip(&expected).enumerate() {
+                assert_eq!(found, expected, "{n} copies, {workers} workers, seeded {seeded}, step {step}");
+            }
+            if seeded {
+                break;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bridge_keeps_the_contract_of_vector_environments() {
+    let Some(python) = python() else { return };
+    let mut env = make_vec("py:CartPole-v1", &config(&python, json!({"num_workers": 2})), 3).unwrap();
+    check_vector_env(&mut *env).unwrap();
+    // Continuous actions, and an episode limit that is Gymnasium's.
+    let short = json!({"kwargs": {"max_episode_steps": 6}});
+    let mut env = make_vec("py:Pendulum-v1", &config(&python, short), 2).unwrap();
+    check_vector_env(&mut *env).unwrap();
+}
+
+#[test]
+fn an_id_with_py_is_an_environment_everywhere() {
+    let Some(python) = python() else { return };
+    let env = EnvCreator::from("py:CartPole-v1").make_vec(&config(&python, json!({})), 2).unwrap();
+    assert_eq!((env.obs_dtype(), env.act_dtype()), (DType::F32, DType::I64));
+    let native = make_vec("CartPole-v1", &EnvConfig::new(), 1).unwrap();
+    assert_eq!(env.observation_space(), native.observation_space());
+    assert_eq!(env.action_space(), native.action_space());
+}
+
+#[test]
+fn a_type_that_is_not_the_environments_is_refused() {
+    let Some(python) = python() else { return };
+    let error = PyVec::<f64, i64>::new("py:CartPole-v1", &config(&python, json!({})), 1).unwrap_err();
+    assert!(error.to_string().contains("observations is f64, but it must be f32"), "{error}");
+}
+
+#[test]
+fn composite_spaces_are_rows_in_the_order_of_names() {
+    let Some(python) = python() else { return };
+    let config = config(&python, json!({"num_workers": 1}));
+    let mut env = PyVec::<f32, f32>::new(&test_env("Parts"), &config, 2).unwrap();
+    let arm = Space::boxed(-1.0, 1.0, &[2, 2]);
+    let gears = Space::Tuple(vec![Space::Discrete { n: 4, start: -2 }, Space::MultiBinary { n: 3 }]);
+    let turn = Space::MultiDiscrete { nvec: vec![3, 4] };
+    let space = Space::dict([("turn", turn), ("gears", gears), ("arm", arm)]);
+    assert_eq!(VectorEnv::observation_space(&env), &space);
+    let width = space.width();
+    let mut rows = Rows::<f32>::new(2, width);
+    VectorEnv::reset(&mut env, Some(&[1, 2]), &mut rows.obs).unwrap();
+    // arm, gear, (bits), turn less its start.
+    assert_eq!(rows.obs[..5], [0.0, 0.25, 0.5, 0.75, -2.0]);
+    assert_eq!(rows.obs[8..10], [2.0, 3.0]);
+    let actions = [[0.5, -0.5, 1.0, -1.0, 1.0, 1.0, 0.0, 1.0, 2.0, 3.0], [0.0; 10]].concat();
+    VectorEnv::step(&mut env, &actions, None, rows.out()).unwrap();
+    assert_eq!(rows.obs, actions);
+    assert_eq!(rows.rewards, [0.5, 0.5]);
+    let outside = vec![2.0; 2 * width];
+    let error = VectorEnv::step(&mut env, &outside, None, rows.out()).unwrap_err();
+    assert!(matches!(error, Error::InvalidAction { .. }), "{error}");
+}
+
+#[test]
+fn pixels_stay_bytes_and_a_row_is_drawn_on_request() {
+    let Some(python) = python() else { return };
+    let shown = json!({"kwargs": {"render_mode": "rgb_array"}, "num_workers": 2});
+    let mut env = PyVec::<u8, f64>::new(&test_env("Pixels"), &config(&python, shown), 2).unwrap();
+    let mut rows = Rows::<u8>::new(2, 18);
+    VectorEnv::reset(&mut env, Some(&[0, 10]), &mut rows.obs).unwrap();
+    assert_eq!(rows.obs[17..20], [17, 10, 11]);
+    VectorEnv::step(&mut env, &[0.25, 0.5, 0.5, 0.125], None, rows.out()).unwrap();
+    assert_eq!((rows.obs[0], rows.obs[18]), (25, 50));
+    assert_eq!(rows.rewards, [0.5, 0.125]);
+    let frame = VectorEnv::render(&mut env, 1).unwrap().unwrap();
+    assert_eq!((frame.width, frame.height, frame.rgb[0], frame.rgb[17]), (3, 2, 50, 67));
+    let error = VectorEnv::render(&mut env, 2).unwrap_err();
+    assert!(matches!(error, Error::Shape { .. }), "{error}");
+}
+
+#[test]
+fn a_picture_that_was_not_asked_for_at_the_start_is_refused_with_the_way_out() {
+    let Some(python) = python() else { return };
+    let mut env = make_vec(&test_env("Pixels"), &config(&python, json!({})), 1).unwrap();
+    env.reset(None, &mut [0; 18]).unwrap();
+    let error = env.render(0).unwrap_err().to_string();
+    assert!(error.contains("`render_mode` = \"rgb_array\""), "{error}");
+    let mut env = make_vec(&test_env("Fault"), &config(&python, json!({})), 1).unwrap();
+    assert_eq!(env.render(0).unwrap(), None);
+}
+
+#[test]
+fn action_masks_and_numbers_come_from_info() {
+    let Some(python) = python() else { return };
+    let asked = json!({"info_keys": ["count", "deep/start"], "num_workers": 2});
+    let mut env = PyVec::<i64, i64>::new(&test_env("Masked"), &config(&python, asked), 2).unwrap();
+    let mut rows = Rows::<i64>::new(2, 1);
+    let mut masks = [false; 6];
+    VectorEnv::reset(&mut env, Some(&[0, 1]), &mut rows.obs).unwrap();
+    assert!(VectorEnv::action_masks(&env, &mut masks));
+    assert_eq!(masks, [false, true, true, true, false, true]);
+    assert!(VectorEnv::info(&env, "count").unwrap().iter().all(|count| count.is_nan()));
+    assert_eq!(VectorEnv::info(&env, "steps"), None);
+    VectorEnv::step(&mut env, &[1, 0], Some(&[5, 6]), rows.out()).unwrap();
+    assert_eq!(VectorEnv::info(&env, "count"), Some(&[1.0, 1.0][..]));
+    assert_eq!(VectorEnv::info(&env, "deep/start"), Some(&[0.0, 1.0][..]));
+    VectorEnv::step(&mut env, &[0, 0], Some(&[5, 6]), rows.out()).unwrap();
+    assert_eq!((rows.truncated, rows.obs, rows.final_obs), (vec![true; 2], vec![5, 5], vec![7, 7]));
+    // Numbers of the episode that ended, masks of the one that begins.
+    assert_eq!(VectorEnv::info(&env, "count"), Some(&[2.0, 2.0][..]));
+    assert!(VectorEnv::action_masks(&env, &mut masks));
+    assert_eq!(masks, [true, true, false, false, true, true]);
+    let mut env = make_vec("py:CartPole-v1", &config(&python, json!({})), 1).unwrap();
+    env.reset(None, &mut [0; 16]).unwrap();
+    assert!(!env.action_masks(&mut [false; 2]));
+}
+
+#[test]
+fn the_halves_of_a_step_give_what_the_whole_gives_and_come_in_order() {
+    let Some(python) = python() else { return };
+    let mut env = PyVec::<f32, i64>::new("py:CartPole-v1", &config(&python, json!({})), 2).unwrap();
+    let (mut whole, mut halves) = (Rows::<f32>::new(2, 4), Rows::<f32>::new(2, 4));
+    VectorEnv::reset(&mut env, Some(&[3, 4]), &mut whole.obs).unwrap();
+    VectorEnv::step(&mut env, &[0, 1], None, whole.out()).unwrap();
+    VectorEnv::reset(&mut env, Some(&[3, 4]), &mut halves.obs).unwrap();
+    let early = VectorEnv::recv(&mut env, halves.out()).unwrap_err().to_string();
+    assert_eq!(early, "py:CartPole-v1 has no step in flight; call `send` first");
+    VectorEnv::send(&mut env, &[0, 1], None).unwrap();
+    let twice = VectorEnv::send(&mut env, &[0, 1], None).unwrap_err().to_string();
+    assert_eq!(twice, "py:CartPole-v1 has no room for a second `send`; call `recv` first");
+    assert!(matches!(VectorEnv::save_state(&env), Err(Error::State { .. })));
+    VectorEnv::recv(&mut env, halves.out()).unwrap();
+    assert_eq!((whole.obs, whole.rewards), (halves.obs.clone(), halves.rewards));
+    // A reset takes back what was sent.
+    VectorEnv::send(&mut env, &[0, 1], None).unwrap();
+    VectorEnv::reset(&mut env, Some(&[3, 4]), &mut halves.obs).unwrap();
+    VectorEnv::send(&mut env, &[0, 1], None).unwrap();
+}
+
+#[test]
+fn what_cannot_be_replayed_is_told() {
+    let Some(python) = python() else { return };
+    let mut env = PyVec::<f32, i64>::new(&test_env("Forgetful"), &config(&python, json!({})), 1).unwrap();
+    let mut rows = Rows::<f32>::new(1, 1);
+    VectorEnv::reset(&mut env, None, &mut rows.obs).unwrap();
+    let error = VectorEnv::save_state(&env).unwrap_err().to_string();
+    assert!(error.contains("started without a seed"), "{error}");
+    VectorEnv::reset(&mut env, Some(&[0]), &mut rows.obs).unwrap();
+    for _ in 0..2 {
+        VectorEnv::step(&mut env, &[0], Some(&[1]), rows.out()).unwrap();
+    }
+    let state = VectorEnv::save_state(&env).unwrap().unwrap();
+    let error = VectorEnv::load_state(&mut env, &state[..state.len() - 1]).unwrap_err().to_string();
+    assert!(error.contains("ends too early"), "{error}");
+    let error = VectorEnv::load_state(&mut env, &state).unwrap_err().to_string();
+    assert!(error.contains("the replayed episode ended at step 2 of 2"), "{error}");
+}
+
+#[test]
+fn a_hosted_vector_environment_gives_what_single_copies_give() {
+    let Some(python) = python() else { return };
+    let hosted = json!({"vectorization": "vector_entry_point", "num_workers": 2});
+    let mut hosted = make_vec(&test_env("Vector"), &config(&python, hosted), 3).unwrap();
+    let looped = json!({"kwargs": {"max_episode_steps": 30}});
+    let mut looped = make_vec("py:CartPole-v1", &config(&python, looped), 3).unwrap();
+    assert_eq!(play(&mut *hosted, true).unwrap(), play(&mut *looped, true).unwrap());
+    assert_eq!(hosted.save_state().unwrap(), None);
+    // Same-step autoreset continues the copies' own streams, whatever seeds are given.
+    let same_step = json!({"vectorization": "vector_entry_point", "kwargs": {"autoreset_mode": "SameStep"}});
+    let mut same_step = make_vec(&test_env("Vector"), &config(&python, same_step), 3).unwrap();
+    assert_eq!(play(&mut *same_step, true).unwrap(), play(&mut *looped, false).unwrap());
+}
+
+#[test]
+fn a_vector_environment_that_cannot_reset_single_rows_is_refused() {
+    let Some(python) = python() else { return };
+    // Gymnasium's own CartPole vector resets all its rows at once.
+    let hosted = json!({"vectorization": "vector_entry_point"});
+    let mut env = make_vec("py:CartPole-v1", &config(&python, hosted), 3).unwrap();
+    let mut rows = Rows::<f32>::new(3, 4);
+    env.reset(None, bytemuck::cast_slice_mut(&mut rows.obs)).unwrap();
+    let actions = [0_i64, 1, 1];
+    let error = (0..40).find_map(|_| {
+        let out = StepOut {
+            obs: bytemuck::cast_slice_mut(&mut rows.obs),
+            final_obs: bytemuck::cast_slice_mut(&mut rows.final_obs),
+            rewards: &mut rows.rewards,
+            terminated: &mut rows.terminated,
+            truncated: &mut rows.truncated,
+        };
+        env.step(bytemuck::cast_slice(&actions), None, out).err()
+    });
+    let error = error.unwrap().to_string();
+    assert!(error.contains("does not heed options['reset_mask']"), "{error}");
+}

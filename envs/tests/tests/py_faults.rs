@@ -1,0 +1,276 @@
+//! Faults of Python environments: each is an error with place and traceback, and nothing is left behind.
+
+use std::{
+    fs,
+    io::{BufRead, BufReader},
+    os::unix::fs::PermissionsExt,
+    path::PathBuf,
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use pavlov_envs::{Error, PyVec, Result, VectorEnv, make_vec, spec};
+use serde_json::{Value, json};
+
+use crate::py::{Rows, config, python, test_env};
+
+type FaultVec = PyVec<f32, i64>;
+
+/// Four copies on two workers with seeds 10 to 13, of which the one with seed 12 fails.
+fn faulty(python: &str, fault: &str, at: Value) -> Result<FaultVec> {
+    let more = json!({
+        "kwargs": {"fault": fault, "at": at, "seed": 12}, "num_workers": 2,
+        "timeout_s": if fault == "hang" { 1.0 } else { 60.0 },
+    });
+    FaultVec::new(&test_env("Fault"), &config(python, more), 4)
+}
+
+/// Resets and steps until something fails; that nothing is left behind is checked.
+fn play_to_the_fault(mut env: FaultVec) -> Error {
+    let pids = env.worker_pids();
+    assert!(pids.len() == 2 && pids.iter().all(|&pid| is_running(pid)), "{pids:?}");
+    let mut rows = Rows::<f32>::new(4, 1);
+    let mut play = || {
+        env.reset(Some(&[10, 11, 12, 13]), &mut rows.obs)?;
+        (0..9).try_for_each(|_| env.step(&[0; 4], Some(&[20, 21, 12, 23]), rows.out()))
+    };
+    let error = play().unwrap_err();
+    for again in [env.step(&[0; 4], None, rows.out()), env.reset(None, &mut rows.obs)] {
+        assert_eq!(again.unwrap_err().to_string(), error.to_string(), "poisoned");
+    }
+    for pid in pids {
+        assert!(!PathBuf::from(format!("/proc/{pid}")).exists(), "worker {pid} is still there");
+    }
+    error
+}
+
+/// Whether a process exists and is not a zombie.
+fn is_running(pid: u32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit(") ").next().is_some_and(|state| !state.is_empty() && !state.starts_with('Z'))
+}
+
+fn assert_contains(error: &Error, parts: &[&str]) {
+    let text = error.to_string();
+    for part in parts {
+        assert!(text.contains(part), "no {part:?} in:\n{text}");
+    }
+}
+
+#[test]
+fn an_exception_is_told_with_worker_row_seed_step_and_traceback() {
+    let Some(python) = python() else { return };
+    let error = play_to_the_fault(faulty(&python, "raise", json!(3)).unwrap());
+    assert!(matches!(error, Error::Env { env: 2, seed: Some(12), step: 3, .. }), "{error:?}");
+    let parts = ["environment 2 failed at step 3 of the episode with seed 12", "worker 1", "in step"];
+    assert_contains(&error, &parts);
+    assert_contains(&error, &["Traceback", "KeyError: 'no such key'", "tests/py/envs.py"]);
+}
+
+#[test]
+fn an_exception_in_a_reset_is_told_with_the_seed_of_the_episode_that_did_not_begin() {
+    let Some(python) = python() else { return };
+    let error = play_to_the_fault(faulty(&python, "raise", json!("reset")).unwrap());
+    assert!(matches!(error, Error::Env { env: 2, seed: Some(12), step: 0, .. }), "{error:?}");
+    // In an autoreset too: only the second episode of copy 2 has the bad seed.
+    let more = json!({"kwargs": {"fault": "raise", "at": "reset", "seed": 99}, "num_workers": 1});
+    let mut env = FaultVec::new(&test_env("Fault"), &config(&python, more), 3).unwrap();
+    let mut rows = Rows::<f32>::new(3, 1);
+    env.reset(Some(&[10, 11, 12]), &mut rows.obs).unwrap();
+    let error = (0..5).find_map(|_| env.step(&[0; 3], Some(&[20, 21, 99]), rows.out()).err()).unwrap();
+    assert!(matches!(error, Error::Env { env: 2, seed: Some(99), step: 0, .. }), "{error:?}");
+}
+
+#[test]
+fn an_exception_while_a_copy_is_made_is_told_with_its_traceback() {
+    let Some(python) = python() else { return };
+    let error = faulty(&python, "raise", json!("make")).unwrap_err();
+    assert_contains(&error, &["worker 0", "KeyError: 'no such key'", "in __init__"]);
+}
+
+#[test]
+fn ends_of_the_process_are_told_with_their_kind_and_place() {
+    let Some(python) = python() else { return };
+    for (fault, expected) in [
+        ("exit", &["exited with code 7"][..]),
+        ("sys_exit", &["SystemExit: 3", "Traceback"]),
+        ("kill", &["was killed by signal 9"]),
+        ("segfault", &["was killed by signal 11 (segmentation fault)", "in string_at", "envs.py"]),
+        ("hang", &["did not answer to \"step\" within 1 s (see `timeout_s`)", "envs.py", "in maybe"]),
+    ] {
+        let error = play_to_the_fault(faulty(&python, fault, json!(2)).unwrap());
+        assert!(matches!(error, Error::Env { env: 2, seed: Some(12), step: 2, .. }), "{fault}: {error:?}");
+        assert_contains(&error, expected);
+    }
+}
+
+#[test]
+fn a_worker_killed_between_steps_is_told() {
+    let Some(python) = python() else { return };
+    let mut env = faulty(&python, "raise", json!("never")).unwrap();
+    let mut rows = Rows::<f32>::new(4, 1);
+    env.reset(None, &mut rows.obs).unwrap();
+    let pid = env.worker_pids()[1];
+    assert!(Command::new("kill").args(["-9", &pid.to_string()]).status().unwrap().success());
+    wait_until("the worker is dead", || !is_running(pid));
+    let error = env.step(&[0; 4], None, rows.out()).unwrap_err();
+    assert_contains(&error, &["worker 1", "was killed by signal 9"]);
+}
+
+#[test]
+fn a_hang_in_a_constructor_is_told() {
+    let Some(python) = python() else { return };
+    let more = json!({"kwargs": {"fault": "hang", "at": "make"}, "timeout_s": 0.4});
+    let error = FaultVec::new(&test_env("Fault"), &config(&python, more), 1).unwrap_err();
+    assert_contains(&error, &["did not answer to \"describe\" within 2 s", "most recent call first"]);
+}
+
+#[test]
+fn what_an_environment_prints_or_reads_disturbs_nobody() {
+    let Some(python) = python() else { return };
+    let mut env = FaultVec::new(&test_env("Noise"), &config(&python, json!({"num_workers": 1})), 2).unwrap();
+    let mut rows = Rows::<f32>::new(2, 1);
+    env.reset(None, &mut rows.obs).unwrap();
+    for step in 1..5 {
+        env.step(&[0, 1], None, rows.out()).unwrap();
+        assert_eq!(rows.obs, [step as f32; 2]);
+    }
+}
+
+#[test]
+fn processes_that_an_environment_started_end_with_its_worker() {
+    let Some(python) = python() else { return };
+    let mut env = PyVec::<f64, i64>::new(&test_env("Parent"), &config(&python, json!({})), 1).unwrap();
+    let mut rows = Rows::<f64>::new(1, 1);
+    // Of these, one lives on while its parent dies, with the worker's pipe in its hands.
+    env.reset(None, &mut rows.obs).unwrap();
+    let child = rows.obs[0] as u32;
+    assert!(is_running(child));
+    let error = env.step(&[0], None, rows.out()).unwrap_err();
+    assert_contains(&error, &["exited with code 7"]);
+    wait_until("its child is dead", || !is_running(child));
+}
+
+#[test]
+fn a_missing_interpreter_package_or_environment_is_told_with_the_way_out() {
+    let Some(python) = python() else { return };
+    let error = make_vec("py:CartPole-v1", &config("/no/such/python", json!({})), 1).unwrap_err();
+    assert_contains(&error, &["\"/no/such/python\"", "`python` in the env_config", "PAVLOV_PYTHON"]);
+    let error = make_vec("py:no_such_package:Env-v0", &config(&python, json!({})), 1).unwrap_err();
+    assert_contains(&error, &["No module named 'no_such_package'", "-m pip install no_such_package"]);
+    let error = make_vec("py:CartPol-v1", &config(&python, json!({})), 1).unwrap_err();
+    assert_contains(&error, &["py:CartPol-v1", "CartPol` doesn't exist", "CartPole"]);
+}
+
+#[test]
+fn spaces_that_are_no_rows_and_rows_that_are_not_of_the_space_are_refused() {
+    let Some(python) = python() else { return };
+    let error = make_vec(&test_env("Wordy"), &config(&python, json!({})), 1).unwrap_err();
+    assert_contains(&error, &["its observation space: Text", "use Box, Discrete"]);
+    let mut env = make_vec(&test_env("Stretched"), &config(&python, json!({})), 1).unwrap();
+    let error = env.reset(None, &mut [0; 12]).unwrap_err();
+    assert_contains(&error, &["has shape (1,), but its space says (3,)"]);
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused_before_python_starts() {
+    for (more, expected) in [
+        (json!({"num_workers": 3}), "`num_workers` is 3, but it must be in 1..=2 (copies)"),
+        (json!({"num_workers": 0}), "`num_workers` is 0, but it must be in 1..=2 (copies)"),
+        (json!({"timeout_s": 0.0}), "`timeout_s` is 0, but it must be a positive number"),
+        (json!({"timeout": 1.0}), "no setting `timeout`; nearest: `timeout_s`"),
+        (json!({"vectorization": "async"}), "unknown variant `async`"),
+    ] {
+        let error = make_vec("py:CartPole-v1", &config("/no/such/python", more), 2).unwrap_err();
+        assert!(matches!(error, Error::Config { .. }), "{error:?}");
+        assert_contains(&error, &["py:CartPole-v1", expected]);
+    }
+}
+
+#[test]
+fn workers_die_with_their_parent_also_when_the_environment_hangs() {
+    let Some(python) = python() else { return };
+    // Directly, and by a script that stays between.
+    let script = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("python.sh");
+    fs::write(&script, format!("#!/bin/sh\n\"{python}\" \"$@\"\nexit $?\n")).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    thread::scope(|scope| {
+        for interpreter in [python.as_str(), script.to_str().unwrap()] {
+            scope.spawn(move || workers_die_with_their_parent(interpreter));
+        }
+    });
+}
+
+fn workers_die_with_their_parent(interpreter: &str) {
+    // This program once more, as the parent.
+    let mut parent = Command::new(std::env::current_exe().unwrap())
+        .args(["py_faults::parent_that_is_killed", "--exact", "--ignored", "--nocapture"])
+        .env("PAVLOV_TEST_PYTHON", interpreter)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(parent.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let pids: Vec<u32> = lines
+        .filter_map(|line| line.split_once("workers ").map(|(_, pids)| pids.to_owned()))
+        .next()
+        .unwrap()
+        .split(' ')
+        .map(|pid| pid.parse().unwrap())
+        .collect();
+    assert_eq!(pids.len(), 2);
+    for pid in pids.iter().chain([&parent.id()]) {
+        let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+        let shared: Vec<_> = files
+            .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
+            .filter(|target| target.starts_with("/dev/shm"))
+            .collect();
+        assert!(shared.is_empty(), "{shared:?} would be left behind");
+    }
+    parent.kill().unwrap();
+    parent.wait().unwrap();
+    wait_until("all workers are dead", || !pids.iter().any(|&pid| is_running(pid)));
+}
+
+/// The parent in the test above.
+#[test]
+#[ignore = "is killed by another test"]
+fn parent_that_is_killed() {
+    let Some(python) = python() else { return };
+    let more = json!({"kwargs": {"fault": "hang", "at": 1, "seed": 10}, "num_workers": 2});
+    // On a thread that ends before the workers do: they must not end with it.
+    let made = thread::spawn(move || FaultVec::new(&test_env("Fault"), &config(&python, more), 2).unwrap());
+    let mut env = made.join().unwrap();
+    let mut rows = Rows::<f32>::new(2, 1);
+    env.reset(Some(&[10, 11]), &mut rows.obs).unwrap();
+    env.send(&[0, 0], None).unwrap();
+    // Worker 0 hangs in its step, worker 1 waits for the next.
+    thread::sleep(Duration::from_millis(50));
+    let pids: Vec<String> = env.worker_pids().iter().map(u32::to_string).collect();
+    println!("\nworkers {}", pids.join(" "));
+    thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn python_is_asked_what_it_knows_about_an_id() {
+    if python().is_none() {
+        return;
+    }
+    // `spec` takes no settings: the interpreter is PAVLOV_PYTHON or `python3`, which need not have Gymnasium.
+    match spec("py:CartPole-v1") {
+        Ok(spec) => {
+            assert_eq!((spec.id.as_str(), spec.max_episode_steps), ("py:CartPole-v1", Some(500)));
+            assert_eq!(spec.reward_threshold, Some(475.0));
+        }
+        Err(error) => assert_contains(&error, &["py:CartPole-v1", "pip install gymnasium"]),
+    }
+}
+
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !is_so() {
+        assert!(start.elapsed() < Duration::from_secs(10), "not within 10 s: {what}");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
