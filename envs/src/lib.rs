@@ -42,6 +42,7 @@ mod py;
 mod registry;
 mod sent;
 mod space;
+mod spec;
 mod speed;
 mod state;
 mod sync_vector;
@@ -64,8 +65,9 @@ pub use native::{
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyVec, Vectorization};
-pub use registry::{EnvSpec, ids, make_vec, register, spec};
+pub use registry::{ids, make_vec, register, spec};
 pub use space::{Layout, Leaf, Space, SpaceSampler};
+pub use spec::EnvSpec;
 pub use speed::{Speed, measure_speed};
 pub use sync_vector::SyncVectorEnv;
 pub use thread_vector::ThreadVectorEnv;

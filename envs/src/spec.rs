@@ -1,0 +1,14 @@
+//! What is known about an environment by its id.
+
+/// What is known about a registered environment.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EnvSpec {
+    /// `Name-vN`; `N` changes when the numbers would.
+    pub id: String,
+    /// One line on the task.
+    pub summary: String,
+    /// Steps after which the environment truncates an episode; it does so itself.
+    pub max_episode_steps: Option<usize>,
+    /// Mean return at which the task counts as solved.
+    pub reward_threshold: Option<f64>,
+}
