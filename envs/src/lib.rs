@@ -5,6 +5,8 @@
 //!   rayon's threads, [`CartPoleVector`] as a struct of arrays. [`check_vector_env`] tests them.
 //! * [`AnyVectorEnv`] is a vector environment with its types erased; [`make_vec`] gives one by id and
 //!   [`EnvCreator`] by id or closure.
+//! * [`MultiAgentEnv`] is an environment with several agents; [`make_multi_agent`] gives one by id, and
+//!   [`check_multi_agent_env`] tests it.
 //! * [`Space`] says what observations and actions are; both are flat rows of scalars.
 //!
 //! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
@@ -31,6 +33,7 @@ mod creator;
 mod element;
 mod env;
 mod error;
+mod multi_agent;
 mod native;
 mod nearest;
 mod np_random;
@@ -42,12 +45,19 @@ mod thread_vector;
 mod time_limit;
 mod vector;
 
-pub use check::{check_env, check_vector_env};
+pub use check::{check_env, check_multi_agent_env, check_vector_env};
 pub use creator::{EnvConfig, EnvCreator, IntoEnvCreator};
 pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};
 pub use error::{Error, Result};
-pub use native::{CartPole, CartPoleConfig, CartPoleVector, Pendulum, PendulumConfig};
+pub use multi_agent::{
+    AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, make_multi_agent, multi_agent_ids,
+    multi_agent_spec, register_multi_agent,
+};
+pub use native::{
+    BoardGame, CartPole, CartPoleConfig, CartPoleVector, Pendulum, PendulumConfig, SimpleSpread,
+    SimpleSpreadAction, SimpleSpreadConfig,
+};
 pub use np_random::NpRandom;
 pub use registry::{EnvSpec, ids, make_vec, register, spec};
 pub use space::{Layout, Leaf, Space};
