@@ -122,6 +122,12 @@ impl Player<'_> {
         if last.rows.is_over() {
             return self.reset(env, last.episode + 1);
         }
+        if !last.rows.acting.contains(&true) {
+            return Err(Error::Contract {
+                check: "turn",
+                message: format!("{}: agents are alive, but nobody acts", last.place()),
+            });
+        }
         let mut actions = vec![];
         for (agent, (_, space)) in self.spaces.iter().enumerate() {
             let mut action = vec![E::Act::default(); space.width()];
@@ -241,9 +247,6 @@ impl Player<'_> {
                     };
                     return fault("action_mask", text.into());
                 }
-            }
-            if !rows.is_over() && !rows.acting.contains(&true) {
-                return broken("turn", format!("{}: agents are alive, but nobody acts", moment.place()));
             }
         }
         Ok(())

@@ -188,7 +188,7 @@ impl<A: SimpleSpreadAction> SimpleSpread<A> {
                 b != a && norm(minus(self.agents[b].position, self.agents[a].position)) < 2.0 * AGENT_SIZE
             };
             let collisions = (0..self.agents.len()).filter(|&b| hits(b)).count();
-            *reward = global * (1.0 - local_ratio) + -(collisions as f64) * local_ratio;
+            *reward = global * (1.0 - local_ratio) + (0.0 - collisions as f64) * local_ratio;
         }
     }
 
@@ -230,8 +230,7 @@ impl<A: SimpleSpreadAction> MultiAgentEnv for SimpleSpread<A> {
         self.action_space.clone()
     }
 
-    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, f32>) -> Result<()> {
-        let mut out = out;
+    fn reset(&mut self, seed: Option<u64>, mut out: MultiAgentOut<'_, f32>) -> Result<()> {
         out.check(self.config.n, self.config.n * self.obs_width())?;
         if let Some(seed) = seed {
             self.random = NpRandom::new(seed);
