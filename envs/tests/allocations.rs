@@ -6,8 +6,9 @@ use std::{
 };
 
 use pavlov_envs::{
-    AnyVectorEnv, CartPole, CartPoleConfig, CartPoleVector, Env, NpRandom, Pendulum, PendulumConfig, Result,
-    Space, Step, StepOut, SyncVectorEnv, TimeLimit,
+    AnyVectorEnv, BoardGame, CartPole, CartPoleConfig, CartPoleVector, Env, MultiAgentEnv, MultiAgentRows,
+    NpRandom, Pendulum, PendulumConfig, Result, SimpleSpread, SimpleSpreadConfig, Space, Step, StepOut,
+    SyncVectorEnv, TimeLimit,
 };
 
 struct Counting;
@@ -65,6 +66,36 @@ fn steps_and_resets_of_vectors_allocate_nothing() {
     assert_eq!(allocations(&mut SyncVectorEnv::new(16, cartpole).unwrap()), 0, "SyncVectorEnv<CartPole>");
     assert_eq!(allocations(&mut SyncVectorEnv::new(16, plain).unwrap()), 0, "SyncVectorEnv<Plain>");
     assert_eq!(allocations(&mut SyncVectorEnv::new(16, pendulum).unwrap()), 0, "SyncVectorEnv<Pendulum>");
+}
+
+#[test]
+fn steps_and_resets_of_multi_agent_environments_allocate_nothing() {
+    let config = SimpleSpreadConfig { n: 5, ..SimpleSpreadConfig::default() };
+    assert_eq!(multi_agent_allocations(&mut SimpleSpread::<i64>::new(config).unwrap(), 5), 0, "SimpleSpread");
+    assert_eq!(multi_agent_allocations(&mut BoardGame::tictactoe(), 9), 0, "tictactoe");
+    assert_eq!(multi_agent_allocations(&mut BoardGame::connect_four(), 7), 0, "connect_four");
+}
+
+/// Allocations in 2,000 steps of random play with `n` actions, illegal ones included.
+fn multi_agent_allocations<E: MultiAgentEnv<Act = i64>>(env: &mut E, n: i64) -> u64 {
+    let mut rows = MultiAgentRows::new(env);
+    let mut random = NpRandom::new(1);
+    let mut actions = vec![0; rows.rewards.len()];
+    let mut mask = vec![false; n as usize];
+    let mut ended = 0;
+    let before = ALLOCATIONS.get();
+    for step in 0..2000 {
+        if rows.is_over() {
+            env.reset(Some(step), rows.out()).unwrap();
+            ended += 1;
+        }
+        actions.iter_mut().for_each(|action| *action = random.integers(0, n));
+        env.step(&actions, rows.out()).unwrap();
+        env.action_mask(0, &mut mask);
+    }
+    let counted = ALLOCATIONS.get() - before;
+    assert!(ended > 50, "only {ended} episodes ended");
+    counted
 }
 
 /// Allocations in 2,000 vector steps of random play through the erased form.
