@@ -33,6 +33,8 @@ mod creator;
 mod element;
 mod env;
 mod error;
+#[doc(hidden)]
+pub mod gymnasium_rs;
 mod multi_agent;
 mod native;
 mod nearest;

@@ -17,9 +17,7 @@ pub use cartpole_vector::CartPoleVector;
 pub use pendulum::{Pendulum, PendulumConfig};
 pub use simple_spread::{SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig};
 
-use crate::{
-    AnyMultiAgentEnv, EnvConfig, EnvCreator, EnvSpec, Error, Result, TimeLimit, creator::decode_config,
-};
+use crate::{AnyMultiAgentEnv, EnvConfig, EnvCreator, EnvSpec, Result, TimeLimit, creator::decode_config};
 
 /// What the registry holds from the start.
 pub(crate) fn entries() -> Vec<(EnvSpec, EnvCreator)> {
@@ -82,8 +80,4 @@ fn no_settings(id: &str, config: &EnvConfig) -> Result<()> {
     #[derive(Default, serde::Serialize, serde::Deserialize)]
     struct NoSettings {}
     decode_config::<NoSettings>(id, config).map(|_| ())
-}
-
-fn episode_is_over(env: &str) -> Error {
-    Error::unsupported(env, "running episode", "call `reset`")
 }

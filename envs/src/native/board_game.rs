@@ -1,6 +1,5 @@
 //! Two players put marks on a board in turn; a straight line of their own wins.
 
-use super::{connect_four, tictactoe};
 use crate::{
     DType, Error, Frame, MultiAgentEnv, MultiAgentOut, Result, Space,
     state::{StateReader, StateWriter},
@@ -43,18 +42,7 @@ pub struct BoardGame {
 }
 
 impl BoardGame {
-    /// Tic-tac-toe, `tictactoe_v3`: agents `player_1` and `player_2`, actions 0..9 are the squares.
-    pub fn tictactoe() -> Self {
-        Self::new(&tictactoe::RULES)
-    }
-
-    /// Connect four, `connect_four_v3`: agents `player_0` and `player_1`, actions 0..7 are the columns of a board with
-    /// 6 rows.
-    pub fn connect_four() -> Self {
-        Self::new(&connect_four::RULES)
-    }
-
-    fn new(rules: &'static Rules) -> Self {
+    pub(super) fn new(rules: &'static Rules) -> Self {
         Self { rules, board: vec![0; rules.rows * rules.columns], turn: 0, over: true }
     }
 
@@ -146,7 +134,7 @@ impl MultiAgentEnv for BoardGame {
             return Err(Error::shape("`actions`", format_args!("{} long", actions.len()), "2 long"));
         };
         if self.over {
-            return Err(super::episode_is_over(self.rules.name));
+            return Err(Error::unsupported(self.rules.name, "running episode", "call `reset`"));
         }
         let action = [first, second][self.turn];
         if !(0..self.rules.actions as i64).contains(&action) {

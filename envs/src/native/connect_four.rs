@@ -1,11 +1,22 @@
 //! Connect four: chips fall to the lowest free row of a column; four in a row win.
 
-use super::{board_game::Rules, draw};
+use super::{
+    board_game::{BoardGame, Rules},
+    draw,
+};
 use crate::Frame;
 
 const COLUMNS: usize = 7;
 
-pub(super) static RULES: Rules = Rules {
+impl BoardGame {
+    /// Connect four, `connect_four_v3`: agents `player_0` and `player_1`, actions 0..7 are the columns of a board with
+    /// 6 rows.
+    pub fn connect_four() -> Self {
+        Self::new(&RULES)
+    }
+}
+
+static RULES: Rules = Rules {
     name: "connect_four",
     agents: ["player_0", "player_1"],
     rows: 6,

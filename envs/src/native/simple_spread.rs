@@ -4,9 +4,9 @@ use serde::{Deserialize, Serialize};
 
 use super::draw;
 use crate::{
-    Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result, Space,
+    AnyMultiAgentEnv, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result,
+    Space,
     creator::decode_config,
-    multi_agent::AnyMultiAgentEnv,
     state::{StateReader, StateWriter},
     vector::invalid_action,
 };
@@ -256,7 +256,7 @@ impl<A: SimpleSpreadAction> MultiAgentEnv for SimpleSpread<A> {
             return Err(Error::invalid_action(ID, action, &self.action_space));
         }
         if self.step >= self.config.max_cycles {
-            return Err(super::episode_is_over(ID));
+            return Err(Error::unsupported(ID, "running episode", "call `reset`"));
         }
         for (agent, action) in self.agents.iter_mut().zip(actions.chunks_exact(width)) {
             agent.force = A::push(action).map(|push| push * SENSITIVITY);

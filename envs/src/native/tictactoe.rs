@@ -1,9 +1,19 @@
 //! Tic-tac-toe: three in a row on nine squares.
 
-use super::{board_game::Rules, draw};
+use super::{
+    board_game::{BoardGame, Rules},
+    draw,
+};
 use crate::Frame;
 
-pub(super) static RULES: Rules = Rules {
+impl BoardGame {
+    /// Tic-tac-toe, `tictactoe_v3`: agents `player_1` and `player_2`, actions 0..9 are the squares.
+    pub fn tictactoe() -> Self {
+        Self::new(&RULES)
+    }
+}
+
+static RULES: Rules = Rules {
     name: "tictactoe",
     agents: ["player_1", "player_2"],
     rows: 3,
