@@ -200,8 +200,11 @@ pub fn write<T: Element>(obs: &mut [T], scalars: impl Iterator<Item = T>) -> Res
     if found == obs.len() {
         return Ok(());
     }
-    let expected = format_args!("{} scalars long, as its space says", obs.len());
-    Err(Error::shape("an observation of gymnasium-rs", found, expected))
+    Err(Error::shape(
+        "an observation of gymnasium-rs",
+        format_args!("{found} long"),
+        format_args!("{} long, as its space says", obs.len()),
+    ))
 }
 
 #[doc(hidden)]

@@ -3,7 +3,8 @@
 use std::{collections::HashMap, marker::PhantomData};
 
 use gymnasium_rs::core::{self, Info};
-use pavlov_envs::{Env, Error, Frame, Result, Space, Step};
+use ndarray::Array3;
+use pavlov_envs::{Env, Frame, Result, Space, Step};
 
 use crate::{Native, native};
 
@@ -68,16 +69,8 @@ where
     }
 
     fn render(&mut self) -> Result<Option<Frame>> {
-        let Some(image) = self.env.render() else { return Ok(None) };
-        let (height, width, channels) = image.dim();
-        if channels != 3 {
-            return Err(Error::Shape {
-                what: "the last dimension of a picture of gymnasium-rs",
-                found: channels.to_string(),
-                expected: "3: red, green, blue".into(),
-            });
-        }
-        Ok(Some(Frame { width, height, rgb: image.iter().copied().collect() }))
+        let frame = |image: Array3<u8>| pavlov_envs::gymnasium_rs::frame(image.dim(), image.iter().copied());
+        self.env.render().map(frame).transpose()
     }
 }
 

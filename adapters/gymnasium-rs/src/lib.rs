@@ -16,8 +16,3 @@ mod to_gymnasium;
 pub use from_gymnasium::FromGymnasium;
 pub use native::Native;
 pub use to_gymnasium::ToGymnasium;
-
-// The README's program compiles.
-#[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-struct Readme;

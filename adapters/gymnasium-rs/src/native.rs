@@ -2,7 +2,7 @@
 
 use gymnasium_rs::core::Space as GymnasiumSpace;
 use ndarray::Array1;
-use pavlov_envs::{Element, Error, Result, Space};
+use pavlov_envs::{Element, Result, Space};
 
 /// A scalar of pavlov's rows whose rows gymnasium-rs can say: `f32` for a `Box`, `i64` for a `Discrete`.
 pub trait Native: Element {
@@ -15,7 +15,7 @@ pub trait Native: Element {
     /// Writes a value to a row.
     ///
     /// # Errors
-    /// [`Error::Shape`] when they have not the same length.
+    /// [`Error::Shape`](pavlov_envs::Error::Shape) when they have not the same length.
     fn write(value: &Self::Value, row: &mut [Self]) -> Result<()>;
 
     /// A space of pavlov's in gymnasium-rs' words; `None` when it has no word for it.
@@ -30,15 +30,7 @@ impl Native for f32 {
     }
 
     fn write(value: &Array1<f32>, row: &mut [f32]) -> Result<()> {
-        if value.len() != row.len() {
-            return Err(Error::Shape {
-                what: "an observation of gymnasium-rs",
-                found: format!("{} long", value.len()),
-                expected: format!("{} long, as its space says", row.len()),
-            });
-        }
-        row.iter_mut().zip(value).for_each(|(place, &x)| *place = x);
-        Ok(())
+        pavlov_envs::gymnasium_rs::write(row, value.iter().copied())
     }
 
     fn space(space: &Space) -> Option<GymnasiumSpace> {
@@ -70,14 +62,9 @@ impl Native for i64 {
 
 /// A space of gymnasium-rs in pavlov's words.
 pub(crate) fn space(space: GymnasiumSpace) -> Space {
-    let bounds = |bounds: &Array1<f32>| bounds.iter().map(|&x| x.into()).collect::<Vec<f64>>();
+    let bounds = |bounds: &Array1<f32>| bounds.iter().map(|&x| x.into()).collect();
     match space {
         GymnasiumSpace::Discrete(n) => Space::discrete(n.into()),
-        GymnasiumSpace::Box { low, high } => Space::Box {
-            low: bounds(&low),
-            high: bounds(&high),
-            shape: vec![low.len()],
-            dtype: pavlov_envs::DType::F32,
-        },
+        GymnasiumSpace::Box { low, high } => pavlov_envs::gymnasium_rs::boxed(bounds(&low), bounds(&high)),
     }
 }

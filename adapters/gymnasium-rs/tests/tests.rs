@@ -324,8 +324,9 @@ fn gymnasium_rs_own_cartpole_is_another_one() {
     let mut theirs = gymnasium_rs::envs::cartpole::CartPole::new();
     let mut ours = CartPole::new(Default::default());
     let (start, _) = theirs.reset_seed(0);
-    ours.set_state([start[0], start[1], start[2], start[3]].map(f64::from));
     let mut expected = [0.0; 4];
+    ours.reset(Some(0), &mut expected).unwrap();
+    ours.set_state([start[0], start[1], start[2], start[3]].map(f64::from));
     ours.step(&[0], &mut expected).unwrap();
     let (obs, ..) = theirs.step(0);
     // From the same state: their cart weighs 1.0 with its pole instead of 1.1.
