@@ -1,6 +1,6 @@
 //! PPO learns on an environment that was written for gymnasium-rs: keep a cart on a sloping track near its middle.
 //!
-//! Run it in this directory with `cargo run --example train_ppo`; it needs libtorch, as pavlov's README tells.
+//! Run it in this directory with `cargo run --features train --example train_ppo`; it needs libtorch, as pavlov's README tells.
 
 use gymnasium_rs::core::{self, Info, Options, Reward};
 use ndarray::{Array1, Array3, array};

@@ -167,8 +167,8 @@ impl<A: SimpleSpreadAction> SimpleSpread<A> {
                 let distance = norm(delta);
                 let overlap = -(distance - 2.0 * AGENT_SIZE) / CONTACT_MARGIN;
                 let penetration = log_add_exp_0(overlap) * CONTACT_MARGIN;
-                for axis in 0..2 {
-                    let force = CONTACT_FORCE * delta[axis] / distance * penetration;
+                for (axis, delta) in delta.into_iter().enumerate() {
+                    let force = CONTACT_FORCE * delta / distance * penetration;
                     self.agents[a].force[axis] += force;
                     self.agents[b].force[axis] += -force;
                 }
