@@ -3,8 +3,10 @@
 use crate::{Element, Env, Error, NpRandom, Result, Space, Step};
 
 pub(crate) mod inputs;
+mod multi_agent;
 mod vector;
 
+pub use multi_agent::check_multi_agent_env;
 pub use vector::check_vector_env;
 
 /// Steps played by each check: enough for several episodes of most environments under random play.

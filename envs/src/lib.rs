@@ -8,6 +8,8 @@
 //! * Wrappers such as [`TimeLimit`], [`FrameStack`] or [`NormalizeObservation`] change one thing each; they stand around
 //!   an [`Env`] or a [`VectorEnv`], a registered one included ([`TypedVectorEnv`]).
 //! * [`PyVec`] is any Gymnasium environment in Python processes, by ids such as `py:LunarLander-v3`.
+//! * [`MultiAgentEnv`] is an environment with several agents; [`make_multi_agent`] gives one by id, and
+//!   [`check_multi_agent_env`] tests it.
 //! * [`Space`] says what observations and actions are; both are flat rows of scalars.
 //!
 //! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
@@ -34,7 +36,10 @@ mod creator;
 mod element;
 mod env;
 mod error;
+#[doc(hidden)]
+pub mod gymnasium_rs;
 mod info_rows;
+mod multi_agent;
 mod native;
 mod nearest;
 mod np_random;
@@ -51,17 +56,21 @@ mod typed_vector;
 mod vector;
 mod wrappers;
 
-pub use check::{check_env, check_vector_env};
+pub use check::{check_env, check_multi_agent_env, check_vector_env};
 pub use creator::{EnvConfig, EnvCreator, IntoEnvCreator};
 pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};
 pub use error::{Error, Result};
+pub use multi_agent::{
+    AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, make_multi_agent, multi_agent_ids,
+    multi_agent_spec, register_multi_agent,
+};
 pub use native::{
-    Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, CartPole, CartPoleConfig,
+    Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, BoardGame, CartPole, CartPoleConfig,
     CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig,
     MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
-    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumVector, Taxi,
-    TaxiConfig,
+    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumVector, SimpleSpread,
+    SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyVec, Vectorization};

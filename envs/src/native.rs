@@ -3,24 +3,29 @@
 mod acrobot;
 mod blackjack;
 mod board;
+mod board_game;
 mod cartpole;
 mod classic;
 mod classic_vector;
 mod cliff_walking;
+mod connect_four;
 mod draw;
 mod frozen_lake;
 mod mountain_car;
 mod mountain_car_continuous;
 mod numpy_math;
 mod pendulum;
+mod simple_spread;
 #[cfg(target_arch = "x86_64")]
 mod sincos;
 mod table;
 mod taxi;
+mod tictactoe;
 mod valley;
 
 pub use acrobot::{Acrobot, AcrobotConfig, AcrobotVector};
 pub use blackjack::{Blackjack, BlackjackConfig};
+pub use board_game::BoardGame;
 pub use cartpole::{CartPole, CartPoleConfig, CartPoleVector};
 pub use classic_vector::ClassicVector;
 pub use cliff_walking::{CliffWalking, CliffWalkingConfig};
@@ -30,12 +35,16 @@ pub use mountain_car_continuous::{
     MountainCarContinuous, MountainCarContinuousConfig, MountainCarContinuousVector,
 };
 pub use pendulum::{Pendulum, PendulumConfig, PendulumVector};
+pub use simple_spread::{SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig};
 pub use taxi::{Taxi, TaxiConfig};
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use crate::{Env, EnvCreator, EnvSpec, Result, SyncVectorEnv, TimeLimit, creator::decode_config};
+use crate::{
+    AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result, SyncVectorEnv, TimeLimit,
+    creator::decode_config,
+};
 use classic::ClassicControl;
 
 type Entry = (EnvSpec, EnvCreator);
@@ -159,4 +168,36 @@ where
 
 fn spec(id: &str, summary: &str, max_episode_steps: Option<usize>, reward_threshold: Option<f64>) -> EnvSpec {
     EnvSpec { id: id.into(), summary: summary.into(), max_episode_steps, reward_threshold }
+}
+
+type MakeMultiAgent = fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>;
+
+/// What the registry of multi-agent environments holds from the start.
+pub(crate) fn multi_agent_entries() -> [(EnvSpec, MakeMultiAgent); 3] {
+    let spec = |id: &str, summary: &str, max_episode_steps| EnvSpec {
+        id: id.into(),
+        summary: summary.into(),
+        max_episode_steps,
+        reward_threshold: None,
+    };
+    [
+        (
+            spec("simple_spread_v3", "cover landmarks together and keep off each other", Some(25)),
+            simple_spread::make,
+        ),
+        (spec("tictactoe_v3", "three in a row, one move at a time", None), |config| {
+            no_settings("tictactoe_v3", config)?;
+            Ok(Box::new(BoardGame::tictactoe()))
+        }),
+        (spec("connect_four_v3", "four in a row, one move at a time", None), |config| {
+            no_settings("connect_four_v3", config)?;
+            Ok(Box::new(BoardGame::connect_four()))
+        }),
+    ]
+}
+
+fn no_settings(id: &str, config: &EnvConfig) -> Result<()> {
+    #[derive(Default, serde::Serialize, serde::Deserialize)]
+    struct NoSettings {}
+    decode_config::<NoSettings>(id, config).map(|_| ())
 }

@@ -324,11 +324,11 @@ impl std::fmt::Debug for dyn AnyVectorEnv {
     }
 }
 
-fn typed<'a, T: Element>(what: &'static str, bytes: &'a [u8]) -> Result<&'a [T]> {
+pub(crate) fn typed<'a, T: Element>(what: &'static str, bytes: &'a [u8]) -> Result<&'a [T]> {
     try_cast_slice(bytes).map_err(|error| misfit::<T>(what, bytes.len(), error))
 }
 
-fn typed_mut<'a, T: Element>(what: &'static str, bytes: &'a mut [u8]) -> Result<&'a mut [T]> {
+pub(crate) fn typed_mut<'a, T: Element>(what: &'static str, bytes: &'a mut [u8]) -> Result<&'a mut [T]> {
     let len = bytes.len();
     try_cast_slice_mut(bytes).map_err(|error| misfit::<T>(what, len, error))
 }

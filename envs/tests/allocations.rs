@@ -6,10 +6,11 @@ use std::{
 };
 
 use pavlov_envs::{
-    Acrobot, AnyVectorEnv, CartPole, CartPoleConfig, ClipAction, ClipReward, Env, EnvConfig,
-    FlattenObservation, FrameStack, MountainCar, MountainCarContinuous, NormalizeObservation,
-    NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum, PendulumConfig, RecordEpisodeStatistics,
-    RescaleAction, Result, Space, Step, StepOut, SyncVectorEnv, TimeLimit, TransformReward, make_vec,
+    Acrobot, AnyVectorEnv, BoardGame, CartPole, CartPoleConfig, ClipAction, ClipReward, Env, EnvConfig,
+    FlattenObservation, FrameStack, MountainCar, MountainCarContinuous, MultiAgentEnv, MultiAgentRows,
+    NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum, PendulumConfig,
+    RecordEpisodeStatistics, RescaleAction, Result, SimpleSpread, SimpleSpreadConfig, Space, Step, StepOut,
+    SyncVectorEnv, TimeLimit, TransformReward, make_vec,
 };
 
 struct Counting;
@@ -106,6 +107,36 @@ fn halves_of_steps_and_steps_through_wrappers_allocate_nothing() {
     let env = NormalizeObservation::new(SyncVectorEnv::new(16, wrapped).unwrap(), 1e-8).unwrap();
     let mut env = NormalizeReward::new(env, 0.99, 1e-8).unwrap();
     assert_eq!(allocations(&mut env, false), 0, "wrappers");
+}
+
+#[test]
+fn steps_and_resets_of_multi_agent_environments_allocate_nothing() {
+    let config = SimpleSpreadConfig { n: 5, ..SimpleSpreadConfig::default() };
+    assert_eq!(multi_agent_allocations(&mut SimpleSpread::<i64>::new(config).unwrap(), 5), 0, "SimpleSpread");
+    assert_eq!(multi_agent_allocations(&mut BoardGame::tictactoe(), 9), 0, "tictactoe");
+    assert_eq!(multi_agent_allocations(&mut BoardGame::connect_four(), 7), 0, "connect_four");
+}
+
+/// Allocations in 2,000 steps of random play with `n` actions, illegal ones included.
+fn multi_agent_allocations<E: MultiAgentEnv<Act = i64>>(env: &mut E, n: i64) -> u64 {
+    let mut rows = MultiAgentRows::new(env);
+    let mut random = NpRandom::new(1);
+    let mut actions = vec![0; rows.rewards.len()];
+    let mut mask = vec![false; n as usize];
+    let mut ended = 0;
+    let before = ALLOCATIONS.get();
+    for step in 0..2000 {
+        if rows.is_over() {
+            env.reset(Some(step), rows.out()).unwrap();
+            ended += 1;
+        }
+        actions.iter_mut().for_each(|action| *action = random.integers(0, n));
+        env.step(&actions, rows.out()).unwrap();
+        env.action_mask(0, &mut mask);
+    }
+    let counted = ALLOCATIONS.get() - before;
+    assert!(ended > 50, "only {ended} episodes ended");
+    counted
 }
 
 /// Allocations in 2,000 vector steps of random play through the erased form, in halves of steps if asked.

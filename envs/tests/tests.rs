@@ -14,6 +14,12 @@ mod frames;
 mod golden;
 #[path = "tests/live_gymnasium.rs"]
 mod live_gymnasium;
+#[path = "tests/live_pettingzoo.rs"]
+mod live_pettingzoo;
+#[path = "tests/multi_agent.rs"]
+mod multi_agent;
+#[path = "tests/multi_agent_golden.rs"]
+mod multi_agent_golden;
 #[path = "tests/pictures.rs"]
 mod pictures;
 #[path = "tests/py.rs"]

@@ -40,6 +40,7 @@ pub(crate) fn test(root: &Path) -> Result<()> {
         steps.run(&format!("example {example}"), Command::new(program).current_dir(root))?;
     }
     steps.step("outside program", || outside(root))?;
+    steps.step("adapter for gymnasium-rs", || adapter(root))?;
     steps.step("demo", || demo::demo(root, true))?;
     steps.finish();
     Ok(())
@@ -90,6 +91,22 @@ fn outside(root: &Path) -> Result<()> {
     steps::run(&mut build)?;
     steps::run(clear(&mut Command::new(steps::built("debug", "outside")?)))?;
     fs::remove_dir_all(&program).map_err(|error| format!("{}: {error}", program.display()))
+}
+
+/// Lints, tests and trains with `adapters/gymnasium-rs`, which has a lock file of its own.
+fn adapter(root: &Path) -> Result<()> {
+    let adapter = root.join("adapters/gymnasium-rs");
+    let target = steps::built("", "")?;
+    for arguments in [
+        "fmt --check",
+        "clippy --quiet --all-targets --all-features -- -D warnings",
+        "test --quiet",
+        "run --quiet --features train --example train_ppo",
+    ] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        steps::run(cargo_command(&adapter, &arguments).env("CARGO_TARGET_DIR", &target))?;
+    }
+    Ok(())
 }
 
 /// Leaves nothing in the environment of `command` but PATH and HOME.

@@ -83,7 +83,7 @@ fn every_native_environment_draws_its_state_at_gymnasiums_size() {
     }
 }
 
-fn block_means(frame: &Frame, block: usize) -> Vec<f64> {
+pub(crate) fn block_means(frame: &Frame, block: usize) -> Vec<f64> {
     let (columns, rows) = (frame.width / block, frame.height / block);
     let mut sums = vec![0.0; columns * rows * 3];
     for (i, pixel) in frame.rgb.chunks_exact(3).enumerate() {

@@ -1,0 +1,324 @@
+//! The checks of multi-agent environments.
+
+use super::{STEPS, broken, check_space};
+use crate::{Element, Error, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space};
+
+/// Plays a multi-agent environment with random legal actions and tests the contract of [`MultiAgentEnv`].
+///
+/// | rule | what breaks it |
+/// |---|---|
+/// | `agents` | no agents, a name that is empty or given twice, or names that change |
+/// | `spaces` | a space with bounds that contradict each other, of another scalar type, or one that changes |
+/// | `deterministic` | equal seeds and actions that give other rows, rewards, flags or masks |
+/// | `writes_every_element` | an element of `out` that `reset` or `step` leaves as it was |
+/// | `reads_acting_agents_only` | results that depend on the action of an agent that is not acting |
+/// | `observation_in_space` | an observation outside the agent's space |
+/// | `absent_agents` | a row that is not zero of an agent before it joined or after it ended |
+/// | `finite_reward` | a reward that is infinite or not a number |
+/// | `exclusive_flags` | `terminated` together with `truncated` |
+/// | `ends_once` | an agent that ends without being alive, is alive after its end, or is gone without an end |
+/// | `turn` | an acting agent that is not alive, or nobody acting while somebody is alive |
+/// | `action_mask` | an acting agent without a legal action, or a legal action of an agent that is not acting |
+/// | `refuses_invalid_actions` | a discrete action outside the space that is taken |
+/// | `state` | a step after `load_state` that differs from the one after `save_state` |
+///
+/// # Errors
+/// [`Error::Contract`] naming the rule, the agent and the step; an error of the environment as it is.
+pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
+    let names = env.agents();
+    let repeated = (1..names.len()).find(|&i| names[..i].contains(&names[i]));
+    match (names.iter().position(String::is_empty), repeated) {
+        _ if names.is_empty() => return broken("agents", "there are none".into()),
+        (Some(i), _) => return broken("agents", format!("the name of agent {i} is empty")),
+        (_, Some(i)) => return broken("agents", format!("two are named {:?}", names[i])),
+        _ => {}
+    }
+    let spaces = spaces(env);
+    for (name, (observation_space, action_space)) in names.iter().zip(&spaces) {
+        check_space::<E::Obs>(&format!("observation of {name}:"), observation_space)?;
+        check_space::<E::Act>(&format!("action of {name}:"), action_space)?;
+    }
+
+    let mut player = Player { names: &names, spaces: &spaces, poison: 0x55, waiting: 0 };
+    let first = player.play(env)?;
+    player.compare("deterministic", &first, &player.play(env)?, "when it was played again")?;
+    player.poison = 0xaa;
+    player.compare(
+        "writes_every_element",
+        &first,
+        &player.play(env)?,
+        "when `out` held other values before",
+    )?;
+    player.waiting = 1;
+    let waiting = "when agents that were not acting had other actions";
+    player.compare("reads_acting_agents_only", &first, &player.play(env)?, waiting)?;
+    player.check_rows(&first)?;
+    player.check_invalid_actions(env)?;
+    player.check_state(env)?;
+
+    if env.agents() != names {
+        return broken("agents", format!("{names:?} became {:?}", env.agents()));
+    }
+    if self::spaces(env) != spaces {
+        return broken("spaces", "a space changed while it was played".into());
+    }
+    Ok(())
+}
+
+fn spaces<E: MultiAgentEnv>(env: &E) -> Vec<(Space, Space)> {
+    (0..env.agents().len()).map(|agent| (env.observation_space(agent), env.action_space(agent))).collect()
+}
+
+struct Player<'a> {
+    names: &'a [String],
+    /// Observation and action space of each agent.
+    spaces: &'a [(Space, Space)],
+    /// Byte that fills `out` before a call.
+    poison: u8,
+    /// Byte that fills actions nobody may read.
+    waiting: u8,
+}
+
+/// What one reset or step gave.
+#[derive(Clone, Debug)]
+struct Moment<O> {
+    episode: u64,
+    /// 0 for a reset.
+    step: usize,
+    rows: MultiAgentRows<O>,
+    /// Legal actions of each agent, empty without masks.
+    masks: Vec<Vec<bool>>,
+}
+
+impl<O: Element> Moment<O> {
+    fn place(&self) -> String {
+        format!("seed {}, step {}", self.episode, self.step)
+    }
+}
+
+impl Player<'_> {
+    fn play<E: MultiAgentEnv>(&self, env: &mut E) -> Result<Vec<Moment<E::Obs>>> {
+        let mut random = NpRandom::new(0);
+        let mut moments = vec![self.reset(env, 0)?];
+        while moments.len() < STEPS {
+            let next = self.next(env, &moments[moments.len() - 1], &mut random)?;
+            moments.push(next);
+        }
+        Ok(moments)
+    }
+
+    fn reset<E: MultiAgentEnv>(&self, env: &mut E, episode: u64) -> Result<Moment<E::Obs>> {
+        let mut rows = self.rows();
+        env.reset(Some(episode), rows.out())?;
+        Ok(Moment { episode, step: 0, rows, masks: self.masks(env) })
+    }
+
+    fn next<E: MultiAgentEnv>(
+        &self,
+        env: &mut E,
+        last: &Moment<E::Obs>,
+        random: &mut NpRandom,
+    ) -> Result<Moment<E::Obs>> {
+        if last.rows.is_over() {
+            return self.reset(env, last.episode + 1);
+        }
+        if !last.rows.acting.contains(&true) {
+            return Err(Error::Contract {
+                check: "turn",
+                message: format!("{}: agents are alive, but nobody acts", last.place()),
+            });
+        }
+        let mut actions = vec![];
+        for (agent, (_, space)) in self.spaces.iter().enumerate() {
+            let mut action = vec![E::Act::default(); space.width()];
+            if last.rows.acting[agent] {
+                draw(space, &last.masks[agent], random, &mut action);
+            } else {
+                bytemuck::cast_slice_mut::<E::Act, u8>(&mut action).fill(self.waiting);
+            }
+            actions.extend(action);
+        }
+        let mut rows = self.rows();
+        env.step(&actions, rows.out())?;
+        Ok(Moment { episode: last.episode, step: last.step + 1, rows, masks: self.masks(env) })
+    }
+
+    /// Rows of values that no environment writes by intention.
+    fn rows<O: Element>(&self) -> MultiAgentRows<O> {
+        let mut rows = MultiAgentRows::with_widths(self.spaces.iter().map(|(space, _)| space.width()));
+        bytemuck::cast_slice_mut::<O, u8>(&mut rows.obs).fill(self.poison);
+        bytemuck::cast_slice_mut::<f64, u8>(&mut rows.rewards).fill(self.poison);
+        let flag = self.poison == 0xaa;
+        for flags in [&mut rows.terminated, &mut rows.truncated, &mut rows.alive, &mut rows.acting] {
+            flags.fill(flag);
+        }
+        rows
+    }
+
+    fn masks<E: MultiAgentEnv>(&self, env: &E) -> Vec<Vec<bool>> {
+        let mask = |(agent, (_, space)): (usize, &(Space, Space))| {
+            let Space::Discrete { n, .. } = space else { return vec![] };
+            let mut mask = vec![false; *n as usize];
+            if env.action_mask(agent, &mut mask) { mask } else { vec![] }
+        };
+        self.spaces.iter().enumerate().map(mask).collect()
+    }
+
+    fn compare<O: Element>(
+        &self,
+        rule: &'static str,
+        a: &[Moment<O>],
+        b: &[Moment<O>],
+        when: &str,
+    ) -> Result<()> {
+        for (a, b) in a.iter().zip(b) {
+            for (agent, name) in self.names.iter().enumerate() {
+                let parts = |moment: &Moment<O>| {
+                    let rows = &moment.rows;
+                    [
+                        ("observation", format!("{:?}", rows.obs(agent))),
+                        ("reward", format!("{:?}", rows.rewards[agent])),
+                        ("`terminated`", rows.terminated[agent].to_string()),
+                        ("`truncated`", rows.truncated[agent].to_string()),
+                        ("`alive`", rows.alive[agent].to_string()),
+                        ("`acting`", rows.acting[agent].to_string()),
+                        ("action mask", format!("{:?}", moment.masks[agent])),
+                    ]
+                };
+                for ((what, was), (_, is)) in parts(a).into_iter().zip(parts(b)) {
+                    if was != is {
+                        let place = a.place();
+                        return broken(rule, format!("{place}: {what} of {name} was {was}, {when} {is}"));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_rows<O: Element>(&self, moments: &[Moment<O>]) -> Result<()> {
+        let mut ended = vec![false; self.names.len()];
+        for (t, moment) in moments.iter().enumerate() {
+            let rows = &moment.rows;
+            let before = if moment.step == 0 { None } else { moments[..t].last().map(|last| &last.rows) };
+            if before.is_none() {
+                ended.fill(false);
+            }
+            for (agent, name) in self.names.iter().enumerate() {
+                let fault = |rule, text: String| broken(rule, format!("{}: {name} {text}", moment.place()));
+                let (terminated, truncated) = (rows.terminated[agent], rows.truncated[agent]);
+                let (alive, ends) = (rows.alive[agent], terminated || truncated);
+                let was_alive = before.is_some_and(|before| before.alive[agent]);
+                if terminated && truncated {
+                    return fault("exclusive_flags", "has both flags; `terminated` goes before".into());
+                }
+                if ends && !was_alive {
+                    return fault("ends_once", "ends, but it was not alive before".into());
+                }
+                if alive && (ends || ended[agent]) {
+                    return fault("ends_once", "is alive after its end".into());
+                }
+                if was_alive && !alive && !ends {
+                    return fault(
+                        "ends_once",
+                        "is gone, but neither `terminated` nor `truncated` was set".into(),
+                    );
+                }
+                ended[agent] |= ends;
+                if !rows.rewards[agent].is_finite() {
+                    return fault("finite_reward", format!("has a reward of {}", rows.rewards[agent]));
+                }
+                if alive || ends {
+                    if let Some(violation) = self.spaces[agent].0.violation(rows.obs(agent)) {
+                        return fault("observation_in_space", format!("sees what it cannot: {violation}"));
+                    }
+                } else if rows.rewards[agent] != 0.0 || rows.obs(agent).iter().any(|x| x.to_f64() != 0.0) {
+                    return fault("absent_agents", "is not there, but its row or reward is not 0".into());
+                }
+                if rows.acting[agent] && !alive {
+                    return fault("turn", "is acting, but not alive".into());
+                }
+                let mask = &moment.masks[agent];
+                if !mask.is_empty() && mask.contains(&true) != rows.acting[agent] {
+                    let text = if rows.acting[agent] {
+                        "is acting, but its action mask leaves nothing"
+                    } else {
+                        "has legal actions, but is not acting"
+                    };
+                    return fault("action_mask", text.into());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts an action beside a discrete space for each agent that acts first.
+    fn check_invalid_actions<E: MultiAgentEnv>(&self, env: &mut E) -> Result<()> {
+        let first = self.reset(env, 0)?;
+        let mut at = 0;
+        for (agent, (_, space)) in self.spaces.iter().enumerate() {
+            let place = at;
+            at += space.width();
+            let Space::Discrete { n, start } = space else { continue };
+            if !first.rows.acting[agent] {
+                continue;
+            }
+            for outside in [start - 1, start + n] {
+                self.reset(env, 0)?;
+                let mut random = NpRandom::new(0);
+                let mut actions = vec![];
+                for (agent, (_, space)) in self.spaces.iter().enumerate() {
+                    let mut action = vec![E::Act::default(); space.width()];
+                    draw(space, &first.masks[agent], &mut random, &mut action);
+                    actions.extend(action);
+                }
+                actions[place] = E::Act::from_f64(outside as f64);
+                if env.step(&actions, self.rows().out()).is_ok() {
+                    let name = &self.names[agent];
+                    return broken(
+                        "refuses_invalid_actions",
+                        format!("{outside} of {space} was taken from {name}"),
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on twice from one saved state, the second time from within another episode.
+    fn check_state<E: MultiAgentEnv>(&self, env: &mut E) -> Result<()> {
+        const AHEAD: usize = 20;
+        let mut random = NpRandom::new(1);
+        let mut last = self.reset(env, 3)?;
+        for _ in 0..4 {
+            last = self.next(env, &last, &mut random)?;
+        }
+        let Some(state) = env.save_state() else { return Ok(()) };
+        let ahead = |env: &mut E| {
+            let mut random = NpRandom::new(2);
+            let mut moments = vec![last.clone()];
+            for _ in 0..AHEAD {
+                let next = self.next(env, &moments[moments.len() - 1], &mut random)?;
+                moments.push(next);
+            }
+            Ok::<_, Error>(moments)
+        };
+        let went = ahead(env)?;
+        self.reset(env, 4)?;
+        env.load_state(&state)?;
+        self.compare("state", &went, &ahead(env)?, "when it went on from the saved state")
+    }
+}
+
+/// A random member of `space`, a legal one where there is a mask with any.
+fn draw<A: Element>(space: &Space, mask: &[bool], random: &mut NpRandom, action: &mut [A]) {
+    let legal = mask.iter().filter(|legal| **legal).count();
+    match space {
+        Space::Discrete { start, .. } if legal > 0 => {
+            let chosen = random.integers(0, legal as i64) as usize;
+            let index = mask.iter().enumerate().filter(|(_, legal)| **legal).nth(chosen);
+            action[0] = A::from_f64((start + index.map_or(0, |(i, _)| i as i64)) as f64);
+        }
+        _ => space.sample(random, action),
+    }
+}

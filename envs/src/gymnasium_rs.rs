@@ -1,0 +1,223 @@
+//! Environments written for the crate gymnasium-rs, without depending on it.
+//!
+//! gymnasium-rs 0.1.1 depends on pyo3 0.19, and Cargo allows one pyo3 in a program's dependencies. A macro that
+//! expands where both crates are known leaves that choice to the program, and fits forks and later versions too.
+
+use crate::{Element, Error, Result};
+
+/// Makes an environment of the crate gymnasium-rs an [`Env`](crate::Env).
+///
+/// ```text
+/// gymnasium_rs_env! {
+///     pub struct NAME(THEIR_ENV) of PATH_OF_THEIR_CRATE, obs: SPACE(TYPE), action: SPACE(TYPE)
+/// }
+/// ```
+///
+/// The types are those of `gymnasium_rs::core::Env<Obs, Action>`. `Box(TYPE)` is a collection of floats
+/// (`ndarray::Array1<f32>`, `Vec<f64>`) whose rows here are `f32`; `Discrete(TYPE)` is an integer, here an `i64`.
+/// `NAME::new(their_env)` wraps one; `NAME` is `Send` when `THEIR_ENV` is.
+///
+/// * Their seeds are 31 bits wide: a seed below 2^31 stays as it is, in others the upper bits are folded in.
+/// * An end with both flags is `terminated`, as everywhere here.
+/// * The numbers of their `info` are found under [`Env::info`](crate::Env::info).
+/// * There is no limit on steps; [`TimeLimit`](crate::TimeLimit) adds one.
+/// * Dropping it calls their `close`.
+///
+/// The crate's own `CartPole` is not Gymnasium's: its physics and rewards differ. Take
+/// [`CartPole`](crate::CartPole) instead.
+///
+/// ```
+/// # // What the macro uses of gymnasium-rs, so that this page needs no pyo3.
+/// # mod gymnasium_rs { pub mod core {
+/// #     use std::collections::HashMap;
+/// #     pub type Info = HashMap<String, serde_json::Value>;
+/// #     pub type Options = Info;
+/// #     pub enum Space { Discrete(i32), Box { low: Vec<f32>, high: Vec<f32> } }
+/// #     pub struct Image;
+/// #     impl Image {
+/// #         pub fn dim(&self) -> (usize, usize, usize) { (0, 0, 3) }
+/// #         pub fn iter(&self) -> std::slice::Iter<'_, u8> { [].iter() }
+/// #     }
+/// #     pub trait Env<Obs, Action> {
+/// #         fn observation_space(&self) -> Space;
+/// #         fn action_space(&self) -> Space;
+/// #         fn reset(&mut self, seed: Option<i32>, options: Options) -> (Obs, Info);
+/// #         fn step(&mut self, action: Action) -> (Obs, f32, bool, bool, Info);
+/// #         fn render(&self) -> Option<Image>;
+/// #         fn close(&mut self);
+/// #     }
+/// # } }
+/// use gymnasium_rs::core::{self, Info, Options};
+/// use pavlov_envs::{Env, Result, TimeLimit, check_env, gymnasium_rs_env};
+///
+/// struct Corridor(i32);
+///
+/// impl core::Env<Vec<f32>, i32> for Corridor {
+///     fn observation_space(&self) -> core::Space {
+///         core::Space::Box { low: vec![0.0], high: vec![5.0] }
+///     }
+///     fn action_space(&self) -> core::Space {
+///         core::Space::Discrete(2)
+///     }
+///     fn reset(&mut self, _seed: Option<i32>, _options: Options) -> (Vec<f32>, Info) {
+///         self.0 = 0;
+///         (vec![0.0], Info::new())
+///     }
+///     fn step(&mut self, action: i32) -> (Vec<f32>, f32, bool, bool, Info) {
+///         self.0 = (self.0 + 2 * action - 1).max(0);
+///         (vec![self.0 as f32], -1.0, self.0 == 5, false, Info::new())
+///     }
+///     # fn render(&self) -> Option<core::Image> { None }
+///     # fn close(&mut self) {}
+///     // and `render` and `close`
+/// }
+///
+/// gymnasium_rs_env! {
+///     /// The corridor, as pavlov sees it.
+///     pub struct PavlovCorridor(Corridor) of gymnasium_rs, obs: Box(Vec<f32>), action: Discrete(i32)
+/// }
+///
+/// # fn main() -> Result<()> {
+/// check_env(&mut TimeLimit::new(PavlovCorridor::new(Corridor(0)), 50))
+/// # }
+/// ```
+#[macro_export]
+macro_rules! gymnasium_rs_env {
+    (
+        $(#[$attribute:meta])*
+        $visibility:vis struct $name:ident($env:ty) of $($gymnasium:ident)::+,
+        obs: $obs_space:ident($obs:ty), action: $act_space:ident($act:ty) $(,)?
+    ) => {
+        $(#[$attribute])*
+        $visibility struct $name {
+            env: $env,
+            info: $($gymnasium)::+::core::Info,
+        }
+
+        impl $name {
+            /// Wraps an environment of gymnasium-rs.
+            $visibility fn new(env: $env) -> Self {
+                Self { env, info: ::core::default::Default::default() }
+            }
+        }
+
+        impl ::core::ops::Drop for $name {
+            fn drop(&mut self) {
+                $($gymnasium)::+::core::Env::<$obs, $act>::close(&mut self.env)
+            }
+        }
+
+        impl $crate::Env for $name {
+            type Obs = $crate::gymnasium_rs_env!(@element $obs_space);
+            type Act = $crate::gymnasium_rs_env!(@element $act_space);
+
+            fn observation_space(&self) -> $crate::Space {
+                let space = $($gymnasium)::+::core::Env::<$obs, $act>::observation_space(&self.env);
+                $crate::gymnasium_rs_env!(@space space, $($gymnasium)::+)
+            }
+
+            fn action_space(&self) -> $crate::Space {
+                let space = $($gymnasium)::+::core::Env::<$obs, $act>::action_space(&self.env);
+                $crate::gymnasium_rs_env!(@space space, $($gymnasium)::+)
+            }
+
+            fn reset(&mut self, seed: ::core::option::Option<u64>, obs: &mut [Self::Obs]) -> $crate::Result<()> {
+                let (found, info): ($obs, _) = $($gymnasium)::+::core::Env::<$obs, $act>::reset(
+                    &mut self.env,
+                    seed.map($crate::gymnasium_rs::seed),
+                    ::core::default::Default::default(),
+                );
+                self.info = info;
+                $crate::gymnasium_rs::write(obs, $crate::gymnasium_rs_env!(@scalars found, $obs_space))
+            }
+
+            fn step(&mut self, action: &[Self::Act], obs: &mut [Self::Obs]) -> $crate::Result<$crate::Step> {
+                let action: $act = $crate::gymnasium_rs_env!(@action action, $act_space, $act);
+                let (found, reward, terminated, truncated, info): ($obs, _, _, _, _) =
+                    $($gymnasium)::+::core::Env::<$obs, $act>::step(&mut self.env, action);
+                self.info = info;
+                $crate::gymnasium_rs::write(obs, $crate::gymnasium_rs_env!(@scalars found, $obs_space))?;
+                ::core::result::Result::Ok($crate::Step {
+                    reward: reward as f64,
+                    terminated,
+                    truncated: truncated && !terminated,
+                })
+            }
+
+            fn info(&self, key: &str) -> ::core::option::Option<f64> {
+                self.info.get(key)?.as_f64()
+            }
+
+            fn render(&mut self) -> $crate::Result<::core::option::Option<$crate::Frame>> {
+                $($gymnasium)::+::core::Env::<$obs, $act>::render(&self.env)
+                    .map(|image| $crate::gymnasium_rs::frame(image.dim(), image.iter().copied()))
+                    .transpose()
+            }
+        }
+    };
+
+    (@element Box) => { f32 };
+    (@element Discrete) => { i64 };
+
+    (@space $space:ident, $($gymnasium:ident)::+) => {
+        match $space {
+            $($gymnasium)::+::core::Space::Discrete(n) => $crate::Space::discrete(n as i64),
+            $($gymnasium)::+::core::Space::Box { low, high } => $crate::gymnasium_rs::boxed(
+                low.iter().map(|&x| x as f64).collect(),
+                high.iter().map(|&x| x as f64).collect(),
+            ),
+        }
+    };
+
+    (@scalars $found:ident, Box) => { ::core::iter::IntoIterator::into_iter($found).map(|x| x as f32) };
+    (@scalars $found:ident, Discrete) => { ::core::iter::once($found as i64) };
+
+    (@action $action:ident, Box, $act:ty) => { $action.iter().map(|&x| x as _).collect::<$act>() };
+    (@action $action:ident, Discrete, $act:ty) => { $action[0] as $act };
+}
+
+/// A seed of 31 bits.
+#[doc(hidden)]
+pub fn seed(seed: u64) -> i32 {
+    ((seed ^ seed >> 31 ^ seed >> 62) & 0x7fff_ffff) as i32
+}
+
+#[doc(hidden)]
+pub fn boxed(low: Vec<f64>, high: Vec<f64>) -> crate::Space {
+    crate::Space::Box { shape: vec![low.len()], low, high, dtype: crate::DType::F32 }
+}
+
+/// Fills `obs` with exactly as many scalars as it holds.
+#[doc(hidden)]
+pub fn write<T: Element>(obs: &mut [T], scalars: impl Iterator<Item = T>) -> Result<()> {
+    let mut found = 0;
+    for scalar in scalars {
+        if let Some(place) = obs.get_mut(found) {
+            *place = scalar;
+        }
+        found += 1;
+    }
+    if found == obs.len() {
+        return Ok(());
+    }
+    Err(Error::shape(
+        "an observation of gymnasium-rs",
+        format_args!("{found} long"),
+        format_args!("{} long, as its space says", obs.len()),
+    ))
+}
+
+#[doc(hidden)]
+pub fn frame(
+    (height, width, channels): (usize, usize, usize),
+    rgb: impl Iterator<Item = u8>,
+) -> Result<crate::Frame> {
+    if channels != 3 {
+        return Err(Error::shape(
+            "the last dimension of a picture of gymnasium-rs",
+            channels,
+            "3: red, green, blue",
+        ));
+    }
+    Ok(crate::Frame { width, height, rgb: rgb.collect() })
+}

@@ -1,0 +1,236 @@
+//! Environments with several agents: what an author writes, and where a step writes.
+
+use crate::{Element, Error, Frame, Result, Space};
+
+mod any;
+mod registry;
+mod rows;
+
+pub use any::AnyMultiAgentEnv;
+pub use registry::{make_multi_agent, multi_agent_ids, multi_agent_spec, register_multi_agent};
+pub use rows::MultiAgentRows;
+
+/// One environment in which several agents act.
+///
+/// The agents have fixed names in a fixed order, and agent `i` owns row `i` of everything, whether it takes part
+/// at the moment or not. Two masks say who does: `alive`, the agents that are in the episode, and `acting`, those
+/// whose actions the next step reads. Where all act at once the masks are equal; in a board game one agent acts
+/// at a time. The episode is over when nobody is alive.
+///
+/// | here | PettingZoo | RLlib |
+/// |---|---|---|
+/// | [`agents`](Self::agents) | `possible_agents` | `get_agent_ids()` |
+/// | `alive` | `agents` | the agents without a `done` yet |
+/// | `acting` | `agents` (parallel), `agent_selection` (AEC) | the keys of the observation dict |
+/// | nobody alive | `agents` is empty | `dones["__all__"]` |
+/// | all of `obs` | `state()` of the environments whose agents see everything between them | |
+/// | [`action_mask`](Self::action_mask) | `observe(agent)["action_mask"]` or `infos[agent]["action_mask"]` | the same key of the observation |
+///
+/// A reward belongs to the step in which it was earned, for waiting agents too: the player whose opponent just won
+/// gets its -1 in the opponent's step, as in PettingZoo's `rewards`. Who collects samples adds up what an agent got
+/// between two of its own actions, as RLlib's sampler does.
+///
+/// # Contract
+///
+/// * An episode is a function of its seed and the actions of the acting agents; other rows of `actions` are not read.
+/// * `reset` and `step` write every element of every slice of `out`; what was in it before must not matter.
+/// * An agent's observation lies in its space while it is alive and in the step in which it ends. Before it joins and
+///   after it ended, its row of `obs` is zeros and its reward 0.
+/// * An agent ends once, with either `terminated` or `truncated`, in that step only; from then on it is not alive.
+/// * Acting agents are alive, and somebody acts while anybody is alive. An acting agent with an action mask has a
+///   legal action.
+/// * An action outside the space of an acting agent is an error and not a panic.
+/// * Agents and spaces do not change.
+///
+/// [`check_multi_agent_env`](crate::check_multi_agent_env) tests all of these.
+///
+/// ```
+/// use pavlov_envs::{MultiAgentEnv, MultiAgentOut, Result, Space, check_multi_agent_env};
+///
+/// /// Two players name a number each; whoever named the higher one wins a point. Five rounds.
+/// struct HigherNumber(usize);
+///
+/// impl MultiAgentEnv for HigherNumber {
+///     type Obs = f32;
+///     type Act = i64;
+///
+///     fn agents(&self) -> Vec<String> {
+///         vec!["left".into(), "right".into()]
+///     }
+///
+///     fn observation_space(&self, _agent: usize) -> Space {
+///         Space::boxed(0.0, 5.0, &[1])
+///     }
+///
+///     fn action_space(&self, _agent: usize) -> Space {
+///         Space::discrete(10)
+///     }
+///
+///     fn reset(&mut self, _seed: Option<u64>, out: MultiAgentOut<'_, f32>) -> Result<()> {
+///         self.0 = 0;
+///         out.start();
+///         Ok(())
+///     }
+///
+///     fn step(&mut self, actions: &[i64], out: MultiAgentOut<'_, f32>) -> Result<()> {
+///         self.check_action(0, &actions[..1])?;
+///         self.check_action(1, &actions[1..])?;
+///         self.0 += 1;
+///         let point = (actions[0] - actions[1]).signum() as f64;
+///         out.obs.fill(self.0 as f32);
+///         out.rewards.copy_from_slice(&[point, -point]);
+///         out.terminated.fill(self.0 == 5);
+///         out.truncated.fill(false);
+///         out.alive.fill(self.0 < 5);
+///         out.acting.fill(self.0 < 5);
+///         Ok(())
+///     }
+/// }
+///
+/// # fn main() -> Result<()> {
+/// check_multi_agent_env(&mut HigherNumber(0))
+/// # }
+/// ```
+pub trait MultiAgentEnv: Send + 'static {
+    /// Scalar type of all agents' observations.
+    type Obs: Element;
+    /// Scalar type of all agents' actions: `i64` when discrete, `f32` when continuous.
+    type Act: Element;
+
+    /// Names of all agents that can ever take part, in the order of the rows.
+    fn agents(&self) -> Vec<String>;
+
+    /// The set of observations of one agent, an index into [`agents`](Self::agents).
+    fn observation_space(&self, agent: usize) -> Space;
+
+    /// The set of actions of one agent.
+    fn action_space(&self, agent: usize) -> Space;
+
+    /// Starts an episode. `None` continues the environment's own random stream.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for slices of a wrong length; whatever the environment reports.
+    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, Self::Obs>) -> Result<()>;
+
+    /// Takes the actions of the acting agents. `actions` holds the rows of all agents one after the other, each as
+    /// wide as the agent's space.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] for slices of a wrong length, [`Error::InvalidAction`], and an error when the episode is over;
+    /// whatever the environment reports.
+    fn step(&mut self, actions: &[Self::Act], out: MultiAgentOut<'_, Self::Obs>) -> Result<()>;
+
+    /// Writes which discrete actions of an agent are legal now, one flag per action, all `false` when it is not acting;
+    /// `false` when the environment has no masks: nothing was written.
+    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
+        let _ = (agent, mask);
+        false
+    }
+
+    /// A number about the last `reset` or `step` by its name in the agent's `info`; `None` when there is none.
+    fn info(&self, agent: usize, key: &str) -> Option<f64> {
+        let _ = (agent, key);
+        None
+    }
+
+    /// A picture of the current state; `None` when there is nothing to draw.
+    ///
+    /// # Errors
+    /// Whatever the environment reports.
+    fn render(&mut self) -> Result<Option<Frame>> {
+        Ok(None)
+    }
+
+    /// Everything that later steps depend on, random stream included; `None` when the episode can only be replayed
+    /// from its seed and actions.
+    fn save_state(&self) -> Option<Vec<u8>> {
+        None
+    }
+
+    /// Continues from what [`save_state`](Self::save_state) gave.
+    ///
+    /// # Errors
+    /// When `state` is not this environment's.
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        Err(Error::state(format!(
+            "{} bytes given, but this environment implements no `load_state`",
+            state.len()
+        )))
+    }
+
+    /// For the first lines of [`step`](Self::step): whether an acting agent can take `action`, that is, whether it is
+    /// in a discrete space or finite.
+    ///
+    /// # Errors
+    /// [`Error::InvalidAction`].
+    fn check_action(&self, agent: usize, action: &[Self::Act]) -> Result<()> {
+        let space = self.action_space(agent);
+        crate::vector::invalid_action(&space, action).map_or(Ok(()), |row| {
+            Err(Error::invalid_action(&crate::vector::short_type_name::<Self>(), row, &space))
+        })
+    }
+}
+
+/// Where a reset or a step of a [`MultiAgentEnv`] writes: row `i` of each slice belongs to agent `i`.
+#[derive(Debug)]
+pub struct MultiAgentOut<'a, O> {
+    /// Observations, one agent's row after the other; `[agents, width]` where the spaces are equal.
+    pub obs: &'a mut [O],
+    /// Rewards of the step, `[agents]`; 0 after a reset.
+    pub rewards: &'a mut [f64],
+    /// Which agents reached an end of their task in this step, `[agents]`.
+    pub terminated: &'a mut [bool],
+    /// Which agents were cut in this step, `[agents]`; never together with `terminated`.
+    pub truncated: &'a mut [bool],
+    /// Which agents are in the episode from here on, `[agents]`.
+    pub alive: &'a mut [bool],
+    /// Which agents act in the next step, `[agents]`.
+    pub acting: &'a mut [bool],
+}
+
+impl<O: Element> MultiAgentOut<'_, O> {
+    /// The same slices for a shorter while.
+    pub fn reborrow(&mut self) -> MultiAgentOut<'_, O> {
+        MultiAgentOut {
+            obs: self.obs,
+            rewards: self.rewards,
+            terminated: self.terminated,
+            truncated: self.truncated,
+            alive: self.alive,
+            acting: self.acting,
+        }
+    }
+
+    /// What most episodes start with: zeros, and everybody alive and acting.
+    pub fn start(self) {
+        self.obs.fill(O::default());
+        self.rewards.fill(0.0);
+        self.terminated.fill(false);
+        self.truncated.fill(false);
+        self.alive.fill(true);
+        self.acting.fill(true);
+    }
+
+    /// Whether `obs` has `obs_width` scalars (those of all agents) and every other slice one per agent.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] naming the slice.
+    pub fn check(&self, agents: usize, obs_width: usize) -> Result<()> {
+        let lens = [
+            ("`obs`", self.obs.len(), obs_width),
+            ("`rewards`", self.rewards.len(), agents),
+            ("`terminated`", self.terminated.len(), agents),
+            ("`truncated`", self.truncated.len(), agents),
+            ("`alive`", self.alive.len(), agents),
+            ("`acting`", self.acting.len(), agents),
+        ];
+        match lens.into_iter().find(|(_, found, expected)| found != expected) {
+            None => Ok(()),
+            Some((what, found, expected)) => Err(Error::shape(
+                what,
+                format_args!("{found} long"),
+                format_args!("{expected} long for {agents} agents"),
+            )),
+        }
+    }
+}

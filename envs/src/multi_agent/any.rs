@@ -1,0 +1,96 @@
+//! The erased form of a multi-agent environment.
+
+use super::{MultiAgentEnv, MultiAgentOut};
+use crate::{
+    DType, Element, Frame, Result, Space,
+    vector::{typed, typed_mut},
+};
+
+/// A [`MultiAgentEnv`] with its scalar types erased: rows are bytes in native order, aligned for the scalar.
+///
+/// Implemented for every [`MultiAgentEnv`]; nobody else implements it. The methods carry the contract of their
+/// namesakes; a buffer of a wrong length or alignment is [`Error::Shape`](crate::Error::Shape).
+#[allow(missing_docs)]
+pub trait AnyMultiAgentEnv: Send {
+    fn agents(&self) -> Vec<String>;
+    fn observation_space(&self, agent: usize) -> Space;
+    fn action_space(&self, agent: usize) -> Space;
+    /// Scalar type of the rows in `obs`.
+    fn obs_dtype(&self) -> DType;
+    /// Scalar type of the rows in `actions`.
+    fn act_dtype(&self) -> DType;
+    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()>;
+    fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()>;
+    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
+    fn info(&self, agent: usize, key: &str) -> Option<f64>;
+    fn render(&mut self) -> Result<Option<Frame>>;
+    fn save_state(&self) -> Option<Vec<u8>>;
+    fn load_state(&mut self, state: &[u8]) -> Result<()>;
+}
+
+impl<E: MultiAgentEnv> AnyMultiAgentEnv for E {
+    fn agents(&self) -> Vec<String> {
+        MultiAgentEnv::agents(self)
+    }
+
+    fn observation_space(&self, agent: usize) -> Space {
+        MultiAgentEnv::observation_space(self, agent)
+    }
+
+    fn action_space(&self, agent: usize) -> Space {
+        MultiAgentEnv::action_space(self, agent)
+    }
+
+    fn obs_dtype(&self) -> DType {
+        E::Obs::DTYPE
+    }
+
+    fn act_dtype(&self) -> DType {
+        E::Act::DTYPE
+    }
+
+    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, u8>) -> Result<()> {
+        MultiAgentEnv::reset(self, seed, typed_out(out)?)
+    }
+
+    fn step(&mut self, actions: &[u8], out: MultiAgentOut<'_, u8>) -> Result<()> {
+        MultiAgentEnv::step(self, typed("`actions`", actions)?, typed_out(out)?)
+    }
+
+    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
+        MultiAgentEnv::action_mask(self, agent, mask)
+    }
+
+    fn info(&self, agent: usize, key: &str) -> Option<f64> {
+        MultiAgentEnv::info(self, agent, key)
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        MultiAgentEnv::render(self)
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        MultiAgentEnv::save_state(self)
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        MultiAgentEnv::load_state(self, state)
+    }
+}
+
+impl std::fmt::Debug for dyn AnyMultiAgentEnv {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("AnyMultiAgentEnv").field("agents", &self.agents()).finish_non_exhaustive()
+    }
+}
+
+fn typed_out<O: Element>(out: MultiAgentOut<'_, u8>) -> Result<MultiAgentOut<'_, O>> {
+    Ok(MultiAgentOut {
+        obs: typed_mut("`obs`", out.obs)?,
+        rewards: out.rewards,
+        terminated: out.terminated,
+        truncated: out.truncated,
+        alive: out.alive,
+        acting: out.acting,
+    })
+}

@@ -1,0 +1,90 @@
+//! Memory for the rows of a multi-agent environment.
+
+use std::ops::Range;
+
+use super::{MultiAgentEnv, MultiAgentOut};
+use crate::Element;
+
+/// Owns what a [`MultiAgentOut`] borrows, for callers without storage of their own.
+///
+/// ```
+/// use pavlov_envs::{BoardGame, MultiAgentEnv, MultiAgentRows};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// let mut env = BoardGame::tictactoe();
+/// let mut rows = MultiAgentRows::new(&env);
+/// env.reset(None, rows.out())?;
+/// // The first agent plays the middle; the second agent's action is not read.
+/// env.step(&[4, 0], rows.out())?;
+/// assert_eq!(rows.acting, [false, true]);
+/// // The mask first, then per square: mine, the other's.
+/// assert_eq!(rows.obs(1)[..9], [1, 1, 1, 1, 0, 1, 1, 1, 1]);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+#[allow(missing_docs, reason = "the fields of `MultiAgentOut`")]
+pub struct MultiAgentRows<O> {
+    pub obs: Vec<O>,
+    pub rewards: Vec<f64>,
+    pub terminated: Vec<bool>,
+    pub truncated: Vec<bool>,
+    pub alive: Vec<bool>,
+    pub acting: Vec<bool>,
+    ranges: Vec<Range<usize>>,
+}
+
+impl<O: Element> MultiAgentRows<O> {
+    /// Rows for the agents of `env`.
+    pub fn new<E: MultiAgentEnv<Obs = O>>(env: &E) -> Self {
+        Self::with_widths((0..env.agents().len()).map(|agent| env.observation_space(agent).width()))
+    }
+
+    /// Rows for agents with observations of these widths.
+    pub fn with_widths(widths: impl IntoIterator<Item = usize>) -> Self {
+        let mut end = 0;
+        let ranges: Vec<_> = widths
+            .into_iter()
+            .map(|width| {
+                end += width;
+                end - width..end
+            })
+            .collect();
+        let agents = ranges.len();
+        Self {
+            obs: vec![O::default(); end],
+            rewards: vec![0.0; agents],
+            terminated: vec![false; agents],
+            truncated: vec![false; agents],
+            alive: vec![false; agents],
+            acting: vec![false; agents],
+            ranges,
+        }
+    }
+
+    /// The slices to give to `reset` or `step`.
+    pub fn out(&mut self) -> MultiAgentOut<'_, O> {
+        MultiAgentOut {
+            obs: &mut self.obs,
+            rewards: &mut self.rewards,
+            terminated: &mut self.terminated,
+            truncated: &mut self.truncated,
+            alive: &mut self.alive,
+            acting: &mut self.acting,
+        }
+    }
+
+    /// The observation of one agent.
+    ///
+    /// # Panics
+    /// When there is no such agent.
+    pub fn obs(&self, agent: usize) -> &[O] {
+        &self.obs[self.ranges[agent].clone()]
+    }
+
+    /// Whether nobody is alive: RLlib's `__all__`.
+    pub fn is_over(&self) -> bool {
+        !self.alive.contains(&true)
+    }
+}

@@ -1,0 +1,312 @@
+//! The contract of multi-agent environments: each rule catches what breaks it, and no sound environment.
+
+use pavlov_envs::{
+    BoardGame, EnvConfig, EnvSpec, Error, MultiAgentEnv, MultiAgentOut, MultiAgentRows, Result, SimpleSpread,
+    SimpleSpreadConfig, Space, check_multi_agent_env, make_multi_agent, multi_agent_ids, multi_agent_spec,
+    register_multi_agent,
+};
+
+/// What a [`Relay`] does wrong.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    None,
+    TwoOfOneName,
+    ContradictoryBounds,
+    OtherScalarType,
+    ChangesSpace,
+    Deafness,
+    LeavesElement,
+    LeavesReward,
+    LeavesFlag,
+    ReadsWaiting,
+    LeavesSpace,
+    ShowsTheDead,
+    NanReward,
+    BothFlags,
+    EndsTwice,
+    Revives,
+    VanishesWithoutEnd,
+    DeadActs,
+    NobodyActs,
+    EmptyMask,
+    MaskOfWaiting,
+    TakesInvalidActions,
+    ForgetsInState,
+}
+
+/// Three runners with different spaces: the first runs `seed % 4 + 2` legs while the second waits, then the second runs
+/// as many; the third joins after the first step and is cut when the first ends.
+#[derive(Clone)]
+struct Relay {
+    fault: Fault,
+    leg: u64,
+    legs: u64,
+    ran: f32,
+    calls: u64,
+}
+
+impl Relay {
+    fn new(fault: Fault) -> Self {
+        Self { fault, leg: 0, legs: 0, ran: 0.0, calls: 0 }
+    }
+
+    fn runner(&self) -> Option<usize> {
+        (self.leg < 2 * self.legs).then_some(usize::from(self.leg >= self.legs))
+    }
+
+    fn write(&self, gained: f64, out: MultiAgentOut<'_, f32>) {
+        let is = |fault| self.fault == fault;
+        let (first_ends, second_ends) = (self.leg == self.legs, self.leg == 2 * self.legs);
+        let here = [self.leg <= self.legs, true, self.leg >= 1 && self.leg <= self.legs];
+        let (obs, leaves) = (out.obs, is(Fault::LeavesElement) && self.leg == 2);
+        if !leaves {
+            obs[0] = self.ran;
+        }
+        obs[1] = if is(Fault::Deafness) { (self.calls % 7) as f32 } else { self.leg as f32 };
+        obs[2] = if is(Fault::LeavesSpace) { 99.0 } else { self.leg as f32 };
+        obs[3] = 1.0;
+        if !here[0] {
+            obs[0] = 0.0;
+            obs[1] = 0.0;
+        }
+        if !here[2] && !is(Fault::ShowsTheDead) {
+            obs[3] = 0.0;
+        }
+        if !is(Fault::LeavesReward) {
+            out.rewards.copy_from_slice(&[if here[0] { gained } else { 0.0 }, -1.0, 0.0]);
+        }
+        if is(Fault::NanReward) {
+            out.rewards[1] = f64::NAN;
+        }
+        let ended_again = is(Fault::EndsTwice) && self.leg == self.legs + 1;
+        out.terminated.copy_from_slice(&[first_ends || ended_again, second_ends, false]);
+        if is(Fault::VanishesWithoutEnd) {
+            out.terminated[0] = false;
+        }
+        if !is(Fault::LeavesFlag) {
+            out.truncated.copy_from_slice(&[first_ends && is(Fault::BothFlags), false, first_ends]);
+        }
+        let revives = is(Fault::Revives) && self.leg == self.legs + 1;
+        out.alive.copy_from_slice(&[
+            self.leg < self.legs || revives,
+            !second_ends,
+            self.leg >= 1 && self.leg < self.legs,
+        ]);
+        out.acting.fill(false);
+        if let Some(runner) = self.runner().filter(|_| !is(Fault::NobodyActs)) {
+            out.acting[runner] = true;
+        }
+        if is(Fault::DeadActs) && self.leg > self.legs {
+            out.acting[0] = true;
+        }
+    }
+}
+
+impl MultiAgentEnv for Relay {
+    type Obs = f32;
+    type Act = i64;
+
+    fn agents(&self) -> Vec<String> {
+        let second = if self.fault == Fault::TwoOfOneName { "first" } else { "second" };
+        vec!["first".into(), second.into(), "third".into()]
+    }
+
+    fn observation_space(&self, agent: usize) -> Space {
+        match (self.fault, agent) {
+            (Fault::ContradictoryBounds, 1) => Space::boxed(1.0, -1.0, &[1]),
+            (Fault::OtherScalarType, 1) => Space::image(&[1]),
+            (Fault::ChangesSpace, 1) if self.calls > 0 => Space::real(&[1]),
+            (_, 0) => Space::real(&[2]),
+            (_, 1) => Space::boxed(0.0, 10.0, &[1]),
+            _ => Space::boxed(0.0, 1.0, &[1]),
+        }
+    }
+
+    fn action_space(&self, agent: usize) -> Space {
+        Space::Discrete { n: 3, start: agent as i64 }
+    }
+
+    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, f32>) -> Result<()> {
+        out.check(3, 4)?;
+        self.calls += 1;
+        self.legs = seed.unwrap_or(0) % 4 + 2;
+        (self.leg, self.ran) = (0, 0.0);
+        self.write(0.0, out);
+        Ok(())
+    }
+
+    fn step(&mut self, actions: &[i64], out: MultiAgentOut<'_, f32>) -> Result<()> {
+        out.check(3, 4)?;
+        let Some(runner) = self.runner() else { return Err(Error::other("the race is over; call `reset`")) };
+        if self.fault != Fault::TakesInvalidActions {
+            self.check_action(runner, &actions[runner..=runner])?;
+        }
+        self.calls += 1;
+        let read = if self.fault == Fault::ReadsWaiting { 1 - runner } else { runner };
+        self.ran += (actions[read] % 5) as f32;
+        self.leg += 1;
+        self.write(actions[read] as f64, out);
+        Ok(())
+    }
+
+    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
+        let acting = self.runner() == Some(agent);
+        mask.fill(acting && self.fault != Fault::EmptyMask);
+        // The last action is never legal.
+        mask[2] = self.fault == Fault::MaskOfWaiting && agent == 1;
+        true
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        Some([self.leg as u8, self.legs as u8, self.ran as u8].into())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let &[leg, legs, ran] = state else { return Err(Error::other("three bytes were saved")) };
+        (self.leg, self.legs) = (leg.into(), legs.into());
+        if self.fault != Fault::ForgetsInState {
+            self.ran = ran.into();
+        }
+        Ok(())
+    }
+}
+
+#[test]
+fn the_check_accepts_a_sound_environment() {
+    check_multi_agent_env(&mut Relay::new(Fault::None)).unwrap();
+}
+
+#[test]
+fn the_check_catches_each_fault_by_its_rule() {
+    use Fault as F;
+    for (fault, rule, part) in [
+        (F::TwoOfOneName, "agents", "two are named \"first\""),
+        (F::ContradictoryBounds, "spaces", "observation of second: space: `low` of a box is 1"),
+        (F::OtherScalarType, "spaces", "scalars of u8, the type says f32"),
+        (F::ChangesSpace, "spaces", "changed"),
+        (F::Deafness, "deterministic", "seed 0, step 0: observation of first"),
+        (F::LeavesElement, "writes_every_element", "seed 0, step 2: observation of first"),
+        (F::LeavesReward, "writes_every_element", "seed 0, step 0: reward of first"),
+        (F::LeavesFlag, "writes_every_element", "`truncated` of first was false"),
+        (F::ReadsWaiting, "reads_acting_agents_only", "seed 0, step 1"),
+        (F::LeavesSpace, "observation_in_space", "step 0: second sees what it cannot: element 0 is 99"),
+        (F::ShowsTheDead, "absent_agents", "seed 0, step 0: third is not there"),
+        (F::NanReward, "finite_reward", "step 0: second has a reward of NaN"),
+        (F::BothFlags, "exclusive_flags", "seed 0, step 2: first has both flags"),
+        (F::EndsTwice, "ends_once", "seed 0, step 3: first ends, but it was not alive"),
+        (F::Revives, "ends_once", "seed 0, step 3: first is alive after its end"),
+        (F::VanishesWithoutEnd, "ends_once", "seed 0, step 2: first is gone"),
+        (F::DeadActs, "turn", "first is acting, but not alive"),
+        (F::NobodyActs, "turn", "nobody acts"),
+        (F::EmptyMask, "action_mask", "first is acting, but its action mask leaves nothing"),
+        (F::MaskOfWaiting, "action_mask", "second has legal actions, but is not acting"),
+        (F::TakesInvalidActions, "refuses_invalid_actions", "-1 of Discrete(3) was taken from first"),
+        (F::ForgetsInState, "state", "observation of first"),
+    ] {
+        match check_multi_agent_env(&mut Relay::new(fault)) {
+            Err(Error::Contract { check, message }) => {
+                assert_eq!(check, rule, "{fault:?}: {message}");
+                assert!(message.contains(part), "{fault:?}: {message:?} does not contain {part:?}");
+            }
+            other => panic!("expected {fault:?} to break `{rule}`, got {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn the_native_environments_keep_the_contract() {
+    check_multi_agent_env(&mut BoardGame::tictactoe()).unwrap();
+    check_multi_agent_env(&mut BoardGame::connect_four()).unwrap();
+    let config = SimpleSpreadConfig::default();
+    check_multi_agent_env(&mut SimpleSpread::<i64>::new(config).unwrap()).unwrap();
+    let continuous = SimpleSpreadConfig { n: 1, continuous_actions: true, ..config };
+    check_multi_agent_env(&mut SimpleSpread::<f32>::new(continuous).unwrap()).unwrap();
+}
+
+#[test]
+fn registered_environments_are_made_by_id_and_play_as_bytes() {
+    for id in ["connect_four_v3", "simple_spread_v3", "tictactoe_v3"] {
+        assert!(multi_agent_ids().iter().any(|known| known == id), "{id}");
+        assert_eq!(multi_agent_spec(id).unwrap().id, id);
+    }
+    let mut env = make_multi_agent("simple_spread_v3", &EnvConfig::new()).unwrap();
+    let mut typed = SimpleSpread::<i64>::new(SimpleSpreadConfig::default()).unwrap();
+    let mut expected = MultiAgentRows::new(&typed);
+    let mut obs = [0_f32; 3 * 18];
+    let mut rows = MultiAgentRows::<u8>::with_widths([0; 3]);
+    let actions = [1_i64, 2, 4];
+    typed.reset(Some(5), expected.out()).unwrap();
+    env.reset(Some(5), MultiAgentOut { obs: bytemuck::cast_slice_mut(&mut obs), ..rows.out() }).unwrap();
+    assert_eq!(obs[..], expected.obs[..]);
+    typed.step(&actions, expected.out()).unwrap();
+    let out = MultiAgentOut { obs: bytemuck::cast_slice_mut(&mut obs), ..rows.out() };
+    env.step(bytemuck::cast_slice(&actions), out).unwrap();
+    assert_eq!((&obs[..], &rows.rewards), (&expected.obs[..], &expected.rewards));
+
+    let error = env.step(&[0; 3], rows.out()).unwrap_err().to_string();
+    assert!(error.starts_with("`actions` is 3 bytes"), "{error}");
+}
+
+#[test]
+fn an_id_is_registered_once() {
+    let spec = EnvSpec {
+        id: "relay_v0".into(),
+        summary: "a relay race".into(),
+        max_episode_steps: None,
+        reward_threshold: None,
+    };
+    register_multi_agent(spec.clone(), |_| Ok(Box::new(Relay::new(Fault::None)))).unwrap();
+    let agents = make_multi_agent("relay_v0", &EnvConfig::new()).unwrap().agents();
+    assert_eq!(agents, ["first", "second", "third"]);
+    let error = register_multi_agent(spec, |_| Ok(Box::new(Relay::new(Fault::None)))).unwrap_err();
+    assert!(matches!(error, Error::AlreadyRegistered { .. }), "{error}");
+}
+
+#[test]
+fn wrong_ids_settings_and_calls_are_refused_with_the_way_out() {
+    let make = |id: &str, key: &str, value: serde_json::Value| {
+        make_multi_agent(id, &EnvConfig::from_iter([(key.into(), value)])).unwrap_err().to_string()
+    };
+    assert_eq!(
+        make_multi_agent("tictactoe_v2", &EnvConfig::new()).unwrap_err().to_string(),
+        "no environment \"tictactoe_v2\"; nearest: tictactoe_v3; `pavlov list envs` shows all"
+    );
+    assert_eq!(
+        make("simple_spread_v3", "max_cycle", 3.into()),
+        "env_config of simple_spread_v3: no setting `max_cycle`; nearest: `max_cycles`"
+    );
+    assert_eq!(
+        make("simple_spread_v3", "local_ratio", 1.5.into()),
+        "env_config of simple_spread_v3: `local_ratio` is 1.5, but it must be in 0..=1"
+    );
+    assert_eq!(
+        make("connect_four_v3", "size", 5.into()),
+        "env_config of connect_four_v3: no setting `size`; it has none"
+    );
+    let config = SimpleSpreadConfig { continuous_actions: true, ..SimpleSpreadConfig::default() };
+    let error = SimpleSpread::<i64>::new(config).unwrap_err().to_string();
+    assert!(error.ends_with("use SimpleSpread<f32>"), "{error}");
+
+    let mut env = BoardGame::tictactoe();
+    let mut rows = MultiAgentRows::new(&env);
+    let error = env.step(&[0, 0], rows.out()).unwrap_err().to_string();
+    assert_eq!(error, "tictactoe has no running episode; call `reset`");
+    env.reset(None, rows.out()).unwrap();
+    let error = env.step(&[9, 0], rows.out()).unwrap_err().to_string();
+    assert_eq!(error, "action 9 is not in Discrete(9) of tictactoe");
+    let short = MultiAgentOut { rewards: &mut [0.0], ..rows.out() };
+    let error = env.step(&[0, 0], short).unwrap_err().to_string();
+    assert_eq!(error, "`rewards` is 1 long, but it must be 2 long for 2 agents");
+    let error = env.load_state(&BoardGame::connect_four().save_state().unwrap()).unwrap_err().to_string();
+    assert!(error.contains("it was saved by \"connect_four\", but this is \"tictactoe\""), "{error}");
+}
+
+#[test]
+fn a_continuous_push_that_is_not_finite_is_refused() {
+    let config = SimpleSpreadConfig { continuous_actions: true, n: 1, ..SimpleSpreadConfig::default() };
+    let mut env = SimpleSpread::<f32>::new(config).unwrap();
+    let mut rows = MultiAgentRows::new(&env);
+    env.reset(Some(0), rows.out()).unwrap();
+    let error = env.step(&[0.0, 0.0, f32::NAN, 0.0, 0.0], rows.out()).unwrap_err();
+    assert!(matches!(error, Error::InvalidAction { .. }), "{error}");
+}
