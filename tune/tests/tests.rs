@@ -8,5 +8,6 @@ mod child;
 mod counter;
 mod lifecycle;
 mod logging;
+mod search;
 mod settings;
 mod tensorboard;
