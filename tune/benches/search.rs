@@ -84,16 +84,17 @@ fn objectives() -> Vec<Objective> {
             loss: branin,
             minimum: 0.397887357729739,
         },
-        Objective { name: "Hartmann-6", space: hartmann.into(), loss: hartmann6, minimum: -3.322368011415512 },
+        Objective {
+            name: "Hartmann-6",
+            space: hartmann.into(),
+            loss: hartmann6,
+            minimum: -3.322368011415512,
+        },
     ]
 }
 
 /// Regrets of each objective, by seed.
-fn ours(
-    trials: usize,
-    seeds: usize,
-    searcher: &dyn Fn(u64) -> Box<dyn Searcher>,
-) -> Outcome<Vec<Vec<f64>>> {
+fn ours(trials: usize, seeds: usize, searcher: &dyn Fn(u64) -> Box<dyn Searcher>) -> Outcome<Vec<Vec<f64>>> {
     objectives()
         .iter()
         .map(|objective| (0..seeds).map(|seed| regret(objective, trials, searcher(seed as u64))).collect())
@@ -116,8 +117,7 @@ fn regret(objective: &Objective, trials: usize, mut searcher: Box<dyn Searcher>)
 
 fn peer(python: &str, trials: usize, seeds: usize) -> Outcome<Vec<Vec<f64>>> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/optuna_peer.py");
-    let output =
-        Command::new(python).arg(script).args([trials.to_string(), seeds.to_string()]).output()?;
+    let output = Command::new(python).arg(script).args([trials.to_string(), seeds.to_string()]).output()?;
     if !output.status.success() {
         return Err(String::from_utf8_lossy(&output.stderr).into());
     }

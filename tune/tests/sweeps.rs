@@ -13,7 +13,7 @@ use pavlov_tune::{
 };
 use serde_json::{Value, json};
 
-use crate::counter::{Counter, object};
+use crate::counter::Counter;
 
 pub(crate) fn counters() -> TrainableFactory {
     TrainableFactory::new("counter", |_| Ok(Counter::default()))

@@ -10,6 +10,7 @@ mod functions;
 mod lifecycle;
 mod logging;
 mod processes;
+mod search;
 mod settings;
 mod sweeps;
 mod tensorboard;

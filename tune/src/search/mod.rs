@@ -6,8 +6,10 @@
 //! resumed sweep makes a new one and repeats the calls from the journal.
 
 mod bohb;
+mod by_name;
 mod domain;
 mod limiter;
+mod parzen;
 mod proposals;
 mod quantile;
 mod random;
@@ -19,6 +21,7 @@ mod tpe;
 mod variants;
 
 pub use bohb::{TuneBohb, TuneBohbSettings};
+pub use by_name::by_name;
 pub(crate) use domain::same;
 pub use domain::{
     Domain, choice, grid_search, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn,
@@ -28,8 +31,8 @@ pub use limiter::ConcurrencyLimiter;
 pub use random::Random;
 pub use repeater::{Repeater, TRIAL_INDEX};
 pub use space::{Drawn, SearchSpace};
-pub use self::tpe::{TpeSearch, TpeSettings};
 pub use tag::experiment_tag;
+pub use tpe::{TpeSearch, TpeSettings};
 pub(crate) use tag::format_vars;
 pub use variants::{BasicVariantGenerator, BasicVariantSettings};
 

@@ -13,6 +13,7 @@
 //! sweep of trainables that continue exactly ends with the results of an undisturbed one.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -241,4 +242,15 @@ pub fn run(
         return Err(Error::TrialFailed { trial_id: trial_id.into(), message: message.into() });
     }
     Ok(grid)
+}
+
+impl fmt::Debug for Tuner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tuner")
+            .field("trainable", &self.trainable)
+            .field("param_space", &self.param_space)
+            .field("tune_config", &self.tune_config)
+            .field("run_config", &self.run_config)
+            .finish_non_exhaustive()
+    }
 }
