@@ -1,12 +1,14 @@
 //! Integration tests of the trainable lifecycle, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `counter` is the trainable that most of them use.
+//! files of a run. `settings`: layers and decoding. `schedulers`, `stoppers`: who ends trials. `counter` is the trainable that most of them use.
 
 mod checkpoints;
 mod child;
 mod counter;
 mod lifecycle;
 mod logging;
+mod schedulers;
 mod settings;
+mod stoppers;
 mod tensorboard;

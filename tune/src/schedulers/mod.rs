@@ -7,6 +7,8 @@
 mod async_hyperband;
 mod by_name;
 mod draws;
+#[cfg(test)]
+mod golden;
 mod hyperband;
 mod median_stopping_rule;
 mod pbt;

@@ -198,19 +198,3 @@ impl Explore {
         })
     }
 }
-
-/// The mutable settings of `config`, by dotted path.
-pub(super) fn mutable(config: &Config, mutations: &Mutations, prefix: &str) -> Vec<(String, Value)> {
-    let mut found = Vec::new();
-    for (name, mutation) in mutations {
-        let path = format!("{prefix}{name}");
-        match (mutation, config.get(name)) {
-            (Mutation::Nested(inner), Some(Value::Object(config))) => {
-                found.extend(mutable(config, inner, &format!("{path}.")));
-            }
-            (_, Some(value)) => found.push((path, value.clone())),
-            (_, None) => {}
-        }
-    }
-    found
-}
