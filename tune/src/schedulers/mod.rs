@@ -44,6 +44,7 @@ pub enum Decision {
 
 /// What a scheduler wants done beside its decision, in the order given; trials by id.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Order {
     /// End a trial that runs or is paused.
     Stop(String),

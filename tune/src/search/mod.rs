@@ -5,20 +5,29 @@
 //! A searcher is a function of its settings, its seed and the calls that it has seen. So nobody saves its state: a
 //! resumed sweep makes a new one and repeats the calls from the journal.
 
+mod bohb;
 mod domain;
+mod limiter;
+mod proposals;
 mod quantile;
 mod random;
+mod repeater;
 mod space;
 mod tag;
 mod template;
+mod tpe;
 mod variants;
 
+pub use self::tpe::{TpeSearch, TpeSettings};
+pub use bohb::{TuneBohb, TuneBohbSettings};
 pub(crate) use domain::same;
 pub use domain::{
     Domain, choice, grid_search, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn,
     quniform, randint, randn, uniform,
 };
+pub use limiter::ConcurrencyLimiter;
 pub use random::Random;
+pub use repeater::{Repeater, TRIAL_INDEX};
 pub use space::{Drawn, SearchSpace};
 pub use tag::experiment_tag;
 pub(crate) use tag::format_vars;
@@ -83,5 +92,32 @@ pub trait Searcher: Send {
     fn on_trial_complete(&mut self, trial_id: &str, result: Option<&Metrics>) -> Result<()> {
         let _ = (trial_id, result);
         Ok(())
+    }
+}
+
+impl<S: Searcher + ?Sized> Searcher for Box<S> {
+    fn set_search_properties(
+        &mut self,
+        metric: Option<&str>,
+        mode: Option<Mode>,
+        space: &SearchSpace,
+    ) -> Result<()> {
+        (**self).set_search_properties(metric, mode, space)
+    }
+
+    fn total_samples(&self, num_samples: Option<u64>) -> Option<u64> {
+        (**self).total_samples(num_samples)
+    }
+
+    fn suggest(&mut self, trial_id: &str) -> Result<Suggestion> {
+        (**self).suggest(trial_id)
+    }
+
+    fn on_trial_result(&mut self, trial_id: &str, result: &Metrics) -> Result<()> {
+        (**self).on_trial_result(trial_id, result)
+    }
+
+    fn on_trial_complete(&mut self, trial_id: &str, result: Option<&Metrics>) -> Result<()> {
+        (**self).on_trial_complete(trial_id, result)
     }
 }

@@ -38,6 +38,13 @@ pub(super) struct Grid {
     pub(super) len: usize,
 }
 
+impl Grid {
+    /// Its dotted path.
+    pub(super) fn path(&self) -> String {
+        dotted(&self.pointer)
+    }
+}
+
 #[derive(Debug)]
 enum Node {
     Constant(Value),

@@ -157,15 +157,15 @@ impl Explore {
                         ));
                     }
                 },
-                Mutation::List(values) => self.from_list(old, values, draws),
-                Mutation::Sample(sample) => self.from_sample(name, old, sample, draws)?,
+                Mutation::List(values) => self.in_list(old, values, draws),
+                Mutation::Sample(sample) => self.by_factor(name, old, sample, draws)?,
             };
             new.insert(name.clone(), value);
         }
         Ok(new)
     }
 
-    fn from_list(&self, old: &Value, values: &[Value], draws: &mut Draws) -> Value {
+    fn in_list(&self, old: &Value, values: &[Value], draws: &mut Draws) -> Value {
         let resample = draws.unit() < self.resample_probability;
         match values.iter().position(|value| same(value, old)).filter(|_| !resample) {
             None => values[draws.index(values.len())].clone(),
@@ -174,7 +174,7 @@ impl Explore {
         }
     }
 
-    fn from_sample(&self, name: &str, old: &Value, sample: &Sample, draws: &mut Draws) -> Result<Value> {
+    fn by_factor(&self, name: &str, old: &Value, sample: &Sample, draws: &mut Draws) -> Result<Value> {
         let new = if draws.unit() < self.resample_probability {
             draws.value(sample.as_ref())
         } else {

@@ -1,0 +1,82 @@
+//! A searcher that waits while enough of its trials run.
+
+use super::{SearchSpace, Searcher, Suggestion};
+use crate::{Error, Metrics, Mode, Result};
+
+/// Suggests nothing while `max_concurrent` of its trials are unfinished.
+///
+/// For searchers that learn: the fewer trials run at once, the more each suggestion knows. Trials that a scheduler has
+/// paused count as unfinished, so with HyperBand limit the sweep's `max_concurrent_trials` instead.
+#[derive(Debug)]
+pub struct ConcurrencyLimiter<S> {
+    /// Who suggests.
+    pub searcher: S,
+    /// Unfinished trials at most, 1 or more.
+    pub max_concurrent: usize,
+    /// Suggests a whole batch before the searcher is told any of its results; it is told them in the order of the
+    /// suggestions, so the order in which they came changes nothing.
+    pub batch: bool,
+    live: Vec<Live>,
+}
+
+#[derive(Debug)]
+struct Live {
+    trial_id: String,
+    /// Whether it ended, and with what.
+    ended: Option<Option<Metrics>>,
+}
+
+impl<S: Searcher> ConcurrencyLimiter<S> {
+    /// Of `searcher`'s trials, at most `max_concurrent` are unfinished.
+    pub fn new(searcher: S, max_concurrent: usize, batch: bool) -> Self {
+        Self { searcher, max_concurrent, batch, live: Vec::new() }
+    }
+}
+
+impl<S: Searcher> Searcher for ConcurrencyLimiter<S> {
+    fn set_search_properties(
+        &mut self,
+        metric: Option<&str>,
+        mode: Option<Mode>,
+        space: &SearchSpace,
+    ) -> Result<()> {
+        if self.max_concurrent == 0 {
+            return Err(Error::config("max_concurrent", 0, "it must be 1 or more"));
+        }
+        self.searcher.set_search_properties(metric, mode, space)
+    }
+
+    fn total_samples(&self, num_samples: Option<u64>) -> Option<u64> {
+        self.searcher.total_samples(num_samples)
+    }
+
+    fn suggest(&mut self, trial_id: &str) -> Result<Suggestion> {
+        if self.live.len() >= self.max_concurrent {
+            return Ok(Suggestion::Wait);
+        }
+        let suggestion = self.searcher.suggest(trial_id)?;
+        if let Suggestion::Trial { .. } = suggestion {
+            self.live.push(Live { trial_id: trial_id.to_owned(), ended: None });
+        }
+        Ok(suggestion)
+    }
+
+    fn on_trial_result(&mut self, trial_id: &str, result: &Metrics) -> Result<()> {
+        self.searcher.on_trial_result(trial_id, result)
+    }
+
+    fn on_trial_complete(&mut self, trial_id: &str, result: Option<&Metrics>) -> Result<()> {
+        let Some(index) = self.live.iter().position(|live| live.trial_id == trial_id) else { return Ok(()) };
+        if !self.batch {
+            self.live.remove(index);
+            return self.searcher.on_trial_complete(trial_id, result);
+        }
+        self.live[index].ended = Some(result.cloned());
+        if self.live.iter().all(|live| live.ended.is_some()) {
+            for live in self.live.drain(..) {
+                self.searcher.on_trial_complete(&live.trial_id, live.ended.flatten().as_ref())?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,163 @@
+//! What every model-based searcher keeps: the space, the points to try first, and what each trial was given.
+
+use std::collections::HashMap;
+
+use super::random::{Purpose, Random, stream};
+use super::template::{Draw, Kind, Source, Template};
+use super::{SearchSpace, Suggestion};
+use crate::{Config, Error, Result};
+
+/// Suggestions so far.
+pub(super) struct Proposals {
+    searcher: &'static str,
+    seed: u64,
+    template: Template,
+    /// Quantiles of each trial, by its number.
+    trials: Vec<Vec<f64>>,
+    numbers: HashMap<String, usize>,
+}
+
+/// A trial, or a point known before, and what came of it.
+pub(super) struct Observation<'a> {
+    /// By the number of the parameter; NaN where it was not drawn.
+    pub(super) quantiles: &'a [f64],
+    /// Lower is better.
+    pub(super) loss: f64,
+}
+
+impl Proposals {
+    pub(super) fn new(searcher: &'static str, seed: u64) -> Self {
+        Self { searcher, seed, template: Template::default(), trials: Vec::new(), numbers: HashMap::new() }
+    }
+
+    /// # Errors
+    /// A space that is wrong or has a grid.
+    pub(super) fn set_space(&mut self, space: &SearchSpace) -> Result<()> {
+        self.template = Template::new(space)?;
+        match self.template.grids.first() {
+            None => Ok(()),
+            Some(grid) => {
+                let rule = format!(
+                    "{} draws values and enumerates none: write `choice`, or search with `type = \"random\"`",
+                    self.searcher
+                );
+                Err(Error::config(grid.path(), "a grid_search", rule))
+            }
+        }
+    }
+
+    /// Kinds of the parameters by their number.
+    pub(super) fn kinds(&self) -> &[Kind] {
+        &self.template.parameters
+    }
+
+    /// The number that the next trial will have.
+    pub(super) fn next_number(&self) -> usize {
+        self.trials.len()
+    }
+
+    /// The number of a trial that was suggested here.
+    pub(super) fn number(&self, trial_id: &str) -> Option<usize> {
+        self.numbers.get(trial_id).copied()
+    }
+
+    /// What trial `number` was given.
+    pub(super) fn quantiles(&self, number: usize) -> &[f64] {
+        &self.trials[number]
+    }
+
+    /// The next trial: `point`, where it sets something, and the `quantile` of each other parameter.
+    ///
+    /// # Errors
+    /// As [`Template::draw`].
+    pub(super) fn suggest(
+        &mut self,
+        trial_id: &str,
+        point: Option<&Config>,
+        quantile: &mut dyn FnMut(usize) -> f64,
+    ) -> Result<Suggestion> {
+        let draw = self.draw(point, quantile)?;
+        self.numbers.insert(trial_id.to_owned(), self.trials.len());
+        self.trials.push(draw.quantiles);
+        Ok(Suggestion::Trial { config: draw.config, drawn: draw.drawn })
+    }
+
+    /// The quantiles of a point that was evaluated elsewhere.
+    ///
+    /// # Errors
+    /// A point that leaves a parameter open, or sets what is not in the space.
+    pub(super) fn quantiles_of(&self, point: &Config) -> Result<Vec<f64>> {
+        let mut is_open = false;
+        let draw = self.draw(Some(point), &mut |_| {
+            is_open = true;
+            0.0
+        })?;
+        if is_open {
+            let point = serde_json::Value::Object(point.clone());
+            return Err(Error::config(
+                "points_to_evaluate",
+                point,
+                "a point with a known reward must set every parameter",
+            ));
+        }
+        Ok(draw.quantiles)
+    }
+
+    fn draw(&self, point: Option<&Config>, quantile: &mut dyn FnMut(usize) -> f64) -> Result<Draw> {
+        let (seed, number) = (self.seed, self.trials.len() as u64);
+        let random = |function| Random::new(seed, number, function);
+        self.template.draw(Source { quantile, grid: &[], point, random: &random })
+    }
+}
+
+/// How a Parzen model chooses.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Parzen {
+    /// Share of the observations that count as good.
+    pub(super) gamma: f64,
+    /// Draws from the good ones' density, of which the best is taken.
+    pub(super) candidates: usize,
+    pub(super) seed: u64,
+}
+
+impl Parzen {
+    /// A quantile of `parameter` for trial `number` that is likely among the good observations and unlikely among the
+    /// others. Depends on the set of observations, not on their order as long as that is by trial.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a `gamma` outside 0 to 1, or no candidates.
+    pub(super) fn quantile(
+        &self,
+        parameter: usize,
+        kind: Kind,
+        number: usize,
+        observations: &[Observation<'_>],
+    ) -> Result<f64> {
+        let (estimator, options) = match kind {
+            Kind::Numeric => (tpe::parzen_estimator(), 1),
+            Kind::Categorical(options) => (tpe::histogram_estimator(), options),
+        };
+        let range = tpe::range(0.0, options as f64).map_err(Error::other)?;
+        let mut model = tpe::TpeOptimizerBuilder::new()
+            .gamma(self.gamma)
+            .candidates(self.candidates)
+            .build(estimator, range)
+            .map_err(Error::other)?;
+        let inside = 1.0 - f64::EPSILON;
+        for observation in observations {
+            let at = match kind {
+                Kind::Numeric => observation.quantiles[parameter].min(inside),
+                Kind::Categorical(options) => (observation.quantiles[parameter] * options as f64).floor(),
+            };
+            // `min` would turn "not drawn" into a value.
+            let at = if observation.quantiles[parameter].is_nan() { f64::NAN } else { at };
+            model.tell(at, observation.loss).map_err(Error::other)?;
+        }
+        let mut generator = stream(self.seed, number as u64, Purpose::Model, parameter);
+        let answer = model.ask(&mut generator).map_err(Error::other)?;
+        Ok(match kind {
+            Kind::Numeric => answer,
+            Kind::Categorical(options) => (answer + 0.5) / options as f64,
+        })
+    }
+}

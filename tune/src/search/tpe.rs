@@ -1,0 +1,164 @@
+//! The tree-structured Parzen estimator.
+
+use serde::{Deserialize, Serialize};
+
+use super::proposals::{Observation, Parzen, Proposals};
+use super::random::unit;
+use super::{SearchSpace, Searcher, Suggestion};
+use crate::metric::Objective;
+use crate::{Config, Error, Metrics, Mode, Result};
+
+/// Settings of [`TpeSearch`].
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TpeSettings {
+    /// Results, of trials or of points known before, from which on the model chooses; until then draws are spread over
+    /// the space.
+    pub n_initial_points: usize,
+    /// Share of the results that count as good, in (0, 1]. More: explores longer.
+    pub gamma: f64,
+    /// Draws from the density of the good results, of which the best is taken. More: greedier.
+    pub n_ei_candidates: usize,
+    /// Draws before the model come from a scrambled Sobol sequence instead of a random generator.
+    pub sobol: bool,
+    /// Settings, perhaps not all, that the first trials take instead of draws.
+    pub points_to_evaluate: Vec<Config>,
+    /// The metric of each of `points_to_evaluate`, if known: then they are told to the model and not run.
+    pub evaluated_rewards: Vec<f64>,
+    /// The same seed gives the same trials for the same results.
+    pub seed: u64,
+}
+
+impl Default for TpeSettings {
+    fn default() -> Self {
+        Self {
+            n_initial_points: 10,
+            gamma: 0.1,
+            n_ei_candidates: 24,
+            sobol: false,
+            points_to_evaluate: Vec::new(),
+            evaluated_rewards: Vec::new(),
+            seed: 0,
+        }
+    }
+}
+
+/// TPE: draws each parameter where good results are dense and the others are not.
+///
+/// Bergstra et al., "Algorithms for Hyper-Parameter Optimization" (2011), by the crate `tpe`: one model per parameter,
+/// over the quantiles of its domain, so that logarithms, integers and steps are learnt as they are drawn. A parameter of
+/// a branch learns from the trials of that branch. Closures are computed and not learnt. Failed trials, and those whose
+/// metric is still `null`, are left out.
+///
+/// A trial's settings depend on the seed, its number, and the set of results there were when it was suggested; their
+/// order within that set changes nothing. With one trial at a time, or in batches
+/// ([`ConcurrencyLimiter`](super::ConcurrencyLimiter)), a sweep therefore repeats itself exactly.
+pub struct TpeSearch {
+    settings: TpeSettings,
+    objective: Objective,
+    proposals: Proposals,
+    /// Quantiles and losses of points known before.
+    known: Vec<(Vec<f64>, f64)>,
+    /// By the number of the trial; lower is better.
+    losses: Vec<Option<f64>>,
+}
+
+impl TpeSearch {
+    /// Knows nothing yet.
+    pub fn new(settings: TpeSettings) -> Self {
+        Self {
+            objective: Objective::new("TPE", None, None),
+            proposals: Proposals::new("TPE", settings.seed),
+            known: Vec::new(),
+            losses: Vec::new(),
+            settings,
+        }
+    }
+}
+
+impl Searcher for TpeSearch {
+    fn set_search_properties(
+        &mut self,
+        metric: Option<&str>,
+        mode: Option<Mode>,
+        space: &SearchSpace,
+    ) -> Result<()> {
+        let TpeSettings { gamma, n_ei_candidates, .. } = self.settings;
+        if !(gamma > 0.0 && gamma <= 1.0) {
+            return Err(Error::config("gamma", gamma, "it must be above 0 and at most 1"));
+        }
+        if n_ei_candidates == 0 {
+            return Err(Error::config("n_ei_candidates", 0, "it must be 1 or more"));
+        }
+        self.objective.set(metric, mode)?;
+        self.proposals.set_space(space)?;
+        let (points, rewards) = (&self.settings.points_to_evaluate, &self.settings.evaluated_rewards);
+        if !rewards.is_empty() && rewards.len() != points.len() {
+            let rule =
+                format!("it must be one for each of the {} points_to_evaluate, or absent", points.len());
+            return Err(Error::config("evaluated_rewards", format!("{} numbers", rewards.len()), rule));
+        }
+        let (_, mode) = self.objective.get()?;
+        for (point, reward) in points.iter().zip(rewards) {
+            self.known.push((self.proposals.quantiles_of(point)?, -mode.score(*reward)));
+        }
+        Ok(())
+    }
+
+    fn suggest(&mut self, trial_id: &str) -> Result<Suggestion> {
+        let number = self.proposals.next_number();
+        let TpeSettings { seed, gamma, n_ei_candidates: candidates, .. } = self.settings;
+        let point = match self.settings.evaluated_rewards.is_empty() {
+            true => self.settings.points_to_evaluate.get(number),
+            false => None,
+        };
+        let known = self.known.iter().map(|(quantiles, loss)| Observation { quantiles, loss: *loss });
+        let of_trial = |(number, loss): (usize, &Option<f64>)| {
+            Some(Observation { quantiles: self.proposals.quantiles(number), loss: (*loss)? })
+        };
+        let observations: Vec<Observation<'_>> =
+            known.chain(self.losses.iter().enumerate().filter_map(of_trial)).collect();
+        let model = Parzen { gamma, candidates, seed };
+        let mut quantiles = vec![0.0; self.proposals.kinds().len()];
+        if observations.len() < self.settings.n_initial_points {
+            for (parameter, quantile) in quantiles.iter_mut().enumerate() {
+                *quantile = spread(seed, number, parameter, self.settings.sobol);
+            }
+        } else {
+            for (parameter, kind) in self.proposals.kinds().iter().enumerate() {
+                quantiles[parameter] = model.quantile(parameter, *kind, number, &observations)?;
+            }
+        }
+        let suggestion = self.proposals.suggest(trial_id, point, &mut |parameter| quantiles[parameter])?;
+        self.losses.push(None);
+        Ok(suggestion)
+    }
+
+    fn on_trial_complete(&mut self, trial_id: &str, result: Option<&Metrics>) -> Result<()> {
+        let (Some(number), Some(result)) = (self.proposals.number(trial_id), result) else { return Ok(()) };
+        match self.objective.score(result)? {
+            None => return Err(self.objective.missing(result, trial_id)),
+            Some(score) if score.is_nan() => {}
+            Some(score) => self.losses[number] = Some(-score),
+        }
+        Ok(())
+    }
+}
+
+/// Quantiles that cover the space before there is a model.
+fn spread(seed: u64, number: usize, parameter: usize, sobol: bool) -> f64 {
+    if sobol && parameter < sobol_burley::NUM_DIMENSIONS as usize && number < 1 << 16 {
+        f64::from(sobol_burley::sample(number as u32, parameter as u32, seed as u32))
+    } else {
+        unit(seed, number as u64, parameter)
+    }
+}
+
+impl std::fmt::Debug for TpeSearch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TpeSearch")
+            .field("settings", &self.settings)
+            .field("losses", &self.losses)
+            .finish_non_exhaustive()
+    }
+}
