@@ -1,7 +1,7 @@
 //! Integration tests of the trainable lifecycle, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `counter` is the trainable that most of them use.
+//! files of a run. `settings`: layers and decoding. `schedulers`, `stoppers`: who ends trials. `counter` is the trainable that most of them use.
 
 mod checkpoints;
 mod child;
@@ -10,7 +10,9 @@ mod functions;
 mod lifecycle;
 mod logging;
 mod processes;
+mod schedulers;
 mod search;
 mod settings;
+mod stoppers;
 mod sweeps;
 mod tensorboard;

@@ -22,6 +22,7 @@ mod variants;
 
 pub use bohb::{TuneBohb, TuneBohbSettings};
 pub use by_name::by_name;
+pub use self::tpe::{TpeSearch, TpeSettings};
 pub(crate) use domain::same;
 pub use domain::{
     Domain, choice, grid_search, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn,

@@ -382,7 +382,8 @@ impl Bands {
         }
     }
 
-    /// The first that waits for resources, bracket by bracket in the order that `sort` gives each band.
+    /// The first that waits for resources, bracket by bracket in the order that `sort` gives each band; then those in
+    /// no bracket: they were given up once and are tried again.
     fn choose(
         &self,
         trials: &[Trial],
@@ -398,11 +399,12 @@ impl Bands {
         if pending.is_empty() {
             return None;
         }
-        self.bands.iter().find_map(|band| {
+        let chosen = self.bands.iter().find_map(|band| {
             let mut band: Vec<&Bracket> = band.iter().flatten().collect();
             sort(&mut band);
             band.into_iter().flat_map(Bracket::live).find_map(|trial_id| pending.get(trial_id).copied())
-        })
+        });
+        chosen.or_else(|| trials.iter().position(|trial| pending.contains_key(trial.trial_id.as_str())))
     }
 
     fn describe(&self, name: &str) -> String {
