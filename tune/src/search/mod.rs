@@ -33,7 +33,6 @@ pub use random::Random;
 pub use repeater::{Repeater, TRIAL_INDEX};
 pub use space::{Drawn, SearchSpace};
 pub use tag::experiment_tag;
-pub use tpe::{TpeSearch, TpeSettings};
 pub(crate) use tag::format_vars;
 pub use variants::{BasicVariantGenerator, BasicVariantSettings};
 
