@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use pavlov_tune::{
     Config, ExecutorKind, Metrics, Restore, Result, ResultGrid, Trainable, TrainableFactory, TrialContext, Tuner, child_main,
+    diagnose_serialization, Error,
 };
 use serde_json::Value;
 
@@ -198,4 +199,20 @@ fn processes_without_child_main_are_refused() {
     tuner.tune_config.executor = ExecutorKind::Processes;
     let message = tuner.fit().unwrap_err().to_string();
     assert!(message.ends_with("if `main` first calls `child_main` with the trainable `unknown`"), "{message}");
+}
+
+#[test]
+fn what_cannot_travel_to_a_process_is_named() {
+    let config = Config::from_iter([("by".to_string(), 2.into())]);
+    let known = TrainableFactory::new("known", |_| Ok(Counter::default()));
+    child_main(&[&known]);
+    assert_eq!(diagnose_serialization(&known, &config), Vec::<String>::new());
+    let unknown = TrainableFactory::new("nobody", |_| -> Result<Counter> { Err(Error::other("no data")) });
+    assert_eq!(
+        diagnose_serialization(&unknown, &config),
+        [
+            "trainable `nobody`: `main` does not give it to `child_main`",
+            "trainable `nobody` cannot be made with these settings: no data",
+        ]
+    );
 }

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pavlov_tune::schedulers::{PbtConfig, PopulationBasedTraining};
 use pavlov_tune::search::{grid_search, uniform};
 use pavlov_tune::stoppers::MaximumIterationStopper;
 use pavlov_tune::{
@@ -13,7 +14,7 @@ use pavlov_tune::{
 };
 use serde_json::{Value, json};
 
-use crate::counter::Counter;
+use crate::counter::{Counter, object};
 
 pub(crate) fn counters() -> TrainableFactory {
     TrainableFactory::new("counter", |_| Ok(Counter::default()))
@@ -338,4 +339,40 @@ fn an_interrupted_sweep_saves_its_trials_and_goes_on_from_there() {
     assert!(part.iter().all(saved), "{part}");
     let rest = tuner(counters(), other.path(), 2).restore(dir, Restore::default()).unwrap();
     assert_equal(&rest, &whole, "after an interrupt");
+}
+
+#[test]
+fn population_based_training_restored_after_any_line_of_its_journal_ends_as_if_undisturbed() {
+    let make = |home: &Path| {
+        let config = PbtConfig {
+            time_attr: "training_iteration".into(),
+            perturbation_interval: 2.0,
+            hyperparam_mutations: object(json!({"by": [1, 2, 3, 4, 5, 6, 7, 8]})),
+            quantile_fraction: 0.5,
+            synch: true,
+            seed: 3,
+            ..PbtConfig::default()
+        };
+        let mut tuner = tuner(counters(), home, 1);
+        tuner.param_space = json!({"by": grid_search([1, 3, 5, 7])}).into();
+        tuner.tune_config.scheduler = Some(Box::new(PopulationBasedTraining::new(config).unwrap()));
+        tuner.tune_config.max_concurrent_trials = Some(1);
+        tuner
+    };
+    let home = tempfile::tempdir().unwrap();
+    let undisturbed = make(home.path()).fit().unwrap();
+    let dir = undisturbed.experiment_path();
+    let journal = fs::read_to_string(dir.join("journal.jsonl")).unwrap();
+    let lines: Vec<&str> = journal.split_inclusive('\n').collect();
+    let adopted = lines.iter().filter(|line| line.contains("\"adopted\"")).count();
+    assert!(adopted >= 2, "{adopted}");
+    assert_eq!(fs::read_to_string(dir.join("pbt_global.txt")).unwrap().lines().count(), adopted);
+    for kept in (1..=lines.len()).step_by(3) {
+        let other = tempfile::tempdir().unwrap();
+        let copy = other.path().join("sweep");
+        copy_dir(dir, &copy);
+        fs::write(copy.join("journal.jsonl"), lines[..kept].concat()).unwrap();
+        let restored = make(other.path()).restore(&copy, Restore::default()).unwrap();
+        assert_equal(&restored, &undisturbed, &format!("after line {kept}"));
+    }
 }

@@ -14,5 +14,6 @@ mod schedulers;
 mod search;
 mod settings;
 mod stoppers;
+mod sweep_files;
 mod sweeps;
 mod tensorboard;

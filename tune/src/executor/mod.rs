@@ -16,6 +16,7 @@ mod threads;
 
 pub(crate) use actor::panic_text;
 pub use processes::child_main;
+pub(crate) use processes::is_known_to_children;
 pub(crate) use processes::ProcessExecutor;
 pub(crate) use threads::ThreadExecutor;
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::journal::{Event, Journal};
+use super::journal::{Event, Journal, Verdict};
 use super::pool::Pool;
 use super::progress::Progress;
 use super::settings::{FailFast, Restore, RunConfig};
@@ -55,6 +55,8 @@ pub(super) struct Live {
     holds: HashMap<usize, (usize, u64)>,
     /// Trials whose end was decided before a restore, to be trained up to there once more and saved.
     to_finish: Vec<usize>,
+    /// Nothing has changed since no trial could be started.
+    at_rest: bool,
     exhausted: bool,
     /// The searcher said to wait.
     waits: bool,
@@ -82,17 +84,10 @@ impl Control {
             self.settle_released()?;
             self.check_end_of_all()?;
             while self.start_one()? {}
-            if self.live.actors.is_empty() && self.live.parked.is_empty() {
+            if self.live.actors.is_empty() {
                 if self.live.interrupted || !self.wake_up()? {
                     break;
                 }
-                continue;
-            }
-            if self.live.actors.is_empty() && (self.live.interrupted || !self.wake_up()?) {
-                self.dismiss_parked();
-                break;
-            }
-            if self.live.actors.is_empty() {
                 continue;
             }
             match self.executor.reports().recv_timeout(TICK) {
@@ -100,6 +95,7 @@ impl Control {
                 Err(_) => self.progress.tick(&self.sweep.trials, &*self.sweep.scheduler),
             }
         }
+        self.dismiss_parked();
         for callback in &mut self.run_config.callbacks {
             callback.on_experiment_end(&self.sweep.trials)?;
         }
@@ -219,9 +215,15 @@ impl Control {
 
     /// Starts a trial if there is one to start; `false`: there is none now.
     fn start_one(&mut self) -> Result<bool> {
-        if self.live.interrupted || self.live.actors.len() >= self.max_concurrent {
+        if self.live.at_rest || self.live.interrupted || self.live.actors.len() >= self.max_concurrent {
             return Ok(false);
         }
+        let started = self.has_room() && self.start_or_draw()?;
+        self.live.at_rest = !started;
+        Ok(started)
+    }
+
+    fn start_or_draw(&mut self) -> Result<bool> {
         if let Some(at) = (0..self.live.to_finish.len()).find(|at| self.fits(self.live.to_finish[*at])) {
             let i = self.live.to_finish.swap_remove(at);
             self.start(i)?;
@@ -234,7 +236,7 @@ impl Control {
             self.start(i)?;
             return Ok(true);
         }
-        if self.live.exhausted || self.live.waits || self.is_any_pending() || !self.has_room() {
+        if self.live.exhausted || self.live.waits || self.is_any_pending() {
             return Ok(false);
         }
         self.draw()
@@ -413,6 +415,12 @@ impl Control {
 
     /// Nothing trains. `false`: nothing ever will.
     fn wake_up(&mut self) -> Result<bool> {
+        self.live.at_rest = false;
+        if !self.live.parked.is_empty() {
+            // What they hold may be what the others wait for.
+            self.dismiss_parked();
+            return Ok(true);
+        }
         let is_open = |trial: &crate::Trial| !trial.status.is_finished();
         if !self.sweep.trials.iter().any(is_open) {
             if self.live.waits {
@@ -420,11 +428,6 @@ impl Control {
                 return Err(Error::experiment(&self.sweep.dir, reason));
             }
             return Ok(false);
-        }
-        if !self.live.parked.is_empty() {
-            // What they hold may be what the others wait for.
-            self.dismiss_parked();
-            return Ok(true);
         }
         let before: Vec<TrialStatus> = self.sweep.trials.iter().map(|trial| trial.status).collect();
         self.log(&Event::Idle)?;
@@ -453,6 +456,9 @@ impl Control {
     fn hear(&mut self, actor: ActorId, report: Report) -> Result<()> {
         // Of an actor that was dismissed.
         let Some(&i) = self.live.actors.get(&actor) else { return Ok(()) };
+        if !matches!(report, Report::Trained { .. } | Report::Started { .. }) {
+            self.live.at_rest = false;
+        }
         match report {
             Report::Started { iteration, bytes } => self.on_started(i, iteration, bytes),
             Report::CannotReset => {
@@ -511,10 +517,15 @@ impl Control {
         self.live.at.insert(i, Position { iteration, should_checkpoint, score });
         let is_wanted = self.sweep.trials[i].status == TrialStatus::Running;
         if is_wanted && iteration > self.sweep.runs[i].seen {
-            self.live.waits = false;
+            if std::mem::take(&mut self.live.waits) {
+                self.live.at_rest = false;
+            }
             let elapsed = self.elapsed();
             let trial_id = self.id(i);
             let verdict = self.sweep.result(i, iteration, result, None)?;
+            if verdict != Verdict::Continue || std::mem::take(&mut self.sweep.ordered) {
+                self.live.at_rest = false;
+            }
             let trial = &self.sweep.trials[i];
             if let Some(result) = &trial.last_result {
                 self.journal.append(&Event::Result {
@@ -628,12 +639,14 @@ impl Control {
             self.live.actors.remove(&actor);
             self.live.of_trial.remove(&i);
             self.live.parked.push((actor, resources, gpus));
+            self.live.at_rest = false;
             return self.settled(i);
         }
         self.send(i, Stage::Stopping, Request::Stop)
     }
 
     fn leave(&mut self, actor: ActorId, i: usize) {
+        self.live.at_rest = false;
         self.live.actors.remove(&actor);
         self.live.of_trial.remove(&i);
         self.live.gpus.remove(&actor);

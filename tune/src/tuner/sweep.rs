@@ -82,6 +82,8 @@ pub(super) struct Sweep {
     pub(super) stop_all: Option<String>,
     /// Seconds that the sweep has run.
     pub(super) elapsed: f64,
+    /// The scheduler has given orders since somebody looked.
+    pub(super) ordered: bool,
     /// Trials whose `next` changed by an order while they were idle.
     pub(super) released: Vec<usize>,
 }
@@ -103,6 +105,7 @@ impl Sweep {
             stopper,
             stop_all: None,
             elapsed: 0.0,
+            ordered: false,
             released: Vec::new(),
         }
     }
@@ -432,6 +435,7 @@ impl Sweep {
 
     fn obey(&mut self, orders: Vec<Order>) -> Result<()> {
         for order in orders {
+            self.ordered = true;
             match order {
                 Order::Stop(trial_id) => {
                     let i = self.find(&trial_id)?;
