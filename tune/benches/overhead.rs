@@ -11,7 +11,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use pavlov_tune::stoppers::MaximumIterationStopper;
-use pavlov_tune::{CheckpointConfig, Metrics, Result, RunConfig, Trainable, TrainableFactory, TuneConfig, Tuner};
+use pavlov_tune::{
+    CheckpointConfig, Metrics, Result, RunConfig, Trainable, TrainableFactory, TuneConfig, Tuner,
+};
 use serde_json::json;
 
 const REPORTS: u64 = 10;
@@ -41,7 +43,9 @@ fn main() -> Result<()> {
     let few = (trials / 10).max(1);
     println!("| {trials} trials x {REPORTS} reports | seconds | µs per result | growth of memory, KiB |");
     println!("|---|---|---|---|");
-    for (name, log_results) in [("threads, results in the journal", false), ("threads, all result files", true)] {
+    for (name, log_results) in
+        [("threads, results in the journal", false), ("threads, all result files", true)]
+    {
         // What a process takes once is not growth.
         sweep(few, log_results)?;
         let before = resident_kib();

@@ -26,7 +26,8 @@ fn main() -> Result<()> {
     tuner.tune_config.mode = Some(Mode::Min);
     tuner.tune_config.num_samples = 40;
     tuner.tune_config.search_alg = Some(Box::new(TpeSearch::new(TpeSettings::default())));
-    tuner.tune_config.scheduler = Some(Box::new(AsyncHyperBandScheduler::new(AsyncHyperBandConfig::default())?));
+    tuner.tune_config.scheduler =
+        Some(Box::new(AsyncHyperBandScheduler::new(AsyncHyperBandConfig::default())?));
     tuner.tune_config.executor = ExecutorKind::Processes;
     let home = std::env::temp_dir().join("pavlov-example");
     (tuner.run_config.name, tuner.run_config.storage_path) = (Some("branin".into()), Some(home.clone()));

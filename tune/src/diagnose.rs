@@ -21,7 +21,9 @@ pub fn diagnose_serialization(trainable: &TrainableFactory, config: &Config) -> 
         Ok(travelled) => {
             let (before, after) = (flatten(config), flatten(&travelled));
             let changed = before.iter().filter(|pair| !after.contains(pair));
-            reasons.extend(changed.map(|(key, value)| format!("setting `{key}`: {value} is read back as another value")));
+            reasons.extend(
+                changed.map(|(key, value)| format!("setting `{key}`: {value} is read back as another value")),
+            );
         }
     }
     for (key, value) in flatten(config) {
@@ -29,7 +31,10 @@ pub fn diagnose_serialization(trainable: &TrainableFactory, config: &Config) -> 
             && items.len() > LARGE
         {
             let rule = "read large data in `setup`, or capture it in the trainable's closure";
-            reasons.push(format!("setting `{key}`: {} values go into every result and checkpoint; {rule}", items.len()));
+            reasons.push(format!(
+                "setting `{key}`: {} values go into every result and checkpoint; {rule}",
+                items.len()
+            ));
         }
     }
     if let Err(error) = trainable.make(config) {

@@ -239,7 +239,9 @@ impl Trainable for FunctionTrainable {
 
     fn cleanup(&mut self) -> Result<()> {
         if !self.end_thread() {
-            tracing::warn!("a function goes on after it was told to end: hand the error of `report` up with `?`");
+            tracing::warn!(
+                "a function goes on after it was told to end: hand the error of `report` up with `?`"
+            );
         }
         Ok(())
     }

@@ -93,7 +93,9 @@ fn parse(text: &str) -> Result<Vec<Gpu>> {
     let lines = text.lines().filter(|line| !line.trim().is_empty());
     lines
         .map(|line| {
-            gpu(line).ok_or_else(|| Error::other(format!("nvidia-smi said `{line}`: not index, uuid, used, total")))
+            gpu(line).ok_or_else(|| {
+                Error::other(format!("nvidia-smi said `{line}`: not index, uuid, used, total"))
+            })
         })
         .collect()
 }
@@ -112,10 +114,7 @@ mod tests {
         assert_eq!(choose(&gpus, Some("1")).unwrap().used, 71885.0);
         assert_eq!(choose(&gpus, Some("GPU-90aa")).unwrap().index, 1);
         let message = choose(&gpus, Some("2")).unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "`gpu_id` is 2, but the GPUs of this machine are: 0 (GPU-7f5e), 1 (GPU-90aa)"
-        );
+        assert_eq!(message, "`gpu_id` is 2, but the GPUs of this machine are: 0 (GPU-7f5e), 1 (GPU-90aa)");
     }
 
     #[test]

@@ -34,9 +34,9 @@ mod run_log;
 pub mod schedulers;
 pub mod search;
 pub mod session;
+pub mod stoppers;
 mod sweep_file;
 pub mod track;
-pub mod stoppers;
 mod trainable;
 mod trial;
 mod tuner;
@@ -56,8 +56,8 @@ pub use sweep_file::SweepFile;
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{
-    Callback, CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, ResultGrid, RunConfig, Scope, TrialResult,
-    TuneConfig, Tuner, run,
+    Callback, CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, ResultGrid, RunConfig, Scope,
+    TrialResult, TuneConfig, Tuner, run,
 };
 pub use validate::{difference, validate_save_restore};
 

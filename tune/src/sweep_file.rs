@@ -186,7 +186,11 @@ impl SweepFile {
         searcher.set_search_properties(self.metric.as_deref(), self.mode, &space)?;
         let total = searcher.total_samples(u64::try_from(self.num_samples.unwrap_or(1)).ok());
         if let Some(total) = total.filter(|total| number >= *total) {
-            return Err(Error::config("trial", number, format!("it must be below {total}, the trials of the sweep")));
+            return Err(Error::config(
+                "trial",
+                number,
+                format!("it must be below {total}, the trials of the sweep"),
+            ));
         }
         for earlier in 0..=number {
             match searcher.suggest(&format!("{earlier:05}"))? {

@@ -44,7 +44,9 @@ pub fn trial_id() -> Result<String> {
 
 fn current() -> Result<Rc<Session>> {
     session::current().ok_or_else(|| {
-        Error::other("no trial runs here: call this in a function that a `Tuner` or a `Driver` runs, in its thread")
+        Error::other(
+            "no trial runs here: call this in a function that a `Tuner` or a `Driver` runs, in its thread",
+        )
     })
 }
 

@@ -10,8 +10,12 @@ use serde_json::{Value, json};
 
 fn tuner(trainable: TrainableFactory, home: &Path) -> Tuner {
     let mut tuner = Tuner::new(trainable, json!({"n": 3}));
-    tuner.run_config =
-        RunConfig { name: Some("f".into()), storage_path: Some(home.into()), verbose: 0, ..RunConfig::default() };
+    tuner.run_config = RunConfig {
+        name: Some("f".into()),
+        storage_path: Some(home.into()),
+        verbose: 0,
+        ..RunConfig::default()
+    };
     tuner
 }
 
@@ -107,9 +111,18 @@ fn a_directory_reported_as_checkpoint_comes_back_with_its_files() {
 #[test]
 fn errors_and_panics_of_a_function_are_its_trials_and_silence_is_one() {
     for (function, message) in [
-        (TrainableFactory::function("e", |_| -> Result<()> { Err(pavlov_tune::Error::other("no data")) }), "no data"),
-        (TrainableFactory::function("p", |_| -> Result<()> { panic!("bad luck") }), "the function panicked: bad luck"),
-        (TrainableFactory::function("s", |_| Ok(())), "the function ran to its end without reporting anything"),
+        (
+            TrainableFactory::function("e", |_| -> Result<()> { Err(pavlov_tune::Error::other("no data")) }),
+            "no data",
+        ),
+        (
+            TrainableFactory::function("p", |_| -> Result<()> { panic!("bad luck") }),
+            "the function panicked: bad luck",
+        ),
+        (
+            TrainableFactory::function("s", |_| Ok(())),
+            "the function ran to its end without reporting anything",
+        ),
     ] {
         let home = tempfile::tempdir().unwrap();
         let grid = tuner(function, home.path()).fit().unwrap();
@@ -129,7 +142,9 @@ fn checkpoints_by_count_and_at_the_end_are_refused_for_functions() {
         message(|config| config.checkpoint_frequency = 2),
         "`checkpoint_frequency` is 2, but a function saves when it reports a checkpoint: leave it out"
     );
-    assert!(message(|config| config.checkpoint_at_end = Some(true)).starts_with("`checkpoint_at_end` is true"));
+    assert!(
+        message(|config| config.checkpoint_at_end = Some(true)).starts_with("`checkpoint_at_end` is true")
+    );
 }
 
 #[test]
@@ -138,8 +153,14 @@ fn a_function_knows_its_trial_by_the_session_the_old_names_and_the_reporter() {
     let function = |_: &Config, reporter: &track::StatusReporter| -> Result<()> {
         let id = session::get_trial_id().unwrap();
         assert_eq!((&*id, &id), (reporter.trial_id(), &track::trial_id()?));
-        assert_eq!((reporter.trial_name(), session::get_trial_name()), (&*format!("r_{id}"), Some(track::trial_name()?)));
-        assert_eq!((Some(track::trial_dir()?), reporter.logdir()), (session::get_trial_dir(), &*track::trial_dir()?));
+        assert_eq!(
+            (reporter.trial_name(), session::get_trial_name()),
+            (&*format!("r_{id}"), Some(track::trial_name()?))
+        );
+        assert_eq!(
+            (Some(track::trial_dir()?), reporter.logdir()),
+            (session::get_trial_dir(), &*track::trial_dir()?)
+        );
         assert_eq!(session::get_trial_resources().unwrap().total("CPU"), 1.0);
         track::log(json!({"x": 1}))?;
         reporter.report(json!({"x": 2, "done": true}))?;

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pavlov_tune::{
-    Config, ExecutorKind, Metrics, Restore, Result, ResultGrid, Trainable, TrainableFactory, TrialContext, Tuner, child_main,
-    diagnose_serialization, Error,
+    Config, Error, ExecutorKind, Metrics, Restore, Result, ResultGrid, Trainable, TrainableFactory,
+    TrialContext, Tuner, child_main, diagnose_serialization,
 };
 use serde_json::Value;
 
@@ -49,6 +49,9 @@ impl Trainable for Mortal {
     }
     fn load_checkpoint(&mut self, dir: &Path) -> Result<()> {
         self.inner.load_checkpoint(dir)
+    }
+    fn log_result(&mut self, result: &mut Metrics) -> Result<()> {
+        self.inner.log_result(result)
     }
 }
 
@@ -99,7 +102,8 @@ fn a_trial_whose_process_dies_is_tried_again_from_its_checkpoint_alone() {
             .collect();
         assert_eq!(failed.len(), 2);
         assert_eq!(failed[0]["message"], message);
-        let trials = fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
+        let trials =
+            fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
         for trial in trials {
             let stdout = fs::read_to_string(trial.join("stdout")).unwrap();
             assert_eq!(stdout.matches("printed by step 4").count(), 2, "{stdout}");
@@ -120,7 +124,8 @@ fn sixteen_trials_whose_driver_and_children_are_killed_at_random_end_as_if_undis
     let home = tempfile::tempdir().unwrap();
     let whole = undisturbed(home.path(), 8);
     let journal = home.path().join("sweep/journal.jsonl");
-    let lines = || fs::read_to_string(&journal).unwrap_or_default().lines().map(String::from).collect::<Vec<_>>();
+    let lines =
+        || fs::read_to_string(&journal).unwrap_or_default().lines().map(String::from).collect::<Vec<_>>();
     let mut random: u64 = 0x9e37_79b9_7f4a_7c15;
     for kills in 0..5 {
         let before = lines().len();
@@ -154,7 +159,10 @@ fn sixteen_trials_whose_driver_and_children_are_killed_at_random_end_as_if_undis
     let mut completed = Vec::new();
     for event in &events {
         let trial = &event["trial_id"];
-        assert!(event["event"] != "started" || !completed.contains(&trial), "{trial} ran again after its end");
+        assert!(
+            event["event"] != "started" || !completed.contains(&trial),
+            "{trial} ran again after its end"
+        );
         if event["event"] == "completed" {
             completed.push(trial);
         }
@@ -198,7 +206,10 @@ fn processes_without_child_main_are_refused() {
     let mut tuner = tuner(unknown, home.path(), 1);
     tuner.tune_config.executor = ExecutorKind::Processes;
     let message = tuner.fit().unwrap_err().to_string();
-    assert!(message.ends_with("if `main` first calls `child_main` with the trainable `unknown`"), "{message}");
+    assert!(
+        message.ends_with("if `main` first calls `child_main` with the trainable `unknown`"),
+        "{message}"
+    );
 }
 
 #[test]

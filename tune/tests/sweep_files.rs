@@ -58,8 +58,13 @@ fn what_a_sweep_file_cannot_say_is_told_with_the_nearest_name() {
         message("num_samples", "num_sample"),
         "unknown setting `num_sample` (from sweep.toml); nearest: `num_samples`"
     );
-    assert!(message("num_to_keep", "keep").starts_with("unknown setting `checkpoint.keep` (from sweep.toml)"));
+    assert!(
+        message("num_to_keep", "keep").starts_with("unknown setting `checkpoint.keep` (from sweep.toml)")
+    );
     assert_eq!(message("\"max\"", "\"best\""), "`mode` is \"best\", but it must be `min` or `max`");
     assert!(message("ASHA", "ASAH").contains("ASHA"));
-    assert_eq!(message("algorithm = \"counter\"", ""), "`algorithm` is missing, but it must say what to train");
+    assert_eq!(
+        message("algorithm = \"counter\"", ""),
+        "`algorithm` is missing, but it must say what to train"
+    );
 }

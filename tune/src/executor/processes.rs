@@ -219,8 +219,9 @@ impl Drop for ProcessExecutor {
 fn listen(actor: ActorId, mut child: Child, incoming: UnixStream, report: &Sender<(ActorId, Report)>) {
     for line in BufReader::new(&incoming).lines() {
         let Ok(line) = line else { break };
-        let answer = serde_json::from_str(&line)
-            .unwrap_or_else(|error| Report::Failed { message: format!("its process said `{line}`: {error}") });
+        let answer = serde_json::from_str(&line).unwrap_or_else(|error| Report::Failed {
+            message: format!("its process said `{line}`: {error}"),
+        });
         let said_end = matches!(answer, Report::CannotReset | Report::Stopped { .. } | Report::Failed { .. });
         if said_end {
             // Its directory is free once the process is gone.

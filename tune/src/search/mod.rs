@@ -20,9 +20,9 @@ mod template;
 mod tpe;
 mod variants;
 
+pub use self::tpe::{TpeSearch, TpeSettings};
 pub use bohb::{TuneBohb, TuneBohbSettings};
 pub use by_name::by_name;
-pub use self::tpe::{TpeSearch, TpeSettings};
 pub(crate) use domain::same;
 pub use domain::{
     Domain, choice, grid_search, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn,

@@ -32,6 +32,8 @@ pub(super) struct Control {
     /// Trials of the whole sweep; `None`: no end.
     pub(super) num_samples: Option<u64>,
     pub(super) max_concurrent: usize,
+    /// Trials that may be pending; 0: each is drawn when there is room for it, knowing all results so far.
+    pub(super) draws_ahead: usize,
     pub(super) time_budget: Option<f64>,
     pub(super) reuse_actors: bool,
     pub(super) live: Live,
@@ -182,14 +184,19 @@ impl Control {
     fn check_end_of_all(&mut self) -> Result<()> {
         if self.run_config.interrupt.load(Ordering::Relaxed) && !self.live.interrupted {
             self.live.interrupted = true;
-            self.progress.say("interrupted: trials are saved after their current iteration; restore the sweep to go on");
+            self.progress.say(
+                "interrupted: trials are saved after their current iteration; restore the sweep to go on",
+            );
         }
         if self.sweep.stop_all.is_some() {
             return Ok(());
         }
         let elapsed = self.elapsed();
-        let by_stopper =
-            self.sweep.stopper.as_ref().is_some_and(|stopper| stopper.stop_all(Duration::from_secs_f64(elapsed)));
+        let by_stopper = self
+            .sweep
+            .stopper
+            .as_ref()
+            .is_some_and(|stopper| stopper.stop_all(Duration::from_secs_f64(elapsed)));
         let reason = if by_stopper {
             "a stop condition of the experiment is met"
         } else if self.time_budget.is_some_and(|budget| elapsed >= budget) {
@@ -232,23 +239,25 @@ impl Control {
         if self.sweep.stop_all.is_some() {
             return Ok(false);
         }
+        let mut pending =
+            self.sweep.trials.iter().filter(|trial| trial.status == TrialStatus::Pending).count();
+        while pending < self.draws_ahead && self.can_draw() && self.draw()? {
+            pending += 1;
+        }
         if let Some(i) = self.choose() {
             self.start(i)?;
             return Ok(true);
         }
-        if self.live.exhausted || self.live.waits || self.is_any_pending() {
-            return Ok(false);
-        }
-        self.draw()
+        Ok(pending == 0 && self.can_draw() && self.draw()?)
     }
 
-    /// Whether any resources are free at all: a trial drawn later is drawn knowing more.
+    fn can_draw(&self) -> bool {
+        !self.live.exhausted && !self.live.waits
+    }
+
+    /// Whether any resources are free at all.
     fn has_room(&self) -> bool {
         self.pool.has_any_free() || !self.live.parked.is_empty()
-    }
-
-    fn is_any_pending(&self) -> bool {
-        self.sweep.trials.iter().any(|trial| trial.status == TrialStatus::Pending)
     }
 
     fn choose(&mut self) -> Option<usize> {
@@ -268,7 +277,8 @@ impl Control {
         });
         run.stage == Stage::Idle
             && !waits_for_source
-            && (self.pool.fits(resources) || self.live.parked.iter().any(|(_, parked, _)| parked == resources))
+            && (self.pool.fits(resources)
+                || self.live.parked.iter().any(|(_, parked, _)| parked == resources))
     }
 
     /// Asks the searcher for a trial.
@@ -379,10 +389,7 @@ impl Control {
 
     /// The checkpoint that a trial starts from, with its iteration; and the trial it belongs to if that is another one.
     #[expect(clippy::type_complexity, reason = "read once, just below")]
-    fn where_to_start(
-        &mut self,
-        i: usize,
-    ) -> Result<(Option<(u64, std::path::PathBuf)>, Option<usize>)> {
+    fn where_to_start(&mut self, i: usize) -> Result<(Option<(u64, std::path::PathBuf)>, Option<usize>)> {
         if let Some(exploit) = &self.sweep.runs[i].exploit {
             let source = self.sweep.find(&exploit.source)?;
             let run = &self.sweep.runs[source];
@@ -436,7 +443,8 @@ impl Control {
         if after.ne(before) || self.choose().is_some() {
             return Ok(true);
         }
-        let stuck: Vec<&str> = self.sweep.trials.iter().filter(|trial| is_open(trial)).map(|t| &*t.trial_id).collect();
+        let stuck: Vec<&str> =
+            self.sweep.trials.iter().filter(|trial| is_open(trial)).map(|t| &*t.trial_id).collect();
         let reason = format!(
             "the sweep stands still: {} lets none of these trials go on: {}",
             self.sweep.scheduler.debug_string(),
@@ -721,4 +729,3 @@ impl Control {
         Ok(())
     }
 }
-

@@ -9,6 +9,7 @@ use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, bounded};
 use rustix::fs::{FlockOperation, flock};
@@ -21,6 +22,7 @@ use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result};
 
 pub(crate) const FILE: &str = "journal.jsonl";
 pub(super) const FORMAT_VERSION: u32 = 1;
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// One line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -160,7 +162,9 @@ impl Journal {
         let path = dir.join(FILE);
         let file = OpenOptions::new().read(true).append(true).open(&path);
         let file = file.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => Error::experiment(dir, format!("there is no sweep in it: no {FILE}")),
+            std::io::ErrorKind::NotFound => {
+                Error::experiment(dir, format!("there is no sweep in it: no {FILE}"))
+            }
             _ => Error::io("read", &path)(error),
         })?;
         let journal = Self::open(path, file)?;
@@ -174,9 +178,14 @@ impl Journal {
     }
 
     fn open(path: PathBuf, file: File) -> Result<Self> {
-        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
-            let dir = crate::files::parent(&path);
-            return Err(Error::experiment(dir, "another process is running this sweep; stop it first"));
+        // What a driver that was just killed was starting may hold its lock for a moment longer.
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        while flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
+            if Instant::now() > deadline {
+                let dir = crate::files::parent(&path);
+                return Err(Error::experiment(dir, "another process is running this sweep; stop it first"));
+            }
+            thread::sleep(LOCK_PATIENCE / 100);
         }
         let (sender, wanted) = bounded(1);
         let durable = file.try_clone().map_err(Error::io("open", &path))?;
@@ -247,7 +256,10 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
         whole += length as u64;
     }
     let header = header.ok_or_else(|| {
-        Error::experiment(dir, format!("{FILE} is empty: the sweep was killed before it began; start it anew"))
+        Error::experiment(
+            dir,
+            format!("{FILE} is empty: the sweep was killed before it began; start it anew"),
+        )
     })?;
     Ok((header, events, whole))
 }

@@ -19,8 +19,8 @@ use std::time::SystemTime;
 
 use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
-use crate::stoppers::Stopper;
 use crate::search::{BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher};
+use crate::stoppers::Stopper;
 use crate::{Error, Result, TrainableFactory, node, options};
 
 mod callback;
@@ -44,6 +44,10 @@ use journal::{Event, FORMAT_VERSION, Header, Journal};
 use pool::Pool;
 use progress::Progress;
 use sweep::Sweep;
+
+/// Pending trials in a sweep whose draws do not depend on results: schedulers that compare a population see it whole. Ray
+/// has 16 as well, or a little more than there are CPUs.
+const DRAWS_AHEAD: usize = 16;
 
 /// A sweep to be run.
 pub struct Tuner {
@@ -83,7 +87,8 @@ impl Tuner {
             None => format!("{}_{}", self.trainable.name(), node::date(&node::local(SystemTime::now()))),
         };
         let root = options::results_root(self.run_config.storage_path.as_deref());
-        let dir = std::path::absolute(root.join(&name)).map_err(Error::io("find the absolute path of", &root))?;
+        let dir =
+            std::path::absolute(root.join(&name)).map_err(Error::io("find the absolute path of", &root))?;
         std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         self.check()?;
         let pool = Pool::new(self.tune_config.total_resources.clone())?;
@@ -110,7 +115,8 @@ impl Tuner {
     /// # Errors
     /// As [`fit`](Tuner::fit); [`Error::Experiment`] for what is no sweep, is being run, or would go on differently.
     pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
-        let dir = std::path::absolute(dir.as_ref()).map_err(Error::io("find the absolute path of", dir.as_ref()))?;
+        let dir = std::path::absolute(dir.as_ref())
+            .map_err(Error::io("find the absolute path of", dir.as_ref()))?;
         self.check()?;
         let (journal, header, events) = Journal::restore(&dir)?;
         self.refuse_other_sweep(&dir, &header)?;
@@ -210,6 +216,7 @@ impl Tuner {
             prefix: header.prefix,
             num_samples,
             max_concurrent: tune_config.max_concurrent_trials.unwrap_or(usize::MAX),
+            draws_ahead: if is_default { DRAWS_AHEAD } else { 0 },
             time_budget: tune_config.time_budget.map(|budget| budget.as_secs_f64()),
             reuse_actors: tune_config.reuse_actors,
             live: Live::default(),

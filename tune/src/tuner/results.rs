@@ -68,7 +68,9 @@ impl Scope {
         let last = |n: usize| &values[values.len().saturating_sub(n)..];
         match self {
             Scope::Last => values.last().copied(),
-            Scope::All => values.iter().copied().reduce(|a, b| if mode.score(b) > mode.score(a) { b } else { a }),
+            Scope::All => {
+                values.iter().copied().reduce(|a, b| if mode.score(b) > mode.score(a) { b } else { a })
+            }
             Scope::Avg => mean(values),
             Scope::Last5Avg => mean(last(5)),
             Scope::Last10Avg => mean(last(10)),
@@ -128,9 +130,12 @@ impl ResultGrid {
             }
         }
         best.map(|(_, result)| result).ok_or_else(|| {
-            let last: Vec<&Metrics> = self.results.iter().filter_map(|result| result.metrics.as_ref()).collect();
-            let known: Vec<String> =
-                last.first().map(|m| loggers::flatten(m).into_iter().map(|(key, _)| key).collect()).unwrap_or_default();
+            let last: Vec<&Metrics> =
+                self.results.iter().filter_map(|result| result.metrics.as_ref()).collect();
+            let known: Vec<String> = last
+                .first()
+                .map(|m| loggers::flatten(m).into_iter().map(|(key, _)| key).collect())
+                .unwrap_or_default();
             let near = crate::config::nearest(key, known.iter().map(String::as_str));
             let hint = near.map(|near| format!("; nearest: `{near}`")).unwrap_or_default();
             Error::experiment(&self.dir, format!("no trial has a number for `{key}`{hint}"))
@@ -139,7 +144,10 @@ impl ResultGrid {
 
     fn last_values(&self, key: &str) -> Vec<Vec<f64>> {
         let value = |metrics: &Metrics| metric::find(metrics, key).and_then(Value::as_f64);
-        self.results.iter().map(|result| result.metrics.as_ref().and_then(value).into_iter().collect()).collect()
+        self.results
+            .iter()
+            .map(|result| result.metrics.as_ref().and_then(value).into_iter().collect())
+            .collect()
     }
 
     /// Every trial's numbers, as the journal has them.

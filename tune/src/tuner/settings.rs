@@ -141,7 +141,11 @@ pub enum FailFast {
 impl FailureConfig {
     pub(super) fn check(&self) -> Result<()> {
         if self.max_failures < -1 {
-            return Err(Error::config("max_failures", self.max_failures, "it must be -1 (no limit), 0 or more"));
+            return Err(Error::config(
+                "max_failures",
+                self.max_failures,
+                "it must be -1 (no limit), 0 or more",
+            ));
         }
         if self.fail_fast != FailFast::Never && self.max_failures != 0 {
             let rule = "it must be 0 with `fail_fast`, which allows no failure";

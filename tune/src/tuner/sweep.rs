@@ -450,8 +450,8 @@ impl Sweep {
                 Order::Save(trial_id) => {
                     let i = self.find(&trial_id)?;
                     let run = &mut self.runs[i];
-                    let has_it =
-                        self.trials[i].status == TrialStatus::Paused && run.checkpoints.newest() == Some(run.seen);
+                    let has_it = self.trials[i].status == TrialStatus::Paused
+                        && run.checkpoints.newest() == Some(run.seen);
                     match has_it {
                         true => run.checkpoints.keep(run.seen),
                         false => run.save = true,

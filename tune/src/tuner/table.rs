@@ -66,7 +66,8 @@ mod tests {
                 .collect();
         assert_eq!(shown, ["3", "0.1", "123.457", "1.000e-5", "195", "PPO", ""]);
         let row = |cells: [&str; 3]| cells.map(String::from).to_vec();
-        let text = align(vec![row(["trial", "lr", "empty"]), row(["a", "0.1", ""]), row(["bcdefg", "1", ""])]);
+        let text =
+            align(vec![row(["trial", "lr", "empty"]), row(["a", "0.1", ""]), row(["bcdefg", "1", ""])]);
         assert_eq!(text, "trial   lr\na       0.1\nbcdefg  1\n");
     }
 }
