@@ -1,7 +1,8 @@
-//! Integration tests of the trainable lifecycle, in one binary.
+//! Integration tests of trainables and sweeps, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `schedulers`, `stoppers`: who ends trials. `counter` is the trainable that most of them use.
+//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner.
+//! `counter` is the trainable that most of them use.
 
 mod checkpoints;
 mod child;

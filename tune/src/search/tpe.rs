@@ -34,8 +34,8 @@ impl Default for TpeSettings {
     fn default() -> Self {
         Self {
             n_initial_points: 10,
-            gamma: 0.1,
-            n_ei_candidates: 24,
+            gamma: 0.15,
+            n_ei_candidates: 16,
             sobol: false,
             points_to_evaluate: Vec::new(),
             evaluated_rewards: Vec::new(),

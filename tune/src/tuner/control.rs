@@ -139,7 +139,9 @@ impl Control {
                 .map(|saved| saved.iteration)
                 .filter(|iteration| !dir.join(checkpoint::name(*iteration)).is_dir())
                 .collect();
-            gone.iter().for_each(|iteration| drop(run.checkpoints.forget(*iteration)));
+            for iteration in gone {
+                run.checkpoints.forget(iteration);
+            }
             self.live.bytes += run.checkpoints.bytes();
             if self.sweep.trials[i].status == TrialStatus::Terminated && !self.sweep.runs[i].completed {
                 self.sweep.released.push(i);

@@ -9,11 +9,14 @@ use serde_json::json;
 use super::{loss, ready, trial};
 use crate::counter::object;
 
+/// The trials that ended and their losses.
+type Log = Arc<Mutex<Vec<(String, Option<f64>)>>>;
+
 /// Suggests `n` = 0, 1, 2, ...; notes what it is told.
 #[derive(Default)]
 struct Recorder {
     suggested: u64,
-    told: Arc<Mutex<Vec<(String, Option<f64>)>>>,
+    told: Log,
 }
 
 impl Searcher for Recorder {
@@ -34,13 +37,13 @@ impl Searcher for Recorder {
     }
 }
 
-fn recorder() -> (Recorder, Arc<Mutex<Vec<(String, Option<f64>)>>>) {
+fn recorder() -> (Recorder, Log) {
     let recorder = Recorder::default();
     let told = recorder.told.clone();
     (recorder, told)
 }
 
-fn told(told: &Mutex<Vec<(String, Option<f64>)>>) -> Vec<(String, Option<f64>)> {
+fn told(told: &Log) -> Vec<(String, Option<f64>)> {
     std::mem::take(&mut *told.lock().unwrap())
 }
 
