@@ -198,6 +198,37 @@ fn at_a_milestone_of_hyperband_a_missing_metric_is_an_error_and_null_is_the_wors
 }
 
 #[test]
+fn trials_that_are_all_past_the_next_milestone_of_hyperband_are_halved_again_when_nothing_runs() {
+    let config = HyperBandConfig { max_t: 9.0, ..Default::default() };
+    // Trials 8 to 16 are in bracket 2: nine to 1, three to 3, one to 9.
+    let mut sweep = Sweep::new(HyperBandScheduler::new(config).unwrap(), 17);
+    for trial in 8..16 {
+        assert_eq!(sweep.report(trial, 5, trial), (Decision::Pause, vec![]));
+    }
+    let (decision, orders) = sweep.report(16, 5, 16);
+    let stopped = |trials: std::ops::Range<u64>| {
+        trials.map(|trial| Order::Stop(format!("t{trial}"))).collect::<Vec<_>>()
+    };
+    assert_eq!((decision, orders), (Decision::Pause, stopped(8..14)));
+    sweep.trials[8..14].iter_mut().for_each(|trial| trial.status = TrialStatus::Terminated);
+    let mut orders = Vec::new();
+    sweep.scheduler.on_idle(&sweep.trials, &mut orders).unwrap();
+    assert_eq!(orders, [stopped(14..16), vec![Order::Unpause("t16".into())]].concat());
+}
+
+#[test]
+fn a_trial_that_hyperband_has_had_as_failed_runs_if_it_is_tried_again() {
+    let mut sweep = Sweep::new(HyperBandScheduler::new(HyperBandConfig::default()).unwrap(), 2);
+    sweep.trials[0].status = TrialStatus::Error;
+    let failed = sweep.trials[0].clone();
+    sweep.scheduler.on_trial_error(&failed, &sweep.trials, &mut Vec::new()).unwrap();
+    sweep.trials[0].status = TrialStatus::Pending;
+    assert_eq!(sweep.scheduler.choose_trial_to_run(&sweep.trials, &|_| true), Some(0));
+    sweep.trials[0].status = TrialStatus::Running;
+    assert_eq!(sweep.report(0, 81, 0), (Decision::Continue, vec![]));
+}
+
+#[test]
 fn an_empty_bracket_of_hyperband_is_not_halved() {
     let config = HyperBandConfig { max_t: 9.0, ..Default::default() };
     let mut sweep = Sweep::new(HyperBandForBohb::new(config).unwrap(), 1);

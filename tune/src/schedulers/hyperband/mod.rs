@@ -54,7 +54,9 @@ impl Default for HyperBandConfig {
 ///
 /// A metric that is `null` at a milestone is worse than any number. Where the last trial that a bracket waits for
 /// fails or ends by itself, Ray halves the bracket only the first time and then waits forever; here it goes on. Ray
-/// also halves a bracket whose only trials failed before others joined; here nothing happens to an empty bracket.
+/// also halves a bracket whose only trials failed before others joined; here nothing happens to an empty bracket. And
+/// where all that stay have already passed the next milestone (they report seldom), Ray waits forever; here they are
+/// halved again once nothing else runs.
 #[derive(Debug)]
 pub struct HyperBandScheduler {
     bands: Bands,
@@ -136,6 +138,11 @@ impl TrialScheduler for HyperBandScheduler {
         })
     }
 
+    fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        self.bands.idle(trials, orders);
+        Ok(())
+    }
+
     fn debug_string(&self) -> String {
         self.bands.describe("HyperBand")
     }
@@ -192,18 +199,8 @@ impl TrialScheduler for HyperBandForBohb {
         self.bands.choose(trials, fits, |_| {})
     }
 
-    /// Halves brackets that are not full, one after the other until a trial can run.
     fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        for place in self.bands.places() {
-            let Some(bracket) = self.bands.bracket(place) else { continue };
-            if !members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused) {
-                continue;
-            }
-            self.bands.process(place, None, trials, orders);
-            if orders.iter().any(|order| matches!(order, Order::Unpause(_))) {
-                break;
-            }
-        }
+        self.bands.idle(trials, orders);
         Ok(())
     }
 
@@ -379,6 +376,23 @@ impl Bands {
         let was_live = self.bracket_mut(place).is_some_and(|bracket| bracket.remove(&trial.trial_id));
         if was_live {
             self.process(place, None, trials, orders);
+        }
+    }
+
+    /// Halves brackets in which trials wait, one after the other until a trial can run.
+    fn idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) {
+        for place in self.places() {
+            let waits = |bracket: &Bracket| {
+                bracket.all_there()
+                    && members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused)
+            };
+            // Each halving leaves one less to come.
+            while self.bracket(place).is_some_and(waits) {
+                self.process(place, None, trials, orders);
+                if orders.iter().any(|order| matches!(order, Order::Unpause(_))) {
+                    return;
+                }
+            }
         }
     }
 
