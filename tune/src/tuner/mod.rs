@@ -30,6 +30,7 @@ mod failures;
 pub(crate) mod journal;
 mod pool;
 mod progress;
+mod replay;
 mod results;
 mod settings;
 mod sweep;
