@@ -1,8 +1,8 @@
 //! `journal.jsonl`: everything that happened in a sweep, one JSON object per line, only ever appended to.
 //!
 //! A line is written before anybody acts on it, with one `write`, so a killed driver loses nothing that it had acted
-//! on; a thread makes the lines durable behind it, so a power cut loses the last moments at most, and those are trained
-//! again. The cost of an event does not depend on how many there were.
+//! on; a thread makes the lines durable every second, so a power cut loses the last moments at most, and those are
+//! trained again. The cost of an event does not depend on how many there were.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
@@ -22,6 +22,8 @@ use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result};
 
 pub(crate) const FILE: &str = "journal.jsonl";
 pub(super) const FORMAT_VERSION: u32 = 1;
+/// Writing waits while the file is made durable, so that is not done for each line.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
 const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// One line.
@@ -139,6 +141,7 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     line: Vec<u8>,
+    synced: Instant,
     sync: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -199,7 +202,7 @@ impl Journal {
                 }
             })
             .map_err(Error::other)?;
-        Ok(Journal { path, file, line: Vec::new(), sync: Some((sender, thread)) })
+        Ok(Journal { path, file, line: Vec::new(), synced: Instant::now(), sync: Some((sender, thread)) })
     }
 
     /// Appends one line.
@@ -208,9 +211,12 @@ impl Journal {
         serde_json::to_writer(&mut self.line, event).map_err(Error::other)?;
         self.line.push(b'\n');
         self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
-        if let Some((sender, _)) = &self.sync {
+        if let Some((sender, _)) = &self.sync
+            && self.synced.elapsed() >= SYNC_EVERY
+        {
             // Full: a sync that has not begun yet will cover this line.
             let _ = sender.try_send(());
+            self.synced = Instant::now();
         }
         Ok(())
     }
@@ -219,6 +225,7 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         if let Some((sender, thread)) = self.sync.take() {
+            let _ = sender.try_send(());
             drop(sender);
             let _ = thread.join();
         }
