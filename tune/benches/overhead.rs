@@ -41,17 +41,20 @@ fn main() -> Result<()> {
     let option = |name: &str| arguments.iter().skip_while(|a| *a != name).nth(1).cloned();
     let trials: i64 = option("--trials").and_then(|text| text.parse().ok()).unwrap_or(1000);
     let few = (trials / 10).max(1);
-    println!("| {trials} trials x {REPORTS} reports | seconds | µs per result | growth of memory, KiB |");
-    println!("|---|---|---|---|");
+    println!(
+        "| {trials} trials x {REPORTS} reports | seconds | µs per result | of them CPU | growth of memory, KiB |"
+    );
+    println!("|---|---|---|---|---|");
     for (name, log_results) in
         [("threads, results in the journal", false), ("threads, all result files", true)]
     {
         // What a process takes once is not growth.
         sweep(few, log_results)?;
-        let before = resident_kib();
+        let (before, cpu) = (resident_kib(), cpu_seconds());
         let seconds = sweep(trials, log_results)?;
         let grown = resident_kib().saturating_sub(before);
-        print_row(name, trials, seconds, &grown.to_string());
+        let cpu = (cpu_seconds() - cpu) * 1e6 / (trials as u64 * REPORTS) as f64;
+        print_row(name, trials, seconds, &format!("{cpu:.1}"), &grown.to_string());
     }
     if let Some(python) = option("--python") {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/ray_peer.py");
@@ -60,7 +63,7 @@ fn main() -> Result<()> {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         for line in text.lines().filter_map(|line| line.strip_prefix("RESULT ")) {
             if let Some((name, seconds)) = line.rsplit_once(' ') {
-                print_row(name, trials, seconds.parse().unwrap_or(f64::NAN), "");
+                print_row(name, trials, seconds.parse().unwrap_or(f64::NAN), "", "");
             }
         }
         if !output.status.success() {
@@ -70,9 +73,9 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn print_row(name: &str, trials: i64, seconds: f64, grown: &str) {
+fn print_row(name: &str, trials: i64, seconds: f64, cpu: &str, grown: &str) {
     let per_result = seconds * 1e6 / (trials as u64 * REPORTS) as f64;
-    println!("| {name} | {seconds:.3} | {per_result:.1} | {grown} |");
+    println!("| {name} | {seconds:.3} | {per_result:.1} | {cpu} | {grown} |");
 }
 
 fn sweep(trials: i64, log_results: bool) -> Result<f64> {
@@ -99,4 +102,13 @@ fn sweep(trials: i64, log_results: bool) -> Result<f64> {
 fn resident_kib() -> u64 {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
     statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok()).map_or(0, |pages| pages * 4)
+}
+
+/// What all threads of the process have computed so far, from `/proc/self/stat` in hundredths of a second; 0 where there
+/// is none.
+fn cpu_seconds() -> f64 {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // After the name, which may hold blanks: state is field 3, utime and stime are 14 and 15.
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
+    fields.skip(11).take(2).filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }

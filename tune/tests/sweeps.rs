@@ -374,7 +374,7 @@ fn population_based_training_restored_after_any_line_of_its_journal_ends_as_if_u
     let adopted = lines.iter().filter(|line| line.contains("\"adopted\"")).count();
     assert!(adopted >= 2, "{adopted}");
     assert_eq!(fs::read_to_string(dir.join("pbt_global.txt")).unwrap().lines().count(), adopted);
-    for kept in (1..=lines.len()).step_by(7) {
+    for kept in (1..=lines.len()).step_by(19) {
         let other = tempfile::tempdir().unwrap();
         let copy = other.path().join("sweep");
         copy_dir(dir, &copy);
