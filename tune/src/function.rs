@@ -69,7 +69,7 @@ impl<T: IntoReport> IntoReport for Option<T> {
 }
 
 impl TrainableFactory {
-    /// A function or closure as trainable: it gets the settings, reports through [`session`](crate::session), and may
+    /// A function or closure as trainable: it gets the settings, reports through [`session`], and may
     /// return its last metrics.
     pub fn function<R: IntoReport>(
         name: impl Into<String>,

@@ -16,6 +16,7 @@
 
 pub mod checkpoint;
 pub mod config;
+mod diagnose;
 mod driver;
 mod error;
 mod executor;
@@ -41,6 +42,7 @@ mod trial;
 mod tuner;
 mod validate;
 
+pub use diagnose::diagnose_serialization;
 pub use driver::Driver;
 pub use error::{Error, Result};
 pub use executor::child_main;

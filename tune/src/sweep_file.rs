@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::schedulers::{self, TrialScheduler};
-use crate::search::{BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher, Suggestion};
+use crate::search::{self, BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher, Suggestion};
 use crate::stoppers::StoppingCriteria;
 use crate::{
     Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Mode, Resources, Result, RunConfig,
@@ -167,7 +167,7 @@ impl SweepFile {
         if self.search.is_empty() {
             return Ok(None);
         }
-        Err(Error::config("search", "given", "not yet")) // MERGE
+        search::by_name(&self.search, self.seed).map(Some)
     }
 
     /// The settings of trial `number` alone, for one job of an array.

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use pavlov_tune::{
-    Config, ExecutorKind, Metrics, Restore, Result, ResultGrid, Trainable, TrainableFactory, TrialContext,
-    Tuner, child_main,
+    Config, Error, ExecutorKind, Metrics, Restore, Result, ResultGrid, Trainable, TrainableFactory,
+    TrialContext, Tuner, child_main, diagnose_serialization,
 };
 use serde_json::Value;
 
@@ -49,6 +49,9 @@ impl Trainable for Mortal {
     }
     fn load_checkpoint(&mut self, dir: &Path) -> Result<()> {
         self.inner.load_checkpoint(dir)
+    }
+    fn log_result(&mut self, result: &mut Metrics) -> Result<()> {
+        self.inner.log_result(result)
     }
 }
 
@@ -206,5 +209,21 @@ fn processes_without_child_main_are_refused() {
     assert!(
         message.ends_with("if `main` first calls `child_main` with the trainable `unknown`"),
         "{message}"
+    );
+}
+
+#[test]
+fn what_cannot_travel_to_a_process_is_named() {
+    let config = Config::from_iter([("by".to_string(), 2.into())]);
+    let known = TrainableFactory::new("known", |_| Ok(Counter::default()));
+    child_main(&[&known]);
+    assert_eq!(diagnose_serialization(&known, &config), Vec::<String>::new());
+    let unknown = TrainableFactory::new("nobody", |_| -> Result<Counter> { Err(Error::other("no data")) });
+    assert_eq!(
+        diagnose_serialization(&unknown, &config),
+        [
+            "trainable `nobody`: `main` does not give it to `child_main`",
+            "trainable `nobody` cannot be made with these settings: no data",
+        ]
     );
 }

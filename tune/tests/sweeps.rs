@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pavlov_tune::schedulers::{PbtConfig, PopulationBasedTraining};
 use pavlov_tune::search::{grid_search, uniform};
 use pavlov_tune::stoppers::MaximumIterationStopper;
 use pavlov_tune::{
@@ -113,7 +114,8 @@ fn a_sweep_restored_after_any_line_of_its_journal_ends_as_if_undisturbed() {
         copy_dir(dir, &copy);
         let torn = lines.get(kept).map_or("", |next| &next[..next.len() / 2]);
         fs::write(copy.join("journal.jsonl"), lines[..kept].concat() + torn).unwrap();
-        let completed = lines[..kept].iter().filter(|line| line.contains("\"completed\"")).count();
+        let at_end = |line: &&&str| line.contains("\"saved\"") && line.contains("\"iteration\":3");
+        let completed = lines[..kept].iter().filter(at_end).count();
         let restored = make(other.path()).restore(&copy, Restore::default()).unwrap();
         assert_equal(&restored, &undisturbed, &format!("after line {kept}"));
         let journal = fs::read_to_string(copy.join("journal.jsonl")).unwrap();
@@ -151,6 +153,9 @@ impl Trainable for Fragile {
     }
     fn load_checkpoint(&mut self, dir: &Path) -> Result<()> {
         self.inner.load_checkpoint(dir)
+    }
+    fn log_result(&mut self, result: &mut Metrics) -> Result<()> {
+        self.inner.log_result(result)
     }
 }
 
@@ -217,7 +222,8 @@ fn fail_fast_stops_the_others_or_is_the_error_of_fit() {
         tuner
     };
     let grid = sweep("stop", FailFast::Stop).fit().unwrap();
-    assert_eq!((grid.len(), grid.num_errors(), grid.num_terminated()), (1, 1, 0));
+    assert_eq!((grid.num_errors(), grid.num_terminated()), (1, 5));
+    assert!(grid.iter().skip(1).all(|trial| trial.metrics.is_none()));
     let message = sweep("raise", FailFast::Raise).fit().unwrap_err().to_string();
     assert!(message.ends_with("_00000 failed: the simulator is gone"), "{message}");
     let mut both = sweep("both", FailFast::Stop);
@@ -322,7 +328,7 @@ fn an_interrupted_sweep_saves_its_trials_and_goes_on_from_there() {
             _: &pavlov_tune::Trial,
             _: &Metrics,
         ) -> Result<()> {
-            self.0 -= 1;
+            self.0 = self.0.saturating_sub(1);
             self.1.fetch_or(self.0 == 0, Ordering::SeqCst);
             Ok(())
         }
@@ -340,4 +346,40 @@ fn an_interrupted_sweep_saves_its_trials_and_goes_on_from_there() {
     assert!(part.iter().all(saved), "{part}");
     let rest = tuner(counters(), other.path(), 2).restore(dir, Restore::default()).unwrap();
     assert_equal(&rest, &whole, "after an interrupt");
+}
+
+#[test]
+fn population_based_training_restored_after_any_line_of_its_journal_ends_as_if_undisturbed() {
+    let make = |home: &Path| {
+        let config = PbtConfig {
+            time_attr: "training_iteration".into(),
+            perturbation_interval: 2.0,
+            hyperparam_mutations: object(json!({"by": [1, 2, 3, 4, 5, 6, 7, 8]})),
+            quantile_fraction: 0.5,
+            synch: true,
+            seed: 3,
+            ..PbtConfig::default()
+        };
+        let mut tuner = tuner(counters(), home, 1);
+        tuner.param_space = json!({"by": grid_search([1, 3, 5, 7])}).into();
+        tuner.tune_config.scheduler = Some(Box::new(PopulationBasedTraining::new(config).unwrap()));
+        tuner.tune_config.max_concurrent_trials = Some(1);
+        tuner
+    };
+    let home = tempfile::tempdir().unwrap();
+    let undisturbed = make(home.path()).fit().unwrap();
+    let dir = undisturbed.experiment_path();
+    let journal = fs::read_to_string(dir.join("journal.jsonl")).unwrap();
+    let lines: Vec<&str> = journal.split_inclusive('\n').collect();
+    let adopted = lines.iter().filter(|line| line.contains("\"adopted\"")).count();
+    assert!(adopted >= 2, "{adopted}");
+    assert_eq!(fs::read_to_string(dir.join("pbt_global.txt")).unwrap().lines().count(), adopted);
+    for kept in (1..=lines.len()).step_by(19) {
+        let other = tempfile::tempdir().unwrap();
+        let copy = other.path().join("sweep");
+        copy_dir(dir, &copy);
+        fs::write(copy.join("journal.jsonl"), lines[..kept].concat()).unwrap();
+        let restored = make(other.path()).restore(&copy, Restore::default()).unwrap();
+        assert_equal(&restored, &undisturbed, &format!("after line {kept}"));
+    }
 }

@@ -1,7 +1,8 @@
-//! Integration tests of the trainable lifecycle, in one binary.
+//! Integration tests of trainables and sweeps, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `counter` is the trainable that most of them use.
+//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner.
+//! `counter` is the trainable that most of them use.
 
 mod checkpoints;
 mod child;
@@ -10,6 +11,10 @@ mod functions;
 mod lifecycle;
 mod logging;
 mod processes;
+mod schedulers;
+mod search;
 mod settings;
+mod stoppers;
+mod sweep_files;
 mod sweeps;
 mod tensorboard;

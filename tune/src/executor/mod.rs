@@ -17,6 +17,7 @@ mod threads;
 pub(crate) use actor::panic_text;
 pub(crate) use processes::ProcessExecutor;
 pub use processes::child_main;
+pub(crate) use processes::is_known_to_children;
 pub(crate) use threads::ThreadExecutor;
 
 /// The number of an actor; never used twice in a sweep, so what a dead one still says is told apart.

@@ -71,6 +71,11 @@ pub fn child_main(trainables: &[&TrainableFactory]) {
     std::process::exit(code);
 }
 
+/// Whether a trial process would find the trainable of this name.
+pub(crate) fn is_known_to_children(name: &str) -> bool {
+    KNOWN.lock().unwrap_or_else(PoisonError::into_inner).iter().any(|known| known == name)
+}
+
 fn serve(factory: &TrainableFactory) -> Result<()> {
     let socket = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
     let socket = socket.map_err(Error::io("open", Path::new("standard input")))?;
@@ -135,8 +140,7 @@ impl ProcessExecutor {
     /// `child_main` was not called with this trainable: its processes would run the whole program again.
     pub(crate) fn new(factory: &TrainableFactory) -> Result<Self> {
         let name = factory.name();
-        let known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-        if env::var_os(CHILD).is_some() || !known.iter().any(|known| known == name) {
+        if env::var_os(CHILD).is_some() || !is_known_to_children(name) {
             let rule = format!(
                 "trials run in processes only if `main` first calls `child_main` with the trainable `{name}`"
             );

@@ -102,11 +102,6 @@ impl AsyncHyperBandScheduler {
         })
     }
 
-    #[cfg(test)]
-    pub(super) fn draws(&mut self) -> &mut Draws {
-        &mut self.draws
-    }
-
     /// The time and score of a result that has both.
     fn measure(&self, result: &Metrics) -> Result<Option<(f64, f64)>> {
         let time = number(result, &self.config.time_attr)?.filter(|time| !time.is_nan());

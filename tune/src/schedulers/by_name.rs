@@ -121,7 +121,7 @@ fn resource_changing(path: &str, settings: Config, seed: u64) -> Result<Box<dyn 
     };
     let function = &parts.resources_allocation_function;
     if function.is_empty() {
-        return Ok(scheduler(Box::new(DistributeResources::default())));
+        return Ok(scheduler(Box::<DistributeResources>::default()));
     }
     let path = format!("{path}.resources_allocation_function");
     let (name, settings) = split(&path, function)?;

@@ -4,27 +4,20 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
-/// In tests the draws can be those of a recorded run.
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
     rng: ChaCha8Rng,
-    #[cfg(test)]
-    pub(super) recorded: Option<std::collections::VecDeque<Value>>,
 }
 
 impl Draws {
     pub(super) fn new(seed: u64) -> Self {
-        Self {
-            rng: ChaCha8Rng::seed_from_u64(seed),
-            #[cfg(test)]
-            recorded: None,
-        }
+        Self { rng: ChaCha8Rng::seed_from_u64(seed) }
     }
 
     /// From `[0, 1)`.
     pub(super) fn unit(&mut self) -> f64 {
         #[cfg(test)]
-        if let Some(draw) = self.replay() {
+        if let Some(draw) = recorded::next() {
             return draw.as_f64().expect("a recorded number");
         }
         self.rng.random()
@@ -33,7 +26,7 @@ impl Draws {
     /// Below `len`, which is not 0.
     pub(super) fn index(&mut self, len: usize) -> usize {
         #[cfg(test)]
-        if let Some(draw) = self.replay() {
+        if let Some(draw) = recorded::next() {
             let index = draw.as_u64().expect("a recorded index") as usize;
             assert!(index < len, "recorded index {index} of {len}");
             return index;
@@ -44,7 +37,7 @@ impl Draws {
     /// The value that a function makes of a uniform number.
     pub(super) fn value(&mut self, sample: &(dyn Fn(f64) -> Value + Send + Sync)) -> Value {
         #[cfg(test)]
-        if let Some(draw) = self.replay() {
+        if let Some(draw) = recorded::next() {
             return draw;
         }
         sample(self.unit())
@@ -53,7 +46,7 @@ impl Draws {
     /// An index with probability proportional to its weight; the weights are not all 0.
     pub(super) fn weighted(&mut self, weights: &[f64]) -> usize {
         #[cfg(test)]
-        if let Some(draw) = self.replay() {
+        if let Some(draw) = recorded::next() {
             return draw.as_u64().expect("a recorded index") as usize;
         }
         let mut left = self.rng.random::<f64>() * weights.iter().sum::<f64>();
@@ -63,9 +56,33 @@ impl Draws {
         });
         chosen.unwrap_or(weights.len() - 1)
     }
+}
 
-    #[cfg(test)]
-    fn replay(&mut self) -> Option<Value> {
-        Some(self.recorded.as_mut()?.pop_front().expect("the recorded run drew no more"))
+/// The draws of a recorded run, which stand in for those of the generator.
+#[cfg(test)]
+pub(super) mod recorded {
+    use std::cell::RefCell;
+    use std::collections::VecDeque;
+
+    use serde_json::Value;
+
+    thread_local! {
+        static DRAWS: RefCell<Option<VecDeque<Value>>> = const { RefCell::new(None) };
+    }
+
+    /// For the schedulers of this thread, until [`finish`].
+    pub(crate) fn start(draws: Vec<Value>) {
+        DRAWS.set(Some(draws.into()));
+    }
+
+    /// How many were not used.
+    pub(crate) fn finish() -> usize {
+        DRAWS.take().map_or(0, |left| left.len())
+    }
+
+    pub(super) fn next() -> Option<Value> {
+        DRAWS.with_borrow_mut(|draws| {
+            Some(draws.as_mut()?.pop_front().expect("the recorded run drew no more"))
+        })
     }
 }

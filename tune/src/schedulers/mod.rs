@@ -7,6 +7,8 @@
 mod async_hyperband;
 mod by_name;
 mod draws;
+#[cfg(test)]
+mod golden;
 mod hyperband;
 mod median_stopping_rule;
 mod pbt;
@@ -42,6 +44,7 @@ pub enum Decision {
 
 /// What a scheduler wants done beside its decision, in the order given; trials by id.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Order {
     /// End a trial that runs or is paused.
     Stop(String),

@@ -3,7 +3,8 @@
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
-use super::proposals::{Observation, Parzen, Proposals};
+use super::parzen::{Observation, Parzen};
+use super::proposals::Proposals;
 use super::random::{Purpose, stream, unit};
 use super::{SearchSpace, Searcher, Suggestion};
 use crate::metric::{self, Objective};
@@ -48,8 +49,8 @@ impl Default for TuneBohbSettings {
 /// Falkner et al., "BOHB: Robust and Efficient Hyperparameter Optimization at Scale" (2018). It learns from every result
 /// on the way: the model is fitted to the metric at the largest budget that `min_points_in_model` trials have reached.
 /// Ray's learns from the results at the ends of HyperBand's rounds only, which the scheduler has to mark; here nobody
-/// need mark anything. The model is [`TpeSearch`](super::TpeSearch)'s, one per parameter, where the paper has one
-/// multivariate density.
+/// need mark anything. The model is [`TpeSearch`](super::TpeSearch)'s, with the paper's share of good results and of
+/// random suggestions.
 ///
 /// A trial's settings depend on the seed, its number, and the set of results there were when it was suggested.
 pub struct TuneBohb {
@@ -132,15 +133,17 @@ impl Searcher for TuneBohb {
         let point = self.settings.points_to_evaluate.get(number);
         let at_random: f64 = stream(seed, number as u64, Purpose::Interleave, 0).random();
         let observations = self.observations();
-        let mut quantiles: Vec<f64> =
-            (0..self.proposals.kinds().len()).map(|parameter| unit(seed, number as u64, parameter)).collect();
-        if !observations.is_empty() && at_random >= self.settings.random_fraction {
+        let kinds = self.proposals.kinds();
+        let quantiles: Vec<f64> = if observations.is_empty() || at_random < self.settings.random_fraction {
+            (0..kinds.len()).map(|parameter| unit(seed, number as u64, parameter)).collect()
+        } else {
             let gamma = self.settings.top_n_percent / 100.0;
-            let model = Parzen { gamma, candidates: self.settings.num_samples, seed };
-            for (parameter, kind) in self.proposals.kinds().iter().enumerate() {
-                quantiles[parameter] = model.quantile(parameter, *kind, number, &observations)?;
-            }
-        }
+            Parzen { gamma, candidates: self.settings.num_samples, seed }.suggest(
+                kinds,
+                number,
+                &observations,
+            )
+        };
         let suggestion = self.proposals.suggest(trial_id, point, &mut |parameter| quantiles[parameter])?;
         self.results.push(Vec::new());
         Ok(suggestion)

@@ -6,8 +6,10 @@
 //! resumed sweep makes a new one and repeats the calls from the journal.
 
 mod bohb;
+mod by_name;
 mod domain;
 mod limiter;
+mod parzen;
 mod proposals;
 mod quantile;
 mod random;
@@ -20,6 +22,7 @@ mod variants;
 
 pub use self::tpe::{TpeSearch, TpeSettings};
 pub use bohb::{TuneBohb, TuneBohbSettings};
+pub use by_name::by_name;
 pub(crate) use domain::same;
 pub use domain::{
     Domain, choice, grid_search, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn,

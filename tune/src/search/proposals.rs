@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::random::{Purpose, Random, stream};
+use super::random::Random;
 use super::template::{Draw, Kind, Source, Template};
 use super::{SearchSpace, Suggestion};
 use crate::{Config, Error, Result};
@@ -15,14 +15,6 @@ pub(super) struct Proposals {
     /// Quantiles of each trial, by its number.
     trials: Vec<Vec<f64>>,
     numbers: HashMap<String, usize>,
-}
-
-/// A trial, or a point known before, and what came of it.
-pub(super) struct Observation<'a> {
-    /// By the number of the parameter; NaN where it was not drawn.
-    pub(super) quantiles: &'a [f64],
-    /// Lower is better.
-    pub(super) loss: f64,
 }
 
 impl Proposals {
@@ -107,57 +99,5 @@ impl Proposals {
         let (seed, number) = (self.seed, self.trials.len() as u64);
         let random = |function| Random::new(seed, number, function);
         self.template.draw(Source { quantile, grid: &[], point, random: &random })
-    }
-}
-
-/// How a Parzen model chooses.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Parzen {
-    /// Share of the observations that count as good.
-    pub(super) gamma: f64,
-    /// Draws from the good ones' density, of which the best is taken.
-    pub(super) candidates: usize,
-    pub(super) seed: u64,
-}
-
-impl Parzen {
-    /// A quantile of `parameter` for trial `number` that is likely among the good observations and unlikely among the
-    /// others. Depends on the set of observations, not on their order as long as that is by trial.
-    ///
-    /// # Errors
-    /// [`Error::Config`] for a `gamma` outside 0 to 1, or no candidates.
-    pub(super) fn quantile(
-        &self,
-        parameter: usize,
-        kind: Kind,
-        number: usize,
-        observations: &[Observation<'_>],
-    ) -> Result<f64> {
-        let (estimator, options) = match kind {
-            Kind::Numeric => (tpe::parzen_estimator(), 1),
-            Kind::Categorical(options) => (tpe::histogram_estimator(), options),
-        };
-        let range = tpe::range(0.0, options as f64).map_err(Error::other)?;
-        let mut model = tpe::TpeOptimizerBuilder::new()
-            .gamma(self.gamma)
-            .candidates(self.candidates)
-            .build(estimator, range)
-            .map_err(Error::other)?;
-        let inside = 1.0 - f64::EPSILON;
-        for observation in observations {
-            let at = match kind {
-                Kind::Numeric => observation.quantiles[parameter].min(inside),
-                Kind::Categorical(options) => (observation.quantiles[parameter] * options as f64).floor(),
-            };
-            // `min` would turn "not drawn" into a value.
-            let at = if observation.quantiles[parameter].is_nan() { f64::NAN } else { at };
-            model.tell(at, observation.loss).map_err(Error::other)?;
-        }
-        let mut generator = stream(self.seed, number as u64, Purpose::Model, parameter);
-        let answer = model.ask(&mut generator).map_err(Error::other)?;
-        Ok(match kind {
-            Kind::Numeric => answer,
-            Kind::Categorical(options) => (answer + 0.5) / options as f64,
-        })
     }
 }

@@ -50,3 +50,12 @@ pub(super) fn normal_quantile(u: f64) -> f64 {
         x * polynomial(&A, x * x) / polynomial(&B, x * x)
     }
 }
+
+/// Cumulative probability of the standard normal distribution to seven digits: Abramowitz and Stegun (1964), 7.1.26.
+pub(super) fn normal_cdf(z: f64) -> f64 {
+    const TERMS: [f64; 6] = [1.061405429, -1.453152027, 1.421413741, -0.284496736, 0.254829592, 0.0];
+    let x = z.abs() / std::f64::consts::SQRT_2;
+    let t = 1.0 / (1.0 + 0.3275911 * x);
+    let tail = 0.5 * TERMS.iter().fold(0.0, |sum, term| sum * t + term) * (-x * x).exp();
+    if z < 0.0 { tail } else { 1.0 - tail }
+}

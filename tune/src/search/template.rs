@@ -295,7 +295,7 @@ impl Filling<'_> {
             (Node::Choice { id, options }, None) => {
                 self.drawn.push(at.to_owned());
                 let u = (self.quantile)(*id);
-                let chosen = ((u * options.len() as f64) as usize).min(options.len() - 1);
+                let chosen = option_at(u, options.len());
                 self.quantiles[*id] = middle(chosen, options.len());
                 self.fill(&options[chosen], at, None)?
             }
@@ -369,8 +369,13 @@ impl Filling<'_> {
     }
 }
 
+/// The option at the quantile `u` of `len` equally likely ones.
+pub(super) fn option_at(u: f64, len: usize) -> usize {
+    ((u * len as f64) as usize).min(len - 1)
+}
+
 /// The middle of the quantiles of option `index` of `len`.
-fn middle(index: usize, len: usize) -> f64 {
+pub(super) fn middle(index: usize, len: usize) -> f64 {
     (index as f64 + 0.5) / len as f64
 }
 

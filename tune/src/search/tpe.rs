@@ -2,7 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::proposals::{Observation, Parzen, Proposals};
+use super::parzen::{Observation, Parzen};
+use super::proposals::Proposals;
 use super::random::unit;
 use super::{SearchSpace, Searcher, Suggestion};
 use crate::metric::Objective;
@@ -33,8 +34,8 @@ impl Default for TpeSettings {
     fn default() -> Self {
         Self {
             n_initial_points: 10,
-            gamma: 0.1,
-            n_ei_candidates: 24,
+            gamma: 0.15,
+            n_ei_candidates: 16,
             sobol: false,
             points_to_evaluate: Vec::new(),
             evaluated_rewards: Vec::new(),
@@ -43,11 +44,11 @@ impl Default for TpeSettings {
     }
 }
 
-/// TPE: draws each parameter where good results are dense and the others are not.
+/// TPE: draws where good results are dense and the others are not.
 ///
-/// Bergstra et al., "Algorithms for Hyper-Parameter Optimization" (2011), by the crate `tpe`: one model per parameter,
-/// over the quantiles of its domain, so that logarithms, integers and steps are learnt as they are drawn. A parameter of
-/// a branch learns from the trials of that branch. Closures are computed and not learnt. Failed trials, and those whose
+/// Bergstra et al., "Algorithms for Hyper-Parameter Optimization" (2011), with one density over all parameters, as
+/// Optuna has it. The model sees the quantiles of the domains, so logarithms, integers and steps are learnt as they are
+/// drawn. A parameter of a branch learns from the trials of that branch. Closures are computed and not learnt. Failed trials, and those whose
 /// metric is still `null`, are left out.
 ///
 /// A trial's settings depend on the seed, its number, and the set of results there were when it was suggested; their
@@ -118,17 +119,12 @@ impl Searcher for TpeSearch {
         };
         let observations: Vec<Observation<'_>> =
             known.chain(self.losses.iter().enumerate().filter_map(of_trial)).collect();
-        let model = Parzen { gamma, candidates, seed };
-        let mut quantiles = vec![0.0; self.proposals.kinds().len()];
-        if observations.len() < self.settings.n_initial_points {
-            for (parameter, quantile) in quantiles.iter_mut().enumerate() {
-                *quantile = spread(seed, number, parameter, self.settings.sobol);
-            }
+        let kinds = self.proposals.kinds();
+        let quantiles: Vec<f64> = if observations.len() < self.settings.n_initial_points {
+            (0..kinds.len()).map(|parameter| spread(seed, number, parameter, self.settings.sobol)).collect()
         } else {
-            for (parameter, kind) in self.proposals.kinds().iter().enumerate() {
-                quantiles[parameter] = model.quantile(parameter, *kind, number, &observations)?;
-            }
-        }
+            Parzen { gamma, candidates, seed }.suggest(kinds, number, &observations)
+        };
         let suggestion = self.proposals.suggest(trial_id, point, &mut |parameter| quantiles[parameter])?;
         self.losses.push(None);
         Ok(suggestion)

@@ -20,7 +20,6 @@ pub struct BasicVariantSettings {
     /// Holds the draws of a sample over its whole grid, instead of drawing anew for each point.
     pub constant_grid_search: bool,
     /// The same seed gives the same trials.
-    #[serde(alias = "random_state")]
     pub seed: u64,
 }
 

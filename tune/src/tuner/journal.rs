@@ -1,14 +1,15 @@
 //! `journal.jsonl`: everything that happened in a sweep, one JSON object per line, only ever appended to.
 //!
 //! A line is written before anybody acts on it, with one `write`, so a killed driver loses nothing that it had acted
-//! on; a thread makes the lines durable behind it, so a power cut loses the last moments at most, and those are trained
-//! again. The cost of an event does not depend on how many there were.
+//! on; a thread makes the lines durable every second, so a power cut loses the last moments at most, and those are
+//! trained again. The cost of an event does not depend on how many there were.
 
 use std::borrow::Cow;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Sender, bounded};
 use rustix::fs::{FlockOperation, flock};
@@ -21,6 +22,9 @@ use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result};
 
 pub(crate) const FILE: &str = "journal.jsonl";
 pub(super) const FORMAT_VERSION: u32 = 1;
+/// Writing waits while the file is made durable, so that is not done for each line.
+const SYNC_EVERY: Duration = Duration::from_secs(1);
+const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 
 /// One line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -137,6 +141,7 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     line: Vec<u8>,
+    synced: Instant,
     sync: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
@@ -176,9 +181,14 @@ impl Journal {
     }
 
     fn open(path: PathBuf, file: File) -> Result<Self> {
-        if flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
-            let dir = crate::files::parent(&path);
-            return Err(Error::experiment(dir, "another process is running this sweep; stop it first"));
+        // What a driver that was just killed was starting may hold its lock for a moment longer.
+        let deadline = Instant::now() + LOCK_PATIENCE;
+        while flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
+            if Instant::now() > deadline {
+                let dir = crate::files::parent(&path);
+                return Err(Error::experiment(dir, "another process is running this sweep; stop it first"));
+            }
+            thread::sleep(LOCK_PATIENCE / 100);
         }
         let (sender, wanted) = bounded(1);
         let durable = file.try_clone().map_err(Error::io("open", &path))?;
@@ -192,7 +202,7 @@ impl Journal {
                 }
             })
             .map_err(Error::other)?;
-        Ok(Journal { path, file, line: Vec::new(), sync: Some((sender, thread)) })
+        Ok(Journal { path, file, line: Vec::new(), synced: Instant::now(), sync: Some((sender, thread)) })
     }
 
     /// Appends one line.
@@ -201,9 +211,12 @@ impl Journal {
         serde_json::to_writer(&mut self.line, event).map_err(Error::other)?;
         self.line.push(b'\n');
         self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
-        if let Some((sender, _)) = &self.sync {
+        if let Some((sender, _)) = &self.sync
+            && self.synced.elapsed() >= SYNC_EVERY
+        {
             // Full: a sync that has not begun yet will cover this line.
             let _ = sender.try_send(());
+            self.synced = Instant::now();
         }
         Ok(())
     }
@@ -212,6 +225,7 @@ impl Journal {
 impl Drop for Journal {
     fn drop(&mut self) {
         if let Some((sender, thread)) = self.sync.take() {
+            let _ = sender.try_send(());
             drop(sender);
             let _ = thread.join();
         }

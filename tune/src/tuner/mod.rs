@@ -13,6 +13,7 @@
 //! sweep of trainables that continue exactly ends with the results of an undisturbed one.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -29,6 +30,7 @@ mod failures;
 pub(crate) mod journal;
 mod pool;
 mod progress;
+mod replay;
 mod results;
 mod settings;
 mod sweep;
@@ -43,6 +45,10 @@ use journal::{Event, FORMAT_VERSION, Header, Journal};
 use pool::Pool;
 use progress::Progress;
 use sweep::Sweep;
+
+/// Pending trials in a sweep whose draws do not depend on results: schedulers that compare a population see it whole. Ray
+/// has 16 as well, or a little more than there are CPUs.
+const DRAWS_AHEAD: usize = 16;
 
 /// A sweep to be run.
 pub struct Tuner {
@@ -211,6 +217,7 @@ impl Tuner {
             prefix: header.prefix,
             num_samples,
             max_concurrent: tune_config.max_concurrent_trials.unwrap_or(usize::MAX),
+            draws_ahead: if is_default { DRAWS_AHEAD } else { 0 },
             time_budget: tune_config.time_budget.map(|budget| budget.as_secs_f64()),
             reuse_actors: tune_config.reuse_actors,
             live: Live::default(),
@@ -243,4 +250,15 @@ pub fn run(
         return Err(Error::TrialFailed { trial_id: trial_id.into(), message: message.into() });
     }
     Ok(grid)
+}
+
+impl fmt::Debug for Tuner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tuner")
+            .field("trainable", &self.trainable)
+            .field("param_space", &self.param_space)
+            .field("tune_config", &self.tune_config)
+            .field("run_config", &self.run_config)
+            .finish_non_exhaustive()
+    }
 }

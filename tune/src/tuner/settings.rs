@@ -1,5 +1,6 @@
 //! What a sweep can be told, with Ray's names and defaults.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -203,5 +204,28 @@ pub struct Restore {
 impl Default for Restore {
     fn default() -> Self {
         Restore { resume_unfinished: true, resume_errored: false, restart_errored: false }
+    }
+}
+
+impl fmt::Debug for TuneConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TuneConfig")
+            .field("metric", &self.metric)
+            .field("mode", &self.mode)
+            .field("num_samples", &self.num_samples)
+            .field("seed", &self.seed)
+            .field("executor", &self.executor)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for RunConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RunConfig")
+            .field("name", &self.name)
+            .field("storage_path", &self.storage_path)
+            .field("failure_config", &self.failure_config)
+            .field("checkpoint_config", &self.checkpoint_config)
+            .finish_non_exhaustive()
     }
 }

@@ -54,7 +54,9 @@ impl Default for HyperBandConfig {
 ///
 /// A metric that is `null` at a milestone is worse than any number. Where the last trial that a bracket waits for
 /// fails or ends by itself, Ray halves the bracket only the first time and then waits forever; here it goes on. Ray
-/// also halves a bracket whose only trials failed before others joined; here nothing happens to an empty bracket.
+/// also halves a bracket whose only trials failed before others joined; here nothing happens to an empty bracket. And
+/// where all that stay have already passed the next milestone (they report seldom), Ray waits forever; here they are
+/// halved again once nothing else runs.
 #[derive(Debug)]
 pub struct HyperBandScheduler {
     bands: Bands,
@@ -136,6 +138,11 @@ impl TrialScheduler for HyperBandScheduler {
         })
     }
 
+    fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
+        self.bands.idle(trials, orders);
+        Ok(())
+    }
+
     fn debug_string(&self) -> String {
         self.bands.describe("HyperBand")
     }
@@ -192,18 +199,8 @@ impl TrialScheduler for HyperBandForBohb {
         self.bands.choose(trials, fits, |_| {})
     }
 
-    /// Halves brackets that are not full, one after the other until a trial can run.
     fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
-        for place in self.bands.places() {
-            let Some(bracket) = self.bands.bracket(place) else { continue };
-            if !members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused) {
-                continue;
-            }
-            self.bands.process(place, None, trials, orders);
-            if orders.iter().any(|order| matches!(order, Order::Unpause(_))) {
-                break;
-            }
-        }
+        self.bands.idle(trials, orders);
         Ok(())
     }
 
@@ -382,7 +379,25 @@ impl Bands {
         }
     }
 
-    /// The first that waits for resources, bracket by bracket in the order that `sort` gives each band.
+    /// Halves brackets in which trials wait, one after the other until a trial can run.
+    fn idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) {
+        for place in self.places() {
+            let waits = |bracket: &Bracket| {
+                bracket.all_there()
+                    && members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused)
+            };
+            // Each halving leaves one less to come.
+            while self.bracket(place).is_some_and(waits) {
+                self.process(place, None, trials, orders);
+                if orders.iter().any(|order| matches!(order, Order::Unpause(_))) {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The first that waits for resources, bracket by bracket in the order that `sort` gives each band; then those in
+    /// no bracket: they were given up once and are tried again.
     fn choose(
         &self,
         trials: &[Trial],
@@ -398,11 +413,12 @@ impl Bands {
         if pending.is_empty() {
             return None;
         }
-        self.bands.iter().find_map(|band| {
+        let chosen = self.bands.iter().find_map(|band| {
             let mut band: Vec<&Bracket> = band.iter().flatten().collect();
             sort(&mut band);
             band.into_iter().flat_map(Bracket::live).find_map(|trial_id| pending.get(trial_id).copied())
-        })
+        });
+        chosen.or_else(|| trials.iter().position(|trial| pending.contains_key(trial.trial_id.as_str())))
     }
 
     fn describe(&self, name: &str) -> String {

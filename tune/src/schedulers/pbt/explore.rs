@@ -157,15 +157,15 @@ impl Explore {
                         ));
                     }
                 },
-                Mutation::List(values) => self.from_list(old, values, draws),
-                Mutation::Sample(sample) => self.from_sample(name, old, sample, draws)?,
+                Mutation::List(values) => self.in_list(old, values, draws),
+                Mutation::Sample(sample) => self.by_factor(name, old, sample, draws)?,
             };
             new.insert(name.clone(), value);
         }
         Ok(new)
     }
 
-    fn from_list(&self, old: &Value, values: &[Value], draws: &mut Draws) -> Value {
+    fn in_list(&self, old: &Value, values: &[Value], draws: &mut Draws) -> Value {
         let resample = draws.unit() < self.resample_probability;
         match values.iter().position(|value| same(value, old)).filter(|_| !resample) {
             None => values[draws.index(values.len())].clone(),
@@ -174,7 +174,7 @@ impl Explore {
         }
     }
 
-    fn from_sample(&self, name: &str, old: &Value, sample: &Sample, draws: &mut Draws) -> Result<Value> {
+    fn by_factor(&self, name: &str, old: &Value, sample: &Sample, draws: &mut Draws) -> Result<Value> {
         let new = if draws.unit() < self.resample_probability {
             draws.value(sample.as_ref())
         } else {
@@ -197,20 +197,4 @@ impl Explore {
             _ => new,
         })
     }
-}
-
-/// The mutable settings of `config`, by dotted path.
-pub(super) fn mutable(config: &Config, mutations: &Mutations, prefix: &str) -> Vec<(String, Value)> {
-    let mut found = Vec::new();
-    for (name, mutation) in mutations {
-        let path = format!("{prefix}{name}");
-        match (mutation, config.get(name)) {
-            (Mutation::Nested(inner), Some(Value::Object(config))) => {
-                found.extend(mutable(config, inner, &format!("{path}.")));
-            }
-            (_, Some(value)) => found.push((path, value.clone())),
-            (_, None) => {}
-        }
-    }
-    found
 }

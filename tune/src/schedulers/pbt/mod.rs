@@ -177,11 +177,6 @@ impl PopulationBasedTraining {
         self
     }
 
-    #[cfg(test)]
-    pub(super) fn draws(&mut self) -> &mut Draws {
-        &mut self.draws
-    }
-
     /// The living trials that have a score, the worst and the best part; indices in `trials`.
     fn quantiles(&self, trials: &[Trial]) -> (Vec<usize>, Vec<usize>) {
         let score = |trial: &Trial| {
@@ -251,7 +246,9 @@ impl PopulationBasedTraining {
             source_config: source.config.clone(),
             new_config: config.clone(),
         });
-        let experiment_tag = perturbed_tag(&state.tag, &explore::mutable(&config, &self.mutations, ""));
+        let names = self.mutations.iter().map(|(name, _)| name);
+        let changed = names.filter_map(|name| Some((name.clone(), config.get(name)?.clone())));
+        let experiment_tag = perturbed_tag(&state.tag, &changed.collect::<Vec<_>>());
         tracing::info!(
             trial = trial.trial_id,
             score = state.score,

@@ -1,0 +1,47 @@
+//! What of a sweep cannot travel to a trial process.
+
+use serde_json::Value;
+
+use crate::loggers::flatten;
+use crate::{Config, TrainableFactory, executor};
+
+/// Why trials of `trainable` with the settings `config` could not run in processes, one reason a line; empty: they can.
+///
+/// A trial process is this program started again: nothing that the closure of a trainable has captured is sent to it, the
+/// process makes it anew before [`child_main`](crate::child_main). Settings and results travel as JSON.
+pub fn diagnose_serialization(trainable: &TrainableFactory, config: &Config) -> Vec<String> {
+    let mut reasons = Vec::new();
+    let name = trainable.name();
+    if !executor::is_known_to_children(name) {
+        reasons.push(format!("trainable `{name}`: `main` does not give it to `child_main`"));
+    }
+    let travelled = serde_json::to_string(config).and_then(|text| serde_json::from_str::<Config>(&text));
+    match travelled {
+        Err(error) => reasons.push(format!("settings: {error}")),
+        Ok(travelled) => {
+            let (before, after) = (flatten(config), flatten(&travelled));
+            let changed = before.iter().filter(|pair| !after.contains(pair));
+            reasons.extend(
+                changed.map(|(key, value)| format!("setting `{key}`: {value} is read back as another value")),
+            );
+        }
+    }
+    for (key, value) in flatten(config) {
+        if let Value::Array(items) = value
+            && items.len() > LARGE
+        {
+            let rule = "read large data in `setup`, or capture it in the trainable's closure";
+            reasons.push(format!(
+                "setting `{key}`: {} values go into every result and checkpoint; {rule}",
+                items.len()
+            ));
+        }
+    }
+    if let Err(error) = trainable.make(config) {
+        reasons.push(format!("trainable `{name}` cannot be made with these settings: {error}"));
+    }
+    reasons
+}
+
+/// Lists with more values are data, not settings.
+const LARGE: usize = 100_000;

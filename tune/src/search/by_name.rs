@@ -1,0 +1,171 @@
+//! Searchers by name, as a sweep file has them: `{ type = "TPE", n_initial_points = 20, max_concurrent = 4 }`.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    BasicVariantGenerator, BasicVariantSettings, ConcurrencyLimiter, Repeater, Searcher, TpeSearch,
+    TpeSettings, TuneBohb, TuneBohbSettings,
+};
+use crate::config::{Layer, decode, nearest, overlay};
+use crate::{Config, Error, Result};
+
+/// Names and what they mean; the first of each kind is the one to write.
+const NAMES: [(&str, Kind); 14] = [
+    ("random", Kind::Random),
+    ("BasicVariant", Kind::Random),
+    ("BasicVariantGenerator", Kind::Random),
+    ("variant_generator", Kind::Random),
+    ("grid", Kind::Random),
+    ("TPE", Kind::Tpe),
+    ("TpeSearch", Kind::Tpe),
+    ("hyperopt", Kind::Tpe),
+    ("HyperOptSearch", Kind::Tpe),
+    ("optuna", Kind::Tpe),
+    ("OptunaSearch", Kind::Tpe),
+    ("BOHB", Kind::Bohb),
+    ("TuneBOHB", Kind::Bohb),
+    ("TuneBohb", Kind::Bohb),
+];
+
+/// Ray's searchers that are not here, and what they are.
+const ABSENT: [(&str, &str); 13] = [
+    ("ax", "a Gaussian process"),
+    ("bayesopt", "a Gaussian process"),
+    ("hebo", "a Gaussian process"),
+    ("dragonfly", "a Gaussian process"),
+    ("skopt", "a Gaussian process or forest"),
+    ("nevergrad", "a library of evolutionary optimizers"),
+    ("cmaes", "an evolution strategy"),
+    ("zoopt", "a classification-based optimizer"),
+    ("sigopt", "a service"),
+    ("blendsearch", "a cost-frugal local search"),
+    ("cfo", "a cost-frugal local search"),
+    ("gp", "a Gaussian process"),
+    ("sobol", "a start for TPE: write `type = \"TPE\"` with `sobol = true`"),
+];
+
+/// What other libraries call a setting.
+const RENAMED: [(&str, &str); 4] = [
+    ("random_state", "seed"),
+    ("random_state_seed", "seed"),
+    ("n_startup_trials", "n_initial_points"),
+    ("n_startup_jobs", "n_initial_points"),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Random,
+    Tpe,
+    Bohb,
+}
+
+/// What may stand beside the settings of any searcher.
+#[derive(Debug, Serialize, Deserialize)]
+struct Wrappers {
+    max_concurrent: Option<usize>,
+    batch: bool,
+    repeat: usize,
+    set_index: bool,
+}
+
+/// The searcher that `settings` describe: `type`, the settings of that searcher, and, for any, `max_concurrent` and
+/// `batch` ([`ConcurrencyLimiter`]), `repeat` and `set_index` ([`Repeater`]). `seed` is for searchers without their own.
+///
+/// | `type` | searcher |
+/// |---|---|
+/// | `random`, `variant_generator`, `BasicVariant` | [`BasicVariantGenerator`] |
+/// | `TPE`, `hyperopt`, `optuna` | [`TpeSearch`] |
+/// | `BOHB`, `TuneBOHB` | [`TuneBohb`] |
+///
+/// # Errors
+/// [`Error::Config`] for an unknown or absent `type`, or a value of the wrong kind; [`Error::UnknownKey`].
+pub fn by_name(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
+    let kind = kind(settings)?;
+    let searcher: (Box<dyn Searcher>, Wrappers) = match kind {
+        Kind::Random => {
+            let (own, wrappers) = read::<BasicVariantSettings>(settings, seed)?;
+            (Box::new(BasicVariantGenerator::new(own)), wrappers)
+        }
+        Kind::Tpe => {
+            let (own, wrappers) = read::<TpeSettings>(settings, seed)?;
+            (Box::new(TpeSearch::new(own)), wrappers)
+        }
+        Kind::Bohb => {
+            let (own, wrappers) = read::<TuneBohbSettings>(settings, seed)?;
+            (Box::new(TuneBohb::new(own)), wrappers)
+        }
+    };
+    let (mut searcher, Wrappers { max_concurrent, batch, repeat, set_index }) = searcher;
+    if repeat != 1 {
+        searcher = Box::new(Repeater::new(searcher, repeat, set_index));
+    }
+    match max_concurrent {
+        Some(limit) if kind == Kind::Bohb => {
+            let rule =
+                "trials that HyperBand has paused would count: limit the sweep's `max_concurrent_trials`";
+            Err(Error::config("search.max_concurrent", limit, rule))
+        }
+        Some(limit) => Ok(Box::new(ConcurrencyLimiter::new(searcher, limit, batch))),
+        None if batch => {
+            Err(Error::config("search.batch", true, "it needs `max_concurrent`, the size of a batch"))
+        }
+        None => Ok(searcher),
+    }
+}
+
+fn kind(settings: &Config) -> Result<Kind> {
+    let known = "random, TPE, BOHB";
+    let name = match settings.get("type") {
+        Some(Value::String(name)) => name,
+        Some(other) => return Err(Error::config("search.type", other, format!("it must be one of {known}"))),
+        None => return Err(Error::config("search.type", "missing", format!("it must be one of {known}"))),
+    };
+    let is = |other: &str| other.eq_ignore_ascii_case(name);
+    if let Some((_, kind)) = NAMES.iter().find(|(known, _)| is(known)) {
+        return Ok(*kind);
+    }
+    let bare = name.to_lowercase();
+    let bare = bare.strip_suffix("search").unwrap_or(&bare);
+    let rule = match ABSENT.iter().find(|(absent, _)| *absent == bare) {
+        Some((_, what)) => {
+            format!("that is {what}, which is not here; there are {known}. TPE is the nearest")
+        }
+        None => match nearest(name, NAMES.iter().map(|(name, _)| *name)) {
+            Some(near) => format!("there is no such searcher; nearest: {near}"),
+            None => format!("there is no such searcher; there are {known}"),
+        },
+    };
+    Err(Error::config("search.type", name, rule))
+}
+
+/// The searcher's own settings and those around it.
+fn read<T: Default + Serialize + DeserializeOwned>(settings: &Config, seed: u64) -> Result<(T, Wrappers)> {
+    let around = Wrappers { max_concurrent: None, batch: false, repeat: 1, set_index: true };
+    let (mut own, mut around) = (object(&T::default())?, object(&around)?);
+    own.insert("seed".into(), seed.into());
+    let defaults: Config = own.clone().into_iter().chain(around.clone()).collect();
+    let mut values = settings.clone();
+    values.shift_remove("type");
+    for (theirs, ours) in RENAMED {
+        if defaults.contains_key(ours)
+            && let Some(value) = values.shift_remove(theirs)
+        {
+            values.insert(ours.into(), value);
+        }
+    }
+    let resolved = overlay(&defaults, vec![Layer { origin: "[search]".into(), values }], &[])?.config;
+    for (key, value) in resolved {
+        let side = if around.contains_key(&key) { &mut around } else { &mut own };
+        side.insert(key, value);
+    }
+    Ok((decode(&own)?, decode(&around)?))
+}
+
+fn object<T: Serialize>(settings: &T) -> Result<Config> {
+    match serde_json::to_value(settings).map_err(Error::other)? {
+        Value::Object(object) => Ok(object),
+        other => Err(Error::config("search", other, "settings must be an object")),
+    }
+}

@@ -1,0 +1,283 @@
+//! What actors report, and what their trials do next.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{Control, Position};
+use crate::executor::{ActorId, Report, Request, SavedCheckpoint};
+use crate::tuner::failures;
+use crate::tuner::journal::{Event, Verdict};
+use crate::tuner::settings::FailFast;
+use crate::tuner::sweep::{Next, Stage};
+use crate::{Error, Metrics, Mode, Result, TrialStatus, checkpoint, metric};
+
+impl Control {
+    pub(super) fn hear(&mut self, actor: ActorId, report: Report) -> Result<()> {
+        // Of an actor that was dismissed.
+        let Some(&i) = self.live.actors.get(&actor) else { return Ok(()) };
+        if !matches!(report, Report::Trained { .. } | Report::Started { .. }) {
+            self.live.at_rest = false;
+        }
+        match report {
+            Report::Started { iteration, bytes } => self.on_started(i, iteration, bytes),
+            Report::CannotReset => {
+                self.leave(actor, i);
+                self.reuse_actors = false;
+                tracing::info!("trainables are made anew for each trial: `reset_config` returned false");
+                self.start(i)
+            }
+            Report::Trained { iteration, result } => self.on_result(i, iteration, result),
+            Report::Ended => {
+                if self.sweep.runs[i].next != Next::Stop {
+                    let trial_id = self.id(i);
+                    self.log(&Event::Ended { trial_id: trial_id.into() })?;
+                    self.sweep.ended(i)?;
+                }
+                self.live.waits = false;
+                self.release(i)
+            }
+            Report::Saved(saved) => self.on_saved(i, saved),
+            Report::Stopped { error } => {
+                if let Some(error) = error {
+                    tracing::warn!("trial {}: while cleaning up: {error}", self.sweep.trials[i].trial_id);
+                }
+                self.leave(actor, i);
+                self.settled(i)
+            }
+            Report::Failed { message } => self.on_failed(actor, i, message),
+        }
+    }
+
+    fn on_started(&mut self, i: usize, iteration: u64, bytes: u64) -> Result<()> {
+        self.live.at.insert(i, Position { iteration, should_checkpoint: false, score: None });
+        if let Some((source, held)) = self.live.holds.remove(&i) {
+            self.sweep.runs[source].checkpoints.release(held);
+            let trial_id = self.id(i);
+            let source_id = self.id(source);
+            let checkpoint = SavedCheckpoint { iteration, bytes };
+            self.log(&Event::Adopted {
+                trial_id: trial_id.clone().into(),
+                source: source_id.clone().into(),
+                checkpoint: checkpoint.clone(),
+            })?;
+            self.live.bytes -= self.sweep.runs[i].checkpoints.bytes();
+            let exploit = self.sweep.adopted(i, checkpoint);
+            self.live.bytes += self.sweep.runs[i].checkpoints.bytes();
+            if let Some(log) = exploit.and_then(|exploit| exploit.log) {
+                log.append(&self.sweep.dir, &trial_id, &source_id)?;
+            }
+        }
+        self.carry_on(i, false)
+    }
+
+    fn on_result(&mut self, i: usize, iteration: u64, result: Metrics) -> Result<()> {
+        let should_checkpoint = result.get("should_checkpoint") == Some(&Value::Bool(true));
+        let score = self.score(&result);
+        self.live.at.insert(i, Position { iteration, should_checkpoint, score });
+        let is_wanted = self.sweep.trials[i].status == TrialStatus::Running;
+        if is_wanted && iteration > self.sweep.runs[i].seen {
+            if std::mem::take(&mut self.live.waits) {
+                self.live.at_rest = false;
+            }
+            let elapsed = self.elapsed();
+            let trial_id = self.id(i);
+            let verdict = self.sweep.result(i, iteration, result, None)?;
+            if verdict != Verdict::Continue || std::mem::take(&mut self.sweep.ordered) {
+                self.live.at_rest = false;
+            }
+            let trial = &self.sweep.trials[i];
+            if let Some(result) = &trial.last_result {
+                self.journal.append(&Event::Result {
+                    trial_id: trial_id.into(),
+                    iteration,
+                    verdict,
+                    elapsed,
+                    result: Cow::Borrowed(result),
+                })?;
+                for callback in &mut self.run_config.callbacks {
+                    callback.on_trial_result(&self.sweep.trials, trial, result)?;
+                }
+                self.progress.result(trial, result);
+            }
+            self.progress.tick(&self.sweep.trials, &*self.sweep.scheduler);
+        }
+        self.carry_on(i, true)
+    }
+
+    fn score(&self, result: &Metrics) -> Option<f64> {
+        let config = &self.run_config.checkpoint_config;
+        let attribute = config.checkpoint_score_attribute.as_deref()?;
+        let order = config.checkpoint_score_order.unwrap_or(Mode::Max);
+        let value = metric::number(result, attribute).ok().flatten();
+        if value.is_none() {
+            tracing::debug!("no result has a number for `{attribute}`, the score of checkpoints");
+        }
+        value.filter(|value| value.is_finite()).map(|value| order.score(value))
+    }
+
+    /// What comes next for a trial that has just `trained`, or else started or saved.
+    fn carry_on(&mut self, i: usize, trained: bool) -> Result<()> {
+        let run = &self.sweep.runs[i];
+        let Some(at) = self.live.at.get(&i).copied() else { return Ok(()) };
+        let is_there = at.iteration >= run.seen;
+        let frequency = self.run_config.checkpoint_config.checkpoint_frequency;
+        let by_count = frequency > 0 && at.iteration.is_multiple_of(frequency);
+        let at_end = run.next == Next::Stop && self.saves_at_end();
+        let before_leaving = self.live.interrupted && !self.factory.is_function();
+        let by_itself = at.should_checkpoint || by_count || before_leaving;
+        let by_decision = is_there && (run.next == Next::Pause || at_end);
+        if run.next != Next::Leave && ((is_there && run.save) || (trained && (by_itself || by_decision))) {
+            return self.send(i, Stage::Saving, Request::Save);
+        }
+        if self.live.interrupted {
+            return self.release(i);
+        }
+        match run.next {
+            Next::Leave => self.release(i),
+            Next::Pause | Next::Stop if is_there => self.release(i),
+            Next::Train | Next::Pause | Next::Stop => self.send(i, Stage::Training, Request::Train),
+        }
+    }
+
+    fn send(&mut self, i: usize, stage: Stage, request: Request) -> Result<()> {
+        self.sweep.runs[i].stage = stage;
+        if let Some(actor) = self.live.of_trial.get(&i) {
+            self.executor.send(*actor, request);
+        }
+        Ok(())
+    }
+
+    fn on_saved(&mut self, i: usize, saved: SavedCheckpoint) -> Result<()> {
+        let score = self.live.at.get(&i).and_then(|at| at.score);
+        let trial_id = self.id(i);
+        self.log(&Event::Saved { trial_id: trial_id.into(), checkpoint: saved.clone(), score })?;
+        let path = self.sweep.runs[i].dir.join(checkpoint::name(saved.iteration));
+        self.live.bytes -= self.sweep.runs[i].checkpoints.bytes();
+        self.sweep.saved(i, saved, score);
+        self.live.bytes += self.sweep.runs[i].checkpoints.bytes();
+        self.delete_surplus(i)?;
+        for callback in &mut self.run_config.callbacks {
+            callback.on_checkpoint(&self.sweep.trials, &self.sweep.trials[i], &path)?;
+        }
+        self.carry_on(i, false)
+    }
+
+    fn delete_surplus(&mut self, i: usize) -> Result<()> {
+        let config = &self.run_config.checkpoint_config;
+        if let Some(num_to_keep) = config.num_to_keep {
+            let by_score = config.checkpoint_score_attribute.is_some();
+            for iteration in self.sweep.runs[i].checkpoints.surplus(num_to_keep, by_score) {
+                self.delete(i, iteration)?;
+            }
+        }
+        let Some(budget) = self.run_config.checkpoint_config.max_bytes else { return Ok(()) };
+        // From the oldest trial on; each keeps its newest.
+        let mut oldest = 0;
+        while self.live.bytes > budget && oldest < self.sweep.runs.len() {
+            match self.sweep.runs[oldest].checkpoints.oldest_unneeded() {
+                Some(iteration) => self.delete(oldest, iteration)?,
+                None => oldest += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, i: usize, iteration: u64) -> Result<()> {
+        let run = &mut self.sweep.runs[i];
+        let forgotten = run.checkpoints.forget(iteration);
+        self.live.bytes -= forgotten.map_or(0, |checkpoint| checkpoint.bytes);
+        checkpoint::remove(&run.dir.join(checkpoint::name(iteration)))
+    }
+
+    /// Takes a trial off its actor.
+    fn release(&mut self, i: usize) -> Result<()> {
+        let Some(&actor) = self.live.of_trial.get(&i) else { return Ok(()) };
+        if self.reuse_actors && !self.live.interrupted {
+            let resources = self.sweep.trials[i].resources.clone();
+            let gpus = self.live.gpus.get(&actor).cloned().unwrap_or_default();
+            self.live.actors.remove(&actor);
+            self.live.of_trial.remove(&i);
+            self.live.parked.push((actor, resources, gpus));
+            self.live.at_rest = false;
+            return self.settled(i);
+        }
+        self.send(i, Stage::Stopping, Request::Stop)
+    }
+
+    fn leave(&mut self, actor: ActorId, i: usize) {
+        self.live.at_rest = false;
+        self.live.actors.remove(&actor);
+        self.live.of_trial.remove(&i);
+        self.live.gpus.remove(&actor);
+        self.pool.give_back(actor);
+        self.executor.forget(actor);
+    }
+
+    /// A trial has no actor any more.
+    fn settled(&mut self, i: usize) -> Result<()> {
+        self.sweep.runs[i].stage = Stage::Idle;
+        self.live.at.remove(&i);
+        match self.sweep.trials[i].status {
+            TrialStatus::Terminated if !self.live.interrupted || !self.needs_training(i) => self.complete(i),
+            // Interrupted: it is taken up again by a restore.
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether a trial that was stopped has not been where it was stopped, after a restore.
+    pub(super) fn needs_training(&self, i: usize) -> bool {
+        let run = &self.sweep.runs[i];
+        run.save || (self.saves_at_end() && run.checkpoints.newest() != Some(run.seen))
+    }
+
+    pub(super) fn complete(&mut self, i: usize) -> Result<()> {
+        let trial_id = self.id(i);
+        self.log(&Event::Completed { trial_id: trial_id.into() })?;
+        self.sweep.runs[i].completed = true;
+        self.live.waits = false;
+        for callback in &mut self.run_config.callbacks {
+            callback.on_trial_complete(&self.sweep.trials, &self.sweep.trials[i])?;
+        }
+        Ok(())
+    }
+
+    fn on_failed(&mut self, actor: ActorId, i: usize, message: String) -> Result<()> {
+        self.leave(actor, i);
+        if let Some((source, iteration)) = self.live.holds.remove(&i) {
+            self.sweep.runs[source].checkpoints.release(iteration);
+        }
+        self.live.at.remove(&i);
+        self.sweep.runs[i].stage = Stage::Idle;
+        self.live.waits = false;
+        let trial_id = self.id(i);
+        self.log(&Event::Failed { trial_id: trial_id.clone().into(), message: Cow::Borrowed(&message) })?;
+        self.sweep.failed(i, message.clone());
+        failures::write(&self.sweep.runs[i].dir, &message)?;
+        let failure = self.run_config.failure_config;
+        if failure.fail_fast == FailFast::Raise {
+            return Err(Error::TrialFailed { trial_id, message });
+        }
+        let failures = self.sweep.runs[i].failures;
+        let again = failure.max_failures == -1 || failures <= failure.max_failures;
+        self.progress.failure(&self.sweep.trials[i], &self.sweep.runs[i].dir, &message, again);
+        if again {
+            if self.sweep.trials[i].status == TrialStatus::Terminated {
+                self.sweep.released.push(i);
+            }
+            for callback in &mut self.run_config.callbacks {
+                callback.on_trial_recover(&self.sweep.trials, &self.sweep.trials[i], &message)?;
+            }
+            return Ok(());
+        }
+        self.log(&Event::GivenUp { trial_id: trial_id.into() })?;
+        self.sweep.given_up(i)?;
+        for callback in &mut self.run_config.callbacks {
+            callback.on_trial_error(&self.sweep.trials, &self.sweep.trials[i], &message)?;
+        }
+        if failure.fail_fast == FailFast::Stop {
+            self.stop_all("a trial failed, and `fail_fast` is set")?;
+        }
+        Ok(())
+    }
+}

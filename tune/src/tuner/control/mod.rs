@@ -1,0 +1,222 @@
+//! The running sweep: draws trials, gives them resources, hears their reports.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::journal::{Event, Journal};
+use super::pool::Pool;
+use super::progress::Progress;
+use super::settings::{Restore, RunConfig};
+use super::sweep::{Stage, Sweep};
+use crate::executor::{ActorId, Executor};
+use crate::{Resources, Result, TrainableFactory, TrialStatus, checkpoint};
+
+mod hearing;
+mod starting;
+
+/// How often an interrupt and the clock are looked at when no trial reports.
+const TICK: Duration = Duration::from_millis(100);
+
+pub(super) struct Control {
+    pub(super) sweep: Sweep,
+    pub(super) journal: Journal,
+    pub(super) executor: Box<dyn Executor>,
+    pub(super) factory: TrainableFactory,
+    pub(super) pool: Pool,
+    pub(super) run_config: RunConfig,
+    pub(super) progress: Progress,
+    pub(super) prefix: String,
+    /// Trials of the whole sweep; `None`: no end.
+    pub(super) num_samples: Option<u64>,
+    pub(super) max_concurrent: usize,
+    /// Trials that may be pending; 0: each is drawn when there is room for it, knowing all results so far.
+    pub(super) draws_ahead: usize,
+    pub(super) time_budget: Option<f64>,
+    pub(super) reuse_actors: bool,
+    pub(super) live: Live,
+}
+
+/// What is forgotten when the driver dies.
+#[derive(Default)]
+pub(super) struct Live {
+    started: Option<Instant>,
+    elapsed_before: f64,
+    next_actor: ActorId,
+    /// Actors at work, and their trials.
+    actors: HashMap<ActorId, usize>,
+    of_trial: HashMap<usize, ActorId>,
+    /// Actors without a trial that could become another one.
+    parked: Vec<(ActorId, Resources, Vec<usize>)>,
+    gpus: HashMap<ActorId, Vec<usize>>,
+    /// Where trials with an actor stand.
+    at: HashMap<usize, Position>,
+    /// Trials that hold the checkpoint of another one until they have started: source and iteration.
+    holds: HashMap<usize, (usize, u64)>,
+    /// Trials whose end was decided before a restore, to be trained up to there once more and saved.
+    to_finish: Vec<usize>,
+    /// Nothing has changed since no trial could be started.
+    at_rest: bool,
+    exhausted: bool,
+    /// The searcher said to wait.
+    waits: bool,
+    interrupted: bool,
+    bytes: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Position {
+    iteration: u64,
+    should_checkpoint: bool,
+    score: Option<f64>,
+}
+
+impl Control {
+    /// Runs to the end; `true`: it was interrupted.
+    pub(super) fn run(&mut self) -> Result<bool> {
+        self.live.started = Some(Instant::now());
+        self.live.elapsed_before = self.sweep.elapsed;
+        for callback in &mut self.run_config.callbacks {
+            callback.setup(&self.sweep.dir, self.num_samples)?;
+        }
+        self.take_up()?;
+        loop {
+            self.settle_released()?;
+            self.check_end_of_all()?;
+            while self.start_one()? {}
+            if self.live.actors.is_empty() {
+                if self.live.interrupted || !self.wake_up()? {
+                    break;
+                }
+                continue;
+            }
+            match self.executor.reports().recv_timeout(TICK) {
+                Ok((actor, report)) => self.hear(actor, report)?,
+                Err(_) => self.progress.tick(&self.sweep.trials, &*self.sweep.scheduler),
+            }
+        }
+        self.dismiss_parked();
+        for callback in &mut self.run_config.callbacks {
+            callback.on_experiment_end(&self.sweep.trials)?;
+        }
+        self.progress.end(&self.sweep.trials, &*self.sweep.scheduler);
+        Ok(self.live.interrupted)
+    }
+
+    /// After a replay: trials that were given up, and those that had not ended.
+    pub(super) fn choose_what_goes_on(&mut self, which: Restore) -> Result<()> {
+        for i in 0..self.sweep.trials.len() {
+            let trial_id = self.id(i);
+            match self.sweep.trials[i].status {
+                TrialStatus::Error if which.resume_errored || which.restart_errored => {
+                    let from_scratch = which.restart_errored;
+                    self.log(&Event::Retried { trial_id: trial_id.into(), from_scratch })?;
+                    self.sweep.retried(i, from_scratch);
+                }
+                TrialStatus::Pending | TrialStatus::Running | TrialStatus::Paused
+                    if !which.resume_unfinished =>
+                {
+                    self.log(&Event::Stopped { trial_id: trial_id.into() })?;
+                    self.sweep.stop(i)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// After a replay: what was decided and not done yet.
+    fn take_up(&mut self) -> Result<()> {
+        self.sweep.released.clear();
+        for i in 0..self.sweep.trials.len() {
+            let dir = self.sweep.runs[i].dir.clone();
+            let run = &mut self.sweep.runs[i];
+            let gone: Vec<u64> = run
+                .checkpoints
+                .iter()
+                .map(|saved| saved.iteration)
+                .filter(|iteration| !dir.join(checkpoint::name(*iteration)).is_dir())
+                .collect();
+            for iteration in gone {
+                run.checkpoints.forget(iteration);
+            }
+            self.live.bytes += run.checkpoints.bytes();
+            if self.sweep.trials[i].status == TrialStatus::Terminated && !self.sweep.runs[i].completed {
+                self.sweep.released.push(i);
+            }
+        }
+        Ok(())
+    }
+
+    fn log(&mut self, event: &Event<'_>) -> Result<()> {
+        self.journal.append(event)
+    }
+
+    fn id(&self, i: usize) -> String {
+        self.sweep.trials[i].trial_id.clone()
+    }
+
+    /// Trials that ended while nobody trained them.
+    fn settle_released(&mut self) -> Result<()> {
+        while let Some(i) = self.sweep.released.pop() {
+            let run = &self.sweep.runs[i];
+            if run.stage != Stage::Idle || run.completed {
+                continue;
+            }
+            let unsaved = run.checkpoints.newest() != Some(run.seen);
+            if run.seen > 0 && unsaved && (run.save || self.saves_at_end()) {
+                self.live.to_finish.push(i);
+            } else {
+                self.complete(i)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn saves_at_end(&self) -> bool {
+        self.run_config.checkpoint_config.checkpoint_at_end.unwrap_or(!self.factory.is_function())
+    }
+
+    fn elapsed(&self) -> f64 {
+        self.live.elapsed_before + self.live.started.map_or(0.0, |started| started.elapsed().as_secs_f64())
+    }
+
+    fn check_end_of_all(&mut self) -> Result<()> {
+        if self.run_config.interrupt.load(Ordering::Relaxed) && !self.live.interrupted {
+            self.live.interrupted = true;
+            self.progress.say(
+                "interrupted: trials are saved after their current iteration; restore the sweep to go on",
+            );
+        }
+        if self.sweep.stop_all.is_some() {
+            return Ok(());
+        }
+        let elapsed = self.elapsed();
+        let by_stopper = self
+            .sweep
+            .stopper
+            .as_ref()
+            .is_some_and(|stopper| stopper.stop_all(Duration::from_secs_f64(elapsed)));
+        let reason = if by_stopper {
+            "a stop condition of the experiment is met"
+        } else if self.time_budget.is_some_and(|budget| elapsed >= budget) {
+            "the time budget is spent"
+        } else {
+            return Ok(());
+        };
+        self.stop_all(reason)
+    }
+
+    fn stop_all(&mut self, reason: &str) -> Result<()> {
+        self.log(&Event::StopAll { reason: reason.into() })?;
+        self.sweep.stop_all = Some(reason.into());
+        for i in 0..self.sweep.trials.len() {
+            if !self.sweep.trials[i].status.is_finished() {
+                let trial_id = self.id(i);
+                self.log(&Event::Stopped { trial_id: trial_id.into() })?;
+                self.sweep.stop(i)?;
+            }
+        }
+        self.settle_released()
+    }
+}

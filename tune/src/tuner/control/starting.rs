@@ -1,0 +1,254 @@
+//! Trials drawn, and given resources.
+
+use std::borrow::Cow;
+use std::path::PathBuf;
+
+use super::Control;
+use crate::executor::{Request, Start};
+use crate::search::{Suggestion, experiment_tag};
+use crate::tuner::journal::Event;
+use crate::tuner::sweep::Stage;
+use crate::{Config, Error, Result, Trial, TrialStatus, checkpoint};
+
+impl Control {
+    /// Starts a trial if there is one to start; `false`: there is none now.
+    pub(super) fn start_one(&mut self) -> Result<bool> {
+        if self.live.at_rest || self.live.interrupted || self.live.actors.len() >= self.max_concurrent {
+            return Ok(false);
+        }
+        let started = self.has_room() && self.start_or_draw()?;
+        self.live.at_rest = !started;
+        Ok(started)
+    }
+
+    fn start_or_draw(&mut self) -> Result<bool> {
+        if let Some(at) = (0..self.live.to_finish.len()).find(|at| self.fits(self.live.to_finish[*at])) {
+            let i = self.live.to_finish.swap_remove(at);
+            self.start(i)?;
+            return Ok(true);
+        }
+        if self.sweep.stop_all.is_some() {
+            return Ok(false);
+        }
+        let mut pending =
+            self.sweep.trials.iter().filter(|trial| trial.status == TrialStatus::Pending).count();
+        while pending < self.draws_ahead && self.can_draw() && self.draw()? {
+            pending += 1;
+        }
+        if let Some(i) = self.choose() {
+            self.start(i)?;
+            return Ok(true);
+        }
+        Ok(pending == 0 && self.can_draw() && self.draw()?)
+    }
+
+    fn can_draw(&self) -> bool {
+        !self.live.exhausted && !self.live.waits
+    }
+
+    /// Whether any resources are free at all.
+    fn has_room(&self) -> bool {
+        self.pool.has_any_free() || !self.live.parked.is_empty()
+    }
+
+    fn choose(&mut self) -> Option<usize> {
+        let index = |trial: &Trial| self.sweep.find(&trial.trial_id).ok();
+        let fits = |trial: &Trial| index(trial).is_some_and(|i| self.fits(i));
+        self.sweep.scheduler.choose_trial_to_run(&self.sweep.trials, &fits)
+    }
+
+    fn fits(&self, i: usize) -> bool {
+        let run = &self.sweep.runs[i];
+        let resources = &self.sweep.trials[i].resources;
+        let waits_for_source = run.exploit.as_ref().is_some_and(|exploit| {
+            self.sweep.find(&exploit.source).is_ok_and(|source| {
+                let source_run = &self.sweep.runs[source];
+                source_run.save && source != i && !source_run.completed
+            })
+        });
+        run.stage == Stage::Idle
+            && !waits_for_source
+            && (self.pool.fits(resources)
+                || self.live.parked.iter().any(|(_, parked, _)| parked == resources))
+    }
+
+    /// Asks the searcher for a trial.
+    fn draw(&mut self) -> Result<bool> {
+        if self.num_samples.is_some_and(|most| self.sweep.trials.len() as u64 >= most) {
+            self.live.exhausted = true;
+            return Ok(false);
+        }
+        let number = self.sweep.trials.len();
+        let trial_id = format!("{}_{number:05}", self.prefix);
+        match self.sweep.searcher.suggest(&trial_id)? {
+            Suggestion::Wait => self.live.waits = true,
+            Suggestion::Finished => self.live.exhausted = true,
+            Suggestion::Trial { config, drawn } => {
+                let tag = experiment_tag(number as u64, &drawn);
+                let drawn: Config = drawn.into_iter().collect();
+                let resources = self.factory.resources(&config)?;
+                let given = config.clone();
+                let i = self.sweep.add(&trial_id, config, drawn, &tag, resources)?;
+                if self.sweep.trials[i].config != given {
+                    self.sweep.trials[i].resources = self.factory.resources(&self.sweep.trials[i].config)?;
+                }
+                let trial = &self.sweep.trials[i];
+                self.refuse_what_never_fits(trial)?;
+                self.journal.append(&Event::Trial {
+                    trial_id: trial_id.into(),
+                    config: Cow::Borrowed(&trial.config),
+                    drawn: Cow::Borrowed(&self.sweep.runs[i].drawn),
+                    experiment_tag: tag.into(),
+                    resources: Cow::Borrowed(&trial.resources),
+                })?;
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn refuse_what_never_fits(&self, trial: &Trial) -> Result<()> {
+        if self.pool.can_ever_fit(&trial.resources) {
+            return Ok(());
+        }
+        let help = self.factory.resource_help(&trial.config);
+        let help = if help.is_empty() { String::new() } else { format!("; {help}") };
+        Err(Error::Resources {
+            request: format!("{:?}", trial.resources.bundles()),
+            rule: format!(
+                "trial {} can never run: the sweep has {:?} altogether{help}",
+                trial.trial_id,
+                self.pool.total()
+            ),
+        })
+    }
+
+    /// Gives a trial its resources and an actor.
+    pub(super) fn start(&mut self, i: usize) -> Result<()> {
+        let (from, source) = self.where_to_start(i)?;
+        let trial_id = self.id(i);
+        let iteration = from.as_ref().map(|(iteration, _)| *iteration);
+        self.log(&Event::Started { trial_id: trial_id.clone().into(), from: iteration })?;
+        self.sweep.started(i);
+        self.sweep.runs[i].stage = Stage::Starting;
+        if let (Some(source), Some(iteration)) = (source, iteration) {
+            self.sweep.runs[source].checkpoints.hold(iteration);
+            self.live.holds.insert(i, (source, iteration));
+        }
+        let resources = self.sweep.trials[i].resources.clone();
+        let reused = self.live.parked.iter().position(|(_, parked, _)| *parked == resources);
+        let (actor, gpus) = match reused {
+            Some(at) => {
+                let (actor, _, gpus) = self.live.parked.swap_remove(at);
+                (actor, gpus)
+            }
+            None => {
+                self.live.next_actor += 1;
+                let actor = self.live.next_actor;
+                (actor, self.pool.take(actor, &resources))
+            }
+        };
+        let run = &self.sweep.runs[i];
+        let trial = &self.sweep.trials[i];
+        let start = Start {
+            trial_id: trial_id.clone(),
+            trial_name: format!("{}_{trial_id}", self.factory.name()),
+            config: trial.config.clone(),
+            hparams: run.drawn.clone(),
+            resources,
+            gpus: gpus.clone(),
+            logdir: run.dir.clone(),
+            from: from.map(|(_, path)| path),
+            log_results: self.run_config.log_results,
+        };
+        let restores = start.from.is_some();
+        self.live.actors.insert(actor, i);
+        self.live.of_trial.insert(i, actor);
+        self.live.gpus.insert(actor, gpus);
+        match reused {
+            Some(_) => self.executor.send(actor, Request::Start(Box::new(start))),
+            None => self.executor.spawn(actor, start)?,
+        }
+        for callback in &mut self.run_config.callbacks {
+            callback.on_trial_start(&self.sweep.trials, &self.sweep.trials[i])?;
+            if restores {
+                callback.on_trial_restore(&self.sweep.trials, &self.sweep.trials[i])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The checkpoint that a trial starts from, with its iteration; and the trial it belongs to if that is another one.
+    #[expect(clippy::type_complexity, reason = "read once, just below")]
+    fn where_to_start(&mut self, i: usize) -> Result<(Option<(u64, PathBuf)>, Option<usize>)> {
+        if let Some(exploit) = &self.sweep.runs[i].exploit {
+            let source = self.sweep.find(&exploit.source)?;
+            let run = &self.sweep.runs[source];
+            if let Some(kept) = run.checkpoints.kept() {
+                let path = run.dir.join(checkpoint::name(kept));
+                match checkpoint::verify(&path, None) {
+                    Ok(_) => return Ok((Some((kept, path)), Some(source))),
+                    Err(error) => tracing::warn!("{error}"),
+                }
+            }
+            tracing::warn!(
+                "trial {} keeps its state and settings: trial {} has no saved state to take over",
+                self.id(i),
+                self.id(source)
+            );
+            let trial_id = self.id(i);
+            self.log(&Event::KeptOwn { trial_id: trial_id.into() })?;
+            self.sweep.keep_own(i);
+        }
+        let run = &self.sweep.runs[i];
+        for saved in run.checkpoints.iter().rev().filter(|saved| saved.iteration <= run.seen) {
+            let path = run.dir.join(checkpoint::name(saved.iteration));
+            match checkpoint::verify(&path, None) {
+                Ok(_) => return Ok((Some((saved.iteration, path)), None)),
+                Err(error) => tracing::warn!("skipped: {error}"),
+            }
+        }
+        Ok((None, None))
+    }
+
+    /// Nothing trains. `false`: nothing ever will.
+    pub(super) fn wake_up(&mut self) -> Result<bool> {
+        self.live.at_rest = false;
+        if !self.live.parked.is_empty() {
+            // What they hold may be what the others wait for.
+            self.dismiss_parked();
+            return Ok(true);
+        }
+        let is_open = |trial: &Trial| !trial.status.is_finished();
+        if !self.sweep.trials.iter().any(is_open) {
+            if self.live.waits {
+                let reason = "the searcher waits for results, but no trial runs that could give any";
+                return Err(Error::experiment(&self.sweep.dir, reason));
+            }
+            return Ok(false);
+        }
+        let before: Vec<TrialStatus> = self.sweep.trials.iter().map(|trial| trial.status).collect();
+        self.log(&Event::Idle)?;
+        self.sweep.idle()?;
+        let after = self.sweep.trials.iter().map(|trial| trial.status);
+        if after.ne(before) || self.choose().is_some() {
+            return Ok(true);
+        }
+        let stuck: Vec<&str> =
+            self.sweep.trials.iter().filter(|trial| is_open(trial)).map(|t| &*t.trial_id).collect();
+        let reason = format!(
+            "the sweep stands still: {} lets none of these trials go on: {}",
+            self.sweep.scheduler.debug_string(),
+            stuck.join(", ")
+        );
+        Err(Error::experiment(&self.sweep.dir, reason))
+    }
+
+    pub(super) fn dismiss_parked(&mut self) {
+        for (actor, _, _) in std::mem::take(&mut self.live.parked) {
+            self.executor.send(actor, Request::Stop);
+            self.executor.forget(actor);
+            self.pool.give_back(actor);
+        }
+    }
+}
