@@ -62,7 +62,7 @@ fn measure(name: &str, extended: bool, seconds: f64) -> Outcome<Value> {
     let rates = train_rounds(&mut driver, seconds)?;
     let peak = peak_mb("self")?;
     drop(driver);
-    let gemm = gemm_ceiling(BATCH as i64);
+    let gemm = gemm_ceiling(BATCH as i64, 64);
     Ok(json!({
         "lib": "pavlov", "workload": "dqn", "config": name, "envs": 1, "batch": BATCH,
         "sps": rates.steps, "sps_slowest": rates.slowest, "sps_fastest": rates.fastest,

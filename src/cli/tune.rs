@@ -108,6 +108,8 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     }
     let text = toml::to_string(&sweep).context("the sweep cannot be written as TOML")?;
     let mut tuner = sweep.tuner(trainable, storage)?;
+    let criteria = stop_criteria(&sweep.stop)?;
+    tuner.run_config.stop = (!criteria.is_empty()).then(|| Box::new(criteria) as _);
     tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
     tuner.run_config.replay_command = Some(format!("pavlov trial {} --number {{number}}", path.display()));
     tuner.run_config.callbacks.push(Box::new(KeepFile(text)));
