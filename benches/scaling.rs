@@ -10,8 +10,11 @@ use pavlov::{prelude::*, trainer::policy::DEFAULT_POLICY};
 use serde_json::{Value, json};
 use support::{Args, Outcome, children, cores, matched_ppo, number, svg::Chart, train_rounds};
 
-/// What grows, and the environment copies, units per layer and rollout workers of each run.
-const SWEEPS: [(&str, &[(usize, usize, usize)]); 3] = [
+/// Environment copies, units per layer and rollout workers.
+type Run = (usize, usize, usize);
+
+/// What grows, and its runs.
+const SWEEPS: [(&str, &[Run]); 3] = [
     (
         "copies",
         &[

@@ -103,7 +103,7 @@ fn ten_lines_of_rust_sweep_ppo_and_its_best_checkpoint_restores() {
     ppo.common = Common { num_workers: 0, train_batch_size: 64, seed: Some(0), ..ppo.common };
     let space = json!({"lr": loguniform(1e-4, 1e-2), "clip_param": grid_search([0.1, 0.3])});
     let mut tuner =
-        Tuner::new(ppo.clone().as_trainable("CartPole-v1"), space.as_object().expect("an object").clone());
+        Tuner::new(ppo.as_trainable("CartPole-v1"), space.as_object().expect("an object").clone());
     tuner.tune_config.metric = Some("episode_reward_mean".into());
     tuner.tune_config.mode = Some(Mode::Max);
     tuner.run_config.storage_path = Some(dir.path().into());

@@ -68,7 +68,16 @@ fn envs() -> anyhow::Result<Vec<Value>> {
             "summary": spec.summary,
         }))
     };
-    envs::ids().into_iter().map(row).collect()
+    let mut rows = envs::ids().into_iter().map(row).collect::<anyhow::Result<Vec<_>>>()?;
+    for id in envs::multi_agent_ids() {
+        let spec = envs::multi_agent_spec(&id)?;
+        rows.push(json!({
+            "id": spec.id,
+            "max_episode_steps": spec.max_episode_steps,
+            "summary": format!("{} (several agents)", spec.summary),
+        }));
+    }
+    Ok(rows)
 }
 
 fn presets() -> anyhow::Result<Vec<Value>> {

@@ -85,10 +85,10 @@ pub trait TrainerExt: Trainer {
     /// # Ok(())
     /// # }
     /// ```
-    fn as_trainable(self, env: impl IntoEnvCreator) -> TrainableFactory {
-        let env = env.into_env_creator();
+    fn as_trainable(&self, env: impl IntoEnvCreator) -> TrainableFactory {
+        let (settings, env) = (self.clone(), env.into_env_creator());
         TrainableFactory::new(format!("{}_{}", Self::NAME, env.name()), move |_| {
-            Ok(Algorithm::new(self.clone(), env.clone()))
+            Ok(Algorithm::new(settings.clone(), env.clone()))
         })
     }
 
