@@ -244,7 +244,7 @@ fn a_run_that_was_killed_before_its_first_checkpoint_starts_again_and_gives_the_
     finish(child);
     let before = logged(&out);
 
-    pavlov(&["resume", text(&out), "--quiet", "--stop", "iteration=2"]).refused("no result carries");
+    pavlov(&["resume", text(&out), "--quiet", "--stop", "iteration=2"]).refused("no `iteration`, the stop criterion; it has episode_reward_max, ");
     let resumed = pavlov(&["resume", text(&out), "--json", "--stop", "training_iteration=2"]).ok();
     assert!(resumed.stderr.contains("starts again from the beginning"), "{}", resumed.stderr);
     let results = resumed.lines();
@@ -285,7 +285,7 @@ fn a_reader_that_goes_away_ends_the_run_with_a_checkpoint_and_no_panic() {
 fn a_misspelt_stop_criterion_is_refused_with_the_nearest_and_leaves_no_run_behind() {
     let (_dir, out) = scratch();
     run(&mut train(&out, &["--stop", "timestep_total=100"]))
-        .refused("no result carries the stop criterion `timestep_total`; nearest: `timesteps_total`");
+        .refused("no `timestep_total`, the stop criterion; nearest: `timesteps_total`");
     assert!(!out.exists());
     run(&mut train(&out, &["--stop", "evaluation.episode_reward_mean=1"]))
         .refused("needs evaluations; ask for them with --set evaluation_interval=N");

@@ -176,6 +176,17 @@ fn in_result(nearest: Option<&str>, known: &[String]) -> String {
     match nearest {
         Some(nearest) => format!("nearest: `{nearest}`"),
         None if known.is_empty() => "it has no keys".into(),
-        None => format!("it has: {}", known.join(", ")),
+        None => format!("it has {}", parts(known).join(", ")),
     }
+}
+
+/// The parts of a result, settings aside: a key of the result itself, or `part/...` for those below one.
+fn parts(known: &[String]) -> Vec<String> {
+    let mut parts: Vec<String> = known
+        .iter()
+        .filter(|key| !key.starts_with("config/"))
+        .map(|key| key.split_once('/').map_or(key.clone(), |(part, _)| format!("{part}/...")))
+        .collect();
+    parts.dedup();
+    parts
 }
