@@ -244,7 +244,8 @@ fn a_run_that_was_killed_before_its_first_checkpoint_starts_again_and_gives_the_
     finish(child);
     let before = logged(&out);
 
-    pavlov(&["resume", text(&out), "--quiet", "--stop", "iteration=2"]).refused("no `iteration`, the stop criterion; it has episode_reward_max, ");
+    pavlov(&["resume", text(&out), "--quiet", "--stop", "iteration=2"])
+        .refused("no `iteration`, the stop criterion; it has episode_reward_max, ");
     let resumed = pavlov(&["resume", text(&out), "--json", "--stop", "training_iteration=2"]).ok();
     assert!(resumed.stderr.contains("starts again from the beginning"), "{}", resumed.stderr);
     let results = resumed.lines();

@@ -9,6 +9,7 @@ use pavlov::prelude::*;
 use pavlov::trainer::rng::Stream;
 use pavlov::tune::loggers::read_results;
 use pavlov::tune::search::{grid_search, loguniform};
+use pavlov::tune::stoppers::StoppingCriteria;
 use pavlov::tune::{Mode, Scope, TrialStatus, Tuner, difference};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -108,10 +109,7 @@ fn ten_lines_of_rust_sweep_ppo_and_its_best_checkpoint_restores() {
     tuner.tune_config.mode = Some(Mode::Max);
     tuner.run_config.storage_path = Some(dir.path().into());
     tuner.run_config.verbose = 0;
-    let stop = json!({"training_iteration": 2});
-    let stop = pavlov::tune::stoppers::StoppingCriteria::new(stop.as_object().expect("an object"))
-        .expect("criteria");
-    tuner.run_config.stop = Some(Box::new(stop));
+    tuner.run_config.stop = Some(Box::new(StoppingCriteria::from_iter([("training_iteration", 2.0)])));
     let grid = tuner.fit().expect("a sweep");
     assert_eq!((grid.len(), grid.num_errors()), (2, 0));
     let best = grid.get_best_result(None, None, Scope::Last).expect("a best trial");

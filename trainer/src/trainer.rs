@@ -79,7 +79,7 @@ pub trait TrainerExt: Trainer {
     /// # fn sweep<T: pavlov_trainer::Trainer>(ppo: T) -> pavlov_tune::Result<()> {
     /// # use pavlov_trainer::TrainerExt;
     /// let space = serde_json::json!({"lr": loguniform(1e-4, 1e-2)});
-    /// let mut tuner = Tuner::new(ppo.as_trainable("CartPole-v1"), space.as_object().cloned().unwrap_or_default());
+    /// let mut tuner = Tuner::new(ppo.as_trainable("CartPole-v1"), space);
     /// tuner.tune_config.num_samples = 4;
     /// let grid = tuner.fit()?;
     /// # Ok(())

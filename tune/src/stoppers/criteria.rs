@@ -127,6 +127,14 @@ impl StoppingCriteria {
     }
 }
 
+impl<K: Into<String>> FromIterator<(K, f64)> for StoppingCriteria {
+    /// Values by key, parts joined by `/`: `StoppingCriteria::from_iter([("training_iteration", 40.0)])`.
+    fn from_iter<T: IntoIterator<Item = (K, f64)>>(values: T) -> Self {
+        let criterion = |(key, limit): (K, f64)| Criterion { key: key.into(), limit, seen: false };
+        Self { criteria: values.into_iter().map(criterion).collect(), later: Vec::new() }
+    }
+}
+
 impl Stopper for StoppingCriteria {
     fn should_stop(&mut self, trial_id: &str, result: &Metrics) -> Result<bool> {
         self.check(trial_id, result)?;
