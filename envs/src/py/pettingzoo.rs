@@ -24,16 +24,17 @@ const TAG: &str = "pz";
 
 /// A PettingZoo parallel environment in a Python process.
 ///
-/// [`make_multi_agent`](crate::make_multi_agent) gives one for every id `pz:MODULE`, where `MODULE.parallel_env(**kwargs)`
-/// makes it: `pz:mpe2.simple_spread_v3`. This type is for those who need a [`MultiAgentEnv`] and know the scalar types.
-/// Settings: [`PyConfig`](crate::PyConfig) without `vectorization` and with one worker; `kwargs` are those of `parallel_env`.
+/// [`make_multi_agent`](crate::make_multi_agent) gives one for every id `pz:MODULE`, where
+/// `MODULE.parallel_env(**kwargs)` makes it: `pz:mpe2.simple_spread_v3`. This type is for those who need a
+/// [`MultiAgentEnv`] and know the scalar types. Settings: [`PyConfig`] without `vectorization` and with one worker;
+/// `kwargs` are those of `parallel_env`.
 ///
 /// The agents are `possible_agents`. Their spaces may differ, but not the scalar types of their rows. Legal actions are
 /// `observation["action_mask"]` where the observations are a Dict that has it, which then is a part of the row too, else
 /// `info["action_mask"]`; an agent that gives none may do everything.
 ///
-/// Saving and loading replays the episode from its seed and actions. The first fault in Python ends the process, and every
-/// later call gives the same error.
+/// Saving and loading replays the episode from its seed and actions. The first fault in Python ends the process, and
+/// every later call gives the same error.
 ///
 /// ```no_run
 /// use pavlov_envs::{EnvConfig, MultiAgentEnv, MultiAgentRows, PyMultiAgentEnv};
