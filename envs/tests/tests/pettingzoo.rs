@@ -83,8 +83,11 @@ fn simple_spread_in_python_and_native_simple_spread_are_equal_to_the_bit() {
 #[test]
 fn the_bridge_keeps_the_contract_of_multi_agent_environments() {
     let Some(python) = python() else { return };
-    let mut env = PyMultiAgentEnv::<f32, i64>::new(SIMPLE_SPREAD, &config(&python, json!({}))).unwrap();
-    check_multi_agent_env(&mut env).unwrap();
+    // In simple tag the prey sees less than its hunters.
+    for id in [SIMPLE_SPREAD, "pz:mpe2.simple_tag_v3"] {
+        let mut env = PyMultiAgentEnv::<f32, i64>::new(id, &config(&python, json!({}))).unwrap();
+        check_multi_agent_env(&mut env).unwrap();
+    }
     // Agents that come and go, masks, and the state, which is a replay.
     let mut env = party(&python, json!({}));
     check_multi_agent_env(&mut env).unwrap();
