@@ -9,7 +9,8 @@
 //!   an [`Env`] or a [`VectorEnv`], a registered one included ([`TypedVectorEnv`]).
 //! * [`PyVec`] is any Gymnasium environment in Python processes, by ids such as `py:LunarLander-v3`.
 //! * [`MultiAgentEnv`] is an environment with several agents; [`make_multi_agent`] gives one by id, and
-//!   [`check_multi_agent_env`] tests it.
+//!   [`check_multi_agent_env`] tests it. [`PyMultiAgentEnv`] is a PettingZoo environment, by ids such as
+//!   `pz:mpe2.simple_spread_v3`.
 //! * [`Space`] says what observations and actions are; both are flat rows of scalars.
 //!
 //! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
@@ -73,7 +74,7 @@ pub use native::{
     SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
 };
 pub use np_random::NpRandom;
-pub use py::{PyConfig, PyVec, Vectorization};
+pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};
 pub use registry::{ids, make_vec, register, spec};
 pub use space::{Layout, Leaf, Space, SpaceSampler};
 pub use spec::EnvSpec;

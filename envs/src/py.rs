@@ -12,7 +12,9 @@
 //! |---|---|---|
 //! | `s`, `S` | steps its rows, ended copies are reset with `seeds` (`S`: without) | `.` |
 //! | `r`, `R` | resets its rows with `seeds` (`R`: without) | `.` |
-//! | `{"do": ..}` and a newline | `spec`, `describe`, `start`, `replay`, `render` | `.`, or a line of JSON (`render`: then the pixels) |
+//! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `replay`, `render` | `.`, or a line of JSON (`render`: then the pixels) |
+//!
+//! A PettingZoo environment is one copy in one worker; its rows are the agents, and `alive` says which of them are there.
 //!
 //! A fault is a line `{"error": traceback}` and the worker's end. A worker that crashes or hangs leaves the Python
 //! traceback of that moment in its log (`faulthandler`), and the row it was at in the shared memory. Workers die with
@@ -29,12 +31,16 @@ mod bridge;
 mod choice;
 mod config;
 mod episode;
+mod pettingzoo;
 mod slabs;
 mod spawn;
+mod talk;
 mod worker;
 
 use bridge::Bridge;
 pub use config::{PyConfig, Vectorization};
+pub use pettingzoo::PyMultiAgentEnv;
+pub(crate) use pettingzoo::{make_multi_agent, pettingzoo_id};
 
 /// What ids of Python environments begin with: `py:CartPole-v1`, `py:my_package:MyEnv-v0`.
 const PREFIX: &str = "py:";

@@ -20,6 +20,8 @@ mod live_pettingzoo;
 mod multi_agent;
 #[path = "tests/multi_agent_golden.rs"]
 mod multi_agent_golden;
+#[path = "tests/pettingzoo.rs"]
+mod pettingzoo;
 #[path = "tests/pictures.rs"]
 mod pictures;
 #[path = "tests/py.rs"]

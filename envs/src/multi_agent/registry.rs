@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::AnyMultiAgentEnv;
-use crate::{EnvConfig, EnvSpec, Error, Result, native, nearest::nearest};
+use crate::{EnvConfig, EnvSpec, Error, Result, native, nearest::nearest, py};
 
 type Make = dyn Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> + Send + Sync;
 
@@ -38,7 +38,8 @@ pub fn register_multi_agent(
     Ok(())
 }
 
-/// Makes a registered multi-agent environment.
+/// Makes a registered multi-agent environment, or a PettingZoo environment in Python: `pz:mpe2.simple_spread_v3` (see
+/// [`PyMultiAgentEnv`](crate::PyMultiAgentEnv)).
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, make_multi_agent};
@@ -54,15 +55,27 @@ pub fn register_multi_agent(
 /// # Errors
 /// [`Error::UnknownEnv`], [`Error::Config`], and whatever making it reports.
 pub fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
+    if let Some(id) = py::pettingzoo_id(id) {
+        return py::make_multi_agent(id, env_config);
+    }
     // The lock is not held while user code runs.
     (look_up(id)?.make)(env_config)
 }
 
-/// What is known about a registered multi-agent environment.
+/// What is known about a registered multi-agent environment; of `pz:` ids nothing is, so whether Python has them shows
+/// when they are made.
 ///
 /// # Errors
 /// [`Error::UnknownEnv`].
 pub fn multi_agent_spec(id: &str) -> Result<EnvSpec> {
+    if py::pettingzoo_id(id).is_some() {
+        return Ok(EnvSpec {
+            id: id.into(),
+            summary: "a PettingZoo environment in Python".into(),
+            max_episode_steps: None,
+            reward_threshold: None,
+        });
+    }
     Ok(look_up(id)?.spec)
 }
 

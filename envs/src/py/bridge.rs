@@ -1,6 +1,6 @@
 //! Workers and slabs together: what [`PyVec`](super::PyVec) does, on bytes.
 
-use serde_json::{Map, Value, json};
+use serde_json::json;
 
 use super::{
     PREFIX,
@@ -8,6 +8,7 @@ use super::{
     config::{PyConfig, Vectorization},
     episode::{Episode, Place},
     slabs::{Memory, Places, Rows},
+    talk::{Failure, draw, hello, space, start_request},
     worker::{Said, Worker},
 };
 use crate::{
@@ -40,13 +41,6 @@ pub(super) struct Bridge {
     /// Whether `seeds` counted in the last order.
     resets_are_seeded: bool,
     failure: Option<Failure>,
-}
-
-/// The fault that ended the workers.
-#[derive(Clone, Debug)]
-struct Failure {
-    place: Option<Place>,
-    message: String,
 }
 
 impl Bridge {
@@ -113,7 +107,8 @@ impl Bridge {
             bridge.workers.push(start(index).map_err(failed)?);
         }
         for index in 0..num_workers {
-            let request = bridge.start_request(index, size);
+            let own = bridge.first_row(index)..bridge.first_row(index + 1);
+            let request = start_request(&bridge.memory, &bridge.places, &bridge.rows, index, own);
             bridge.workers[index].request(&request).map_err(failed)?;
         }
         for index in 0..num_workers {
@@ -131,17 +126,6 @@ impl Bridge {
         }
         bridge.workers.iter_mut().for_each(|worker| worker.set_timeout(config.timeout()));
         Ok(bridge)
-    }
-
-    fn start_request(&self, worker: usize, size: usize) -> Value {
-        let Rows { num_envs, obs_width, obs_dtype, act_width, act_dtype, num_masked, .. } = self.rows;
-        let first = self.first_row(worker);
-        json!({"do": "start", "slabs": {
-            "memory": self.memory.fd(), "size": size, "places": self.places, "worker": worker,
-            "first": first, "rows": self.first_row(worker + 1) - first, "num_envs": num_envs,
-            "obs_width": obs_width, "obs_dtype": obs_dtype,
-            "act_width": act_width, "act_dtype": act_dtype, "num_masked": num_masked,
-        }})
     }
 
     fn first_row(&self, worker: usize) -> usize {
@@ -275,7 +259,7 @@ impl Bridge {
     }
 
     fn alive(&self) -> Result<()> {
-        self.failure.as_ref().map_or(Ok(()), |failure| Err(self.error(failure)))
+        self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.error(&self.name)))
     }
 
     /// Turns a fault of worker `index` into the error that this and every later call gives.
@@ -286,7 +270,7 @@ impl Bridge {
         };
         let failure = Failure { place: self.place(index), message };
         self.workers.iter_mut().for_each(Worker::kill);
-        let error = self.error(&failure);
+        let error = failure.error(&self.name);
         self.failure = Some(failure);
         Err(error)
     }
@@ -303,14 +287,6 @@ impl Bridge {
             seed: if resetting { self.sent_seed(row) } else { episode.seed() },
             step: if resetting { 0 } else { episode.step() },
         })
-    }
-
-    fn error(&self, failure: &Failure) -> Error {
-        let error = Error::Python { env: self.name.clone(), message: failure.message.clone() };
-        match failure.place {
-            Some(Place { row, seed, step }) => Error::Env { env: row, seed, step, source: Box::new(error) },
-            None => error,
-        }
     }
 
     pub(super) fn action_masks(&self, masks: &mut [bool]) -> bool {
@@ -396,15 +372,7 @@ impl Bridge {
         let index = self.worker_of(row);
         let local = row - self.first_row(index);
         let drawn = draw(&mut self.workers[index], local);
-        match self.check(index, drawn)? {
-            Drawn::Frame(frame) => Ok(Some(frame)),
-            Drawn::Nothing => Ok(None),
-            Drawn::NotAsked => Err(Error::unsupported(
-                &self.name,
-                "picture to draw",
-                "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config",
-            )),
-        }
+        self.check(index, drawn)?.frame(&self.name)
     }
 }
 
@@ -412,65 +380,6 @@ impl Drop for Bridge {
     fn drop(&mut self) {
         // All at once; then each is waited for.
         self.workers.iter_mut().for_each(Worker::dismiss);
-    }
-}
-
-enum Drawn {
-    Frame(Frame),
-    /// It has no such mode.
-    Nothing,
-    /// It could, but was made in another mode.
-    NotAsked,
-}
-
-fn draw(worker: &mut Worker, row: usize) -> Said<Drawn> {
-    worker.request(&json!({"do": "render", "row": row}))?;
-    let answer = worker.line("render")?;
-    let size = |i: usize| answer["frame"][i].as_u64().map(|size| size as usize);
-    let (Some(height), Some(width)) = (size(0), size(1)) else {
-        let can = answer["modes"].as_array().is_some_and(|modes| modes.contains(&json!("rgb_array")));
-        return Ok(if can { Drawn::NotAsked } else { Drawn::Nothing });
-    };
-    let mut rgb = vec![0; height * width * 3];
-    worker.read_exact(&mut rgb, "render")?;
-    Ok(Drawn::Frame(Frame { width, height, rgb }))
-}
-
-fn hello(id: &str, config: &PyConfig) -> Map<String, Value> {
-    let hello = [
-        ("id", json!(id)),
-        ("kwargs", json!(config.kwargs)),
-        ("info_keys", json!(config.info_keys)),
-        ("vectorization", json!(config.vectorization)),
-    ];
-    hello.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
-}
-
-/// A space of the environment as the worker told it.
-fn space(env: &str, which: &str, told: &Value) -> Result<Space> {
-    let refuse =
-        |problem: String| Error::Python { env: env.into(), message: format!("its {which} space: {problem}") };
-    if let Some(unsupported) = find_unsupported(told) {
-        return Err(refuse(format!(
-            "{unsupported} cannot be a row of scalars; use Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them, for instance by a wrapper"
-        )));
-    }
-    let space: Space = serde_json::from_value(told.clone()).map_err(|error| refuse(error.to_string()))?;
-    space.validate().map_err(|error| refuse(error.to_string()))?;
-    if space.width() == 0 {
-        return Err(refuse(format!("{space} has no scalars")));
-    }
-    Ok(space)
-}
-
-fn find_unsupported(told: &Value) -> Option<&str> {
-    match told {
-        Value::Object(fields) => match fields.get("unsupported") {
-            Some(name) => name.as_str(),
-            None => ["dict", "tuple"].iter().filter_map(|key| fields.get(*key)).find_map(find_unsupported),
-        },
-        Value::Array(parts) => parts.iter().find_map(find_unsupported),
-        _ => None,
     }
 }
 

@@ -16,7 +16,8 @@ use crate::{EnvConfig, Error, Result, creator::decode_config};
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PyConfig {
-    /// Keyword arguments of `gymnasium.make`, for instance `render_mode = "rgb_array"`, which rendering needs.
+    /// Keyword arguments of `gymnasium.make` or `parallel_env`, for instance `render_mode = "rgb_array"`, which
+    /// rendering needs.
     pub kwargs: EnvConfig,
     /// The interpreter; then the environment variable `PAVLOV_PYTHON`, then `python3`.
     pub python: Option<String>,

@@ -23,6 +23,7 @@ class Slabs:
         self.rewards = array("rewards", "f8")
         self.terminated = array("terminated", "u1")
         self.truncated = array("truncated", "u1")
+        self.alive = array("alive", "u1")
         self.seeds = array("seeds", "u8")
         self.masks = array("masks", "u1", slabs["num_masked"]) if slabs["num_masked"] else None
         column = len(info_keys) and slabs["num_envs"] * 8
@@ -33,6 +34,13 @@ class Slabs:
         # Which row is being worked on, and whether it is being reset: the parent's only news of a dead worker.
         at = places["at"] + slabs["worker"] * 16
         self.at = memoryview(memory)[at : at + 16].cast("q")
+
+    def write_infos(self, row, info):
+        for path, column in self.infos:
+            value = info
+            for key in path:
+                value = value.get(key) if isinstance(value, dict) else None
+            column[row] = float("nan") if value is None else value
 
 
 MATRICES = ("obs", "final_obs", "actions", "masks")
@@ -109,13 +117,6 @@ class Loop(Slabs):
     def write_mask(self, row, info):
         mask = info.get("action_mask")
         self.masks[row] = 1 if mask is None else mask
-
-    def write_infos(self, row, info):
-        for path, column in self.infos:
-            value = info
-            for key in path:
-                value = value.get(key) if isinstance(value, dict) else None
-            column[row] = float("nan") if value is None else value
 
     def replay(self, row, seed, steps, data, at):
         import numpy as np

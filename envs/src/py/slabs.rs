@@ -38,6 +38,10 @@ impl Memory {
         self.file.as_raw_fd()
     }
 
+    pub(super) fn size(&self) -> usize {
+        self.map.len()
+    }
+
     #[allow(unsafe_code)]
     pub(super) fn read(&self, at: usize, out: &mut [u8]) {
         assert!(at + out.len() <= self.map.len(), "the slabs end at {}", self.map.len());
@@ -55,7 +59,8 @@ impl Memory {
     }
 }
 
-/// Bytes of one row of observations and of actions, and what else there is per row.
+/// Bytes of one row of observations and of actions, and what else there is per row. Rows are copies, or the agents of
+/// one copy.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows {
     pub(super) num_envs: usize,
@@ -89,6 +94,8 @@ pub(super) struct Places {
     pub(super) rewards: usize,
     pub(super) terminated: usize,
     pub(super) truncated: usize,
+    /// Which agents are in the episode; of agents only.
+    pub(super) alive: usize,
     pub(super) seeds: usize,
     pub(super) masks: usize,
     /// `[num_infos, num_envs]` of `f64`.
@@ -115,6 +122,7 @@ impl Places {
             rewards: slab(n * 8),
             terminated: slab(n),
             truncated: slab(n),
+            alive: slab(n),
             seeds: slab(n * 8),
             masks: slab(n * rows.num_masked),
             infos: slab(n * rows.num_infos * 8),

@@ -81,6 +81,8 @@ def hint(error):
             f"if {package} is a package, install it: {sys.executable} -m pip install {package}; "
             "or name another interpreter by `python` in the env_config or by PAVLOV_PYTHON"
         )
+    if isinstance(error, AttributeError) and error.name == "parallel_env":
+        return "after `pz:` stands a module with a function parallel_env(); turn-based games have none"
     return None
 
 
@@ -134,6 +136,20 @@ class Worker:
             step_us=step_us,
         )
 
+    def describe_agents(self):
+        """Looks at a throw-away copy of a parallel environment: its agents, their spaces, and whether it has masks."""
+        env = self.make(1)
+        agents, observation_space, action_space = joint_spaces(env)
+        infos = env.reset()[1]
+        env.close()
+        in_info = any("action_mask" in info for info in infos.values())
+        return line(
+            agents=[str(agent) for agent in agents],
+            observation=space_json(observation_space),
+            action=space_json(action_space),
+            has_masks=in_info or any(shows_mask(space) for space in observation_space),
+        )
+
     def start(self, slabs):
         memory = mmap.mmap(open_of_parent(self.hello["parent"], slabs["memory"]), slabs["size"])
         self.host = HOSTS[self.hello["vectorization"]](self.make, memory, slabs, self.hello["info_keys"])
@@ -175,6 +191,8 @@ class Worker:
             import envpool
 
             return envpool.make(self.id, env_type="gymnasium", num_envs=num_envs, seed=seed, **kwargs)
+        if self.hello["vectorization"] == "parallel_env":
+            return importlib.import_module(self.id).parallel_env(**kwargs)
         import gymnasium
 
         self.import_module()

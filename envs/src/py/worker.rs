@@ -21,8 +21,13 @@ use serde_json::{Map, Value, json};
 use super::{slabs::anonymous_file, spawn::spawn};
 
 /// The worker's program: parts of one file in order.
-const SCRIPT: &str =
-    concat!(include_str!("worker.py"), include_str!("spaces.py"), include_str!("hosts.py"), "\n\nmain()\n");
+const SCRIPT: &str = concat!(
+    include_str!("worker.py"),
+    include_str!("spaces.py"),
+    include_str!("hosts.py"),
+    include_str!("agents.py"),
+    "\n\nmain()\n"
+);
 
 /// How long a worker may take to end when asked, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);

@@ -1,0 +1,120 @@
+//! What every bridge says to a worker and hears from it.
+
+use std::ops::Range;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    config::PyConfig,
+    episode::Place,
+    slabs::{Memory, Places, Rows},
+    worker::{Said, Worker},
+};
+use crate::{Error, Frame, Result, Space};
+
+/// The fault that ended the workers.
+#[derive(Clone, Debug)]
+pub(super) struct Failure {
+    pub(super) place: Option<Place>,
+    pub(super) message: String,
+}
+
+impl Failure {
+    pub(super) fn error(&self, env: &str) -> Error {
+        let error = Error::Python { env: env.into(), message: self.message.clone() };
+        match self.place {
+            Some(Place { row, seed, step }) => Error::Env { env: row, seed, step, source: Box::new(error) },
+            None => error,
+        }
+    }
+}
+
+pub(super) enum Drawn {
+    Frame(Frame),
+    /// It has no such mode.
+    Nothing,
+    /// It could, but was made in another mode.
+    NotAsked,
+}
+
+impl Drawn {
+    pub(super) fn frame(self, env: &str) -> Result<Option<Frame>> {
+        match self {
+            Self::Frame(frame) => Ok(Some(frame)),
+            Self::Nothing => Ok(None),
+            Self::NotAsked => Err(Error::unsupported(
+                env,
+                "picture to draw",
+                "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config",
+            )),
+        }
+    }
+}
+
+pub(super) fn draw(worker: &mut Worker, row: usize) -> Said<Drawn> {
+    worker.request(&json!({"do": "render", "row": row}))?;
+    let answer = worker.line("render")?;
+    let size = |i: usize| answer["frame"][i].as_u64().map(|size| size as usize);
+    let (Some(height), Some(width)) = (size(0), size(1)) else {
+        let can = answer["modes"].as_array().is_some_and(|modes| modes.contains(&json!("rgb_array")));
+        return Ok(if can { Drawn::NotAsked } else { Drawn::Nothing });
+    };
+    let mut rgb = vec![0; height * width * 3];
+    worker.read_exact(&mut rgb, "render")?;
+    Ok(Drawn::Frame(Frame { width, height, rgb }))
+}
+
+pub(super) fn hello(id: &str, config: &PyConfig) -> Map<String, Value> {
+    let hello = [
+        ("id", json!(id)),
+        ("kwargs", json!(config.kwargs)),
+        ("info_keys", json!(config.info_keys)),
+        ("vectorization", json!(config.vectorization)),
+    ];
+    hello.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+}
+
+/// Tells `worker` to make what lives in its `own` rows.
+pub(super) fn start_request(
+    memory: &Memory,
+    places: &Places,
+    rows: &Rows,
+    worker: usize,
+    own: Range<usize>,
+) -> Value {
+    let Rows { num_envs, obs_width, obs_dtype, act_width, act_dtype, num_masked, .. } = *rows;
+    json!({"do": "start", "slabs": {
+        "memory": memory.fd(), "size": memory.size(), "places": places, "worker": worker,
+        "first": own.start, "rows": own.len(), "num_envs": num_envs,
+        "obs_width": obs_width, "obs_dtype": obs_dtype,
+        "act_width": act_width, "act_dtype": act_dtype, "num_masked": num_masked,
+    }})
+}
+
+/// A space of the environment as the worker told it.
+pub(super) fn space(env: &str, which: &str, told: &Value) -> Result<Space> {
+    let refuse =
+        |problem: String| Error::Python { env: env.into(), message: format!("its {which} space: {problem}") };
+    if let Some(unsupported) = find_unsupported(told) {
+        return Err(refuse(format!(
+            "{unsupported} cannot be a row of scalars; use Box, Discrete, MultiDiscrete, MultiBinary, or a Dict or Tuple of them, for instance by a wrapper"
+        )));
+    }
+    let space: Space = serde_json::from_value(told.clone()).map_err(|error| refuse(error.to_string()))?;
+    space.validate().map_err(|error| refuse(error.to_string()))?;
+    if space.width() == 0 {
+        return Err(refuse(format!("{space} has no scalars")));
+    }
+    Ok(space)
+}
+
+fn find_unsupported(told: &Value) -> Option<&str> {
+    match told {
+        Value::Object(fields) => match fields.get("unsupported") {
+            Some(name) => name.as_str(),
+            None => ["dict", "tuple"].iter().filter_map(|key| fields.get(*key)).find_map(find_unsupported),
+        },
+        Value::Array(parts) => parts.iter().find_map(find_unsupported),
+        _ => None,
+    }
+}
