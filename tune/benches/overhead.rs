@@ -45,13 +45,15 @@ fn main() -> Result<()> {
         "| {trials} trials x {REPORTS} reports | seconds | µs per result | of them CPU | growth of memory, KiB |"
     );
     println!("|---|---|---|---|---|");
+    // Kept to the end: ext4 makes new files slowly where many were just deleted.
+    let home = tempfile::tempdir().map_err(pavlov_tune::Error::io("write in", &std::env::temp_dir()))?;
     for (name, log_results) in
         [("threads, results in the journal", false), ("threads, all result files", true)]
     {
         // What a process takes once is not growth.
-        sweep(few, log_results)?;
+        sweep(home.path(), few, log_results)?;
         let (before, cpu) = (resident_kib(), cpu_seconds());
-        let seconds = sweep(trials, log_results)?;
+        let seconds = sweep(home.path(), trials, log_results)?;
         let grown = resident_kib().saturating_sub(before);
         let cpu = (cpu_seconds() - cpu) * 1e6 / (trials as u64 * REPORTS) as f64;
         print_row(name, trials, seconds, &format!("{cpu:.1}"), &grown.to_string());
@@ -78,13 +80,13 @@ fn print_row(name: &str, trials: i64, seconds: f64, cpu: &str, grown: &str) {
     println!("| {name} | {seconds:.3} | {per_result:.1} | {cpu} | {grown} |");
 }
 
-fn sweep(trials: i64, log_results: bool) -> Result<f64> {
-    let home = tempfile::tempdir().map_err(pavlov_tune::Error::io("write in", &std::env::temp_dir()))?;
+fn sweep(home: &Path, trials: i64, log_results: bool) -> Result<f64> {
     let trivial = TrainableFactory::new("trivial", |_| Ok(Trivial::default()));
     let mut tuner = Tuner::new(trivial, json!({"lr": {"uniform": [0.0, 1.0]}}));
     tuner.tune_config = TuneConfig { num_samples: trials, ..TuneConfig::default() };
     tuner.run_config = RunConfig {
-        storage_path: Some(home.path().into()),
+        storage_path: Some(home.into()),
+        name: Some(format!("{trials}_{log_results}")),
         stop: Some(Box::new(MaximumIterationStopper::new(REPORTS))),
         checkpoint_config: CheckpointConfig { checkpoint_at_end: Some(false), ..CheckpointConfig::default() },
         verbose: 0,

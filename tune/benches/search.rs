@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use pavlov_tune::search::{
-    BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher, Suggestion, TpeSearch, TpeSettings,
+    BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher, Suggestion, TpeConfig, TpeSearch,
     choice, loguniform, randint, uniform,
 };
 use pavlov_tune::{Config, Metrics, Mode};
@@ -55,11 +55,11 @@ fn main() -> Outcome<()> {
 }
 
 fn random(seed: u64) -> Box<dyn Searcher> {
-    Box::new(BasicVariantGenerator::new(BasicVariantSettings { seed, ..Default::default() }))
+    Box::new(BasicVariantGenerator::new(BasicVariantConfig { seed, ..Default::default() }))
 }
 
 fn tpe(seed: u64, sobol: bool) -> Box<dyn Searcher> {
-    Box::new(TpeSearch::new(TpeSettings { seed, sobol, ..Default::default() }))
+    Box::new(TpeSearch::new(TpeConfig { seed, sobol, ..Default::default() }))
 }
 
 fn objectives() -> Vec<Objective> {

@@ -1,7 +1,7 @@
 //! A sweep with TPE and ASHA, in trial processes; run again after it was killed, it goes on.
 
 use pavlov_tune::schedulers::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
-use pavlov_tune::search::{TpeSearch, TpeSettings, uniform};
+use pavlov_tune::search::{TpeConfig, TpeSearch, uniform};
 use pavlov_tune::{
     Config, ExecutorKind, Mode, Restore, Result, Scope, TrainableFactory, Tuner, child_main, session,
 };
@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     tuner.tune_config.metric = Some("loss".into());
     tuner.tune_config.mode = Some(Mode::Min);
     tuner.tune_config.num_samples = 40;
-    tuner.tune_config.search_alg = Some(Box::new(TpeSearch::new(TpeSettings::default())));
+    tuner.tune_config.search_alg = Some(Box::new(TpeSearch::new(TpeConfig::default())));
     tuner.tune_config.scheduler =
         Some(Box::new(AsyncHyperBandScheduler::new(AsyncHyperBandConfig::default())?));
     tuner.tune_config.executor = ExecutorKind::Processes;

@@ -12,6 +12,7 @@ type Request = dyn Fn(&Config) -> Result<Resources> + Send + Sync;
 ///
 /// A closure carries whatever it captures into every trial (Ray's `with_parameters`): put large data into an [`Arc`], and
 /// threads share it. Trial processes run the same closure in their own memory, see [`child_main`](crate::child_main).
+#[doc(alias = "with_parameters")]
 #[derive(Clone)]
 pub struct TrainableFactory {
     name: Arc<str>,

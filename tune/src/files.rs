@@ -6,17 +6,34 @@ use std::path::Path;
 
 use crate::{Error, Result};
 
-/// Replaces the file at `path` by what `fill` writes: hidden sibling, fsync, rename.
+/// Replaces the file at `path` by what `fill` writes: hidden sibling, rename. A power cut may lose both; for what can be
+/// made again.
 pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>) -> Result<()> {
+    write_beside(path, fill, |_| Ok(()))
+}
+
+/// As [`replace`]; a power cut leaves the old file or the new one.
+pub(crate) fn replace_durably(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+) -> Result<()> {
+    write_beside(path, fill, File::sync_all)?;
+    sync_dir(parent(path)).map_err(Error::io("write", path))
+}
+
+fn write_beside(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+    finish: impl FnOnce(&File) -> io::Result<()>,
+) -> Result<()> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.tmp"));
     let write = || {
         let mut writer = BufWriter::new(File::create(&temporary).map_err(Error::io("write", &temporary))?);
         fill(&mut writer)?;
         let file = writer.into_inner().map_err(|error| Error::io("write", path)(error.into_error()))?;
-        file.sync_all().map_err(Error::io("write", path))?;
-        fs::rename(&temporary, path).map_err(Error::io("write", path))?;
-        sync_dir(parent(path)).map_err(Error::io("write", path))
+        finish(&file).map_err(Error::io("write", path))?;
+        fs::rename(&temporary, path).map_err(Error::io("write", path))
     };
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))
 }

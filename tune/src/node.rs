@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::net::UdpSocket;
+use std::sync::OnceLock;
 use std::time::SystemTime;
 
 use jiff::tz::TimeZone;
@@ -18,18 +19,22 @@ pub(crate) fn date(now: &Zoned) -> String {
     now.strftime("%Y-%m-%d_%H-%M-%S").to_string()
 }
 
-pub(crate) fn hostname() -> String {
-    rustix::system::uname().nodename().to_string_lossy().into_owned()
+/// Asked for once per process.
+pub(crate) fn hostname() -> &'static str {
+    static NAME: OnceLock<String> = OnceLock::new();
+    NAME.get_or_init(|| rustix::system::uname().nodename().to_string_lossy().into_owned())
 }
 
-/// The address this machine uses towards others; a UDP `connect` chooses a route and sends nothing.
-pub(crate) fn node_ip() -> String {
+/// The address this machine uses towards others, asked for once per process; a UDP `connect` chooses a route and sends
+/// nothing.
+pub(crate) fn node_ip() -> &'static str {
+    static ADDRESS: OnceLock<String> = OnceLock::new();
     let address = || {
         let socket = UdpSocket::bind(("0.0.0.0", 0)).ok()?;
         socket.connect(("8.8.8.8", 53)).ok()?;
         Some(socket.local_addr().ok()?.ip().to_string())
     };
-    address().unwrap_or_else(|| "127.0.0.1".into())
+    ADDRESS.get_or_init(|| address().unwrap_or_else(|| "127.0.0.1".into()))
 }
 
 /// Machine load between two readings, from `/proc`.

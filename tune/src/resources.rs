@@ -13,6 +13,7 @@ pub type Bundle = BTreeMap<String, f64>;
 ///
 /// Ray calls it `PlacementGroupFactory`. On one machine there is nothing to place: the strategies (`PACK`, `SPREAD`) have
 /// no counterpart, and the sum of the bundles must be free. As JSON it is the list of its bundles.
+#[doc(alias = "PlacementGroupFactory")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Bundle>", into = "Vec<Bundle>")]
 pub struct Resources {

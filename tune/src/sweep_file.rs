@@ -29,7 +29,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::schedulers::{self, TrialScheduler};
-use crate::search::{self, BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher, Suggestion};
+use crate::search::{self, BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher, Suggestion};
 use crate::stoppers::StoppingCriteria;
 use crate::{
     Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Mode, Resources, Result, RunConfig,
@@ -178,7 +178,7 @@ impl SweepFile {
         let mut searcher: Box<dyn Searcher> = match self.searcher()? {
             Some(searcher) => searcher,
             None => {
-                let settings = BasicVariantSettings { seed: self.seed, ..BasicVariantSettings::default() };
+                let settings = BasicVariantConfig { seed: self.seed, ..BasicVariantConfig::default() };
                 Box::new(BasicVariantGenerator::new(settings))
             }
         };

@@ -61,6 +61,57 @@ fn every_trial_runs_to_its_stop_condition_and_is_saved_there() {
     assert!(message.ends_with("no trial has a number for `totl`; nearest: `total`"), "{message}");
 }
 
+#[test]
+fn a_row_per_trial_has_its_last_or_its_best_result_and_its_settings() {
+    let home = tempfile::tempdir().unwrap();
+    let grid = tuner(counters(), home.path(), 1).fit().unwrap();
+    let cells = |row: &Metrics| ["training_iteration", "total", "config/by"].map(|key| row[key].clone());
+    let last: Vec<_> = grid.get_dataframe(None, None).unwrap().iter().map(cells).collect();
+    assert_eq!(last, [[json!(5), json!(10), json!(2)], [json!(5), json!(15), json!(3)]]);
+    let least = grid.get_dataframe(Some("total"), Some(Mode::Min)).unwrap();
+    assert_eq!(cells(&least[1]), [json!(1), json!(3), json!(3)]);
+    assert_eq!(least[1]["logdir"], json!(grid[1].path));
+    let most = grid.get_dataframe(Some("total"), None).unwrap();
+    assert_eq!(cells(&most[1]), cells(&grid.get_dataframe(None, None).unwrap()[1]));
+    let without = grid.get_dataframe(Some("absent"), None).unwrap();
+    assert_eq!((without.len(), without[0].get("total")), (2, None));
+    assert_eq!(without[0]["trial_id"], json!(grid[0].trial_id));
+}
+
+#[test]
+fn each_report_is_one_step_between_two_hooks() {
+    #[derive(Default)]
+    struct Steps(Arc<AtomicU64>, u64);
+    impl pavlov_tune::Callback for Steps {
+        fn on_step_begin(&mut self, _: &[pavlov_tune::Trial]) -> Result<()> {
+            self.1 += 1;
+            Ok(())
+        }
+        fn on_trial_result(
+            &mut self,
+            _: &[pavlov_tune::Trial],
+            _: &pavlov_tune::Trial,
+            _: &Metrics,
+        ) -> Result<()> {
+            assert_eq!(self.1, 1, "within a step");
+            Ok(())
+        }
+        fn on_step_end(&mut self, _: &[pavlov_tune::Trial]) -> Result<()> {
+            self.1 = 0;
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+    let home = tempfile::tempdir().unwrap();
+    let steps = Steps::default();
+    let ended = steps.0.clone();
+    let mut tuner = tuner(counters(), home.path(), 1);
+    tuner.run_config.callbacks.push(Box::new(steps));
+    tuner.fit().unwrap();
+    // Two trials: started, five results, saved, stopped.
+    assert!(ended.load(Ordering::SeqCst) >= 2 * 8);
+}
+
 /// Same settings and results, wall time apart.
 pub(crate) fn assert_equal(disturbed: &ResultGrid, undisturbed: &ResultGrid, when: &str) {
     assert_eq!(disturbed.len(), undisturbed.len(), "{when}");

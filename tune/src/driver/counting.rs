@@ -42,8 +42,8 @@ impl<T: Trainable> Driver<T> {
             put("time_this_iter_s", json!(seconds));
         }
         put("pid", json!(process::id()));
-        put("hostname", json!(self.hostname));
-        put("node_ip", json!(self.node_ip));
+        put("hostname", json!(node::hostname()));
+        put("node_ip", json!(node::node_ip()));
         put("config", Value::Object(self.config.clone()));
         if !debug_metrics_only {
             put("time_total_s", json!(self.counters.time_total_s));

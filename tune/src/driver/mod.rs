@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use crate::checkpoint::Retention;
-use crate::node::{self, SysUsage};
+use crate::node::SysUsage;
 use crate::run_log::RunLog;
 use crate::{Config, Error, Metrics, Resources, Result, RunOptions, Trainable, TrialContext};
 
@@ -33,8 +33,6 @@ pub struct Driver<T: Trainable> {
     constructed: Instant,
     warmup: Option<Duration>,
     usage: Option<SysUsage>,
-    hostname: String,
-    node_ip: String,
     log: RunLog,
     retention: Retention,
     stopped: bool,
@@ -69,8 +67,6 @@ impl<T: Trainable> Driver<T> {
             warmup: None,
             usage: sys_usage(&config, &options),
             config,
-            hostname: node::hostname(),
-            node_ip: node::node_ip(),
             log: RunLog::new(trial.logdir.clone(), options.loggers, options.hparams),
             retention: Retention::new(options.keep_checkpoints_num, &options.checkpoint_score_attr),
             trial,

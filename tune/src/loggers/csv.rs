@@ -58,11 +58,11 @@ impl CsvLogger {
         files::replace(&self.path, |out| {
             let failed = || Error::io("write", &self.path);
             if !self.columns.is_empty() {
-                let header = line(self.columns.iter().cloned()).map_err(failed())?;
+                let header = line(self.columns.iter()).map_err(failed())?;
                 out.write_all(&header).map_err(failed())?;
             }
             visit_results(&results, |result| {
-                let row = self.row(&result).map_err(failed())?;
+                let row = self.row(&cells(&result)).map_err(failed())?;
                 out.write_all(&row).map_err(failed())
             })
         })?;
@@ -71,20 +71,20 @@ impl CsvLogger {
         Ok(())
     }
 
-    fn row(&self, result: &Metrics) -> std::io::Result<Vec<u8>> {
-        let cells = cells(result);
+    fn row(&self, cells: &[(String, String)]) -> std::io::Result<Vec<u8>> {
         let cell =
-            |column: &String| cells.iter().find(|(key, _)| key == column).map(|(_, text)| text.clone());
+            |column: &String| cells.iter().find(|(key, _)| key == column).map(|(_, text)| text.as_str());
         line(self.columns.iter().map(|column| cell(column).unwrap_or_default()))
     }
 }
 
 impl Logger for CsvLogger {
     fn on_result(&mut self, result: &Metrics) -> Result<()> {
-        let known = cells(result).iter().all(|(key, _)| self.columns.contains(key));
+        let cells = cells(result);
+        let known = cells.iter().all(|(key, _)| self.columns.contains(key));
         match &mut self.file {
             Some(_) if known => {
-                let row = self.row(result).map_err(Error::io("write", &self.path))?;
+                let row = self.row(&cells).map_err(Error::io("write", &self.path))?;
                 let file = self.file.as_mut().expect("matched above");
                 file.write_all(&row).map_err(Error::io("write", &self.path))
             }
@@ -113,8 +113,8 @@ fn cells(result: &Metrics) -> Vec<(String, String)> {
         .collect()
 }
 
-fn line(cells: impl Iterator<Item = String>) -> std::io::Result<Vec<u8>> {
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(cells.collect::<Vec<_>>())?;
+fn line(cells: impl Iterator<Item = impl AsRef<[u8]>>) -> std::io::Result<Vec<u8>> {
+    let mut writer = csv::WriterBuilder::new().buffer_capacity(1 << 10).from_writer(Vec::new());
+    writer.write_record(cells)?;
     writer.into_inner().map_err(|error| error.into_error())
 }

@@ -58,7 +58,7 @@ impl Logger for JsonLogger {
         if !any {
             return Ok(());
         }
-        files::replace(&self.path, |out| {
+        files::replace_durably(&self.path, |out| {
             visit_results(&self.path, |result| {
                 if is_later(&result) {
                     return Ok(());

@@ -154,7 +154,8 @@ pub trait TrialScheduler: Send {
         Ok(())
     }
 
-    /// The next trial to run among those for which `fits` says that their resources are free; its index in `trials`.
+    /// The next trial to run among those for which `fits` says that their resources are free; its index in `trials`,
+    /// which begin with the first one that has not ended.
     fn choose_trial_to_run(&self, trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -> Option<usize> {
         first_that_fits(trials, fits)
     }

@@ -13,7 +13,7 @@ use crate::{Config, Error, Metrics, Mode, Result};
 /// Settings of [`TuneBohb`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct TuneBohbSettings {
+pub struct TuneBohbConfig {
     /// The key of a result that says how much was spent on the trial; give it the scheduler's.
     pub time_attr: String,
     /// Trials that must have reached a budget before the model is fitted there. `None`: one more than parameters.
@@ -30,7 +30,7 @@ pub struct TuneBohbSettings {
     pub seed: u64,
 }
 
-impl Default for TuneBohbSettings {
+impl Default for TuneBohbConfig {
     fn default() -> Self {
         Self {
             time_attr: "training_iteration".into(),
@@ -54,7 +54,7 @@ impl Default for TuneBohbSettings {
 ///
 /// A trial's settings depend on the seed, its number, and the set of results there were when it was suggested.
 pub struct TuneBohb {
-    settings: TuneBohbSettings,
+    settings: TuneBohbConfig,
     objective: Objective,
     proposals: Proposals,
     /// Budget and loss of each result, by the number of the trial; emptied when it fails.
@@ -63,7 +63,7 @@ pub struct TuneBohb {
 
 impl TuneBohb {
     /// Knows nothing yet.
-    pub fn new(settings: TuneBohbSettings) -> Self {
+    pub fn new(settings: TuneBohbConfig) -> Self {
         Self {
             objective: Objective::new("BOHB", None, None),
             proposals: Proposals::new("BOHB", settings.seed),
@@ -112,7 +112,7 @@ impl Searcher for TuneBohb {
         mode: Option<Mode>,
         space: &SearchSpace,
     ) -> Result<()> {
-        let TuneBohbSettings { top_n_percent, num_samples, random_fraction, .. } = self.settings;
+        let TuneBohbConfig { top_n_percent, num_samples, random_fraction, .. } = self.settings;
         if !(top_n_percent > 0.0 && top_n_percent <= 100.0) {
             return Err(Error::config("top_n_percent", top_n_percent, "it must be above 0 and at most 100"));
         }

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    BasicVariantGenerator, BasicVariantSettings, ConcurrencyLimiter, Repeater, Searcher, TpeSearch,
-    TpeSettings, TuneBohb, TuneBohbSettings,
+    BasicVariantConfig, BasicVariantGenerator, ConcurrencyLimiter, Repeater, Searcher, TpeConfig, TpeSearch,
+    TuneBohb, TuneBohbConfig,
 };
 use crate::config::{Layer, decode, nearest, overlay};
 use crate::{Config, Error, Result};
@@ -67,11 +67,11 @@ struct Wrappers {
     max_concurrent: Option<usize>,
     batch: bool,
     repeat: usize,
-    set_index: bool,
+    index_key: Option<String>,
 }
 
 /// The searcher that `settings` describe: `type`, the settings of that searcher, and, for any, `max_concurrent` and
-/// `batch` ([`ConcurrencyLimiter`]), `repeat` and `set_index` ([`Repeater`]). `seed` is for searchers without their own.
+/// `batch` ([`ConcurrencyLimiter`]), `repeat` and `index_key` ([`Repeater`]). `seed` is for searchers without their own.
 ///
 /// | `type` | searcher |
 /// |---|---|
@@ -85,21 +85,21 @@ pub fn by_name(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
     let kind = kind(settings)?;
     let searcher: (Box<dyn Searcher>, Wrappers) = match kind {
         Kind::Random => {
-            let (own, wrappers) = read::<BasicVariantSettings>(settings, seed)?;
+            let (own, wrappers) = read::<BasicVariantConfig>(settings, seed)?;
             (Box::new(BasicVariantGenerator::new(own)), wrappers)
         }
         Kind::Tpe => {
-            let (own, wrappers) = read::<TpeSettings>(settings, seed)?;
+            let (own, wrappers) = read::<TpeConfig>(settings, seed)?;
             (Box::new(TpeSearch::new(own)), wrappers)
         }
         Kind::Bohb => {
-            let (own, wrappers) = read::<TuneBohbSettings>(settings, seed)?;
+            let (own, wrappers) = read::<TuneBohbConfig>(settings, seed)?;
             (Box::new(TuneBohb::new(own)), wrappers)
         }
     };
-    let (mut searcher, Wrappers { max_concurrent, batch, repeat, set_index }) = searcher;
+    let (mut searcher, Wrappers { max_concurrent, batch, repeat, index_key }) = searcher;
     if repeat != 1 {
-        searcher = Box::new(Repeater::new(searcher, repeat, set_index));
+        searcher = Box::new(Repeater::new(searcher, repeat, index_key));
     }
     match max_concurrent {
         Some(limit) if kind == Kind::Bohb => {
@@ -142,7 +142,7 @@ fn kind(settings: &Config) -> Result<Kind> {
 
 /// The searcher's own settings and those around it.
 fn read<T: Default + Serialize + DeserializeOwned>(settings: &Config, seed: u64) -> Result<(T, Wrappers)> {
-    let around = Wrappers { max_concurrent: None, batch: false, repeat: 1, set_index: true };
+    let around = Wrappers { max_concurrent: None, batch: false, repeat: 1, index_key: None };
     let (mut own, mut around) = (object(&T::default())?, object(&around)?);
     own.insert("seed".into(), seed.into());
     let defaults: Config = own.clone().into_iter().chain(around.clone()).collect();

@@ -20,8 +20,8 @@ mod template;
 mod tpe;
 mod variants;
 
-pub use self::tpe::{TpeSearch, TpeSettings};
-pub use bohb::{TuneBohb, TuneBohbSettings};
+pub use self::tpe::{TpeConfig, TpeSearch};
+pub use bohb::{TuneBohb, TuneBohbConfig};
 pub use by_name::by_name;
 pub(crate) use domain::same;
 pub use domain::{
@@ -34,7 +34,7 @@ pub use repeater::{Repeater, TRIAL_INDEX};
 pub use space::{Drawn, SearchSpace};
 pub use tag::experiment_tag;
 pub(crate) use tag::format_vars;
-pub use variants::{BasicVariantGenerator, BasicVariantSettings};
+pub use variants::{BasicVariantConfig, BasicVariantGenerator};
 
 use crate::{Config, Metrics, Mode, Result};
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{SearchSpace, Searcher, Suggestion};
 use crate::{Config, Error, Metrics, Mode, Result, metric};
 
-/// The key that says how many times the same settings were run before, from 0 on.
+/// The `index_key` that Ray has.
 pub const TRIAL_INDEX: &str = "__trial_index__";
 
 /// Runs each suggestion `repeat` times and tells its searcher the mean: for results that vary with the seed.
@@ -21,8 +21,9 @@ pub struct Repeater<S> {
     pub searcher: S,
     /// Trials per suggestion, 1 or more.
     pub repeat: usize,
-    /// Whether the settings get [`TRIAL_INDEX`], from which a trainable can make its seed.
-    pub set_index: bool,
+    /// The setting that gets the number of the repeat, from 0 on: `seed`, for example. It must be one that the trainable
+    /// knows. `None`: repeats have the same settings.
+    pub index_key: Option<String>,
     metric: Option<String>,
     groups: Vec<Group>,
     /// Number of the group by trial.
@@ -44,8 +45,8 @@ struct Group {
 
 impl<S: Searcher> Repeater<S> {
     /// Runs each suggestion of `searcher` `repeat` times.
-    pub fn new(searcher: S, repeat: usize, set_index: bool) -> Self {
-        Self { searcher, repeat, set_index, metric: None, groups: Vec::new(), group_of: HashMap::new() }
+    pub fn new(searcher: S, repeat: usize, index_key: Option<String>) -> Self {
+        Self { searcher, repeat, index_key, metric: None, groups: Vec::new(), group_of: HashMap::new() }
     }
 }
 
@@ -91,9 +92,10 @@ impl<S: Searcher> Searcher for Repeater<S> {
         let number = self.groups.len() - 1;
         let group = &mut self.groups[number];
         let (mut config, mut drawn) = (group.config.clone(), group.drawn.clone());
-        if self.set_index {
-            config.insert(TRIAL_INDEX.into(), group.asked.into());
-            drawn.push((TRIAL_INDEX.into(), group.asked.into()));
+        if let Some(key) = &self.index_key {
+            config.insert(key.clone(), group.asked.into());
+            drawn.retain(|(path, _)| path != key);
+            drawn.push((key.clone(), group.asked.into()));
         }
         group.index_of.insert(trial_id.to_owned(), group.asked);
         group.asked += 1;

@@ -12,7 +12,7 @@ use crate::{Config, Error, Metrics, Mode, Result};
 /// Settings of [`TpeSearch`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct TpeSettings {
+pub struct TpeConfig {
     /// Results, of trials or of points known before, from which on the model chooses; until then draws are spread over
     /// the space.
     pub n_initial_points: usize,
@@ -30,7 +30,7 @@ pub struct TpeSettings {
     pub seed: u64,
 }
 
-impl Default for TpeSettings {
+impl Default for TpeConfig {
     fn default() -> Self {
         Self {
             n_initial_points: 10,
@@ -55,7 +55,7 @@ impl Default for TpeSettings {
 /// order within that set changes nothing. With one trial at a time, or in batches
 /// ([`ConcurrencyLimiter`](super::ConcurrencyLimiter)), a sweep therefore repeats itself exactly.
 pub struct TpeSearch {
-    settings: TpeSettings,
+    settings: TpeConfig,
     objective: Objective,
     proposals: Proposals,
     /// Quantiles and losses of points known before.
@@ -66,7 +66,7 @@ pub struct TpeSearch {
 
 impl TpeSearch {
     /// Knows nothing yet.
-    pub fn new(settings: TpeSettings) -> Self {
+    pub fn new(settings: TpeConfig) -> Self {
         Self {
             objective: Objective::new("TPE", None, None),
             proposals: Proposals::new("TPE", settings.seed),
@@ -84,7 +84,7 @@ impl Searcher for TpeSearch {
         mode: Option<Mode>,
         space: &SearchSpace,
     ) -> Result<()> {
-        let TpeSettings { gamma, n_ei_candidates, .. } = self.settings;
+        let TpeConfig { gamma, n_ei_candidates, .. } = self.settings;
         if !(gamma > 0.0 && gamma <= 1.0) {
             return Err(Error::config("gamma", gamma, "it must be above 0 and at most 1"));
         }
@@ -108,7 +108,7 @@ impl Searcher for TpeSearch {
 
     fn suggest(&mut self, trial_id: &str) -> Result<Suggestion> {
         let number = self.proposals.next_number();
-        let TpeSettings { seed, gamma, n_ei_candidates: candidates, .. } = self.settings;
+        let TpeConfig { seed, gamma, n_ei_candidates: candidates, .. } = self.settings;
         let point = match self.settings.evaluated_rewards.is_empty() {
             true => self.settings.points_to_evaluate.get(number),
             false => None,

@@ -13,7 +13,7 @@ const LARGE_GRID: u128 = 1_000_000;
 /// Settings of [`BasicVariantGenerator`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct BasicVariantSettings {
+pub struct BasicVariantConfig {
     /// Settings, perhaps not all, that the first samples take instead of draws; each stands for one sample. A grid
     /// that a point sets is not enumerated for it.
     pub points_to_evaluate: Vec<Config>,
@@ -28,7 +28,7 @@ pub struct BasicVariantSettings {
 /// The grid is enumerated in Ray's order: grids by path, the first changes fastest. What trial `n` gets depends on the
 /// space, the seed and `n` alone; results and their order change nothing.
 pub struct BasicVariantGenerator {
-    settings: BasicVariantSettings,
+    settings: BasicVariantConfig,
     template: Template,
     /// Trials suggested.
     trials: u64,
@@ -39,7 +39,7 @@ pub struct BasicVariantGenerator {
 
 impl BasicVariantGenerator {
     /// Nothing suggested yet.
-    pub fn new(settings: BasicVariantSettings) -> Self {
+    pub fn new(settings: BasicVariantConfig) -> Self {
         Self { settings, template: Template::default(), trials: 0, sample: 0, cursor: 0 }
     }
 

@@ -15,6 +15,18 @@ pub trait Callback: Send {
         Ok(())
     }
 
+    /// Before trials are started and the next report is waited for.
+    fn on_step_begin(&mut self, trials: &[Trial]) -> Result<()> {
+        let _ = trials;
+        Ok(())
+    }
+
+    /// After a report was dealt with, or a tenth of a second without one.
+    fn on_step_end(&mut self, trials: &[Trial]) -> Result<()> {
+        let _ = trials;
+        Ok(())
+    }
+
     /// A trial got its resources.
     fn on_trial_start(&mut self, trials: &[Trial], trial: &Trial) -> Result<()> {
         let _ = (trials, trial);
@@ -34,6 +46,7 @@ pub trait Callback: Send {
     }
 
     /// A trial wrote the checkpoint at `checkpoint`.
+    #[doc(alias = "on_trial_save")]
     fn on_checkpoint(&mut self, trials: &[Trial], trial: &Trial, checkpoint: &Path) -> Result<()> {
         let _ = (trials, trial, checkpoint);
         Ok(())

@@ -19,7 +19,7 @@ use std::time::SystemTime;
 
 use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
-use crate::search::{BasicVariantGenerator, BasicVariantSettings, SearchSpace, Searcher};
+use crate::search::{BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher};
 use crate::stoppers::Stopper;
 use crate::{Error, Result, TrainableFactory, node, options};
 
@@ -174,7 +174,7 @@ impl Tuner {
         let (metric, mode) = (tune_config.metric.as_deref(), tune_config.mode);
         let is_default = tune_config.search_alg.is_none();
         let mut searcher = tune_config.search_alg.unwrap_or_else(|| {
-            let settings = BasicVariantSettings { seed: tune_config.seed, ..BasicVariantSettings::default() };
+            let settings = BasicVariantConfig { seed: tune_config.seed, ..BasicVariantConfig::default() };
             Box::new(BasicVariantGenerator::new(settings))
         });
         searcher.set_search_properties(metric, mode, &param_space)?;

@@ -1,5 +1,6 @@
 //! What a sweep found.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -153,18 +154,70 @@ impl ResultGrid {
     /// Every trial's numbers, as the journal has them.
     fn all_values(&self, key: &str) -> Result<Vec<Vec<f64>>> {
         let mut values = vec![Vec::new(); self.results.len()];
-        let index: std::collections::HashMap<&str, usize> =
+        self.visit_results(|i, result| {
+            values[i].extend(metric::find(result, key).and_then(Value::as_f64));
+        })?;
+        Ok(values)
+    }
+
+    /// Every result with the index of its trial, as the journal has them.
+    fn visit_results(&self, mut visit: impl FnMut(usize, &Metrics)) -> Result<()> {
+        let index: HashMap<&str, usize> =
             self.results.iter().enumerate().map(|(i, result)| (&*result.trial_id, i)).collect();
         let (_, events, _) = journal::read(&self.dir.join(journal::FILE))?;
         for event in events {
             if let Event::Result { trial_id, result, .. } = event
                 && let Some(i) = index.get(&*trial_id)
-                && let Some(value) = metric::find(&result, key).and_then(Value::as_f64)
             {
-                values[*i].push(value);
+                visit(*i, &result);
             }
         }
-        Ok(values)
+        Ok(())
+    }
+
+    /// A row for each trial, for a table or a data frame: its last result, or with `filter_metric` the one that has the
+    /// best finite value of it; then `trial_id`, `logdir` and, below `config/`, its settings. Nested keys are joined by
+    /// `/`. A trial without such a result has the latter alone.
+    ///
+    /// # Errors
+    /// A metric, but no mode here or in the sweep; [`Error::Io`] on reading the journal.
+    pub fn get_dataframe(
+        &self,
+        filter_metric: Option<&str>,
+        filter_mode: Option<Mode>,
+    ) -> Result<Vec<Metrics>> {
+        let chosen = match filter_metric {
+            None => self.results.iter().map(|result| result.metrics.clone()).collect(),
+            Some(key) => {
+                let mode = filter_mode.or(self.mode);
+                let rule = "name one here or in the sweep";
+                self.best_results(key, mode.ok_or_else(|| Error::config("filter_mode", "absent", rule))?)?
+            }
+        };
+        let rows = self.results.iter().zip(chosen).map(|(trial, metrics)| {
+            let owned = |(key, value): (String, &Value)| (key, value.clone());
+            let metrics = metrics.unwrap_or_default();
+            let mut row: Metrics = loggers::flatten(&metrics).into_iter().map(owned).collect();
+            row.insert("trial_id".into(), trial.trial_id.as_str().into());
+            row.insert("logdir".into(), trial.path.to_string_lossy().into());
+            let settings = loggers::flatten(&trial.config).into_iter().map(owned);
+            row.extend(settings.map(|(key, value)| (format!("config/{key}"), value)));
+            row
+        });
+        Ok(rows.collect())
+    }
+
+    /// Of each trial the first of its results with the best value.
+    fn best_results(&self, key: &str, mode: Mode) -> Result<Vec<Option<Metrics>>> {
+        let mut best: Vec<Option<(f64, Metrics)>> = vec![None; self.results.len()];
+        self.visit_results(|i, result| {
+            let value = metric::find(result, key).and_then(Value::as_f64).filter(|value| value.is_finite());
+            let Some(score) = value.map(|value| mode.score(value)) else { return };
+            if best[i].as_ref().is_none_or(|(best, _)| score > *best) {
+                best[i] = Some((score, result.clone()));
+            }
+        })?;
+        Ok(best.into_iter().map(|best| best.map(|(_, result)| result)).collect())
     }
 
     /// The error of each trial that failed.

@@ -75,6 +75,8 @@ pub(super) struct Sweep {
     pub(super) trials: Vec<Trial>,
     pub(super) runs: Vec<Run>,
     index: HashMap<String, usize>,
+    /// All trials before this one have ended.
+    first_open: usize,
     pub(super) searcher: Box<dyn Searcher>,
     pub(super) scheduler: Box<dyn TrialScheduler>,
     pub(super) stopper: Option<Box<dyn Stopper>>,
@@ -99,6 +101,7 @@ impl Sweep {
             trials: Vec::new(),
             runs: Vec::new(),
             index: HashMap::new(),
+            first_open: 0,
             searcher,
             scheduler,
             stopper,
@@ -112,6 +115,14 @@ impl Sweep {
     pub(super) fn find(&self, trial_id: &str) -> Result<usize> {
         let unknown = || Error::experiment(&self.dir, format!("there is no trial {trial_id}"));
         self.index.get(trial_id).copied().ok_or_else(unknown)
+    }
+
+    /// The trials from the first one that has not ended, and the index of that one: where trials that wait are looked
+    /// for, so that the cost does not grow with those that have ended.
+    pub(super) fn open_trials(&mut self) -> (usize, &[Trial]) {
+        let open = &self.trials[self.first_open..];
+        self.first_open += open.iter().take_while(|trial| trial.status.is_finished()).count();
+        (self.first_open, &self.trials[self.first_open..])
     }
 
     /// The driver is another one: nothing trains.
@@ -284,6 +295,7 @@ impl Sweep {
             run.checkpoints = Checkpoints::default();
         }
         self.trials[i].status = TrialStatus::Pending;
+        self.first_open = self.first_open.min(i);
     }
 
     /// Ends a trial, wherever it is.

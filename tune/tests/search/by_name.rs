@@ -47,7 +47,10 @@ fn the_seed_of_the_sweep_is_for_searchers_without_their_own() {
 fn any_searcher_can_be_limited_and_repeated() {
     let limited = draws(json!({"type": "TPE", "max_concurrent": 2}), 0);
     assert_eq!(limited[2], Suggestion::Wait);
-    let repeated = draws(json!({"type": "TPE", "repeat": 2, "set_index": false}), 0);
+    let repeated = draws(json!({"type": "TPE", "repeat": 2, "index_key": "seed"}), 0);
+    let Suggestion::Trial { config, .. } = &repeated[1] else { panic!("{:?}", repeated[1]) };
+    assert_eq!(config["seed"], 1);
+    let repeated = draws(json!({"type": "TPE", "repeat": 2}), 0);
     assert!(repeated[0] == repeated[1] && repeated[1] != repeated[2]);
 }
 

@@ -1,8 +1,8 @@
 //! Searchers that learn.
 
 use pavlov_tune::search::{
-    SearchSpace, Searcher, TpeSearch, TpeSettings, TuneBohb, TuneBohbSettings, choice, grid_search,
-    loguniform, randint, uniform,
+    SearchSpace, Searcher, TpeConfig, TpeSearch, TuneBohb, TuneBohbConfig, choice, grid_search, loguniform,
+    randint, uniform,
 };
 use pavlov_tune::{Config, Metrics, Mode};
 use serde_json::{Value, json};
@@ -11,11 +11,11 @@ use super::{loss, ready, trial};
 use crate::counter::object;
 
 fn tpe(settings: Value) -> TpeSearch {
-    TpeSearch::new(serde_json::from_value::<TpeSettings>(settings).unwrap())
+    TpeSearch::new(serde_json::from_value::<TpeConfig>(settings).unwrap())
 }
 
 fn bohb(settings: Value) -> TuneBohb {
-    TuneBohb::new(serde_json::from_value::<TuneBohbSettings>(settings).unwrap())
+    TuneBohb::new(serde_json::from_value::<TuneBohbConfig>(settings).unwrap())
 }
 
 fn number(config: &Config, key: &str) -> f64 {

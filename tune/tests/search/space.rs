@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use pavlov_tune::search::{
-    BasicVariantGenerator, BasicVariantSettings, Domain, SearchSpace, Searcher, choice, grid_search,
+    BasicVariantConfig, BasicVariantGenerator, Domain, SearchSpace, Searcher, choice, grid_search,
     lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn, quniform, randint, randn, uniform,
 };
 use pavlov_tune::{Config, Result};
@@ -13,7 +13,7 @@ use super::{ready, trial};
 use crate::counter::object;
 
 fn random() -> BasicVariantGenerator {
-    BasicVariantGenerator::new(BasicVariantSettings::default())
+    BasicVariantGenerator::new(BasicVariantConfig::default())
 }
 
 fn first(space: impl Into<SearchSpace>) -> Config {

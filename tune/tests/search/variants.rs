@@ -2,14 +2,14 @@
 
 use std::collections::HashSet;
 
-use pavlov_tune::search::{BasicVariantGenerator, BasicVariantSettings, Searcher, experiment_tag, uniform};
+use pavlov_tune::search::{BasicVariantConfig, BasicVariantGenerator, Searcher, experiment_tag, uniform};
 use serde_json::{Value, json};
 
 use super::{ready, trial};
 use crate::counter::object;
 
 fn random(settings: Value) -> BasicVariantGenerator {
-    BasicVariantGenerator::new(serde_json::from_value::<BasicVariantSettings>(settings).unwrap())
+    BasicVariantGenerator::new(serde_json::from_value::<BasicVariantConfig>(settings).unwrap())
 }
 
 /// Recorded by `record_ray_variants.py`.

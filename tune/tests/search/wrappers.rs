@@ -82,7 +82,7 @@ fn a_batch_is_told_whole_and_in_the_order_of_the_suggestions() {
 #[test]
 fn repeats_share_their_settings_and_teach_their_mean() {
     let (inner, log) = recorder();
-    let mut searcher = ready(Repeater::new(inner, 3, true), json!({}));
+    let mut searcher = ready(Repeater::new(inner, 3, Some(TRIAL_INDEX.into())), json!({}));
     let configs: Vec<Config> = ["a", "b", "c", "d"].iter().map(|id| trial(&mut searcher, id).0).collect();
     let expected =
         [(0, 0), (0, 1), (0, 2), (1, 0)].map(|(n, index)| object(json!({"n": n, TRIAL_INDEX: index})));
@@ -98,7 +98,7 @@ fn repeats_share_their_settings_and_teach_their_mean() {
 #[test]
 fn a_suggestion_whose_repeats_all_fail_has_failed() {
     let (inner, log) = recorder();
-    let mut searcher = ready(Repeater::new(inner, 2, false), json!({}));
+    let mut searcher = ready(Repeater::new(inner, 2, None), json!({}));
     assert_eq!(trial(&mut searcher, "a").0, trial(&mut searcher, "b").0);
     searcher.on_trial_complete("a", Some(&object(json!({"loss": null})))).unwrap();
     searcher.on_trial_complete("b", None).unwrap();
@@ -107,7 +107,7 @@ fn a_suggestion_whose_repeats_all_fail_has_failed() {
 
 #[test]
 fn num_samples_counts_repeats() {
-    let searcher = Repeater::new(recorder().0, 5, true);
+    let searcher = Repeater::new(recorder().0, 5, None);
     assert_eq!(
         [15, 17, 3].map(|samples| searcher.total_samples(Some(samples))),
         [Some(15), Some(15), Some(5)]

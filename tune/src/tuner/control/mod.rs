@@ -81,6 +81,9 @@ impl Control {
         }
         self.take_up()?;
         loop {
+            for callback in &mut self.run_config.callbacks {
+                callback.on_step_begin(&self.sweep.trials)?;
+            }
             self.settle_released()?;
             self.check_end_of_all()?;
             while self.start_one()? {}
@@ -93,6 +96,9 @@ impl Control {
             match self.executor.reports().recv_timeout(TICK) {
                 Ok((actor, report)) => self.hear(actor, report)?,
                 Err(_) => self.progress.tick(&self.sweep.trials, &*self.sweep.scheduler),
+            }
+            for callback in &mut self.run_config.callbacks {
+                callback.on_step_end(&self.sweep.trials)?;
             }
         }
         self.dismiss_parked();

@@ -30,8 +30,8 @@ impl Control {
         if self.sweep.stop_all.is_some() {
             return Ok(false);
         }
-        let mut pending =
-            self.sweep.trials.iter().filter(|trial| trial.status == TrialStatus::Pending).count();
+        let (_, open) = self.sweep.open_trials();
+        let mut pending = open.iter().filter(|trial| trial.status == TrialStatus::Pending).count();
         while pending < self.draws_ahead && self.can_draw() && self.draw()? {
             pending += 1;
         }
@@ -52,9 +52,10 @@ impl Control {
     }
 
     fn choose(&mut self) -> Option<usize> {
-        let index = |trial: &Trial| self.sweep.find(&trial.trial_id).ok();
-        let fits = |trial: &Trial| index(trial).is_some_and(|i| self.fits(i));
-        self.sweep.scheduler.choose_trial_to_run(&self.sweep.trials, &fits)
+        let first = self.sweep.open_trials().0;
+        let fits = |trial: &Trial| self.sweep.find(&trial.trial_id).is_ok_and(|i| self.fits(i));
+        let chosen = self.sweep.scheduler.choose_trial_to_run(&self.sweep.trials[first..], &fits);
+        chosen.map(|at| first + at)
     }
 
     fn fits(&self, i: usize) -> bool {
@@ -220,17 +221,18 @@ impl Control {
             return Ok(true);
         }
         let is_open = |trial: &Trial| !trial.status.is_finished();
-        if !self.sweep.trials.iter().any(is_open) {
+        if self.sweep.open_trials().1.is_empty() {
             if self.live.waits {
                 let reason = "the searcher waits for results, but no trial runs that could give any";
                 return Err(Error::experiment(&self.sweep.dir, reason));
             }
             return Ok(false);
         }
-        let before: Vec<TrialStatus> = self.sweep.trials.iter().map(|trial| trial.status).collect();
+        let (first, open) = self.sweep.open_trials();
+        let before: Vec<TrialStatus> = open.iter().map(|trial| trial.status).collect();
         self.log(&Event::Idle)?;
         self.sweep.idle()?;
-        let after = self.sweep.trials.iter().map(|trial| trial.status);
+        let after = self.sweep.trials[first..].iter().map(|trial| trial.status);
         if after.ne(before) || self.choose().is_some() {
             return Ok(true);
         }
