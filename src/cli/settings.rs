@@ -97,9 +97,15 @@ impl SettingsArgs {
                 "no environment; give one with --env, e.g. --env CartPole-v1 (`pavlov list envs` shows all)",
             ));
         };
-        envs::spec(&env)?;
+        known(&env)?;
         Ok(Settings { resolved: entry.resolve(layers)?, env: env.into(), stop, entry })
     }
+}
+
+/// Refuses an environment that nobody knows. One in Python is asked for when it is made, by the interpreter that its
+/// settings name.
+pub(super) fn known(env: &str) -> Result<(), envs::Error> {
+    if env.starts_with("py:") { Ok(()) } else { envs::spec(env).map(drop) }
 }
 
 /// `key=value` texts as settings; a later one wins.

@@ -9,9 +9,10 @@ use serde_json::json;
 use super::exit::usage;
 use super::output::{print, print_json};
 use super::session::ReportArgs;
+use super::settings::known;
 use super::train::{NewRun, start, stop_criteria};
 use super::{run_dir, signals};
-use crate::envs::{self, EnvCreator};
+use crate::envs::EnvCreator;
 use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::Layer;
@@ -188,7 +189,7 @@ impl Sweep {
             let shown = path.display();
             return Err(usage(format!("{shown}: no environment; write e.g. env = \"CartPole-v1\"")));
         };
-        envs::spec(env)?;
+        known(env)?;
         let env = env.as_str().into();
         Ok(Sweep { file, entry, env, base })
     }

@@ -68,3 +68,8 @@ pub type Config = serde_json::Map<String, serde_json::Value>;
 ///
 /// A number that does not exist yet is `null`; there is no NaN.
 pub type Metrics = serde_json::Map<String, serde_json::Value>;
+
+/// The programs of the README, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -39,6 +39,12 @@ pub(crate) fn test(root: &Path) -> Result<()> {
         let program = steps::built("debug", &format!("examples/{example}"))?;
         steps.run(&format!("example {example}"), Command::new(program).current_dir(root))?;
     }
+    let results = steps::fresh("examples", "results")?;
+    for example in stems(&root.join("tune/examples"), "rs")? {
+        let program = steps::built("debug", &format!("examples/{example}"))?;
+        let mut run = Command::new(program);
+        steps.run(&format!("example {example}"), run.env("PAVLOV_RESULTS_DIR", &results))?;
+    }
     steps.step("outside program", || outside(root))?;
     steps.step("adapter for gymnasium-rs", || adapter(root))?;
     steps.step("demo", || demo::demo(root, true))?;
