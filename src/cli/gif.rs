@@ -15,9 +15,16 @@ const COLORS: usize = 256;
 
 type Rgb = [u8; 3];
 
-/// Hundredths of a second between frames: Gymnasium's 30 frames per second for Pendulum, its 50 for others.
+/// Hundredths of a second between frames: Gymnasium's `render_fps` for its own environments, 50 per second for others.
 pub(super) fn frame_delay(env: &str) -> u16 {
-    if env.starts_with("Pendulum") { 3 } else { 2 }
+    let name = env.strip_prefix("py:").unwrap_or(env);
+    let per_second = match name.split("-v").next().unwrap_or(name) {
+        "MountainCar" | "MountainCarContinuous" | "Pendulum" => 30,
+        "Acrobot" => 15,
+        "FrozenLake" | "FrozenLake8x8" | "Taxi" | "CliffWalking" | "CliffWalkingSlippery" | "Blackjack" => 4,
+        _ => 50,
+    };
+    100 / per_second
 }
 
 /// Writes frames of equal size, `delay` hundredths of a second apart, as an animation that repeats.
