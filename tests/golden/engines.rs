@@ -100,8 +100,10 @@ fn normal(rng: &mut Stream, shape: &[i64]) -> Tensor {
 
 fn model(rng: &mut Stream, fused: bool) -> ModelConfig {
     let layers = rng.below(3);
+    // Layers whose widths fill whole vectors have a gradient of their own for few rows.
+    let unit = pick(rng, &[1, 16]);
     ModelConfig {
-        fcnet_hiddens: (0..layers).map(|_| 1 + rng.below(70) as usize).collect(),
+        fcnet_hiddens: (0..layers).map(|_| unit * (1 + rng.below(70 / unit as u64) as usize)).collect(),
         fcnet_activation: pick(
             rng,
             &[Activation::Tanh, Activation::Relu, Activation::Elu, Activation::Linear],
@@ -189,7 +191,8 @@ fn ppo_case(case: u64, engine: Engine) -> (Vec<f64>, Learned, i64) {
         ..Ppo::get_default_config()
     };
     ppo.common.model = model(&mut rng, !matches!(engine, Engine::Torch));
-    let rows = 1 + rng.below(700) as i64;
+    let most = pick(&mut rng, &[128, 700]);
+    let rows = 1 + rng.below(most) as i64;
     let integers = |rng: &mut Stream, below: &[u64]| {
         let one = |n: &u64| rng.below(*n) as i64;
         Tensor::from_slice(&below.iter().map(one).collect::<Vec<_>>())
@@ -225,7 +228,8 @@ fn dqn_case(case: u64, engine: Engine) -> (Vec<f64>, Learned, i64) {
         ..Dqn::get_default_config()
     };
     dqn.common.model = model(&mut rng, !matches!(engine, Engine::Torch));
-    let rows = 1 + rng.below(400) as i64;
+    let most = pick(&mut rng, &[128, 400]);
+    let rows = 1 + rng.below(most) as i64;
     let actions: Vec<i64> = (0..rows).map(|_| rng.below(4) as i64).collect();
     let ends: Vec<f32> = (0..rows).map(|_| f32::from(rng.below(5) == 0)).collect();
     let mut batch = SampleBatch::default()
