@@ -72,7 +72,10 @@ fn query() -> Result<Vec<Gpu>> {
     let output = Command::new("nvidia-smi")
         .args(["--query-gpu=index,uuid,memory.used,memory.total", "--format=csv,noheader,nounits"])
         .output()
-        .map_err(|error| Error::other(format!("cannot ask for the GPUs: nvidia-smi: {error}")))?;
+        .map_err(|error| {
+            let way_out = "it comes with NVIDIA's driver; without a GPU leave `wait_for_gpu` out";
+            Error::other(format!("cannot ask for the GPUs: nvidia-smi: {error}; {way_out}"))
+        })?;
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stdout);
         return Err(Error::other(format!("cannot ask for the GPUs: nvidia-smi: {}", said.trim())));
@@ -121,5 +124,15 @@ mod tests {
     fn an_answer_that_is_no_table_is_told() {
         let message = parse("No devices were found").unwrap_err().to_string();
         assert!(message.contains("No devices were found"), "{message}");
+    }
+
+    #[test]
+    fn a_machine_without_the_vendors_tool_is_told_so_with_the_way_out() {
+        if Command::new("nvidia-smi").output().is_ok() {
+            return; // What this is about cannot be had here.
+        }
+        let message = wait_for_gpu(None, 0.01, 1, Duration::ZERO).unwrap_err().to_string();
+        assert!(message.starts_with("cannot ask for the GPUs: nvidia-smi: "), "{message}");
+        assert!(message.ends_with("without a GPU leave `wait_for_gpu` out"), "{message}");
     }
 }

@@ -69,6 +69,12 @@ impl Resources {
         sums
     }
 
+    /// The share of the machine's cores that the trainable itself may use: the CPUs of its bundle, at least 1.
+    pub fn num_threads(&self) -> usize {
+        let cpus = self.bundles.first().and_then(|head| head.get("CPU"));
+        cpus.map_or(1, |cpus| cpus.floor().max(1.0) as usize)
+    }
+
     /// Sum of one resource over all bundles.
     pub fn total(&self, resource: &str) -> f64 {
         self.bundles.iter().filter_map(|bundle| bundle.get(resource)).sum()

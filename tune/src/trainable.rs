@@ -18,10 +18,9 @@ pub struct TrialContext {
 }
 
 impl TrialContext {
-    /// This trial's share of the machine's cores: the CPUs of its first bundle, at least 1; `None` outside a sweep.
+    /// This trial's share of the machine's cores, see [`Resources::num_threads`]; `None` outside a sweep.
     pub fn num_threads(&self) -> Option<usize> {
-        let head = self.trial_resources.as_ref()?.bundles().first()?;
-        Some(head.get("CPU").map_or(1, |cpus| cpus.floor().max(1.0) as usize))
+        self.trial_resources.as_ref().map(Resources::num_threads)
     }
 }
 

@@ -31,7 +31,10 @@ impl Trainable for Mortal {
         std::thread::sleep(self.pause);
         let result = self.inner.step()?;
         if self.inner.total == 4 * self.inner.by {
-            println!("printed by step 4");
+            println!(
+                "printed by step 4, threads: {}",
+                std::env::var("RAYON_NUM_THREADS").unwrap_or_default()
+            );
             let how = fs::read_to_string(self.dir.with_file_name("how")).unwrap_or_default();
             if !how.is_empty() && fs::File::create_new(self.dir.join("died")).is_ok() {
                 match &*how {
@@ -106,7 +109,10 @@ fn a_trial_whose_process_dies_is_tried_again_from_its_checkpoint_alone() {
             fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
         for trial in trials {
             let stdout = fs::read_to_string(trial.join("stdout")).unwrap();
-            assert_eq!(stdout.matches("printed by step 4").count(), 2, "{stdout}");
+            // A trial of one CPU gets one thread, unless whoever started the sweep says otherwise.
+            let threads = std::env::var("RAYON_NUM_THREADS").unwrap_or("1".into());
+            let printed = format!("printed by step 4, threads: {threads}\n");
+            assert_eq!(stdout.matches(&printed).count(), 2, "{stdout}");
         }
     }
 }

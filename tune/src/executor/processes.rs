@@ -168,12 +168,9 @@ impl Executor for ProcessExecutor {
         if start.resources.total("GPU") > 0.0 {
             command.env("CUDA_VISIBLE_DEVICES", gpus.join(","));
         }
-        if let Some(cores) = start.resources.bundles().first().and_then(|head| head.get("CPU")) {
-            let threads = cores.floor().max(1.0) as usize;
-            for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"] {
-                if env::var_os(variable).is_none() {
-                    command.env(variable, threads.to_string());
-                }
+        for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"] {
+            if env::var_os(variable).is_none() {
+                command.env(variable, start.resources.num_threads().to_string());
             }
         }
         let child = command.spawn().map_err(Error::io("start", &self.executable))?;
