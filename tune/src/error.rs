@@ -82,6 +82,18 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// Object storage that cannot be used or reached.
+    #[error("cannot {action} {url}: {reason}")]
+    Storage {
+        /// Of the object or the place.
+        url: String,
+        /// Verb, e.g. "write".
+        action: &'static str,
+        /// What the storage said, and the way out.
+        reason: String,
+        /// Whether trying again may help: no connection, too busy.
+        transient: bool,
+    },
     /// An export format that nobody knows.
     #[error("unknown export format `{given}`; valid formats: checkpoint, model, onnx, h5")]
     ExportFormat {

@@ -16,6 +16,7 @@
 
 pub mod checkpoint;
 pub mod config;
+pub mod data;
 mod diagnose;
 mod driver;
 mod error;
@@ -35,8 +36,10 @@ pub mod schedulers;
 pub mod search;
 pub mod session;
 pub mod stoppers;
+pub mod storage;
 mod sweep_file;
 pub mod track;
+mod train;
 mod trainable;
 mod trial;
 mod tuner;
@@ -53,6 +56,7 @@ pub use gpu::wait_for_gpu;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use sweep_file::SweepFile;
+pub use train::{BaseTrainer, TrainContext};
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{
