@@ -8,6 +8,7 @@ use crate::{
     host,
     kernels::{self, Adam},
     state::State,
+    stats::Stats,
 };
 use serde::{Deserialize, Serialize};
 use tch::{Device, Tensor};
@@ -135,9 +136,9 @@ impl Optimizer {
     }
 }
 
-/// Scales `grad` so that its norm is at most `max_norm`; returns the norm before, a tensor (on a GPU nothing is read on
-/// the host).
-pub fn clip_grad_norm(grad: &mut Tensor, max_norm: f64) -> Tensor {
+/// Scales `grad` so that its norm is at most `max_norm`; the norm before goes to `stats` as `grad_gnorm` (on a GPU nothing
+/// is read on the host).
+pub fn clip_grad_norm(grad: &mut Tensor, max_norm: f64, stats: &mut Stats) {
     let _guard = tch::no_grad_guard();
     if grad.device() == Device::Cpu {
         let grad = host::write::<f32>(grad);
@@ -146,10 +147,10 @@ pub fn clip_grad_norm(grad: &mut Tensor, max_norm: f64) -> Tensor {
         if scale < 1.0 {
             grad.iter_mut().for_each(|g| *g *= scale);
         }
-        return Tensor::from(norm as f32);
+        return stats.push("grad_gnorm", norm);
     }
     let norm = grad.norm();
     let scale = (max_norm / (&norm + 1e-6)).clamp_max(1.0);
     let _ = grad.g_mul_(&scale);
-    norm
+    stats.push_unread("grad_gnorm", &norm);
 }

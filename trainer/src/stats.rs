@@ -39,12 +39,26 @@ impl Stats {
         &self.names
     }
 
-    /// Adds one, a tensor of one number.
-    pub fn push(&mut self, name: &'static str, value: &Tensor) {
+    /// Adds one.
+    pub fn push(&mut self, name: &'static str, value: f64) {
         self.names.push(name);
         match &mut self.values {
-            StatValues::Host(values) => values.push(value.double_value(&[])),
-            StatValues::Unread(values) => *values = Tensor::cat(&[&*values, &value.view(1)], 0),
+            StatValues::Host(values) => values.push(value),
+            StatValues::Unread(values) => {
+                let value = Tensor::from_slice(&[value]).to_kind(values.kind()).to_device(values.device());
+                *values = Tensor::cat(&[&*values, &value], 0);
+            }
+        }
+    }
+
+    /// Adds one, a tensor of one number.
+    pub fn push_unread(&mut self, name: &'static str, value: &Tensor) {
+        match &mut self.values {
+            StatValues::Host(_) => self.push(name, value.double_value(&[])),
+            StatValues::Unread(values) => {
+                *values = Tensor::cat(&[&*values, &value.view(1)], 0);
+                self.names.push(name);
+            }
         }
     }
 

@@ -300,7 +300,7 @@ impl Learner {
 
     /// Scales the gradient so that its norm is at most `max_norm`; adds the norm before to the report, as `grad_gnorm`.
     pub fn clip_grad_norm(&mut self, max_norm: f64, report: &mut Report) {
-        report.stats.push("grad_gnorm", &clip_grad_norm(&mut self.gradient, max_norm));
+        clip_grad_norm(&mut self.gradient, max_norm, &mut report.stats);
     }
 
     /// One step of the optimizer along the gradient.

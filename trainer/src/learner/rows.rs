@@ -123,20 +123,19 @@ pub(super) fn fill<T: Copy>(
 ) -> usize {
     let (stride, count) = (tape.stride(), tape.rows());
     tape.leaf(cols, |to: &mut [f32]| {
-        let mut put = |r: usize, source: usize| {
-            for (c, &x) in from[source * cols..][..cols].iter().enumerate() {
-                to[c * stride + r] = number(x);
+        for (c, column) in to.chunks_exact_mut(stride).enumerate() {
+            let (real, padding) = column.split_at_mut(count);
+            match rows {
+                Selection::Range(start, _) => {
+                    let from = from[start * cols..].chunks_exact(cols.max(1));
+                    real.iter_mut().zip(from).for_each(|(to, row)| *to = number(row[c]));
+                }
+                Selection::Index(list, start, _) => {
+                    let list = &list[*start..start + count];
+                    real.iter_mut().zip(list).for_each(|(to, &i)| *to = number(from[i as usize * cols + c]));
+                }
             }
-        };
-        match rows {
-            Selection::Range(start, _) => (0..count).for_each(|r| put(r, start + r)),
-            Selection::Index(list, start, _) => {
-                list[*start..start + count].iter().enumerate().for_each(|(r, &i)| put(r, i as usize));
-            }
-        }
-        for column in to.chunks_exact_mut(stride) {
-            let last = column[count - 1];
-            column[count..].fill(last);
+            padding.fill(real[count - 1]);
         }
     })
 }
