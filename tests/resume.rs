@@ -59,7 +59,11 @@ cases! {
     };
     ppo_on_replayed_episodes: "PPO" on "Stateless-v0" with {};
     ppo_on_complete_replayed_episodes: "PPO" on "Stateless-v0" with { "batch_mode": "complete_episodes" };
+    ppo_sampling_ahead: "PPO" on "CartPole-v1" with {
+        "sample_async": true, "observation_filter": "MeanStdFilter", "evaluation_interval": 1, "evaluation_duration": 2,
+    };
     dqn: "DQN" on "CartPole-v1" with {};
+    dqn_sampling_ahead: "DQN" on "CartPole-v1" with { "sample_async": true };
     dqn_with_uniform_replay_that_is_full: "DQN" on "CartPole-v1" with {
         "replay_buffer_config": { "type": "ReplayBuffer", "capacity": 150 },
     };
@@ -174,7 +178,8 @@ fn train_until(driver: &mut AnyDriver, iteration: u64, every: bool) {
 }
 
 fn assert_continues(name: &str) {
-    for workers in [0, 2] {
+    let samples_ahead = case(name).settings["sample_async"] == true;
+    for workers in [usize::from(samples_ahead), 2] {
         let home = tempfile::tempdir().expect("a directory");
         let (straight, stopped) = (home.path().join("straight"), home.path().join("stopped"));
         train_until(&mut case(name).build(workers, &straight), 2 * N, false);

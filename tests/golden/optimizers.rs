@@ -90,8 +90,8 @@ fn clipping_scales_to_the_norm_and_reports_the_norm_before() {
     assert_close(&floats(&zero), &[0.0; 2], 0.0);
 }
 
-fn norm_before_clipping(gradient: &mut Tensor) -> Vec<f32> {
+fn norm_before_clipping(gradient: &mut Tensor) -> [f64; 1] {
     let mut stats = Stats::default();
     clip_grad_norm(gradient, 1.0, &mut stats);
-    vec![stats.read("grad_gnorm").expect("it was pushed") as f32]
+    [stats.read("grad_gnorm").expect("it was pushed")]
 }

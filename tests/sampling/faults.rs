@@ -19,21 +19,22 @@ enum Failure {
     Panic,
 }
 
-/// A [`Clockwork`] that fails at step 3 of the first episode of copies `from..` of the run, `fuse` times in all.
+/// A [`Clockwork`] that fails at step 3 of episodes with these seeds, `fuse` times in all.
 #[derive(Clone)]
 struct Failing {
     inner: Clockwork,
     how: Failure,
-    first_seeds: Vec<u64>,
+    episodes: Vec<u64>,
     fuse: Arc<AtomicUsize>,
 }
 
 impl Failing {
+    /// In the first episode of these copies of the run.
     fn copies(copies: &[u64], how: Failure, times: usize) -> Self {
         Self {
             inner: Clockwork::terminating(5),
             how,
-            first_seeds: copies.iter().map(|&copy| episode_seed(SEED, copy, 0)).collect(),
+            episodes: copies.iter().map(|&copy| episode_seed(SEED, copy, 0)).collect(),
             fuse: Arc::new(AtomicUsize::new(times)),
         }
     }
@@ -57,7 +58,7 @@ impl Env for Failing {
 
     fn step(&mut self, action: &[i64], obs: &mut [f32]) -> envs::Result<Step> {
         let step = self.inner.step(action, obs)?;
-        let due = self.inner.t() == 3 && self.first_seeds.contains(&self.inner.seed());
+        let due = self.inner.t() == 3 && self.episodes.contains(&self.inner.seed());
         if due && self.fuse.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
             match self.how {
                 Failure::Error => return Err(envs::Error::other("the simulator is gone")),
@@ -124,6 +125,24 @@ fn a_failed_worker_is_replaced_and_training_goes_on() {
 }
 
 #[test]
+fn a_worker_that_fails_while_it_samples_ahead_is_replaced_too() {
+    for how in [Failure::Error, Failure::Panic] {
+        let ppo = two_workers(|common| {
+            (common.recreate_failed_workers, common.sample_async) = (true, true);
+        });
+        // The third episode begins in the second fragment, which nobody has asked for yet.
+        let third = vec![episode_seed(SEED, 0, 2)];
+        let mut trainer = build(ppo, &Failing { episodes: third, ..Failing::copies(&[], how, 1) });
+        let steps: Vec<f64> =
+            (0..3).map(|_| number(&trainer.train().expect("a result"), "timesteps_total")).collect();
+        assert_eq!(steps, [32.0, 64.0, 96.0]);
+        let result = trainer.train().expect("a result");
+        assert_eq!(number(&result, "num_healthy_workers"), 2.0);
+        assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+    }
+}
+
+#[test]
 fn a_worker_that_always_fails_is_given_up() {
     let ppo = two_workers(|common| common.recreate_failed_workers = true);
     let mut trainer = build(ppo, &Failing::copies(&[0], Failure::Error, 99));
@@ -185,7 +204,7 @@ fn an_evaluation_plays_every_episode_once_although_a_worker_is_lost() {
         episodes.iter().map(|e| e.number).collect::<Vec<_>>()
     };
     let mut env = Failing::copies(&[], Failure::Panic, 1);
-    env.first_seeds = vec![derive(3, "evaluation episode", 1) >> 1];
+    env.episodes = vec![derive(3, "evaluation episode", 1) >> 1];
     let workers = worker_set(&ppo, move || env.clone()).expect("workers");
     assert_eq!(numbers(&workers), [0, 1, 2, 3, 4, 5]);
     assert_eq!(workers.num_healthy_workers(), 2);

@@ -81,3 +81,33 @@ fn rollouts_of_another_seed_differ() {
     };
     assert_ne!(numbers(&sample(0), Column::OBS), numbers(&sample(1), Column::OBS));
 }
+
+/// Two workers' fragments, with other weights from after the `learned`th on.
+fn fragments(sample_async: bool, learned: usize) -> Vec<SampleBatch> {
+    let mut ppo = tiny_ppo();
+    let common = &mut ppo.common;
+    (common.num_workers, common.rollout_fragment_length, common.seed) = (2, 32, Some(42));
+    common.sample_async = sample_async;
+    let workers = worker_set(&ppo, "CartPole-v1").expect("workers");
+    let other = worker_set(&Ppo { common: Common { seed: Some(7), ..ppo.common }, ..ppo }, "CartPole-v1");
+    let other = other.expect("workers").get_weights();
+    let sample = |i| {
+        let fragment = workers.sample().expect("a fragment");
+        if i == learned {
+            workers.set_weights(&other).expect("weights that fit");
+        }
+        fragment
+    };
+    (1..=3).map(sample).collect()
+}
+
+#[test]
+fn workers_that_sample_ahead_act_with_the_weights_from_before_the_update() {
+    let logits = |ahead, learned| -> Vec<_> {
+        let fragments = fragments(ahead, learned);
+        fragments.iter().map(|batch| bytes(batch, Column::ACTION_DIST_INPUTS)).collect()
+    };
+    let (never, after_two, ahead) = (logits(false, 9), logits(false, 2), logits(true, 1));
+    assert!(ahead == after_two);
+    assert!(ahead[..2] == never[..2] && ahead[2] != never[2]);
+}

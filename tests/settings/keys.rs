@@ -75,7 +75,7 @@ fn ppo_defaults_are_rays() {
             "clip_rewards": null, "normalize_actions": true, "clip_actions": false, "log_sys_usage": true,
             "explore": true, "exploration_config.type": "StochasticSampling", "evaluation_interval": null,
             "evaluation_duration": 10, "evaluation_duration_unit": "episodes", "evaluation_num_workers": 0,
-            "evaluation_parallel_to_training": false, "always_attach_evaluation_results": false,
+            "evaluation_parallel_to_training": false, "sample_async": false, "always_attach_evaluation_results": false,
             "keep_per_episode_custom_metrics": false, "synchronize_filters": true,
             "metrics_num_episodes_for_smoothing": 100, "min_time_s_per_reporting": null,
             "min_sample_timesteps_per_reporting": null, "min_train_timesteps_per_reporting": null, "seed": null,

@@ -56,6 +56,10 @@ fn ppo_rules_name_field_value_and_rule() {
             "`evaluation_duration` is \"auto\", but that is as long as the training beside it takes: set `evaluation_parallel_to_training`, or give a number",
         ),
         (
+            json!({"sample_async": true, "num_workers": 0}),
+            "`sample_async` is true, but there are no workers to sample while the trainer learns: set `num_workers` to at least 1",
+        ),
+        (
             json!({"evaluation_parallel_to_training": true}),
             "`evaluation_parallel_to_training` is true, but it needs workers of its own: set `evaluation_num_workers` to at least 1",
         ),

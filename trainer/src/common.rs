@@ -105,6 +105,9 @@ pub struct Common {
     pub rollout_fragment_length: usize,
     /// How fragments end.
     pub batch_mode: BatchMode,
+    /// Rollout workers sample the next fragment while the trainer learns from this one, so with the weights from before
+    /// that: both are busy all the time, and experience is one update old. As repeatable as without it.
+    pub sample_async: bool,
     /// Rows of one training batch.
     pub train_batch_size: usize,
     /// Discount: closer to 1 looks further ahead.
@@ -180,6 +183,7 @@ impl Default for Common {
             create_env_on_driver: false,
             rollout_fragment_length: 200,
             batch_mode: BatchMode::TruncateEpisodes,
+            sample_async: false,
             train_batch_size: 200,
             gamma: 0.99,
             model: ModelConfig::default(),
@@ -252,7 +256,6 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("fake_sampler", "it was a debugging aid of Ray's; leave it out"),
     ("in_evaluation", "it is internal to Ray; leave it out"),
     ("custom_eval_function", "it is code: call `evaluate` between `train` calls"),
-    ("sample_async", "synchronous sampling is what makes runs repeatable; leave it out"),
     ("sample_collector", "there is one sampler; leave it out"),
     ("compress_observations", "batches cross threads without a copy; leave it out"),
     ("metrics_episode_collection_timeout_s", "set `worker_timeout_s`"),
@@ -381,6 +384,11 @@ impl Common {
                 return Err(Error::config("evaluation_duration", "\"auto\"", rule));
             }
             _ => {}
+        }
+        if self.sample_async && self.num_workers == 0 {
+            let rule =
+                "there are no workers to sample while the trainer learns: set `num_workers` to at least 1";
+            return Err(Error::config("sample_async", true, rule));
         }
         if self.evaluation_parallel_to_training && self.evaluation_num_workers == 0 {
             let rule = "it needs workers of its own: set `evaluation_num_workers` to at least 1";

@@ -98,6 +98,11 @@ impl Run {
             callbacks,
             sampling: true,
         };
+        if common.sample_async {
+            tracing::warn!(
+                "`sample_async` is on: experience is one update older than the policy that learns from it"
+            );
+        }
         let workers = WorkerSet::new(&spec, device)?;
         Ok(Self {
             spec,

@@ -4,7 +4,7 @@
 //! answer the same [`Request`]s, so a transport only has to carry them.
 
 use crate::{
-    batch::SampleBatch,
+    batch::{Column, SampleBatch},
     callbacks::{Callbacks, CallbacksMaker},
     common::{BatchMode, Common},
     complete_episodes::EpisodeCollector,
@@ -70,6 +70,31 @@ pub struct Sampled {
     pub episodes: Vec<Episode>,
     /// What the worker's time went to.
     pub perf: SamplerPerf,
+}
+
+impl Sampled {
+    /// As a checkpoint has it; what the time went to is not kept.
+    pub(crate) fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        state.set("env_steps", &self.env_steps)?;
+        state.set("episodes", &self.episodes)?;
+        let names: Vec<&str> = self.batch.columns().map(|(column, _)| column.name()).collect();
+        state.set("columns", &names)?;
+        for (column, data) in self.batch.columns() {
+            state.set_tensor(column.name(), data);
+        }
+        Ok(state)
+    }
+
+    /// What [`state`](Self::state) saved.
+    pub(crate) fn from_state(state: &State) -> Result<Self> {
+        let mut batch = SampleBatch::default();
+        for name in state.get::<Vec<String>>("columns")? {
+            batch.set(Column::named(&name), state.tensor(&name)?);
+        }
+        let (env_steps, episodes) = (state.get("env_steps")?, state.get("episodes")?);
+        Ok(Self { batch, env_steps, episodes, perf: SamplerPerf::default() })
+    }
 }
 
 /// All that is needed to make a worker, in this process or another.

@@ -10,7 +10,7 @@ use crate::{
     filter::RunningStat,
     metrics::{Counters, Timers},
     policy::{DEFAULT_POLICY, Learned, Policy, PolicyMap},
-    pool::{ManagedPool, ThreadPool, WorkerPool},
+    pool::{ManagedPool, Replies, ThreadPool, WorkerPool},
     profile::{Breakdown, SamplerPerf},
     replay::{ReplayBuffer, ReplayBufferConfig, SharedReplay},
     rng::Stream,
@@ -90,7 +90,8 @@ impl WorkerSet {
         self.0.seed
     }
 
-    /// One fragment of every rollout worker (of the local worker if there are none), in the order of the copies.
+    /// One fragment of every rollout worker (of the local worker if there are none), in the order of the copies. With
+    /// `sample_async` the workers begin the next one before this returns.
     pub fn sample(&self) -> Result<SampleBatch> {
         let start = Instant::now();
         let timestep = self.counters().num_env_steps_sampled;
@@ -98,19 +99,24 @@ impl WorkerSet {
         let sampled: Vec<Sampled> = if pool.is_empty() {
             vec![lock(&self.0.local).sample(timestep)?]
         } else {
-            let replies = pool.ask_all(|_| Request::Sample { timestep }, || self.revive())?;
+            let replies = match pool.take_ahead(|| self.revive())? {
+                Some(replies) => replies,
+                None => pool.ask_all(|_| Request::Sample { timestep }, || self.revive())?,
+            };
             replies
                 .into_values()
                 .filter_map(|r| if let Reply::Sample(s) = r { Some(s) } else { None })
                 .collect()
         };
+        let steps = sampled.iter().map(|part| part.env_steps).sum();
+        if self.0.common.sample_async {
+            pool.begin(Request::Sample { timestep: timestep + steps })?;
+        }
         drop(pool);
-        let mut steps = 0;
         let (mut perf, workers) = (SamplerPerf::default(), sampled.len() as u32);
         let mut batches = Vec::with_capacity(sampled.len());
         let mut episodes = lock(&self.0.episodes);
         for part in sampled {
-            steps += part.env_steps;
             perf += part.perf;
             batches.push(part.batch);
             episodes.extend(part.episodes);
@@ -364,6 +370,16 @@ impl WorkerSet {
                     parts.push((format!("worker{}", worker + 1), state));
                 }
             }
+            if let Some(ahead) = pool.ahead() {
+                let mut sampled = State::default();
+                run.set("ahead", &ahead.keys().map(|w| w + 1).collect::<Vec<_>>())?;
+                for (worker, reply) in ahead {
+                    if let Reply::Sample(part) = reply {
+                        sampled.nest(&format!("worker{}", worker + 1), part.state()?);
+                    }
+                }
+                parts.push(("ahead".to_owned(), sampled));
+            }
         }
         drop(pool);
         parts.push(("run".to_owned(), run));
@@ -411,6 +427,15 @@ impl WorkerSet {
                 states.get(&(w + 1)).map_or(Request::GetState, |state| Request::SetState(Arc::clone(state)))
             };
             pool.ask_all(request, Vec::new)?;
+            let mut ahead = Replies::new();
+            if run.has("ahead") {
+                let sampled = read("ahead")?;
+                for worker in run.get::<Vec<usize>>("ahead")? {
+                    let part = Sampled::from_state(&sampled.nested(&format!("worker{worker}"))?);
+                    ahead.insert(worker - 1, Reply::Sample(part.map_err(|e| e.within("ahead"))?));
+                }
+            }
+            pool.set_ahead((!ahead.is_empty()).then_some(ahead));
         }
         drop(pool);
         if let Some(replay) = lock(&self.0.replay).as_ref() {

@@ -23,6 +23,18 @@ pub struct ManagedPool {
     recreate: bool,
     ignore: bool,
     restarts: u64,
+    ahead: Option<Ahead>,
+}
+
+/// Replies by worker, counted from 0.
+pub(crate) type Replies = BTreeMap<usize, Reply>;
+
+/// A round that was begun before anybody wanted its replies.
+#[derive(Debug)]
+enum Ahead {
+    /// The request and its numbers by worker.
+    Begun(Request, BTreeMap<usize, u64>),
+    Done(Replies),
 }
 
 impl ManagedPool {
@@ -35,6 +47,7 @@ impl ManagedPool {
             recreate: common.recreate_failed_workers,
             ignore: common.ignore_worker_failures,
             restarts: 0,
+            ahead: None,
         }
     }
 
@@ -53,6 +66,51 @@ impl ManagedPool {
         self.up.is_empty()
     }
 
+    /// Sends a request to every worker that is up, and returns. A worker answers in order, so whatever is asked next
+    /// waits for this round as well; its replies are kept for [`take_ahead`](Self::take_ahead).
+    pub(crate) fn begin(&mut self, request: Request) -> Result<()> {
+        let waiting = self.submit(|_| request.clone())?;
+        self.ahead = Some(Ahead::Begun(request, waiting));
+        Ok(())
+    }
+
+    /// The replies of the round that was begun, if there is one.
+    pub(crate) fn take_ahead(&mut self, revive: impl Fn() -> Vec<Request>) -> Result<Option<Replies>> {
+        self.settle(&revive)?;
+        Ok(self
+            .ahead
+            .take()
+            .and_then(|ahead| if let Ahead::Done(replies) = ahead { Some(replies) } else { None }))
+    }
+
+    /// Where a restored run goes on: as if a round had been begun that ended so, or none.
+    pub(crate) fn set_ahead(&mut self, replies: Option<Replies>) {
+        self.ahead = replies.map(Ahead::Done);
+    }
+
+    /// The replies that [`take_ahead`](Self::take_ahead) would return, once another round has waited for them.
+    pub(crate) fn ahead(&self) -> Option<&Replies> {
+        match &self.ahead {
+            Some(Ahead::Done(replies)) => Some(replies),
+            _ => None,
+        }
+    }
+
+    fn settle(&mut self, revive: &impl Fn() -> Vec<Request>) -> Result<()> {
+        self.ahead = match self.ahead.take() {
+            Some(Ahead::Begun(request, waiting)) => {
+                Some(Ahead::Done(self.wait(waiting, &|_| request.clone(), revive)?))
+            }
+            settled => settled,
+        };
+        Ok(())
+    }
+
+    fn submit(&mut self, request: impl Fn(usize) -> Request) -> Result<BTreeMap<usize, u64>> {
+        let up = self.healthy_workers();
+        up.into_iter().map(|worker| Ok((worker, self.pool.submit(worker, request(worker))?))).collect()
+    }
+
     /// Sends a request to every worker that is up and waits for all; replies by worker, counted from 0.
     ///
     /// A failed worker is replaced, dropped or an error, as the settings say. `revive` is what a replaced one is sent
@@ -62,14 +120,19 @@ impl ManagedPool {
         request: impl Fn(usize) -> Request,
         revive: impl Fn() -> Vec<Request>,
     ) -> Result<BTreeMap<usize, Reply>> {
-        let mut replies: BTreeMap<usize, Reply> = BTreeMap::new();
-        let mut waiting: BTreeMap<usize, u64> = BTreeMap::new();
+        self.settle(&revive)?;
+        let waiting = self.submit(&request)?;
+        self.wait(waiting, &request, &revive)
+    }
+
+    fn wait(
+        &mut self,
+        mut waiting: BTreeMap<usize, u64>,
+        request: &impl Fn(usize) -> Request,
+        revive: &impl Fn() -> Vec<Request>,
+    ) -> Result<Replies> {
+        let mut replies = Replies::new();
         let mut failures = 0;
-        for worker in 0..self.up.len() {
-            if self.up[worker] {
-                waiting.insert(worker, self.pool.submit(worker, request(worker))?);
-            }
-        }
         let mut deadline = self.timeout.map(|t| Instant::now() + t);
         while !waiting.is_empty() {
             let left = deadline.map(|d| d.saturating_duration_since(Instant::now()));

@@ -8,6 +8,7 @@ mod managed;
 mod threads;
 
 pub use managed::ManagedPool;
+pub(crate) use managed::Replies;
 pub use threads::ThreadPool;
 
 use crate::{
