@@ -3,8 +3,7 @@
 use crate::{
     action_dist::ActionRows,
     batch::Column,
-    callbacks::{Callbacks, CallbacksMaker},
-    common::{Common, OPEN_KEYS, REFUSED_KEYS, refuse_keys},
+    callbacks::CallbacksMaker,
     episode::Episode,
     error::{Error, Result, catch},
     evaluation::{EvaluationTask, play},
@@ -13,17 +12,14 @@ use crate::{
     policy::{ActInput, ActOutput, DEFAULT_POLICY, Policy, PolicyClass, StepColumns},
     rng::Stream,
     run::{Probe, Run},
-    sampler::{Preprocess, ToEnv},
+    settings::{resolve, to_config},
     state::{State, Weights},
     trainer::Trainer,
+    transforms::{Preprocess, ToEnv},
     worker_set::WorkerSet,
 };
 use pavlov_envs::{Element, EnvCreator, Frame};
-use pavlov_tune::{
-    Bundle, Config, Driver, ExportFormat, LoggerChoice, Metrics, Resources, RunOptions, Trainable,
-    TrialContext,
-    config::{Layer, decode, overlay},
-};
+use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use tch::{Kind, Tensor};
@@ -41,8 +37,8 @@ pub struct Algorithm<T: Trainer> {
     base: T,
     settings: T,
     env: EnvCreator,
-    callbacks: Option<CallbacksMaker>,
-    policy_class: Option<PolicyClass>,
+    pub(crate) callbacks: Option<CallbacksMaker>,
+    pub(crate) policy_class: Option<PolicyClass>,
     run: Option<Run>,
     inference_rng: Stream,
 }
@@ -354,36 +350,6 @@ impl<T: Trainer> Algorithm<T> {
     }
 }
 
-/// Settings with `config` laid over them; `env` in it replaces the environment.
-pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Result<(T, EnvCreator)> {
-    let mut config = config.clone();
-    let env = match config.shift_remove("env") {
-        None | Some(Value::Null) => env.clone(),
-        Some(Value::String(id)) if id == env.name() => env.clone(),
-        Some(Value::String(id)) => EnvCreator::from(id),
-        Some(other) => return Err(Error::config("env", other, "it must be the id of an environment")),
-    };
-    refuse_keys(&config, REFUSED_KEYS)?;
-    refuse_keys(&config, T::REFUSED_KEYS)?;
-    let defaults = to_config(base)?;
-    let layer = Layer { origin: "config".into(), values: config };
-    let resolved = overlay(&defaults, vec![layer], OPEN_KEYS)?;
-    // serde's `flatten` forgets where it was: an error in a common setting names its key only when read alone.
-    decode::<Common>(&resolved.config)?;
-    Ok((decode(&resolved.config)?, env))
-}
-
-/// Settings as a JSON object.
-pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
-    match serde_json::to_value(settings) {
-        Ok(Value::Object(config)) => Ok(config),
-        Ok(other) => {
-            Err(Error::state(T::NAME, format!("its settings are written as {other}, not as an object")))
-        }
-        Err(error) => Err(Error::state(T::NAME, error.to_string())),
-    }
-}
-
 impl<T: Trainer> Trainable for Algorithm<T> {
     fn setup(&mut self, config: &Config, _trial: &TrialContext) -> pavlov_tune::Result<()> {
         let (settings, env) = resolve(&self.settings, config, &self.env)?;
@@ -460,65 +426,5 @@ impl<T: Trainer> Trainable for Algorithm<T> {
         let mut config = to_config(&self.settings).ok()?;
         config.insert("env".into(), self.env.name().into());
         Some(config)
-    }
-}
-
-/// A [`Driver`] in the making.
-#[derive(Debug)]
-pub struct Builder<T: Trainer> {
-    algorithm: Algorithm<T>,
-    options: RunOptions,
-}
-
-impl<T: Trainer> Builder<T> {
-    /// These settings in this environment.
-    pub fn new(settings: T, env: EnvCreator) -> Self {
-        let name = format!("{}_{}", T::NAME, env.name());
-        let options = RunOptions {
-            name: Some(name),
-            log_sys_usage: settings.common().log_sys_usage,
-            ..RunOptions::default()
-        };
-        Self { algorithm: Algorithm::new(settings, env), options }
-    }
-
-    /// Hooks: one instance per worker.
-    #[must_use]
-    pub fn callbacks<C: Callbacks + 'static>(mut self, make: impl Fn() -> C + Send + Sync + 'static) -> Self {
-        self.algorithm.callbacks = Some(CallbacksMaker::new(make));
-        self
-    }
-
-    /// Trains this policy instead of the algorithm's own. What restores the run must say so too.
-    #[must_use]
-    pub fn policy_class(mut self, policy_class: PolicyClass) -> Self {
-        self.algorithm.policy_class = Some(policy_class);
-        self
-    }
-
-    /// The run directory; one that exists is continued.
-    #[must_use]
-    pub fn logdir(mut self, dir: impl Into<PathBuf>) -> Self {
-        self.options.logdir = Some(dir.into());
-        self
-    }
-
-    /// Who sees the results.
-    #[must_use]
-    pub fn loggers(mut self, loggers: LoggerChoice) -> Self {
-        self.options.loggers = loggers;
-        self
-    }
-
-    /// Everything else about the run.
-    #[must_use]
-    pub fn options(mut self, change: impl FnOnce(&mut RunOptions)) -> Self {
-        change(&mut self.options);
-        self
-    }
-
-    /// Makes workers and plan.
-    pub fn build(self) -> Result<Driver<Algorithm<T>>> {
-        Ok(Driver::with(self.algorithm, Config::new(), self.options)?)
     }
 }

@@ -12,7 +12,7 @@ use crate::{
     host::HostTensor,
     policy::{ActInput, ActOutput, Policy, StepColumns},
     rng::{Stream, derive},
-    sampler::{Preprocess, ToEnv},
+    transforms::{Preprocess, ToEnv},
     worker::WorkerSpec,
 };
 use pavlov_envs::{Frame, StepOut};

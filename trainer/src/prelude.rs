@@ -4,6 +4,7 @@ pub use crate::{
     LearnerInfo, WorkerSet,
     action_dist::{ActionDist, ActionRows},
     batch::{Column, SampleBatch, env_major, read_f32},
+    builder::TrainerExt,
     common::{BatchMode, Common},
     error::{Error, Result},
     gae::discount_cumsum,
@@ -15,6 +16,6 @@ pub use crate::{
     rng::Stream,
     schedule::{Piecewise, scheduled},
     state::{State, Weights},
-    trainer::{Trainer, TrainerExt},
+    trainer::Trainer,
     value::Value,
 };

@@ -1,7 +1,6 @@
 //! What the author of an algorithm writes: one trait, on the settings struct itself.
 
 use crate::{
-    algorithm::{Algorithm, Builder},
     common::Common,
     error::Result,
     plan::Plan,
@@ -9,13 +8,12 @@ use crate::{
     run::Run,
     worker_set::WorkerSet,
 };
-use pavlov_envs::IntoEnvCreator;
-use pavlov_tune::{Driver, Metrics, TrainableFactory};
+use pavlov_tune::Metrics;
 use serde::{Serialize, de::DeserializeOwned};
 
 /// An algorithm, implemented on its settings: the config is the algorithm.
 ///
-/// Every `Trainer` is a [`Trainable`](pavlov_tune::Trainable) through [`Algorithm`], so the whole lifecycle (train,
+/// Every `Trainer` is a [`Trainable`](pavlov_tune::Trainable) through [`Algorithm`](crate::Algorithm), so the whole lifecycle (train,
 /// save, restore, sweeps) comes with these few methods.
 ///
 /// # Contract
@@ -61,41 +59,3 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
         run.step_attempt()
     }
 }
-
-/// What users call on any [`Trainer`]. Implemented for all; do not implement it.
-pub trait TrainerExt: Trainer {
-    /// Ready to train: `Ppo::get_default_config().build("CartPole-v1")?.train()?`.
-    ///
-    /// The environment is an id, a closure that makes one copy, or an [`EnvCreator`](pavlov_envs::EnvCreator).
-    /// Nothing is written before the first result or checkpoint.
-    fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
-        self.builder(env).build()
-    }
-
-    /// What a sweep trains: trials whose settings go over these.
-    ///
-    /// ```no_run
-    /// use pavlov_tune::{Tuner, search::loguniform};
-    /// # fn sweep<T: pavlov_trainer::Trainer>(ppo: T) -> pavlov_tune::Result<()> {
-    /// # use pavlov_trainer::TrainerExt;
-    /// let space = serde_json::json!({"lr": loguniform(1e-4, 1e-2)});
-    /// let mut tuner = Tuner::new(ppo.as_trainable("CartPole-v1"), space);
-    /// tuner.tune_config.num_samples = 4;
-    /// let grid = tuner.fit()?;
-    /// # Ok(())
-    /// # }
-    /// ```
-    fn as_trainable(&self, env: impl IntoEnvCreator) -> TrainableFactory {
-        let (settings, env) = (self.clone(), env.into_env_creator());
-        TrainableFactory::new(format!("{}_{}", Self::NAME, env.name()), move |_| {
-            Ok(Algorithm::new(settings.clone(), env.clone()))
-        })
-    }
-
-    /// As [`build`](Self::build), with callbacks, a run directory or loggers of your own.
-    fn builder(self, env: impl IntoEnvCreator) -> Builder<Self> {
-        Builder::new(self, env.into_env_creator())
-    }
-}
-
-impl<T: Trainer> TrainerExt for T {}
