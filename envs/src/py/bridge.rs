@@ -8,7 +8,7 @@ use super::{
     config::{PyConfig, Vectorization},
     episode::{Episode, Place},
     slabs::{Memory, Places, Rows},
-    talk::{Failure, draw, hello, space, start_request},
+    talk::{Failure, draw, draw_ansi, hello, space, start_request},
     worker::{Said, Worker},
 };
 use crate::{
@@ -362,6 +362,19 @@ impl Bridge {
     }
 
     pub(super) fn render(&mut self, row: usize) -> Result<Option<Frame>> {
+        let (index, local) = self.drawable(row)?;
+        let drawn = draw(&mut self.workers[index], local);
+        self.check(index, drawn)?.picture(&self.name)
+    }
+
+    pub(super) fn render_ansi(&mut self, row: usize) -> Result<Option<String>> {
+        let (index, local) = self.drawable(row)?;
+        let drawn = draw_ansi(&mut self.workers[index], local);
+        self.check(index, drawn)?.picture(&self.name)
+    }
+
+    /// The worker of a row that can be drawn now, and the row's number there.
+    fn drawable(&self, row: usize) -> Result<(usize, usize)> {
         self.alive()?;
         if row >= self.rows.num_envs {
             return Err(Error::no_copy(row, self.rows.num_envs));
@@ -370,9 +383,7 @@ impl Bridge {
             return Err(Error::unsupported(&self.name, "picture of a step in flight", "call `recv` first"));
         }
         let index = self.worker_of(row);
-        let local = row - self.first_row(index);
-        let drawn = draw(&mut self.workers[index], local);
-        self.check(index, drawn)?.frame(&self.name)
+        Ok((index, row - self.first_row(index)))
     }
 }
 
