@@ -1,8 +1,9 @@
 //! Python environments through the bridge beside Gymnasium's vector environments, ale-py's and EnvPool:
 //!
-//!     cargo bench -p pavlov-envs --bench bridge -- --python PYTHON [--rounds N] [--copies N] [PART]
+//!     cargo bench -p pavlov-envs --bench bridge -- --python PYTHON [--rounds N] [--copies N] [PART ..]
 //!
-//! PYTHON has `gymnasium ale-py mujoco box2d envpool imageio pygame-ce`. PART picks environments by a part of their id.
+//! PYTHON has `gymnasium ale-py mujoco box2d envpool imageio pygame-ce`. PART picks contestants: a part of the
+//! environment's id or of the contestant's name.
 //!
 //! All contestants of an environment stay alive and take turns; the numbers are medians over the rounds. CPU time is
 //! that of all processes of a contestant and does not depend on what else the machine does.
@@ -21,8 +22,7 @@ use serde_json::{Value, json};
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    let mut setup = Setup { python: "python3".into(), rounds: 5, copies: 16 };
-    let mut wanted = None;
+    let mut setup = Setup { python: "python3".into(), rounds: 5, copies: 16, wanted: vec![] };
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
         let mut value = || arguments.next().ok_or(format!("{argument} wants a value"));
@@ -31,16 +31,14 @@ fn main() -> Outcome<()> {
             "--python" => setup.python = value()?,
             "--rounds" => setup.rounds = value()?.parse()?,
             "--copies" => setup.copies = value()?.parse()?,
-            _ => wanted = Some(argument),
+            _ => setup.wanted.push(argument),
         }
     }
     let Setup { rounds, copies, .. } = setup;
     println!("{copies} copies, {rounds} rounds, medians; CPU: microseconds of all processes per env step.\n");
-    println!("| environment | contestant | steps/s | CPU us/step |\n|---|---|--:|--:|");
+    println!("| environment | contestant | steps/s | CPU us/step | above the first |\n|---|---|--:|--:|--:|");
     for id in ["CartPole-v1", "LunarLander-v3", "HalfCheetah-v5", "ALE/Pong-v5"] {
-        if wanted.as_ref().is_none_or(|part| id.contains(part.as_str())) {
-            compare(id, &setup)?;
-        }
+        compare(id, &setup)?;
     }
     Ok(())
 }
@@ -49,62 +47,75 @@ struct Setup {
     python: String,
     rounds: usize,
     copies: usize,
+    /// Parts of environments' ids or contestants' names; all when there are none.
+    wanted: Vec<String>,
+}
+
+/// Who plays an environment.
+enum Kind {
+    /// What `bridge.py` calls by this name.
+    Peer(&'static str),
+    /// The bridge with an `env_config`, and whether every episode is seeded.
+    Bridge(Value, bool),
+}
+
+fn contestants(id: &str, setup: &Setup) -> Vec<(String, Kind)> {
+    let Setup { python, copies, .. } = setup;
+    let loops = |workers: usize| json!({"num_workers": workers, "python": python});
+    let mut list = vec![
+        ("Gymnasium SyncVectorEnv".into(), Kind::Peer("sync")),
+        ("Gymnasium AsyncVectorEnv".into(), Kind::Peer("async")),
+        ("EnvPool, 2 threads".into(), Kind::Peer("envpool")),
+        (format!("bridge, 1 x {copies}"), Kind::Bridge(loops(1), false)),
+        (format!("bridge, 2 x {}", copies / 2), Kind::Bridge(loops(2), false)),
+    ];
+    if id == "CartPole-v1" {
+        let name = format!("bridge, 2 x {}, every episode seeded", copies / 2);
+        list.push((name, Kind::Bridge(loops(2), true)));
+    }
+    if id.starts_with("ALE/") {
+        list.push(("ale-py AtariVectorEnv, 2 threads".into(), Kind::Peer("ale")));
+        let config =
+            json!({"vectorization": "vector_entry_point", "kwargs": {"num_threads": 2}, "python": python});
+        list.push(("bridge, AtariVectorEnv hosted, 2 threads".into(), Kind::Bridge(config, false)));
+    }
+    list
 }
 
 fn compare(id: &str, setup: &Setup) -> Outcome<()> {
-    let copies = setup.copies;
-    let steps_of = |id: &str| match id {
+    let vector_steps = match id {
         "CartPole-v1" => 1000,
         "ALE/Pong-v5" => 25,
         _ => 200,
     };
-    let mut contestants: Vec<(String, Box<dyn Contestant>)> = vec![];
-    for (name, kind) in [
-        ("Gymnasium SyncVectorEnv", "sync"),
-        ("Gymnasium AsyncVectorEnv", "async"),
-        ("EnvPool, 2 threads", "envpool"),
-    ] {
-        contestants.push((name.into(), Box::new(Peer::start(kind, id, setup)?)));
-    }
     let python_id = if id.starts_with("ALE/") { format!("py:ale_py:{id}") } else { format!("py:{id}") };
-    for workers in [1, 2] {
-        let name = format!("bridge, {workers} x {}", copies / workers);
-        contestants.push((
-            name,
-            bridged(&python_id, json!({"num_workers": workers, "python": setup.python}), copies, false)?,
-        ));
+    let mut playing: Vec<(String, Box<dyn Contestant>, Vec<(f64, f64)>)> = vec![];
+    for (name, kind) in contestants(id, setup) {
+        let wanted = |part: &String| format!("{id} {name}").contains(part.as_str());
+        if setup.wanted.is_empty() || setup.wanted.iter().any(wanted) {
+            let contestant = match kind {
+                Kind::Peer(kind) => Box::new(Peer::start(kind, id, setup)?),
+                Kind::Bridge(config, seeded) => bridged(&python_id, config, setup.copies, seeded)?,
+            };
+            playing.push((name, contestant, vec![]));
+        }
     }
-    if id == "CartPole-v1" {
-        let name = format!("bridge, 2 x {}, every episode seeded", copies / 2);
-        contestants.push((
-            name,
-            bridged(&python_id, json!({"num_workers": 2, "python": setup.python}), copies, true)?,
-        ));
-    }
-    if id.starts_with("ALE/") {
-        contestants
-            .push(("ale-py AtariVectorEnv, 2 threads".into(), Box::new(Peer::start("ale", id, setup)?)));
-        let config = json!({"vectorization": "vector_entry_point", "kwargs": {"num_threads": 2}, "python": setup.python});
-        contestants.push((
-            "bridge, AtariVectorEnv hosted, 2 threads".into(),
-            bridged(&python_id, config, copies, false)?,
-        ));
-    }
-    let mut times = vec![vec![]; contestants.len()];
     for round in 0..=setup.rounds {
-        for ((_, contestant), times) in contestants.iter_mut().zip(&mut times) {
-            let time = contestant.play(steps_of(id))?;
+        for (_, contestant, times) in &mut playing {
+            let time = contestant.play(vector_steps)?;
             // The first round warms up.
             if round > 0 {
                 times.push(time);
             }
         }
     }
-    let steps = (steps_of(id) * copies) as f64;
-    for ((name, _), times) in contestants.iter().zip(&times) {
+    let steps = (vector_steps * setup.copies) as f64;
+    for (name, _, times) in &playing {
         let wall = median(times.iter().map(|time| time.0));
         let cpu = median(times.iter().map(|time| time.1));
-        println!("| {id} | {name} | {:.0} | {:.2} |", steps / wall, cpu / steps * 1e6);
+        let above = median(times.iter().zip(&playing[0].2).map(|(time, first)| time.1 - first.1));
+        let per_step = |cpu: f64| cpu / steps * 1e6;
+        println!("| {id} | {name} | {:.0} | {:.2} | {:+.2} |", steps / wall, per_step(cpu), per_step(above));
     }
     Ok(())
 }
@@ -123,7 +134,8 @@ trait Contestant {
 /// A program in Python.
 struct Peer {
     child: Child,
-    inbox: ChildStdin,
+    /// `None` once the program was told to end.
+    inbox: Option<ChildStdin>,
     outbox: BufReader<ChildStdout>,
 }
 
@@ -134,7 +146,7 @@ impl Peer {
         command.args([script, kind, id, &setup.copies.to_string()]).env("OMP_NUM_THREADS", "1");
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
         let (inbox, outbox) = (child.stdin.take(), child.stdout.take());
-        let (inbox, outbox) = (inbox.ok_or("no stdin")?, BufReader::new(outbox.ok_or("no stdout")?));
+        let outbox = BufReader::new(outbox.ok_or("no stdout")?);
         let mut peer = Self { child, inbox, outbox };
         while peer.line()?.trim() != "ready" {}
         Ok(peer)
@@ -151,7 +163,7 @@ impl Peer {
 
 impl Contestant for Peer {
     fn play(&mut self, steps: usize) -> Outcome<(f64, f64)> {
-        writeln!(self.inbox, "{steps}")?;
+        writeln!(self.inbox.as_mut().ok_or("no stdin")?, "{steps}")?;
         let line = self.line()?;
         let (wall, cpu) = line.trim().split_once(' ').ok_or("no numbers")?;
         Ok((wall.parse()?, cpu.parse()?))
@@ -160,7 +172,7 @@ impl Contestant for Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        let _ = self.child.kill();
+        self.inbox = None;
         let _ = self.child.wait();
     }
 }

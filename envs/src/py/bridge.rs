@@ -246,7 +246,8 @@ impl Bridge {
     }
 
     fn wait(&mut self, doing: &str) -> Result<()> {
-        for index in 0..self.workers.len() {
+        // The last one that was told first: the others are done by then, mostly, and the caller sleeps once.
+        for index in (0..self.workers.len()).rev() {
             let done = self.workers[index].done(doing);
             self.check(index, done)?;
         }
