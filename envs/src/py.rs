@@ -14,6 +14,8 @@
 //! | `r`, `R` | resets its rows with `seeds` (`R`: without) | `.` |
 //! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `replay`, `render`, `render_ansi` | `.`, or a line of JSON (`render`: then the pixels) |
 //!
+//! Pictures come through the pipe: nobody knows their size before one is drawn.
+//!
 //! A PettingZoo environment is one copy in one worker; its rows are the agents, and `alive` says which of them are there.
 //!
 //! A fault is a line `{"error": traceback}` and the worker's end. A worker that crashes or hangs leaves the Python
