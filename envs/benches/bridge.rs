@@ -82,6 +82,13 @@ fn contestants(id: &str, setup: &Setup) -> Vec<(String, Kind)> {
     list
 }
 
+struct Playing {
+    name: String,
+    contestant: Box<dyn Contestant>,
+    /// Seconds and CPU seconds of every round.
+    times: Vec<(f64, f64)>,
+}
+
 fn compare(id: &str, setup: &Setup) -> Outcome<()> {
     let vector_steps = match id {
         "CartPole-v1" => 1000,
@@ -89,7 +96,7 @@ fn compare(id: &str, setup: &Setup) -> Outcome<()> {
         _ => 200,
     };
     let python_id = if id.starts_with("ALE/") { format!("py:ale_py:{id}") } else { format!("py:{id}") };
-    let mut playing: Vec<(String, Box<dyn Contestant>, Vec<(f64, f64)>)> = vec![];
+    let mut playing: Vec<Playing> = vec![];
     for (name, kind) in contestants(id, setup) {
         let wanted = |part: &String| format!("{id} {name}").contains(part.as_str());
         if setup.wanted.is_empty() || setup.wanted.iter().any(wanted) {
@@ -97,11 +104,11 @@ fn compare(id: &str, setup: &Setup) -> Outcome<()> {
                 Kind::Peer(kind) => Box::new(Peer::start(kind, id, setup)?),
                 Kind::Bridge(config, seeded) => bridged(&python_id, config, setup.copies, seeded)?,
             };
-            playing.push((name, contestant, vec![]));
+            playing.push(Playing { name, contestant, times: vec![] });
         }
     }
     for round in 0..=setup.rounds {
-        for (_, contestant, times) in &mut playing {
+        for Playing { contestant, times, .. } in &mut playing {
             let time = contestant.play(vector_steps)?;
             // The first round warms up.
             if round > 0 {
@@ -110,10 +117,10 @@ fn compare(id: &str, setup: &Setup) -> Outcome<()> {
         }
     }
     let steps = (vector_steps * setup.copies) as f64;
-    for (name, _, times) in &playing {
+    for Playing { name, times, .. } in &playing {
         let wall = median(times.iter().map(|time| time.0));
         let cpu = median(times.iter().map(|time| time.1));
-        let above = median(times.iter().zip(&playing[0].2).map(|(time, first)| time.1 - first.1));
+        let above = median(times.iter().zip(&playing[0].times).map(|(time, first)| time.1 - first.1));
         let per_step = |cpu: f64| cpu / steps * 1e6;
         println!("| {id} | {name} | {:.0} | {:.2} | {:+.2} |", steps / wall, per_step(cpu), per_step(above));
     }

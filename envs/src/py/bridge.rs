@@ -246,7 +246,7 @@ impl Bridge {
     }
 
     fn wait(&mut self, doing: &str) -> Result<()> {
-        // The last one that was told first: the others are done by then, mostly, and the caller sleeps once.
+        // Who was told last is done last, mostly: after it the others need no waiting, and the caller slept once.
         for index in (0..self.workers.len()).rev() {
             let done = self.workers[index].done(doing);
             self.check(index, done)?;
