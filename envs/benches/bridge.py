@@ -59,3 +59,4 @@ for line in sys.stdin:
         env.step(actions[at % 64])
         at += 1
     print(time.perf_counter() - start, cpu_seconds(pids) - cpu, flush=True)
+env.close()

@@ -3,8 +3,8 @@
 //!     cargo run -p pavlov-envs --example serve -- FrozenLake-v1 '{"is_slippery": false}'
 //!
 //! The first line out holds the spaces. `{"reset": 7}` (or `null`, to continue the random stream) and `{"step": [1]}`
-//! answer with the observation as hex digits of its bytes, the reward as those of its 64 bits, flags, `prob` and the
-//! action mask where there are any; or with `{"error": "..."}`.
+//! answer with the observation as hex digits of its bytes, the reward as those of its 64 bits, flags, `prob`, the action
+//! mask and the state as text where there are any; or with `{"error": "..."}`.
 
 use std::{
     env,
@@ -72,6 +72,7 @@ fn serve<E: Env>(mut env: E, limit: Option<usize>) -> Result<()> {
                     "truncated": step.truncated || limit.is_some_and(|limit| steps >= limit),
                     "prob": env.info("prob"),
                     "mask": env.action_mask(&mut mask).then_some(&mask),
+                    "ansi": env.render_ansi()?,
                 })
             }
             Err(error) => json!({"error": error.to_string()}),

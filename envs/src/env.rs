@@ -106,6 +106,14 @@ pub trait Env: Send + 'static {
         Ok(None)
     }
 
+    /// The current state as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
+    ///
+    /// # Errors
+    /// Whatever the environment reports.
+    fn render_ansi(&mut self) -> Result<Option<String>> {
+        Ok(None)
+    }
+
     /// Everything that later steps depend on, random stream included. `None` lets vector
     /// environments replay the seed and the actions of the episode instead, which is slower.
     fn save_state(&self) -> Option<Vec<u8>> {

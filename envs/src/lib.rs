@@ -32,6 +32,11 @@
 //! # }
 //! ```
 
+/// The example of the README, run by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
+
 mod check;
 mod creator;
 mod element;

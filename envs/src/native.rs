@@ -1,6 +1,7 @@
 //! Environments written in Rust, equal to Gymnasium's step by step.
 
 mod acrobot;
+mod ansi;
 mod blackjack;
 mod board;
 mod board_game;

@@ -12,7 +12,9 @@
 //! |---|---|---|
 //! | `s`, `S` | steps its rows, ended copies are reset with `seeds` (`S`: without) | `.` |
 //! | `r`, `R` | resets its rows with `seeds` (`R`: without) | `.` |
-//! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `replay`, `render` | `.`, or a line of JSON (`render`: then the pixels) |
+//! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `replay`, `render`, `render_ansi` | `.`, or a line of JSON (`render`: then the pixels) |
+//!
+//! Pictures come through the pipe: nobody knows their size before one is drawn.
 //!
 //! A PettingZoo environment is one copy in one worker; its rows are the agents, and `alive` says which of them are there.
 //!
@@ -161,6 +163,10 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         self.bridge.render(copy)
+    }
+
+    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
+        self.bridge.render_ansi(copy)
     }
 }
 

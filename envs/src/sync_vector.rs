@@ -329,6 +329,14 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
             None => Err(Error::no_copy(copy, num_envs)),
         }
     }
+
+    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
+        let num_envs = self.copies.len();
+        match self.copies.get_mut(copy) {
+            Some(copy) => copy.env.render_ansi(),
+            None => Err(Error::no_copy(copy, num_envs)),
+        }
+    }
 }
 
 pub(crate) fn check_space<T: Element>(what: &'static str, space: &Space) -> Result<()> {

@@ -91,6 +91,18 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         lock(&self.blocks)
     }
 
+    /// Gives `look` the block of a copy and the copy's number in it.
+    fn in_block<T>(&self, copy: usize, look: impl FnOnce(&mut V, usize) -> Result<T>) -> Result<T> {
+        let mut first = 0;
+        for block in self.blocks().iter_mut() {
+            if copy < first + block.num_envs() {
+                return look(block, copy - first);
+            }
+            first += block.num_envs();
+        }
+        Err(Error::no_copy(copy, self.num_envs))
+    }
+
     /// No block may move when another one would refuse its actions.
     fn check_inputs(&self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
         check_len("`actions`", actions.len(), self.num_envs, self.act_width)?;
@@ -225,14 +237,11 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
-        let mut first = 0;
-        for block in self.blocks().iter_mut() {
-            if copy < first + block.num_envs() {
-                return block.render(copy - first);
-            }
-            first += block.num_envs();
-        }
-        Err(Error::no_copy(copy, self.num_envs))
+        self.in_block(copy, V::render)
+    }
+
+    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
+        self.in_block(copy, V::render_ansi)
     }
 }
 

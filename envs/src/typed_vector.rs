@@ -106,4 +106,8 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         self.env.render(copy)
     }
+
+    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
+        self.env.render_ansi(copy)
+    }
 }

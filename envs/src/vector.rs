@@ -111,6 +111,15 @@ pub trait VectorEnv: Send {
         Ok(None)
     }
 
+    /// One copy as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
+    ///
+    /// # Errors
+    /// As [`render`](Self::render).
+    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
+        let _ = copy;
+        Ok(None)
+    }
+
     /// For the first line of [`reset`](Self::reset): whether the slices hold all copies.
     ///
     /// # Errors
@@ -254,6 +263,7 @@ pub trait AnyVectorEnv: Send {
     fn save_state(&self) -> Result<Option<Vec<u8>>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
     fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
+    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>>;
 }
 
 impl<V: VectorEnv> AnyVectorEnv for V {
@@ -311,6 +321,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         VectorEnv::render(self, copy)
+    }
+
+    fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
+        VectorEnv::render_ansi(self, copy)
     }
 }
 

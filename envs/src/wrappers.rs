@@ -22,7 +22,8 @@ use crate::{
     state::{StateReader, StateWriter},
 };
 
-/// Implements the named items of [`Env`] by those of the field `env: E`. Wrappers name all that they do not change:
+/// Implements the named items of [`Env`] by those of the field `env: E`; `render` is pictures and text. Wrappers name
+/// all that they do not change:
 /// `clippy::missing_trait_methods` refuses one that forgets an item.
 macro_rules! forward {
     (@ Obs) => { type Obs = E::Obs; };
@@ -65,6 +66,10 @@ macro_rules! forward {
     (@ render) => {
         fn render(&mut self) -> crate::Result<Option<crate::Frame>> {
             self.env.render()
+        }
+
+        fn render_ansi(&mut self) -> crate::Result<Option<String>> {
+            self.env.render_ansi()
         }
     };
     (@ save_state) => {
@@ -132,6 +137,10 @@ macro_rules! forward_vector {
     (@ render) => {
         fn render(&mut self, copy: usize) -> crate::Result<Option<crate::Frame>> {
             self.env.render(copy)
+        }
+
+        fn render_ansi(&mut self, copy: usize) -> crate::Result<Option<String>> {
+            self.env.render_ansi(copy)
         }
     };
     ($($item:ident),+) => { $(forward_vector!(@ $item);)+ };

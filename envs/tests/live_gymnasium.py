@@ -33,15 +33,15 @@ def space_of(tree):
 class Native(gymnasium.Env):
     """One environment in a process of its own, with the types that Gymnasium's numbers have."""
 
-    metadata = {"render_modes": []}
+    metadata = {"render_modes": ["ansi"]}
 
-    def __init__(self, env_id, config, reward_type, first_prob_type):
+    def __init__(self, env_id, config, render_mode, reward_type, first_prob_type):
         command = [sys.argv[1], env_id, json.dumps(config)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         hello = json.loads(self.process.stdout.readline())
         self.observation_space = space_of(hello["observation_space"])
         self.action_space = space_of(hello["action_space"])
-        self.reward_type, self.first_prob_type = reward_type, first_prob_type
+        self.render_mode, self.reward_type, self.first_prob_type = render_mode, reward_type, first_prob_type
 
     def ask(self, **request):
         self.process.stdin.write(json.dumps(request) + "\n")
@@ -49,6 +49,7 @@ class Native(gymnasium.Env):
         answer = json.loads(self.process.stdout.readline())
         if "error" in answer:
             raise RuntimeError(answer["error"])
+        self.text = answer["ansi"]
         return answer
 
     def obs(self, answer):
@@ -78,6 +79,9 @@ class Native(gymnasium.Env):
         flags = answer["terminated"], answer["truncated"]
         return self.obs(answer), self.reward_type(reward), *flags, self.info(answer)
 
+    def render(self):
+        return self.text
+
     def close(self):
         self.process.stdin.close()
         self.process.wait()
@@ -106,6 +110,8 @@ def check_bits(native, real, steps):
         found = bits(obs), bits(reward), flags
         assert found == (bits(expected), bits(expected_reward), expected_flags), f"step {step}: {obs} {expected}"
         assert data_equivalence(info, expected_info, exact=True), f"step {step}: {info} {expected_info}"
+        if real.render_mode == "ansi":
+            assert native.render() == real.render(), f"step {step}: {native.render()} {real.render()}"
         if any(flags):
             assert bits(native.reset()[0]) == bits(real.reset()[0]), f"after step {step}"
 
@@ -135,8 +141,9 @@ for env_id, types, config in [
     ("Blackjack-v1", CLASSIC, {}),
     ("Blackjack-v1", CLASSIC, {"natural": True, "sab": False}),
 ]:
-    native = Native(env_id, config, **types)
-    real = gymnasium.make(env_id, disable_env_checker=True, **config)
+    render_mode = "ansi" if types in (TOY, TAXI) else None
+    native = Native(env_id, config, render_mode, **types)
+    real = gymnasium.make(env_id, render_mode=render_mode, disable_env_checker=True, **config)
     try:
         check_environments_match(real, native, num_steps=250, seed=3, info_comparison="equivalence")
         check_bits(native, real, 600)

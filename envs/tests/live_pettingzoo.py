@@ -133,11 +133,28 @@ def same(found, expected, place):
     assert equal, f"{place}: {found!r} against {expected!r}"
 
 
+def towards_landmark(obs):
+    """A push along the longer way to the first landmark, from where the agent would come to rest by itself."""
+    x, y = obs[4:6] - 0.4 * obs[:2]
+    if max(abs(x), abs(y)) < 0.1:
+        return 0
+    return 1 + (x > 0) if abs(x) > abs(y) else 3 + (y > 0)
+
+
 def check_spread():
     make = lambda **config: NativeParallel("simple_spread_v3", config)
     parallel_api_test(make(), num_cycles=100)
     parallel_seed_test(make, num_cycles=50)
-    for config in [{}, {"continuous_actions": True}, {"N": 5, "local_ratio": 0.2, "max_cycles": 40}]:
+    ended = 0
+    for config in [
+        {},
+        {"continuous_actions": True},
+        {"N": 5, "local_ratio": 0.2, "max_cycles": 40},
+        {"N": 5, "num_agent_neighbors": 2, "num_landmark_neighbors": 3, "max_cycles": 40},
+        {"N": 2, "num_agent_neighbors": 4, "num_landmark_neighbors": 5},
+        {"N": 6, "curriculum": True, "dynamic_rescaling": False},
+        {"N": 1, "max_cycles": 400, "terminate_on_success": True},
+    ]:
         native, real = make(**config), simple_spread_v3.parallel_env(**config)
         assert native.possible_agents == real.possible_agents
         for agent in real.possible_agents:
@@ -147,13 +164,20 @@ def check_spread():
         # The last episode continues the random stream.
         for seed in [0, 2**40 + 5, None]:
             place = f"simple_spread_v3 {config}, seed {seed}"
-            same(native.reset(seed=seed)[0], real.reset(seed=seed)[0], place)
+            obs = real.reset(seed=seed)[0]
+            same(native.reset(seed=seed)[0], obs, place)
             while real.agents:
-                actions = {agent: real.action_space(agent).sample() for agent in real.agents}
+                if config.get("terminate_on_success"):
+                    actions = {agent: towards_landmark(obs[agent]) for agent in real.agents}
+                else:
+                    actions = {agent: real.action_space(agent).sample() for agent in real.agents}
                 found, expected = native.step(actions), real.step(actions)
                 for i, what in enumerate(["observation", "reward", "terminated", "truncated"]):
                     same(found[i], expected[i], f"{place}, {what}")
+                obs = expected[0]
+                ended += any(expected[2].values())
         native.close()
+    assert ended > 0, "no team covered its landmarks"
 
 
 def check_game(env_id, module):

@@ -209,6 +209,37 @@ def toy_text():
     yield play("Blackjack-v1", 2, 60, sab=False, natural=False)
 
 
+def ansi():
+    """Texts of the render mode `ansi` after a reset and steps."""
+    random = lambda env: np.random.default_rng(0).integers(env.action_space.n, size=12).tolist()
+    for env_id, actions_of, config in [
+        ("FrozenLake-v1", random, {}),
+        ("FrozenLake-v1", random, {"desc": ["FSF", "SFH", "FFG"]}),
+        ("Taxi-v4", shortest_trip, {}),
+        ("CliffWalking-v1", random, {}),
+    ]:
+        env = gymnasium.make(env_id, render_mode="ansi", **config).unwrapped
+        env.reset(seed=0)
+        actions, texts = actions_of(env), [env.render()]
+        for action in actions:
+            env.step(action)
+            texts.append(env.render())
+        yield {"env": env_id, "config": config, "seed": 0, "actions": actions, "texts": texts}
+
+
+def shortest_trip(env):
+    """Actions that bring the passenger of a Taxi to the destination."""
+    trips = {int(env.s): []}
+    for state in (queue := list(trips)):
+        for action in range(6):
+            _, after, _, terminated = env.P[state][action][0]
+            if terminated:
+                return trips[state] + [action]
+            if after not in trips:
+                trips[after] = trips[state] + [action]
+                queue.append(after)
+
+
 def maps():
     for size, p, seed in [(4, 0.8, 0), (4, 0.5, 1), (8, 0.6, 2), (6, 1.0, 3), (2, 0.3, 2**35)]:
         yield {"size": size, "p": p, "seed": seed, "map": generate_random_map(size, p, seed)}
@@ -248,5 +279,6 @@ write("mountain_car_continuous.jsonl", mountain_car_continuous())
 write("acrobot.jsonl", acrobot())
 write("pendulum.jsonl", pendulum())
 write("toy_text.jsonl", toy_text())
+write("ansi.jsonl", ansi())
 write("maps.jsonl", maps())
 write("frames.jsonl", frames())

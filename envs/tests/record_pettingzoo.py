@@ -87,6 +87,8 @@ def spread():
     yield spread_episode(1, continuous_actions=True)
     yield spread_episode(7, N=4, local_ratio=0.2, max_cycles=15)
     yield spread_episode(3, N=1, local_ratio=1.0, max_cycles=5)
+    yield spread_episode(4, N=4, num_agent_neighbors=2, num_landmark_neighbors=5, max_cycles=10)
+    yield spread_episode(0, curriculum=True, max_cycles=15)
 
 
 def digits(obs):

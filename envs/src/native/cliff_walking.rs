@@ -115,6 +115,21 @@ impl Env for CliffWalking {
         Ok(Some(board.into_frame()))
     }
 
+    fn render_ansi(&mut self) -> Result<Option<String>> {
+        let Some(here) = self.walk.state else { return Ok(None) };
+        let letter = |state| match state {
+            _ if state == here => "x",
+            GOAL => "T",
+            _ if is_cliff(state) => "C",
+            _ => "o",
+        };
+        let row = |row| {
+            let letters: Vec<_> = (row * COLUMNS..(row + 1) * COLUMNS).map(letter).collect();
+            letters.join("  ") + "\n"
+        };
+        Ok(Some((0..ROWS).map(row).collect::<String>() + "\n"))
+    }
+
     fn save_state(&self) -> Option<Vec<u8>> {
         Some(self.walk.save().finish())
     }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    ansi::{self, colorize},
     board::{self, Board},
     table::{Outcome, Table, Walk},
 };
@@ -227,6 +228,20 @@ impl Env for FrozenLake {
             board.disc((state / columns, state % columns), 0.3, board::AGENT);
         }
         Ok(Some(board.into_frame()))
+    }
+
+    fn render_ansi(&mut self) -> Result<Option<String>> {
+        let Some(state) = self.walk.state else { return Ok(None) };
+        let mut text = ansi::last_action(&self.walk, &["Left", "Down", "Right", "Up"]);
+        let columns = self.map[0].len();
+        for (field, &letter) in self.map.iter().flatten().enumerate() {
+            let letter = char::from(letter).to_string();
+            text += &if field == state { colorize(&letter, ansi::ON_RED) } else { letter };
+            if field % columns == columns - 1 {
+                text.push('\n');
+            }
+        }
+        Ok(Some(text))
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {

@@ -1,7 +1,5 @@
 //! Simple spread: agents in a plane cover landmarks together and keep off each other.
 
-use serde::{Deserialize, Serialize};
-
 use super::draw;
 use crate::{
     AnyMultiAgentEnv, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result,
@@ -10,6 +8,10 @@ use crate::{
     state::{StateReader, StateWriter},
     vector::invalid_action,
 };
+
+mod config;
+
+pub use config::SimpleSpreadConfig;
 
 const ID: &str = "simple_spread_v3";
 
@@ -20,40 +22,23 @@ const DAMPING: f64 = 0.25;
 const SENSITIVITY: f64 = 5.0;
 const CONTACT_FORCE: f64 = 100.0;
 const CONTACT_MARGIN: f64 = 1e-3;
+/// An agent nearer than this covers a landmark.
+const CAPTURE_RADIUS: f64 = 0.1;
+/// The stage of the curriculum at which collisions cost, its last.
+const LAST_STAGE: usize = 1;
 
 type Point = [f64; 2];
-
-/// Settings of simple spread, by mpe2's names.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct SimpleSpreadConfig {
-    /// Number of agents, and of landmarks.
-    #[serde(rename = "N")]
-    pub n: usize,
-    /// Share of an agent's own collisions in its reward, in 0..=1; the rest is the distance all have in common.
-    pub local_ratio: f64,
-    /// Steps after which all agents are truncated.
-    pub max_cycles: usize,
-    /// Whether an action is five pushes in 0..=1 instead of one of five directions.
-    pub continuous_actions: bool,
-}
-
-impl Default for SimpleSpreadConfig {
-    fn default() -> Self {
-        Self { n: 3, local_ratio: 0.5, max_cycles: 25, continuous_actions: false }
-    }
-}
 
 /// `simple_spread_v3`, equal to mpe2 1.1.1's.
 ///
 /// | | |
 /// |---|---|
-/// | observation | own velocity and position, landmarks and other agents relative to it, two zeros per other agent (nobody speaks); `[4 + 2 N + 4 (N - 1)]` |
+/// | observation | own velocity and position, landmarks and other agents relative to it, two zeros per other agent (nobody speaks); `[4 + 2 N + 4 (N - 1)]`, or with numbers of neighbors instead of `N` and `N - 1` |
 /// | action of `SimpleSpread<i64>` | 0 nothing, 1 left, 2 right, 3 down, 4 up |
 /// | action of `SimpleSpread<f32>` | five numbers, cut to 0..=1: unused, left, right, down, up |
 /// | reward | `(1 - local_ratio)` times minus the sum over landmarks of the distance to the nearest agent, plus `local_ratio` times minus the agent's collisions |
 /// | start | agents and landmarks uniform in -1..1, at rest |
-/// | terminated | never |
+/// | terminated | with `terminate_on_success`: all agents, when every landmark is covered |
 /// | truncated | all agents after `max_cycles` steps |
 #[derive(Clone, Debug)]
 pub struct SimpleSpread<A: SimpleSpreadAction = i64> {
@@ -66,6 +51,9 @@ pub struct SimpleSpread<A: SimpleSpreadAction = i64> {
     step: usize,
     /// Farthest coordinate at the start, for the zoom of pictures.
     start_range: f64,
+    curriculum_stage: usize,
+    /// Relative positions on their way into an observation.
+    scratch: Vec<Point>,
     action: std::marker::PhantomData<A>,
 }
 
@@ -125,16 +113,12 @@ impl<A: SimpleSpreadAction> SimpleSpread<A> {
     /// Agents that wait for their first reset.
     ///
     /// # Errors
-    /// [`Error::Config`] for no agents, no steps, a `local_ratio` outside 0..=1, or `continuous_actions` that are not
-    /// those of the type.
+    /// [`Error::Config`] for a number that must not be 0, a `local_ratio` outside 0..=1, or `continuous_actions` that
+    /// are not those of the type.
     pub fn new(config: SimpleSpreadConfig) -> Result<Self> {
-        let SimpleSpreadConfig { n, local_ratio, max_cycles, continuous_actions } = config;
-        let rule = if n == 0 {
-            "`N` is 0, but it must be at least 1".into()
-        } else if max_cycles == 0 {
-            "`max_cycles` is 0, but it must be at least 1".into()
-        } else if !(0.0..=1.0).contains(&local_ratio) {
-            format!("`local_ratio` is {local_ratio}, but it must be in 0..=1")
+        let SimpleSpreadConfig { n, max_cycles, continuous_actions, .. } = config;
+        let rule = if let Some(problem) = config.problem() {
+            problem
         } else if continuous_actions != A::CONTINUOUS {
             let (here, other) = if A::CONTINUOUS { ("f32", "i64") } else { ("i64", "f32") };
             format!(
@@ -149,15 +133,26 @@ impl<A: SimpleSpreadAction> SimpleSpread<A> {
                 landmarks: vec![[0.0; 2]; n],
                 step: max_cycles,
                 start_range: 1.0,
+                curriculum_stage: 0,
+                scratch: Vec::with_capacity(n),
                 action: std::marker::PhantomData,
             });
         };
         Err(Error::Config { env: ID.into(), message: rule })
     }
 
+    /// The stage of the curriculum: 0, where collisions cost nothing, or 1. Without `curriculum` they always cost.
+    pub fn curriculum_stage(&self) -> usize {
+        self.curriculum_stage
+    }
+
+    /// Goes to a stage of the curriculum; the last one for larger numbers.
+    pub fn set_curriculum_stage(&mut self, stage: usize) {
+        self.curriculum_stage = stage.min(LAST_STAGE);
+    }
+
     fn obs_width(&self) -> usize {
-        let n = self.config.n;
-        4 + 2 * n + 4 * (n - 1)
+        4 + 2 * self.config.seen_landmarks() + 4 * self.config.seen_agents()
     }
 
     fn push_apart(&mut self) {
@@ -176,34 +171,47 @@ impl<A: SimpleSpreadAction> SimpleSpread<A> {
         }
     }
 
+    /// Distance of a landmark from the nearest agent.
+    fn distance_of(&self, landmark: &Point) -> f64 {
+        let distances = self.agents.iter().map(|agent| norm(minus(agent.position, *landmark)));
+        distances.fold(f64::INFINITY, f64::min)
+    }
+
     fn write_rewards(&self, rewards: &mut [f64]) {
-        let nearest = |landmark: &Point| {
-            let distances = self.agents.iter().map(|agent| norm(minus(agent.position, *landmark)));
-            distances.fold(f64::INFINITY, f64::min)
-        };
-        let global = self.landmarks.iter().fold(0.0, |sum, landmark| sum - nearest(landmark));
+        let global = self.landmarks.iter().fold(0.0, |sum, landmark| sum - self.distance_of(landmark));
         let local_ratio = self.config.local_ratio;
+        let collisions_cost = !self.config.curriculum || self.curriculum_stage == LAST_STAGE;
         for (a, reward) in rewards.iter_mut().enumerate() {
             let hits = |b: usize| {
-                b != a && norm(minus(self.agents[b].position, self.agents[a].position)) < 2.0 * AGENT_SIZE
+                collisions_cost
+                    && b != a
+                    && norm(minus(self.agents[b].position, self.agents[a].position)) < 2.0 * AGENT_SIZE
             };
             let collisions = (0..self.agents.len()).filter(|&b| hits(b)).count();
             *reward = global * (1.0 - local_ratio) + (0.0 - collisions as f64) * local_ratio;
         }
     }
 
-    fn observe(&self, obs: &mut [f32]) {
+    fn observe(&mut self, obs: &mut [f32]) {
+        let SimpleSpreadConfig { num_landmark_neighbors, num_agent_neighbors, .. } = self.config;
+        let (landmarks, agents) = (2 * self.config.seen_landmarks(), 2 * self.config.seen_agents());
         for (a, row) in obs.chunks_exact_mut(self.obs_width()).enumerate() {
             let me = &self.agents[a];
-            let others =
-                self.agents.iter().enumerate().filter(|(b, _)| *b != a).map(|(_, other)| other.position);
-            let relative =
-                self.landmarks.iter().copied().chain(others).map(|point| minus(point, me.position));
-            let points =
-                [me.velocity, me.position].into_iter().chain(relative).chain(std::iter::repeat([0.0; 2]));
-            for (place, point) in row.chunks_exact_mut(2).zip(points) {
-                place.copy_from_slice(&point.map(|x| x as f32));
-            }
+            let (own, row) = row.split_at_mut(4);
+            write_points(own, &[me.velocity, me.position]);
+            let (place, row) = row.split_at_mut(landmarks);
+            let relative = &mut self.scratch;
+            relative.clear();
+            relative.extend(self.landmarks.iter().map(|landmark| minus(*landmark, me.position)));
+            sort_if(num_landmark_neighbors.is_some(), relative);
+            write_points(place, relative);
+            let (place, speech) = row.split_at_mut(agents);
+            let others = self.agents.iter().enumerate().filter(|(b, _)| *b != a);
+            relative.clear();
+            relative.extend(others.map(|(_, other)| minus(other.position, me.position)));
+            sort_if(num_agent_neighbors.is_some(), relative);
+            write_points(place, relative);
+            speech.fill(0.0);
         }
     }
 
@@ -269,11 +277,17 @@ impl<A: SimpleSpreadAction> MultiAgentEnv for SimpleSpread<A> {
             }
         }
         self.step += 1;
-        let over = self.step >= self.config.max_cycles;
+        let cut = self.step >= self.config.max_cycles;
+        let covered = |landmark| self.distance_of(landmark) < CAPTURE_RADIUS;
+        let done = !cut && self.config.terminate_on_success && self.landmarks.iter().all(covered);
+        if done {
+            self.step = self.config.max_cycles;
+        }
+        let over = cut || done;
         self.observe(out.obs);
         self.write_rewards(out.rewards);
-        out.terminated.fill(false);
-        out.truncated.fill(over);
+        out.terminated.fill(done);
+        out.truncated.fill(cut);
         out.alive.fill(!over);
         out.acting.fill(!over);
         Ok(())
@@ -291,6 +305,7 @@ impl<A: SimpleSpreadAction> MultiAgentEnv for SimpleSpread<A> {
         bodies.chain(self.landmarks.iter().copied()).flatten().for_each(|x| state.f64(x));
         state.u64(self.step as u64);
         state.f64(self.start_range);
+        state.u64(self.curriculum_stage as u64);
         Some(state.finish())
     }
 
@@ -309,6 +324,7 @@ impl<A: SimpleSpreadAction> MultiAgentEnv for SimpleSpread<A> {
         }
         loaded.step = state.u64()? as usize;
         loaded.start_range = state.f64()?;
+        loaded.set_curriculum_stage(state.u64()? as usize);
         state.finish()?;
         *self = loaded;
         Ok(())
@@ -326,7 +342,8 @@ impl<A: SimpleSpreadAction> SimpleSpread<A> {
         let landmarks = self.landmarks.iter().map(|&landmark| (landmark, LANDMARK_SIZE, [50, 50, 50]));
         for (point, size, color) in agents.chain(landmarks) {
             let [x, y] = point.map(|x| (SIZE / 2.0 + (x / range * SIZE / 2.0) * 0.9) as f32);
-            let radius = (size * SIZE / 2.0 * 0.9 * self.start_range / range) as f32;
+            let zoom = if self.config.dynamic_rescaling { 0.9 * self.start_range / range } else { 1.0 };
+            let radius = (size * SIZE / 2.0 * zoom) as f32;
             canvas.circle((x, y), radius, draw::BLACK);
             canvas.circle((x, y), (radius - RIM).max(0.0), color);
         }
@@ -341,6 +358,21 @@ pub(super) fn make(config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
         false => Box::new(SimpleSpread::<i64>::new(config)?),
         true => Box::new(SimpleSpread::<f32>::new(config)?),
     })
+}
+
+/// Nearest points first.
+fn sort_if(wanted: bool, points: &mut [Point]) {
+    if wanted {
+        points.sort_unstable_by(|a, b| norm(*a).total_cmp(&norm(*b)));
+    }
+}
+
+/// As many points as there is room for; zeros in what is left over.
+fn write_points(place: &mut [f32], points: &[Point]) {
+    place.fill(0.0);
+    for (place, point) in place.chunks_exact_mut(2).zip(points) {
+        place.copy_from_slice(&point.map(|x| x as f32));
+    }
 }
 
 fn minus(a: Point, b: Point) -> Point {

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
+    ansi::{self, colorize},
     board::{self, Board, Field},
     table::{Outcome, Table, Walk},
 };
@@ -248,6 +249,32 @@ impl Env for Taxi {
             board.disc(STANDS.get(passenger).copied().unwrap_or(taxi), 0.2, board::AGENT);
         }
         Ok(Some(board.into_frame()))
+    }
+
+    fn render_ansi(&mut self) -> Result<Option<String>> {
+        const EDGE: &str = "+---------+\n";
+        let Some(State { taxi, passenger, destination }) = self.walk.state.map(State::decode) else {
+            return Ok(None);
+        };
+        let mut map = MAP.map(|row| row.map(|letter| char::from(letter).to_string()));
+        let mut color = |(row, column): Field, code| {
+            let letter = &mut map[row][2 * column + 1];
+            if code == ansi::ON_GREEN && letter == " " {
+                *letter = "_".into();
+            }
+            *letter = colorize(letter, code);
+        };
+        match STANDS.get(passenger) {
+            Some(&stand) => {
+                color(taxi, ansi::ON_YELLOW);
+                color(stand, ansi::BOLD_BLUE);
+            }
+            None => color(taxi, ansi::ON_GREEN),
+        }
+        color(STANDS[destination], ansi::MAGENTA);
+        let rows = map.map(|row| row.concat() + "\n").concat();
+        let last = ["South", "North", "East", "West", "Pickup", "Dropoff"];
+        Ok(Some([EDGE, &rows, EDGE, &ansi::last_action(&self.walk, &last)].concat()))
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {

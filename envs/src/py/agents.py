@@ -69,8 +69,8 @@ class Agents(Slabs):
             mask = (observation if shows_mask(self.observation_space[row]) else info).get("action_mask")
             masks[row, : self.num_actions[row]] = 1 if mask is None else mask
 
-    def render(self, row):
-        return self.env.render() if getattr(self.env, "render_mode", None) == "rgb_array" else None
+    def render(self, row, mode):
+        return self.env.render() if getattr(self.env, "render_mode", None) == mode else None
 
     def close(self):
         self.env.close()

@@ -8,7 +8,7 @@ use super::{
     config::{PyConfig, Vectorization},
     episode::{Episode, Place},
     slabs::{Memory, Places, Rows},
-    talk::{Failure, draw, hello, space, start_request},
+    talk::{Failure, draw, draw_ansi, hello, space, start_request},
     worker::{Said, Worker},
 };
 use crate::{
@@ -246,7 +246,8 @@ impl Bridge {
     }
 
     fn wait(&mut self, doing: &str) -> Result<()> {
-        for index in 0..self.workers.len() {
+        // Who was told last is done last, mostly: after it the others need no waiting, and the caller slept once.
+        for index in (0..self.workers.len()).rev() {
             let done = self.workers[index].done(doing);
             self.check(index, done)?;
         }
@@ -362,6 +363,19 @@ impl Bridge {
     }
 
     pub(super) fn render(&mut self, row: usize) -> Result<Option<Frame>> {
+        let (index, local) = self.drawable(row)?;
+        let drawn = draw(&mut self.workers[index], local);
+        self.check(index, drawn)?.picture(&self.name)
+    }
+
+    pub(super) fn render_ansi(&mut self, row: usize) -> Result<Option<String>> {
+        let (index, local) = self.drawable(row)?;
+        let drawn = draw_ansi(&mut self.workers[index], local);
+        self.check(index, drawn)?.picture(&self.name)
+    }
+
+    /// The worker of a row that can be drawn now, and the row's number there.
+    fn drawable(&self, row: usize) -> Result<(usize, usize)> {
         self.alive()?;
         if row >= self.rows.num_envs {
             return Err(Error::no_copy(row, self.rows.num_envs));
@@ -370,9 +384,7 @@ impl Bridge {
             return Err(Error::unsupported(&self.name, "picture of a step in flight", "call `recv` first"));
         }
         let index = self.worker_of(row);
-        let local = row - self.first_row(index);
-        let drawn = draw(&mut self.workers[index], local);
-        self.check(index, drawn)?.frame(&self.name)
+        Ok((index, row - self.first_row(index)))
     }
 }
 

@@ -138,9 +138,9 @@ class Loop(Slabs):
         self.at[0] = NO_ROW
         return actions.nbytes
 
-    def render(self, row):
+    def render(self, row, mode):
         env = self.envs[row]
-        return env.render() if env.render_mode == "rgb_array" else None
+        return env.render() if env.render_mode == mode else None
 
     def close(self):
         for env in self.envs:
@@ -251,8 +251,8 @@ class Hosted(Slabs):
     def replay(self, row, seed, steps, data, at):
         raise NotImplementedError("a hosted vector environment cannot be replayed")
 
-    def render(self, row):
-        return self.env.render()[row] if self.env.render_mode == "rgb_array" else None
+    def render(self, row, mode):
+        return self.env.render()[row] if self.env.render_mode == mode else None
 
     def close(self):
         self.env.close()
@@ -295,7 +295,7 @@ class EnvPool(Hosted):
             inner[path[-1]] = view.copy() if start is None else view + start
         return batch
 
-    def render(self, row):
+    def render(self, row, mode):
         return None
 
 

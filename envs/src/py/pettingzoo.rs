@@ -161,7 +161,7 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
     fn render(&mut self) -> Result<Option<Frame>> {
         self.host.healthy()?;
         let drawn = draw(&mut self.host.worker, 0);
-        self.host.check(drawn)?.frame(&self.host.name)
+        self.host.check(drawn)?.picture(&self.host.name)
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {

@@ -29,39 +29,52 @@ impl Failure {
     }
 }
 
-pub(super) enum Drawn {
-    Frame(Frame),
+pub(super) enum Drawn<T> {
+    Picture(T),
     /// It has no such mode.
     Nothing,
-    /// It could, but was made in another mode.
-    NotAsked,
+    /// It could, but was made in another mode; the way out.
+    NotAsked(&'static str),
 }
 
-impl Drawn {
-    pub(super) fn frame(self, env: &str) -> Result<Option<Frame>> {
+impl<T> Drawn<T> {
+    pub(super) fn picture(self, env: &str) -> Result<Option<T>> {
         match self {
-            Self::Frame(frame) => Ok(Some(frame)),
+            Self::Picture(picture) => Ok(Some(picture)),
             Self::Nothing => Ok(None),
-            Self::NotAsked => Err(Error::unsupported(
-                env,
-                "picture to draw",
-                "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config",
-            )),
+            Self::NotAsked(way_out) => Err(Error::unsupported(env, "picture to draw", way_out)),
         }
+    }
+
+    /// Why there was no picture, by the modes that the worker named.
+    fn none(modes: &Value, mode: &str, way_out: &'static str) -> Self {
+        let can = modes.as_array().is_some_and(|modes| modes.contains(&json!(mode)));
+        if can { Self::NotAsked(way_out) } else { Self::Nothing }
     }
 }
 
-pub(super) fn draw(worker: &mut Worker, row: usize) -> Said<Drawn> {
+const MAKE_FRAMES: &str = "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config";
+const MAKE_TEXT: &str = "give it `render_mode` = \"ansi\" in the `kwargs` of its env_config";
+
+pub(super) fn draw(worker: &mut Worker, row: usize) -> Said<Drawn<Frame>> {
     worker.request(&json!({"do": "render", "row": row}))?;
     let answer = worker.line("render")?;
     let size = |i: usize| answer["frame"][i].as_u64().map(|size| size as usize);
     let (Some(height), Some(width)) = (size(0), size(1)) else {
-        let can = answer["modes"].as_array().is_some_and(|modes| modes.contains(&json!("rgb_array")));
-        return Ok(if can { Drawn::NotAsked } else { Drawn::Nothing });
+        return Ok(Drawn::none(&answer["modes"], "rgb_array", MAKE_FRAMES));
     };
     let mut rgb = vec![0; height * width * 3];
     worker.read_exact(&mut rgb, "render")?;
-    Ok(Drawn::Frame(Frame { width, height, rgb }))
+    Ok(Drawn::Picture(Frame { width, height, rgb }))
+}
+
+pub(super) fn draw_ansi(worker: &mut Worker, row: usize) -> Said<Drawn<String>> {
+    worker.request(&json!({"do": "render_ansi", "row": row}))?;
+    let answer = worker.line("render")?;
+    Ok(match answer["text"].as_str() {
+        Some(text) => Drawn::Picture(text.into()),
+        None => Drawn::none(&answer["modes"], "ansi", MAKE_TEXT),
+    })
 }
 
 pub(super) fn hello(id: &str, config: &PyConfig) -> Map<String, Value> {

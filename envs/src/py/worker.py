@@ -165,9 +165,9 @@ class Worker:
             at += self.host.replay(row, seed, steps, data, at)
 
     def render(self, row):
-        frame = self.host.render(row)
+        frame = self.host.render(row, "rgb_array")
         if frame is None:
-            return line(frame=None, modes=list(self.host.env_of(row).metadata.get("render_modes", [])))
+            return line(frame=None, modes=self.render_modes(row))
         import numpy as np
 
         frame = np.ascontiguousarray(frame)
@@ -176,6 +176,16 @@ class Worker:
                 f"render() gave {frame.dtype} of shape {frame.shape}, but it must be uint8 of shape (height, width, 3)"
             )
         return line(frame=frame.shape[:2]) + frame.tobytes()
+
+    def render_ansi(self, row):
+        text = self.host.render(row, "ansi")
+        if text is None:
+            return line(text=None, modes=self.render_modes(row))
+        # Some environments write into a buffer of text.
+        return line(text=str(text.getvalue() if hasattr(text, "getvalue") else text))
+
+    def render_modes(self, row):
+        return list(self.host.env_of(row).metadata.get("render_modes", []))
 
     def close(self):
         if self.host is not None:

@@ -5,7 +5,7 @@ use crate::{Env, Error, Frame, Result, Step};
 
 const TAG: &str = "order_enforcing";
 
-/// Refuses `step` and `render` before the first `reset`, which the inner environment need not expect then.
+/// Refuses `step`, `render` and `render_ansi` before the first `reset`, which the inner environment need not expect then.
 #[derive(Clone, Debug)]
 pub struct OrderEnforcing<E> {
     env: E,
@@ -48,6 +48,11 @@ impl<E: Env> Env for OrderEnforcing<E> {
     fn render(&mut self) -> Result<Option<Frame>> {
         self.check("render")?;
         self.env.render()
+    }
+
+    fn render_ansi(&mut self) -> Result<Option<String>> {
+        self.check("render_ansi")?;
+        self.env.render_ansi()
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {

@@ -276,6 +276,10 @@ fn wrong_ids_settings_and_calls_are_refused_with_the_way_out() {
         "env_config of simple_spread_v3: no setting `max_cycle`; nearest: `max_cycles`"
     );
     assert_eq!(
+        make("simple_spread_v3", "num_agent_neighbors", 0.into()),
+        "env_config of simple_spread_v3: `num_agent_neighbors` is 0, but it must be at least 1"
+    );
+    assert_eq!(
         make("simple_spread_v3", "local_ratio", 1.5.into()),
         "env_config of simple_spread_v3: `local_ratio` is 1.5, but it must be in 0..=1"
     );

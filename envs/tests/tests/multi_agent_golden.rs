@@ -69,6 +69,33 @@ fn the_recorded_agents_collide() {
 }
 
 #[test]
+fn collisions_cost_at_the_last_stage_of_the_curriculum_only() {
+    let fixture = Fixture::open("simple_spread.jsonl");
+    let rewards_at = |stage: usize| {
+        let config = SimpleSpreadConfig { curriculum: true, ..Default::default() };
+        let mut env = SimpleSpread::<i64>::new(config).unwrap();
+        env.set_curriculum_stage(stage);
+        // The stage is part of the state.
+        let state = env.save_state().unwrap();
+        let mut env = SimpleSpread::<i64>::new(config).unwrap();
+        env.load_state(&state).unwrap();
+        let mut rows = MultiAgentRows::new(&env);
+        env.reset(fixture.rows[0]["seed"].as_u64(), rows.out()).unwrap();
+        let steps = fixture.rows[0]["actions"].as_array().unwrap().iter().map(numbers);
+        let rewards = steps.flat_map(|actions| {
+            let actions: Vec<i64> = actions.into_iter().map(|action| action as i64).collect();
+            env.step(&actions, rows.out()).unwrap();
+            rows.rewards.clone()
+        });
+        rewards.collect::<Vec<f64>>()
+    };
+    let unequal = |rewards: &[f64]| rewards.chunks(3).any(|row| row[0] != row[1] || row[1] != row[2]);
+    assert!(!unequal(&rewards_at(0)));
+    assert!(unequal(&rewards_at(1)));
+    assert_eq!(rewards_at(1), rewards_at(9), "there is none after it");
+}
+
+#[test]
 fn tictactoe_equals_pettingzoo() {
     replay_games("tictactoe.jsonl", BoardGame::tictactoe(), 9);
 }

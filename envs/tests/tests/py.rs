@@ -187,6 +187,26 @@ fn pixels_stay_bytes_and_a_row_is_drawn_on_request() {
 }
 
 #[test]
+fn a_row_is_written_as_text_on_request() {
+    let Some(python) = python() else { return };
+    let shown = json!({"kwargs": {"render_mode": "ansi"}});
+    let mut texts = vec![];
+    for (id, config) in [("py:Taxi-v4", config(&python, shown)), ("Taxi-v4", EnvConfig::new())] {
+        let mut env = make_vec(id, &config, 2).unwrap();
+        let mut obs = [0_i64; 2];
+        env.reset(Some(&[0, 1]), bytemuck::cast_slice_mut(&mut obs)).unwrap();
+        texts.push(env.render_ansi(1).unwrap());
+    }
+    assert!(texts[0].is_some());
+    assert_eq!(texts[0], texts[1]);
+    let mut env = make_vec("py:Taxi-v4", &config(&python, json!({})), 1).unwrap();
+    let error = env.render_ansi(0).unwrap_err().to_string();
+    assert!(error.contains("`render_mode` = \"ansi\""), "{error}");
+    let mut env = make_vec(&test_env("Pixels"), &config(&python, json!({})), 1).unwrap();
+    assert_eq!(env.render_ansi(0).unwrap(), None);
+}
+
+#[test]
 fn a_picture_that_was_not_asked_for_at_the_start_is_refused_with_the_way_out() {
     let Some(python) = python() else { return };
     let mut env = make_vec(&test_env("Pixels"), &config(&python, json!({})), 1).unwrap();

@@ -1,7 +1,7 @@
 //! Gymnasium's toy-text episodes, as recorded from the real ones.
 
 use pavlov_envs::{
-    Blackjack, CliffWalking, Env, EnvConfig, FrozenLake, FrozenLakeConfig, Taxi, TaxiConfig, make_vec,
+    Blackjack, CliffWalking, Env, EnvConfig, Error, FrozenLake, FrozenLakeConfig, Taxi, TaxiConfig, make_vec,
 };
 use serde_json::{Value, json};
 
@@ -54,6 +54,46 @@ fn toy_text_equals_gymnasium() {
             other => panic!("{other}"),
         }
     }
+}
+
+#[test]
+fn the_texts_of_toy_text_are_gymnasiums() {
+    fn check<E: Env<Obs = i64, Act = i64>>(mut env: E, row: &Value) {
+        let place = format!("{} {}", row["env"], row["config"]);
+        assert_eq!(env.render_ansi().unwrap(), None, "{place} before the first reset");
+        env.reset(row["seed"].as_u64(), &mut [0]).unwrap();
+        let actions = row["actions"].as_array().unwrap();
+        for t in 0..=actions.len() {
+            if t > 0 {
+                env.step(&[actions[t - 1].as_i64().unwrap()], &mut [0]).unwrap();
+            }
+            assert_eq!(json!(env.render_ansi().unwrap()), row["texts"][t], "{place}, step {t}");
+        }
+    }
+    for row in &Fixture::open("ansi.jsonl").rows {
+        match row["env"].as_str().unwrap() {
+            "FrozenLake-v1" => check(FrozenLake::new(config(row)).unwrap(), row),
+            "Taxi-v4" => check(Taxi::new(config(row)).unwrap(), row),
+            "CliffWalking-v1" => check(CliffWalking::new(config(row)), row),
+            other => panic!("{other}"),
+        }
+    }
+}
+
+#[test]
+fn vectors_write_one_copy_as_text_and_others_have_none() {
+    let text = |id, copy| {
+        let mut env = make_vec(id, &EnvConfig::new(), 2).unwrap();
+        let mut obs = vec![0_u64; 2 * env.observation_space().width()];
+        let bytes = 2 * env.observation_space().width() * env.obs_dtype().size();
+        let obs = &mut bytemuck::cast_slice_mut(&mut obs)[..bytes];
+        env.reset(Some(&[0, 1]), obs).unwrap();
+        env.render_ansi(copy)
+    };
+    assert_ne!(text("Taxi-v4", 0).unwrap(), text("Taxi-v4", 1).unwrap());
+    assert!(matches!(text("Taxi-v4", 2), Err(Error::Shape { .. })));
+    assert_eq!(text("Blackjack-v1", 0).unwrap(), None);
+    assert_eq!(text("CartPole-v1", 0).unwrap(), None);
 }
 
 fn eight_by_eight() -> FrozenLakeConfig {
