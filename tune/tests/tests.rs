@@ -2,11 +2,12 @@
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner.
-//! `counter` is the trainable that most of them use.
+//! `datasets`: rows, files, batches. `counter` is the trainable that most of them use.
 
 mod checkpoints;
 mod child;
 mod counter;
+mod datasets;
 mod functions;
 mod lifecycle;
 mod logging;
