@@ -91,7 +91,7 @@
 //! | [`algorithms`] | PPO, DQN: one file each, read from top to bottom |
 //! | [`trainer`] | to write an algorithm, a policy or callbacks |
 //! | [`envs`] | to write an environment, one copy or many at once |
-//! | [`tune`] | the lifecycle, checkpoints, loggers, settings in layers; knows no reinforcement learning |
+//! | [`tune`] | the lifecycle, checkpoints, loggers, settings in layers, datasets; knows no reinforcement learning |
 //! | [`registry`], [`presets`] | algorithms by name, tuned settings by name |
 //! | [`torch`] | tch, libtorch's Rust interface, in the version that pavlov uses |
 //!

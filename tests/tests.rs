@@ -3,6 +3,7 @@
 mod checkpoints;
 #[cfg(feature = "cli")]
 mod cli;
+mod datasets;
 mod export;
 mod golden;
 mod layers;

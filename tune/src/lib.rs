@@ -8,6 +8,7 @@
 //! * [`loggers`] write `result.json`, `progress.csv`, TensorBoard events and `params.json`.
 //! * [`Tuner`] runs a sweep: many trials of a [`TrainableFactory`], drawn by [`search`], scheduled by [`schedulers`], stopped
 //!   by [`stoppers`]; in threads or processes, restored after any interruption.
+//! * [`data`] reads datasets in batches: rows in memory, JSON lines, CSV, Parquet.
 //! * [`session`] is for functions as trainables.
 //! * [`validate_save_restore`] checks a trainable's part of the bargain.
 //!

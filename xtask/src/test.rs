@@ -20,10 +20,11 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
     steps.run("format", &mut cargo("fmt --all --check"))?;
-    steps.run("lints", &mut cargo("clippy --workspace --all-targets -- -D warnings"))?;
+    steps.run("lints", &mut cargo("clippy --workspace --all-targets --features parquet -- -D warnings"))?;
     steps.run(
         "documentation",
-        cargo("doc --workspace --no-deps --document-private-items").env("RUSTDOCFLAGS", "-D warnings"),
+        cargo("doc --workspace --features parquet --no-deps --document-private-items")
+            .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
     // A path that does not exist: nothing may look for libtorch.
     steps.run(
@@ -32,9 +33,9 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     )?;
 
     let python = steps.step("python", || test_python(root))?;
-    steps.run("tests", cargo("test --workspace").env("PAVLOV_TEST_PYTHON", python))?;
-    // With the whole workspace, as the tests: another selection has other features, and tch is compiled again.
-    steps.run("examples", &mut cargo("build --workspace --examples"))?;
+    steps.run("tests", cargo("test --workspace --features parquet").env("PAVLOV_TEST_PYTHON", python))?;
+    // With the workspace and the features of the tests: another selection has other features, and tch is compiled again.
+    steps.run("examples", &mut cargo("build --workspace --features parquet --examples"))?;
     for example in stems(&root.join("examples"), "rs")? {
         let program = steps::built("debug", &format!("examples/{example}"))?;
         steps.run(&format!("example {example}"), Command::new(program).current_dir(root))?;

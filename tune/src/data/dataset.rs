@@ -164,6 +164,39 @@ impl Dataset {
         Ok(self.schema()?.fields.into_iter().map(|field| field.name).collect())
     }
 
+    /// The mean of a column of numbers, missing values left out; `None` without any.
+    ///
+    /// # Errors
+    /// There is no such column, or it has no numbers; as [`blocks`](Self::blocks).
+    pub fn mean(&self, column: &str) -> Result<Option<f64>> {
+        let (count, mean, _) = self.moments(column)?;
+        Ok((count > 0.0).then_some(mean))
+    }
+
+    /// The standard deviation of a column of numbers (divisor n - 1, as in Ray), missing values left out; `None` without two.
+    ///
+    /// # Errors
+    /// As [`mean`](Self::mean).
+    pub fn std(&self, column: &str) -> Result<Option<f64>> {
+        let (count, _, squares) = self.moments(column)?;
+        Ok((count > 1.0).then(|| (squares / (count - 1.0)).sqrt()))
+    }
+
+    /// How many, their mean, the sum of their squared distances from it: Welford's recurrence.
+    fn moments(&self, column: &str) -> Result<(f64, f64, f64)> {
+        let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+        for block in self.blocks()? {
+            let block = block?;
+            for value in block.float(column)?.iter().filter(|value| !value.is_nan()) {
+                count += 1.0;
+                let distance = value - mean;
+                mean += distance / count;
+                squares += distance * (value - mean);
+            }
+        }
+        Ok((count, mean, squares))
+    }
+
     /// Reads all rows into memory now.
     ///
     /// # Errors
@@ -208,8 +241,8 @@ impl Dataset {
         Dataset::from_source(Union { parts: [self.source.clone(), other.source.clone()] })
     }
 
-    /// All rows in a random order, the same in each pass. Brings them into memory when they are read; to shuffle rows that
-    /// stream, or in another order each epoch, see [`Shuffle`](super::Shuffle).
+    /// All rows in a random order, the same in each pass. Brings them into memory whenever they are read, if they are not
+    /// there; to shuffle rows that stream, or in another order each epoch, see [`Shuffle`](super::Shuffle).
     pub fn random_shuffle(&self, seed: u64) -> Self {
         Dataset::from_source(RandomShuffle { of: self.source.clone(), seed })
     }

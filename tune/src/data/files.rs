@@ -91,6 +91,13 @@ impl Files {
     }
 
     /// With these types for these columns; others find theirs in the first block.
+    ///
+    /// ```
+    /// use pavlov_tune::data::{DataType, Dataset, Files, Schema};
+    ///
+    /// let types = Schema::new([("price", DataType::Float), ("zip_code", DataType::Text)]);
+    /// let houses = Dataset::from_source(Files::csv("houses.csv").with_schema(types));
+    /// ```
     pub fn with_schema(self, types: Schema) -> Self {
         Files { types, ..self }
     }

@@ -34,7 +34,7 @@ impl Datasource for Part {
             let count = block.num_rows().saturating_sub(next).div_ceil(step).min(wanted);
             let part = block.slice(next, step, count);
             wanted -= count;
-            next = (next + count * step).saturating_sub(block.num_rows());
+            next = count.saturating_mul(step).saturating_add(next).saturating_sub(block.num_rows());
             Some(Ok(part))
         };
         Ok(Box::new(std::iter::from_fn(part)))
