@@ -82,7 +82,8 @@ impl Files {
         Files { format: Format::Csv, paths: paths.into(), types: Schema::default() }
     }
 
-    /// Parquet (`.parquet`): numbers, truth values, texts, and fixed-size lists of numbers.
+    /// Parquet (`.parquet`), plain or compressed with snappy: numbers, truth values, texts, and lists of numbers or truth
+    /// values, of one length in all rows.
     ///
     /// `null` is NaN in a float column and an error in others.
     #[cfg(feature = "parquet")]
