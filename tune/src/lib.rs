@@ -56,7 +56,7 @@ pub use gpu::wait_for_gpu;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use sweep_file::SweepFile;
-pub use train::{BaseTrainer, TrainContext};
+pub use train::{BaseTrainer, Collective, ReduceOp, SocketCollective, TrainContext};
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{

@@ -2,10 +2,11 @@
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner.
-//! `counter` is the trainable that most of them use.
+//! `collective`: calls that workers make together. `counter` is the trainable that most of them use.
 
 mod checkpoints;
 mod child;
+mod collective;
 mod counter;
 mod functions;
 mod lifecycle;

@@ -9,6 +9,10 @@ use crate::data::Dataset;
 use crate::session::Checkpoint;
 use crate::{Config, Error, Result};
 
+mod collective;
+
+pub use collective::{Collective, ReduceOp, SocketCollective};
+
 /// A training loop, written ON its settings: the fields are what a sweep may change, so they are serialised; state that
 /// `setup` makes is a field with `#[serde(skip)]`.
 pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
