@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::executor::panic_text;
+use crate::executor::{self, panic_text};
 use crate::session::{self, Checkpoint, Message, Session};
 use crate::track::StatusReporter;
 use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext};
@@ -76,7 +76,12 @@ impl TrainableFactory {
         function: impl Fn(&Config) -> Result<R> + Send + Sync + 'static,
     ) -> Self {
         let function: Arc<Function> = Arc::new(move |config| function(config)?.into_report());
-        Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()))
+        let worker = function.clone();
+        let work = move |socket| {
+            let function = worker.clone();
+            executor::work(move |config| function(config), socket)
+        };
+        Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()), work)
     }
 
     /// As [`function`](TrainableFactory::function), for functions that get a [`StatusReporter`].
@@ -135,7 +140,10 @@ impl FunctionTrainable {
                 reports: reports_in,
                 go_on: going_on,
                 checkpoint: checkpoint.into(),
+                metadata: Config::new().into(),
                 since: Instant::now().into(),
+                config: config.clone(),
+                worker: None,
             });
             let outcome = catch_unwind(AssertUnwindSafe(|| function(&config)));
             let outcome = outcome.unwrap_or_else(|panic| {

@@ -23,24 +23,28 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Once;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::metric::DEFAULT_METRIC;
-use crate::{Error, Metrics, Resources, Result, TrialContext};
+use crate::{Config, Error, Metrics, Resources, Result, TrialContext};
 
 /// State that a function goes on from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
+    #[serde(flatten)]
     content: Content,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Content {
     Dict(Value),
     Directory(PathBuf),
@@ -92,6 +96,19 @@ impl Checkpoint {
             Content::Directory(dir) => copy(dir, to),
         }
     }
+
+    /// As it can be found from another working directory.
+    ///
+    /// # Errors
+    /// There is no such directory.
+    pub(crate) fn anchored(&self) -> Result<Self> {
+        let Content::Directory(dir) = &self.content else { return Ok(self.clone()) };
+        if !dir.is_dir() {
+            return Err(Error::checkpoint(dir, "there is no such directory"));
+        }
+        let dir = std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?;
+        Ok(Checkpoint { content: Content::Directory(dir) })
+    }
 }
 
 /// Files and folders of `from` into `to`, without what the driver of a checkpoint adds.
@@ -126,7 +143,34 @@ pub(crate) struct Session {
     /// One for each report; closed when the trial ends.
     pub(crate) go_on: Receiver<()>,
     pub(crate) checkpoint: RefCell<Option<Checkpoint>>,
+    /// Goes into every checkpoint.
+    pub(crate) metadata: RefCell<Config>,
     pub(crate) since: RefCell<Instant>,
+    /// What the function was called with.
+    pub(crate) config: Config,
+    /// In a worker of the trial.
+    pub(crate) worker: Option<Worker>,
+}
+
+/// The place of a worker among others.
+pub(crate) struct Worker {
+    pub(crate) rank: usize,
+    /// The sockets to the others, by rank, until they are taken.
+    pub(crate) peers: RefCell<Vec<UnixStream>>,
+    /// Makes sure that all workers report.
+    pub(crate) before_report: RefCell<Option<Rc<dyn Fn() -> Result<()>>>>,
+}
+
+impl Worker {
+    fn check(&self, checkpoint: Option<&Checkpoint>) -> Result<()> {
+        if self.rank > 0 && checkpoint.is_some() {
+            let rule = "checkpoints are those of worker 0: report `None` elsewhere, and send what it has to save to worker \
+                        0 by `all_gather`";
+            return Err(Error::config("checkpoint", format!("reported by worker {}", self.rank), rule));
+        }
+        let before_report = self.before_report.borrow().clone();
+        before_report.map_or(Ok(()), |check| check())
+    }
 }
 
 thread_local! {
@@ -155,6 +199,9 @@ pub fn report(metrics: impl Into<Value>, checkpoint: Option<Checkpoint>) -> Resu
         ONCE.call_once(|| tracing::warn!("`session::report` outside a trial does nothing"));
         return Ok(());
     };
+    if let Some(worker) = &session.worker {
+        worker.check(checkpoint.as_ref())?;
+    }
     let seconds = session.since.borrow().elapsed().as_secs_f64();
     metrics.entry("time_this_iter_s").or_insert(seconds.into());
     if let Some(checkpoint) = &checkpoint {

@@ -6,7 +6,19 @@
 //! of a sum depends neither on timing nor on where a chunk begins; and that a worker is gone is seen by all others
 //! directly, with its number. The price is `n - 1` sockets per worker, which on one machine is nothing.
 //!
-//! MEASURED
+//! Beside it stood prototypes of a ring and of sums at worker 0. Milliseconds of an `all_reduce` on two busy cores, the
+//! 10th percentile of the slowest worker:
+//!
+//! ```text
+//!                          2 workers                       4 workers
+//!               10 KB  100 KB    1 MB   10 MB     10 KB  100 KB    1 MB   10 MB
+//! all pairs     0.020   0.047   0.383    39.5     0.081   0.155    1.21    21.0
+//! ring          0.019   0.045   0.370    43.5     0.286   0.379    1.50    54.2
+//! at worker 0   0.023   0.039   0.335    39.1     0.094   0.156    1.21    20.2
+//! ```
+//!
+//! Sums at worker 0 are as fast here, where two cores do the work of all; with a core each, that worker would copy and
+//! add everybody's values while the others wait.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;

@@ -1,0 +1,228 @@
+//! [`DataParallelTrainer`]: one training loop in several processes, each with its share of the data.
+//!
+//! Workers are processes, so that each has its own interpreter locks, allocators and libtorch threads, and a crash is
+//! seen from outside. A single worker is the trial itself: there is nobody to be kept apart from, it starts at once, and
+//! a debugger sees it.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::collective::{Collective, SocketCollective, sockets};
+use super::{BaseTrainer, ScalingConfig, TrainContext};
+use crate::data::Dataset;
+use crate::executor::{Round, Team, WorkerGroup};
+use crate::session::{self, Checkpoint};
+use crate::trainable::short_name;
+use crate::{Config, Error, Result};
+
+/// A training loop that several workers run at the same time, written ON its settings as a [`BaseTrainer`] is.
+///
+/// # Contract
+///
+/// * What workers do together they do through [`WorkerContext::collective`]; all make the same calls in the same order.
+/// * All workers call [`session::report`](crate::session::report) equally often. It waits for all of them; the metrics
+///   and the checkpoint of worker 0 count, and another worker's checkpoint is an error.
+pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
+    /// As [`BaseTrainer::OPEN_KEYS`].
+    const OPEN_KEYS: &'static [&'static str] = &[];
+
+    /// As [`BaseTrainer::name`].
+    fn name() -> String {
+        short_name::<Self>()
+    }
+
+    /// As [`BaseTrainer::preprocess_datasets`], in each worker, before its share is taken.
+    ///
+    /// # Errors
+    /// They fail the trial.
+    fn preprocess_datasets(&mut self, context: &mut TrainContext) -> Result<()> {
+        let _ = context;
+        Ok(())
+    }
+
+    /// Trains as one worker of several.
+    ///
+    /// # Errors
+    /// One worker's error fails the trial and ends the others.
+    fn train_loop_per_worker(&mut self, worker: &WorkerContext) -> Result<()>;
+}
+
+/// Runs a [`TrainLoop`] in `scaling_config.num_workers` processes of this executable, whose `main` calls
+/// [`child_main`](crate::child_main) first; without `num_workers`, or with 1, in the trial itself.
+///
+/// A worker that fails, or whose process dies, fails the trial, and all others end; `FailureConfig` says how often it is
+/// tried again from its newest checkpoint. Workers end with their trial, however that ends.
+///
+/// Each gets its share of the cores by `scaling_config.resources_per_worker` (`OMP_NUM_THREADS` and its like), and with
+/// `use_gpu` its share of the trial's `CUDA_VISIBLE_DEVICES`; in trials that are threads, those of the program.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DataParallelTrainer<L> {
+    train_loop: L,
+}
+
+impl<L: TrainLoop> DataParallelTrainer<L> {
+    /// With the settings of `train_loop`.
+    pub fn new(train_loop: L) -> Self {
+        DataParallelTrainer { train_loop }
+    }
+}
+
+impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
+    const SCALING_CONFIG_ALLOWED_KEYS: &'static [&'static str] =
+        &["trainer_resources", "num_workers", "use_gpu", "resources_per_worker"];
+    const OPEN_KEYS: &'static [&'static str] = L::OPEN_KEYS;
+
+    fn name() -> String {
+        L::name()
+    }
+
+    fn preprocess_datasets(&mut self, context: &mut TrainContext) -> Result<()> {
+        self.train_loop.preprocess_datasets(context)
+    }
+
+    fn training_loop(&mut self, context: &TrainContext) -> Result<()> {
+        let num_workers = context.scaling_config.num_workers.unwrap_or(1);
+        if num_workers == 0 {
+            let rule = "it must be 1 or more, or absent for a trial that trains by itself";
+            return Err(Error::config("scaling_config.num_workers", 0, rule));
+        }
+        let session = session::current();
+        if let Some(worker) = session.as_ref().and_then(|session| session.worker.as_ref()) {
+            let collective = Arc::new(SocketCollective::new(worker.rank, worker.peers.take())?);
+            let reporting = collective.clone();
+            worker.before_report.replace(Some(Rc::new(move || reporting.enter_report())));
+            let outcome = self.train_loop.train_loop_per_worker(&WorkerContext::new(context, collective)?);
+            worker.before_report.take();
+            return outcome;
+        }
+        if num_workers == 1 {
+            let alone = Arc::new(SocketCollective::alone());
+            return self.train_loop.train_loop_per_worker(&WorkerContext::new(context, alone)?);
+        }
+        let session = session.ok_or_else(|| {
+            Error::other("workers belong to a trial: start the trainer by `fit` or in a `Tuner`")
+        })?;
+        let team = Team {
+            name: Self::name(),
+            sockets: sockets(num_workers)?,
+            num_threads: threads_of(&context.scaling_config),
+            gpus: gpus_of(&context.scaling_config, num_workers),
+            checkpoint: context.checkpoint.as_ref(),
+        };
+        lead(WorkerGroup::start(team, &session)?)
+    }
+}
+
+/// Reports what the workers report, until they end or the trial does.
+fn lead(mut workers: WorkerGroup) -> Result<()> {
+    while let Round::Report(metrics, checkpoint) = workers.next()? {
+        if let Err(error) = session::report(metrics, checkpoint) {
+            workers.stop();
+            return Err(error);
+        }
+        workers.go_on();
+    }
+    Ok(())
+}
+
+fn threads_of(scaling: &ScalingConfig) -> usize {
+    scaling.num_cpus_per_worker().floor().max(1.0) as usize
+}
+
+/// What each worker sees of the trial's GPUs; a fraction of one is shared with its neighbours.
+fn gpus_of(scaling: &ScalingConfig, num_workers: usize) -> Option<Vec<String>> {
+    let each = scaling.num_gpus_per_worker();
+    if each <= 0.0 {
+        return None;
+    }
+    let visible = env::var("CUDA_VISIBLE_DEVICES").ok().filter(|ids| !ids.is_empty());
+    let visible: Option<Vec<String>> = visible.map(|ids| ids.split(',').map(String::from).collect());
+    let id = |index: usize| match &visible {
+        Some(ids) => ids.get(index).cloned(),
+        None => Some(index.to_string()),
+    };
+    let of = |rank: usize| {
+        let first = (rank as f64 * each).floor() as usize;
+        let last = ((rank + 1) as f64 * each).ceil() as usize;
+        (first..last).filter_map(id).collect::<Vec<_>>().join(",")
+    };
+    Some((0..num_workers).map(of).collect())
+}
+
+/// What a worker is, and what it was given. The names are those of Ray's `train.get_context()`.
+#[derive(Clone, Debug)]
+pub struct WorkerContext {
+    collective: Arc<dyn Collective>,
+    shards: BTreeMap<String, Dataset>,
+    metadata: Config,
+    checkpoint: Option<Checkpoint>,
+    num_threads: usize,
+}
+
+impl WorkerContext {
+    fn new(context: &TrainContext, collective: Arc<dyn Collective>) -> Result<Self> {
+        let (rank, world_size) = (collective.rank(), collective.world_size());
+        let shard = |(name, dataset): (&String, &Dataset)| {
+            Ok((name.clone(), dataset.shard(rank, world_size)?))
+        };
+        Ok(WorkerContext {
+            shards: context.datasets.iter().map(shard).collect::<Result<_>>()?,
+            metadata: context.metadata.clone(),
+            checkpoint: context.checkpoint.clone(),
+            num_threads: threads_of(&context.scaling_config),
+            collective,
+        })
+    }
+
+    /// This worker's number, from 0.
+    pub fn get_world_rank(&self) -> usize {
+        self.collective.rank()
+    }
+
+    /// How many workers there are.
+    pub fn get_world_size(&self) -> usize {
+        self.collective.world_size()
+    }
+
+    /// This worker's number among those of this machine, which has them all.
+    pub fn get_local_rank(&self) -> usize {
+        self.get_world_rank()
+    }
+
+    /// This worker's share of the dataset of that name: of `n` workers, worker `r` has the rows `r`, `r + n`, `r + 2n`, ...
+    ///
+    /// # Errors
+    /// There is none; lists those there are.
+    pub fn get_dataset_shard(&self, name: &str) -> Result<&Dataset> {
+        self.shards.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.shards.keys().map(String::as_str).collect();
+            Error::config("datasets", format!("{known:?}"), format!("the loop asks for {name:?}"))
+        })
+    }
+
+    /// What the training was given as metadata.
+    pub fn get_metadata(&self) -> &Config {
+        &self.metadata
+    }
+
+    /// State to continue from, the same in all workers.
+    pub fn get_checkpoint(&self) -> Option<&Checkpoint> {
+        self.checkpoint.as_ref()
+    }
+
+    /// This worker's share of the cores, at least 1.
+    pub fn num_threads(&self) -> usize {
+        self.num_threads
+    }
+
+    /// What this worker does together with the others.
+    pub fn collective(&self) -> &dyn Collective {
+        &*self.collective
+    }
+}
