@@ -82,6 +82,22 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// A row of a dataset that cannot be read.
+    #[error("{place}{}: {reason}", in_column(column))]
+    Row {
+        /// `train.csv:12` (a line, counted from 1), or `row 12` (counted from 1) of what is in memory.
+        place: String,
+        /// The column; empty where it is the whole row.
+        column: String,
+        /// The value, the rule and the way out.
+        reason: String,
+    },
+    /// Rows whose columns are not what is asked for.
+    #[error("dataset: {reason}")]
+    Dataset {
+        /// What is asked for, what there is.
+        reason: String,
+    },
     /// Object storage that cannot be used or reached.
     #[error("cannot {action} {url}: {reason}")]
     Storage {
@@ -195,6 +211,10 @@ fn way_out(nearest: Option<&str>, known: &[String]) -> String {
         None if known.is_empty() => "no settings are expected there".into(),
         None => format!("settings there: {}", known.join(", ")),
     }
+}
+
+fn in_column(column: &str) -> String {
+    if column.is_empty() { String::new() } else { format!(", column `{column}`") }
 }
 
 fn in_result(nearest: Option<&str>, known: &[String]) -> String {
