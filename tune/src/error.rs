@@ -168,6 +168,19 @@ pub enum Error {
         /// The call: `all_reduce`.
         call: &'static str,
     },
+    /// A training that failed.
+    #[error(
+        "training failed: {message}; `{trainer}::restore({path:?})` goes on from its newest checkpoint, and \
+         `FailureConfig {{ max_failures, .. }}` in its `run_config` lets it try again by itself"
+    )]
+    TrainingFailed {
+        /// The name of the trainer.
+        trainer: String,
+        /// The experiment's directory.
+        path: PathBuf,
+        /// What it said.
+        message: String,
+    },
     /// What a function trainable gets from `session::report` when its trial ends: hand it up with `?`.
     #[error("the trial was told to end")]
     TrialStopped,

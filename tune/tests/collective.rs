@@ -10,8 +10,7 @@ fn all<R: Send>(world: usize, run: impl Fn(&SocketCollective) -> R + Sync) -> Ve
     let members = SocketCollective::world(world).unwrap();
     thread::scope(|scope| {
         let run = &run;
-        let threads: Vec<_> =
-            members.into_iter().map(|member| scope.spawn(move || run(&member))).collect();
+        let threads: Vec<_> = members.into_iter().map(|member| scope.spawn(move || run(&member))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
@@ -30,7 +29,8 @@ fn all_reduce_is_the_sum_in_the_order_of_ranks_with_the_same_bits_everywhere() {
                 member.all_reduce(&mut values, ReduceOp::Sum).unwrap();
                 values
             });
-            let by_hand = |place: usize| (1..world).fold(value(0, place), |sum, rank| sum + value(rank, place));
+            let by_hand =
+                |place: usize| (1..world).fold(value(0, place), |sum, rank| sum + value(rank, place));
             for sum in sums {
                 let differs = (0..len).find(|place| sum[*place].to_bits() != by_hand(*place).to_bits());
                 assert_eq!(differs, None, "{world} workers, {len} values");
@@ -108,16 +108,22 @@ fn calls_that_differ_are_named_instead_of_waited_for() {
         errors.into_iter().map(|error| error.to_string()).collect::<Vec<_>>()
     };
     let way_out = "; all workers make the same calls, with as many values, in the same order";
-    let reduce = |len: usize| move |member: &SocketCollective| member.all_reduce(&mut vec![0.0; len], ReduceOp::Sum);
+    let reduce =
+        |len: usize| move |member: &SocketCollective| member.all_reduce(&mut vec![0.0; len], ReduceOp::Sum);
     assert_eq!(
         differ(&reduce(10), &|member| member.barrier()),
         [
-            format!("worker 1 calls `barrier` where this worker calls `all_reduce` (Sum) of 10 values{way_out}"),
-            format!("worker 0 calls `all_reduce` (Sum) of 10 values where this worker calls `barrier`{way_out}"),
+            format!(
+                "worker 1 calls `barrier` where this worker calls `all_reduce` (Sum) of 10 values{way_out}"
+            ),
+            format!(
+                "worker 0 calls `all_reduce` (Sum) of 10 values where this worker calls `barrier`{way_out}"
+            ),
         ]
     );
     // As many bytes and more than a socket holds.
-    let errors = differ(&reduce(400_000), &|member| member.all_reduce_f64(&mut vec![0.0; 200_000], ReduceOp::Sum));
+    let errors =
+        differ(&reduce(400_000), &|member| member.all_reduce_f64(&mut vec![0.0; 200_000], ReduceOp::Sum));
     assert!(errors[0].starts_with("worker 1 calls `all_reduce_f64` (Sum) of 200000 values"), "{errors:?}");
     assert!(errors[1].starts_with("worker 0 calls `all_reduce` (Sum) of 400000 values"), "{errors:?}");
     let errors = differ(&|member| member.broadcast(&mut [0], 0), &|member| member.broadcast(&mut [0], 1));

@@ -31,9 +31,8 @@ pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: u
         // Ctrl-C is for the driver, which then tells its trials.
         .process_group(0);
     let ours = env::var(OURS).unwrap_or_default();
-    let set = |variable: &&str| {
-        env::var_os(*variable).is_none() || ours.split(',').any(|our| our == *variable)
-    };
+    let set =
+        |variable: &&str| env::var_os(*variable).is_none() || ours.split(',').any(|our| our == *variable);
     let set: Vec<&str> = THREADS.into_iter().filter(set).collect();
     for variable in &set {
         command.env(variable, num_threads.to_string());

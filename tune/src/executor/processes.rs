@@ -51,7 +51,8 @@ pub fn child_main(trainables: &[&TrainableFactory]) {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend(trainables.iter().map(|trainable| trainable.name().to_string()));
     }
-    let Some((role, name)) = [WORKER, TRIAL].iter().find_map(|role| Some((*role, env::var(role).ok()?))) else {
+    let Some((role, name)) = [WORKER, TRIAL].iter().find_map(|role| Some((*role, env::var(role).ok()?)))
+    else {
         return;
     };
     let trainable = trainables.iter().find(|trainable| trainable.name() == name);
@@ -217,7 +218,7 @@ fn listen(actor: ActorId, mut child: Child, incoming: UnixStream, report: &Sende
         Ok(status) => {
             let hint = "; see `stderr` in its directory";
             format!("its process {}", child::how_it_ended(status, hint))
-        },
+        }
         Err(error) => format!("its process is lost: {error}"),
     };
     let _ = report.send((actor, Report::Failed { message }));

@@ -18,8 +18,8 @@ use std::time::Instant;
 use crossbeam_channel::bounded;
 use rustix::cmsg_space;
 use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
 };
 use serde::{Deserialize, Serialize};
 
@@ -156,9 +156,8 @@ pub(crate) fn work(
             }),
         });
         let outcome = catch_unwind(AssertUnwindSafe(|| function(&seat.config)));
-        let outcome = outcome.unwrap_or_else(|panic| {
-            Err(Error::other(format!("it panicked: {}", panic_text(&*panic))))
-        });
+        let outcome = outcome
+            .unwrap_or_else(|panic| Err(Error::other(format!("it panicked: {}", panic_text(&*panic)))));
         let _ = ends.send(Message::End(outcome));
     };
     thread::Builder::new().name(format!("worker {}", seat.rank)).spawn(run).map_err(Error::other)?;

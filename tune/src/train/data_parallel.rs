@@ -1,8 +1,8 @@
 //! [`DataParallelTrainer`]: one training loop in several processes, each with its share of the data.
 //!
-//! Workers are processes, so that each has its own interpreter locks, allocators and libtorch threads, and a crash is
-//! seen from outside. A single worker is the trial itself: there is nobody to be kept apart from, it starts at once, and
-//! a debugger sees it.
+//! Workers are processes, so that each has its own libtorch threads and environment, and a crash is seen from outside.
+//! They are what [`ScalingConfig`] asks for, also when it asks for one; where it asks for none, the trial is the only
+//! worker itself: it starts at once, and a debugger sees it.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -53,7 +53,7 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
 }
 
 /// Runs a [`TrainLoop`] in `scaling_config.num_workers` processes of this executable, whose `main` calls
-/// [`child_main`](crate::child_main) first; without `num_workers`, or with 1, in the trial itself.
+/// [`child_main`](crate::child_main) first; without `num_workers`, in the trial itself.
 ///
 /// A worker that fails, or whose process dies, fails the trial, and all others end; `FailureConfig` says how often it is
 /// tried again from its newest checkpoint. Workers end with their trial, however that ends.
@@ -87,11 +87,6 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
     }
 
     fn training_loop(&mut self, context: &TrainContext) -> Result<()> {
-        let num_workers = context.scaling_config.num_workers.unwrap_or(1);
-        if num_workers == 0 {
-            let rule = "it must be 1 or more, or absent for a trial that trains by itself";
-            return Err(Error::config("scaling_config.num_workers", 0, rule));
-        }
         let session = session::current();
         if let Some(worker) = session.as_ref().and_then(|session| session.worker.as_ref()) {
             let collective = Arc::new(SocketCollective::new(worker.rank, worker.peers.take())?);
@@ -101,9 +96,13 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
             worker.before_report.take();
             return outcome;
         }
-        if num_workers == 1 {
+        let Some(num_workers) = context.scaling_config.num_workers else {
             let alone = Arc::new(SocketCollective::alone());
             return self.train_loop.train_loop_per_worker(&WorkerContext::new(context, alone)?);
+        };
+        if num_workers == 0 {
+            let rule = "it must be 1 or more, or absent for a trial that trains by itself";
+            return Err(Error::config("scaling_config.num_workers", 0, rule));
         }
         let session = session.ok_or_else(|| {
             Error::other("workers belong to a trial: start the trainer by `fit` or in a `Tuner`")
@@ -111,7 +110,7 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
         let team = Team {
             name: Self::name(),
             sockets: sockets(num_workers)?,
-            num_threads: threads_of(&context.scaling_config),
+            num_threads: context.scaling_config.num_cpus_per_worker().floor().max(1.0) as usize,
             gpus: gpus_of(&context.scaling_config, num_workers),
             checkpoint: context.checkpoint.as_ref(),
         };
@@ -129,10 +128,6 @@ fn lead(mut workers: WorkerGroup) -> Result<()> {
         workers.go_on();
     }
     Ok(())
-}
-
-fn threads_of(scaling: &ScalingConfig) -> usize {
-    scaling.num_cpus_per_worker().floor().max(1.0) as usize
 }
 
 /// What each worker sees of the trial's GPUs; a fraction of one is shared with its neighbours.
@@ -162,20 +157,17 @@ pub struct WorkerContext {
     shards: BTreeMap<String, Dataset>,
     metadata: Config,
     checkpoint: Option<Checkpoint>,
-    num_threads: usize,
 }
 
 impl WorkerContext {
     fn new(context: &TrainContext, collective: Arc<dyn Collective>) -> Result<Self> {
         let (rank, world_size) = (collective.rank(), collective.world_size());
-        let shard = |(name, dataset): (&String, &Dataset)| {
-            Ok((name.clone(), dataset.shard(rank, world_size)?))
-        };
+        let shard =
+            |(name, dataset): (&String, &Dataset)| Ok((name.clone(), dataset.shard(rank, world_size)?));
         Ok(WorkerContext {
             shards: context.datasets.iter().map(shard).collect::<Result<_>>()?,
             metadata: context.metadata.clone(),
             checkpoint: context.checkpoint.clone(),
-            num_threads: threads_of(&context.scaling_config),
             collective,
         })
     }
@@ -214,11 +206,6 @@ impl WorkerContext {
     /// State to continue from, the same in all workers.
     pub fn get_checkpoint(&self) -> Option<&Checkpoint> {
         self.checkpoint.as_ref()
-    }
-
-    /// This worker's share of the cores, at least 1.
-    pub fn num_threads(&self) -> usize {
-        self.num_threads
     }
 
     /// What this worker does together with the others.

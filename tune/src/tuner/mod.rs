@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -50,6 +51,30 @@ use sweep::Sweep;
 /// has 16 as well, or a little more than there are CPUs.
 const DRAWS_AHEAD: usize = 16;
 
+/// A file of an experiment beside its journal.
+pub(crate) struct ExperimentFile {
+    pub(crate) name: &'static str,
+    pub(crate) content: Vec<u8>,
+}
+
+impl ExperimentFile {
+    fn write(&self, dir: &Path) -> Result<()> {
+        let path = dir.join(self.name);
+        crate::files::replace_durably(&path, |file| {
+            file.write_all(&self.content).map_err(Error::io("write", &path))
+        })
+    }
+
+    /// The content of the file `name` of the experiment in `dir`; `None`: it has none.
+    pub(crate) fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+        let path = dir.join(name);
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            content => content.map(Some).map_err(Error::io("read", &path)),
+        }
+    }
+}
+
 /// A sweep to be run.
 pub struct Tuner {
     /// What each trial trains.
@@ -79,6 +104,11 @@ impl Tuner {
     /// Settings that cannot be; a trial that could never run; an experiment of that name; what searcher, scheduler,
     /// stopper or a callback returns; [`Error::TrialFailed`] with [`FailFast::Raise`]. The sweep can be restored then.
     pub fn fit(self) -> Result<ResultGrid> {
+        self.fit_with(None)
+    }
+
+    /// As [`fit`](Tuner::fit); what else is to stand in the experiment's directory is written before it counts as begun.
+    pub(crate) fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
         let name = match &self.run_config.name {
             Some(name) if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') => {
                 let rule = "it names one directory: letters and digits, no slash, no dot in front";
@@ -106,6 +136,7 @@ impl Tuner {
             resources: pool.total().clone(),
         };
         let mut journal = Journal::create(&dir)?;
+        file.map_or(Ok(()), |file| file.write(&dir))?;
         journal.append(&Event::Experiment(Cow::Borrowed(&header)))?;
         self.go(dir, header, journal, pool, None)
     }
@@ -116,18 +147,28 @@ impl Tuner {
     /// # Errors
     /// As [`fit`](Tuner::fit); [`Error::Experiment`] for what is no sweep, is being run, or would go on differently.
     pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
-        let dir = std::path::absolute(dir.as_ref())
-            .map_err(Error::io("find the absolute path of", dir.as_ref()))?;
+        self.restore_with(dir.as_ref(), which, None)
+    }
+
+    /// As [`restore`](Tuner::restore); `file` is written once nothing stands in the way.
+    pub(crate) fn restore_with(
+        self,
+        dir: &Path,
+        which: Restore,
+        file: Option<ExperimentFile>,
+    ) -> Result<ResultGrid> {
+        let dir = std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?;
         self.check()?;
         let (journal, header, events) = Journal::restore(&dir)?;
         self.refuse_other_sweep(&dir, &header)?;
+        file.map_or(Ok(()), |file| file.write(&dir))?;
         let pool = Pool::new(self.tune_config.total_resources.clone())?;
         self.go(dir, header, journal, pool, Some((events, which)))
     }
 
     /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`.
     pub fn can_restore(dir: impl AsRef<Path>) -> bool {
-        dir.as_ref().join(journal::FILE).is_file()
+        journal::has_begun(&dir.as_ref().join(journal::FILE)).unwrap_or(false)
     }
 
     fn check(&self) -> Result<()> {

@@ -11,6 +11,7 @@ mod sockets;
 mod wire;
 
 pub use sockets::SocketCollective;
+pub(super) use sockets::sockets;
 
 /// What becomes of the values of all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

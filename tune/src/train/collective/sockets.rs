@@ -80,7 +80,7 @@ impl SocketCollective {
     }
 
     /// `peers`: the sockets to the others, by rank.
-    pub(crate) fn new(rank: usize, peers: Vec<UnixStream>) -> Result<Self> {
+    pub(in crate::train) fn new(rank: usize, peers: Vec<UnixStream>) -> Result<Self> {
         for peer in &peers {
             peer.set_nonblocking(true).map_err(Error::other)?;
         }
@@ -90,7 +90,7 @@ impl SocketCollective {
     }
 
     /// A barrier that says `session::report` to workers that call something else.
-    pub(crate) fn enter_report(&self) -> Result<()> {
+    pub(in crate::train) fn enter_report(&self) -> Result<()> {
         self.run(|this, _| this.exchange(Call::Report, 0, &this.nothing(), &mut this.nowhere()))
     }
 
@@ -326,7 +326,7 @@ fn wait(open: &[Transfer<'_>], call: Call) -> Result<()> {
 }
 
 /// For each rank the sockets to the others, by rank.
-pub(crate) fn sockets(world: usize) -> Result<Vec<Vec<UnixStream>>> {
+pub(in crate::train) fn sockets(world: usize) -> Result<Vec<Vec<UnixStream>>> {
     let mut all: Vec<Vec<UnixStream>> = (0..world).map(|_| Vec::with_capacity(world)).collect();
     for one in 0..world {
         for other in one + 1..world {

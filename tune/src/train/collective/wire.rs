@@ -14,8 +14,13 @@ pub(super) struct Head {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Call {
-    AllReduce { width: u8, op: ReduceOp },
-    Broadcast { root: u32 },
+    AllReduce {
+        width: u8,
+        op: ReduceOp,
+    },
+    Broadcast {
+        root: u32,
+    },
     AllGather,
     Barrier,
     /// `session::report`, which all workers call together.
