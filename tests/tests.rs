@@ -14,3 +14,4 @@ mod settings;
 mod support;
 #[cfg(feature = "cli")]
 mod sweeps;
+mod torch_trainer;

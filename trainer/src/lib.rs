@@ -15,6 +15,7 @@
 //!   algorithms are made of. [`prelude`] names what their authors use.
 //! * [`rng`]: every random number is a function of the run's seed, what it is for, and an index; never of the worker.
 //! * [`state`]: what a checkpoint holds.
+//! * [`TorchTrainer`]: several workers that train one model, without reinforcement learning.
 
 pub mod action_dist;
 mod algorithm;
@@ -49,6 +50,7 @@ mod sampler;
 pub mod schedule;
 pub mod state;
 mod stats;
+mod torch_trainer;
 mod trainer;
 pub mod value;
 pub mod worker;
@@ -62,5 +64,6 @@ pub use learner_info::LearnerInfo;
 pub use profile::SamplerPerf;
 pub use run::Run;
 pub use sampler::{normalize, unsquash};
+pub use torch_trainer::{TorchTrainer, TorchWorker};
 pub use trainer::{Trainer, TrainerExt};
 pub use worker_set::WorkerSet;

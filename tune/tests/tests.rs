@@ -2,12 +2,13 @@
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner.
-//! `collective`: calls that workers make together. `counter` is the trainable that most of them use.
+//! `collective`, `data_parallel`: workers. `counter` is the trainable that most of them use.
 
 mod checkpoints;
 mod child;
 mod collective;
 mod counter;
+mod data_parallel;
 mod functions;
 mod lifecycle;
 mod logging;
