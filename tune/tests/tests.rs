@@ -2,8 +2,10 @@
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner.
-//! `collective`, `data_parallel`: workers. `counter` is the trainable that most of them use.
+//! `base_trainer`: training loops with datasets. `collective`, `data_parallel`: workers that train together.
+//! `counter` is the trainable that most of them use.
 
+mod base_trainer;
 mod checkpoints;
 mod child;
 mod collective;

@@ -127,6 +127,7 @@ impl Control {
                 }
                 _ => {}
             }
+            self.ask_again(i)?;
         }
         Ok(())
     }
