@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use pavlov::torch::nn::{self, Module, OptimizerConfig, VarStore};
-use pavlov::torch::{Device, Kind, Tensor, manual_seed};
+use pavlov::torch::{Device, Tensor, manual_seed};
 use pavlov::trainer::{TorchTrainer, TorchWorker};
 use pavlov::tune::data::{Block, Dataset, IterBatches};
 use pavlov::tune::{
