@@ -3,12 +3,27 @@
 //! [`Storage`] is what a backend owes. [`register`] makes a backend known by the scheme of its URLs; the crate
 //! `pavlov-storage` has those of S3, GCS and Azure.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Error, Result};
+use crate::Result;
+
+mod checkpoints;
+mod file;
+mod files;
+mod journal;
+mod lease;
+mod mirror;
+mod registry;
+
+pub use registry::{Open, open, register, scheme};
+
+pub(crate) use checkpoints::{get as get_checkpoint, metadata as checkpoint_metadata};
+pub(crate) use journal::{SEGMENTS, Segments};
+pub(crate) use lease::{DRIVER, Lease};
+pub(crate) use mirror::Mirror;
+pub use mirror::SyncConfig;
+pub(crate) use registry::{join, work_dir};
 
 /// An object.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,35 +85,4 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// # Errors
     /// See the contract.
     fn delete(&self, path: &str) -> Result<()>;
-}
-
-/// Opens a URL. It need not look whether anything is there.
-pub type Open = fn(url: &str) -> Result<Arc<dyn Storage>>;
-
-static BACKENDS: Mutex<BTreeMap<String, Open>> = Mutex::new(BTreeMap::new());
-
-/// Makes `open` the backend for URLs that begin with `scheme://`.
-pub fn register(scheme: &str, open: Open) {
-    BACKENDS.lock().unwrap_or_else(PoisonError::into_inner).insert(scheme.into(), open);
-}
-
-/// The storage at `url`.
-///
-/// # Errors
-/// A scheme that nobody registered; what the backend returns.
-pub fn open(url: &str) -> Result<Arc<dyn Storage>> {
-    let scheme = scheme(Path::new(url)).unwrap_or_default();
-    let open = BACKENDS.lock().unwrap_or_else(PoisonError::into_inner).get(scheme).copied();
-    let Some(open) = open else {
-        let rule = "no storage is registered for that scheme: call `pavlov_storage::register()` first";
-        return Err(Error::config("storage_path", url, rule));
-    };
-    open(url)
-}
-
-/// `s3` of `s3://bucket/prefix`; `None` for a path.
-pub fn scheme(path: &Path) -> Option<&str> {
-    let (scheme, _) = path.to_str()?.split_once("://")?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    (!scheme.is_empty() && scheme.chars().all(is_name)).then_some(scheme)
 }

@@ -21,15 +21,17 @@ use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher};
 use crate::stoppers::Stopper;
-use crate::{Error, Result, TrainableFactory, node, options};
+use crate::{Error, Result, TrainableFactory, node, options, storage};
 
 mod callback;
 mod checkpoints;
 mod control;
 mod failures;
+mod fill;
 pub(crate) mod journal;
 mod pool;
 mod progress;
+mod remote;
 mod replay;
 mod results;
 mod settings;
@@ -44,6 +46,7 @@ use control::{Control, Live};
 use journal::{Event, FORMAT_VERSION, Header, Journal};
 use pool::Pool;
 use progress::Progress;
+use remote::Remote;
 use sweep::Sweep;
 
 /// Pending trials in a sweep whose draws do not depend on results: schedulers that compare a population see it whole. Ray
@@ -87,12 +90,22 @@ impl Tuner {
             Some(name) => name.clone(),
             None => format!("{}_{}", self.trainable.name(), node::date(&node::local(SystemTime::now()))),
         };
-        let root = options::results_root(self.run_config.storage_path.as_deref());
-        let dir =
-            std::path::absolute(root.join(&name)).map_err(Error::io("find the absolute path of", &root))?;
-        std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         self.check()?;
         let pool = Pool::new(self.tune_config.total_resources.clone())?;
+        let root = options::results_root(self.run_config.storage_path.as_deref());
+        let (dir, remote) = match root.to_str().filter(|_| storage::scheme(&root).is_some()) {
+            Some(url) => {
+                let url = storage::join(url, &name);
+                let dir = storage::work_dir(&url)?;
+                let remote = Remote::begin(&url, &dir, &self.run_config.sync_config)?;
+                (dir, Some(remote))
+            }
+            None => {
+                let dir = absolute(&root.join(&name))?;
+                std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+                (dir, None)
+            }
+        };
         let header = Header {
             format_version: FORMAT_VERSION,
             pavlov: env!("CARGO_PKG_VERSION").into(),
@@ -107,27 +120,52 @@ impl Tuner {
         };
         let mut journal = Journal::create(&dir)?;
         journal.append(&Event::Experiment(Cow::Borrowed(&header)))?;
-        self.go(dir, header, journal, pool, None)
+        self.go(dir, header, journal, pool, remote, None)
     }
 
-    /// Takes up the sweep in `dir`: this tuner must be as the one that began it. More samples, other stop conditions,
-    /// limits and failure settings are fine; settings that would have drawn other trials are refused.
+    /// Takes up the sweep in `dir`, a directory or a URL: this tuner must be as the one that began it. More samples, other
+    /// stop conditions, limits and failure settings are fine; settings that would have drawn other trials are refused.
+    ///
+    /// With a URL no more is needed than what is there. Where the working directory still exists and holds later results,
+    /// these are used, and uploaded; the working directory itself as `dir` means the same. Checkpoints are downloaded when
+    /// their trials start from them.
     ///
     /// # Errors
     /// As [`fit`](Tuner::fit); [`Error::Experiment`] for what is no sweep, is being run, or would go on differently.
     pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
-        let dir = std::path::absolute(dir.as_ref())
-            .map_err(Error::io("find the absolute path of", dir.as_ref()))?;
         self.check()?;
+        let place = dir.as_ref();
+        let (dir, remote) = match remote::origin(place) {
+            Some(url) => {
+                let dir = match storage::scheme(place) {
+                    Some(_) => storage::work_dir(&url)?,
+                    None => absolute(place)?,
+                };
+                let remote = Remote::resume(&url, &dir, &self.run_config.sync_config)?;
+                (dir, Some(remote))
+            }
+            None => (absolute(place)?, None),
+        };
         let (journal, header, events) = Journal::restore(&dir)?;
         self.refuse_other_sweep(&dir, &header)?;
+        if self.run_config.log_results && remote.as_ref().is_some_and(|remote| remote.is_fresh) {
+            fill::fill(&dir, &events)?;
+        }
         let pool = Pool::new(self.tune_config.total_resources.clone())?;
-        self.go(dir, header, journal, pool, Some((events, which)))
+        self.go(dir, header, journal, pool, remote, Some((events, which)))
     }
 
-    /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`.
+    /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`, a directory or a URL. `false` also if the storage
+    /// cannot be reached, with a warning.
     pub fn can_restore(dir: impl AsRef<Path>) -> bool {
-        dir.as_ref().join(journal::FILE).is_file()
+        let dir = dir.as_ref();
+        match dir.to_str().filter(|_| storage::scheme(dir).is_some()) {
+            Some(url) => remote::exists(url).unwrap_or_else(|error| {
+                tracing::warn!("{error}");
+                false
+            }),
+            None => dir.join(journal::FILE).is_file(),
+        }
     }
 
     fn check(&self) -> Result<()> {
@@ -139,6 +177,9 @@ impl Tuner {
         if config.max_concurrent_trials == Some(0) {
             let rule = "it must be 1 or more, or absent for no limit";
             return Err(Error::config("max_concurrent_trials", 0, rule));
+        }
+        if self.run_config.sync_config.sync_period.is_zero() {
+            return Err(Error::config("sync_period", "0", "it must be above 0"));
         }
         self.run_config.failure_config.check()?;
         self.run_config.checkpoint_config.check(self.trainable.is_function())
@@ -168,6 +209,7 @@ impl Tuner {
         header: Header,
         mut journal: Journal,
         pool: Pool,
+        remote: Option<Remote>,
         restored: Option<(Vec<Event<'static>>, Restore)>,
     ) -> Result<ResultGrid> {
         let Tuner { trainable, param_space, tune_config, mut run_config } = self;
@@ -206,6 +248,7 @@ impl Tuner {
             sweep,
             journal,
             executor,
+            remote,
             factory: trainable,
             pool,
             progress: Progress::new(
@@ -225,9 +268,16 @@ impl Tuner {
         if let Some(which) = which {
             control.choose_what_goes_on(which)?;
         }
-        let interrupted = control.run()?;
-        Ok(ResultGrid::of(control.sweep, tune_config.metric, mode, interrupted))
+        let outcome = control.run();
+        control.upload_the_rest(outcome.is_ok())?;
+        let interrupted = outcome?;
+        let Control { sweep, remote, .. } = control;
+        Ok(ResultGrid::of(sweep, remote.as_ref(), tune_config.metric, mode, interrupted))
     }
+}
+
+fn absolute(dir: &Path) -> Result<PathBuf> {
+    std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))
 }
 
 /// The short form of a sweep: `trainable` over `space` until a result key of `stop` reaches its value, random and grid
