@@ -3,10 +3,14 @@
 //! [`Storage`] is what a backend owes. [`register`] makes a backend known by the scheme of its URLs; the crate
 //! `pavlov-storage` has those of S3, GCS and Azure.
 
+mod check;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+
+pub use check::check_storage;
 
 use crate::{Error, Result};
 
