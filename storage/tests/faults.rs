@@ -2,11 +2,14 @@
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use pavlov_storage::{open, open_with};
+use object_store::memory::InMemory;
+use pavlov_storage::{CloudStorage, open, open_with};
 use pavlov_tune::Error;
+use pavlov_tune::storage::Storage;
 
 use crate::server::{Key, Server};
 
@@ -169,4 +172,46 @@ fn urls_that_name_nothing_are_refused_with_the_rule() {
     assert_eq!(refused("s3://a b/c"), format!("`storage_path` is s3://a b/c, {bucket}"));
     assert!(refused("s3://bucket/a//b").contains("its prefix cannot be used: "));
     assert!(refused("ftp://bucket").contains("this build knows s3://, s3a://"));
+}
+
+#[test]
+fn a_server_that_is_killed_in_the_middle_of_an_upload_leaves_the_object_as_it_was() {
+    let Some(mut server) = Server::start() else { return };
+    let storage = server.open("s3://pavlov/run");
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("file");
+    // Ten parts.
+    let content = vec![7; 80_000_000];
+    std::fs::write(&file, &content).unwrap();
+    let crc32c = crc32c::crc32c(&content);
+    storage.put("a", b"old".to_vec()).unwrap();
+    thread::scope(|scope| {
+        let upload = scope.spawn(|| storage.put_file("a", &file, crc32c));
+        server.wait_for_part();
+        server.kill();
+        let (message, transient) = storage_error(upload.join().unwrap());
+        assert!(message.starts_with("cannot write s3://pavlov/run/a: no answer from "), "{message}");
+        assert!(transient);
+    });
+    server.restart();
+    assert_eq!(storage.get("a").unwrap().as_deref(), Some(&b"old"[..]));
+    storage.put_file("a", &file, crc32c).unwrap();
+    assert_eq!(storage.get("a").unwrap(), Some(content));
+}
+
+#[test]
+fn a_full_disk_is_named_and_leaves_nothing_beside_the_file() {
+    let storage = CloudStorage::new("memory://", Arc::new(InMemory::new()));
+    storage.put("a", vec![1; 5_000_000]).unwrap();
+    let scratch = tempfile::tempdir().unwrap();
+    let file = scratch.path().join("file");
+    std::fs::write(&file, b"old").unwrap();
+    // Where the download is written before it takes the file's place.
+    let beside = scratch.path().join(".file.tmp");
+    std::os::unix::fs::symlink("/dev/full", &beside).unwrap();
+    let message = storage.get_file("a", &file).unwrap_err().to_string();
+    let expected = format!("cannot write {}: No space left on device (os error 28)", beside.display());
+    assert_eq!(message, expected);
+    assert_eq!(std::fs::read(&file).unwrap(), b"old");
+    assert!(!beside.is_symlink());
 }

@@ -2,9 +2,10 @@
 
     python s3_server.py DIRECTORY [PORT]
 
-Its objects lie in DIRECTORY, written before the answer that acknowledges them is sent; a server started there
-again has them. There is one bucket, `pavlov`. Uploads in parts that were not completed are lost, which S3 allows. Prints one line,
-`PORT KEY SECRET READER_KEY READER_SECRET` (the reader may list and get), and ends with its standard input.
+Its objects lie in DIRECTORY, written before the answer that acknowledges them is sent; a server started there again has
+them. Uploads in parts that were not completed are lost, which S3 allows; a file `part` beside DIRECTORY says that a part
+has come. There is one bucket, `pavlov`. Prints one line, `PORT KEY SECRET READER_KEY READER_SECRET` (the reader may list
+and get), and ends with its standard input.
 """
 
 import json
@@ -27,7 +28,7 @@ IAM = iam_backends[ACCOUNT]["aws"]
 
 
 class Durable:
-    """The application `app` with its objects in the folder `directory`.
+    """The application `app` with its objects in the folder `directory`; it writes in the one above, too.
 
     A bucket is a folder and an object a file by its percent-encoded key: a line of metadata, then the content.
     """
@@ -51,6 +52,8 @@ class Durable:
         with self.lock:
             answer = list(self.app(environ, start_response))
             self.save()
+        if "partNumber=" in environ["QUERY_STRING"]:
+            (self.directory.parent / "part").touch()
         return answer
 
     def save(self):
@@ -63,7 +66,7 @@ class Durable:
                 del saved[name]
             for name, key in now.items():
                 if saved.get(name) is not key:
-                    beside = self.directory.parent / (self.directory.name + ".beside")
+                    beside = self.directory.parent / "beside"
                     beside.write_bytes(json.dumps(dict(key.metadata)).encode() + b"\n" + key.value)
                     os.replace(beside, folder / quote(name, safe=""))
                     saved[name] = key
@@ -89,7 +92,7 @@ def main():
     directory = Path(sys.argv[1])
     (directory / "pavlov").mkdir(parents=True, exist_ok=True)
     port = int(sys.argv[2]) if len(sys.argv) > 2 else 0
-    keys = user("writer", "writer-secret", ["s3:*"]), user("reader", "reader-secret", ["s3:Get*", "s3:List*", "s3:HeadObject"])
+    keys = user("writer", "writer-secret", ["s3:*"]), user("reader", "reader-secret", ["s3:Get*", "s3:List*"])
     app = Durable(create_backend_app("s3"), directory)
     server = make_server("127.0.0.1", port, app, threaded=True, request_handler=MotoRequestHandler)
     threading.Thread(target=end_with_input, daemon=True).start()

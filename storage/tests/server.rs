@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 /// A running server with the bucket `pavlov`; ends with the test, whatever becomes of it.
 pub(crate) struct Server {
-    /// Its objects.
+    /// Its objects are in the folder `objects`.
     directory: TempDir,
     child: Child,
     port: String,
@@ -35,7 +35,7 @@ impl Server {
             return None;
         };
         let directory = tempfile::tempdir().unwrap();
-        let (child, words) = launch(Path::new(&python), directory.path(), "0");
+        let (child, words) = launch(Path::new(&python), &directory.path().join("objects"), "0");
         let [port, id, secret, reader_id, reader_secret] = <[String; 5]>::try_from(words).unwrap();
         let (writer, reader) = (Key { id, secret }, Key { id: reader_id, secret: reader_secret });
         Some(Server { directory, child, port, writer, reader })
@@ -72,6 +72,18 @@ impl Server {
         self.reader.clone()
     }
 
+    /// Until a part of a large object has come.
+    pub(crate) fn wait_for_part(&self) {
+        let part = self.directory.path().join("part");
+        for _ in 0..12_000 {
+            if part.exists() {
+                return std::fs::remove_file(part).unwrap();
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        panic!("no part has come");
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -81,7 +93,7 @@ impl Server {
     /// After [`kill`](Self::kill), on the same port, with what was acknowledged.
     pub(crate) fn restart(&mut self) {
         let python = std::env::var_os("PAVLOV_TEST_PYTHON").unwrap();
-        self.child = launch(Path::new(&python), self.directory.path(), &self.port).0;
+        self.child = launch(Path::new(&python), &self.directory.path().join("objects"), &self.port).0;
     }
 }
 
