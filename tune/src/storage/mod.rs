@@ -8,6 +8,7 @@ use std::path::Path;
 
 use crate::Result;
 
+mod check;
 mod checkpoints;
 mod file;
 mod files;
@@ -16,13 +17,14 @@ mod lease;
 mod mirror;
 mod registry;
 
+pub use check::check_storage;
+pub use mirror::SyncConfig;
 pub use registry::{Open, open, register, scheme};
 
 pub(crate) use checkpoints::{get as get_checkpoint, metadata as checkpoint_metadata};
 pub(crate) use journal::{SEGMENTS, Segments};
 pub(crate) use lease::{DRIVER, Lease};
 pub(crate) use mirror::Mirror;
-pub use mirror::SyncConfig;
 pub(crate) use registry::{join, work_dir};
 
 /// An object.
