@@ -9,6 +9,7 @@
 //! * [`Tuner`] runs a sweep: many trials of a [`TrainableFactory`], drawn by [`search`], scheduled by [`schedulers`], stopped
 //!   by [`stoppers`]; in threads or processes, restored after any interruption.
 //! * [`session`] is for functions as trainables.
+//! * [`BaseTrainer`] is a training loop with datasets; [`Training`] runs it as a sweep of one trial.
 //! * [`validate_save_restore`] checks a trainable's part of the bargain.
 //!
 //! Settings and results are JSON objects, so that they can be laid over each other, logged, and read from anywhere.
@@ -56,7 +57,7 @@ pub use gpu::wait_for_gpu;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use sweep_file::SweepFile;
-pub use train::{BaseTrainer, TrainContext};
+pub use train::{BaseTrainer, ScalingConfig, TrainContext, Training};
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{

@@ -1,9 +1,11 @@
 //! Integration tests of trainables and sweeps, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner. `remote`: sweeps on
-//! storage, `faulty` being one that fails. `counter` is the trainable that most of them use.
+//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner. `remote`:
+//! sweeps on storage, `faulty` being one that fails. `base_trainer`: training loops with datasets. `counter` is the
+//! trainable that most of them use.
 
+mod base_trainer;
 mod checkpoints;
 mod child;
 mod counter;

@@ -18,6 +18,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use serde::{Deserialize, Serialize};
 
 use super::files::Files;
 use super::journal::Segments;
@@ -35,7 +36,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 const PARTING: Duration = Duration::from_secs(5);
 
 /// How a sweep or run is brought to storage.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct SyncConfig {
     /// How often results and other small files are uploaded besides the moments when their trial ends.
     pub sync_period: Duration,

@@ -1,7 +1,22 @@
 //! Experiments and checkpoints on object storage: `s3://bucket/prefix` wherever a directory is asked for.
 //!
 //! [`Storage`] is what a backend owes. [`register`] makes a backend known by the scheme of its URLs; the crate
-//! `pavlov-storage` has those of S3, GCS and Azure.
+//! `pavlov-storage` has those of S3, GCS and Azure. `file:///dir` is known without: a directory, on NFS say.
+//!
+//! A sweep works in a local directory, `<results root>/s3/bucket/prefix/<name>`, and a background thread brings it to the
+//! storage:
+//!
+//! ```text
+//! s3://bucket/prefix/<name>/
+//!     driver.json               who runs it; absent when nobody does
+//!     journal/<offset>.jsonl    the journal in pieces, named by the byte they begin with
+//!     3f2a1_00000/              a trial: its files,
+//!         checkpoint_000010/    and its checkpoints: manifest.json is put last and deleted first
+//! ```
+//!
+//! Two drivers at one URL: `driver.json` carries a heartbeat of 15 s. A second driver watches it for 45 s (not at all
+//! where it sees that the first one's process is gone) and is refused if it beats. One that was taken over while it could
+//! not reach the storage uploads nothing any more and ends with an error.
 
 use std::fmt;
 use std::path::Path;

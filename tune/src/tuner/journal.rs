@@ -147,18 +147,21 @@ pub(crate) struct Journal {
 }
 
 impl Journal {
-    /// Begins the journal of a new experiment.
+    /// Begins the journal of a new experiment. One that was killed before its first line counts for nothing.
     pub(super) fn create(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE);
-        let file = OpenOptions::new().create_new(true).append(true).open(&path);
-        let file = file.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::experiment(
-                dir,
-                "there is a sweep already; restore it, or choose another name or storage path",
-            ),
-            _ => Error::io("write", &path)(error),
-        })?;
-        Self::open(path, file)
+        let refuse = "there is a sweep already; restore it, or choose another name or storage path";
+        if has_begun(&path)? {
+            return Err(Error::experiment(dir, refuse));
+        }
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let journal = Self::open(path.clone(), file.map_err(Error::io("write", &path))?)?;
+        // Another process may have been faster.
+        if has_begun(&path)? {
+            return Err(Error::experiment(dir, refuse));
+        }
+        journal.file.set_len(0).map_err(Error::io("write", &path))?;
+        Ok(journal)
     }
 
     /// Opens the journal in `dir` and reads it; a torn last line is cut off.
@@ -240,6 +243,19 @@ impl Drop for Journal {
             let _ = sender.try_send(());
             drop(sender);
             let _ = thread.join();
+        }
+    }
+}
+
+/// Whether there is a journal with a whole line.
+pub(crate) fn has_begun(path: &Path) -> Result<bool> {
+    let mut line = Vec::new();
+    match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        file => {
+            let mut reader = BufReader::new(file.map_err(Error::io("read", path))?);
+            reader.read_until(b'\n', &mut line).map_err(Error::io("read", path))?;
+            Ok(line.last() == Some(&b'\n'))
         }
     }
 }

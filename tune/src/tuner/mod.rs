@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -53,6 +54,38 @@ use sweep::Sweep;
 /// has 16 as well, or a little more than there are CPUs.
 const DRAWS_AHEAD: usize = 16;
 
+/// A file of an experiment beside its journal.
+pub(crate) struct ExperimentFile {
+    pub(crate) name: &'static str,
+    pub(crate) content: Vec<u8>,
+}
+
+impl ExperimentFile {
+    fn write(&self, dir: &Path) -> Result<()> {
+        let path = dir.join(self.name);
+        crate::files::replace_durably(&path, |file| {
+            file.write_all(&self.content).map_err(Error::io("write", &path))
+        })
+    }
+
+    /// The content of the file `name` of the experiment in `dir`, a directory or a URL; `None`: it has none.
+    pub(crate) fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+        let mut dir = Cow::Borrowed(dir);
+        if let Some(url) = dir.to_str().filter(|_| storage::scheme(&dir).is_some()) {
+            if let Some(content) = storage::open(url)?.get(name)? {
+                return Ok(Some(content));
+            }
+            // Killed before it was uploaded.
+            dir = Cow::Owned(storage::work_dir(url)?);
+        }
+        let path = dir.join(name);
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            content => content.map(Some).map_err(Error::io("read", &path)),
+        }
+    }
+}
+
 /// A sweep to be run.
 pub struct Tuner {
     /// What each trial trains.
@@ -82,6 +115,11 @@ impl Tuner {
     /// Settings that cannot be; a trial that could never run; an experiment of that name; what searcher, scheduler,
     /// stopper or a callback returns; [`Error::TrialFailed`] with [`FailFast::Raise`]. The sweep can be restored then.
     pub fn fit(self) -> Result<ResultGrid> {
+        self.fit_with(None)
+    }
+
+    /// As [`fit`](Tuner::fit); what else is to stand in the experiment's directory is written before it counts as begun.
+    pub(crate) fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
         let name = match &self.run_config.name {
             Some(name) if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') => {
                 let rule = "it names one directory: letters and digits, no slash, no dot in front";
@@ -119,6 +157,7 @@ impl Tuner {
             resources: pool.total().clone(),
         };
         let mut journal = Journal::create(&dir)?;
+        file.map_or(Ok(()), |file| file.write(&dir))?;
         journal.append(&Event::Experiment(Cow::Borrowed(&header)))?;
         self.go(dir, header, journal, pool, remote, None)
     }
@@ -133,8 +172,17 @@ impl Tuner {
     /// # Errors
     /// As [`fit`](Tuner::fit); [`Error::Experiment`] for what is no sweep, is being run, or would go on differently.
     pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
+        self.restore_with(dir.as_ref(), which, None)
+    }
+
+    /// As [`restore`](Tuner::restore); `file` is written once nothing stands in the way.
+    pub(crate) fn restore_with(
+        self,
+        place: &Path,
+        which: Restore,
+        file: Option<ExperimentFile>,
+    ) -> Result<ResultGrid> {
         self.check()?;
-        let place = dir.as_ref();
         let (dir, remote) = match remote::origin(place) {
             Some(url) => {
                 let dir = match storage::scheme(place) {
@@ -151,6 +199,7 @@ impl Tuner {
         if self.run_config.log_results && remote.as_ref().is_some_and(|remote| remote.is_fresh) {
             fill::fill(&dir, &events)?;
         }
+        file.map_or(Ok(()), |file| file.write(&dir))?;
         let pool = Pool::new(self.tune_config.total_resources.clone())?;
         self.go(dir, header, journal, pool, remote, Some((events, which)))
     }
@@ -164,7 +213,7 @@ impl Tuner {
                 tracing::warn!("{error}");
                 false
             }),
-            None => dir.join(journal::FILE).is_file(),
+            None => journal::has_begun(&dir.join(journal::FILE)).unwrap_or(false),
         }
     }
 

@@ -267,6 +267,11 @@ impl ResultGrid {
         self.results.is_empty()
     }
 
+    /// The first trial alone; `None`: there are none.
+    pub(crate) fn into_first(self) -> Option<TrialResult> {
+        self.results.into_iter().next()
+    }
+
     /// The trials in the order in which they were drawn.
     pub fn iter(&self) -> std::slice::Iter<'_, TrialResult> {
         self.results.iter()
@@ -311,12 +316,25 @@ impl fmt::Display for ResultGrid {
 }
 
 impl TrialResult {
-    /// All results as `result.json` has them.
+    /// All results as `result.json` has them: the rows of Ray's `metrics_dataframe`.
     ///
     /// # Errors
     /// [`Error::Io`], also where the sweep wrote none (`log_results`).
+    #[doc(alias = "metrics_dataframe")]
     pub fn history(&self) -> Result<Vec<Metrics>> {
         loggers::read_results(&self.path)
+    }
+
+    /// The checkpoints that were kept, oldest first, each with the result it was saved after.
+    ///
+    /// # Errors
+    /// A checkpoint that cannot be read.
+    pub fn best_checkpoints(&self) -> Result<Vec<(PathBuf, Metrics)>> {
+        let with_result = |(_, path): &(u64, PathBuf)| {
+            let metrics = metadata(path)?.last_result.unwrap_or_default();
+            Ok((path.clone(), metrics))
+        };
+        self.checkpoints.iter().map(with_result).collect()
     }
 
     /// The checkpoint whose result has the best value of `metric`; `None`: no checkpoint has a number for it.
@@ -324,18 +342,17 @@ impl TrialResult {
     /// # Errors
     /// A checkpoint that cannot be read.
     pub fn get_best_checkpoint(&self, metric: &str, mode: Mode) -> Result<Option<PathBuf>> {
-        let mut best: Option<(f64, &PathBuf)> = None;
-        for (_, path) in &self.checkpoints {
-            let last = metadata(path)?.last_result;
-            let value = last.as_ref().and_then(|result| metric::find(result, metric)?.as_f64());
+        let mut best: Option<(f64, PathBuf)> = None;
+        for (path, result) in self.best_checkpoints()? {
+            let value = metric::find(&result, metric).and_then(Value::as_f64);
             let Some(score) = value.filter(|value| value.is_finite()).map(|value| mode.score(value)) else {
                 continue;
             };
-            if best.is_none_or(|(best, _)| score > best) {
+            if best.as_ref().is_none_or(|(best, _)| score > *best) {
                 best = Some((score, path));
             }
         }
-        Ok(best.map(|(_, path)| path.clone()))
+        Ok(best.map(|(_, path)| path))
     }
 }
 

@@ -132,6 +132,7 @@ impl Control {
                 }
                 _ => {}
             }
+            self.ask_again(i)?;
         }
         Ok(())
     }

@@ -91,7 +91,9 @@ impl Control {
                 let given = config.clone();
                 let i = self.sweep.add(&trial_id, config, drawn, &tag, resources)?;
                 if self.sweep.trials[i].config != given {
-                    self.sweep.trials[i].resources = self.factory.resources(&self.sweep.trials[i].config)?;
+                    let resources = self.factory.resources(&self.sweep.trials[i].config)?;
+                    self.sweep.trials[i].resources = resources.clone();
+                    self.sweep.runs[i].requested = resources;
                 }
                 let trial = &self.sweep.trials[i];
                 self.refuse_what_never_fits(trial)?;
@@ -106,6 +108,20 @@ impl Control {
             }
         }
         Ok(false)
+    }
+
+    /// On restoring: a trial that goes on gets what it asks for now, unless a scheduler chose what it has.
+    pub(super) fn ask_again(&mut self, i: usize) -> Result<()> {
+        let trial = &self.sweep.trials[i];
+        if trial.status.is_finished() || trial.resources != self.sweep.runs[i].requested {
+            return Ok(());
+        }
+        let resources = self.factory.resources(&trial.config)?;
+        if resources != trial.resources {
+            self.sweep.trials[i].resources = resources;
+            self.refuse_what_never_fits(&self.sweep.trials[i])?;
+        }
+        Ok(())
     }
 
     fn refuse_what_never_fits(&self, trial: &Trial) -> Result<()> {
