@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::ScalingConfig;
 use crate::session::Checkpoint;
+use crate::storage::SyncConfig;
 use crate::tuner::ExperimentFile;
 use crate::{Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Result, RunConfig, Tuner};
 
@@ -51,6 +52,7 @@ pub(super) struct StoredRunConfig {
     verbose: u8,
     log_results: bool,
     replay_command: Option<String>,
+    sync_config: SyncConfig,
     /// Whether there was a stop condition.
     stop: bool,
     /// How many there were.
@@ -65,6 +67,7 @@ impl StoredRunConfig {
             verbose,
             log_results,
             replay_command,
+            sync_config,
             stop,
             callbacks,
             name: _,
@@ -77,6 +80,7 @@ impl StoredRunConfig {
             verbose: *verbose,
             log_results: *log_results,
             replay_command: replay_command.clone(),
+            sync_config: sync_config.clone(),
             stop: stop.is_some(),
             callbacks: callbacks.len(),
         }
@@ -89,6 +93,7 @@ impl StoredRunConfig {
             verbose: self.verbose,
             log_results: self.log_results,
             replay_command: self.replay_command.clone(),
+            sync_config: self.sync_config.clone(),
             ..RunConfig::default()
         }
     }

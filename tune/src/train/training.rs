@@ -15,6 +15,7 @@ use crate::data::Dataset;
 use crate::session::Checkpoint;
 use crate::{
     Bundle, Config, Error, ExecutorKind, Restore, Result, RunConfig, TrainableFactory, TrialResult, Tuner,
+    storage,
 };
 
 /// A trainer with the arguments of Ray's constructor, each a method here. Making one does nothing; [`fit`](Training::fit)
@@ -64,7 +65,11 @@ impl<T: BaseTrainer> Training<T> {
     }
 
     pub(super) fn restore(dir: &Path) -> Result<Self> {
-        let stored = Stored::read(dir, &T::name())?;
+        let dir = match storage::scheme(dir) {
+            Some(_) => dir.to_path_buf(),
+            None => std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?,
+        };
+        let stored = Stored::read(&dir, &T::name())?;
         Ok(Training {
             trainer: run::trainer(&stored.settings)?,
             scaling_config: stored.scaling_config.clone(),

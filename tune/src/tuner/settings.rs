@@ -13,6 +13,7 @@ use crate::resources::Bundle;
 use crate::schedulers::TrialScheduler;
 use crate::search::Searcher;
 use crate::stoppers::Stopper;
+use crate::storage::SyncConfig;
 use crate::{Error, Mode, Result};
 
 /// How trials are drawn and scheduled.
@@ -77,8 +78,12 @@ pub enum ExecutorKind {
 pub struct RunConfig {
     /// The experiment's directory below the storage path. `None`: the trainable's name and the date.
     pub name: Option<String>,
-    /// `None`: the environment variable `PAVLOV_RESULTS_DIR`, else `~/pavlov_results`.
+    /// A directory, or a URL such as `s3://bucket/prefix`: the sweep then works in `<results root>/s3/bucket/prefix/<name>`
+    /// and is brought to the storage in the background. `None`: the results root, which is the environment variable
+    /// `PAVLOV_RESULTS_DIR`, else `~/pavlov_results`.
     pub storage_path: Option<PathBuf>,
+    /// How it is brought to the storage.
+    pub sync_config: SyncConfig,
     /// When trials stop.
     pub stop: Option<Box<dyn Stopper>>,
     /// When trials fail.
@@ -103,6 +108,7 @@ impl Default for RunConfig {
         RunConfig {
             name: None,
             storage_path: None,
+            sync_config: SyncConfig::default(),
             stop: None,
             failure_config: FailureConfig::default(),
             checkpoint_config: CheckpointConfig::default(),
