@@ -1,9 +1,9 @@
 //! Integration tests of trainables and sweeps, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner.
-//! `base_trainer`: training loops with datasets. `collective`, `data_parallel`: workers that train together.
-//! `counter` is the trainable that most of them use.
+//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner. `remote`:
+//! sweeps on storage, `faulty` being one that fails. `base_trainer`: training loops with datasets.
+//! `collective`, `data_parallel`: workers that train together. `counter` is the trainable that most of them use.
 
 mod base_trainer;
 mod checkpoints;
@@ -11,10 +11,12 @@ mod child;
 mod collective;
 mod counter;
 mod data_parallel;
+mod faulty;
 mod functions;
 mod lifecycle;
 mod logging;
 mod processes;
+mod remote;
 mod schedulers;
 mod search;
 mod settings;

@@ -21,14 +21,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Config, Error, Metrics, Result};
 
+mod fetch;
 mod object;
 mod retention;
 mod write;
 
+pub use fetch::fetch;
 pub(crate) use object::{pack, unpack};
 pub(crate) use retention::Retention;
-pub(crate) use write::remove;
 pub use write::write;
+pub(crate) use write::{receive, remove};
 
 const FORMAT: &str = "pavlov-checkpoint";
 const FORMAT_VERSION: u32 = 1;
@@ -192,7 +194,7 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest> {
     parse_manifest(dir, &read_text(dir, MANIFEST)?)
 }
 
-fn parse_manifest(dir: &Path, text: &str) -> Result<Manifest> {
+pub(crate) fn parse_manifest(dir: &Path, text: &str) -> Result<Manifest> {
     #[derive(Deserialize)]
     struct Header {
         format: String,
@@ -270,7 +272,7 @@ fn why_absent(dir: &Path, name: &str) -> String {
 }
 
 /// The path of a file in a checkpoint, refused if it leads out of it.
-fn relative<'a>(dir: &Path, path: &'a str) -> Result<&'a Path> {
+pub(crate) fn relative<'a>(dir: &Path, path: &'a str) -> Result<&'a Path> {
     let relative = Path::new(path);
     let inside = relative.components().all(|part| matches!(part, Component::Normal(_)));
     if path.is_empty() || !inside {

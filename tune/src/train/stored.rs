@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::ScalingConfig;
 use crate::session::Checkpoint;
+use crate::storage::SyncConfig;
 use crate::tuner::ExperimentFile;
 use crate::{Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Result, RunConfig, Tuner};
 
@@ -51,6 +52,7 @@ pub(super) struct StoredRunConfig {
     verbose: u8,
     log_results: bool,
     replay_command: Option<String>,
+    sync_config: SyncConfig,
     /// Whether there was a stop condition.
     stop: bool,
     /// How many there were.
@@ -65,6 +67,7 @@ impl StoredRunConfig {
             verbose,
             log_results,
             replay_command,
+            sync_config,
             stop,
             callbacks,
             name: _,
@@ -77,6 +80,7 @@ impl StoredRunConfig {
             verbose: *verbose,
             log_results: *log_results,
             replay_command: replay_command.clone(),
+            sync_config: sync_config.clone(),
             stop: stop.is_some(),
             callbacks: callbacks.len(),
         }
@@ -89,6 +93,7 @@ impl StoredRunConfig {
             verbose: self.verbose,
             log_results: self.log_results,
             replay_command: self.replay_command.clone(),
+            sync_config: self.sync_config.clone(),
             ..RunConfig::default()
         }
     }
@@ -127,7 +132,7 @@ impl Stored {
     pub(super) fn read(dir: &Path, name: &str) -> Result<Self> {
         let refuse = |reason: String| Error::experiment(dir, reason);
         let Some(text) = ExperimentFile::read(dir, FILE)? else {
-            return Err(refuse(match Tuner::can_restore(dir) {
+            return Err(refuse(match Tuner::can_restore(dir).is_ok() {
                 true => format!("it is a sweep, but not one of a trainer: no {FILE}; use `Tuner::restore`"),
                 false => format!("there is no training in it: no {FILE}"),
             }));
@@ -146,9 +151,12 @@ impl Stored {
                 header.trainer
             )));
         }
-        if !Tuner::can_restore(dir) {
-            return Err(refuse("the training was killed before it began: begin it anew".into()));
-        }
+        Tuner::can_restore(dir).map_err(|error| match error {
+            Error::Experiment { .. } => {
+                refuse("the training was killed before it began: begin it anew".into())
+            }
+            unreachable => unreachable,
+        })?;
         serde_json::from_slice(&text).map_err(unreadable)
     }
 

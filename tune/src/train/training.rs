@@ -15,6 +15,7 @@ use crate::data::Dataset;
 use crate::session::Checkpoint;
 use crate::{
     Bundle, Config, Error, ExecutorKind, Restore, Result, RunConfig, TrainableFactory, TrialResult, Tuner,
+    storage,
 };
 
 /// A trainer with the arguments of Ray's constructor, each a method here. Making one does nothing; [`fit`](Training::fit)
@@ -64,7 +65,10 @@ impl<T: BaseTrainer> Training<T> {
     }
 
     pub(super) fn restore(dir: &Path) -> Result<Self> {
-        let dir = std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?;
+        let dir = match storage::scheme(dir) {
+            Some(_) => dir.to_path_buf(),
+            None => std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?,
+        };
         let stored = Stored::read(&dir, &T::name())?;
         Ok(Training {
             trainer: run::trainer(&stored.settings)?,
@@ -75,7 +79,7 @@ impl<T: BaseTrainer> Training<T> {
             resume_from_checkpoint: stored.resume_from_checkpoint.clone(),
             executor: stored.executor,
             total_resources: stored.total_resources.clone(),
-            restored: Some((dir, stored)),
+            restored: Some((dir.to_path_buf(), stored)),
         })
     }
 
@@ -109,7 +113,8 @@ impl<T: BaseTrainer> Training<T> {
         Training { resume_from_checkpoint: Some(checkpoint), ..self }
     }
 
-    /// Whether it trains in a thread of this process or in one of its own.
+    /// Whether it trains in a thread of this process or in a process of its own, for which `main` calls
+    /// [`child_main`](crate::child_main) with [`as_trainable`](Training::as_trainable) before [`fit`](Training::fit).
     pub fn executor(self, executor: ExecutorKind) -> Self {
         Training { executor, ..self }
     }

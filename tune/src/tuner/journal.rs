@@ -141,6 +141,7 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     line: Vec<u8>,
+    length: u64,
     synced: Instant,
     sync: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -173,12 +174,13 @@ impl Journal {
             }
             _ => Error::io("read", &path)(error),
         })?;
-        let journal = Self::open(path, file)?;
+        let mut journal = Self::open(path, file)?;
         let (header, events, whole) = read(&journal.path)?;
-        let length = journal.file.metadata().map_err(Error::io("read", &journal.path))?.len();
-        if whole < length {
-            tracing::warn!("cut a broken line of {} bytes off {}", length - whole, journal.path.display());
+        if whole < journal.length {
+            let cut = journal.length - whole;
+            tracing::warn!("cut a broken line of {cut} bytes off {}", journal.path.display());
             journal.file.set_len(whole).map_err(Error::io("write", &journal.path))?;
+            journal.length = whole;
         }
         Ok((journal, header, events))
     }
@@ -193,6 +195,7 @@ impl Journal {
             }
             thread::sleep(LOCK_PATIENCE / 100);
         }
+        let length = file.metadata().map_err(Error::io("read", &path))?.len();
         let (sender, wanted) = bounded(1);
         let durable = file.try_clone().map_err(Error::io("open", &path))?;
         let thread = thread::Builder::new()
@@ -205,7 +208,8 @@ impl Journal {
                 }
             })
             .map_err(Error::other)?;
-        Ok(Journal { path, file, line: Vec::new(), synced: Instant::now(), sync: Some((sender, thread)) })
+        let sync = Some((sender, thread));
+        Ok(Journal { path, file, line: Vec::new(), length, synced: Instant::now(), sync })
     }
 
     /// Appends one line.
@@ -214,6 +218,7 @@ impl Journal {
         serde_json::to_writer(&mut self.line, event).map_err(Error::other)?;
         self.line.push(b'\n');
         self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
+        self.length += self.line.len() as u64;
         if let Some((sender, _)) = &self.sync
             && self.synced.elapsed() >= SYNC_EVERY
         {
@@ -222,6 +227,13 @@ impl Journal {
             self.synced = Instant::now();
         }
         Ok(())
+    }
+}
+
+impl Journal {
+    /// Bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.length
     }
 }
 

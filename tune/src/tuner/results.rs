@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::checkpoints::Checkpoints;
 use super::journal::{self, Event};
+use super::remote::Remote;
 use super::sweep::Sweep;
-use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, checkpoint, loggers, metric};
+use crate::checkpoint::{self, Metadata};
+use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, loggers, metric, storage};
 
 /// The trials of a sweep, in the order in which they were drawn.
 #[derive(Debug)]
@@ -38,9 +40,10 @@ pub struct TrialResult {
     pub error: Option<String>,
     /// Its directory.
     pub path: PathBuf,
-    /// The newest checkpoint.
+    /// The newest checkpoint: a directory, or its URL where it is on the storage only; see
+    /// [`fetch`](crate::checkpoint::fetch).
     pub checkpoint: Option<PathBuf>,
-    /// All its checkpoints, oldest first, with their iterations.
+    /// All its checkpoints, oldest first, with their iterations; directories and URLs.
     pub checkpoints: Vec<(u64, PathBuf)>,
 }
 
@@ -80,10 +83,19 @@ impl Scope {
 }
 
 impl ResultGrid {
-    pub(super) fn of(sweep: Sweep, metric: Option<String>, mode: Option<Mode>, interrupted: bool) -> Self {
+    pub(super) fn of(
+        sweep: Sweep,
+        remote: Option<&Remote>,
+        metric: Option<String>,
+        mode: Option<Mode>,
+        interrupted: bool,
+    ) -> Self {
         let results = sweep.trials.into_iter().zip(sweep.runs).map(|(trial, run)| {
             let paths = |checkpoints: &Checkpoints| {
-                let path = |iteration: u64| (iteration, run.dir.join(checkpoint::name(iteration)));
+                let path = |iteration: u64| {
+                    let here = run.dir.join(checkpoint::name(iteration));
+                    (iteration, remote.map_or(here.clone(), |remote| remote.place(here)))
+                };
                 checkpoints.iter().map(|saved| path(saved.iteration)).collect::<Vec<_>>()
             };
             let checkpoints = paths(&run.checkpoints);
@@ -235,7 +247,7 @@ impl ResultGrid {
         self.results.iter().filter(|result| result.status == TrialStatus::Terminated).count()
     }
 
-    /// The experiment's directory.
+    /// The experiment's directory; with a URL as the storage path, where it was worked on.
     pub fn experiment_path(&self) -> &Path {
         &self.dir
     }
@@ -319,7 +331,7 @@ impl TrialResult {
     /// A checkpoint that cannot be read.
     pub fn best_checkpoints(&self) -> Result<Vec<(PathBuf, Metrics)>> {
         let with_result = |(_, path): &(u64, PathBuf)| {
-            let metrics = checkpoint::metadata(path)?.last_result.unwrap_or_default();
+            let metrics = metadata(path)?.last_result.unwrap_or_default();
             Ok((path.clone(), metrics))
         };
         self.checkpoints.iter().map(with_result).collect()
@@ -341,5 +353,13 @@ impl TrialResult {
             }
         }
         Ok(best.map(|(_, path)| path))
+    }
+}
+
+/// Of a checkpoint here or there.
+fn metadata(place: &Path) -> Result<Metadata> {
+    match place.to_str().filter(|_| storage::scheme(place).is_some()) {
+        Some(url) => storage::checkpoint_metadata(&*storage::open(url)?, ""),
+        None => checkpoint::metadata(place),
     }
 }
