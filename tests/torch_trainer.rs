@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::Command;
 
 use pavlov::torch::nn::{self, Module, OptimizerConfig, VarStore};
-use pavlov::torch::{Device, Tensor, manual_seed};
-use pavlov::trainer::{TorchTrainer, TorchWorker};
-use pavlov::tune::data::{Block, Dataset, IterBatches};
+use pavlov::torch::{Device, Kind, Reduction, Tensor, manual_seed};
+use pavlov::trainer::{DatasetExt, TorchTrainer, TorchWorker};
+use pavlov::tune::data::{Dataset, IterBatches};
 use pavlov::tune::{
     BaseTrainer, Bundle, Error, ReduceOp, Result, RunConfig, ScalingConfig, TrainLoop, WorkerContext,
     child_main, session,
@@ -23,11 +23,6 @@ struct Sine {
     /// Rows of all workers together.
     batch_size: usize,
     kind: String,
-}
-
-fn column(batch: &Block, name: &str) -> Result<Tensor> {
-    let values: Vec<f32> = batch.float(name)?.iter().map(|value| *value as f32).collect();
-    Ok(Tensor::from_slice(&values).view([-1, 1]))
 }
 
 impl TrainLoop for Sine {
@@ -48,10 +43,11 @@ impl TrainLoop for Sine {
         let options = IterBatches { batch_size: self.batch_size / world, ..IterBatches::default() };
         for _ in 0..self.epochs {
             let mut losses = [0.0];
-            for batch in worker.get_dataset_shard("train")?.iter_batches(options.clone())? {
+            let shard = worker.get_dataset_shard("train")?;
+            for batch in shard.iter_torch_batches(options.clone(), Kind::Float, Device::Cpu)? {
                 let batch = batch?;
-                let (x, y) = (column(&batch, "x")?, column(&batch, "y")?);
-                let loss = net.forward(&x).mse_loss(&y, pavlov::torch::Reduction::Mean);
+                let (x, y) = (batch["x"].unsqueeze(1), batch["y"].unsqueeze(1));
+                let loss = net.forward(&x).mse_loss(&y, Reduction::Mean);
                 sgd.zero_grad();
                 loss.backward();
                 worker.average_gradients(&model)?;

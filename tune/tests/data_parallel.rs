@@ -9,7 +9,8 @@ use std::process::Command;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use pavlov_tune::data::{Dataset, IterBatches};
+use ndarray::Array1;
+use pavlov_tune::data::{Block, Blocks, Dataset, Datasource, IterBatches};
 use pavlov_tune::schedulers::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
 use pavlov_tune::search::grid_search;
 use pavlov_tune::session::{self, Checkpoint};
@@ -39,11 +40,20 @@ struct Plan {
     mischief: String,
     processes: bool,
     max_failures: i64,
+    cpus_per_worker: f64,
+    rows: u32,
 }
 
 impl Default for Plan {
     fn default() -> Self {
-        Plan { num_workers: Some(2), mischief: String::new(), processes: false, max_failures: 0 }
+        Plan {
+            num_workers: Some(2),
+            mischief: String::new(),
+            processes: false,
+            max_failures: 0,
+            cpus_per_worker: 1.0,
+            rows: 24,
+        }
     }
 }
 
@@ -86,7 +96,7 @@ impl TrainLoop for Regression {
             let checkpoint = json!({"epoch": epoch + 1, "w": w, "b": b});
             let saves = rank == 0 || self.mischief == "checkpoint";
             let reported = session::report(
-                json!({"loss": loss, "w": w, "b": b, "rank": rank}),
+                json!({"loss": loss, "w": w, "b": b, "rank": rank, "threads": std::env::var("RAYON_NUM_THREADS").ok()}),
                 saves.then(|| Checkpoint::from_dict(checkpoint)),
             );
             if matches!(reported, Err(Error::TrialStopped)) {
@@ -124,14 +134,18 @@ fn kill(pid: u32) {
 }
 
 fn training(home: &Path, plan: &Plan) -> Training<DataParallelTrainer<Regression>> {
-    let rows = (0..24).map(|i| {
+    let rows = (0..plan.rows).map(|i| {
         let x = f64::from(i % 7) / 3.0 - 1.0;
         json!({"x": x, "y": 3.0 * x - 1.0 + f64::from(i % 5) / 10.0})
     });
     let regression = Regression { lr: 0.1, epochs: 6, batch_size: 12, mischief: plan.mischief.clone() };
     DataParallelTrainer::new(regression)
         .training()
-        .scaling_config(ScalingConfig { num_workers: plan.num_workers, ..ScalingConfig::default() })
+        .scaling_config(ScalingConfig {
+            num_workers: plan.num_workers,
+            resources_per_worker: Some(Bundle::from([("CPU".into(), plan.cpus_per_worker)])),
+            ..ScalingConfig::default()
+        })
         .datasets([("train", Dataset::from_items(rows).unwrap())])
         .metadata(json!({"by": "tests"}))
         .executor(if plan.processes { ExecutorKind::Processes } else { ExecutorKind::Threads })
@@ -207,6 +221,69 @@ fn workers_have_the_losses_of_one_on_the_joined_batch() {
     }
     // It has learned: with w = b = 0 the loss is the mean of y^2, above 4.
     assert!(alone[0] < 1.0 && alone[1] > 2.0, "{alone:?}");
+}
+
+#[test]
+fn workers_have_their_own_share_of_the_cores_and_not_that_of_their_trial() {
+    // Unless whoever started the tests says otherwise.
+    let threads = std::env::var("RAYON_NUM_THREADS").unwrap_or("2".into());
+    for processes in [false, true] {
+        let outcome = fit(&Plan { cpus_per_worker: 2.5, processes, ..Plan::default() });
+        assert_eq!(outcome["threads"], threads, "{outcome}");
+    }
+}
+
+#[test]
+fn rows_that_not_every_worker_can_have_are_nobodys() {
+    // 24 rows make two batches for each of two workers, the 25th would make a third one for worker 0 alone.
+    let even = fit(&Plan::default());
+    assert_eq!(numbers(&fit(&Plan { rows: 25, ..Plan::default() })), numbers(&even));
+}
+
+/// Blocks that come one by one.
+#[derive(Debug)]
+struct Stream(Vec<usize>);
+
+impl Datasource for Stream {
+    fn blocks(&self) -> Result<Blocks> {
+        let mut first = 0;
+        let block = move |len: usize| {
+            let ids: Vec<i64> = (first..first + len as i64).collect();
+            first += len as i64;
+            Block::new([("id", Array1::from(ids).into_dyn())])
+        };
+        Ok(Box::new(self.0.clone().into_iter().map(block)))
+    }
+}
+
+#[test]
+fn equal_shards_of_a_stream_are_those_of_rows_in_memory() {
+    let ids = |dataset: &Dataset| -> Vec<i64> {
+        dataset.iter_rows().unwrap().map(|row| row.unwrap()["id"].as_i64().unwrap()).collect()
+    };
+    for lens in [vec![10], vec![1; 11], vec![3, 0, 1, 2, 5], vec![2, 7, 1], vec![1], vec![0]] {
+        let stream = Dataset::from_source(Stream(lens.clone()));
+        let total: usize = lens.iter().sum();
+        let memory = stream.materialize().unwrap();
+        for world in 1..=5 {
+            for rank in 0..world {
+                let by_hand: Vec<i64> =
+                    (0..total / world).map(|round| (round * world + rank) as i64).collect();
+                assert_eq!(
+                    ids(&stream.equal_shard(rank, world).unwrap()),
+                    by_hand,
+                    "{lens:?}, {rank} of {world}"
+                );
+                assert_eq!(
+                    ids(&memory.equal_shard(rank, world).unwrap()),
+                    by_hand,
+                    "{lens:?}, {rank} of {world}"
+                );
+            }
+        }
+    }
+    let message = Dataset::range(3).equal_shard(2, 2).unwrap_err().to_string();
+    assert_eq!(message, "`rank` is 2, but it must be below the number of shards, 2");
 }
 
 #[test]

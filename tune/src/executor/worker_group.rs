@@ -17,7 +17,7 @@ use crate::session::{Checkpoint, Session};
 use crate::{Error, Metrics, Result};
 
 /// How long a worker whose socket is closed may take to be gone, and one that was told to stop to stop.
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// How long the reason is waited for when all that is known is that a worker was missed by another.
 const REASON: Duration = Duration::from_secs(5);

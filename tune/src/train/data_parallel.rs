@@ -1,7 +1,7 @@
 //! [`DataParallelTrainer`]: one training loop in several processes, each with its share of the data.
 //!
 //! Workers are processes, so that each has its own libtorch threads and environment, and a crash is seen from outside.
-//! They are what [`ScalingConfig`] asks for, also when it asks for one; where it asks for none, the trial is the only
+//! They are what [`ScalingConfig`](super::ScalingConfig) asks for, also when it asks for one; where it asks for none, the trial is the only
 //! worker itself: it starts at once, and a debugger sees it.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::collective::{Collective, SocketCollective, sockets};
-use super::{BaseTrainer, ScalingConfig, TrainContext};
+use super::{BaseTrainer, TrainContext};
 use crate::data::Dataset;
 use crate::executor::{Round, Team, WorkerGroup};
 use crate::session::{self, Checkpoint};
@@ -111,7 +111,11 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
             name: Self::name(),
             sockets: sockets(num_workers)?,
             num_threads: context.scaling_config.num_cpus_per_worker().floor().max(1.0) as usize,
-            gpus: gpus_of(&context.scaling_config, num_workers),
+            gpus: share_gpus(
+                context.scaling_config.num_gpus_per_worker(),
+                num_workers,
+                env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
+            ),
             checkpoint: context.checkpoint.as_ref(),
         };
         lead(WorkerGroup::start(team, &session)?)
@@ -130,22 +134,20 @@ fn lead(mut workers: WorkerGroup) -> Result<()> {
     Ok(())
 }
 
-/// What each worker sees of the trial's GPUs; a fraction of one is shared with its neighbours.
-fn gpus_of(scaling: &ScalingConfig, num_workers: usize) -> Option<Vec<String>> {
-    let each = scaling.num_gpus_per_worker();
+/// The `CUDA_VISIBLE_DEVICES` of each worker, out of those of the trial; a fraction of a GPU is shared with neighbours.
+fn share_gpus(each: f64, num_workers: usize, visible: Option<&str>) -> Option<Vec<String>> {
     if each <= 0.0 {
         return None;
     }
-    let visible = env::var("CUDA_VISIBLE_DEVICES").ok().filter(|ids| !ids.is_empty());
-    let visible: Option<Vec<String>> = visible.map(|ids| ids.split(',').map(String::from).collect());
+    let visible: Option<Vec<&str>> = visible.map(|ids| ids.split(',').filter(|id| !id.is_empty()).collect());
     let id = |index: usize| match &visible {
-        Some(ids) => ids.get(index).cloned(),
+        Some(ids) => ids.get(index).map(|id| id.to_string()),
         None => Some(index.to_string()),
     };
     let of = |rank: usize| {
         let first = (rank as f64 * each).floor() as usize;
-        let last = ((rank + 1) as f64 * each).ceil() as usize;
-        (first..last).filter_map(id).collect::<Vec<_>>().join(",")
+        let end = ((rank + 1) as f64 * each).ceil() as usize;
+        (first..end).filter_map(id).collect::<Vec<_>>().join(",")
     };
     Some((0..num_workers).map(of).collect())
 }
@@ -163,7 +165,7 @@ impl WorkerContext {
     fn new(context: &TrainContext, collective: Arc<dyn Collective>) -> Result<Self> {
         let (rank, world_size) = (collective.rank(), collective.world_size());
         let shard =
-            |(name, dataset): (&String, &Dataset)| Ok((name.clone(), dataset.shard(rank, world_size)?));
+            |(name, dataset): (&String, &Dataset)| Ok((name.clone(), dataset.equal_shard(rank, world_size)?));
         Ok(WorkerContext {
             shards: context.datasets.iter().map(shard).collect::<Result<_>>()?,
             metadata: context.metadata.clone(),
@@ -189,6 +191,9 @@ impl WorkerContext {
 
     /// This worker's share of the dataset of that name: of `n` workers, worker `r` has the rows `r`, `r + n`, `r + 2n`, ...
     ///
+    /// All have equally many, so that batches of one size are equally many too: up to `n - 1` rows at the end are nobody's.
+    /// With batches of `b` rows, the `i`th ones of all workers are together the rows from `i b n` up to `(i + 1) b n`.
+    ///
     /// # Errors
     /// There is none; lists those there are.
     pub fn get_dataset_shard(&self, name: &str) -> Result<&Dataset> {
@@ -211,5 +216,21 @@ impl WorkerContext {
     /// What this worker does together with the others.
     pub fn collective(&self) -> &dyn Collective {
         &*self.collective
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_share_the_gpus_of_their_trial() {
+        let share = |each, workers, visible| share_gpus(each, workers, visible).unwrap_or_default();
+        assert_eq!(share_gpus(0.0, 2, Some("0,1")), None);
+        assert_eq!(share(1.0, 2, Some("5,GPU-7f5e")), ["5", "GPU-7f5e"]);
+        assert_eq!(share(2.0, 2, None), ["0,1", "2,3"]);
+        assert_eq!(share(0.5, 3, Some("4,6")), ["4", "4", "6"]);
+        // The trial has one GPU too few.
+        assert_eq!(share(1.0, 2, Some("0")), ["0", ""]);
     }
 }
