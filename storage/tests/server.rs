@@ -104,11 +104,24 @@ impl Drop for Server {
     }
 }
 
+/// Runs the test of that name in a process that has a server and a results directory in its environment, as a user's has.
+pub(crate) fn in_child(name: &str, test: fn()) {
+    if std::env::var_os("PAVLOV_TEST_CHILD").is_some() {
+        pavlov_storage::register();
+        return test();
+    }
+    let Some(server) = Server::start() else { return };
+    let mut child = Command::new(std::env::current_exe().unwrap());
+    child.args(["--exact", name, "--nocapture"]).env("PAVLOV_TEST_CHILD", "1").envs(server.environment());
+    let output = child.env("PAVLOV_RESULTS_DIR", server.directory.path().join("results")).output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+}
+
 /// A server, and the words of the line that it prints when it listens.
 fn launch(python: &Path, directory: &Path, port: &str) -> (Child, Vec<String>) {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/s3_server.py");
     let mut child = Command::new(python)
-        .arg(script)
+        .args(["-c", include_str!("s3_server.py")])
         .args([directory.as_os_str(), port.as_ref()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -118,10 +131,6 @@ fn launch(python: &Path, directory: &Path, port: &str) -> (Child, Vec<String>) {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    assert!(
-        !words.is_empty(),
-        "{} {script} does not start: does that Python have moto[server]?",
-        python.display()
-    );
+    assert!(!words.is_empty(), "{}: the S3 server does not start; has it moto[server]?", python.display());
     (child, words)
 }

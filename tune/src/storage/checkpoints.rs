@@ -112,6 +112,15 @@ fn get_version(storage: &dyn Storage, path: &str, dir: &Path, text: &[u8]) -> Re
     })
 }
 
+/// What is in the checkpoint at `path`.
+///
+/// # Errors
+/// As [`get`].
+pub(super) fn manifest(storage: &dyn Storage, path: &str) -> Result<Manifest> {
+    let text = manifest_at(storage, path)?;
+    checkpoint::parse_manifest(Path::new(&join(storage.url(), path)), &String::from_utf8_lossy(&text))
+}
+
 /// The driver's part of the checkpoint at `path`.
 ///
 /// # Errors

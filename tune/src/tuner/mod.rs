@@ -22,7 +22,7 @@ use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher};
 use crate::stoppers::Stopper;
-use crate::{Error, Result, TrainableFactory, node, options, storage};
+use crate::{Error, Result, TrainableFactory, files, node, storage};
 
 mod callback;
 mod checkpoints;
@@ -130,7 +130,7 @@ impl Tuner {
         };
         self.check()?;
         let pool = Pool::new(self.tune_config.total_resources.clone())?;
-        let root = options::results_root(self.run_config.storage_path.as_deref());
+        let root = files::results_root(self.run_config.storage_path.as_deref());
         let (dir, remote) = match root.to_str().filter(|_| storage::scheme(&root).is_some()) {
             Some(url) => {
                 let url = storage::join(url, &name);
