@@ -13,13 +13,14 @@ use crate::server::in_child;
 
 /// Adds up a stream of pseudo-random numbers: what it gives next depends on all before.
 #[derive(Default)]
-struct Walk {
+pub(crate) struct Walk {
     state: u64,
     score: f64,
 }
 
 impl Trainable for Walk {
-    fn setup(&mut self, _: &Config, _: &TrialContext) -> Result<()> {
+    fn setup(&mut self, config: &Config, _: &TrialContext) -> Result<()> {
+        self.state = config.get("seed").and_then(|seed| seed.as_u64()).unwrap_or_default();
         Ok(())
     }
 

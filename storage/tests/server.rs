@@ -1,7 +1,7 @@
 //! `tests/s3_server.py`: moto's S3 server with objects that survive `kill -9`.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -84,6 +84,26 @@ impl Server {
         panic!("no part has come");
     }
 
+    /// What [`in_child`] starts.
+    pub(crate) fn command(&self, name: &str) -> Command {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", name, "--nocapture"]).env("PAVLOV_TEST_CHILD", "1").envs(self.environment());
+        child.env("PAVLOV_RESULTS_DIR", self.results());
+        child
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, name: &str) {
+        let output = self.command(name).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+
+    /// The results root of children.
+    pub(crate) fn results(&self) -> PathBuf {
+        self.directory.path().join("results")
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -111,11 +131,7 @@ pub(crate) fn in_child(name: &str, test: fn()) {
         return test();
     }
     let Some(server) = Server::start() else { return };
-    let mut child = Command::new(std::env::current_exe().unwrap());
-    child.args(["--exact", name, "--nocapture"]).env("PAVLOV_TEST_CHILD", "1").envs(server.environment());
-    let output = child.env("PAVLOV_RESULTS_DIR", server.directory.path().join("results")).output().unwrap();
-    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    server.run(name);
 }
 
 /// A server, and the words of the line that it prints when it listens.
