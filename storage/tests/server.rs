@@ -1,7 +1,7 @@
 //! `tests/s3_server.py`: moto's S3 server with objects that survive `kill -9`.
 
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
@@ -84,6 +84,26 @@ impl Server {
         panic!("no part has come");
     }
 
+    /// What [`in_child`] starts.
+    pub(crate) fn command(&self, name: &str) -> Command {
+        let mut child = Command::new(std::env::current_exe().unwrap());
+        child.args(["--exact", name, "--nocapture"]).env("PAVLOV_TEST_CHILD", "1").envs(self.environment());
+        child.env("PAVLOV_RESULTS_DIR", self.results());
+        child
+    }
+
+    /// Runs it to its end.
+    pub(crate) fn run(&self, name: &str) {
+        let output = self.command(name).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && text.contains("1 passed"), "{text}");
+    }
+
+    /// The results root of children.
+    pub(crate) fn results(&self) -> PathBuf {
+        self.directory.path().join("results")
+    }
+
     /// `kill -9`.
     pub(crate) fn kill(&mut self) {
         self.child.kill().unwrap();
@@ -104,11 +124,20 @@ impl Drop for Server {
     }
 }
 
+/// Runs the test of that name in a process that has a server and a results directory in its environment, as a user's has.
+pub(crate) fn in_child(name: &str, test: fn()) {
+    if std::env::var_os("PAVLOV_TEST_CHILD").is_some() {
+        pavlov_storage::register();
+        return test();
+    }
+    let Some(server) = Server::start() else { return };
+    server.run(name);
+}
+
 /// A server, and the words of the line that it prints when it listens.
 fn launch(python: &Path, directory: &Path, port: &str) -> (Child, Vec<String>) {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/s3_server.py");
     let mut child = Command::new(python)
-        .arg(script)
+        .args(["-c", include_str!("s3_server.py")])
         .args([directory.as_os_str(), port.as_ref()])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -118,10 +147,6 @@ fn launch(python: &Path, directory: &Path, port: &str) -> (Child, Vec<String>) {
     let mut line = String::new();
     BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
-    assert!(
-        !words.is_empty(),
-        "{} {script} does not start: does that Python have moto[server]?",
-        python.display()
-    );
+    assert!(!words.is_empty(), "{}: the S3 server does not start; has it moto[server]?", python.display());
     (child, words)
 }

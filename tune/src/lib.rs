@@ -47,7 +47,7 @@ mod tuner;
 mod validate;
 
 pub use diagnose::diagnose_serialization;
-pub use driver::Driver;
+pub use driver::{Driver, DurableTrainable};
 pub use error::{Error, Result};
 pub use executor::child_main;
 pub use export::ExportFormat;

@@ -32,10 +32,6 @@ pub(crate) fn refuse(refuses: impl FnMut(&str, &str) -> Option<(String, bool)> +
     *REFUSES.lock().unwrap() = Some(Box::new(refuses));
 }
 
-pub(crate) fn go_down() {
-    refuse(|_, _| Some(("no connection".into(), true)));
-}
-
 pub(crate) fn come_up() {
     *REFUSES.lock().unwrap() = None;
 }

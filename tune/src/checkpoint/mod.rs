@@ -28,7 +28,7 @@ mod write;
 
 pub use fetch::fetch;
 pub(crate) use object::{pack, unpack};
-pub(crate) use retention::Retention;
+pub(crate) use retention::{Kept, Retention};
 pub use write::write;
 pub(crate) use write::{receive, remove};
 
@@ -89,6 +89,11 @@ pub fn name(iteration: u64) -> String {
     format!("checkpoint_{iteration:06}")
 }
 
+/// The iteration in such a name.
+pub(crate) fn iteration(name: &str) -> Option<u64> {
+    name.strip_prefix("checkpoint_")?.parse().ok()
+}
+
 /// Checks that the checkpoint is whole, of this format version and, where asked, of this kind.
 ///
 /// # Errors
@@ -145,8 +150,8 @@ pub fn list(run_dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in entries {
         let path = entry.map_err(Error::io("list", run_dir))?.path();
-        let digits = path.file_name().and_then(|name| name.to_str()?.strip_prefix("checkpoint_"));
-        if let Some(iteration) = digits.and_then(|digits| digits.parse().ok())
+        let named = path.file_name().and_then(|name| iteration(name.to_str()?));
+        if let Some(iteration) = named
             && path.is_dir()
         {
             found.push((iteration, path));

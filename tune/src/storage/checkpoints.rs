@@ -104,12 +104,21 @@ fn get_version(storage: &dyn Storage, path: &str, dir: &Path, text: &[u8]) -> Re
             let target = unfinished.join(checkpoint::relative(Path::new(&url), &file.path)?);
             let above = crate::files::parent(&target);
             fs::create_dir_all(above).map_err(Error::io("create", above))?;
-            // What is missing is told by the verification.
-            storage.get_file(&join(&folder, &file.path), &target)?;
+            // What is missing is told by the verification. The manifest could be read: what cannot be is damaged.
+            storage.get_file(&join(&folder, &file.path), &target).map_err(|error| damaged(error, &url))?;
         }
         let target = unfinished.join(MANIFEST);
         fs::write(&target, text).map_err(Error::io("write", &target))
     })
+}
+
+/// What is in the checkpoint at `path`.
+///
+/// # Errors
+/// As [`get`].
+pub(super) fn manifest(storage: &dyn Storage, path: &str) -> Result<Manifest> {
+    let text = manifest_at(storage, path)?;
+    checkpoint::parse_manifest(Path::new(&join(storage.url(), path)), &String::from_utf8_lossy(&text))
 }
 
 /// The driver's part of the checkpoint at `path`.
@@ -136,7 +145,22 @@ pub(super) fn delete(storage: &dyn Storage, path: &str) -> Result<()> {
 fn manifest_at(storage: &dyn Storage, path: &str) -> Result<Vec<u8>> {
     let url = join(storage.url(), path);
     let reason = "there is no whole checkpoint: manifest.json is missing";
-    storage.get(&join(path, MANIFEST))?.ok_or_else(|| Error::checkpoint(Path::new(&url), reason))
+    let text = storage.get(&join(path, MANIFEST)).or_else(|error| {
+        // If that can be done, it is this object that cannot be read.
+        storage.list(path)?;
+        Err(damaged(error, &url))
+    })?;
+    text.ok_or_else(|| Error::checkpoint(Path::new(&url), reason))
+}
+
+/// An error that will not pass as one of the checkpoint.
+fn damaged(error: Error, checkpoint: &str) -> Error {
+    match error {
+        Error::Storage { url, reason, transient: false, .. } => {
+            Error::checkpoint(Path::new(checkpoint), format!("{url}: {reason}"))
+        }
+        error => error,
+    }
 }
 
 fn read_manifest(dir: &Path) -> Result<Vec<u8>> {

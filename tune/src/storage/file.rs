@@ -1,6 +1,7 @@
 //! `file:///dir`: a directory as storage, such as one that machines share over NFS.
 //!
-//! An object is a file, written beside its place and renamed into it. Checksums are not kept but computed when asked for.
+//! An object is a file, written beside its place and renamed into it; a process that is killed meanwhile leaves a hidden
+//! file, which is not listed. Checksums are not kept but computed when asked for.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
@@ -80,7 +81,11 @@ impl FileStorage {
                 made => break made.map_err(&refused)?,
             }
         };
-        fill(temporary.as_file_mut())?;
+        if let Err(error) = fill(temporary.as_file_mut()) {
+            drop(temporary);
+            self.prune(&target);
+            return Err(error);
+        }
         temporary.as_file().sync_all().map_err(&refused)?;
         temporary.persist(&target).map_err(|error| refused(error.error))?;
         sync_dir(folder).map_err(&refused)
@@ -94,6 +99,15 @@ impl FileStorage {
         fs::create_dir_all(folder)?;
         let made = folder.ancestors().skip(1).take_while(|above| above.starts_with(&self.dir));
         made.chain([parent(&self.dir)]).try_for_each(sync_dir)
+    }
+
+    /// Folders are no objects: those above `target` that are empty go.
+    fn prune(&self, target: &Path) {
+        for folder in target.ancestors().skip(1).take_while(|folder| **folder != self.dir) {
+            if fs::remove_dir(folder).is_err() {
+                break;
+            }
+        }
     }
 
     fn collect(&self, folder: &Path, prefix: &str, found: &mut Vec<Object>) -> io::Result<()> {
@@ -208,12 +222,7 @@ impl Storage for FileStorage {
             Err(error) if !is_absent(&error) => return Err(self.error("delete", path)(error)),
             _ => {}
         }
-        // Folders are no objects: those that are empty now go too.
-        for folder in target.ancestors().skip(1).take_while(|folder| **folder != self.dir) {
-            if fs::remove_dir(folder).is_err() {
-                break;
-            }
-        }
+        self.prune(&target);
         Ok(())
     }
 }

@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use tempfile::NamedTempFile;
 
 use super::Storage;
-use crate::{Error, Result};
+use crate::{Error, Result, checkpoint};
 
 /// What was uploaded, by path: length and time of change.
 #[derive(Debug, Default)]
@@ -60,7 +60,7 @@ fn found(at: &Path, left_out: Option<&Path>) -> Vec<PathBuf> {
             let (name, path) = (entry.file_name(), entry.path());
             let name = name.to_string_lossy();
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let is_checkpoint = is_dir && name.starts_with("checkpoint_");
+            let is_checkpoint = is_dir && checkpoint::iteration(&name).is_some();
             if !is_checkpoint && !name.starts_with('.') && left_out != Some(&path) {
                 waiting.push(path);
             }

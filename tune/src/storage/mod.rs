@@ -31,6 +31,7 @@ mod journal;
 mod lease;
 mod mirror;
 mod registry;
+mod runs;
 
 pub use check::check_storage;
 pub use mirror::SyncConfig;
@@ -40,7 +41,10 @@ pub(crate) use checkpoints::{get as get_checkpoint, metadata as checkpoint_metad
 pub(crate) use journal::{SEGMENTS, Segments};
 pub(crate) use lease::{DRIVER, Lease};
 pub(crate) use mirror::Mirror;
-pub(crate) use registry::{join, work_dir};
+pub(crate) use registry::join;
+pub use registry::work_dir;
+pub use runs::fetch_run;
+pub(crate) use runs::{newest, written};
 
 /// An object.
 #[derive(Clone, Debug, PartialEq)]

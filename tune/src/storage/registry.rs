@@ -5,7 +5,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::{Storage, file};
-use crate::options::results_root;
+use crate::files::results_root;
 use crate::{Error, Result};
 
 /// Opens a URL. It need not look whether anything is there.
@@ -27,7 +27,8 @@ pub fn open(url: &str) -> Result<Arc<dyn Storage>> {
     let open = BACKENDS.lock().unwrap_or_else(PoisonError::into_inner).get(scheme).copied();
     let open = open.or((scheme == "file").then_some(file::open as Open));
     let Some(open) = open else {
-        let rule = "no storage is registered for that scheme: call `pavlov_storage::register()` first";
+        let rule = "no storage is registered for that scheme: call `pavlov_storage::register()` first; the \
+                    command has it when it is built with `--features storage`";
         return Err(Error::config("storage_path", url, rule));
     };
     open(url)
@@ -53,7 +54,7 @@ pub(crate) fn join(above: &str, below: &str) -> String {
 ///
 /// # Errors
 /// `.` or `..` in the URL.
-pub(crate) fn work_dir(url: &str) -> Result<PathBuf> {
+pub fn work_dir(url: &str) -> Result<PathBuf> {
     let root = results_root(None);
     let mut dir = std::path::absolute(&root).map_err(Error::io("find the absolute path of", &root))?;
     let (scheme, place) = url.split_once("://").unwrap_or(("", url));

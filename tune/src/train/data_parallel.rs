@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::env;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::collective::{Collective, SocketCollective, sockets};
-use super::{BaseTrainer, TrainContext};
+use super::{BaseTrainer, TrainContext, Training};
 use crate::data::Dataset;
 use crate::executor::{Round, Team, WorkerGroup};
 use crate::session::{self, Checkpoint};
@@ -50,6 +51,22 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
     /// # Errors
     /// One worker's error fails the trial and ends the others.
     fn train_loop_per_worker(&mut self, worker: &WorkerContext) -> Result<()>;
+
+    /// As [`BaseTrainer::restore`].
+    ///
+    /// # Errors
+    /// As there.
+    fn restore(dir: impl AsRef<Path>) -> Result<Training<DataParallelTrainer<Self>>> {
+        DataParallelTrainer::<Self>::restore(dir)
+    }
+
+    /// As [`BaseTrainer::can_restore`].
+    ///
+    /// # Errors
+    /// As there.
+    fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
+        DataParallelTrainer::<Self>::can_restore(dir)
+    }
 }
 
 /// Runs a [`TrainLoop`] in `scaling_config.num_workers` processes of this executable, whose `main` calls

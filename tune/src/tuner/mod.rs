@@ -22,7 +22,7 @@ use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher};
 use crate::stoppers::Stopper;
-use crate::{Error, Result, TrainableFactory, node, options, storage};
+use crate::{Error, Result, TrainableFactory, files, node, storage};
 
 mod callback;
 mod checkpoints;
@@ -120,7 +120,7 @@ impl Tuner {
 
     /// As [`fit`](Tuner::fit); what else is to stand in the experiment's directory is written before it counts as begun.
     pub(crate) fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
-        let root = options::results_root(self.run_config.storage_path.as_deref());
+        let root = files::results_root(self.run_config.storage_path.as_deref());
         let name = match &self.run_config.name {
             Some(name) if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') => {
                 let rule = "it names one directory: letters and digits, no slash, no dot in front";
@@ -216,10 +216,7 @@ impl Tuner {
         };
         match has_begun {
             true => Ok(()),
-            false => {
-                let reason = format!("there is no sweep in it: no {} with a whole line", journal::FILE);
-                Err(Error::experiment(dir, reason))
-            }
+            false => Err(Error::experiment(dir, "there is no sweep")),
         }
     }
 

@@ -265,9 +265,7 @@ fn download(storage: &dyn Storage, objects: &[Object], dir: &Path) -> Result<()>
         let path = Path::new(&object.path);
         let parts: Vec<Component<'_>> = path.components().collect();
         let is_part = |part: &Component<'_>| matches!(part, Component::Normal(_));
-        let is_checkpoint = parts
-            .iter()
-            .any(|part| part.as_os_str().to_str().is_some_and(|name| name.starts_with("checkpoint_")));
+        let is_checkpoint = object.path.split('/').any(|part| checkpoint::iteration(part).is_some());
         let is_own = object.path == DRIVER || path.starts_with(SEGMENTS);
         let is_hidden = object.path.split('/').any(|part| part.starts_with('.'));
         if is_own || is_checkpoint || is_hidden || !parts.iter().all(is_part) {

@@ -16,11 +16,12 @@ use pavlov_tune::{
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-mod linear;
+pub(crate) mod linear;
 mod restoring;
 mod scaling;
 
-use linear::{Linear, data};
+use linear::Linear;
+pub(crate) use linear::data;
 
 pub(crate) fn run_config(home: &Path) -> RunConfig {
     RunConfig {
