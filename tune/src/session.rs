@@ -201,13 +201,15 @@ pub(crate) struct Session {
     pub(crate) worker: Option<Worker>,
 }
 
+type Check = dyn Fn() -> Result<()>;
+
 /// The place of a worker among others.
 pub(crate) struct Worker {
     pub(crate) rank: usize,
     /// The sockets to the others, by rank, until they are taken.
     pub(crate) peers: RefCell<Vec<UnixStream>>,
     /// Makes sure that all workers report.
-    pub(crate) before_report: RefCell<Option<Rc<dyn Fn() -> Result<()>>>>,
+    pub(crate) before_report: RefCell<Option<Rc<Check>>>,
 }
 
 impl Worker {

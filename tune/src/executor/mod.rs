@@ -23,7 +23,7 @@ pub use processes::child_main;
 pub(crate) use processes::is_known_to_children;
 pub(crate) use threads::ThreadExecutor;
 pub(crate) use worker::work;
-pub(crate) use worker_group::{Round, Team, WorkerGroup};
+pub(crate) use worker_group::{Team, WorkerGroup};
 
 /// The number of an actor; never used twice in a sweep, so what a dead one still says is told apart.
 pub(crate) type ActorId = u64;

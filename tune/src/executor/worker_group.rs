@@ -41,7 +41,8 @@ pub(crate) struct Team<'a> {
 #[derive(Debug)]
 pub(crate) struct WorkerGroup {
     workers: Vec<Worker>,
-    words: Receiver<(usize, Said)>,
+    /// By rank; nothing once the socket of a worker is closed.
+    words: Receiver<(usize, Option<Word>)>,
     /// Rounds of reports so far.
     reports: u64,
 }
@@ -51,22 +52,6 @@ struct Worker {
     socket: UnixStream,
     process: Child,
     has_ended: bool,
-}
-
-/// What comes from a worker's process.
-enum Said {
-    Word(Word),
-    /// Its socket is closed.
-    Gone,
-}
-
-/// What all workers said.
-#[derive(Debug)]
-pub(crate) enum Round {
-    /// The report of worker 0; the others wait as well.
-    Report(Metrics, Option<Checkpoint>),
-    /// All have returned.
-    Ended,
 }
 
 impl WorkerGroup {
@@ -114,11 +99,12 @@ impl WorkerGroup {
         Ok(group)
     }
 
-    /// Waits until each worker has reported, or each has returned.
+    /// Waits until each worker has reported, or each has returned: the report of worker 0, the others waiting as well, or
+    /// nothing.
     ///
     /// # Errors
     /// [`Error::WorkerFailed`]: one failed or died, or returned while others go on.
-    pub(crate) fn next(&mut self) -> Result<Round> {
+    pub(crate) fn next(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
         let mut words: Vec<Option<Word>> = self.workers.iter().map(|_| None).collect();
         let mut deadline = None;
         while words.iter().any(Option::is_none) {
@@ -126,20 +112,20 @@ impl WorkerGroup {
                 None => self.words.recv().ok(),
                 Some(deadline) => self.words.recv_deadline(deadline).ok(),
             };
-            let Some((rank, said)) = heard else { break };
-            let word = match said {
-                Said::Gone if self.workers[rank].has_ended => continue,
-                Said::Gone => {
+            let Some((rank, word)) = heard else { break };
+            let word = match word {
+                None if self.workers[rank].has_ended => continue,
+                None => {
                     let message = match reap(&mut self.workers[rank].process) {
                         Ok(status) => format!("its process {}", child::how_it_ended(status, "")),
                         Err(error) => format!("its process is lost: {error}"),
                     };
                     return Err(Error::WorkerFailed { rank, message });
                 }
-                Said::Word(Word::Failed { message, is_lost: false }) => {
+                Some(Word::Failed { message, is_lost: false }) => {
                     return Err(Error::WorkerFailed { rank, message });
                 }
-                Said::Word(word) => word,
+                Some(word) => word,
             };
             if !matches!(word, Word::Report(..)) {
                 self.workers[rank].has_ended = true;
@@ -153,14 +139,14 @@ impl WorkerGroup {
     }
 
     /// What the words of all workers come to.
-    fn agree(&mut self, mut words: Vec<Option<Word>>) -> Result<Round> {
+    fn agree(&mut self, mut words: Vec<Option<Word>>) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
         if words.iter().all(|word| matches!(word, Some(Word::Ended))) {
-            return Ok(Round::Ended);
+            return Ok(None);
         }
         if words.iter().all(|word| matches!(word, Some(Word::Report(..)))) {
             self.reports += 1;
             if let Some(Word::Report(metrics, checkpoint)) = words.swap_remove(0) {
-                return Ok(Round::Report(metrics, checkpoint));
+                return Ok(Some((metrics, checkpoint)));
             }
         }
         let ended = words.iter().position(|word| matches!(word, Some(Word::Ended)));
@@ -190,8 +176,8 @@ impl WorkerGroup {
         self.order(Order::Stop);
         let deadline = Instant::now() + PATIENCE;
         while self.workers.iter().any(|worker| !worker.has_ended) {
-            let Ok((rank, said)) = self.words.recv_deadline(deadline) else { break };
-            self.workers[rank].has_ended |= !matches!(said, Said::Word(Word::Report(..)));
+            let Ok((rank, word)) = self.words.recv_deadline(deadline) else { break };
+            self.workers[rank].has_ended |= !matches!(word, Some(Word::Report(..)));
         }
     }
 
@@ -215,16 +201,16 @@ impl Drop for WorkerGroup {
     }
 }
 
-fn listen(rank: usize, incoming: UnixStream, said: &Sender<(usize, Said)>) {
+fn listen(rank: usize, incoming: UnixStream, words: &Sender<(usize, Option<Word>)>) {
     for line in BufReader::new(incoming).lines() {
         let Ok(line) = line else { break };
         let word = serde_json::from_str(&line).unwrap_or_else(|error| Word::Failed {
             message: format!("its process said `{line}`: {error}"),
             is_lost: false,
         });
-        let _ = said.send((rank, Said::Word(word)));
+        let _ = words.send((rank, Some(word)));
     }
-    let _ = said.send((rank, Said::Gone));
+    let _ = words.send((rank, None));
 }
 
 /// How a process ended whose socket is closed: it is about to.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use super::collective::{Collective, SocketCollective, sockets};
 use super::{BaseTrainer, TrainContext, Training};
 use crate::data::Dataset;
-use crate::executor::{Round, Team, WorkerGroup};
+use crate::executor::{Team, WorkerGroup};
 use crate::session::{self, Checkpoint};
 use crate::trainable::short_name;
 use crate::{Config, Error, Result};
@@ -141,7 +141,7 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
 
 /// Reports what the workers report, until they end or the trial does.
 fn lead(mut workers: WorkerGroup) -> Result<()> {
-    while let Round::Report(metrics, checkpoint) = workers.next()? {
+    while let Some((metrics, checkpoint)) = workers.next()? {
         if let Err(error) = session::report(metrics, checkpoint) {
             workers.stop();
             return Err(error);
