@@ -26,6 +26,7 @@ pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: u
     command
         .args(env::args_os().skip(1))
         .env_remove(TRIAL)
+        .env_remove(WORKER)
         .env(role, name)
         .stdin(OwnedFd::from(socket))
         // Ctrl-C is for the driver, which then tells its trials.
@@ -39,6 +40,11 @@ pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: u
     }
     command.env(OURS, set.join(","));
     Ok(command)
+}
+
+/// Whether this process is a trial or a worker.
+pub(super) fn is_child() -> bool {
+    [TRIAL, WORKER].iter().any(|role| env::var_os(role).is_some())
 }
 
 /// In the child: the other end of its standard input, which reads nothing from now on.

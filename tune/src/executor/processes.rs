@@ -136,7 +136,7 @@ impl ProcessExecutor {
     /// `child_main` was not called with this trainable: its processes would run the whole program again.
     pub(crate) fn new(factory: &TrainableFactory) -> Result<Self> {
         let name = factory.name();
-        if env::var_os(TRIAL).is_some() || !is_known_to_children(name) {
+        if child::is_child() || !is_known_to_children(name) {
             let rule = format!(
                 "trials run in processes only if `main` first calls `child_main` with the trainable `{name}`"
             );

@@ -29,6 +29,7 @@ use crate::{Config, Error, Metrics, Resources, Result, TrialContext};
 
 /// What one message can carry, by `SCM_MAX_FD` of Linux.
 const MOST_SOCKETS: usize = 253;
+pub(super) const MOST_WORKERS: usize = MOST_SOCKETS + 1;
 
 /// Everything that a worker is told at its start.
 #[derive(Debug, Serialize, Deserialize)]
@@ -81,8 +82,7 @@ pub(super) fn send_sockets(to: &UnixStream, sockets: &[UnixStream]) -> Result<()
     let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SOCKETS))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
     if !rights.push(SendAncillaryMessage::ScmRights(&handles)) {
-        let rule = format!("on one machine there are at most {}", MOST_SOCKETS + 1);
-        return Err(Error::config("num_workers", sockets.len() + 1, rule));
+        return Err(Error::other(format!("{} sockets are too many for one message", sockets.len())));
     }
     let sent = sendmsg(to, &[IoSlice::new(b"\n")], &mut rights, SendFlags::empty());
     sent.map(drop).map_err(|errno| Error::other(std::io::Error::from(errno)))

@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::child::{self, WORKER};
 use super::is_known_to_children;
-use super::worker::{Order, Seat, Word, send_line, send_sockets};
+use super::worker::{MOST_WORKERS, Order, Seat, Word, send_line, send_sockets};
 use crate::session::{Checkpoint, Session};
 use crate::{Error, Metrics, Result};
 
@@ -64,6 +64,10 @@ impl WorkerGroup {
                 "workers are processes: `main` must first call `child_main` with the trainable `{}`",
                 team.name
             );
+            return Err(Error::config("num_workers", num_workers, rule));
+        }
+        if num_workers > MOST_WORKERS {
+            let rule = format!("on one machine there are at most {MOST_WORKERS}");
             return Err(Error::config("num_workers", num_workers, rule));
         }
         let (word, words) = unbounded();
@@ -192,11 +196,13 @@ impl WorkerGroup {
 impl Drop for WorkerGroup {
     fn drop(&mut self) {
         for worker in &mut self.workers {
-            let _ = worker.process.kill();
+            if !worker.has_ended {
+                let _ = worker.process.kill();
+            }
             let _ = worker.socket.shutdown(Shutdown::Both);
         }
         for worker in &mut self.workers {
-            let _ = worker.process.wait();
+            let _ = reap(&mut worker.process);
         }
     }
 }

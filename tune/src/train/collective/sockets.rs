@@ -330,7 +330,12 @@ pub(in crate::train) fn sockets(world: usize) -> Result<Vec<Vec<UnixStream>>> {
     let mut all: Vec<Vec<UnixStream>> = (0..world).map(|_| Vec::with_capacity(world)).collect();
     for one in 0..world {
         for other in one + 1..world {
-            let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
+            let pair = UnixStream::pair().map_err(|error| {
+                let way_out =
+                    "each two need a socket: take fewer, or raise the limit of open files (`ulimit -n`)";
+                Error::config("num_workers", world, format!("{error}; {way_out}"))
+            });
+            let (own, theirs) = pair?;
             all[one].push(own);
             all[other].push(theirs);
         }
