@@ -152,6 +152,35 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// A worker of a data-parallel trainer that failed; it ended the attempt.
+    #[error("worker {rank} failed: {message}")]
+    WorkerFailed {
+        /// Which one.
+        rank: usize,
+        /// What it said, or how its process ended.
+        message: String,
+    },
+    /// A worker is gone that a collective call needs.
+    #[error("`{call}` needs worker {rank}, which is gone")]
+    WorkerLost {
+        /// Which one.
+        rank: usize,
+        /// The call: `all_reduce`.
+        call: &'static str,
+    },
+    /// A training that failed.
+    #[error(
+        "training failed: {message}; `{trainer}::restore({path:?})` goes on from its newest checkpoint, and \
+         `FailureConfig {{ max_failures, .. }}` in its `run_config` lets it try again by itself"
+    )]
+    TrainingFailed {
+        /// The name of the trainer.
+        trainer: String,
+        /// The experiment's directory.
+        path: PathBuf,
+        /// What it said.
+        message: String,
+    },
     /// What a function trainable gets from `session::report` when its trial ends: hand it up with `?`.
     #[error("the trial was told to end")]
     TrialStopped,

@@ -9,7 +9,7 @@ use super::batches::{Batches, IterBatches};
 use super::block::{Block, Column, Row};
 use super::block_builder::BlockBuilder;
 use super::files::{Files, Paths};
-use super::part::Part;
+use super::part::{EqualShard, Part};
 use super::schema::Schema;
 use super::source::{BLOCK_ROWS, Blocks, Datasource, Rows, checked};
 use super::transform::{MapBatches, MapRows, RandomShuffle, Union, in_memory};
@@ -253,11 +253,18 @@ impl Dataset {
     /// # Errors
     /// `rank` is not below `world_size`.
     pub fn shard(&self, rank: usize, world_size: usize) -> Result<Self> {
-        if rank >= world_size {
-            let rule = format!("it must be below the number of shards, {world_size}");
-            return Err(Error::config("rank", rank, rule));
-        }
+        refuse_rank(rank, world_size)?;
         Ok(self.part(rank, world_size, None))
+    }
+
+    /// As [`shard`](Self::shard), with equally many rows in each: up to `world_size - 1` of the last rows are in none. So
+    /// workers that train together come to an end together; Ray Train shards like this.
+    ///
+    /// # Errors
+    /// `rank` is not below `world_size`.
+    pub fn equal_shard(&self, rank: usize, world_size: usize) -> Result<Self> {
+        refuse_rank(rank, world_size)?;
+        Ok(Dataset::from_source(EqualShard { of: self.source.clone(), rank, world_size }))
     }
 
     /// `n` parts, each in the order of the rows, the first ones longer by a row where they cannot be equal.
@@ -339,6 +346,14 @@ impl Dataset {
     fn part(&self, start: usize, step: usize, len: Option<usize>) -> Self {
         Dataset::from_source(Part { of: self.source.clone(), start, step, len })
     }
+}
+
+fn refuse_rank(rank: usize, world_size: usize) -> Result<()> {
+    if rank < world_size {
+        return Ok(());
+    }
+    let rule = format!("it must be below the number of shards, {world_size}");
+    Err(Error::config("rank", rank, rule))
 }
 
 impl fmt::Debug for Dataset {
