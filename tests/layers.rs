@@ -13,7 +13,8 @@ type Module = Vec<String>;
 type Edges = BTreeMap<Module, BTreeSet<Module>>;
 
 /// Source folders of the workspace.
-const CRATES: &[&str] = &["tune/src", "envs/src", "trainer/src", "algorithms/src", "src", "xtask/src"];
+const CRATES: &[&str] =
+    &["tune/src", "envs/src", "storage/src", "trainer/src", "algorithms/src", "src", "xtask/src"];
 
 /// Edges that may point upwards, each with the reason: folder, from, to, why.
 const ALLOWED: &[(&str, &str, &str, &str)] = &[
@@ -43,10 +44,33 @@ fn no_file_imports_what_stands_on_it() {
 #[test]
 fn no_crate_depends_on_one_above_it() {
     for (folder, refused) in [
-        ("tune", &["tch", "torch-sys", "pavlov-envs", "pavlov-trainer", "pavlov-algorithms", "pavlov"][..]),
-        ("envs", &["tch", "torch-sys", "pavlov-tune", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),
-        ("trainer", &["pavlov-algorithms", "pavlov"]),
-        ("algorithms", &["pavlov"]),
+        (
+            "tune",
+            &[
+                "tch",
+                "torch-sys",
+                "pavlov-envs",
+                "pavlov-storage",
+                "pavlov-trainer",
+                "pavlov-algorithms",
+                "pavlov",
+            ][..],
+        ),
+        (
+            "envs",
+            &[
+                "tch",
+                "torch-sys",
+                "pavlov-tune",
+                "pavlov-storage",
+                "pavlov-trainer",
+                "pavlov-algorithms",
+                "pavlov",
+            ],
+        ),
+        ("storage", &["tch", "torch-sys", "pavlov-envs", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),
+        ("trainer", &["pavlov-storage", "pavlov-algorithms", "pavlov"]),
+        ("algorithms", &["pavlov-storage", "pavlov"]),
         ("xtask", &["tch", "torch-sys", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),
     ] {
         let text = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();

@@ -3,14 +3,22 @@
 mod checkpoints;
 #[cfg(feature = "cli")]
 mod cli;
+mod datasets;
 mod export;
 mod golden;
 mod layers;
 mod regression;
+#[cfg(feature = "storage")]
+mod remote;
 mod results;
 mod resume;
 mod sampling;
+#[cfg(feature = "storage")]
+#[path = "../storage/tests/server.rs"]
+#[expect(dead_code, reason = "what the tests of the crate need besides")]
+mod server;
 mod settings;
 mod support;
 #[cfg(feature = "cli")]
 mod sweeps;
+mod torch_trainer;

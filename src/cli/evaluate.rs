@@ -20,7 +20,8 @@ const MAX_FRAMES: usize = 500;
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov evaluate runs/first --episodes 100 --seed 1 --render pole.gif")]
 pub(super) struct EvaluateArgs {
-    /// A checkpoint, or a run directory for its newest one
+    /// A checkpoint, or a run directory for its newest one; URLs of them as well
+    #[arg(value_name = "DIR|URL")]
     checkpoint: PathBuf,
     /// Episodes to play
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]

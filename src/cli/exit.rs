@@ -48,7 +48,8 @@ fn is_usage(error: &(dyn StdError + 'static)) -> bool {
             | tune::Error::Assignment { .. }
             | tune::Error::Checkpoint { .. }
             | tune::Error::Experiment { .. }
-            | tune::Error::MissingMetric { .. } => true,
+            | tune::Error::MissingMetric { .. }
+            | tune::Error::Storage { transient: false, .. } => true,
             // Transparent wrappers show their inner error's cause as their own, so the chain leaps over it.
             tune::Error::Trainable { source } => is_usage(source.as_ref()),
             _ => false,

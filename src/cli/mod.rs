@@ -64,6 +64,8 @@ enum Command {
 /// ```
 pub fn main() -> ExitCode {
     output::log_to_stderr();
+    #[cfg(feature = "storage")]
+    pavlov_storage::register();
     let done = match Cli::parse().command {
         Command::Train(args) => train::train(args),
         Command::Resume(args) => resume::resume(args),

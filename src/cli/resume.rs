@@ -10,14 +10,15 @@ use super::settings::assignments;
 use super::signals;
 use super::train::stop_criteria;
 use crate::registry;
-use crate::tune::{RunOptions, checkpoint};
+use crate::tune::{RunOptions, checkpoint, storage};
 
 /// Continue a run from its newest whole checkpoint
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov resume runs/first --stop timesteps_total=200000\n\n\
                         Settings are those of the checkpoint, stop criteria and checkpoint frequency those of the run.")]
 pub(super) struct ResumeArgs {
-    /// The run directory that `pavlov train` named at its end
+    /// The run directory that `pavlov train` named at its end, or its URL
+    #[arg(value_name = "DIR|URL")]
     run_dir: PathBuf,
     /// Change a stop criterion or add one, e.g. timesteps_total=200000; several are allowed, and null removes one
     #[arg(long, value_name = "KEY=VALUE")]
@@ -27,8 +28,13 @@ pub(super) struct ResumeArgs {
 }
 
 pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
-    let (run_dir, report) = (args.run_dir, args.report);
-    let run = RunFile::read(&run_dir)?;
+    let report = args.report;
+    let (run_dir, url) = match run_dir::url(&args.run_dir) {
+        Some(url) => (storage::fetch_run(url)?, Some(url.to_owned())),
+        None => (args.run_dir, None),
+    };
+    let mut run = RunFile::read(&run_dir)?;
+    run.remote_checkpoint_dir = url.or(run.remote_checkpoint_dir);
     let lock = Lock::take(&run_dir)?;
     let mut stop = stop_criteria(&run.stop)?;
     stop.lay_over(&assignments(&args.stop)?)?;
@@ -42,6 +48,7 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     config.shift_remove("env");
     let options = RunOptions {
         logdir: Some(run_dir.clone()),
+        remote_checkpoint_dir: run.remote_checkpoint_dir.clone(),
         keep_checkpoints_num: run.keep_checkpoints_num,
         ..RunOptions::default()
     };

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::exit::usage;
-use crate::tune::{Config, checkpoint};
+use crate::tune::{Config, checkpoint, storage};
 
 const RUN: &str = "run.json";
 /// What makes a directory a checkpoint.
@@ -28,6 +28,9 @@ pub(super) struct RunFile {
     pub(super) checkpoint_freq: u64,
     pub(super) checkpoint_at_end: bool,
     pub(super) keep_checkpoints_num: Option<usize>,
+    /// Where the run is kept besides.
+    #[serde(default)]
+    pub(super) remote_checkpoint_dir: Option<String>,
     /// Complete settings, the seed included: a run that was killed before its first checkpoint starts again with them.
     pub(super) config: Config,
 }
@@ -65,6 +68,26 @@ fn why_no_run(dir: &Path) -> String {
         }
         _ => format!("this is no run of `pavlov train`: it has no {RUN}"),
     }
+}
+
+/// What `--out` says: the directory of a new run, and the URL where it is kept besides.
+pub(super) fn place(out: &Path) -> anyhow::Result<(Option<PathBuf>, Option<String>)> {
+    let Some(url) = url(out) else {
+        refuse_used(out)?;
+        return Ok((Some(out.into()), None));
+    };
+    refuse_used(&storage::work_dir(url)?)?;
+    if !storage::open(url)?.list("")?.is_empty() {
+        return Err(usage(format!(
+            "something lies at {url} already; continue a run there with `pavlov resume {url}`, or give --out another URL"
+        )));
+    }
+    Ok((None, Some(url.into())))
+}
+
+/// `place` if it is a URL.
+pub(super) fn url(place: &Path) -> Option<&str> {
+    place.to_str().filter(|_| storage::scheme(place).is_some())
 }
 
 /// Refuses a directory for a new run in which something lies already.
@@ -116,8 +139,13 @@ pub(super) fn remove_logs(run_dir: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Takes back a run that never was: its logs, `run.json`, and the directory unless something else lies in it.
-pub(super) fn take_back(run_dir: &Path) -> anyhow::Result<()> {
+/// Takes back a run that never was: its logs, `run.json`, and the directory unless something else lies in it; and all
+/// that lies at its URL.
+pub(super) fn take_back(run_dir: &Path, url: Option<&str>) -> anyhow::Result<()> {
+    if let Some(url) = url {
+        let storage = storage::open(url)?;
+        storage.list("")?.iter().try_for_each(|object| storage.delete(&object.path))?;
+    }
     remove_logs(run_dir)?;
     let path = run_dir.join(RUN);
     fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
@@ -129,6 +157,9 @@ pub(super) fn take_back(run_dir: &Path) -> anyhow::Result<()> {
 /// The checkpoint that `path` is, or the newest whole one in the run directory that it is.
 pub(super) fn find_checkpoint(path: &Path) -> anyhow::Result<PathBuf> {
     let shown = path.display();
+    if url(path).is_some() {
+        return Ok(checkpoint::fetch(path)?);
+    }
     if !path.is_dir() {
         return Err(usage(format!(
             "{shown}: there is no such directory; give a checkpoint or a run directory"

@@ -169,7 +169,9 @@ impl Session {
         }
         self.driver.stop()?;
         match (is_first, begin) {
-            (true, Begin::New) => run_dir::take_back(self.driver.logdir()),
+            (true, Begin::New) => {
+                run_dir::take_back(self.driver.logdir(), self.run.remote_checkpoint_dir.as_deref())
+            }
             _ => Ok(()),
         }
     }
@@ -180,7 +182,8 @@ impl Session {
             self.save()?;
         }
         self.driver.stop()?;
-        let dir = self.driver.logdir().display();
+        let dir = self.driver.logdir().display().to_string();
+        let place = self.run.remote_checkpoint_dir.as_ref().unwrap_or(&dir);
         self.report.say(&match end {
             End::Met(met) => format!("done: {} is {}, the run stops at {}", met.key, met.value, met.limit),
             End::Done => "done: the last result says so".into(),
@@ -188,12 +191,15 @@ impl Session {
             End::Unread => "stopped because nobody reads standard output".into(),
         });
         self.report.say(&format!("run directory: {dir}"));
+        if *place != dir {
+            self.report.say(&format!("kept at:       {place}"));
+        }
         let Some(saved) = &self.saved else { return Ok(()) };
         self.report.say(&format!("checkpoint:    {}", saved.display()));
-        self.report.say(&format!("evaluate it:   pavlov evaluate {dir}"));
+        self.report.say(&format!("evaluate it:   pavlov evaluate {place}"));
         self.report.say(&match end {
-            End::Met(met) => format!("train longer:  pavlov resume {dir} --stop {}=VALUE", met.key),
-            _ => format!("resume:        pavlov resume {dir}"),
+            End::Met(met) => format!("train longer:  pavlov resume {place} --stop {}=VALUE", met.key),
+            _ => format!("resume:        pavlov resume {place}"),
         });
         Ok(())
     }

@@ -28,8 +28,9 @@ pub(super) struct TrainArgs {
     /// and null removes one of the preset
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
-    /// The run directory, new or empty [default: a fresh one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
-    #[arg(long, value_name = "DIR")]
+    /// The run directory, new or empty, or a URL such as s3://bucket/run, where it is then kept besides [default: a fresh
+    /// one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
+    #[arg(long, value_name = "DIR|URL")]
     out: Option<PathBuf>,
     /// Save a checkpoint every N iterations; 0 for none on the way
     #[arg(long, value_name = "N", default_value_t = 0)]
@@ -78,12 +79,14 @@ pub(super) struct NewRun {
 pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
     let NewRun { entry, env, config, stop, .. } = new;
     refuse_evaluation_that_never_comes(&stop, &config)?;
-    if let Some(out) = &new.out {
-        run_dir::refuse_used(out)?;
-    }
+    let (logdir, url) = match new.out {
+        Some(out) => run_dir::place(&out)?,
+        None => (None, None),
+    };
     let options = RunOptions {
         name: Some(format!("{}_{}", entry.name(), env.name())),
-        logdir: new.out,
+        logdir,
+        remote_checkpoint_dir: url.clone(),
         keep_checkpoints_num: new.keep_checkpoints_num,
         ..RunOptions::default()
     };
@@ -96,6 +99,7 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
         checkpoint_freq: new.checkpoint_freq,
         checkpoint_at_end: new.checkpoint_at_end,
         keep_checkpoints_num: new.keep_checkpoints_num,
+        remote_checkpoint_dir: url,
         config: driver.get_config().clone(),
     };
     let interrupt = signals::watch(signals::AFTER_ITERATION)?;

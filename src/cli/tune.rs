@@ -16,7 +16,7 @@ use crate::envs::EnvCreator;
 use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::Layer;
-use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult};
+use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, storage};
 use crate::tune::{Config, Error, child_main};
 
 /// The sweep's file, kept in the experiment's directory.
@@ -32,11 +32,12 @@ pub(super) struct TuneArgs {
     /// The sweep, a TOML file; with --resume only if it has changed
     #[arg(required_unless_present = "resume")]
     sweep: Option<PathBuf>,
-    /// The experiment's directory, new or empty [default: a fresh one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
-    #[arg(long, value_name = "DIR")]
+    /// The experiment's directory, new or empty, or a URL such as s3://bucket/sweep, where it is then kept besides
+    /// [default: a fresh one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
+    #[arg(long, value_name = "DIR|URL")]
     out: Option<PathBuf>,
-    /// Go on with the sweep in this directory
-    #[arg(long, value_name = "DIR", conflicts_with = "out")]
+    /// Go on with the sweep in this directory or at this URL
+    #[arg(long, value_name = "DIR|URL", conflicts_with = "out")]
     resume: Option<PathBuf>,
     /// With --resume: trials that failed go on from their newest checkpoint
     #[arg(long, requires = "resume")]
@@ -70,16 +71,19 @@ pub(super) struct TrialArgs {
     /// The trial, from 0
     #[arg(long, value_name = "N")]
     number: u64,
-    /// The run directory, new or empty [default: a fresh one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
-    #[arg(long, value_name = "DIR")]
+    /// The run directory, new or empty, or a URL such as s3://bucket/run, where it is then kept besides [default: a fresh
+    /// one in $PAVLOV_RESULTS_DIR or ~/pavlov_results]
+    #[arg(long, value_name = "DIR|URL")]
     out: Option<PathBuf>,
     #[command(flatten)]
     report: ReportArgs,
 }
 
 pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
+    let url = args.resume.as_deref().and_then(run_dir::url);
     let path = match (&args.sweep, &args.resume) {
         (Some(path), _) => path.clone(),
+        (None, _) if url.is_some() => bring_sweep(url.unwrap_or_default())?,
         (None, Some(dir)) if dir.join(SWEEP).is_file() => dir.join(SWEEP),
         (None, Some(dir)) => {
             let dir = dir.display();
@@ -100,15 +104,18 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     // In a trial's own process this trains the trial, and ends.
     child_main(&[&trainable]);
 
-    let mut storage = None;
-    if let Some(out) = &args.out {
+    let mut above = None;
+    if let Some(url) = args.out.as_deref().and_then(run_dir::url) {
+        let (parent, name) = split(url)?;
+        (above, sweep.name) = (Some(parent.into()), Some(name.into()));
+    } else if let Some(out) = &args.out {
         run_dir::refuse_used(out)?;
         let out = std::path::absolute(out).map_err(Error::io("find the absolute path of", out))?;
-        storage = out.parent().map(Path::to_path_buf);
+        above = out.parent().map(Path::to_path_buf);
         sweep.name = out.file_name().map(|name| name.to_string_lossy().into_owned());
     }
     let text = toml::to_string(&sweep).context("the sweep cannot be written as TOML")?;
-    let mut tuner = sweep.tuner(trainable, storage)?;
+    let mut tuner = sweep.tuner(trainable, above)?;
     let criteria = stop_criteria(&sweep.stop)?;
     tuner.run_config.stop = (!criteria.is_empty()).then(|| Box::new(criteria) as _);
     tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
@@ -149,6 +156,31 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
         keep_checkpoints_num: file.checkpoint.num_to_keep,
         report: args.report,
     })
+}
+
+/// The sweep's file of an experiment at a URL, in the directory where the experiment is worked on.
+fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
+    let path = storage::work_dir(url)?.join(SWEEP);
+    if path.is_file() {
+        return Ok(path);
+    }
+    let Some(text) = storage::open(url)?.get(SWEEP)? else {
+        return Err(usage(format!(
+            "{url}: there is no {SWEEP} in it; give the sweep's file too: `pavlov tune FILE --resume {url}`"
+        )));
+    };
+    let dir = path.parent().unwrap_or(Path::new("."));
+    let written = std::fs::create_dir_all(dir).and_then(|()| std::fs::write(&path, text));
+    written.with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+/// `s3://bucket/sweeps` and `first` of `s3://bucket/sweeps/first`.
+fn split(url: &str) -> anyhow::Result<(&str, &str)> {
+    match url.trim_end_matches('/').rsplit_once('/') {
+        Some((parent, name)) if !parent.ends_with('/') => Ok((parent, name)),
+        _ => Err(usage(format!("--out is {url}, but it must name a folder in the bucket: {url}/sweep"))),
+    }
 }
 
 fn layers(base: &Config, path: &Path, drawn: Config) -> Vec<Layer> {

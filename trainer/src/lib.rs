@@ -15,6 +15,8 @@
 //!   algorithms are made of. [`prelude`] names what their authors use.
 //! * [`rng`]: every random number is a function of the run's seed, what it is for, and an index; never of the worker.
 //! * [`state`]: what a checkpoint holds.
+//! * [`DatasetExt`]: batches of a dataset as tensors.
+//! * [`TorchTrainer`]: several workers that train one model, without reinforcement learning.
 
 pub mod action_dist;
 mod algorithm;
@@ -23,6 +25,7 @@ mod builder;
 pub mod callbacks;
 pub mod common;
 mod complete_episodes;
+mod data;
 mod episode;
 mod error;
 pub mod evaluation;
@@ -51,6 +54,7 @@ pub mod schedule;
 mod settings;
 pub mod state;
 mod stats;
+mod torch_trainer;
 mod trainer;
 mod transforms;
 pub mod value;
@@ -60,12 +64,14 @@ mod worker_set;
 pub use algorithm::{Action, Algorithm, Evaluation};
 pub use builder::{Builder, TrainerExt};
 pub use common::Common;
+pub use data::{DatasetExt, Dtypes, TorchBatch, TorchBatches};
 pub use episode::Episode;
 pub use error::{Error, Result};
 pub use learner_info::LearnerInfo;
 pub use profile::SamplerPerf;
 pub use run::Run;
 pub use settings::{resolve, to_config};
+pub use torch_trainer::{TorchTrainer, TorchWorker};
 pub use trainer::Trainer;
 pub use transforms::{normalize, unsquash};
 pub use worker_set::WorkerSet;

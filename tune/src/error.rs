@@ -82,6 +82,22 @@ pub enum Error {
         /// The system's reason.
         source: io::Error,
     },
+    /// A row of a dataset that cannot be read.
+    #[error("{place}{}: {reason}", in_column(column))]
+    Row {
+        /// `train.csv:12` (a line, counted from 1), or `row 12` (counted from 1) of what is in memory.
+        place: String,
+        /// The column; empty where it is the whole row.
+        column: String,
+        /// The value, the rule and the way out.
+        reason: String,
+    },
+    /// Rows whose columns are not what is asked for.
+    #[error("dataset: {reason}")]
+    Dataset {
+        /// What is asked for, what there is.
+        reason: String,
+    },
     /// Object storage that cannot be used or reached.
     #[error("cannot {action} {url}: {reason}")]
     Storage {
@@ -136,6 +152,35 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// A worker of a data-parallel trainer that failed; it ended the attempt.
+    #[error("worker {rank} failed: {message}")]
+    WorkerFailed {
+        /// Which one.
+        rank: usize,
+        /// What it said, or how its process ended.
+        message: String,
+    },
+    /// A worker is gone that a collective call needs.
+    #[error("`{call}` needs worker {rank}, which is gone")]
+    WorkerLost {
+        /// Which one.
+        rank: usize,
+        /// The call: `all_reduce`.
+        call: &'static str,
+    },
+    /// A training that failed.
+    #[error(
+        "training failed: {message}; `{trainer}::restore({path:?})` goes on from its newest checkpoint, and \
+         `FailureConfig {{ max_failures, .. }}` in its `run_config` lets it try again by itself"
+    )]
+    TrainingFailed {
+        /// The name of the trainer.
+        trainer: String,
+        /// The experiment's directory.
+        path: PathBuf,
+        /// What it said.
+        message: String,
+    },
     /// What a function trainable gets from `session::report` when its trial ends: hand it up with `?`.
     #[error("the trial was told to end")]
     TrialStopped,
@@ -182,6 +227,10 @@ fn way_out(nearest: Option<&str>, known: &[String]) -> String {
         None if known.is_empty() => "no settings are expected there".into(),
         None => format!("settings there: {}", known.join(", ")),
     }
+}
+
+fn in_column(column: &str) -> String {
+    if column.is_empty() { String::new() } else { format!(", column `{column}`") }
 }
 
 fn in_result(nearest: Option<&str>, known: &[String]) -> String {

@@ -1,8 +1,9 @@
 //! Writing a file so that it is there whole or not at all.
 
+use std::env;
 use std::fs::{self, File};
 use std::io::{self, BufWriter};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
 
@@ -49,4 +50,15 @@ pub(crate) fn parent(path: &Path) -> &Path {
 /// Makes renames and new names in `dir` survive a power cut.
 pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
+}
+
+/// Where run directories and experiments go.
+pub(crate) fn results_root(given: Option<&Path>) -> PathBuf {
+    if let Some(dir) = given {
+        return dir.to_path_buf();
+    }
+    if let Some(dir) = env::var_os("PAVLOV_RESULTS_DIR").filter(|dir| !dir.is_empty()) {
+        return dir.into();
+    }
+    env::home_dir().as_deref().unwrap_or(Path::new(".")).join("pavlov_results")
 }

@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::executor::panic_text;
+use crate::executor::{self, panic_text};
 use crate::session::{self, Checkpoint, Message, Session};
 use crate::track::StatusReporter;
 use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext};
@@ -24,7 +24,39 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// Stands in a checkpoint of a function that never reported one: it starts from the beginning.
 const NONE: &str = "no_checkpoint";
 
-type Function = dyn Fn(&Config) -> Result<Option<Metrics>> + Send + Sync;
+/// A function, and what can be said of it before it runs.
+pub(crate) trait Function: Send + Sync + 'static {
+    /// As [`Trainable::kind`].
+    fn kind(&self) -> String {
+        "function".into()
+    }
+
+    /// The settings that it runs with.
+    ///
+    /// # Errors
+    /// Settings that cannot be.
+    fn complete(&self, config: &Config, trial: &TrialContext) -> Result<Config> {
+        let _ = trial;
+        Ok(config.clone())
+    }
+
+    /// As [`Trainable::resource_help`].
+    fn resource_help(&self) -> String {
+        String::new()
+    }
+
+    /// Runs in a thread of its own, within a session.
+    ///
+    /// # Errors
+    /// They fail the trial.
+    fn run(&self, config: &Config) -> Result<Option<Metrics>>;
+}
+
+impl<F: Fn(&Config) -> Result<Option<Metrics>> + Send + Sync + 'static> Function for F {
+    fn run(&self, config: &Config) -> Result<Option<Metrics>> {
+        self(config)
+    }
+}
 
 /// What a function may return as its last result: nothing, metrics, or a number.
 pub trait IntoReport {
@@ -75,8 +107,16 @@ impl TrainableFactory {
         name: impl Into<String>,
         function: impl Fn(&Config) -> Result<R> + Send + Sync + 'static,
     ) -> Self {
-        let function: Arc<Function> = Arc::new(move |config| function(config)?.into_report());
-        Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()))
+        Self::running(name, Arc::new(move |config: &Config| function(config)?.into_report()))
+    }
+
+    pub(crate) fn running(name: impl Into<String>, function: Arc<dyn Function>) -> Self {
+        let worker = function.clone();
+        let work = move |socket| {
+            let function = worker.clone();
+            executor::work(move |config| function.run(config), socket)
+        };
+        Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()), work)
     }
 
     /// As [`function`](TrainableFactory::function), for functions that get a [`StatusReporter`].
@@ -89,7 +129,7 @@ impl TrainableFactory {
 }
 
 struct FunctionTrainable {
-    function: Arc<Function>,
+    function: Arc<dyn Function>,
     config: Config,
     context: Option<TrialContext>,
     thread: Option<Thread>,
@@ -108,7 +148,7 @@ struct Thread {
 }
 
 impl FunctionTrainable {
-    fn new(function: Arc<Function>) -> Self {
+    fn new(function: Arc<dyn Function>) -> Self {
         FunctionTrainable {
             function,
             config: Config::new(),
@@ -135,9 +175,12 @@ impl FunctionTrainable {
                 reports: reports_in,
                 go_on: going_on,
                 checkpoint: checkpoint.into(),
+                metadata: Config::new().into(),
                 since: Instant::now().into(),
+                config: config.clone(),
+                worker: None,
             });
-            let outcome = catch_unwind(AssertUnwindSafe(|| function(&config)));
+            let outcome = catch_unwind(AssertUnwindSafe(|| function.run(&config)));
             let outcome = outcome.unwrap_or_else(|panic| {
                 Err(Error::other(format!("the function panicked: {}", panic_text(&*panic))))
             });
@@ -165,7 +208,7 @@ impl FunctionTrainable {
 
 impl Trainable for FunctionTrainable {
     fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
-        self.config = config.clone();
+        self.config = self.function.complete(config, trial)?;
         self.context = Some(trial.clone());
         Ok(())
     }
@@ -228,11 +271,7 @@ impl Trainable for FunctionTrainable {
         // The checkpoint may be moved or deleted before the function reads it.
         let copy = tempfile::tempdir().map_err(Error::io("write in", &std::env::temp_dir()))?;
         session::copy(dir, copy.path())?;
-        let files = Checkpoint::from_directory(copy.path());
-        self.checkpoint = Some(match files.to_dict() {
-            Ok(state) => Checkpoint::from_dict(state),
-            Err(_) => files,
-        });
+        self.checkpoint = Some(Checkpoint::read(copy.path())?);
         self.loaded = Some(copy);
         Ok(())
     }
@@ -246,8 +285,16 @@ impl Trainable for FunctionTrainable {
         Ok(())
     }
 
+    fn resource_help(&self, _: &Config) -> String {
+        self.function.resource_help()
+    }
+
     fn kind(&self) -> String {
-        "function".into()
+        self.function.kind()
+    }
+
+    fn resolved_config(&self) -> Option<Config> {
+        Some(self.config.clone())
     }
 }
 

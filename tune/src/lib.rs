@@ -8,7 +8,9 @@
 //! * [`loggers`] write `result.json`, `progress.csv`, TensorBoard events and `params.json`.
 //! * [`Tuner`] runs a sweep: many trials of a [`TrainableFactory`], drawn by [`search`], scheduled by [`schedulers`], stopped
 //!   by [`stoppers`]; in threads or processes, restored after any interruption.
+//! * [`data`] reads datasets in batches: rows in memory, JSON lines, CSV, Parquet.
 //! * [`session`] is for functions as trainables.
+//! * [`BaseTrainer`] is a training loop with datasets; [`Training`] runs it as a sweep of one trial.
 //! * [`validate_save_restore`] checks a trainable's part of the bargain.
 //!
 //! Settings and results are JSON objects, so that they can be laid over each other, logged, and read from anywhere.
@@ -46,7 +48,7 @@ mod tuner;
 mod validate;
 
 pub use diagnose::diagnose_serialization;
-pub use driver::Driver;
+pub use driver::{Driver, DurableTrainable};
 pub use error::{Error, Result};
 pub use executor::child_main;
 pub use export::ExportFormat;
@@ -56,7 +58,10 @@ pub use gpu::wait_for_gpu;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use sweep_file::SweepFile;
-pub use train::{BaseTrainer, TrainContext};
+pub use train::{
+    BaseTrainer, Collective, DataParallelTrainer, ReduceOp, ScalingConfig, SocketCollective, TrainContext,
+    TrainLoop, Training, WorkerContext,
+};
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{

@@ -1,18 +1,25 @@
 //! How a run is named, where it writes, and which checkpoints it keeps.
 
-use std::env;
 use std::fmt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::SystemTime;
 
 use crate::loggers::Logger;
-use crate::{Config, Error, Resources, Result, TrialContext, node};
+use crate::storage::{self, SyncConfig};
+use crate::{Config, Error, Resources, Result, TrialContext, files, node};
 
 /// Everything about a run that is not a setting of the trainable.
 #[derive(Debug)]
 pub struct RunOptions {
-    /// The run directory itself; an existing one is continued. `None`: a fresh one under `results_dir`.
+    /// The run directory itself; an existing one is continued. `None`: a fresh one under `results_dir`, or, with a
+    /// `remote_checkpoint_dir`, `<results root>/s3/bucket/run` for `s3://bucket/run`.
     pub logdir: Option<PathBuf>,
+    /// A URL such as `s3://bucket/run` where the run is kept: the run directory is brought there in the background,
+    /// before each checkpoint and with it. `keep_checkpoints_num` is about the checkpoints there; here, only those stay
+    /// that are not there yet, and the newest.
+    pub remote_checkpoint_dir: Option<String>,
+    /// How it is brought there.
+    pub sync_config: SyncConfig,
     /// Where fresh run directories go. `None`: the environment variable `PAVLOV_RESULTS_DIR`, else
     /// `~/pavlov_results`.
     pub results_dir: Option<PathBuf>,
@@ -41,6 +48,8 @@ impl Default for RunOptions {
     fn default() -> Self {
         RunOptions {
             logdir: None,
+            remote_checkpoint_dir: None,
+            sync_config: SyncConfig::default(),
             results_dir: None,
             name: None,
             trial_id: None,
@@ -100,24 +109,16 @@ impl RunOptions {
     fn resolve_logdir(&self, kind: &str) -> Result<PathBuf> {
         let path = match &self.logdir {
             Some(logdir) => logdir.clone(),
+            None if self.remote_checkpoint_dir.is_some() => {
+                storage::work_dir(self.remote_checkpoint_dir.as_deref().unwrap_or_default())?
+            }
             None => {
                 let name = self.name.as_deref().unwrap_or(kind).replace(['/', '\\'], "_");
                 let unique = rand::random::<u32>();
-                results_root(self.results_dir.as_deref())
+                files::results_root(self.results_dir.as_deref())
                     .join(format!("{name}_{}{unique:08x}", node::date(&node::local(SystemTime::now()))))
             }
         };
         std::path::absolute(&path).map_err(Error::io("find the absolute path of", &path))
     }
-}
-
-/// Where run directories and experiments go.
-pub(crate) fn results_root(given: Option<&Path>) -> PathBuf {
-    if let Some(dir) = given {
-        return dir.to_path_buf();
-    }
-    if let Some(dir) = env::var_os("PAVLOV_RESULTS_DIR").filter(|dir| !dir.is_empty()) {
-        return dir.into();
-    }
-    env::home_dir().as_deref().unwrap_or(Path::new(".")).join("pavlov_results")
 }

@@ -23,24 +23,32 @@
 
 use std::cell::RefCell;
 use std::fs;
+use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Once;
 use std::time::Instant;
 
 use crossbeam_channel::{Receiver, Sender};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::metric::DEFAULT_METRIC;
-use crate::{Error, Metrics, Resources, Result, TrialContext};
+use crate::{Config, Error, Metrics, Resources, Result, TrialContext};
 
 /// State that a function goes on from.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Checkpoint {
+    #[serde(flatten)]
     content: Content,
+    /// Beside that of its directory; its keys win.
+    #[serde(default)]
+    metadata: Config,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 enum Content {
     Dict(Value),
     Directory(PathBuf),
@@ -48,16 +56,44 @@ enum Content {
 
 /// The file of a [`Checkpoint::from_dict`].
 const DICT: &str = "checkpoint.json";
+/// The file of [`Checkpoint::get_metadata`]; hidden, because the directory is the user's. Ray's name.
+const USER_METADATA: &str = ".metadata.json";
 
 impl Checkpoint {
     /// A small state as JSON.
     pub fn from_dict(state: impl Into<Value>) -> Self {
-        Checkpoint { content: Content::Dict(state.into()) }
+        Checkpoint { content: Content::Dict(state.into()), metadata: Config::new() }
     }
 
     /// The files in `dir`, folders included. They are copied while [`report`] waits, and may be changed after it.
+    ///
+    /// A trial's checkpoint on disk is such a directory too, also if it was reported as JSON.
     pub fn from_directory(dir: impl Into<PathBuf>) -> Self {
-        Checkpoint { content: Content::Directory(dir.into()) }
+        Checkpoint { content: Content::Directory(dir.into()), metadata: Config::new() }
+    }
+
+    /// Adds to what [`get_metadata`](Checkpoint::get_metadata) gives.
+    #[must_use]
+    pub fn with_metadata(mut self, metadata: Config) -> Self {
+        self.metadata.extend(metadata);
+        self
+    }
+
+    /// What was written beside the state: the metadata of the training that reported it, and its own over that.
+    ///
+    /// # Errors
+    /// The file of its directory cannot be read.
+    pub fn get_metadata(&self) -> Result<Config> {
+        let mut metadata = match self.as_directory().map(|dir| dir.join(USER_METADATA)) {
+            Some(path) => match fs::read(&path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Config::new(),
+                text => serde_json::from_slice(&text.map_err(Error::io("read", &path))?)
+                    .map_err(|error| Error::checkpoint(&path, error.to_string()))?,
+            },
+            None => Config::new(),
+        };
+        metadata.extend(self.metadata.clone());
+        Ok(metadata)
     }
 
     /// The state as JSON.
@@ -84,13 +120,43 @@ impl Checkpoint {
     }
 
     pub(crate) fn write(&self, to: &Path) -> Result<()> {
+        let write = |name: &str, text: String| {
+            let path = to.join(name);
+            fs::write(&path, text).map_err(Error::io("write", &path))
+        };
         match &self.content {
-            Content::Dict(state) => {
-                let path = to.join(DICT);
-                fs::write(&path, state.to_string()).map_err(Error::io("write", &path))
-            }
-            Content::Directory(dir) => copy(dir, to),
+            Content::Dict(state) => write(DICT, state.to_string())?,
+            Content::Directory(dir) => copy(dir, to)?,
         }
+        let metadata = self.get_metadata()?;
+        match metadata.is_empty() {
+            true => Ok(()),
+            false => write(USER_METADATA, Value::Object(metadata).to_string()),
+        }
+    }
+
+    /// What [`write`](Checkpoint::write) left in `dir`.
+    pub(crate) fn read(dir: &Path) -> Result<Self> {
+        let files = Checkpoint::from_directory(dir);
+        let mut entries = fs::read_dir(dir).map_err(Error::io("list", dir))?.flatten();
+        match entries.all(|entry| [DICT, USER_METADATA].iter().any(|name| entry.file_name() == *name)) {
+            true => Ok(Checkpoint::from_dict(files.to_dict()?).with_metadata(files.get_metadata()?)),
+            false => Ok(files),
+        }
+    }
+
+    /// As it can be found from another working directory; what a URL names is downloaded.
+    ///
+    /// # Errors
+    /// There is no such directory; what [`fetch`](crate::checkpoint::fetch) returns.
+    pub(crate) fn anchored(&self) -> Result<Self> {
+        let Content::Directory(place) = &self.content else { return Ok(self.clone()) };
+        let dir = crate::checkpoint::fetch(place)?;
+        if !dir.is_dir() {
+            return Err(Error::checkpoint(&dir, "there is no such directory"));
+        }
+        let dir = std::path::absolute(&dir).map_err(Error::io("find the absolute path of", &dir))?;
+        Ok(Checkpoint { content: Content::Directory(dir), metadata: self.metadata.clone() })
     }
 }
 
@@ -126,7 +192,36 @@ pub(crate) struct Session {
     /// One for each report; closed when the trial ends.
     pub(crate) go_on: Receiver<()>,
     pub(crate) checkpoint: RefCell<Option<Checkpoint>>,
+    /// Goes into every checkpoint.
+    pub(crate) metadata: RefCell<Config>,
     pub(crate) since: RefCell<Instant>,
+    /// What the function was called with.
+    pub(crate) config: Config,
+    /// In a worker of the trial.
+    pub(crate) worker: Option<Worker>,
+}
+
+type Check = dyn Fn() -> Result<()>;
+
+/// The place of a worker among others.
+pub(crate) struct Worker {
+    pub(crate) rank: usize,
+    /// The sockets to the others, by rank, until they are taken.
+    pub(crate) peers: RefCell<Vec<UnixStream>>,
+    /// Makes sure that all workers report.
+    pub(crate) before_report: RefCell<Option<Rc<Check>>>,
+}
+
+impl Worker {
+    fn check(&self, checkpoint: Option<&Checkpoint>) -> Result<()> {
+        if self.rank > 0 && checkpoint.is_some() {
+            let rule = "checkpoints are those of worker 0: report `None` elsewhere, and send what it has to save to worker \
+                        0 by `all_gather`";
+            return Err(Error::config("checkpoint", format!("reported by worker {}", self.rank), rule));
+        }
+        let before_report = self.before_report.borrow().clone();
+        before_report.map_or(Ok(()), |check| check())
+    }
 }
 
 thread_local! {
@@ -155,11 +250,21 @@ pub fn report(metrics: impl Into<Value>, checkpoint: Option<Checkpoint>) -> Resu
         ONCE.call_once(|| tracing::warn!("`session::report` outside a trial does nothing"));
         return Ok(());
     };
+    if let Some(worker) = &session.worker {
+        worker.check(checkpoint.as_ref())?;
+    }
     let seconds = session.since.borrow().elapsed().as_secs_f64();
     metrics.entry("time_this_iter_s").or_insert(seconds.into());
-    if let Some(checkpoint) = &checkpoint {
-        session.checkpoint.replace(Some(checkpoint.clone()));
-    }
+    let checkpoint = match checkpoint {
+        Some(mut checkpoint) => {
+            let own = checkpoint.get_metadata()?;
+            checkpoint.metadata = session.metadata.borrow().clone();
+            checkpoint.metadata.extend(own);
+            session.checkpoint.replace(Some(checkpoint.clone()));
+            Some(checkpoint)
+        }
+        None => None,
+    };
     session.reports.send(Message::Report(metrics, checkpoint)).map_err(|_| Error::TrialStopped)?;
     session.go_on.recv().map_err(|_| Error::TrialStopped)?;
     session.since.replace(Instant::now());
@@ -182,6 +287,19 @@ pub(crate) fn into_metrics(value: Value) -> Result<Metrics> {
 /// The checkpoint to go on from: the one that the trial was started with, or the last one reported since.
 pub fn get_checkpoint() -> Option<Checkpoint> {
     current()?.checkpoint.borrow().clone()
+}
+
+/// What a training loop begins with: what all checkpoints get, and what to go on from if the trial has nothing.
+pub(crate) fn begin(metadata: Config, resume_from: Option<Checkpoint>) {
+    let Some(session) = current() else { return };
+    session.metadata.replace(metadata);
+    let own = session.checkpoint.borrow_mut().take();
+    session.checkpoint.replace(own.or(resume_from));
+}
+
+/// The metadata of the training; empty outside one.
+pub fn get_metadata() -> Config {
+    current().map_or_else(Config::new, |session| session.metadata.borrow().clone())
 }
 
 /// `None` outside a trial.

@@ -139,9 +139,7 @@ pub trait Trainable: Send {
 
     /// What it is, in one word: `"PPO"`. A checkpoint of one kind is not loaded into another.
     fn kind(&self) -> String {
-        let full = std::any::type_name::<Self>();
-        let plain = full.split('<').next().unwrap_or(full);
-        plain.rsplit("::").next().unwrap_or(plain).to_string()
+        short_name::<Self>()
     }
 
     /// The complete settings, defaults filled in, for results and `params.json`; asked after `setup`,
@@ -149,6 +147,13 @@ pub trait Trainable: Send {
     fn resolved_config(&self) -> Option<Config> {
         None
     }
+}
+
+/// The name of a type without its path and arguments.
+pub(crate) fn short_name<T: ?Sized>() -> String {
+    let full = std::any::type_name::<T>();
+    let plain = full.split('<').next().unwrap_or(full);
+    plain.rsplit("::").next().unwrap_or(plain).to_string()
 }
 
 impl<T: Trainable + ?Sized> Trainable for Box<T> {

@@ -132,7 +132,7 @@ pub(crate) fn assert_equal(disturbed: &ResultGrid, undisturbed: &ResultGrid, whe
     }
 }
 
-fn copy_dir(from: &Path, to: &Path) {
+pub(crate) fn copy_dir(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(|entry| entry.unwrap().path()) {
         let target = to.join(entry.file_name().unwrap());

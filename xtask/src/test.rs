@@ -11,6 +11,9 @@ use crate::demo;
 use crate::setup::{self, Kind};
 use crate::steps::{self, Steps, cargo_command};
 
+/// What is off by default, with every backend of `storage`.
+const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure";
+
 /// Runs all steps up to the first that fails.
 pub(crate) fn test(root: &Path) -> Result<()> {
     let cargo = |arguments: &str| {
@@ -20,10 +23,11 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
     steps.run("format", &mut cargo("fmt --all --check"))?;
-    steps.run("lints", &mut cargo("clippy --workspace --all-targets -- -D warnings"))?;
+    steps.run("lints", &mut cargo(&format!("clippy --workspace --all-targets {FEATURES} -- -D warnings")))?;
     steps.run(
         "documentation",
-        cargo("doc --workspace --no-deps --document-private-items").env("RUSTDOCFLAGS", "-D warnings"),
+        cargo(&format!("doc --workspace --no-deps --document-private-items {FEATURES}"))
+            .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
     // A path that does not exist: nothing may look for libtorch.
     steps.run(
@@ -32,18 +36,20 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     )?;
 
     let python = steps.step("python", || test_python(root))?;
-    steps.run("tests", cargo("test --workspace").env("PAVLOV_TEST_PYTHON", python))?;
+    steps.run(
+        "tests",
+        cargo("test --workspace --features parquet,storage").env("PAVLOV_TEST_PYTHON", python),
+    )?;
     // With the whole workspace, as the tests: another selection has other features, and tch is compiled again.
-    steps.run("examples", &mut cargo("build --workspace --examples"))?;
-    for example in stems(&root.join("examples"), "rs")? {
-        let program = steps::built("debug", &format!("examples/{example}"))?;
-        steps.run(&format!("example {example}"), Command::new(program).current_dir(root))?;
-    }
+    steps.run("examples", &mut cargo("build --workspace --features parquet,storage --examples"))?;
     let results = steps::fresh("examples", "results")?;
-    for example in stems(&root.join("tune/examples"), "rs")? {
-        let program = steps::built("debug", &format!("examples/{example}"))?;
-        let mut run = Command::new(program);
-        steps.run(&format!("example {example}"), run.env("PAVLOV_RESULTS_DIR", &results))?;
+    for folder in ["examples", "tune/examples"] {
+        for example in stems(&root.join(folder), "rs")? {
+            let program = steps::built("debug", &format!("examples/{example}"))?;
+            let mut run = Command::new(program);
+            run.current_dir(root).env("PAVLOV_RESULTS_DIR", &results);
+            steps.run(&format!("example {example}"), &mut run)?;
+        }
     }
     steps.step("outside program", || outside(root))?;
     steps.step("adapter for gymnasium-rs", || adapter(root))?;

@@ -21,14 +21,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Config, Error, Metrics, Result};
 
+mod fetch;
 mod object;
 mod retention;
 mod write;
 
+pub use fetch::fetch;
 pub(crate) use object::{pack, unpack};
-pub(crate) use retention::Retention;
-pub(crate) use write::remove;
+pub(crate) use retention::{Kept, Retention};
 pub use write::write;
+pub(crate) use write::{receive, remove};
 
 const FORMAT: &str = "pavlov-checkpoint";
 const FORMAT_VERSION: u32 = 1;
@@ -87,6 +89,11 @@ pub fn name(iteration: u64) -> String {
     format!("checkpoint_{iteration:06}")
 }
 
+/// The iteration in such a name.
+pub(crate) fn iteration(name: &str) -> Option<u64> {
+    name.strip_prefix("checkpoint_")?.parse().ok()
+}
+
 /// Checks that the checkpoint is whole, of this format version and, where asked, of this kind.
 ///
 /// # Errors
@@ -143,8 +150,8 @@ pub fn list(run_dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let mut found = Vec::new();
     for entry in entries {
         let path = entry.map_err(Error::io("list", run_dir))?.path();
-        let digits = path.file_name().and_then(|name| name.to_str()?.strip_prefix("checkpoint_"));
-        if let Some(iteration) = digits.and_then(|digits| digits.parse().ok())
+        let named = path.file_name().and_then(|name| iteration(name.to_str()?));
+        if let Some(iteration) = named
             && path.is_dir()
         {
             found.push((iteration, path));
@@ -192,7 +199,7 @@ pub(crate) fn read_manifest(dir: &Path) -> Result<Manifest> {
     parse_manifest(dir, &read_text(dir, MANIFEST)?)
 }
 
-fn parse_manifest(dir: &Path, text: &str) -> Result<Manifest> {
+pub(crate) fn parse_manifest(dir: &Path, text: &str) -> Result<Manifest> {
     #[derive(Deserialize)]
     struct Header {
         format: String,
@@ -270,7 +277,7 @@ fn why_absent(dir: &Path, name: &str) -> String {
 }
 
 /// The path of a file in a checkpoint, refused if it leads out of it.
-fn relative<'a>(dir: &Path, path: &'a str) -> Result<&'a Path> {
+pub(crate) fn relative<'a>(dir: &Path, path: &'a str) -> Result<&'a Path> {
     let relative = Path::new(path);
     let inside = relative.components().all(|part| matches!(part, Component::Normal(_)));
     if path.is_empty() || !inside {

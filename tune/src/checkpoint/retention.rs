@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{list, metadata, read_manifest, write};
+use super::{Metadata, list, metadata, name, read_manifest, write};
 use crate::{Metrics, Result};
 
 /// Keeps the newest `keep` checkpoints and, besides, the best one.
@@ -13,6 +13,16 @@ pub(crate) struct Retention {
     keep: Option<usize>,
     attribute: String,
     sign: f64,
+}
+
+/// What the rule goes by.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept {
+    pub(crate) iteration: u64,
+    /// As in the manifest.
+    created: String,
+    /// Higher is better.
+    score: Option<f64>,
 }
 
 impl Retention {
@@ -27,29 +37,50 @@ impl Retention {
     /// Deletes what does not stay. `newest` was just written and always stays; damaged ones are left for their
     /// owner to look at, and count for nothing. Reads the directory, so a resumed run keeps to the same rule.
     pub(crate) fn apply(&self, run_dir: &Path, newest: &Path) -> Result<()> {
-        let Some(keep) = self.keep else { return Ok(()) };
-        let mut candidates = Vec::new();
-        for (iteration, path) in list(run_dir)? {
-            let (Ok(manifest), Ok(metadata)) = (read_manifest(&path), metadata(&path)) else { continue };
-            let score = metadata.last_result.and_then(|result| self.score(&result));
-            candidates.push(((path == newest, manifest.created, iteration), path, score));
+        if self.keep.is_none() {
+            return Ok(());
         }
-        candidates.sort_by(|a, b| b.0.cmp(&a.0));
-        let scored = candidates.iter().filter_map(|(_, path, score)| Some((score.as_ref()?, path)));
+        let found = list(run_dir)?;
+        let kept = found.iter().filter_map(|(_, path)| {
+            Some(self.judge(read_manifest(path).ok()?.created, &metadata(path).ok()?))
+        });
+        let newest = found.iter().find(|(_, path)| path == newest).map(|(iteration, _)| *iteration);
+        for iteration in self.surplus(kept.collect(), newest) {
+            write::remove(&run_dir.join(name(iteration)))?;
+        }
+        Ok(())
+    }
+
+    /// Whether anything is ever deleted.
+    pub(crate) fn has_limit(&self) -> bool {
+        self.keep.is_some()
+    }
+
+    /// A checkpoint as this rule sees it.
+    pub(crate) fn judge(&self, created: String, metadata: &Metadata) -> Kept {
+        let score = metadata.last_result.as_ref().and_then(|result| self.score(result));
+        Kept { iteration: metadata.iteration, created, score }
+    }
+
+    /// The iterations of those that do not stay.
+    pub(crate) fn surplus(&self, mut kept: Vec<Kept>, newest: Option<u64>) -> Vec<u64> {
+        let Some(keep) = self.keep else { return Vec::new() };
+        let key = |kept: &Kept| (Some(kept.iteration) == newest, kept.created.clone(), kept.iteration);
+        kept.sort_by_key(|kept| std::cmp::Reverse(key(kept)));
+        let scored = kept.iter().filter_map(|kept| Some((kept.score?, kept.iteration)));
         let best = scored.reduce(|best, other| if other.0 > best.0 { other } else { best });
-        let best = best.map(|(_, path)| path.clone());
         if best.is_none() {
             tracing::warn!(
                 "no checkpoint is kept as the best: no result has a number for `{}`",
                 self.attribute
             );
         }
-        for (_, path, _) in candidates.iter().skip(keep) {
-            if Some(path) != best.as_ref() {
-                write::remove(path)?;
-            }
-        }
-        Ok(())
+        let best = best.map(|(_, iteration)| iteration);
+        kept.iter()
+            .skip(keep)
+            .map(|kept| kept.iteration)
+            .filter(|iteration| Some(*iteration) != best)
+            .collect()
     }
 
     /// Higher is better.

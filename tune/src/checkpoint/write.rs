@@ -40,6 +40,23 @@ pub fn write(final_dir: &Path, kind: &str, fill: impl FnOnce(&Path) -> Result<()
     Ok(final_dir.to_path_buf())
 }
 
+/// Makes the checkpoint `final_dir` of files from elsewhere, its manifest among them, which `fill` writes.
+///
+/// # Errors
+/// As [`write`]; [`Error::Checkpoint`], speaking of `origin`, if what came is not whole.
+pub(crate) fn receive(final_dir: &Path, origin: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let home = parent(final_dir);
+    fs::create_dir_all(home).map_err(Error::io("create", home))?;
+    refuse_to_replace_others(final_dir)?;
+    let (unfinished, _lock) = hidden_dir(home)?;
+    fill(unfinished.path())?;
+    super::verify(unfinished.path(), None).map_err(|error| match error {
+        Error::Checkpoint { reason, .. } => Error::checkpoint(origin, reason),
+        error => error,
+    })?;
+    put_in_place(unfinished, final_dir)
+}
+
 /// Removes a checkpoint so that a half-removed one is never seen under its name.
 pub(crate) fn remove(dir: &Path) -> Result<()> {
     let (grave, _lock) = hidden_dir(parent(dir))?;

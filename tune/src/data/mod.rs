@@ -1,43 +1,40 @@
-//! Datasets: rows in memory or in files, read in blocks, so that more than fits into memory streams.
+//! Datasets: rows in memory or in files, read in blocks, so that more than fits into memory streams. Names are those of
+//! Ray Data.
+//!
+//! ```
+//! use pavlov_tune::data::{Dataset, IterBatches, Shuffle};
+//! use serde_json::json;
+//!
+//! let squares = Dataset::from_items((0..10).map(|x| json!({"x": x, "y": x * x})))?;
+//! for epoch in 0..3 {
+//!     let shuffle = Some(Shuffle { seed: 1, epoch, ..Shuffle::default() });
+//!     for batch in squares.iter_batches(IterBatches { batch_size: 4, shuffle, ..IterBatches::default() })? {
+//!         let batch = batch?;
+//!         assert_eq!(batch.float("y")?, batch.float("x")?.mapv(|x| x * x));
+//!     }
+//! }
+//! # Ok::<(), pavlov_tune::Error>(())
+//! ```
 
-use std::fmt;
-use std::sync::Arc;
-
-use crate::Result;
-
+mod batches;
 mod block;
+mod block_builder;
+mod column_builder;
+mod dataset;
+mod files;
+mod part;
+mod read_csv;
+mod read_json;
+#[cfg(feature = "parquet")]
+mod read_parquet;
+mod schema;
+mod shuffle;
+mod source;
+mod transform;
 
-pub use block::{Block, Column};
-
-/// Where a dataset's rows come from. Reading is lazy: nothing is opened before the first block is asked for.
-pub trait Datasource: Send + Sync + fmt::Debug {
-    /// The blocks from the first to the last row, in order; each call begins again.
-    ///
-    /// # Errors
-    /// What cannot be opened; blocks are errors from the first bad row on.
-    fn blocks(&self) -> Result<Blocks>;
-}
-
-/// A pass over a dataset.
-pub type Blocks = Box<dyn Iterator<Item = Result<Block>> + Send>;
-
-/// Rows with named columns. Cheap to clone.
-#[derive(Clone, Debug)]
-pub struct Dataset {
-    source: Arc<dyn Datasource>,
-}
-
-impl Dataset {
-    /// The rows of `source`.
-    pub fn from_source(source: impl Datasource + 'static) -> Self {
-        Dataset { source: Arc::new(source) }
-    }
-
-    /// The blocks from the first to the last row.
-    ///
-    /// # Errors
-    /// As [`Datasource::blocks`].
-    pub fn blocks(&self) -> Result<Blocks> {
-        self.source.blocks()
-    }
-}
+pub use batches::{Batches, IterBatches, Shuffle};
+pub use block::{Block, Column, Row};
+pub use dataset::Dataset;
+pub use files::{Files, Paths};
+pub use schema::{DataType, Field, Schema};
+pub use source::{Blocks, Datasource, Rows};

@@ -13,9 +13,11 @@ use crate::run_log::RunLog;
 use crate::{Config, Error, Metrics, Resources, Result, RunOptions, Trainable, TrialContext};
 
 mod counting;
+mod remote;
 mod saving;
 
 use counting::{Counters, count, seconds};
+use remote::Remote;
 
 /// Runs a [`Trainable`]: `train` it, `save` and `restore` it, `stop` it. The trainable's own methods are reached
 /// through the driver as well.
@@ -35,8 +37,13 @@ pub struct Driver<T: Trainable> {
     usage: Option<SysUsage>,
     log: RunLog,
     retention: Retention,
+    remote: Option<Remote>,
     stopped: bool,
 }
+
+/// The name that Ray 0.8 had for a trainable whose checkpoints are kept on object storage: a [`Driver`] with
+/// [`remote_checkpoint_dir`](RunOptions::remote_checkpoint_dir).
+pub type DurableTrainable<T> = Driver<T>;
 
 /// A `setup` that takes longer is worth a hint that objects can be reused.
 const SLOW_SETUP: Duration = Duration::from_secs(10);
@@ -53,10 +60,12 @@ impl<T: Trainable> Driver<T> {
     /// Sets the trainable up.
     ///
     /// # Errors
-    /// What `setup` returns; [`Error::Config`] for options that cannot be.
+    /// What `setup` returns; [`Error::Config`] for options that cannot be; those of the storage at
+    /// `remote_checkpoint_dir`.
     pub fn with(trainable: T, config: Config, options: RunOptions) -> Result<Self> {
         let constructed = Instant::now();
         let trial = options.trial(&trainable.kind())?;
+        let retention = Retention::new(options.keep_checkpoints_num, &options.checkpoint_score_attr);
         let mut driver = Driver {
             trainable,
             experiment_id: format!("{:032x}", rand::random::<u128>()),
@@ -67,8 +76,9 @@ impl<T: Trainable> Driver<T> {
             warmup: None,
             usage: sys_usage(&config, &options),
             config,
+            remote: Remote::start(&options, &trial.logdir, &retention)?,
             log: RunLog::new(trial.logdir.clone(), options.loggers, options.hparams),
-            retention: Retention::new(options.keep_checkpoints_num, &options.checkpoint_score_attr),
+            retention,
             trial,
             stopped: false,
         };
@@ -140,7 +150,7 @@ impl<T: Trainable> Driver<T> {
     /// `false`: the trainable cannot do it; nothing has changed, make a new driver.
     ///
     /// # Errors
-    /// What `reset_config` or closing a logger returns.
+    /// What `reset_config` or closing a logger returns; those of the storage.
     pub fn reset(&mut self, new_config: Config, options: Option<RunOptions>) -> Result<bool> {
         self.refuse_if_stopped("reset")?;
         let kind = self.trainable.kind();
@@ -159,6 +169,10 @@ impl<T: Trainable> Driver<T> {
                 self.trial = trial;
                 self.usage = sys_usage(&self.config, &options);
                 self.retention = Retention::new(options.keep_checkpoints_num, &options.checkpoint_score_attr);
+                if let Some(mut remote) = self.remote.take() {
+                    remote.finish()?;
+                }
+                self.remote = Remote::start(&options, &self.trial.logdir, &self.retention)?;
                 let next = RunLog::new(self.trial.logdir.clone(), options.loggers, options.hparams);
                 std::mem::replace(&mut self.log, next).close()?;
             }
@@ -166,17 +180,19 @@ impl<T: Trainable> Driver<T> {
         Ok(true)
     }
 
-    /// Closes the loggers and lets the trainable clean up, once. Dropping the driver does the same and ignores errors.
+    /// Closes the loggers, lets the trainable clean up, and waits until all is at `remote_checkpoint_dir`, once. Dropping
+    /// the driver does the same and ignores errors.
     ///
     /// # Errors
-    /// The first error of a logger or of `cleanup`; both are done.
+    /// The first error of a logger, of `cleanup` or of the storage; all three are done.
     pub fn stop(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.stopped, true) {
             return Ok(());
         }
         let closed = self.log.close();
         let cleaned = self.trainable.cleanup();
-        closed.and(cleaned)
+        let uploaded = self.remote.take().map_or(Ok(()), |mut remote| remote.finish());
+        closed.and(cleaned).and(uploaded)
     }
 
     /// Complete settings.
@@ -197,6 +213,11 @@ impl<T: Trainable> Driver<T> {
     /// The run directory. It exists from the first result or checkpoint on.
     pub fn logdir(&self) -> &Path {
         self.log.dir()
+    }
+
+    /// Where the run is kept besides.
+    pub fn remote_checkpoint_dir(&self) -> Option<&str> {
+        self.remote.as_ref().map(Remote::url)
     }
 
     /// `"default"` outside a sweep.

@@ -13,7 +13,8 @@ const LARGE_OBJECT: usize = 10_000_000;
 
 impl<T: Trainable> Driver<T> {
     /// Writes the checkpoint `<logdir>/checkpoint_<iteration>` and returns its path; then deletes the checkpoints that
-    /// are not to be kept.
+    /// are not to be kept. With a `remote_checkpoint_dir` it is uploaded in the background, and stays here until it is
+    /// there and a newer one has come; [`restore`](Driver::restore) takes its path also afterwards.
     ///
     /// # Errors
     /// As [`checkpoint::write()`]: nothing was deleted then. [`Error::Io`] if an old checkpoint cannot be deleted: the
@@ -22,7 +23,10 @@ impl<T: Trainable> Driver<T> {
         self.log.open(&self.config)?;
         let run_dir = self.log.dir().to_path_buf();
         let path = self.save_to(&run_dir)?;
-        self.retention.apply(&run_dir, &path)?;
+        match &mut self.remote {
+            Some(remote) => remote.saved(&path, &self.retention)?,
+            None => self.retention.apply(&run_dir, &path)?,
+        }
         Ok(path)
     }
 
@@ -58,7 +62,7 @@ impl<T: Trainable> Driver<T> {
     }
 
     /// Continues from a checkpoint: counters, totals and last result are those of when it was saved, the
-    /// `*_since_restore` ones start at 0.
+    /// `*_since_restore` ones start at 0. A URL stands for the checkpoint there, that of a run for its newest one.
     ///
     /// If the checkpoint lies in this run's directory, the logs go back with it: results after it are dropped from them
     /// when the next one comes.
@@ -68,6 +72,10 @@ impl<T: Trainable> Driver<T> {
     /// `load_checkpoint` returns: the counters are unchanged, the trainable is as it left itself.
     pub fn restore(&mut self, checkpoint: &Path) -> Result<()> {
         self.refuse_if_stopped("restore")?;
+        let checkpoint = &checkpoint::fetch(checkpoint)?;
+        if let Some(remote) = &self.remote {
+            remote.bring_back(checkpoint)?;
+        }
         checkpoint::verify(checkpoint, Some(&self.trainable.kind()))?;
         let metadata = checkpoint::metadata(checkpoint)?;
         self.trainable.load_checkpoint(checkpoint)?;
@@ -120,12 +128,23 @@ impl<T: Trainable> Driver<T> {
         self.restore(temporary.path())
     }
 
-    /// Deletes the checkpoint that `path` is, or lies in; without one, nothing happens.
+    /// Deletes the checkpoint that `path` is, or lies in; without one, nothing happens. One of the run directory is
+    /// deleted at `remote_checkpoint_dir`, too.
     ///
     /// # Errors
     /// [`Error::Io`].
     pub fn delete_checkpoint(&self, path: &Path) -> Result<()> {
         let path = std::path::absolute(path).map_err(Error::io("find the absolute path of", path))?;
+        let is_named = |dir: &Path| {
+            let name = dir.file_name().and_then(|name| name.to_str());
+            name.is_some_and(|name| checkpoint::iteration(name).is_some())
+                && dir.parent() == Some(self.log.dir())
+        };
+        if let Some(remote) = &self.remote
+            && let Some(dir) = path.ancestors().find(|dir| is_named(dir))
+        {
+            return remote.delete(dir);
+        }
         match path.ancestors().find(|dir| checkpoint::is_checkpoint(dir)) {
             Some(dir) => checkpoint::remove(dir),
             None => {

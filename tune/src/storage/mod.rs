@@ -1,14 +1,50 @@
 //! Experiments and checkpoints on object storage: `s3://bucket/prefix` wherever a directory is asked for.
 //!
 //! [`Storage`] is what a backend owes. [`register`] makes a backend known by the scheme of its URLs; the crate
-//! `pavlov-storage` has those of S3, GCS and Azure.
+//! `pavlov-storage` has those of S3, GCS and Azure. `file:///dir` is known without: a directory, on NFS say.
+//!
+//! A sweep works in a local directory, `<results root>/s3/bucket/prefix/<name>`, and a background thread brings it to the
+//! storage:
+//!
+//! ```text
+//! s3://bucket/prefix/<name>/
+//!     driver.json               who runs it; absent when nobody does
+//!     journal/<offset>.jsonl    the journal in pieces, named by the byte they begin with
+//!     3f2a1_00000/              a trial: its files,
+//!         checkpoint_000010/    and its checkpoints: manifest.json is put last and deleted first
+//! ```
+//!
+//! Two drivers at one URL: `driver.json` carries a heartbeat of 15 s. A second driver watches it for 45 s (not at all
+//! where it sees that the first one's process is gone) and is refused if it beats. One that was taken over while it could
+//! not reach the storage uploads nothing any more and ends with an error.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Error, Result};
+use crate::Result;
+
+mod check;
+mod checkpoints;
+mod file;
+mod files;
+mod journal;
+mod lease;
+mod mirror;
+mod registry;
+mod runs;
+
+pub use check::check_storage;
+pub use mirror::SyncConfig;
+pub use registry::{Open, open, register, scheme};
+
+pub(crate) use checkpoints::{get as get_checkpoint, metadata as checkpoint_metadata};
+pub(crate) use journal::{SEGMENTS, Segments};
+pub(crate) use lease::{DRIVER, Lease};
+pub(crate) use mirror::Mirror;
+pub(crate) use registry::join;
+pub use registry::work_dir;
+pub use runs::fetch_run;
+pub(crate) use runs::{newest, written};
 
 /// An object.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,35 +106,4 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// # Errors
     /// See the contract.
     fn delete(&self, path: &str) -> Result<()>;
-}
-
-/// Opens a URL. It need not look whether anything is there.
-pub type Open = fn(url: &str) -> Result<Arc<dyn Storage>>;
-
-static BACKENDS: Mutex<BTreeMap<String, Open>> = Mutex::new(BTreeMap::new());
-
-/// Makes `open` the backend for URLs that begin with `scheme://`.
-pub fn register(scheme: &str, open: Open) {
-    BACKENDS.lock().unwrap_or_else(PoisonError::into_inner).insert(scheme.into(), open);
-}
-
-/// The storage at `url`.
-///
-/// # Errors
-/// A scheme that nobody registered; what the backend returns.
-pub fn open(url: &str) -> Result<Arc<dyn Storage>> {
-    let scheme = scheme(Path::new(url)).unwrap_or_default();
-    let open = BACKENDS.lock().unwrap_or_else(PoisonError::into_inner).get(scheme).copied();
-    let Some(open) = open else {
-        let rule = "no storage is registered for that scheme: call `pavlov_storage::register()` first";
-        return Err(Error::config("storage_path", url, rule));
-    };
-    open(url)
-}
-
-/// `s3` of `s3://bucket/prefix`; `None` for a path.
-pub fn scheme(path: &Path) -> Option<&str> {
-    let (scheme, _) = path.to_str()?.split_once("://")?;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');
-    (!scheme.is_empty() && scheme.chars().all(is_name)).then_some(scheme)
 }

@@ -66,7 +66,8 @@ impl Checkpoints {
         }
     }
 
-    fn is_needed(&self, iteration: u64) -> bool {
+    /// Whether a trial may start from it though it is not among the best.
+    pub(super) fn is_needed(&self, iteration: u64) -> bool {
         self.newest() == Some(iteration) || self.kept == Some(iteration) || self.held.contains(&iteration)
     }
 

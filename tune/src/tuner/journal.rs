@@ -141,23 +141,27 @@ pub(crate) struct Journal {
     path: PathBuf,
     file: File,
     line: Vec<u8>,
+    length: u64,
     synced: Instant,
     sync: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Journal {
-    /// Begins the journal of a new experiment.
+    /// Begins the journal of a new experiment. One that was killed before its first line counts for nothing.
     pub(super) fn create(dir: &Path) -> Result<Self> {
         let path = dir.join(FILE);
-        let file = OpenOptions::new().create_new(true).append(true).open(&path);
-        let file = file.map_err(|error| match error.kind() {
-            std::io::ErrorKind::AlreadyExists => Error::experiment(
-                dir,
-                "there is a sweep already; restore it, or choose another name or storage path",
-            ),
-            _ => Error::io("write", &path)(error),
-        })?;
-        Self::open(path, file)
+        let refuse = "there is a sweep already; restore it, or choose another name or storage path";
+        if has_begun(&path)? {
+            return Err(Error::experiment(dir, refuse));
+        }
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let journal = Self::open(path.clone(), file.map_err(Error::io("write", &path))?)?;
+        // Another process may have been faster.
+        if has_begun(&path)? {
+            return Err(Error::experiment(dir, refuse));
+        }
+        journal.file.set_len(0).map_err(Error::io("write", &path))?;
+        Ok(journal)
     }
 
     /// Opens the journal in `dir` and reads it; a torn last line is cut off.
@@ -170,12 +174,13 @@ impl Journal {
             }
             _ => Error::io("read", &path)(error),
         })?;
-        let journal = Self::open(path, file)?;
+        let mut journal = Self::open(path, file)?;
         let (header, events, whole) = read(&journal.path)?;
-        let length = journal.file.metadata().map_err(Error::io("read", &journal.path))?.len();
-        if whole < length {
-            tracing::warn!("cut a broken line of {} bytes off {}", length - whole, journal.path.display());
+        if whole < journal.length {
+            let cut = journal.length - whole;
+            tracing::warn!("cut a broken line of {cut} bytes off {}", journal.path.display());
             journal.file.set_len(whole).map_err(Error::io("write", &journal.path))?;
+            journal.length = whole;
         }
         Ok((journal, header, events))
     }
@@ -190,6 +195,7 @@ impl Journal {
             }
             thread::sleep(LOCK_PATIENCE / 100);
         }
+        let length = file.metadata().map_err(Error::io("read", &path))?.len();
         let (sender, wanted) = bounded(1);
         let durable = file.try_clone().map_err(Error::io("open", &path))?;
         let thread = thread::Builder::new()
@@ -202,7 +208,8 @@ impl Journal {
                 }
             })
             .map_err(Error::other)?;
-        Ok(Journal { path, file, line: Vec::new(), synced: Instant::now(), sync: Some((sender, thread)) })
+        let sync = Some((sender, thread));
+        Ok(Journal { path, file, line: Vec::new(), length, synced: Instant::now(), sync })
     }
 
     /// Appends one line.
@@ -211,6 +218,7 @@ impl Journal {
         serde_json::to_writer(&mut self.line, event).map_err(Error::other)?;
         self.line.push(b'\n');
         self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
+        self.length += self.line.len() as u64;
         if let Some((sender, _)) = &self.sync
             && self.synced.elapsed() >= SYNC_EVERY
         {
@@ -222,12 +230,32 @@ impl Journal {
     }
 }
 
+impl Journal {
+    /// Bytes.
+    pub(super) fn length(&self) -> u64 {
+        self.length
+    }
+}
+
 impl Drop for Journal {
     fn drop(&mut self) {
         if let Some((sender, thread)) = self.sync.take() {
             let _ = sender.try_send(());
             drop(sender);
             let _ = thread.join();
+        }
+    }
+}
+
+/// Whether there is a journal with a whole line.
+pub(crate) fn has_begun(path: &Path) -> Result<bool> {
+    let mut line = Vec::new();
+    match File::open(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        file => {
+            let mut reader = BufReader::new(file.map_err(Error::io("read", path))?);
+            reader.read_until(b'\n', &mut line).map_err(Error::io("read", path))?;
+            Ok(line.last() == Some(&b'\n'))
         }
     }
 }

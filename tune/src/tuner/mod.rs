@@ -14,6 +14,7 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -21,15 +22,17 @@ use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher};
 use crate::stoppers::Stopper;
-use crate::{Error, Result, TrainableFactory, node, options};
+use crate::{Error, Result, TrainableFactory, files, node, storage};
 
 mod callback;
 mod checkpoints;
 mod control;
 mod failures;
+mod fill;
 pub(crate) mod journal;
 mod pool;
 mod progress;
+mod remote;
 mod replay;
 mod results;
 mod settings;
@@ -44,11 +47,44 @@ use control::{Control, Live};
 use journal::{Event, FORMAT_VERSION, Header, Journal};
 use pool::Pool;
 use progress::Progress;
+use remote::Remote;
 use sweep::Sweep;
 
 /// Pending trials in a sweep whose draws do not depend on results: schedulers that compare a population see it whole. Ray
 /// has 16 as well, or a little more than there are CPUs.
 const DRAWS_AHEAD: usize = 16;
+
+/// A file of an experiment beside its journal.
+pub(crate) struct ExperimentFile {
+    pub(crate) name: &'static str,
+    pub(crate) content: Vec<u8>,
+}
+
+impl ExperimentFile {
+    fn write(&self, dir: &Path) -> Result<()> {
+        let path = dir.join(self.name);
+        crate::files::replace_durably(&path, |file| {
+            file.write_all(&self.content).map_err(Error::io("write", &path))
+        })
+    }
+
+    /// The content of the file `name` of the experiment in `dir`, a directory or a URL; `None`: it has none.
+    pub(crate) fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+        let mut dir = Cow::Borrowed(dir);
+        if let Some(url) = dir.to_str().filter(|_| storage::scheme(&dir).is_some()) {
+            if let Some(content) = storage::open(url)?.get(name)? {
+                return Ok(Some(content));
+            }
+            // Killed before it was uploaded.
+            dir = Cow::Owned(storage::work_dir(url)?);
+        }
+        let path = dir.join(name);
+        match std::fs::read(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            content => content.map(Some).map_err(Error::io("read", &path)),
+        }
+    }
+}
 
 /// A sweep to be run.
 pub struct Tuner {
@@ -79,20 +115,35 @@ impl Tuner {
     /// Settings that cannot be; a trial that could never run; an experiment of that name; what searcher, scheduler,
     /// stopper or a callback returns; [`Error::TrialFailed`] with [`FailFast::Raise`]. The sweep can be restored then.
     pub fn fit(self) -> Result<ResultGrid> {
+        self.fit_with(None)
+    }
+
+    /// As [`fit`](Tuner::fit); what else is to stand in the experiment's directory is written before it counts as begun.
+    pub(crate) fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
+        let root = files::results_root(self.run_config.storage_path.as_deref());
         let name = match &self.run_config.name {
             Some(name) if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') => {
                 let rule = "it names one directory: letters and digits, no slash, no dot in front";
                 return Err(Error::config("name", name, rule));
             }
             Some(name) => name.clone(),
-            None => format!("{}_{}", self.trainable.name(), node::date(&node::local(SystemTime::now()))),
+            None => self.dated_name(&root),
         };
-        let root = options::results_root(self.run_config.storage_path.as_deref());
-        let dir =
-            std::path::absolute(root.join(&name)).map_err(Error::io("find the absolute path of", &root))?;
-        std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
         self.check()?;
         let pool = Pool::new(self.tune_config.total_resources.clone())?;
+        let (dir, remote) = match root.to_str().filter(|_| storage::scheme(&root).is_some()) {
+            Some(url) => {
+                let url = storage::join(url, &name);
+                let dir = storage::work_dir(&url)?;
+                let remote = Remote::begin(&url, &dir, &self.run_config.sync_config)?;
+                (dir, Some(remote))
+            }
+            None => {
+                let dir = absolute(&root.join(&name))?;
+                std::fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+                (dir, None)
+            }
+        };
         let header = Header {
             format_version: FORMAT_VERSION,
             pavlov: env!("CARGO_PKG_VERSION").into(),
@@ -106,28 +157,75 @@ impl Tuner {
             resources: pool.total().clone(),
         };
         let mut journal = Journal::create(&dir)?;
+        file.map_or(Ok(()), |file| file.write(&dir))?;
         journal.append(&Event::Experiment(Cow::Borrowed(&header)))?;
-        self.go(dir, header, journal, pool, None)
+        self.go(dir, header, journal, pool, remote, None)
     }
 
-    /// Takes up the sweep in `dir`: this tuner must be as the one that began it. More samples, other stop conditions,
-    /// limits and failure settings are fine; settings that would have drawn other trials are refused.
+    /// Takes up the sweep in `dir`, a directory or a URL: this tuner must be as the one that began it. More samples, other
+    /// stop conditions, limits and failure settings are fine; settings that would have drawn other trials are refused.
+    ///
+    /// With a URL no more is needed than what is there. Where the working directory still exists and holds later results,
+    /// these are used, and uploaded; the working directory itself as `dir` means the same. Checkpoints are downloaded when
+    /// their trials start from them.
     ///
     /// # Errors
     /// As [`fit`](Tuner::fit); [`Error::Experiment`] for what is no sweep, is being run, or would go on differently.
     pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
-        let dir = std::path::absolute(dir.as_ref())
-            .map_err(Error::io("find the absolute path of", dir.as_ref()))?;
-        self.check()?;
-        let (journal, header, events) = Journal::restore(&dir)?;
-        self.refuse_other_sweep(&dir, &header)?;
-        let pool = Pool::new(self.tune_config.total_resources.clone())?;
-        self.go(dir, header, journal, pool, Some((events, which)))
+        self.restore_with(dir.as_ref(), which, None)
     }
 
-    /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`.
-    pub fn can_restore(dir: impl AsRef<Path>) -> bool {
-        dir.as_ref().join(journal::FILE).is_file()
+    /// As [`restore`](Tuner::restore); `file` is written once nothing stands in the way.
+    pub(crate) fn restore_with(
+        self,
+        place: &Path,
+        which: Restore,
+        file: Option<ExperimentFile>,
+    ) -> Result<ResultGrid> {
+        self.check()?;
+        let (dir, remote) = match remote::origin(place) {
+            Some(url) => {
+                let dir = match storage::scheme(place) {
+                    Some(_) => storage::work_dir(&url)?,
+                    None => absolute(place)?,
+                };
+                let remote = Remote::resume(&url, &dir, &self.run_config.sync_config)?;
+                (dir, Some(remote))
+            }
+            None => (absolute(place)?, None),
+        };
+        let (journal, header, events) = Journal::restore(&dir)?;
+        self.refuse_other_sweep(&dir, &header)?;
+        if self.run_config.log_results && remote.as_ref().is_some_and(|remote| remote.is_fresh) {
+            fill::fill(&dir, &events)?;
+        }
+        file.map_or(Ok(()), |file| file.write(&dir))?;
+        let pool = Pool::new(self.tune_config.total_resources.clone())?;
+        self.go(dir, header, journal, pool, remote, Some((events, which)))
+    }
+
+    /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`, a directory or a URL; the error says why not.
+    ///
+    /// # Errors
+    /// There is none, or one that was killed before it began; a storage that cannot be reached.
+    pub fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
+        let dir = dir.as_ref();
+        let has_begun = match dir.to_str().filter(|_| storage::scheme(dir).is_some()) {
+            Some(url) => remote::exists(url)?,
+            None => journal::has_begun(&dir.join(journal::FILE))?,
+        };
+        match has_begun {
+            true => Ok(()),
+            false => Err(Error::experiment(dir, "there is no sweep")),
+        }
+    }
+
+    /// The trainable's name and the date; another one of the same second gets a number.
+    fn dated_name(&self, root: &Path) -> String {
+        let dated = format!("{}_{}", self.trainable.name(), node::date(&node::local(SystemTime::now())));
+        let is_free = |name: &String| !root.join(name).exists();
+        let mut names = std::iter::once(dated.clone()).chain((2..100).map(|n| format!("{dated}_{n}")));
+        names.find(is_free).unwrap_or(dated)
     }
 
     fn check(&self) -> Result<()> {
@@ -139,6 +237,9 @@ impl Tuner {
         if config.max_concurrent_trials == Some(0) {
             let rule = "it must be 1 or more, or absent for no limit";
             return Err(Error::config("max_concurrent_trials", 0, rule));
+        }
+        if self.run_config.sync_config.sync_period.is_zero() {
+            return Err(Error::config("sync_period", "0", "it must be above 0"));
         }
         self.run_config.failure_config.check()?;
         self.run_config.checkpoint_config.check(self.trainable.is_function())
@@ -168,6 +269,7 @@ impl Tuner {
         header: Header,
         mut journal: Journal,
         pool: Pool,
+        remote: Option<Remote>,
         restored: Option<(Vec<Event<'static>>, Restore)>,
     ) -> Result<ResultGrid> {
         let Tuner { trainable, param_space, tune_config, mut run_config } = self;
@@ -206,6 +308,7 @@ impl Tuner {
             sweep,
             journal,
             executor,
+            remote,
             factory: trainable,
             pool,
             progress: Progress::new(
@@ -225,9 +328,16 @@ impl Tuner {
         if let Some(which) = which {
             control.choose_what_goes_on(which)?;
         }
-        let interrupted = control.run()?;
-        Ok(ResultGrid::of(control.sweep, tune_config.metric, mode, interrupted))
+        let outcome = control.run();
+        control.upload_the_rest(outcome.is_ok())?;
+        let interrupted = outcome?;
+        let Control { sweep, remote, .. } = control;
+        Ok(ResultGrid::of(sweep, remote.as_ref(), tune_config.metric, mode, interrupted))
     }
+}
+
+fn absolute(dir: &Path) -> Result<PathBuf> {
+    std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))
 }
 
 /// The short form of a sweep: `trainable` over `space` until a result key of `stop` reaches its value, random and grid

@@ -8,8 +8,10 @@ use serde_json::Value;
 
 use super::checkpoints::Checkpoints;
 use super::journal::{self, Event};
+use super::remote::Remote;
 use super::sweep::Sweep;
-use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, checkpoint, loggers, metric};
+use crate::checkpoint::{self, Metadata};
+use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, loggers, metric, storage};
 
 /// The trials of a sweep, in the order in which they were drawn.
 #[derive(Debug)]
@@ -38,9 +40,10 @@ pub struct TrialResult {
     pub error: Option<String>,
     /// Its directory.
     pub path: PathBuf,
-    /// The newest checkpoint.
+    /// The newest checkpoint: a directory, or its URL where it is on the storage only; see
+    /// [`fetch`](crate::checkpoint::fetch).
     pub checkpoint: Option<PathBuf>,
-    /// All its checkpoints, oldest first, with their iterations.
+    /// All its checkpoints, oldest first, with their iterations; directories and URLs.
     pub checkpoints: Vec<(u64, PathBuf)>,
 }
 
@@ -80,10 +83,19 @@ impl Scope {
 }
 
 impl ResultGrid {
-    pub(super) fn of(sweep: Sweep, metric: Option<String>, mode: Option<Mode>, interrupted: bool) -> Self {
+    pub(super) fn of(
+        sweep: Sweep,
+        remote: Option<&Remote>,
+        metric: Option<String>,
+        mode: Option<Mode>,
+        interrupted: bool,
+    ) -> Self {
         let results = sweep.trials.into_iter().zip(sweep.runs).map(|(trial, run)| {
             let paths = |checkpoints: &Checkpoints| {
-                let path = |iteration: u64| (iteration, run.dir.join(checkpoint::name(iteration)));
+                let path = |iteration: u64| {
+                    let here = run.dir.join(checkpoint::name(iteration));
+                    (iteration, remote.map_or(here.clone(), |remote| remote.place(here)))
+                };
                 checkpoints.iter().map(|saved| path(saved.iteration)).collect::<Vec<_>>()
             };
             let checkpoints = paths(&run.checkpoints);
@@ -235,7 +247,7 @@ impl ResultGrid {
         self.results.iter().filter(|result| result.status == TrialStatus::Terminated).count()
     }
 
-    /// The experiment's directory.
+    /// The experiment's directory; with a URL as the storage path, where it was worked on.
     pub fn experiment_path(&self) -> &Path {
         &self.dir
     }
@@ -253,6 +265,11 @@ impl ResultGrid {
     /// Whether there are none.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty()
+    }
+
+    /// The first trial alone; `None`: there are none.
+    pub(crate) fn into_first(self) -> Option<TrialResult> {
+        self.results.into_iter().next()
     }
 
     /// The trials in the order in which they were drawn.
@@ -299,12 +316,25 @@ impl fmt::Display for ResultGrid {
 }
 
 impl TrialResult {
-    /// All results as `result.json` has them.
+    /// All results as `result.json` has them: the rows of Ray's `metrics_dataframe`.
     ///
     /// # Errors
     /// [`Error::Io`], also where the sweep wrote none (`log_results`).
+    #[doc(alias = "metrics_dataframe")]
     pub fn history(&self) -> Result<Vec<Metrics>> {
         loggers::read_results(&self.path)
+    }
+
+    /// The checkpoints that were kept, oldest first, each with the result it was saved after.
+    ///
+    /// # Errors
+    /// A checkpoint that cannot be read.
+    pub fn best_checkpoints(&self) -> Result<Vec<(PathBuf, Metrics)>> {
+        let with_result = |(_, path): &(u64, PathBuf)| {
+            let metrics = metadata(path)?.last_result.unwrap_or_default();
+            Ok((path.clone(), metrics))
+        };
+        self.checkpoints.iter().map(with_result).collect()
     }
 
     /// The checkpoint whose result has the best value of `metric`; `None`: no checkpoint has a number for it.
@@ -312,17 +342,24 @@ impl TrialResult {
     /// # Errors
     /// A checkpoint that cannot be read.
     pub fn get_best_checkpoint(&self, metric: &str, mode: Mode) -> Result<Option<PathBuf>> {
-        let mut best: Option<(f64, &PathBuf)> = None;
-        for (_, path) in &self.checkpoints {
-            let last = checkpoint::metadata(path)?.last_result;
-            let value = last.as_ref().and_then(|result| metric::find(result, metric)?.as_f64());
+        let mut best: Option<(f64, PathBuf)> = None;
+        for (path, result) in self.best_checkpoints()? {
+            let value = metric::find(&result, metric).and_then(Value::as_f64);
             let Some(score) = value.filter(|value| value.is_finite()).map(|value| mode.score(value)) else {
                 continue;
             };
-            if best.is_none_or(|(best, _)| score > best) {
+            if best.as_ref().is_none_or(|(best, _)| score > *best) {
                 best = Some((score, path));
             }
         }
-        Ok(best.map(|(_, path)| path.clone()))
+        Ok(best.map(|(_, path)| path))
+    }
+}
+
+/// Of a checkpoint here or there.
+fn metadata(place: &Path) -> Result<Metadata> {
+    match place.to_str().filter(|_| storage::scheme(place).is_some()) {
+        Some(url) => storage::checkpoint_metadata(&*storage::open(url)?, ""),
+        None => checkpoint::metadata(place),
     }
 }

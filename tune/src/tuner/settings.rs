@@ -13,6 +13,7 @@ use crate::resources::Bundle;
 use crate::schedulers::TrialScheduler;
 use crate::search::Searcher;
 use crate::stoppers::Stopper;
+use crate::storage::SyncConfig;
 use crate::{Error, Mode, Result};
 
 /// How trials are drawn and scheduled.
@@ -74,11 +75,18 @@ pub enum ExecutorKind {
 }
 
 /// Where a sweep writes, when its trials stop, and what happens when they fail.
+///
+/// Ray's `log_to_file` is what trials in processes always do; for its `progress_reporter` there are `verbose` and callbacks,
+/// for its `storage_filesystem` the scheme of `storage_path`.
 pub struct RunConfig {
     /// The experiment's directory below the storage path. `None`: the trainable's name and the date.
     pub name: Option<String>,
-    /// `None`: the environment variable `PAVLOV_RESULTS_DIR`, else `~/pavlov_results`.
+    /// A directory, or a URL such as `s3://bucket/prefix`: the sweep then works in `<results root>/s3/bucket/prefix/<name>`
+    /// and is brought to the storage in the background. `None`: the results root, which is the environment variable
+    /// `PAVLOV_RESULTS_DIR`, else `~/pavlov_results`.
     pub storage_path: Option<PathBuf>,
+    /// How it is brought to the storage.
+    pub sync_config: SyncConfig,
     /// When trials stop.
     pub stop: Option<Box<dyn Stopper>>,
     /// When trials fail.
@@ -103,6 +111,7 @@ impl Default for RunConfig {
         RunConfig {
             name: None,
             storage_path: None,
+            sync_config: SyncConfig::default(),
             stop: None,
             failure_config: FailureConfig::default(),
             checkpoint_config: CheckpointConfig::default(),
@@ -179,7 +188,7 @@ impl CheckpointConfig {
         if self.num_to_keep == Some(0) {
             return Err(Error::config("num_to_keep", 0, "it must be 1 or more, or absent to keep all"));
         }
-        let rule = "a function saves when it reports a checkpoint: leave it out";
+        let rule = "a function or training loop saves when it reports a checkpoint: leave it out";
         if is_function && self.checkpoint_frequency > 0 {
             return Err(Error::config("checkpoint_frequency", self.checkpoint_frequency, rule));
         }

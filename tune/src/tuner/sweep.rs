@@ -56,6 +56,8 @@ pub(super) struct Exploit {
 pub(super) struct Run {
     pub(super) dir: PathBuf,
     pub(super) drawn: Config,
+    /// What it asked for; a scheduler may have given it something else.
+    pub(super) requested: Resources,
     pub(super) stage: Stage,
     /// The iteration of the last result that was decided about.
     pub(super) seen: u64,
@@ -149,7 +151,7 @@ impl Sweep {
             config,
             experiment_tag: tag.into(),
             status: TrialStatus::Pending,
-            resources,
+            resources: resources.clone(),
             last_result: None,
         };
         self.scheduler.on_trial_add(&mut trial)?;
@@ -157,6 +159,7 @@ impl Sweep {
         self.runs.push(Run {
             dir: self.dir.join(trial_id),
             drawn,
+            requested: resources,
             stage: Stage::Idle,
             seen: 0,
             next: Next::Train,

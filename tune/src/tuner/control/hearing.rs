@@ -56,7 +56,7 @@ impl Control {
             let trial_id = self.id(i);
             let source_id = self.id(source);
             let checkpoint = SavedCheckpoint { iteration, bytes };
-            self.log(&Event::Adopted {
+            self.journal.append(&Event::Adopted {
                 trial_id: trial_id.clone().into(),
                 source: source_id.clone().into(),
                 checkpoint: checkpoint.clone(),
@@ -67,7 +67,9 @@ impl Control {
             if let Some(log) = exploit.and_then(|exploit| exploit.log) {
                 log.append(&self.sweep.dir, &trial_id, &source_id)?;
             }
+            self.upload(i, iteration);
         }
+        self.drop_local_surplus(i)?;
         self.carry_on(i, false)
     }
 
@@ -95,6 +97,9 @@ impl Control {
                     elapsed,
                     result: Cow::Borrowed(result),
                 })?;
+                if let Some(remote) = &self.remote {
+                    remote.mirror.note(self.journal.length());
+                }
                 for callback in &mut self.run_config.callbacks {
                     callback.on_trial_result(&self.sweep.trials, trial, result)?;
                 }
@@ -151,7 +156,8 @@ impl Control {
     fn on_saved(&mut self, i: usize, saved: SavedCheckpoint) -> Result<()> {
         let score = self.live.at.get(&i).and_then(|at| at.score);
         let trial_id = self.id(i);
-        self.log(&Event::Saved { trial_id: trial_id.into(), checkpoint: saved.clone(), score })?;
+        self.journal.append(&Event::Saved { trial_id: trial_id.into(), checkpoint: saved.clone(), score })?;
+        self.upload(i, saved.iteration);
         let path = self.sweep.runs[i].dir.join(checkpoint::name(saved.iteration));
         self.live.bytes -= self.sweep.runs[i].checkpoints.bytes();
         self.sweep.saved(i, saved, score);
@@ -161,33 +167,6 @@ impl Control {
             callback.on_checkpoint(&self.sweep.trials, &self.sweep.trials[i], &path)?;
         }
         self.carry_on(i, false)
-    }
-
-    fn delete_surplus(&mut self, i: usize) -> Result<()> {
-        let config = &self.run_config.checkpoint_config;
-        if let Some(num_to_keep) = config.num_to_keep {
-            let by_score = config.checkpoint_score_attribute.is_some();
-            for iteration in self.sweep.runs[i].checkpoints.surplus(num_to_keep, by_score) {
-                self.delete(i, iteration)?;
-            }
-        }
-        let Some(budget) = self.run_config.checkpoint_config.max_bytes else { return Ok(()) };
-        // From the oldest trial on; each keeps its newest.
-        let mut oldest = 0;
-        while self.live.bytes > budget && oldest < self.sweep.runs.len() {
-            match self.sweep.runs[oldest].checkpoints.oldest_unneeded() {
-                Some(iteration) => self.delete(oldest, iteration)?,
-                None => oldest += 1,
-            }
-        }
-        Ok(())
-    }
-
-    fn delete(&mut self, i: usize, iteration: u64) -> Result<()> {
-        let run = &mut self.sweep.runs[i];
-        let forgotten = run.checkpoints.forget(iteration);
-        self.live.bytes -= forgotten.map_or(0, |checkpoint| checkpoint.bytes);
-        checkpoint::remove(&run.dir.join(checkpoint::name(iteration)))
     }
 
     /// Takes a trial off its actor.
@@ -234,6 +213,7 @@ impl Control {
     pub(super) fn complete(&mut self, i: usize) -> Result<()> {
         let trial_id = self.id(i);
         self.log(&Event::Completed { trial_id: trial_id.into() })?;
+        self.upload_files(i);
         self.sweep.runs[i].completed = true;
         self.live.waits = false;
         for callback in &mut self.run_config.callbacks {
@@ -271,6 +251,7 @@ impl Control {
             return Ok(());
         }
         self.log(&Event::GivenUp { trial_id: trial_id.into() })?;
+        self.upload_files(i);
         self.sweep.given_up(i)?;
         for callback in &mut self.run_config.callbacks {
             callback.on_trial_error(&self.sweep.trials, &self.sweep.trials[i], &message)?;

@@ -7,12 +7,14 @@ use std::time::{Duration, Instant};
 use super::journal::{Event, Journal};
 use super::pool::Pool;
 use super::progress::Progress;
+use super::remote::Remote;
 use super::settings::{Restore, RunConfig};
 use super::sweep::{Stage, Sweep};
 use crate::executor::{ActorId, Executor};
-use crate::{Resources, Result, TrainableFactory, TrialStatus, checkpoint};
+use crate::{Resources, Result, TrainableFactory, TrialStatus};
 
 mod hearing;
+mod keeping;
 mod starting;
 
 /// How often an interrupt and the clock are looked at when no trial reports.
@@ -22,6 +24,8 @@ pub(super) struct Control {
     pub(super) sweep: Sweep,
     pub(super) journal: Journal,
     pub(super) executor: Box<dyn Executor>,
+    /// Where the storage path is a URL.
+    pub(super) remote: Option<Remote>,
     pub(super) factory: TrainableFactory,
     pub(super) pool: Pool,
     pub(super) run_config: RunConfig,
@@ -97,6 +101,7 @@ impl Control {
                 Ok((actor, report)) => self.hear(actor, report)?,
                 Err(_) => self.progress.tick(&self.sweep.trials, &*self.sweep.scheduler),
             }
+            self.hear_of_uploads()?;
             for callback in &mut self.run_config.callbacks {
                 callback.on_step_end(&self.sweep.trials)?;
             }
@@ -127,6 +132,7 @@ impl Control {
                 }
                 _ => {}
             }
+            self.ask_again(i)?;
         }
         Ok(())
     }
@@ -135,27 +141,21 @@ impl Control {
     fn take_up(&mut self) -> Result<()> {
         self.sweep.released.clear();
         for i in 0..self.sweep.trials.len() {
-            let dir = self.sweep.runs[i].dir.clone();
-            let run = &mut self.sweep.runs[i];
-            let gone: Vec<u64> = run
-                .checkpoints
-                .iter()
-                .map(|saved| saved.iteration)
-                .filter(|iteration| !dir.join(checkpoint::name(*iteration)).is_dir())
-                .collect();
-            for iteration in gone {
-                run.checkpoints.forget(iteration);
-            }
-            self.live.bytes += run.checkpoints.bytes();
+            self.take_up_checkpoints(i);
+            self.live.bytes += self.sweep.runs[i].checkpoints.bytes();
             if self.sweep.trials[i].status == TrialStatus::Terminated && !self.sweep.runs[i].completed {
                 self.sweep.released.push(i);
             }
         }
-        Ok(())
+        self.take_up_uploads()
     }
 
     fn log(&mut self, event: &Event<'_>) -> Result<()> {
-        self.journal.append(event)
+        self.journal.append(event)?;
+        if let Some(remote) = &self.remote {
+            remote.mirror.note(self.journal.length());
+        }
+        Ok(())
     }
 
     fn id(&self, i: usize) -> String {

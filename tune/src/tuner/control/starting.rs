@@ -91,7 +91,9 @@ impl Control {
                 let given = config.clone();
                 let i = self.sweep.add(&trial_id, config, drawn, &tag, resources)?;
                 if self.sweep.trials[i].config != given {
-                    self.sweep.trials[i].resources = self.factory.resources(&self.sweep.trials[i].config)?;
+                    let resources = self.factory.resources(&self.sweep.trials[i].config)?;
+                    self.sweep.trials[i].resources = resources.clone();
+                    self.sweep.runs[i].requested = resources;
                 }
                 let trial = &self.sweep.trials[i];
                 self.refuse_what_never_fits(trial)?;
@@ -106,6 +108,20 @@ impl Control {
             }
         }
         Ok(false)
+    }
+
+    /// On restoring: a trial that goes on gets what it asks for now, unless a scheduler chose what it has.
+    pub(super) fn ask_again(&mut self, i: usize) -> Result<()> {
+        let trial = &self.sweep.trials[i];
+        if trial.status.is_finished() || trial.resources != self.sweep.runs[i].requested {
+            return Ok(());
+        }
+        let resources = self.factory.resources(&trial.config)?;
+        if resources != trial.resources {
+            self.sweep.trials[i].resources = resources;
+            self.refuse_what_never_fits(&self.sweep.trials[i])?;
+        }
+        Ok(())
     }
 
     fn refuse_what_never_fits(&self, trial: &Trial) -> Result<()> {
@@ -184,13 +200,10 @@ impl Control {
     fn where_to_start(&mut self, i: usize) -> Result<(Option<(u64, PathBuf)>, Option<usize>)> {
         if let Some(exploit) = &self.sweep.runs[i].exploit {
             let source = self.sweep.find(&exploit.source)?;
-            let run = &self.sweep.runs[source];
-            if let Some(kept) = run.checkpoints.kept() {
-                let path = run.dir.join(checkpoint::name(kept));
-                match checkpoint::verify(&path, None) {
-                    Ok(_) => return Ok((Some((kept, path)), Some(source))),
-                    Err(error) => tracing::warn!("{error}"),
-                }
+            if let Some(kept) = self.sweep.runs[source].checkpoints.kept()
+                && let Some(path) = self.whole(source, kept)?
+            {
+                return Ok((Some((kept, path)), Some(source)));
             }
             tracing::warn!(
                 "trial {} keeps its state and settings: trial {} has no saved state to take over",
@@ -202,14 +215,31 @@ impl Control {
             self.sweep.keep_own(i);
         }
         let run = &self.sweep.runs[i];
-        for saved in run.checkpoints.iter().rev().filter(|saved| saved.iteration <= run.seen) {
-            let path = run.dir.join(checkpoint::name(saved.iteration));
-            match checkpoint::verify(&path, None) {
-                Ok(_) => return Ok((Some((saved.iteration, path)), None)),
-                Err(error) => tracing::warn!("skipped: {error}"),
+        let saved = run.checkpoints.iter().rev().map(|saved| saved.iteration);
+        for iteration in saved.filter(|iteration| *iteration <= run.seen).collect::<Vec<_>>() {
+            if let Some(path) = self.whole(i, iteration)? {
+                return Ok((Some((iteration, path)), None));
             }
         }
         Ok((None, None))
+    }
+
+    /// Where a checkpoint is, downloaded if need be; `None`, with a warning: it is damaged or gone.
+    fn whole(&mut self, i: usize, iteration: u64) -> Result<Option<PathBuf>> {
+        let path = self.sweep.runs[i].dir.join(checkpoint::name(iteration));
+        let mut skipped = match checkpoint::verify(&path, None) {
+            Ok(_) => return Ok(Some(path)),
+            Err(error) => error,
+        };
+        if let Some(remote) = self.remote.as_mut().filter(|remote| remote.has(&path)) {
+            match remote.fetch(i, iteration, &path) {
+                Ok(()) => return Ok(Some(path)),
+                Err(error @ Error::Checkpoint { .. }) => skipped = error,
+                Err(error) => return Err(error),
+            }
+        }
+        tracing::warn!("skipped: {skipped}");
+        Ok(None)
     }
 
     /// Nothing trains. `false`: nothing ever will.

@@ -1,0 +1,111 @@
+//! Experiments and checkpoints on S3, GCS and Azure: [`tune::storage::Storage`](Storage) on the crate object_store.
+//!
+//! [`register`] at the start of a program makes `s3://bucket/prefix` a place wherever pavlov asks for a directory:
+//!
+//! ```
+//! pavlov_storage::register();
+//! ```
+//!
+//! | scheme | service | feature | settings |
+//! |---|---|---|---|
+//! | `s3`, `s3a` | S3, and servers that speak its protocol | `s3` (default) | `AWS_*` |
+//! | `gs` | Google Cloud Storage | `gcs` | `GOOGLE_*` |
+//! | `az`, `azure`, `abfs`, `abfss` | Azure Blob Storage | `azure` | `AZURE_*` |
+//!
+//! Keys and endpoints are read from the environment under the names that the services' own tools use: for S3
+//! `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`, `AWS_ENDPOINT_URL`, the variables of
+//! web identities and containers, and on a machine of EC2 its role. Files such as `~/.aws/credentials` are **not** read:
+//! `eval "$(aws configure export-credentials --format env)"` puts a profile into the environment.
+//!
+//! # Guarantees
+//! * Objects appear whole and are replaced at once, as the services promise. Files above 8 MiB go up in parts; an upload
+//!   that fails is aborted. One whose process is killed leaves parts that nobody sees and the service charges for: give
+//!   the bucket a rule that deletes incomplete uploads.
+//! * Every object carries its CRC-32C as metadata, and reading verifies it. S3 is sent a SHA-256 of every part, which it
+//!   verifies.
+//! * Calls block. Requests run on one thread of their own, made by the first call, for all storages of the process.
+//! * A request that fails for a reason that may pass is tried again for some seconds; then it is the caller's to decide.
+
+#[cfg(feature = "azure")]
+mod azure;
+mod cloud;
+mod environment;
+mod error;
+#[cfg(feature = "gcs")]
+mod gcs;
+mod place;
+mod runtime;
+#[cfg(feature = "s3")]
+mod s3;
+mod service;
+
+#[cfg(not(any(feature = "s3", feature = "gcs", feature = "azure")))]
+compile_error!("pavlov-storage needs one of its features: s3, gcs, azure");
+
+use std::sync::Arc;
+
+use tune::storage::Storage;
+use tune::{Error, Result};
+
+pub use cloud::CloudStorage;
+use environment::Environment;
+use place::Place;
+
+use pavlov_tune as tune;
+
+/// Makes the schemes of this build known to [`tune::storage::open`].
+pub fn register() {
+    for scheme in schemes() {
+        tune::storage::register(scheme, open);
+    }
+}
+
+/// The storage at `url`, with keys and endpoints from the environment. Nothing is asked of the service.
+///
+/// # Errors
+/// [`Error::Config`]: a scheme that this build does not have, no bucket. [`Error::Storage`]: no keys, or settings that
+/// cannot be read.
+pub fn open(url: &str) -> Result<Arc<dyn Storage>> {
+    open_with(
+        url,
+        std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?))),
+    )
+}
+
+/// As [`open`], with `variables` in place of the environment.
+///
+/// # Errors
+/// As [`open`].
+pub fn open_with(
+    url: &str,
+    variables: impl IntoIterator<Item = (String, String)>,
+) -> Result<Arc<dyn Storage>> {
+    let place = Place::parse(url)?;
+    let environment = Environment::new(variables);
+    let storage = match place.scheme {
+        #[cfg(feature = "s3")]
+        "s3" | "s3a" => s3::open(&place, &environment),
+        #[cfg(feature = "gcs")]
+        "gs" => gcs::open(&place, &environment),
+        #[cfg(feature = "azure")]
+        "az" | "azure" | "abfs" | "abfss" => azure::open(&place, &environment),
+        _ => {
+            let known = schemes().collect::<Vec<_>>().join("://, ");
+            let rule = format!("this build knows {known}://; gs:// needs the feature `gcs`, az:// `azure`");
+            return Err(Error::config("storage_path", url, rule));
+        }
+    };
+    Ok(Arc::new(storage?))
+}
+
+fn schemes() -> impl Iterator<Item = &'static str> {
+    [
+        (cfg!(feature = "s3"), ["s3", "s3a"].as_slice()),
+        (cfg!(feature = "gcs"), &["gs"]),
+        (cfg!(feature = "azure"), &["az", "azure", "abfs", "abfss"]),
+    ]
+    .into_iter()
+    .filter(|(built, _)| *built)
+    .flat_map(|(_, schemes)| schemes.iter().copied())
+}

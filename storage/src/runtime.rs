@@ -1,0 +1,30 @@
+//! The thread that requests run on.
+
+use std::future::{Future, pending};
+use std::sync::{Mutex, PoisonError, mpsc};
+use std::{io, thread};
+
+use tokio::runtime::{Builder, Handle};
+
+static RUNTIME: Mutex<Option<Handle>> = Mutex::new(None);
+
+/// What `task` gives. Any thread may call, also one that runs tasks of another runtime.
+///
+/// # Errors
+/// No thread could be made, or `task` panicked.
+pub(crate) fn block_on<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
+    let (send, result) = mpsc::sync_channel(1);
+    runtime()?.spawn(async move { send.send(task.await) });
+    result.recv().map_err(|_| io::Error::other("the request ended with a panic; this is a bug"))
+}
+
+fn runtime() -> io::Result<Handle> {
+    let mut handle = RUNTIME.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(handle) = &*handle {
+        return Ok(handle.clone());
+    }
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let made = runtime.handle().clone();
+    thread::Builder::new().name("storage".into()).spawn(move || runtime.block_on(pending::<()>()))?;
+    Ok(handle.insert(made).clone())
+}

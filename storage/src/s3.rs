@@ -1,0 +1,66 @@
+//! S3, and servers that speak its protocol.
+
+use std::fs;
+use std::sync::Arc;
+
+use object_store::aws::{AmazonS3Builder, Checksum};
+use pavlov_tune::{Error, Result};
+
+use crate::cloud::CloudStorage;
+use crate::environment::Environment;
+use crate::place::Place;
+use crate::service::{self, Service};
+
+const KEYS: &str = "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_SESSION_TOKEN for temporary ones)";
+
+/// Any of them gives keys, or says that none are needed.
+const SOURCES: &[&str] = &[
+    "AWS_ACCESS_KEY_ID",
+    "AWS_SECRET_ACCESS_KEY",
+    "AWS_WEB_IDENTITY_TOKEN_FILE",
+    "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+    "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+    "AWS_METADATA_ENDPOINT",
+    "AWS_SKIP_SIGNATURE",
+];
+
+pub(crate) fn open(place: &Place, environment: &Environment) -> Result<CloudStorage> {
+    let refused =
+        |reason: String| Error::Storage { url: place.url.into(), action: "open", reason, transient: false };
+    if SOURCES.iter().all(|name| environment.get(name).is_none()) && !on_ec2() {
+        let reason = format!(
+            "no credentials: set {KEYS}. Files such as ~/.aws/credentials are not read; \
+             `eval \"$(aws configure export-credentials --format env)\"` puts a profile into the environment"
+        );
+        return Err(refused(reason));
+    }
+    let mut builder = AmazonS3Builder::new()
+        .with_client_options(service::client_options())
+        .with_retry(service::retries())
+        .with_checksum_algorithm(Checksum::SHA256);
+    for (key, value) in environment.settings("AWS_") {
+        if let Ok(key) = key.parse() {
+            builder = builder.with_config(key, value);
+        }
+    }
+    let endpoint = environment.get("AWS_ENDPOINT_URL_S3").or(environment.get("AWS_ENDPOINT_URL"));
+    if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
+        builder = builder.with_allow_http(true);
+    }
+    let store = builder.with_bucket_name(place.bucket).build();
+    let store = store.map_err(|error| refused(format!("its settings cannot be used: {error}")))?;
+    let service = Service {
+        endpoint: endpoint.unwrap_or("S3").into(),
+        endpoint_variable: "AWS_ENDPOINT_URL",
+        keys: KEYS,
+    };
+    Ok(CloudStorage::at(place, Arc::new(store), service))
+}
+
+/// Whether this machine is one of EC2, where keys come from its role.
+fn on_ec2() -> bool {
+    let vendor = |name: &str| fs::read_to_string(format!("/sys/class/dmi/id/{name}"));
+    ["sys_vendor", "bios_version"]
+        .iter()
+        .any(|name| vendor(name).is_ok_and(|text| text.to_ascii_lowercase().contains("amazon")))
+}

@@ -1,0 +1,33 @@
+//! Checkpoints from anywhere.
+
+use std::path::{Path, PathBuf};
+
+use super::MANIFEST;
+use crate::{Result, storage};
+
+/// The directory of the checkpoint at `place`: a path is given back as it is; what a URL names is downloaded and
+/// verified, to `<results root>/s3/bucket/...`, unless it is there already. The URL of a run stands for its newest
+/// checkpoint.
+///
+/// # Errors
+/// [`Error::Checkpoint`](crate::Error::Checkpoint) if there is none at the URL, or it is damaged;
+/// [`Error::Storage`](crate::Error::Storage).
+pub fn fetch(place: &Path) -> Result<PathBuf> {
+    let Some(url) = place.to_str().filter(|_| storage::scheme(place).is_some()) else {
+        return Ok(place.to_path_buf());
+    };
+    let (storage, dir) = (storage::open(url)?, storage::work_dir(url)?);
+    let objects = storage.list("")?;
+    let is_checkpoint = objects.iter().any(|object| object.path == MANIFEST);
+    match storage::newest(&*storage, &objects)? {
+        Some((_, name)) if !is_checkpoint => {
+            let dir = dir.join(&name);
+            storage::get_checkpoint(&*storage, &name, &dir)?;
+            Ok(dir)
+        }
+        _ => {
+            storage::get_checkpoint(&*storage, "", &dir)?;
+            Ok(dir)
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! A run that is kept at a URL, `remote_checkpoint_dir`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use crate::checkpoint::{self, Kept, Retention};
+use crate::storage::{self, Lease, Mirror, Storage};
+use crate::{Error, Result, RunOptions};
+
+/// Brings a run directory to storage.
+pub(super) struct Remote {
+    storage: Arc<dyn Storage>,
+    mirror: Mirror,
+    dir: PathBuf,
+    /// Checkpoints that are there or on their way, if their number is limited.
+    kept: Vec<Kept>,
+    /// Checkpoints that are there and here.
+    twice: BTreeSet<PathBuf>,
+}
+
+impl Remote {
+    /// `None`: the run is to be kept in its directory only.
+    ///
+    /// # Errors
+    /// The storage cannot be used, or another driver writes to that URL.
+    pub(super) fn start(options: &RunOptions, dir: &Path, retention: &Retention) -> Result<Option<Self>> {
+        let Some(url) = &options.remote_checkpoint_dir else { return Ok(None) };
+        if storage::scheme(Path::new(url)).is_none() {
+            let rule = "it must be a URL such as s3://bucket/run; for a directory there is `logdir`";
+            return Err(Error::config("remote_checkpoint_dir", url, rule));
+        }
+        let storage = storage::open(url)?;
+        let lease = Lease::take(storage.clone())?;
+        let mut kept = Vec::new();
+        if retention.has_limit() {
+            for (created, name) in storage::written(&*storage, &storage.list("")?)? {
+                kept.push(retention.judge(created, &storage::checkpoint_metadata(&*storage, &name)?));
+            }
+        }
+        let mirror = Mirror::start(storage.clone(), dir, None, Some(lease), options.sync_config.clone())?;
+        Ok(Some(Remote { storage, mirror, dir: dir.into(), kept, twice: BTreeSet::new() }))
+    }
+
+    pub(super) fn url(&self) -> &str {
+        self.storage.url()
+    }
+
+    /// A checkpoint of the run directory was written. The logs go first: the run goes on from it with all results so far.
+    ///
+    /// # Errors
+    /// [`Error::Io`] if one that is not to be kept cannot be deleted here.
+    pub(super) fn saved(&mut self, path: &Path, retention: &Retention) -> Result<()> {
+        self.mirror.sync(&self.dir, 0);
+        self.mirror.save(path, 0);
+        self.twice.remove(path);
+        if retention.has_limit() {
+            let created = checkpoint::read_manifest(path)?.created;
+            let newest = retention.judge(created, &checkpoint::metadata(path)?);
+            let iteration = newest.iteration;
+            self.kept.retain(|kept| kept.iteration != iteration);
+            self.kept.push(newest);
+            for iteration in retention.surplus(self.kept.clone(), Some(iteration)) {
+                self.delete(&self.dir.join(checkpoint::name(iteration)))?;
+                self.kept.retain(|kept| kept.iteration != iteration);
+            }
+        }
+        self.drop_what_is_there(path)
+    }
+
+    /// Deletes a checkpoint of the run directory, here and there.
+    ///
+    /// # Errors
+    /// [`Error::Io`]
+    pub(super) fn delete(&self, path: &Path) -> Result<()> {
+        self.mirror.delete(path, 0);
+        if path.is_dir() { checkpoint::remove(path) } else { Ok(()) }
+    }
+
+    /// Brings back a checkpoint of the run directory that is there only.
+    ///
+    /// # Errors
+    /// As [`checkpoint::fetch`].
+    pub(super) fn bring_back(&self, path: &Path) -> Result<()> {
+        match path.strip_prefix(&self.dir).ok().and_then(Path::to_str) {
+            Some(name) if !path.exists() => storage::get_checkpoint(&*self.storage, name, path),
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until all is there.
+    ///
+    /// # Errors
+    /// It is not, for `sync_timeout` or for good.
+    pub(super) fn finish(&mut self) -> Result<()> {
+        self.mirror.finish().map_err(|error| {
+            let reason = format!(
+                "it is whole here, but not at {}: {error}; resume it here to upload the rest",
+                self.storage.url()
+            );
+            Error::experiment(&self.dir, reason)
+        })?;
+        match checkpoint::latest(&self.dir) {
+            Ok(Some(newest)) => self.drop_what_is_there(&newest),
+            _ => Ok(()),
+        }
+    }
+
+    /// Here, only `newest` stays of the checkpoints that are there.
+    fn drop_what_is_there(&mut self, newest: &Path) -> Result<()> {
+        self.twice.extend(self.mirror.uploaded());
+        for path in std::mem::take(&mut self.twice) {
+            if path == newest {
+                self.twice.insert(path);
+            } else if path.is_dir() {
+                checkpoint::remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,197 @@
+//! Checkpoints as objects.
+//!
+//! The manifest is put after the files that it lists and deleted before them. Where another checkpoint has the name
+//! already, the new one's files stand in a folder named by its manifest's checksum (`checkpoint_000010/1f2e3d4c/...`),
+//! so that putting the manifest replaces one whole checkpoint by another at once; then the old files go.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use super::{Object, Storage, join};
+use crate::checkpoint::{self, MANIFEST, METADATA, Manifest, Metadata};
+use crate::{Error, Result};
+
+/// How often a checkpoint that is replaced while it is read is read anew.
+const ATTEMPTS: usize = 3;
+
+/// Uploads the checkpoint in `dir`; what is there already is left. `before_replacing` another one of that name it does
+/// what it is told.
+///
+/// # Errors
+/// [`Error::Checkpoint`]: the one in `dir` is damaged, gone, or was replaced meanwhile. Those of the storage.
+pub(super) fn put(
+    storage: &dyn Storage,
+    path: &str,
+    dir: &Path,
+    before_replacing: impl FnOnce() -> Result<()>,
+) -> Result<()> {
+    let manifest = checkpoint::verify(dir, None)?;
+    let text = read_manifest(dir)?;
+    let there = storage.list(path)?;
+    let manifest_path = join(path, MANIFEST);
+    let is_there = there.iter().any(|object| object.path == manifest_path);
+    let replaced = match is_there {
+        true => storage.get(&manifest_path)?,
+        false => None,
+    };
+    if replaced.as_ref() == Some(&text) {
+        return tidy(storage, path, &folder(path, &text, &there), &manifest, &there);
+    }
+    let folder = match replaced {
+        Some(_) => versioned(path, &text),
+        None => path.to_string(),
+    };
+    for file in &manifest.files {
+        let object = join(&folder, &file.path);
+        let may_be = there.iter().any(|other| other.path == object && other.bytes == file.bytes);
+        let is_there = may_be
+            && storage
+                .head(&object)?
+                .is_some_and(|other| other.bytes == file.bytes && other.crc32c == Some(file.crc32c));
+        if !is_there {
+            storage.put_file(&object, &dir.join(&file.path), file.crc32c)?;
+        }
+    }
+    if read_manifest(dir)? != text {
+        return Err(Error::checkpoint(dir, "it was replaced while it was uploaded"));
+    }
+    match replaced {
+        Some(_) => {
+            before_replacing()?;
+            storage.put(&manifest_path, text)?;
+            tidy(storage, path, &folder, &manifest, &there)
+        }
+        None => {
+            tidy(storage, path, &folder, &manifest, &there)?;
+            storage.put(&manifest_path, text)
+        }
+    }
+}
+
+/// Downloads the checkpoint at `path` as `dir`, whole or not at all.
+///
+/// # Errors
+/// [`Error::Checkpoint`]: it is damaged or not there. Those of the storage and of the file system.
+pub(crate) fn get(storage: &dyn Storage, path: &str, dir: &Path) -> Result<()> {
+    let mut text = manifest_at(storage, path)?;
+    for attempt in 1.. {
+        let outcome = get_version(storage, path, dir, &text);
+        if outcome.is_ok() || attempt == ATTEMPTS {
+            return outcome;
+        }
+        let now = manifest_at(storage, path)?;
+        if now == text {
+            return outcome;
+        }
+        text = now;
+    }
+    Ok(())
+}
+
+fn get_version(storage: &dyn Storage, path: &str, dir: &Path, text: &[u8]) -> Result<()> {
+    let url = join(storage.url(), path);
+    let manifest = checkpoint::parse_manifest(Path::new(&url), &String::from_utf8_lossy(text))?;
+    if dir.is_dir()
+        && read_manifest(dir).is_ok_and(|own| own == text)
+        && checkpoint::verify(dir, None).is_ok()
+    {
+        return Ok(());
+    }
+    let folder = folder(path, text, &storage.list(path)?);
+    checkpoint::receive(dir, Path::new(&url), |unfinished| {
+        for file in &manifest.files {
+            let target = unfinished.join(checkpoint::relative(Path::new(&url), &file.path)?);
+            let above = crate::files::parent(&target);
+            fs::create_dir_all(above).map_err(Error::io("create", above))?;
+            // What is missing is told by the verification. The manifest could be read: what cannot be is damaged.
+            storage.get_file(&join(&folder, &file.path), &target).map_err(|error| damaged(error, &url))?;
+        }
+        let target = unfinished.join(MANIFEST);
+        fs::write(&target, text).map_err(Error::io("write", &target))
+    })
+}
+
+/// What is in the checkpoint at `path`.
+///
+/// # Errors
+/// As [`get`].
+pub(super) fn manifest(storage: &dyn Storage, path: &str) -> Result<Manifest> {
+    let text = manifest_at(storage, path)?;
+    checkpoint::parse_manifest(Path::new(&join(storage.url(), path)), &String::from_utf8_lossy(&text))
+}
+
+/// The driver's part of the checkpoint at `path`.
+///
+/// # Errors
+/// As [`get`].
+pub(crate) fn metadata(storage: &dyn Storage, path: &str) -> Result<Metadata> {
+    let url = join(storage.url(), path);
+    let text = manifest_at(storage, path)?;
+    let folder = folder(path, &text, &storage.list(path)?);
+    let refuse = |reason: String| Error::checkpoint(Path::new(&url), format!("{METADATA}: {reason}"));
+    let metadata = storage.get(&join(&folder, METADATA))?.ok_or_else(|| refuse("it is missing".into()))?;
+    serde_json::from_slice(&metadata).map_err(|error| refuse(error.to_string()))
+}
+
+/// Deletes the checkpoint at `path`, or what is left of it.
+pub(super) fn delete(storage: &dyn Storage, path: &str) -> Result<()> {
+    let there = storage.list(path)?;
+    let manifest = join(path, MANIFEST);
+    let (first, rest): (Vec<_>, Vec<_>) = there.iter().partition(|object| object.path == manifest);
+    first.into_iter().chain(rest).try_for_each(|object| storage.delete(&object.path))
+}
+
+fn manifest_at(storage: &dyn Storage, path: &str) -> Result<Vec<u8>> {
+    let url = join(storage.url(), path);
+    let reason = "there is no whole checkpoint: manifest.json is missing";
+    let text = storage.get(&join(path, MANIFEST)).or_else(|error| {
+        // If that can be done, it is this object that cannot be read.
+        storage.list(path)?;
+        Err(damaged(error, &url))
+    })?;
+    text.ok_or_else(|| Error::checkpoint(Path::new(&url), reason))
+}
+
+/// An error that will not pass as one of the checkpoint.
+fn damaged(error: Error, checkpoint: &str) -> Error {
+    match error {
+        Error::Storage { url, reason, transient: false, .. } => {
+            Error::checkpoint(Path::new(checkpoint), format!("{url}: {reason}"))
+        }
+        error => error,
+    }
+}
+
+fn read_manifest(dir: &Path) -> Result<Vec<u8>> {
+    let path = dir.join(MANIFEST);
+    fs::read(&path).map_err(Error::io("read", &path))
+}
+
+fn versioned(path: &str, manifest: &[u8]) -> String {
+    join(path, &format!("{:08x}", crc32c::crc32c(manifest)))
+}
+
+/// Where the files of the checkpoint with this manifest are.
+fn folder(path: &str, manifest: &[u8], there: &[Object]) -> String {
+    let versioned = versioned(path, manifest);
+    let prefix = versioned.clone() + "/";
+    match there.iter().any(|object| object.path.starts_with(&prefix)) {
+        true => versioned,
+        false => path.into(),
+    }
+}
+
+/// Deletes what belongs to other checkpoints that had the name.
+fn tidy(
+    storage: &dyn Storage,
+    path: &str,
+    folder: &str,
+    manifest: &Manifest,
+    there: &[Object],
+) -> Result<()> {
+    let own: BTreeSet<String> = manifest.files.iter().map(|file| join(folder, &file.path)).collect();
+    let manifest = join(path, MANIFEST);
+    let strange = there.iter().filter(|object| object.path != manifest && !own.contains(&object.path));
+    strange.into_iter().try_for_each(|object| storage.delete(&object.path))
+}

@@ -1,0 +1,87 @@
+//! The small files of a directory: uploaded whole when they have changed.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use tempfile::NamedTempFile;
+
+use super::Storage;
+use crate::{Error, Result, checkpoint};
+
+/// What was uploaded, by path: length and time of change.
+#[derive(Debug, Default)]
+pub(super) struct Files {
+    uploaded: HashMap<PathBuf, (u64, SystemTime)>,
+}
+
+impl Files {
+    /// Uploads what has changed at `at`, a file or a folder below `root`. Checkpoints, hidden files and `left_out` are not
+    /// looked at; a file that cannot be read is left out with a warning.
+    pub(super) fn upload(
+        &mut self,
+        storage: &dyn Storage,
+        root: &Path,
+        at: &Path,
+        left_out: Option<&Path>,
+    ) -> Result<()> {
+        for path in found(at, left_out) {
+            let Some(name) = path.strip_prefix(root).ok().and_then(|name| name.to_str()) else { continue };
+            let Ok(attributes) = fs::metadata(&path) else { continue };
+            let now = (attributes.len(), attributes.modified().unwrap_or(SystemTime::UNIX_EPOCH));
+            if self.uploaded.get(&path) == Some(&now) {
+                continue;
+            }
+            match snapshot(&path, now.0) {
+                Ok((copy, crc)) => {
+                    storage.put_file(name, copy.path(), crc)?;
+                    self.uploaded.insert(path, now);
+                }
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => tracing::warn!("not uploaded: {}", Error::io("read", &path)(error)),
+            }
+        }
+        Ok(())
+    }
+}
+
+fn found(at: &Path, left_out: Option<&Path>) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut waiting = vec![at.to_path_buf()];
+    while let Some(path) = waiting.pop() {
+        let Ok(attributes) = fs::symlink_metadata(&path) else { continue };
+        if attributes.is_file() {
+            found.push(path);
+            continue;
+        }
+        for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
+            let (name, path) = (entry.file_name(), entry.path());
+            let name = name.to_string_lossy();
+            let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let is_checkpoint = is_dir && checkpoint::iteration(&name).is_some();
+            if !is_checkpoint && !name.starts_with('.') && left_out != Some(&path) {
+                waiting.push(path);
+            }
+        }
+    }
+    found.sort();
+    found
+}
+
+/// The first bytes of a file that may grow meanwhile, and their checksum.
+fn snapshot(path: &Path, length: u64) -> io::Result<(NamedTempFile, u32)> {
+    let mut source = File::open(path)?.take(length);
+    let mut copy = NamedTempFile::new()?;
+    let (mut buffer, mut crc) = (vec![0; 1 << 16], 0);
+    loop {
+        match source.read(&mut buffer)? {
+            0 => return Ok((copy, crc)),
+            n => {
+                crc = crc32c::crc32c_append(crc, &buffer[..n]);
+                copy.write_all(&buffer[..n])?;
+            }
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! A journal as objects: storage cannot append, so it is there in pieces.
+//!
+//! `journal/000000000000000.jsonl` is the piece from byte 0 on. The last piece is replaced by a longer one until it has
+//! [`PIECE`] bytes; then the next one begins. So what is uploaded does not grow with the square of what was written.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::{Storage, join};
+use crate::{Error, Result};
+
+/// The folder of the pieces.
+pub(crate) const SEGMENTS: &str = "journal";
+const PIECE: u64 = 1 << 20;
+
+/// A local journal and how far it is on the storage.
+#[derive(Debug)]
+pub(crate) struct Segments {
+    file: PathBuf,
+    /// Where the last piece begins.
+    start: u64,
+    /// So much is there.
+    end: u64,
+}
+
+impl Segments {
+    /// Of a journal of which nothing is there.
+    pub(crate) fn new(file: PathBuf) -> Self {
+        Segments { file, start: 0, end: 0 }
+    }
+
+    /// Of a journal whose pieces are there, all of them downloaded into `copy`; `None`: there are none.
+    ///
+    /// # Errors
+    /// A piece is missing; the storage's and the file system's.
+    pub(crate) fn download(storage: &dyn Storage, file: PathBuf, copy: &mut File) -> Result<Option<Self>> {
+        let pieces = storage.list(SEGMENTS)?;
+        if pieces.is_empty() {
+            return Ok(None);
+        }
+        let mut segments = Segments::new(file);
+        for piece in pieces {
+            let path = name(segments.end);
+            let bytes = storage.get(&path)?.filter(|_| piece.path == path).ok_or_else(|| {
+                let reason = format!("its journal is damaged: {path} is missing");
+                Error::experiment(Path::new(storage.url()), reason)
+            })?;
+            copy.write_all(&bytes).map_err(Error::io("write", &segments.file))?;
+            segments.start = segments.end;
+            segments.end += bytes.len() as u64;
+        }
+        segments.turn();
+        Ok(Some(segments))
+    }
+
+    /// The local journal.
+    pub(super) fn file(&self) -> &Path {
+        &self.file
+    }
+
+    /// So many bytes are there.
+    pub(crate) fn end(&self) -> u64 {
+        self.end
+    }
+
+    /// Uploads up to byte `to`.
+    pub(super) fn advance(&mut self, storage: &dyn Storage, to: u64) -> Result<()> {
+        while self.end < to {
+            let end = to.min(self.start + PIECE);
+            let read = || -> std::io::Result<Vec<u8>> {
+                let mut file = File::open(&self.file)?;
+                file.seek(SeekFrom::Start(self.start))?;
+                let mut bytes = vec![0; usize::try_from(end - self.start).map_err(std::io::Error::other)?];
+                file.read_exact(&mut bytes)?;
+                Ok(bytes)
+            };
+            storage.put(&name(self.start), read().map_err(Error::io("read", &self.file))?)?;
+            self.end = end;
+            self.turn();
+        }
+        Ok(())
+    }
+
+    fn turn(&mut self) {
+        if self.end - self.start >= PIECE {
+            self.start = self.end;
+        }
+    }
+}
+
+fn name(start: u64) -> String {
+    join(SEGMENTS, &format!("{start:015}.jsonl"))
+}

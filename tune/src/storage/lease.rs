@@ -1,0 +1,247 @@
+//! `driver.json`: who runs what is at a URL, so that two drivers do not.
+//!
+//! Object storage has no locks, so this is a heartbeat: the driver rewrites the object every [`BEAT`], and one that comes
+//! later watches it for longer than that before it takes over; a driver whose process is known to be gone (same machine)
+//! is not waited for. Before each heartbeat the driver looks whose name is there: one that was taken over uploads nothing
+//! from then on. Two drivers that take over within the same second are told apart at their first heartbeat only.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{RecvTimeoutError, Sender, bounded};
+use serde::{Deserialize, Serialize};
+
+use super::Storage;
+use crate::{Error, Result, node};
+
+pub(crate) const DRIVER: &str = "driver.json";
+const BEAT: Duration = Duration::from_secs(15);
+
+/// Tokens of this process that hold something.
+static HELD: Mutex<BTreeSet<u128>> = Mutex::new(BTreeSet::new());
+
+/// The right to write to a URL; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Lease {
+    storage: Arc<dyn Storage>,
+    token: u128,
+    lost: Arc<AtomicBool>,
+    thread: Option<(Sender<()>, JoinHandle<()>)>,
+}
+
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Driver {
+    host: String,
+    pid: u32,
+    /// Tells process numbers of this machine from those of others; empty where nothing does.
+    machine: String,
+    token: u128,
+    beat: u64,
+}
+
+impl Lease {
+    /// # Errors
+    /// [`Error::Experiment`]: another driver is at work. Those of the storage.
+    pub(crate) fn take(storage: Arc<dyn Storage>) -> Result<Self> {
+        Self::take_with(storage, BEAT)
+    }
+
+    fn take_with(storage: Arc<dyn Storage>, every: Duration) -> Result<Self> {
+        if let Some(other) = read(&*storage)? {
+            refuse_if_alive(&*storage, &other, every)?;
+        }
+        let own = Driver {
+            host: node::hostname().into(),
+            pid: std::process::id(),
+            machine: machine(),
+            token: rand::random(),
+            beat: 0,
+        };
+        write(&*storage, &own)?;
+        held().insert(own.token);
+        let mut lease =
+            Lease { token: own.token, lost: Arc::default(), thread: None, storage: storage.clone() };
+        let (stop, stopped) = bounded(0);
+        let lost = lease.lost.clone();
+        let thread = thread::Builder::new()
+            .name("heartbeat".into())
+            .spawn(move || {
+                let mut own = own;
+                while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
+                    match read(&*storage) {
+                        Ok(Some(other)) if other.token != own.token => {
+                            tracing::warn!("{}: {}", storage.url(), taken_over(&other));
+                            lost.store(true, Ordering::SeqCst);
+                            return;
+                        }
+                        Ok(_) => {
+                            own.beat += 1;
+                            // Without connection nobody else can take over either.
+                            let _ = write(&*storage, &own);
+                        }
+                        Err(_) => {}
+                    }
+                }
+            })
+            .map_err(Error::other)?;
+        lease.thread = Some((stop, thread));
+        Ok(lease)
+    }
+
+    /// # Errors
+    /// Another driver has taken over.
+    pub(crate) fn check(&self) -> Result<()> {
+        if !self.lost.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        let reason = "another driver has taken over, see driver.json there".into();
+        Err(Error::Storage { url: self.storage.url().into(), action: "write", reason, transient: false })
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        held().remove(&self.token);
+        if let Some((stop, thread)) = self.thread.take() {
+            drop(stop);
+            let _ = thread.join();
+        }
+        // As far as it can be reached; else the next driver finds out.
+        if matches!(read(&*self.storage), Ok(Some(driver)) if driver.token == self.token) {
+            let _ = self.storage.delete(DRIVER);
+        }
+    }
+}
+
+fn held() -> std::sync::MutexGuard<'static, BTreeSet<u128>> {
+    HELD.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn refuse_if_alive(storage: &dyn Storage, other: &Driver, every: Duration) -> Result<()> {
+    let own_machine = !other.machine.is_empty() && other.machine == machine();
+    let is_own_process = own_machine && other.pid == std::process::id();
+    let is_alive = match is_own_process {
+        true => held().contains(&other.token),
+        false if own_machine && !Path::new("/proc").join(other.pid.to_string()).exists() => false,
+        false => {
+            let patience = every * 3;
+            tracing::warn!(
+                "{}: process {} on {} ran this and has not said that it ended; watching for {patience:.0?} whether \
+                 it is alive",
+                storage.url(),
+                other.pid,
+                other.host
+            );
+            shows_life(storage, other, patience)?
+        }
+    };
+    if !is_alive {
+        return Ok(());
+    }
+    let reason = format!("process {} on {} is running it; stop that first", other.pid, other.host);
+    Err(Error::experiment(Path::new(storage.url()), reason))
+}
+
+fn shows_life(storage: &dyn Storage, other: &Driver, patience: Duration) -> Result<bool> {
+    let until = Instant::now() + patience;
+    while Instant::now() < until {
+        thread::sleep(patience / 30);
+        match read(storage)? {
+            None => return Ok(false),
+            Some(now) if now != *other => return Ok(true),
+            Some(_) => {}
+        }
+    }
+    Ok(false)
+}
+
+fn taken_over(other: &Driver) -> String {
+    format!("process {} on {} has taken over; nothing is uploaded any more", other.pid, other.host)
+}
+
+/// What cannot be read counts as absent: nobody writes it in pieces.
+fn read(storage: &dyn Storage) -> Result<Option<Driver>> {
+    Ok(storage.get(DRIVER)?.and_then(|text| serde_json::from_slice(&text).ok()))
+}
+
+fn write(storage: &dyn Storage, driver: &Driver) -> Result<()> {
+    storage.put(DRIVER, serde_json::to_vec(driver).map_err(Error::other)?)
+}
+
+/// Host, boot and space of process numbers.
+fn machine() -> String {
+    let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let space = fs::read_link("/proc/self/ns/pid").unwrap_or_default();
+    match boot.is_empty() || space.as_os_str().is_empty() {
+        true => String::new(),
+        false => format!("{} {} {}", node::hostname(), boot.trim(), space.display()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EVERY: Duration = Duration::from_millis(20);
+
+    fn storage(dir: &Path) -> Arc<dyn Storage> {
+        super::super::open(&format!("file://{}", dir.display())).unwrap()
+    }
+
+    fn elsewhere(beat: u64) -> Driver {
+        Driver { host: "elsewhere".into(), pid: 7, machine: "elsewhere 1 2".into(), token: 1, beat }
+    }
+
+    #[test]
+    fn a_second_driver_is_refused_until_the_first_has_ended() {
+        let dir = tempfile::tempdir().unwrap();
+        let first = Lease::take_with(storage(dir.path()), EVERY).unwrap();
+        let message = Lease::take_with(storage(dir.path()), EVERY).unwrap_err().to_string();
+        assert!(message.ends_with("is running it; stop that first"), "{message}");
+        drop(first);
+        assert_eq!(storage(dir.path()).list("").unwrap(), []);
+        Lease::take_with(storage(dir.path()), EVERY).unwrap();
+    }
+
+    #[test]
+    fn a_driver_elsewhere_that_shows_no_life_is_taken_over_and_one_that_does_is_not() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = storage(dir.path());
+        write(&*there, &elsewhere(0)).unwrap();
+        let first = Lease::take_with(there.clone(), EVERY).unwrap();
+        first.check().unwrap();
+        drop(first);
+        write(&*there, &elsewhere(0)).unwrap();
+        let beating = there.clone();
+        let thread = thread::spawn(move || {
+            for beat in 1..10 {
+                thread::sleep(EVERY);
+                write(&*beating, &elsewhere(beat)).unwrap();
+            }
+        });
+        let message = Lease::take_with(there, EVERY).unwrap_err().to_string();
+        assert!(message.ends_with("process 7 on elsewhere is running it; stop that first"), "{message}");
+        thread.join().unwrap();
+    }
+
+    #[test]
+    fn a_driver_that_was_taken_over_may_not_write() {
+        let dir = tempfile::tempdir().unwrap();
+        let there = storage(dir.path());
+        let lease = Lease::take_with(there.clone(), EVERY).unwrap();
+        write(&*there, &elsewhere(3)).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while lease.check().is_ok() && Instant::now() < deadline {
+            thread::sleep(EVERY);
+        }
+        let message = lease.check().unwrap_err().to_string();
+        assert!(message.ends_with("another driver has taken over, see driver.json there"), "{message}");
+        drop(lease);
+        assert_eq!(read(&*there).unwrap(), Some(elsewhere(3)));
+    }
+}

@@ -1,0 +1,450 @@
+//! A directory brought to storage in the background.
+//!
+//! One thread does what it is told in order. Its promises, which hold whenever either side stops:
+//! * The manifest of a checkpoint is there only with all its files.
+//! * The journal is there up to a line only if each checkpoint that it tells of up to there is there too, or has been
+//!   deleted since, with a later one of its trial in its place.
+//! * A checkpoint is deleted only when the journal that was written before the deletion is there.
+//! * A local checkpoint is never touched.
+//!
+//! A checkpoint that is deleted or replaced here before it was uploaded leaves a [`Gap`]: the journal stops before the
+//! gap, and deletions wait, until a later checkpoint of the same trial is there.
+
+use std::collections::VecDeque;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use serde::{Deserialize, Serialize};
+
+use super::files::Files;
+use super::journal::Segments;
+use super::lease::Lease;
+use super::{Storage, checkpoints, join};
+use crate::checkpoint::MANIFEST;
+use crate::files::parent;
+use crate::{Error, Result};
+
+/// The first pause of an outage; each is twice the one before.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+
+/// How long a call that is under way is waited for when nobody wants its outcome any more.
+const PARTING: Duration = Duration::from_secs(5);
+
+/// How a sweep or run is brought to storage.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SyncConfig {
+    /// How often results and other small files are uploaded besides the moments when their trial ends.
+    pub sync_period: Duration,
+    /// How long the end of a run waits for the storage.
+    pub sync_timeout: Duration,
+}
+
+impl Default for SyncConfig {
+    fn default() -> Self {
+        SyncConfig { sync_period: Duration::from_secs(300), sync_timeout: Duration::from_secs(1800) }
+    }
+}
+
+/// Brings a directory to storage. Calls only note what is to be done.
+///
+/// `journal` in them is the length of the journal that knows of it: it is uploaded so far, afterwards. Without a journal
+/// it is 0.
+#[derive(Debug)]
+pub(crate) struct Mirror {
+    shared: Arc<Shared>,
+    url: String,
+    config: SyncConfig,
+    uploaded: Receiver<PathBuf>,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    jobs: VecDeque<Job>,
+    next: u64,
+    /// The journal's length as the last call told it.
+    journal: u64,
+    /// No job follows.
+    closing: bool,
+    /// Nobody waits any more.
+    abandoned: bool,
+    /// Why the job in front could not be done.
+    trouble: Option<Error>,
+    /// The thread is gone.
+    ended: bool,
+}
+
+#[derive(Clone, Debug)]
+struct Job {
+    number: u64,
+    work: Work,
+    journal: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Work {
+    Save {
+        checkpoint: PathBuf,
+        manifest: u32,
+        before: u64,
+    },
+    Delete {
+        checkpoint: PathBuf,
+    },
+    Files {
+        at: PathBuf,
+    },
+    /// All files; nothing follows.
+    End,
+}
+
+impl Mirror {
+    /// Of `dir`. A small object is written and deleted first, so that what can never work is told here.
+    ///
+    /// # Errors
+    /// The storage's.
+    pub(crate) fn start(
+        storage: Arc<dyn Storage>,
+        dir: &Path,
+        journal: Option<Segments>,
+        lease: Option<Lease>,
+        config: SyncConfig,
+    ) -> Result<Self> {
+        let probe = format!(".pavlov-probe-{:08x}", rand::random::<u32>());
+        storage.put(&probe, Vec::new())?;
+        storage.delete(&probe)?;
+        let shared = Arc::new(Shared::default());
+        shared.lock().journal = journal.as_ref().map_or(0, Segments::end);
+        let url = storage.url().to_string();
+        let (report, uploaded) = unbounded();
+        let worker = Worker {
+            shared: shared.clone(),
+            wanted: journal.as_ref().map_or(0, Segments::end),
+            storage,
+            dir: dir.to_path_buf(),
+            period: config.sync_period,
+            journal,
+            files: Files::default(),
+            gaps: Vec::new(),
+            deletions: Vec::new(),
+            lease,
+            report,
+        };
+        thread::Builder::new().name("mirror".into()).spawn(move || worker.run()).map_err(Error::other)?;
+        Ok(Mirror { shared, url, config, uploaded })
+    }
+
+    /// The journal has grown.
+    pub(crate) fn note(&self, journal: u64) {
+        self.shared.lock().journal = journal;
+    }
+
+    /// A whole checkpoint is there, below the mirror's directory. The last bytes of `journal` are the line about it.
+    pub(crate) fn save(&self, checkpoint: &Path, journal: u64) {
+        let before = self.shared.lock().journal.min(journal);
+        let manifest = identity(checkpoint).unwrap_or_default();
+        self.push(Work::Save { checkpoint: checkpoint.into(), manifest, before }, journal);
+    }
+
+    /// To be called before the checkpoint is deleted here.
+    pub(crate) fn delete(&self, checkpoint: &Path, journal: u64) {
+        self.push(Work::Delete { checkpoint: checkpoint.into() }, journal);
+    }
+
+    /// The small files of a folder, or one file, have changed.
+    pub(crate) fn sync(&self, at: &Path, journal: u64) {
+        self.push(Work::Files { at: at.into() }, journal);
+    }
+
+    /// Checkpoints that have come to be there since this was asked the last time; the same one perhaps more than once.
+    pub(crate) fn uploaded(&self) -> impl Iterator<Item = PathBuf> {
+        self.uploaded.try_iter()
+    }
+
+    /// Waits until all is there, for `sync_timeout` at most.
+    ///
+    /// # Errors
+    /// What stands in the way; nothing is lost here then.
+    pub(crate) fn finish(&self) -> Result<()> {
+        let deadline = Instant::now() + self.config.sync_timeout;
+        let mut state = self.shared.lock();
+        let journal = state.journal;
+        state.push(Work::End, journal);
+        (state.closing, state.trouble) = (true, None);
+        self.shared.changed.notify_all();
+        loop {
+            if state.ended && state.jobs.is_empty() {
+                return Ok(());
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            let hopeless = match &state.trouble {
+                Some(Error::Storage { transient, .. }) => !transient,
+                trouble => trouble.is_some(),
+            };
+            if state.ended || hopeless || left.is_zero() {
+                let slow = || Error::Storage {
+                    url: self.url.clone(),
+                    action: "write all to",
+                    reason: format!("{:.0?} were not enough", self.config.sync_timeout),
+                    transient: true,
+                };
+                return Err(state.trouble.take().unwrap_or_else(slow));
+            }
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn push(&self, work: Work, journal: u64) {
+        let mut state = self.shared.lock();
+        state.push(work, journal);
+        state.journal = state.journal.max(journal);
+        self.shared.changed.notify_all();
+    }
+}
+
+impl Drop for Mirror {
+    /// What is not there by now is not uploaded any more.
+    fn drop(&mut self) {
+        let deadline = Instant::now() + PARTING;
+        let mut state = self.shared.lock();
+        state.abandoned = true;
+        self.shared.changed.notify_all();
+        while !state.ended {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return;
+            }
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn push(&mut self, work: Work, journal: u64) {
+        self.next += 1;
+        self.jobs.push_back(Job { number: self.next, work, journal });
+    }
+}
+
+/// A checkpoint that the journal tells of, and that will never be uploaded.
+#[derive(Debug)]
+struct Gap {
+    number: u64,
+    trial: PathBuf,
+    /// The journal without the line about it.
+    before: u64,
+}
+
+/// The thread.
+struct Worker {
+    shared: Arc<Shared>,
+    storage: Arc<dyn Storage>,
+    dir: PathBuf,
+    period: Duration,
+    journal: Option<Segments>,
+    /// The journal may be uploaded so far, gaps aside.
+    wanted: u64,
+    files: Files,
+    gaps: Vec<Gap>,
+    /// Deletions that wait for the journal, by the number of their job.
+    deletions: Vec<(u64, PathBuf)>,
+    lease: Option<Lease>,
+    report: Sender<PathBuf>,
+}
+
+/// However the thread ends, nobody waits for it in vain.
+struct Ends(Arc<Shared>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        self.0.lock().ended = true;
+        self.0.changed.notify_all();
+    }
+}
+
+impl Worker {
+    fn run(mut self) {
+        let _ends = Ends(self.shared.clone());
+        let mut synced = Instant::now();
+        let mut pause = SHORTEST_PAUSE;
+        let mut outage = false;
+        while let Some(job) = self.next_job(&mut synced) {
+            match self.work(&job) {
+                Ok(()) => {
+                    self.done();
+                    if std::mem::take(&mut outage) {
+                        tracing::info!("{} can be reached again", self.storage.url());
+                    }
+                    pause = SHORTEST_PAUSE;
+                }
+                Err(error) => {
+                    if !std::mem::replace(&mut outage, true) {
+                        tracing::warn!("{error}; training goes on, and the upload is tried again and again");
+                    }
+                    self.rest(error, pause);
+                    pause = LONGEST_PAUSE.min(pause * 2);
+                }
+            }
+        }
+        // Whoever waits for the end may be the next to run this.
+        drop(self.lease.take());
+    }
+
+    /// Waits for it. `None`: all is done, or nobody waits any more.
+    fn next_job(&self, synced: &mut Instant) -> Option<Job> {
+        let mut state = self.shared.lock();
+        loop {
+            if state.abandoned {
+                return None;
+            }
+            let due = self.period.saturating_sub(synced.elapsed());
+            // The first job says that what was here before is known.
+            if due.is_zero() && !state.closing && state.next > 0 {
+                *synced = Instant::now();
+                let waits = matches!(state.jobs.back(), Some(Job { work: Work::Files { at }, .. }) if *at == self.dir);
+                if !waits {
+                    let journal = state.journal;
+                    state.push(Work::Files { at: self.dir.clone() }, journal);
+                }
+            }
+            if let Some(job) = state.jobs.front() {
+                return Some(job.clone());
+            }
+            if state.closing {
+                return None;
+            }
+            let due = if state.next == 0 { self.period } else { due };
+            state = self.shared.changed.wait_timeout(state, due).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    fn done(&self) {
+        let mut state = self.shared.lock();
+        state.jobs.pop_front();
+        state.trouble = None;
+    }
+
+    /// Pauses after an error, until the run ends at most.
+    fn rest(&self, error: Error, pause: Duration) {
+        let until = Instant::now() + pause;
+        let mut state = self.shared.lock();
+        state.trouble = Some(error);
+        self.shared.changed.notify_all();
+        let was_closing = state.closing;
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() || state.abandoned || state.closing != was_closing {
+                return;
+            }
+            state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+
+    /// Does one job, all of it or again.
+    fn work(&mut self, job: &Job) -> Result<()> {
+        if let Some(lease) = &self.lease {
+            lease.check()?;
+        }
+        match &job.work {
+            Work::Save { checkpoint, manifest, before } => self.save(job, checkpoint, *manifest, *before)?,
+            Work::Delete { checkpoint } => {
+                if !self.deletions.iter().any(|(number, _)| *number == job.number) {
+                    self.deletions.push((job.number, checkpoint.clone()));
+                }
+            }
+            Work::Files { at } => self.upload_files(at)?,
+            Work::End => {
+                self.upload_files(&self.dir.clone())?;
+                // Nothing fills them any more: somebody else has deleted those checkpoints.
+                for gap in self.gaps.drain(..) {
+                    tracing::warn!("a checkpoint in {} was gone before it was uploaded", gap.trial.display());
+                }
+            }
+        }
+        self.wanted = self.wanted.max(job.journal);
+        self.catch_up(job.number)
+    }
+
+    fn upload_files(&mut self, at: &Path) -> Result<()> {
+        let journal = self.journal.as_ref().map(Segments::file);
+        self.files.upload(&*self.storage, &self.dir, at, journal)
+    }
+
+    fn save(&mut self, job: &Job, checkpoint: &Path, manifest: u32, before: u64) -> Result<()> {
+        let trial = parent(checkpoint).to_path_buf();
+        let is_the_same = || identity(checkpoint) == Some(manifest);
+        let path = self.path_of(checkpoint)?;
+        let outcome = match is_the_same() {
+            true => {
+                let storage = self.storage.clone();
+                checkpoints::put(&*storage, &path, checkpoint, || {
+                    let to = self.limit(self.wanted.max(before));
+                    self.journal.as_mut().map_or(Ok(()), |journal| journal.advance(&*storage, to))
+                })
+            }
+            false => Err(Error::checkpoint(checkpoint, "it is not there any more")),
+        };
+        match outcome {
+            Ok(()) => {
+                self.gaps.retain(|gap| gap.trial != trial || gap.number > job.number);
+                self.deletions.retain(|(_, deleted)| deleted != checkpoint);
+                let _ = self.report.send(checkpoint.to_path_buf());
+            }
+            Err(_) if !is_the_same() => {
+                if !self.gaps.iter().any(|gap| gap.number == job.number) {
+                    self.gaps.push(Gap { number: job.number, trial, before });
+                }
+            }
+            Err(error @ Error::Checkpoint { .. }) => tracing::warn!("not uploaded: {error}"),
+            Err(error) => return Err(error),
+        }
+        Ok(())
+    }
+
+    /// Brings the journal as far as it may be, then deletes what only the journal before it needed.
+    fn catch_up(&mut self, number: u64) -> Result<()> {
+        let to = self.limit(self.wanted);
+        if let Some(journal) = &mut self.journal {
+            journal.advance(&*self.storage, to)?;
+        }
+        let reached = self.gaps.iter().map(|gap| gap.number - 1).min().unwrap_or(number);
+        while let Some(at) = self.deletions.iter().position(|(number, _)| *number <= reached) {
+            let path = self.path_of(&self.deletions[at].1)?;
+            checkpoints::delete(&*self.storage, &path)?;
+            self.deletions.remove(at);
+        }
+        Ok(())
+    }
+
+    fn limit(&self, wanted: u64) -> u64 {
+        self.gaps.iter().map(|gap| gap.before).fold(wanted, u64::min)
+    }
+
+    fn path_of(&self, checkpoint: &Path) -> Result<String> {
+        let path = checkpoint.strip_prefix(&self.dir).ok().and_then(Path::to_str);
+        path.map(|path| join("", path))
+            .ok_or_else(|| Error::checkpoint(checkpoint, format!("it is not in {}", self.dir.display())))
+    }
+}
+
+/// Tells one checkpoint from another one of the same name.
+fn identity(checkpoint: &Path) -> Option<u32> {
+    fs::read(checkpoint.join(MANIFEST)).ok().map(|text| crc32c::crc32c(&text))
+}

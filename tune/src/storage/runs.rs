@@ -1,0 +1,93 @@
+//! Run directories at a URL: small files, and checkpoints named `checkpoint_000010`.
+
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use super::checkpoints::{self, manifest};
+use super::{DRIVER, Object, Storage, open, work_dir};
+use crate::checkpoint::{self, MANIFEST};
+use crate::{Error, Result, files};
+
+/// When a checkpoint was written, and its name.
+pub(crate) type Written = (String, String);
+
+/// The directory of the run at `url`, `<results root>/s3/bucket/run`, brought to the state of its newest checkpoint.
+///
+/// If it was here that the run went furthest, nothing is downloaded. Else what is here gives way to the small files at the
+/// URL and the newest checkpoint there.
+///
+/// # Errors
+/// [`Error::Experiment`] if there is no run; those of the storage and of the file system.
+pub fn fetch_run(url: &str) -> Result<PathBuf> {
+    let (storage, dir) = (open(url)?, work_dir(url)?);
+    let objects = storage.list("")?;
+    let there = newest(&*storage, &objects)?;
+    let here = match dir.is_dir() {
+        true => checkpoint::latest(&dir)?,
+        false => None,
+    };
+    let here =
+        here.map(|path| checkpoint::read_manifest(&path)).transpose()?.map(|manifest| manifest.created);
+    let is_ahead = match (&here, &there) {
+        (Some(here), Some((there, _))) => here >= there,
+        (Some(_), None) => true,
+        (None, Some(_)) => false,
+        (None, None) => small_files(&dir).next().is_some(),
+    };
+    if is_ahead {
+        return Ok(dir);
+    }
+    if objects.is_empty() {
+        return Err(Error::experiment(Path::new(url), "there is no run: nothing lies there"));
+    }
+    fs::create_dir_all(&dir).map_err(Error::io("create", &dir))?;
+    for (_, path) in checkpoint::list(&dir)? {
+        checkpoint::remove(&path)?;
+    }
+    for path in small_files(&dir) {
+        fs::remove_file(&path).map_err(Error::io("delete", &path))?;
+    }
+    for object in objects.iter().filter(|object| is_small_file(&object.path)) {
+        let target = dir.join(&object.path);
+        let above = files::parent(&target);
+        fs::create_dir_all(above).map_err(Error::io("create", above))?;
+        storage.get_file(&object.path, &target)?;
+    }
+    // Last: with it the directory is ahead.
+    if let Some((_, name)) = there {
+        checkpoints::get(&*storage, &name, &dir.join(&name))?;
+    }
+    Ok(dir)
+}
+
+/// The checkpoint of a run that was written last.
+///
+/// # Errors
+/// Those of the storage; [`Error::Checkpoint`] for a manifest that is damaged.
+pub(crate) fn newest(storage: &dyn Storage, objects: &[Object]) -> Result<Option<Written>> {
+    Ok(written(storage, objects)?.into_iter().max())
+}
+
+/// All checkpoints of a run.
+pub(crate) fn written(storage: &dyn Storage, objects: &[Object]) -> Result<Vec<Written>> {
+    let names = objects.iter().filter_map(|object| {
+        let name = object.path.strip_suffix(MANIFEST)?.strip_suffix('/')?;
+        checkpoint::iteration(name).map(|_| name)
+    });
+    names.map(|name| Ok((manifest(storage, name)?.created, name.into()))).collect()
+}
+
+/// Whether it is one of the files that a run directory has besides checkpoints.
+fn is_small_file(path: &str) -> bool {
+    let is_part = |part: Component<'_>| matches!(part, Component::Normal(name) if !name.as_encoded_bytes().starts_with(b"."));
+    let is_in_checkpoint =
+        path.split_once('/').is_some_and(|(first, _)| checkpoint::iteration(first).is_some());
+    path != DRIVER && !is_in_checkpoint && Path::new(path).components().all(is_part)
+}
+
+fn small_files(dir: &Path) -> impl Iterator<Item = PathBuf> {
+    let paths = fs::read_dir(dir).into_iter().flatten().flatten().map(|entry| entry.path());
+    paths.filter(|path| {
+        path.is_file() && path.file_name().is_some_and(|name| is_small_file(&name.to_string_lossy()))
+    })
+}

@@ -1,0 +1,131 @@
+//! Which checkpoints are kept, here and on the storage.
+
+use super::Control;
+use crate::tuner::sweep::Stage;
+use crate::{Result, checkpoint};
+
+impl Control {
+    pub(super) fn delete_surplus(&mut self, i: usize) -> Result<()> {
+        let config = &self.run_config.checkpoint_config;
+        if let Some(num_to_keep) = config.num_to_keep {
+            let by_score = config.checkpoint_score_attribute.is_some();
+            for iteration in self.sweep.runs[i].checkpoints.surplus(num_to_keep, by_score) {
+                self.delete(i, iteration)?;
+            }
+        }
+        let Some(budget) = self.run_config.checkpoint_config.max_bytes else { return Ok(()) };
+        // From the oldest trial on; each keeps its newest.
+        let mut oldest = 0;
+        while self.live.bytes > budget && oldest < self.sweep.runs.len() {
+            match self.sweep.runs[oldest].checkpoints.oldest_unneeded() {
+                Some(iteration) => self.delete(oldest, iteration)?,
+                None => oldest += 1,
+            }
+        }
+        Ok(())
+    }
+
+    fn delete(&mut self, i: usize, iteration: u64) -> Result<()> {
+        let run = &mut self.sweep.runs[i];
+        let forgotten = run.checkpoints.forget(iteration);
+        self.live.bytes -= forgotten.map_or(0, |checkpoint| checkpoint.bytes);
+        let path = run.dir.join(checkpoint::name(iteration));
+        if let Some(remote) = &mut self.remote {
+            remote.delete(i, iteration, &path, self.journal.length());
+            if !path.is_dir() {
+                return Ok(());
+            }
+        }
+        checkpoint::remove(&path)
+    }
+
+    /// A checkpoint was written, and the journal's last line says so.
+    pub(super) fn upload(&self, i: usize, iteration: u64) {
+        let Some(remote) = &self.remote else { return };
+        let path = self.sweep.runs[i].dir.join(checkpoint::name(iteration));
+        remote.mirror.save(&path, self.journal.length());
+    }
+
+    /// The journal's last line says that a trial has ended: its files are there before it.
+    pub(super) fn upload_files(&self, i: usize) {
+        let Some(remote) = &self.remote else { return };
+        remote.mirror.sync(&self.sweep.runs[i].dir, self.journal.length());
+    }
+
+    pub(super) fn hear_of_uploads(&mut self) -> Result<()> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        for path in remote.mirror.uploaded().collect::<Vec<_>>() {
+            let trial_id = path.parent().and_then(|dir| dir.file_name()?.to_str()).unwrap_or_default();
+            let i = self.sweep.find(trial_id)?;
+            let run = &self.sweep.runs[i];
+            let found =
+                run.checkpoints.iter().find(|saved| run.dir.join(checkpoint::name(saved.iteration)) == path);
+            // Otherwise it was deleted meanwhile.
+            if let Some(iteration) = found.map(|saved| saved.iteration) {
+                if let Some(remote) = &mut self.remote {
+                    remote.is_there(i, iteration, path);
+                }
+                self.drop_local_surplus(i)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Here, only what may be started from again stays of what is on the storage.
+    pub(super) fn drop_local_surplus(&mut self, i: usize) -> Result<()> {
+        let Some(remote) = &mut self.remote else { return Ok(()) };
+        let run = &self.sweep.runs[i];
+        if run.stage == Stage::Starting {
+            return Ok(());
+        }
+        for iteration in remote.surplus(i, |iteration| !run.checkpoints.is_needed(iteration)) {
+            let path = run.dir.join(checkpoint::name(iteration));
+            if path.is_dir() {
+                checkpoint::remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// After a replay: forgets the checkpoints that are nowhere.
+    pub(super) fn take_up_checkpoints(&mut self, i: usize) {
+        let run = &mut self.sweep.runs[i];
+        let dir = run.dir.clone();
+        let is_gone = |path: &std::path::Path| {
+            !path.is_dir() && !self.remote.as_ref().is_some_and(|remote| remote.has(path))
+        };
+        let gone: Vec<u64> = run
+            .checkpoints
+            .iter()
+            .map(|saved| saved.iteration)
+            .filter(|iteration| is_gone(&dir.join(checkpoint::name(*iteration))))
+            .collect();
+        for iteration in gone {
+            run.checkpoints.forget(iteration);
+        }
+    }
+
+    /// After a replay: what is here and perhaps not there, then the journal.
+    pub(super) fn take_up_uploads(&mut self) -> Result<()> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        if !remote.is_fresh {
+            for run in &self.sweep.runs {
+                let paths =
+                    run.checkpoints.iter().map(|saved| run.dir.join(checkpoint::name(saved.iteration)));
+                paths.filter(|path| path.is_dir()).for_each(|path| remote.mirror.save(&path, 0));
+            }
+        }
+        remote.mirror.sync(&self.sweep.dir, self.journal.length());
+        Ok(())
+    }
+
+    /// At the end.
+    pub(in crate::tuner) fn upload_the_rest(&mut self, went_well: bool) -> Result<()> {
+        let Some(remote) = &self.remote else { return Ok(()) };
+        match remote.finish() {
+            Err(error) if !went_well => tracing::warn!("{error}"),
+            outcome => outcome?,
+        }
+        self.hear_of_uploads()
+    }
+}

@@ -1,0 +1,73 @@
+//! Results that a trial's files lack.
+//!
+//! Storage has the journal after each checkpoint, and a trial's files every now and then. A restore that begins with what
+//! is there writes the missing results into the files, so that their history has no holes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::journal::Event;
+use crate::run_log::RunLog;
+use crate::{Config, LoggerChoice, Metrics, Result, loggers};
+
+/// What the journal knows of a trial.
+struct Known<'a> {
+    config: &'a Config,
+    /// The results that count: those after a checkpoint that was taken over are gone.
+    results: Vec<(u64, &'a Metrics)>,
+}
+
+/// Brings `result.json` and its companions of each trial in `dir` to where the journal is.
+///
+/// # Errors
+/// The file system.
+pub(super) fn fill(dir: &Path, events: &[Event<'_>]) -> Result<()> {
+    let mut trials: BTreeMap<&str, Known<'_>> = BTreeMap::new();
+    for event in events {
+        match event {
+            Event::Trial { trial_id, config, .. } => {
+                trials.insert(trial_id, Known { config, results: Vec::new() });
+            }
+            Event::Result { trial_id, iteration, result, .. } => {
+                if let Some(known) = trials.get_mut(&**trial_id) {
+                    known.results.push((*iteration, result));
+                }
+            }
+            Event::Adopted { trial_id, checkpoint, .. } => {
+                if let Some(known) = trials.get_mut(&**trial_id) {
+                    known.results.retain(|(iteration, _)| *iteration <= checkpoint.iteration);
+                }
+            }
+            _ => {}
+        }
+    }
+    trials.into_iter().try_for_each(|(trial_id, known)| fill_trial(&dir.join(trial_id), &known))
+}
+
+fn fill_trial(dir: &Path, known: &Known<'_>) -> Result<()> {
+    let there = match dir.join(loggers::RESULTS_FILE).exists() {
+        true => loggers::read_results(dir)?,
+        false => Vec::new(),
+    };
+    let same =
+        there.iter().zip(&known.results).take_while(|(line, (_, result))| is_same(line, result)).count();
+    if same == known.results.len() {
+        return Ok(());
+    }
+    let config = there.last().and_then(|line| line.get("config")?.as_object()).unwrap_or(known.config);
+    let mut log = RunLog::new(dir.to_path_buf(), LoggerChoice::Default, None);
+    log.rewind(if same == 0 { 0 } else { known.results[same - 1].0 });
+    for (_, result) in &known.results[same..] {
+        let mut result = (*result).clone();
+        result.insert("config".into(), config.clone().into());
+        log.on_result(&result, config)?;
+    }
+    log.close()
+}
+
+/// Settings are not repeated in the journal.
+fn is_same(line: &Metrics, result: &Metrics) -> bool {
+    let others = line.iter().filter(|(key, _)| *key != "config");
+    line.len() == result.len() + usize::from(line.contains_key("config"))
+        && others.into_iter().all(|(key, value)| result.get(key) == Some(value))
+}

@@ -1,0 +1,307 @@
+//! A sweep whose storage path is a URL: where it is worked on, what of it is there and what is here.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tempfile::NamedTempFile;
+
+use super::journal;
+use crate::storage::{self, DRIVER, Lease, Mirror, Object, SEGMENTS, Segments, Storage, SyncConfig};
+use crate::{Error, Result, checkpoint, files};
+
+/// In a working directory: the URL that it belongs to. Not uploaded.
+const ORIGIN: &str = ".storage";
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The storage of a running sweep.
+pub(super) struct Remote {
+    storage: Arc<dyn Storage>,
+    dir: PathBuf,
+    pub(super) mirror: Mirror,
+    patience: Duration,
+    /// Checkpoints that are there, by their local paths.
+    there: HashSet<PathBuf>,
+    /// Of those, the ones that are here as well: iterations by trial.
+    here: BTreeMap<usize, Vec<u64>>,
+    /// The working directory was just made of what is there.
+    pub(super) is_fresh: bool,
+}
+
+/// The URL that a sweep at `place` belongs to, if any: `place` itself, or what its working directory names.
+pub(super) fn origin(place: &Path) -> Option<String> {
+    match storage::scheme(place) {
+        Some(_) => place.to_str().map(|url| url.trim_end_matches('/').into()),
+        None => fs::read_to_string(place.join(ORIGIN)).ok(),
+    }
+}
+
+/// Whether there is a journal at `url`, or in the working directory of that URL.
+///
+/// # Errors
+/// The storage's.
+pub(super) fn exists(url: &str) -> Result<bool> {
+    let is_here = storage::work_dir(url)?.join(journal::FILE).is_file();
+    Ok(is_here || !storage::open(url)?.list(SEGMENTS)?.is_empty())
+}
+
+impl Remote {
+    /// For a new sweep at `url`, to be worked on in `dir`.
+    ///
+    /// # Errors
+    /// There is a sweep already; another driver is at work; the storage cannot be used.
+    pub(super) fn begin(url: &str, dir: &Path, sync: &SyncConfig) -> Result<Self> {
+        let storage = storage::open(url)?;
+        let lease = Lease::take(storage.clone())?;
+        if !storage.list(SEGMENTS)?.is_empty() {
+            let reason = "there is a sweep already; restore it, or choose another name or storage path";
+            return Err(Error::experiment(Path::new(url), reason));
+        }
+        if dir.join(journal::FILE).exists() {
+            let reason = format!(
+                "a sweep that is not at {url} was worked on here; restore it from here, or delete this directory"
+            );
+            return Err(Error::experiment(dir, reason));
+        }
+        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+        write_origin(dir, url)?;
+        Self::start(storage, dir, Segments::new(dir.join(journal::FILE)), lease, sync, &[], false)
+    }
+
+    /// For the sweep at `url`, so far worked on in `dir` or on another machine. Afterwards `dir` has the longer one of both
+    /// journals.
+    ///
+    /// # Errors
+    /// There is none; they contradict each other; another driver is at work; the storage cannot be used.
+    pub(super) fn resume(url: &str, dir: &Path, sync: &SyncConfig) -> Result<Self> {
+        let storage = storage::open(url)?;
+        let lease = Lease::take(storage.clone())?;
+        fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
+        let local = dir.join(journal::FILE);
+        let mut copy = NamedTempFile::with_prefix_in(".journal-", dir).map_err(Error::io("write in", dir))?;
+        let segments = Segments::download(&*storage, local.clone(), copy.as_file_mut())?;
+        let is_here = local.is_file();
+        let objects = storage.list("")?;
+        let mut is_fresh = false;
+        let segments = match segments {
+            None if !is_here => {
+                return Err(Error::experiment(Path::new(url), "there is no sweep"));
+            }
+            None => Segments::new(local),
+            Some(segments) => {
+                let order = if is_here { compare(&local, copy.path())? } else { Order::Behind };
+                match order {
+                    Order::Ahead => {}
+                    Order::Behind => {
+                        download(&*storage, &objects, dir)?;
+                        // Last: a directory with a journal is whole.
+                        copy.persist(&local).map_err(|error| Error::io("write", &local)(error.error))?;
+                        is_fresh = true;
+                    }
+                    Order::Apart => {
+                        let reason = format!(
+                            "this sweep and the one at {url} have gone different ways; move this directory away to go \
+                             on with that one, or restore this one alone after deleting {ORIGIN} in it"
+                        );
+                        return Err(Error::experiment(dir, reason));
+                    }
+                }
+                segments
+            }
+        };
+        write_origin(dir, url)?;
+        Self::start(storage, dir, segments, lease, sync, &objects, is_fresh)
+    }
+
+    fn start(
+        storage: Arc<dyn Storage>,
+        dir: &Path,
+        segments: Segments,
+        lease: Lease,
+        sync: &SyncConfig,
+        objects: &[Object],
+        is_fresh: bool,
+    ) -> Result<Self> {
+        let mirror = Mirror::start(storage.clone(), dir, Some(segments), Some(lease), sync.clone())?;
+        let manifests = objects.iter().filter_map(|object| {
+            object.path.strip_suffix(checkpoint::MANIFEST)?.strip_suffix('/').map(|path| dir.join(path))
+        });
+        Ok(Remote {
+            there: manifests.collect(),
+            here: BTreeMap::new(),
+            patience: sync.sync_timeout,
+            dir: dir.to_path_buf(),
+            storage,
+            mirror,
+            is_fresh,
+        })
+    }
+
+    /// Whether the checkpoint that has this path here is there.
+    pub(super) fn has(&self, checkpoint: &Path) -> bool {
+        self.there.contains(checkpoint)
+    }
+
+    /// The checkpoint of a trial is there, and here.
+    pub(super) fn is_there(&mut self, trial: usize, iteration: u64, checkpoint: PathBuf) {
+        self.there.insert(checkpoint);
+        let here = self.here.entry(trial).or_default();
+        if !here.contains(&iteration) {
+            here.push(iteration);
+        }
+    }
+
+    /// Of a trial's checkpoints that are there those that are `unneeded` here, which are forgotten to be here.
+    pub(super) fn surplus(&mut self, trial: usize, unneeded: impl Fn(u64) -> bool) -> Vec<u64> {
+        let Some(here) = self.here.get_mut(&trial) else { return Vec::new() };
+        let (surplus, left) = here.drain(..).partition(|iteration| unneeded(*iteration));
+        *here = left;
+        surplus
+    }
+
+    /// A checkpoint is about to be deleted, here and there.
+    pub(super) fn delete(&mut self, trial: usize, iteration: u64, checkpoint: &Path, journal: u64) {
+        self.mirror.delete(checkpoint, journal);
+        self.there.remove(checkpoint);
+        if let Some(here) = self.here.get_mut(&trial) {
+            here.retain(|other| *other != iteration);
+        }
+    }
+
+    /// Downloads a checkpoint to its place here; as long as the storage cannot be reached it waits, up to `sync_timeout`.
+    ///
+    /// # Errors
+    /// [`Error::Checkpoint`]: it is damaged or gone.
+    pub(super) fn fetch(&mut self, trial: usize, iteration: u64, checkpoint: &Path) -> Result<()> {
+        let path = self.object(checkpoint);
+        let deadline = Instant::now() + self.patience;
+        let mut pause = Duration::from_millis(250);
+        loop {
+            match storage::get_checkpoint(&*self.storage, &path, checkpoint) {
+                Err(error @ Error::Storage { transient: true, .. }) if Instant::now() < deadline => {
+                    tracing::warn!("{error}; trying again for {:.0?}", deadline - Instant::now());
+                    std::thread::sleep(pause.min(deadline.saturating_duration_since(Instant::now())));
+                    pause = LONGEST_PAUSE.min(pause * 2);
+                }
+                outcome => {
+                    outcome?;
+                    self.is_there(trial, iteration, checkpoint.to_path_buf());
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Where to find a checkpoint: here, or by its URL.
+    pub(super) fn place(&self, checkpoint: PathBuf) -> PathBuf {
+        match self.has(&checkpoint) && !checkpoint.is_dir() {
+            true => storage::join(self.storage.url(), &self.object(&checkpoint)).into(),
+            false => checkpoint,
+        }
+    }
+
+    fn object(&self, checkpoint: &Path) -> String {
+        checkpoint.strip_prefix(&self.dir).unwrap_or(checkpoint).to_string_lossy().into_owned()
+    }
+
+    /// Waits until all is there.
+    ///
+    /// # Errors
+    /// It is not, for `sync_timeout` or for good.
+    pub(super) fn finish(&self) -> Result<()> {
+        self.mirror.finish().map_err(|error| {
+            let reason = format!(
+                "it is whole here, but not at {}: {error}; restore it from here to upload the rest",
+                self.storage.url()
+            );
+            Error::experiment(&self.dir, reason)
+        })
+    }
+}
+
+fn write_origin(dir: &Path, url: &str) -> Result<()> {
+    let path = dir.join(ORIGIN);
+    fs::write(&path, url).map_err(Error::io("write", &path))
+}
+
+/// Where the local journal stands beside the other one.
+#[derive(Debug, PartialEq)]
+enum Order {
+    /// Equal, or it goes on where the other one ends.
+    Ahead,
+    /// The other one goes on where it ends.
+    Behind,
+    Apart,
+}
+
+fn compare(local: &Path, other: &Path) -> Result<Order> {
+    let open = |path: &Path| File::open(path).map(BufReader::new).map_err(Error::io("read", path));
+    let (mut left, mut right) = (open(local)?, open(other)?);
+    loop {
+        let ours = left.fill_buf().map_err(Error::io("read", local))?;
+        let theirs = right.fill_buf().map_err(Error::io("read", other))?;
+        if theirs.is_empty() {
+            return Ok(Order::Ahead);
+        }
+        if ours.is_empty() {
+            return Ok(Order::Behind);
+        }
+        let length = ours.len().min(theirs.len());
+        if ours[..length] != theirs[..length] {
+            return Ok(Order::Apart);
+        }
+        left.consume(length);
+        right.consume(length);
+    }
+}
+
+/// Everything but the journal and the checkpoints, which trials bring when they start from them.
+fn download(storage: &dyn Storage, objects: &[Object], dir: &Path) -> Result<()> {
+    clear(dir)?;
+    for object in objects {
+        let path = Path::new(&object.path);
+        let parts: Vec<Component<'_>> = path.components().collect();
+        let is_part = |part: &Component<'_>| matches!(part, Component::Normal(_));
+        let is_checkpoint = object.path.split('/').any(|part| checkpoint::iteration(part).is_some());
+        let is_own = object.path == DRIVER || path.starts_with(SEGMENTS);
+        let is_hidden = object.path.split('/').any(|part| part.starts_with('.'));
+        if is_own || is_checkpoint || is_hidden || !parts.iter().all(is_part) {
+            continue;
+        }
+        let target = dir.join(path);
+        let above = files::parent(&target);
+        fs::create_dir_all(above).map_err(Error::io("create", above))?;
+        storage.get_file(&object.path, &target)?;
+    }
+    Ok(())
+}
+
+/// Deletes what was worked on here before the sweep went on elsewhere; the journal goes first. Other folders may be the
+/// working directories of other sweeps.
+fn clear(dir: &Path) -> Result<()> {
+    let journal = dir.join(journal::FILE);
+    if journal.exists() {
+        fs::remove_file(&journal).map_err(Error::io("delete", &journal))?;
+    }
+    for entry in fs::read_dir(dir).map_err(Error::io("list", dir))?.flatten() {
+        let path = entry.path();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let removed = match path.is_dir() {
+            true if is_trial(&name) => fs::remove_dir_all(&path),
+            false if !name.starts_with('.') => fs::remove_file(&path),
+            _ => Ok(()),
+        };
+        removed.map_err(Error::io("delete", &path))?;
+    }
+    Ok(())
+}
+
+/// `3f2a1_00004`
+fn is_trial(name: &str) -> bool {
+    let is_hex = |prefix: &str| prefix.len() == 5 && prefix.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let is_number = |number: &str| number.len() >= 5 && number.bytes().all(|byte| byte.is_ascii_digit());
+    name.split_once('_').is_some_and(|(prefix, number)| is_hex(prefix) && is_number(number))
+}
