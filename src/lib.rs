@@ -121,8 +121,10 @@ pub mod prelude {
     pub use crate::algorithms::{Dqn, Ppo};
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
     pub use crate::trainer::{
-        Action, Algorithm, Common, Error, Evaluation, Result, Trainer, TrainerExt, callbacks::Callbacks,
+        Action, Algorithm, Common, DatasetExt, Error, Evaluation, Result, Trainer, TrainerExt,
+        callbacks::Callbacks,
     };
+    pub use crate::tune::data::{Dataset, IterBatches, Shuffle};
     pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};
 }
 

@@ -86,8 +86,8 @@ fn child_runs_the_sweep_to_its_end() {
     pavlov_storage::register();
     let make = || sweep(Path::new(ABOVE), Duration::from_millis(10));
     let grid = match Tuner::can_restore(URL) {
-        true => make().restore(URL, Restore::default()),
-        false => make().fit(),
+        Ok(()) => make().restore(URL, Restore::default()),
+        Err(_) => make().fit(),
     };
     let local = tempfile::tempdir().unwrap();
     assert_equal(&grid.unwrap(), &sweep(local.path(), Duration::ZERO).fit().unwrap());

@@ -15,6 +15,7 @@
 //!   algorithms are made of. [`prelude`] names what their authors use.
 //! * [`rng`]: every random number is a function of the run's seed, what it is for, and an index; never of the worker.
 //! * [`state`]: what a checkpoint holds.
+//! * [`DatasetExt`]: batches of a dataset as tensors.
 
 pub mod action_dist;
 mod algorithm;
@@ -22,6 +23,7 @@ pub mod batch;
 pub mod callbacks;
 pub mod common;
 mod complete_episodes;
+mod data;
 mod episode;
 mod error;
 pub mod evaluation;
@@ -56,6 +58,7 @@ mod worker_set;
 
 pub use algorithm::{Action, Algorithm, Builder, Evaluation, resolve, to_config};
 pub use common::Common;
+pub use data::{DatasetExt, Dtypes, TorchBatch, TorchBatches};
 pub use episode::Episode;
 pub use error::{Error, Result};
 pub use learner_info::LearnerInfo;

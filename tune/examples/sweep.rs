@@ -32,7 +32,10 @@ fn main() -> Result<()> {
     let home = std::env::temp_dir().join("pavlov-example");
     (tuner.run_config.name, tuner.run_config.storage_path) = (Some("branin".into()), Some(home.clone()));
     let dir = home.join("branin");
-    let grid = if Tuner::can_restore(&dir) { tuner.restore(&dir, Restore::default()) } else { tuner.fit() }?;
+    let grid = match Tuner::can_restore(&dir) {
+        Ok(()) => tuner.restore(&dir, Restore::default()),
+        Err(_) => tuner.fit(),
+    }?;
     let best = grid.get_best_result(None, None, Scope::Last)?;
     println!("{grid}\nbest: {}", best.experiment_tag);
     Ok(())

@@ -140,7 +140,7 @@ fn checkpoints_by_count_and_at_the_end_are_refused_for_functions() {
     };
     assert_eq!(
         message(|config| config.checkpoint_frequency = 2),
-        "`checkpoint_frequency` is 2, but a function saves when it reports a checkpoint: leave it out"
+        "`checkpoint_frequency` is 2, but a function or training loop saves when it reports a checkpoint: leave it out"
     );
     assert!(
         message(|config| config.checkpoint_at_end = Some(true)).starts_with("`checkpoint_at_end` is true")

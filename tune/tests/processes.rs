@@ -199,8 +199,8 @@ fn child_sweep_of_sixteen() {
     let sweep = sweep(&home, 8, ExecutorKind::Processes, Duration::from_millis(10));
     let dir = home.join("sweep");
     let grid = match Tuner::can_restore(&dir) {
-        true => sweep.restore(&dir, Restore::default()),
-        false => sweep.fit(),
+        Ok(()) => sweep.restore(&dir, Restore::default()),
+        Err(_) => sweep.fit(),
     };
     assert_eq!(grid.unwrap().num_terminated(), 16);
 }

@@ -39,15 +39,14 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     steps.run("tests", cargo("test --workspace --features storage").env("PAVLOV_TEST_PYTHON", python))?;
     // With the whole workspace, as the tests: another selection has other features, and tch is compiled again.
     steps.run("examples", &mut cargo("build --workspace --features storage --examples"))?;
-    for example in stems(&root.join("examples"), "rs")? {
-        let program = steps::built("debug", &format!("examples/{example}"))?;
-        steps.run(&format!("example {example}"), Command::new(program).current_dir(root))?;
-    }
     let results = steps::fresh("examples", "results")?;
-    for example in stems(&root.join("tune/examples"), "rs")? {
-        let program = steps::built("debug", &format!("examples/{example}"))?;
-        let mut run = Command::new(program);
-        steps.run(&format!("example {example}"), run.env("PAVLOV_RESULTS_DIR", &results))?;
+    for folder in ["examples", "tune/examples"] {
+        for example in stems(&root.join(folder), "rs")? {
+            let program = steps::built("debug", &format!("examples/{example}"))?;
+            let mut run = Command::new(program);
+            run.current_dir(root).env("PAVLOV_RESULTS_DIR", &results);
+            steps.run(&format!("example {example}"), &mut run)?;
+        }
     }
     steps.step("outside program", || outside(root))?;
     steps.step("adapter for gymnasium-rs", || adapter(root))?;

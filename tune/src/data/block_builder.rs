@@ -14,7 +14,7 @@ use crate::{Error, Result};
 /// Rows become columns, without a copy in between.
 #[derive(Debug)]
 pub(super) struct BlockBuilder {
-    pub(super) columns: Vec<ColumnBuilder>,
+    columns: Vec<ColumnBuilder>,
     rows: usize,
     is_fixed: bool,
     /// What was wrong, and in which column.
@@ -55,6 +55,27 @@ impl BlockBuilder {
             item => [("item".to_owned(), item)].into_iter().collect(),
         };
         self.push(&Value::Object(row), place, |error| error.to_string())
+    }
+
+    /// Adds a row of named fields, each with `push`.
+    #[cfg(feature = "parquet")]
+    pub(super) fn push_fields<'a, F: 'a>(
+        &mut self,
+        fields: impl Iterator<Item = (&'a String, &'a F)>,
+        push: impl Fn(&mut ColumnBuilder, &F) -> Result<(), Reason>,
+        place: impl Fn() -> String,
+    ) -> Result<()> {
+        let add = || {
+            for (guess, (name, field)) in fields.enumerate() {
+                let index = self.find(name, guess)?;
+                let column = &mut self.columns[index];
+                push(column, field)
+                    .and_then(|()| column.end_row())
+                    .map_err(|reason| (name.clone(), reason))?;
+            }
+            self.end_row()
+        };
+        add().map_err(|(column, reason)| Error::Row { place: place(), column, reason })
     }
 
     /// # Errors
@@ -216,11 +237,7 @@ impl<'de> Visitor<'de> for Cell<'_> {
     }
 
     fn visit_u64<E: serde::de::Error>(self, value: u64) -> Result<(), E> {
-        let pushed = match i64::try_from(value) {
-            Ok(value) => self.column.push_int(value, self.depth),
-            Err(_) => Err(format!("the value is {value}, but whole numbers end at {}", i64::MAX)),
-        };
-        Self::done(self.reason, pushed)
+        Self::done(self.reason, self.column.push_unsigned(value, self.depth))
     }
 
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<(), E> {

@@ -91,6 +91,13 @@ impl ColumnBuilder {
         Ok(())
     }
 
+    pub(super) fn push_unsigned(&mut self, value: u64, depth: usize) -> Result<(), Reason> {
+        match i64::try_from(value) {
+            Ok(value) => self.push_int(value, depth),
+            Err(_) => Err(format!("the value is {value}, but whole numbers end at {}", i64::MAX)),
+        }
+    }
+
     pub(super) fn push_bool(&mut self, value: bool, depth: usize) -> Result<(), Reason> {
         self.at_depth(depth)?;
         if let Values::Unknown(0) = self.values {
@@ -217,7 +224,8 @@ impl ColumnBuilder {
         }
     }
 
-    fn refusal(&self, value: impl std::fmt::Display) -> Reason {
+    /// What to say of a value of another type.
+    pub(super) fn refusal(&self, value: impl std::fmt::Display) -> Reason {
         let data_type = self.data_type();
         match self.values {
             Values::Unknown(_) => format!("the value is {value}, but it is missing in the rows before"),

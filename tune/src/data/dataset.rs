@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::batches::{Batches, IterBatches};
 use super::block::{Block, Column, Row};
 use super::block_builder::BlockBuilder;
+use super::files::{Files, Paths};
 use super::part::Part;
 use super::schema::Schema;
 use super::source::{BLOCK_ROWS, Blocks, Datasource, Rows, checked};
@@ -57,6 +58,22 @@ impl Dataset {
     /// Their schemas differ.
     pub fn from_blocks(blocks: impl IntoIterator<Item = Block>) -> Result<Self> {
         Ok(Dataset::from_source(Rows::new(Block::concat(blocks.into_iter().map(Ok))?)))
+    }
+
+    /// The rows of JSON lines: see [`Files::json`]. Opened when they are read.
+    pub fn read_json(paths: impl Into<Paths>) -> Self {
+        Dataset::from_source(Files::json(paths))
+    }
+
+    /// The rows of CSV files: see [`Files::csv`]. Opened when they are read.
+    pub fn read_csv(paths: impl Into<Paths>) -> Self {
+        Dataset::from_source(Files::csv(paths))
+    }
+
+    /// The rows of Parquet files: see [`Files::parquet`]. Opened when they are read.
+    #[cfg(feature = "parquet")]
+    pub fn read_parquet(paths: impl Into<Paths>) -> Self {
+        Dataset::from_source(Files::parquet(paths))
     }
 
     /// The column `id` with the numbers from 0 up to and without `n`.

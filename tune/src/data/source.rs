@@ -41,6 +41,13 @@ pub trait Datasource: Send + Sync + fmt::Debug {
 /// A pass over a dataset.
 pub type Blocks = Box<dyn Iterator<Item = Result<Block>> + Send>;
 
+/// An open file.
+pub(super) trait ReadBlocks: Send {
+    /// The next rows; `None` after the last. Once `schema` is complete the block has it; until then it says the types of
+    /// some columns.
+    fn next_block(&mut self, schema: &Schema, is_complete: bool) -> Result<Option<Block>>;
+}
+
 /// Rows in memory: a view of a block, cheap to clone and to take parts of.
 #[derive(Clone)]
 pub struct Rows {

@@ -132,7 +132,7 @@ impl Stored {
     pub(super) fn read(dir: &Path, name: &str) -> Result<Self> {
         let refuse = |reason: String| Error::experiment(dir, reason);
         let Some(text) = ExperimentFile::read(dir, FILE)? else {
-            return Err(refuse(match Tuner::can_restore(dir) {
+            return Err(refuse(match Tuner::can_restore(dir).is_ok() {
                 true => format!("it is a sweep, but not one of a trainer: no {FILE}; use `Tuner::restore`"),
                 false => format!("there is no training in it: no {FILE}"),
             }));
@@ -151,9 +151,12 @@ impl Stored {
                 header.trainer
             )));
         }
-        if !Tuner::can_restore(dir) {
-            return Err(refuse("the training was killed before it began: begin it anew".into()));
-        }
+        Tuner::can_restore(dir).map_err(|error| match error {
+            Error::Experiment { .. } => {
+                refuse("the training was killed before it began: begin it anew".into())
+            }
+            unreachable => unreachable,
+        })?;
         serde_json::from_slice(&text).map_err(unreadable)
     }
 

@@ -79,7 +79,7 @@ impl<T: BaseTrainer> Training<T> {
             resume_from_checkpoint: stored.resume_from_checkpoint.clone(),
             executor: stored.executor,
             total_resources: stored.total_resources.clone(),
-            restored: Some((dir, stored)),
+            restored: Some((dir.to_path_buf(), stored)),
         })
     }
 
@@ -113,7 +113,8 @@ impl<T: BaseTrainer> Training<T> {
         Training { resume_from_checkpoint: Some(checkpoint), ..self }
     }
 
-    /// Whether it trains in a thread of this process or in one of its own.
+    /// Whether it trains in a thread of this process or in a process of its own, for which `main` calls
+    /// [`child_main`](crate::child_main) with [`as_trainable`](Training::as_trainable) before [`fit`](Training::fit).
     pub fn executor(self, executor: ExecutorKind) -> Self {
         Training { executor, ..self }
     }

@@ -120,17 +120,17 @@ impl Tuner {
 
     /// As [`fit`](Tuner::fit); what else is to stand in the experiment's directory is written before it counts as begun.
     pub(crate) fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
+        let root = files::results_root(self.run_config.storage_path.as_deref());
         let name = match &self.run_config.name {
             Some(name) if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') => {
                 let rule = "it names one directory: letters and digits, no slash, no dot in front";
                 return Err(Error::config("name", name, rule));
             }
             Some(name) => name.clone(),
-            None => format!("{}_{}", self.trainable.name(), node::date(&node::local(SystemTime::now()))),
+            None => self.dated_name(&root),
         };
         self.check()?;
         let pool = Pool::new(self.tune_config.total_resources.clone())?;
-        let root = files::results_root(self.run_config.storage_path.as_deref());
         let (dir, remote) = match root.to_str().filter(|_| storage::scheme(&root).is_some()) {
             Some(url) => {
                 let url = storage::join(url, &name);
@@ -204,17 +204,31 @@ impl Tuner {
         self.go(dir, header, journal, pool, remote, Some((events, which)))
     }
 
-    /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`, a directory or a URL. `false` also if the storage
-    /// cannot be reached, with a warning.
-    pub fn can_restore(dir: impl AsRef<Path>) -> bool {
+    /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`, a directory or a URL; the error says why not.
+    ///
+    /// # Errors
+    /// There is none, or one that was killed before it began; a storage that cannot be reached.
+    pub fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
-        match dir.to_str().filter(|_| storage::scheme(dir).is_some()) {
-            Some(url) => remote::exists(url).unwrap_or_else(|error| {
-                tracing::warn!("{error}");
-                false
-            }),
-            None => journal::has_begun(&dir.join(journal::FILE)).unwrap_or(false),
+        let has_begun = match dir.to_str().filter(|_| storage::scheme(dir).is_some()) {
+            Some(url) => remote::exists(url)?,
+            None => journal::has_begun(&dir.join(journal::FILE))?,
+        };
+        match has_begun {
+            true => Ok(()),
+            false => {
+                let reason = format!("there is no sweep in it: no {} with a whole line", journal::FILE);
+                Err(Error::experiment(dir, reason))
+            }
         }
+    }
+
+    /// The trainable's name and the date; another one of the same second gets a number.
+    fn dated_name(&self, root: &Path) -> String {
+        let dated = format!("{}_{}", self.trainable.name(), node::date(&node::local(SystemTime::now())));
+        let is_free = |name: &String| !root.join(name).exists();
+        let mut names = std::iter::once(dated.clone()).chain((2..100).map(|n| format!("{dated}_{n}")));
+        names.find(is_free).unwrap_or(dated)
     }
 
     fn check(&self) -> Result<()> {

@@ -75,6 +75,9 @@ pub enum ExecutorKind {
 }
 
 /// Where a sweep writes, when its trials stop, and what happens when they fail.
+///
+/// Ray's `log_to_file` is what trials in processes always do; for its `progress_reporter` there are `verbose` and callbacks,
+/// for its `storage_filesystem` the scheme of `storage_path`.
 pub struct RunConfig {
     /// The experiment's directory below the storage path. `None`: the trainable's name and the date.
     pub name: Option<String>,
@@ -185,7 +188,7 @@ impl CheckpointConfig {
         if self.num_to_keep == Some(0) {
             return Err(Error::config("num_to_keep", 0, "it must be 1 or more, or absent to keep all"));
         }
-        let rule = "a function saves when it reports a checkpoint: leave it out";
+        let rule = "a function or training loop saves when it reports a checkpoint: leave it out";
         if is_function && self.checkpoint_frequency > 0 {
             return Err(Error::config("checkpoint_frequency", self.checkpoint_frequency, rule));
         }

@@ -212,7 +212,7 @@ fn what_cannot_be_is_refused_with_its_name_value_and_rule() {
             config.checkpoint_config.checkpoint_frequency = 2;
             config
         })),
-        "`checkpoint_frequency` is 2, but a function saves when it reports a checkpoint: leave it out"
+        "`checkpoint_frequency` is 2, but a function or training loop saves when it reports a checkpoint: leave it out"
     );
     let linear = Linear::new().training().scaling_config(ScalingConfig::workers(2));
     assert_eq!(

@@ -148,6 +148,19 @@ fn a_restored_training_wants_datasets_of_the_same_names() {
     assert_eq!(restored().datasets(both).fit().unwrap().status, TrialStatus::Terminated);
 }
 
+#[test]
+fn trainings_without_a_name_that_begin_within_a_second_have_directories_of_their_own() {
+    let home = tempfile::tempdir().unwrap();
+    let path = || {
+        let mut config = run_config(home.path());
+        config.name = None;
+        let linear = Linear { epochs: 1, ..Linear::new() };
+        linear.training().run_config(config).datasets([("train", data())]).fit().unwrap().path
+    };
+    let paths = [path(), path(), path()];
+    assert!(paths[0] != paths[1] && paths[1] != paths[2] && paths[0] != paths[2], "{paths:?}");
+}
+
 const EPOCHS: u64 = 40;
 
 /// Restored if there is anything to restore.

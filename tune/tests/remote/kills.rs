@@ -47,8 +47,8 @@ fn child_sweep_on_storage() {
     let tuner = sixteen(&url, Duration::from_millis(10));
     let sweep = format!("{url}/sweep");
     let grid = match Tuner::can_restore(&sweep) {
-        true => tuner.restore(&sweep, Restore::default()),
-        false => tuner.fit(),
+        Ok(()) => tuner.restore(&sweep, Restore::default()),
+        Err(_) => tuner.fit(),
     };
     assert_eq!(grid.unwrap().num_terminated(), 16);
 }

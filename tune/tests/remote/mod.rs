@@ -211,7 +211,7 @@ fn restore_from_moments(make: impl Fn(PathBuf) -> Tuner, step: usize) {
         // The driver that wrote it lives, but is done.
         let _ = fs::remove_file(bucket().join(name).join("driver.json"));
         let url = format!("{url}/{name}");
-        assert!(Tuner::can_restore(&url));
+        Tuner::can_restore(&url).unwrap();
         let restored = make(PathBuf::new()).restore(&url, Restore::default()).unwrap();
         assert_equal(&restored, &undisturbed, &format!("{name} of {}", changes.load(Ordering::SeqCst)));
         audit(&bucket().join(name), name);

@@ -1,0 +1,60 @@
+//! One sweep for everything that trains: ASHA over a `BaseTrainer` of one's own, and the same over PPO.
+//!
+//! Shows `as_trainable` of both, with settings drawn over their own. Run it with
+//! `cargo run --example base_trainer_asha`.
+
+use pavlov::prelude::{Common, Ppo, Trainer, TrainerExt};
+use pavlov::tune::data::{Dataset, IterBatches};
+use pavlov::tune::schedulers::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
+use pavlov::tune::search::loguniform;
+use pavlov::tune::session::{self, Checkpoint};
+use pavlov::tune::{BaseTrainer, Mode, Result, Scope, TrainContext, TrainableFactory, Tuner};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+/// y = w x by gradient descent.
+#[derive(Serialize, Deserialize)]
+struct Slope {
+    lr: f64,
+}
+
+impl BaseTrainer for Slope {
+    fn training_loop(&mut self, context: &TrainContext) -> Result<()> {
+        let state = context.checkpoint.as_ref().map(Checkpoint::to_dict).transpose()?;
+        let mut w = state.and_then(|state| state["w"].as_f64()).unwrap_or(0.0);
+        loop {
+            let mut loss = 0.0;
+            for batch in context.dataset("train")?.iter_batches(IterBatches::default())? {
+                let batch = batch?;
+                let (x, y) = (batch.float("x")?, batch.float("y")?);
+                let error = &x * w - y;
+                loss += (&error * &error).sum();
+                w -= self.lr * (&error * &x).sum();
+            }
+            session::report(json!({"loss": loss}), Some(Checkpoint::from_dict(json!({"w": w}))))?;
+        }
+    }
+}
+
+fn asha(trainable: TrainableFactory, metric: &str, mode: Mode, max_t: f64) -> Result<()> {
+    let home = tempfile::tempdir().map_err(pavlov::tune::Error::other)?;
+    let mut tuner = Tuner::new(trainable, json!({"lr": loguniform(1e-4, 1e-2)}));
+    (tuner.tune_config.metric, tuner.tune_config.mode) = (Some(metric.into()), Some(mode));
+    (tuner.tune_config.num_samples, tuner.tune_config.seed) = (6, 3);
+    let config = AsyncHyperBandConfig { grace_period: 2.0, max_t, ..AsyncHyperBandConfig::default() };
+    tuner.tune_config.scheduler = Some(Box::new(AsyncHyperBandScheduler::new(config)?));
+    (tuner.run_config.storage_path, tuner.run_config.verbose) = (Some(home.path().into()), 0);
+    let grid = tuner.fit()?;
+    let best = grid.get_best_result(None, None, Scope::Last)?;
+    println!("{grid}\nbest: {}\n", best.experiment_tag);
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let train = Dataset::from_items((0..10).map(|i| json!({"x": i, "y": 3 * i})))?;
+    asha(Slope { lr: 0.1 }.training().datasets([("train", train)]).as_trainable()?, "loss", Mode::Min, 16.0)?;
+
+    let mut ppo = Ppo { num_sgd_iter: 2, sgd_minibatch_size: 128, ..Ppo::get_default_config() };
+    ppo.common = Common { num_workers: 0, train_batch_size: 512, seed: Some(0), ..ppo.common };
+    asha(ppo.as_trainable("CartPole-v1"), "episode_reward_mean", Mode::Max, 8.0)
+}
