@@ -219,7 +219,7 @@ const TIMED: [&str; 2] = ["manifest.json", "metadata.json"];
 
 /// Both runs end in the same state and gave the same results.
 #[track_caller]
-fn assert_same(left: &Path, right: &Path) {
+pub(crate) fn assert_same(left: &Path, right: &Path) {
     let newest = |dir: &Path| checkpoint::latest(dir).expect("a readable run").expect("a checkpoint");
     let (a, b) = (newest(left), newest(right));
     let names = |dir: &Path| -> BTreeSet<String> {

@@ -110,13 +110,16 @@ impl Storage for CloudStorage {
             PutMultipartOptions { attributes: attributes(crc32c), ..PutMultipartOptions::default() };
         let mut upload = object.ask(async move |store, at| store.put_multipart_opts(&at, options).await)?;
         let sent = object.send(&mut content, upload.as_mut());
-        object.ask(async move |_, _| match sent {
-            Ok(()) => upload.complete().await.map(|_| Ok(())),
-            Err(error) => {
+        object.ask(async move |_, _| {
+            let completed = match &sent {
+                Ok(()) => upload.complete().await.map(drop),
+                Err(_) => Ok(()),
+            };
+            if sent.is_err() || completed.is_err() {
                 // If this fails too, the service drops the parts by the bucket's rule.
                 let _ = upload.abort().await;
-                Ok(Err(error))
             }
+            completed.map(|()| sent)
         })?
     }
 

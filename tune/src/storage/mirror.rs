@@ -2,8 +2,8 @@
 //!
 //! One thread does what it is told in order. Its promises, which hold whenever either side stops:
 //! * The manifest of a checkpoint is there only with all its files.
-//! * The journal is there up to a line only if each checkpoint that it tells of up to there is there too, or has been
-//!   deleted since, with a later one of its trial in its place.
+//! * The journal is there up to a line only if each checkpoint that it tells of up to there is there too, or a later one
+//!   of its trial if that one was deleted.
 //! * A checkpoint is deleted only when the journal that was written before the deletion is there.
 //! * A local checkpoint is never touched.
 //!
@@ -31,7 +31,6 @@ use crate::{Error, Result};
 /// The first pause of an outage; each is twice the one before.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-
 /// How long a call that is under way is waited for when nobody wants its outcome any more.
 const PARTING: Duration = Duration::from_secs(5);
 
@@ -193,13 +192,17 @@ impl Mirror {
                 trouble => trouble.is_some(),
             };
             if state.ended || hopeless || left.is_zero() {
-                let slow = || Error::Storage {
+                let reason = match state.ended {
+                    true => "the thread that uploads has panicked".into(),
+                    false => format!("{:.0?} were not enough", self.config.sync_timeout),
+                };
+                let unfinished = || Error::Storage {
                     url: self.url.clone(),
                     action: "write all to",
-                    reason: format!("{:.0?} were not enough", self.config.sync_timeout),
+                    reason,
                     transient: true,
                 };
-                return Err(state.trouble.take().unwrap_or_else(slow));
+                return Err(state.trouble.take().unwrap_or_else(unfinished));
             }
             state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }

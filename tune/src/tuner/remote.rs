@@ -44,7 +44,7 @@ pub(super) fn origin(place: &Path) -> Option<String> {
 /// # Errors
 /// The storage's.
 pub(super) fn exists(url: &str) -> Result<bool> {
-    let is_here = storage::work_dir(url)?.join(journal::FILE).is_file();
+    let is_here = journal::has_begun(&storage::work_dir(url)?.join(journal::FILE))?;
     Ok(is_here || !storage::open(url)?.list(SEGMENTS)?.is_empty())
 }
 
@@ -60,7 +60,7 @@ impl Remote {
             let reason = "there is a sweep already; restore it, or choose another name or storage path";
             return Err(Error::experiment(Path::new(url), reason));
         }
-        if dir.join(journal::FILE).exists() {
+        if journal::has_begun(&dir.join(journal::FILE))? {
             let reason = format!(
                 "a sweep that is not at {url} was worked on here; restore it from here, or delete this directory"
             );
@@ -83,7 +83,7 @@ impl Remote {
         let local = dir.join(journal::FILE);
         let mut copy = NamedTempFile::with_prefix_in(".journal-", dir).map_err(Error::io("write in", dir))?;
         let segments = Segments::download(&*storage, local.clone(), copy.as_file_mut())?;
-        let is_here = local.is_file();
+        let is_here = journal::has_begun(&local)?;
         let objects = storage.list("")?;
         let mut is_fresh = false;
         let segments = match segments {
