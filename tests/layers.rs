@@ -23,12 +23,6 @@ const ALLOWED: &[(&str, &str, &str, &str)] = &[
     ("envs/src", "registry", "native", "the registry starts with the built-in environments"),
     ("envs/src", "multi_agent::registry", "native", "so does the one of multi-agent environments"),
     ("trainer/src", "trainer", "algorithm", "`build` belongs to the trait, and what it gives runs the trait"),
-    (
-        "tune/src",
-        "train",
-        "train::training",
-        "`training` belongs to the trait, and what it gives runs the trait",
-    ),
     ("trainer/src", "evaluation", "worker", "a worker evaluates, and what it is made from says how"),
 ];
 

@@ -144,16 +144,17 @@ impl Checkpoint {
         }
     }
 
-    /// As it can be found from another working directory.
+    /// As it can be found from another working directory; what a URL names is downloaded.
     ///
     /// # Errors
-    /// There is no such directory.
+    /// There is no such directory; what [`fetch`](crate::checkpoint::fetch) returns.
     pub(crate) fn anchored(&self) -> Result<Self> {
-        let Content::Directory(dir) = &self.content else { return Ok(self.clone()) };
+        let Content::Directory(place) = &self.content else { return Ok(self.clone()) };
+        let dir = crate::checkpoint::fetch(place)?;
         if !dir.is_dir() {
-            return Err(Error::checkpoint(dir, "there is no such directory"));
+            return Err(Error::checkpoint(&dir, "there is no such directory"));
         }
-        let dir = std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?;
+        let dir = std::path::absolute(&dir).map_err(Error::io("find the absolute path of", &dir))?;
         Ok(Checkpoint { content: Content::Directory(dir), metadata: self.metadata.clone() })
     }
 }

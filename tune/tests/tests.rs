@@ -2,13 +2,14 @@
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner. `remote`:
-//! sweeps on storage, `faulty` being one that fails. `base_trainer`: training loops with datasets. `counter` is the
-//! trainable that most of them use.
+//! sweeps on storage, `faulty` being one that fails. `base_trainer`: training loops with datasets. `datasets`: rows,
+//! files, batches. `counter` is the trainable that most of them use.
 
 mod base_trainer;
 mod checkpoints;
 mod child;
 mod counter;
+mod datasets;
 mod faulty;
 mod functions;
 mod lifecycle;

@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use serde::Deserializer;
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
+use serde::{Deserializer, Serialize};
 use serde_json::Value;
 
 use super::block::Block;
@@ -48,9 +48,9 @@ impl BlockBuilder {
         Ok(())
     }
 
-    /// Adds a JSON value; one that is no object becomes the column `item`.
-    pub(super) fn push_value(&mut self, row: Value, place: impl Fn() -> String) -> Result<()> {
-        let row = match row {
+    /// Adds what serialises as an object; any other value becomes the column `item`.
+    pub(super) fn push_item(&mut self, item: impl Serialize, place: impl Fn() -> String) -> Result<()> {
+        let row = match serde_json::to_value(item).map_err(Error::other)? {
             Value::Object(row) => row,
             item => [("item".to_owned(), item)].into_iter().collect(),
         };

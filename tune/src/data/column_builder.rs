@@ -228,7 +228,9 @@ impl ColumnBuilder {
     pub(super) fn refusal(&self, value: impl std::fmt::Display) -> Reason {
         let data_type = self.data_type();
         match self.values {
-            Values::Unknown(_) => format!("the value is {value}, but it is missing in the rows before"),
+            Values::Unknown(_) => format!(
+                "the value is {value}, but it is missing in the rows before: only a float column may miss values"
+            ),
             _ => format!("the value is {value}, but the column is {data_type}: give its type with a schema"),
         }
     }

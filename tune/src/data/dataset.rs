@@ -37,7 +37,7 @@ impl Dataset {
     pub fn from_items(items: impl IntoIterator<Item = impl Serialize>) -> Result<Self> {
         let mut rows = BlockBuilder::new(&Schema::default(), false);
         for (item, number) in items.into_iter().zip(1_u64..) {
-            rows.push_value(serde_json::to_value(item).map_err(Error::other)?, || format!("row {number}"))?;
+            rows.push_item(item, || format!("row {number}"))?;
         }
         Ok(Dataset::from_source(Rows::new(rows.finish(|| "rows in memory".into())?)))
     }
@@ -177,8 +177,9 @@ impl Dataset {
         Dataset::from_source(MapBatches { of: self.source.clone(), function: Arc::new(function) })
     }
 
-    /// `function` of each row. Types are those of the first rows, as when a file is read.
-    pub fn map(&self, function: impl Fn(Row) -> Result<Row> + Send + Sync + 'static) -> Self {
+    /// `function` of each row: what serialises as a JSON object, as for [`from_items`](Self::from_items). Types are those of
+    /// the first rows, as when a file is read.
+    pub fn map<T: Serialize>(&self, function: impl Fn(Row) -> Result<T> + Send + Sync + 'static) -> Self {
         Dataset::from_source(MapRows { of: self.source.clone(), function: Arc::new(function) })
     }
 

@@ -59,5 +59,6 @@ impl ReadBlocks for JsonFile {
 fn explain(error: serde_json::Error) -> String {
     let text = error.to_string();
     let what = text.split(" at line ").next().unwrap_or(&text);
-    format!("it is no JSON object: {what} at character {}; there must be one object per line", error.column())
+    let place = if error.is_data() { String::new() } else { format!(" at character {}", error.column()) };
+    format!("it is no JSON object: {what}{place}; there must be one object per line")
 }

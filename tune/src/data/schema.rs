@@ -43,8 +43,8 @@ impl<N: Into<String>> From<(N, DataType)> for Field {
     }
 }
 
-impl<N: Into<String>, const D: usize> From<(N, DataType, [usize; D])> for Field {
-    fn from((name, data_type, shape): (N, DataType, [usize; D])) -> Self {
+impl<N: Into<String>, S: Into<Vec<usize>>> From<(N, DataType, S)> for Field {
+    fn from((name, data_type, shape): (N, DataType, S)) -> Self {
         Field { name: name.into(), data_type, shape: shape.into() }
     }
 }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::block::{Block, Row};
 use super::block_builder::BlockBuilder;
 use super::schema::Schema;
@@ -34,7 +36,7 @@ pub(super) struct MapRows<F> {
     pub(super) function: Arc<F>,
 }
 
-impl<F: Fn(Row) -> Result<Row> + Send + Sync + 'static> Datasource for MapRows<F> {
+impl<T: Serialize, F: Fn(Row) -> Result<T> + Send + Sync + 'static> Datasource for MapRows<F> {
     fn blocks(&self) -> Result<Blocks> {
         let function = self.function.clone();
         let (mut schema, mut is_fixed, mut number) = (Schema::default(), false, 0_u64);
@@ -42,7 +44,7 @@ impl<F: Fn(Row) -> Result<Row> + Send + Sync + 'static> Datasource for MapRows<F
             let mut rows = BlockBuilder::new(&schema, is_fixed);
             for row in block.rows() {
                 number += 1;
-                rows.push_value(function(row)?.into(), || format!("mapped row {number}"))?;
+                rows.push_item(function(row)?, || format!("mapped row {number}"))?;
             }
             let block = rows.finish(|| format!("mapped row {number}"))?;
             if !is_fixed {

@@ -79,7 +79,7 @@ impl<T: BaseTrainer> Training<T> {
             resume_from_checkpoint: stored.resume_from_checkpoint.clone(),
             executor: stored.executor,
             total_resources: stored.total_resources.clone(),
-            restored: Some((dir.to_path_buf(), stored)),
+            restored: Some((dir, stored)),
         })
     }
 
@@ -108,7 +108,7 @@ impl<T: BaseTrainer> Training<T> {
         Training { metadata: metadata.into(), ..self }
     }
 
-    /// What trials go on from that have no checkpoint of their own.
+    /// What trials go on from that have no checkpoint of their own; a directory may be a URL.
     pub fn resume_from_checkpoint(self, checkpoint: Checkpoint) -> Self {
         Training { resume_from_checkpoint: Some(checkpoint), ..self }
     }
@@ -174,7 +174,12 @@ impl<T: BaseTrainer> Training<T> {
         if let Some((_, before)) = &self.restored {
             before.refuse_other_datasets(self.datasets.keys())?;
         }
-        let resume_from_checkpoint = self.resume_from_checkpoint.as_ref();
+        let before = self.restored.as_ref().and_then(|(_, before)| before.resume_from_checkpoint.as_ref());
+        let resume_from_checkpoint = match &self.resume_from_checkpoint {
+            // It may be gone when the trial has checkpoints of its own.
+            Some(same) if Some(same) == before => Some(same.clone()),
+            given => given.as_ref().map(Checkpoint::anchored).transpose()?,
+        };
         let stored = Stored {
             header: Header::of(T::name()),
             settings: run::settings(&self.trainer)?,
@@ -182,7 +187,7 @@ impl<T: BaseTrainer> Training<T> {
             run_config: StoredRunConfig::of(&self.run_config),
             datasets: self.datasets.keys().cloned().collect(),
             metadata: metadata.clone(),
-            resume_from_checkpoint: resume_from_checkpoint.map(Checkpoint::anchored).transpose()?,
+            resume_from_checkpoint,
             executor: self.executor,
             total_resources: self.total_resources.clone(),
         };

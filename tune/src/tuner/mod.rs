@@ -216,10 +216,7 @@ impl Tuner {
         };
         match has_begun {
             true => Ok(()),
-            false => {
-                let reason = format!("there is no sweep in it: no {} with a whole line", journal::FILE);
-                Err(Error::experiment(dir, reason))
-            }
+            false => Err(Error::experiment(dir, "there is no sweep")),
         }
     }
 
