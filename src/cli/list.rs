@@ -8,11 +8,9 @@ use crate::{envs, presets, registry};
 
 /// List algorithms, environments or presets
 #[derive(Args, Debug)]
-#[command(after_help = "Example:
-  pavlov list envs
-
-No environment of the list needs a feature of the build. py:ENV_ID is any Gymnasium environment and pz:MODULE any
-parallel one of PettingZoo; they need a Python that has the package (PAVLOV_PYTHON, or `python` in the env_config).")]
+#[command(after_help = "Example:\n  pavlov list envs\n\n\
+    No environment of the list needs a feature of the build. py:ENV_ID is any Gymnasium environment and pz:MODULE any \
+    parallel one of PettingZoo; they need a Python that has the package (PAVLOV_PYTHON, or `python` in the env_config).")]
 pub(super) struct ListArgs {
     what: What,
     /// Print a JSON list of objects
