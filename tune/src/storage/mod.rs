@@ -32,19 +32,20 @@ mod lease;
 mod mirror;
 mod registry;
 mod runs;
+mod url;
 
 pub use check::check_storage;
 pub use mirror::SyncConfig;
-pub use registry::{Open, open, register, scheme};
+pub use registry::{Open, open, register};
 
 pub(crate) use checkpoints::{get as get_checkpoint, metadata as checkpoint_metadata};
 pub(crate) use journal::{SEGMENTS, Segments};
 pub(crate) use lease::{DRIVER, Lease};
 pub(crate) use mirror::Mirror;
-pub(crate) use registry::join;
-pub use registry::work_dir;
 pub use runs::fetch_run;
 pub(crate) use runs::{newest, written};
+pub(crate) use url::join;
+pub use url::{scheme, work_dir};
 
 /// An object.
 #[derive(Clone, Debug, PartialEq)]
