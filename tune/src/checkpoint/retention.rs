@@ -41,8 +41,8 @@ impl Retention {
             return Ok(());
         }
         let found = list(run_dir)?;
-        let kept = found.iter().filter_map(|(_, path)| {
-            Some(self.judge(read_manifest(path).ok()?.created, &metadata(path).ok()?))
+        let kept = found.iter().filter_map(|(iteration, path)| {
+            Some(self.judge(*iteration, read_manifest(path).ok()?.created, &metadata(path).ok()?))
         });
         let newest = found.iter().find(|(_, path)| path == newest).map(|(iteration, _)| *iteration);
         for iteration in self.surplus(kept.collect(), newest) {
@@ -56,10 +56,10 @@ impl Retention {
         self.keep.is_some()
     }
 
-    /// A checkpoint as this rule sees it.
-    pub(crate) fn judge(&self, created: String, metadata: &Metadata) -> Kept {
+    /// A checkpoint as this rule sees it; `iteration` is that of its name.
+    pub(crate) fn judge(&self, iteration: u64, created: String, metadata: &Metadata) -> Kept {
         let score = metadata.last_result.as_ref().and_then(|result| self.score(result));
-        Kept { iteration: metadata.iteration, created, score }
+        Kept { iteration, created, score }
     }
 
     /// The iterations of those that do not stay.

@@ -35,7 +35,11 @@ impl Remote {
         let mut kept = Vec::new();
         if retention.has_limit() {
             for (created, name) in storage::written(&*storage, &storage.list("")?)? {
-                kept.push(retention.judge(created, &storage::checkpoint_metadata(&*storage, &name)?));
+                let metadata = storage::checkpoint_metadata(&*storage, &name)?;
+                kept.extend(
+                    checkpoint::iteration(&name)
+                        .map(|iteration| retention.judge(iteration, created, &metadata)),
+                );
             }
         }
         let mirror = Mirror::start(storage.clone(), dir, None, Some(lease), options.sync_config.clone())?;
@@ -56,8 +60,9 @@ impl Remote {
         self.twice.remove(path);
         if retention.has_limit() {
             let created = checkpoint::read_manifest(path)?.created;
-            let newest = retention.judge(created, &checkpoint::metadata(path)?);
-            let iteration = newest.iteration;
+            let metadata = checkpoint::metadata(path)?;
+            let iteration = metadata.iteration;
+            let newest = retention.judge(iteration, created, &metadata);
             self.kept.retain(|kept| kept.iteration != iteration);
             self.kept.push(newest);
             for iteration in retention.surplus(self.kept.clone(), Some(iteration)) {
