@@ -26,7 +26,7 @@ use crate::{Config, Error, Result};
 /// # Contract
 ///
 /// * What workers do together they do through [`WorkerContext::collective`]; all make the same calls in the same order.
-/// * All workers call [`session::report`](crate::session::report) equally often. It waits for all of them; the metrics
+/// * All workers call [`session::report`] equally often. It waits for all of them; the metrics
 ///   and the checkpoint of worker 0 count, and another worker's checkpoint is an error.
 pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
     /// As [`BaseTrainer::OPEN_KEYS`].
