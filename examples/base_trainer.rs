@@ -36,7 +36,7 @@ impl BaseTrainer for Linear {
         let (weights, model) = self.model.as_ref().ok_or_else(|| Error::other("call `setup` first"))?;
         let mut optimizer = nn::Sgd::default().build(weights, self.lr).map_err(Error::other)?;
         let saved = context.checkpoint.as_ref().map(Checkpoint::get_metadata).transpose()?;
-        let done = saved.and_then(|metadata| metadata["epoch"].as_u64()).unwrap_or(0);
+        let done = saved.and_then(|metadata| metadata.get("epoch")?.as_u64()).unwrap_or(0);
         for epoch in done + 1..=self.epochs {
             let (mut loss, mut batches) = (0.0, 0.0);
             let options = IterBatches { batch_size: 2, ..IterBatches::default() };

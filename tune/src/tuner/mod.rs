@@ -165,6 +165,8 @@ impl Tuner {
     /// Takes up the sweep in `dir`, a directory or a URL: this tuner must be as the one that began it. More samples, other
     /// stop conditions, limits and failure settings are fine; settings that would have drawn other trials are refused.
     ///
+    /// Trials that go on get the resources that they ask for now, unless a scheduler chose what they have.
+    ///
     /// With a URL no more is needed than what is there. Where the working directory still exists and holds later results,
     /// these are used, and uploaded; the working directory itself as `dir` means the same. Checkpoints are downloaded when
     /// their trials start from them.
