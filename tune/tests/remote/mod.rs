@@ -134,7 +134,7 @@ apart! {
     }
 
     fn a_sweep_restored_from_any_moment_of_its_storage_alone_ends_as_if_undisturbed() {
-        restore_from_moments(|place| at(place), 12);
+        restore_from_moments(at, 12);
     }
 
     fn population_based_training_restored_from_any_moment_of_its_storage_alone_ends_as_if_undisturbed() {

@@ -37,7 +37,7 @@ apart! {
         let from = |event: &&Value| event["event"] == "started" && event["trial_id"] == json!(trial);
         let events = journal(&bucket().join("sweep"));
         let iteration: u64 = newest.to_string_lossy().rsplit('_').next().unwrap().parse().unwrap();
-        assert_eq!(events.iter().filter(from).next_back().unwrap()["from"], json!(iteration - 1));
+        assert_eq!(events.iter().rfind(from).unwrap()["from"], json!(iteration - 1));
     }
 
     fn a_working_directory_that_is_behind_is_replaced_and_one_that_went_another_way_is_refused() {
