@@ -43,7 +43,7 @@ pub fn write(final_dir: &Path, kind: &str, fill: impl FnOnce(&Path) -> Result<()
 /// Makes the checkpoint `final_dir` of files from elsewhere, its manifest among them, which `fill` writes.
 ///
 /// # Errors
-/// As [`write`]; [`Error::Checkpoint`], speaking of `origin`, if what came is not whole.
+/// As [`write()`]; [`Error::Checkpoint`], speaking of `origin`, if what came is not whole.
 pub(crate) fn receive(final_dir: &Path, origin: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let home = parent(final_dir);
     fs::create_dir_all(home).map_err(Error::io("create", home))?;
