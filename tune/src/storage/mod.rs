@@ -64,7 +64,7 @@ pub struct Object {
 /// * An object is there whole or not at all, and replaced at once.
 /// * What `put` and `put_file` have returned for is durable and seen by every reader.
 /// * Deleting what is not there is no error.
-/// * Errors are [`Error::Storage`]; `transient` says whether trying again may help. Backends themselves try again for
+/// * Errors are [`Error::Storage`](crate::Error::Storage); `transient` says whether trying again may help. Backends themselves try again for
 ///   some seconds at most.
 pub trait Storage: Send + Sync + fmt::Debug {
     /// The URL, for messages.
@@ -77,7 +77,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Streams a file; large ones in parts. `crc32c` is kept with the object.
     ///
     /// # Errors
-    /// See the contract; [`Error::Io`] for the file.
+    /// See the contract; [`Error::Io`](crate::Error::Io) for the file.
     fn put_file(&self, path: &str, file: &Path, crc32c: u32) -> Result<()>;
 
     /// `None`: it is not there.
@@ -89,7 +89,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Streams into a file, made or replaced. `false`: it is not there.
     ///
     /// # Errors
-    /// See the contract; [`Error::Io`] for the file.
+    /// See the contract; [`Error::Io`](crate::Error::Io) for the file.
     fn get_file(&self, path: &str, file: &Path) -> Result<bool>;
 
     /// `None`: it is not there.
