@@ -1,4 +1,4 @@
-//! Experiments and checkpoints on S3, GCS and Azure: [`tune::storage::Storage`](Storage) on the crate object_store.
+//! Experiments and checkpoints on S3, GCS and Azure: [`tune::storage::Storage`] on the crate object_store.
 //!
 //! [`register`] at the start of a program makes `s3://bucket/prefix` a place wherever pavlov asks for a directory:
 //!
