@@ -91,7 +91,7 @@
 //! | [`algorithms`] | PPO, DQN: one file each, read from top to bottom |
 //! | [`trainer`] | to write an algorithm, a policy or callbacks |
 //! | [`envs`] | to write an environment, one copy or many at once |
-//! | [`tune`] | the lifecycle, checkpoints, loggers, settings in layers; knows no reinforcement learning |
+//! | [`tune`] | the lifecycle, checkpoints, loggers, settings in layers, datasets; knows no reinforcement learning |
 //! | [`registry`], [`presets`] | algorithms by name, tuned settings by name |
 //! | [`torch`] | tch, libtorch's Rust interface, in the version that pavlov uses |
 //!
@@ -121,11 +121,13 @@ pub mod prelude {
     pub use crate::algorithms::{Dqn, Ppo};
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
     pub use crate::trainer::{
-        Action, Algorithm, Common, DatasetExt, Error, Evaluation, Result, Trainer, TrainerExt,
-        callbacks::Callbacks,
+        Action, Algorithm, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer, TorchWorker, Trainer,
+        TrainerExt, callbacks::Callbacks,
     };
     pub use crate::tune::data::{Dataset, IterBatches, Shuffle};
-    pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};
+    pub use crate::tune::{
+        Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, TrainLoop, Trainable, WorkerContext,
+    };
 }
 
 /// The Rust blocks of the README, compiled by `cargo test --doc`.

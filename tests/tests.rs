@@ -3,6 +3,7 @@
 mod checkpoints;
 #[cfg(feature = "cli")]
 mod cli;
+mod datasets;
 mod export;
 mod golden;
 mod layers;
@@ -20,3 +21,4 @@ mod settings;
 mod support;
 #[cfg(feature = "cli")]
 mod sweeps;
+mod torch_trainer;

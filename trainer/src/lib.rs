@@ -16,6 +16,7 @@
 //! * [`rng`]: every random number is a function of the run's seed, what it is for, and an index; never of the worker.
 //! * [`state`]: what a checkpoint holds.
 //! * [`DatasetExt`]: batches of a dataset as tensors.
+//! * [`TorchTrainer`]: several workers that train one model, without reinforcement learning.
 
 pub mod action_dist;
 mod algorithm;
@@ -51,6 +52,7 @@ mod sampler;
 pub mod schedule;
 pub mod state;
 mod stats;
+mod torch_trainer;
 mod trainer;
 pub mod value;
 pub mod worker;
@@ -65,5 +67,6 @@ pub use learner_info::LearnerInfo;
 pub use profile::SamplerPerf;
 pub use run::Run;
 pub use sampler::{normalize, unsquash};
+pub use torch_trainer::{TorchTrainer, TorchWorker};
 pub use trainer::{Trainer, TrainerExt};
 pub use worker_set::WorkerSet;

@@ -152,6 +152,22 @@ pub enum Error {
         /// What it said.
         message: String,
     },
+    /// A worker of a data-parallel trainer that failed; it ended the attempt.
+    #[error("worker {rank} failed: {message}")]
+    WorkerFailed {
+        /// Which one.
+        rank: usize,
+        /// What it said, or how its process ended.
+        message: String,
+    },
+    /// A worker is gone that a collective call needs.
+    #[error("`{call}` needs worker {rank}, which is gone")]
+    WorkerLost {
+        /// Which one.
+        rank: usize,
+        /// The call: `all_reduce`.
+        call: &'static str,
+    },
     /// A training that failed.
     #[error(
         "training failed: {message}; `{trainer}::restore({path:?})` goes on from its newest checkpoint, and \

@@ -1,12 +1,15 @@
 //! What a sweep runs: how to make one trainable per trial, and what a trial needs.
 
 use std::fmt;
+use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use crate::{Config, Resources, Result, Trainable};
+use crate::{Config, Error, Resources, Result, Trainable};
 
 type Make = dyn Fn(&Config) -> Result<Box<dyn Trainable>> + Send + Sync;
 type Request = dyn Fn(&Config) -> Result<Resources> + Send + Sync;
+/// Runs a function as a worker of the trial at the other end of the socket.
+type Work = dyn Fn(UnixStream) -> Result<()> + Send + Sync;
 
 /// Makes a trainable for each trial. Cheap to clone.
 ///
@@ -18,7 +21,8 @@ pub struct TrainableFactory {
     name: Arc<str>,
     make: Arc<Make>,
     resources: Option<Arc<Request>>,
-    is_function: bool,
+    /// Functions only.
+    work: Option<Arc<Work>>,
 }
 
 impl TrainableFactory {
@@ -34,15 +38,16 @@ impl TrainableFactory {
             name: name.into().into(),
             make: Arc::new(move |config| Ok(Box::new(make(config)?))),
             resources: None,
-            is_function: false,
+            work: None,
         }
     }
 
     pub(crate) fn of_function<T: Trainable + 'static>(
         name: String,
         make: impl Fn() -> T + Send + Sync + 'static,
+        work: impl Fn(UnixStream) -> Result<()> + Send + Sync + 'static,
     ) -> Self {
-        TrainableFactory { is_function: true, ..Self::new(name, move |_| Ok(make())) }
+        TrainableFactory { work: Some(Arc::new(work)), ..Self::new(name, move |_| Ok(make())) }
     }
 
     /// Every trial needs these, whatever the trainable says by itself.
@@ -66,7 +71,15 @@ impl TrainableFactory {
 
     /// Whether it is a function trainable, which saves when it likes.
     pub fn is_function(&self) -> bool {
-        self.is_function
+        self.work.is_some()
+    }
+
+    /// In a worker's process: is the worker that the trial at the other end of `socket` wants.
+    pub(crate) fn work(&self, socket: UnixStream) -> Result<()> {
+        match &self.work {
+            Some(work) => work(socket),
+            None => Err(Error::other(format!("`{}` is no function: it has no workers", self.name))),
+        }
     }
 
     pub(crate) fn make(&self, config: &Config) -> Result<Box<dyn Trainable>> {
@@ -96,7 +109,7 @@ impl fmt::Debug for TrainableFactory {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("TrainableFactory")
             .field("name", &self.name)
-            .field("is_function", &self.is_function)
+            .field("is_function", &self.is_function())
             .finish_non_exhaustive()
     }
 }

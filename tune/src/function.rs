@@ -13,7 +13,7 @@ use crossbeam_channel::{Receiver, Sender, bounded};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::executor::panic_text;
+use crate::executor::{self, panic_text};
 use crate::session::{self, Checkpoint, Message, Session};
 use crate::track::StatusReporter;
 use crate::{Config, Error, Metrics, Result, Trainable, TrainableFactory, TrialContext};
@@ -111,7 +111,12 @@ impl TrainableFactory {
     }
 
     pub(crate) fn running(name: impl Into<String>, function: Arc<dyn Function>) -> Self {
-        Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()))
+        let worker = function.clone();
+        let work = move |socket| {
+            let function = worker.clone();
+            executor::work(move |config| function.run(config), socket)
+        };
+        Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()), work)
     }
 
     /// As [`function`](TrainableFactory::function), for functions that get a [`StatusReporter`].
@@ -172,6 +177,8 @@ impl FunctionTrainable {
                 checkpoint: checkpoint.into(),
                 metadata: Config::new().into(),
                 since: Instant::now().into(),
+                config: config.clone(),
+                worker: None,
             });
             let outcome = catch_unwind(AssertUnwindSafe(|| function.run(&config)));
             let outcome = outcome.unwrap_or_else(|panic| {

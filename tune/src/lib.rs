@@ -8,6 +8,7 @@
 //! * [`loggers`] write `result.json`, `progress.csv`, TensorBoard events and `params.json`.
 //! * [`Tuner`] runs a sweep: many trials of a [`TrainableFactory`], drawn by [`search`], scheduled by [`schedulers`], stopped
 //!   by [`stoppers`]; in threads or processes, restored after any interruption.
+//! * [`data`] reads datasets in batches: rows in memory, JSON lines, CSV, Parquet.
 //! * [`session`] is for functions as trainables.
 //! * [`BaseTrainer`] is a training loop with datasets; [`Training`] runs it as a sweep of one trial.
 //! * [`validate_save_restore`] checks a trainable's part of the bargain.
@@ -57,7 +58,10 @@ pub use gpu::wait_for_gpu;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use sweep_file::SweepFile;
-pub use train::{BaseTrainer, ScalingConfig, TrainContext, Training};
+pub use train::{
+    BaseTrainer, Collective, DataParallelTrainer, ReduceOp, ScalingConfig, SocketCollective, TrainContext,
+    TrainLoop, Training, WorkerContext,
+};
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{

@@ -24,6 +24,7 @@
 use std::cell::RefCell;
 use std::fs;
 use std::io;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Once;
@@ -194,6 +195,33 @@ pub(crate) struct Session {
     /// Goes into every checkpoint.
     pub(crate) metadata: RefCell<Config>,
     pub(crate) since: RefCell<Instant>,
+    /// What the function was called with.
+    pub(crate) config: Config,
+    /// In a worker of the trial.
+    pub(crate) worker: Option<Worker>,
+}
+
+type Check = dyn Fn() -> Result<()>;
+
+/// The place of a worker among others.
+pub(crate) struct Worker {
+    pub(crate) rank: usize,
+    /// The sockets to the others, by rank, until they are taken.
+    pub(crate) peers: RefCell<Vec<UnixStream>>,
+    /// Makes sure that all workers report.
+    pub(crate) before_report: RefCell<Option<Rc<Check>>>,
+}
+
+impl Worker {
+    fn check(&self, checkpoint: Option<&Checkpoint>) -> Result<()> {
+        if self.rank > 0 && checkpoint.is_some() {
+            let rule = "checkpoints are those of worker 0: report `None` elsewhere, and send what it has to save to worker \
+                        0 by `all_gather`";
+            return Err(Error::config("checkpoint", format!("reported by worker {}", self.rank), rule));
+        }
+        let before_report = self.before_report.borrow().clone();
+        before_report.map_or(Ok(()), |check| check())
+    }
 }
 
 thread_local! {
@@ -222,6 +250,9 @@ pub fn report(metrics: impl Into<Value>, checkpoint: Option<Checkpoint>) -> Resu
         ONCE.call_once(|| tracing::warn!("`session::report` outside a trial does nothing"));
         return Ok(());
     };
+    if let Some(worker) = &session.worker {
+        worker.check(checkpoint.as_ref())?;
+    }
     let seconds = session.since.borrow().elapsed().as_secs_f64();
     metrics.entry("time_this_iter_s").or_insert(seconds.into());
     let checkpoint = match checkpoint {

@@ -11,8 +11,8 @@ use crate::demo;
 use crate::setup::{self, Kind};
 use crate::steps::{self, Steps, cargo_command};
 
-/// Every backend of `storage`.
-const STORAGE: &str = "--features storage,pavlov-storage/gcs,pavlov-storage/azure";
+/// What is off by default, with every backend of `storage`.
+const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure";
 
 /// Runs all steps up to the first that fails.
 pub(crate) fn test(root: &Path) -> Result<()> {
@@ -23,10 +23,10 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     let mut steps = Steps::default();
     steps.step("libtorch", || setup::setup(root, Kind::Cpu))?;
     steps.run("format", &mut cargo("fmt --all --check"))?;
-    steps.run("lints", &mut cargo(&format!("clippy --workspace --all-targets {STORAGE} -- -D warnings")))?;
+    steps.run("lints", &mut cargo(&format!("clippy --workspace --all-targets {FEATURES} -- -D warnings")))?;
     steps.run(
         "documentation",
-        cargo(&format!("doc --workspace --no-deps --document-private-items {STORAGE}"))
+        cargo(&format!("doc --workspace --no-deps --document-private-items {FEATURES}"))
             .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
     // A path that does not exist: nothing may look for libtorch.
@@ -36,9 +36,12 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     )?;
 
     let python = steps.step("python", || test_python(root))?;
-    steps.run("tests", cargo("test --workspace --features storage").env("PAVLOV_TEST_PYTHON", python))?;
+    steps.run(
+        "tests",
+        cargo("test --workspace --features parquet,storage").env("PAVLOV_TEST_PYTHON", python),
+    )?;
     // With the whole workspace, as the tests: another selection has other features, and tch is compiled again.
-    steps.run("examples", &mut cargo("build --workspace --features storage --examples"))?;
+    steps.run("examples", &mut cargo("build --workspace --features parquet,storage --examples"))?;
     let results = steps::fresh("examples", "results")?;
     for folder in ["examples", "tune/examples"] {
         for example in stems(&root.join(folder), "rs")? {

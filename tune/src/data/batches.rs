@@ -14,6 +14,9 @@ use super::source::{Blocks, Datasource, checked};
 use crate::executor::panic_text;
 use crate::{Error, Result};
 
+/// Far more than helps.
+const MOST_AHEAD: usize = 10_000;
+
 /// How to iterate over batches; the defaults are Ray's.
 #[derive(Clone, Debug)]
 pub struct IterBatches {
@@ -43,7 +46,7 @@ pub struct Shuffle {
     pub seed: u64,
     /// Which pass over the data this is: each has an order of its own.
     pub epoch: u64,
-    /// Rows of the buffer, for data that is not in memory. Each row is drawn from at least that many.
+    /// Rows of the buffer, for data that is not in memory: each row is drawn from at least that many, or from all.
     pub buffer_size: usize,
 }
 
@@ -72,6 +75,10 @@ impl Batches {
             return Err(above_0("shuffle.buffer_size"));
         }
         let ahead = options.prefetch_batches;
+        if ahead > MOST_AHEAD {
+            let rule = format!("it must be at most {MOST_AHEAD}: that many batches are held in memory");
+            return Err(Error::config("prefetch_batches", ahead, rule));
+        }
         // Opened by the first call of `next`, for datasets that are made then.
         let batches = iter::once_with(move || {
             open(&*source, options).unwrap_or_else(|error| Box::new(iter::once(Err(error))))

@@ -111,6 +111,7 @@ impl Column {
 fn strided<T: Clone>(values: &ArrayD<T>, start: usize, step: usize, count: usize) -> ArrayD<T> {
     let slice = match count {
         0 => Slice::new(0, Some(0), 1),
+        1 => Slice::new(start as isize, Some(start as isize + 1), 1),
         _ => Slice::new(start as isize, Some((start + (count - 1) * step + 1) as isize), step as isize),
     };
     values.slice_axis(Axis(0), slice).as_standard_layout().into_owned()

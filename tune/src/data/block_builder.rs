@@ -54,7 +54,7 @@ impl BlockBuilder {
             Value::Object(row) => row,
             item => [("item".to_owned(), item)].into_iter().collect(),
         };
-        self.push(&Value::Object(row), place, |error| error.to_string())
+        self.push(Value::Object(row), place, |error| error.to_string())
     }
 
     /// Adds a row of named fields, each with `push`.

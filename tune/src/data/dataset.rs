@@ -9,7 +9,7 @@ use super::batches::{Batches, IterBatches};
 use super::block::{Block, Column, Row};
 use super::block_builder::BlockBuilder;
 use super::files::{Files, Paths};
-use super::part::Part;
+use super::part::{EqualShard, Part};
 use super::schema::Schema;
 use super::source::{BLOCK_ROWS, Blocks, Datasource, Rows, checked};
 use super::transform::{MapBatches, MapRows, RandomShuffle, Union, in_memory};
@@ -164,6 +164,39 @@ impl Dataset {
         Ok(self.schema()?.fields.into_iter().map(|field| field.name).collect())
     }
 
+    /// The mean of a column of numbers, missing values left out; `None` without any.
+    ///
+    /// # Errors
+    /// There is no such column, or it has no numbers; as [`blocks`](Self::blocks).
+    pub fn mean(&self, column: &str) -> Result<Option<f64>> {
+        let (count, mean, _) = self.moments(column)?;
+        Ok((count > 0.0).then_some(mean))
+    }
+
+    /// The standard deviation of a column of numbers (divisor n - 1, as in Ray), missing values left out; `None` without two.
+    ///
+    /// # Errors
+    /// As [`mean`](Self::mean).
+    pub fn std(&self, column: &str) -> Result<Option<f64>> {
+        let (count, _, squares) = self.moments(column)?;
+        Ok((count > 1.0).then(|| (squares / (count - 1.0)).sqrt()))
+    }
+
+    /// How many, their mean, the sum of their squared distances from it: Welford's recurrence.
+    fn moments(&self, column: &str) -> Result<(f64, f64, f64)> {
+        let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+        for block in self.blocks()? {
+            let block = block?;
+            for value in block.float(column)?.iter().filter(|value| !value.is_nan()) {
+                count += 1.0;
+                let distance = value - mean;
+                mean += distance / count;
+                squares += distance * (value - mean);
+            }
+        }
+        Ok((count, mean, squares))
+    }
+
     /// Reads all rows into memory now.
     ///
     /// # Errors
@@ -208,8 +241,8 @@ impl Dataset {
         Dataset::from_source(Union { parts: [self.source.clone(), other.source.clone()] })
     }
 
-    /// All rows in a random order, the same in each pass. Brings them into memory when they are read; to shuffle rows that
-    /// stream, or in another order each epoch, see [`Shuffle`](super::Shuffle).
+    /// All rows in a random order, the same in each pass. Brings them into memory whenever they are read, if they are not
+    /// there; to shuffle rows that stream, or in another order each epoch, see [`Shuffle`](super::Shuffle).
     pub fn random_shuffle(&self, seed: u64) -> Self {
         Dataset::from_source(RandomShuffle { of: self.source.clone(), seed })
     }
@@ -220,11 +253,18 @@ impl Dataset {
     /// # Errors
     /// `rank` is not below `world_size`.
     pub fn shard(&self, rank: usize, world_size: usize) -> Result<Self> {
-        if rank >= world_size {
-            let rule = format!("it must be below the number of shards, {world_size}");
-            return Err(Error::config("rank", rank, rule));
-        }
+        refuse_rank(rank, world_size)?;
         Ok(self.part(rank, world_size, None))
+    }
+
+    /// As [`shard`](Self::shard), with equally many rows in each: up to `world_size - 1` of the last rows are in none. So
+    /// workers that train together come to an end together; Ray Train shards like this.
+    ///
+    /// # Errors
+    /// `rank` is not below `world_size`.
+    pub fn equal_shard(&self, rank: usize, world_size: usize) -> Result<Self> {
+        refuse_rank(rank, world_size)?;
+        Ok(Dataset::from_source(EqualShard { of: self.source.clone(), rank, world_size }))
     }
 
     /// `n` parts, each in the order of the rows, the first ones longer by a row where they cannot be equal.
@@ -306,6 +346,14 @@ impl Dataset {
     fn part(&self, start: usize, step: usize, len: Option<usize>) -> Self {
         Dataset::from_source(Part { of: self.source.clone(), start, step, len })
     }
+}
+
+fn refuse_rank(rank: usize, world_size: usize) -> Result<()> {
+    if rank < world_size {
+        return Ok(());
+    }
+    let rule = format!("it must be below the number of shards, {world_size}");
+    Err(Error::config("rank", rank, rule))
 }
 
 impl fmt::Debug for Dataset {

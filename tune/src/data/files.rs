@@ -82,7 +82,8 @@ impl Files {
         Files { format: Format::Csv, paths: paths.into(), types: Schema::default() }
     }
 
-    /// Parquet (`.parquet`): numbers, truth values, texts, and fixed-size lists of numbers.
+    /// Parquet (`.parquet`), plain or compressed with snappy: numbers, truth values, texts, and lists of numbers or truth
+    /// values, of one length in all rows.
     ///
     /// `null` is NaN in a float column and an error in others.
     #[cfg(feature = "parquet")]
@@ -91,6 +92,13 @@ impl Files {
     }
 
     /// With these types for these columns; others find theirs in the first block.
+    ///
+    /// ```
+    /// use pavlov_tune::data::{DataType, Dataset, Files, Schema};
+    ///
+    /// let types = Schema::new([("price", DataType::Float), ("zip_code", DataType::Text)]);
+    /// let houses = Dataset::from_source(Files::csv("houses.csv").with_schema(types));
+    /// ```
     pub fn with_schema(self, types: Schema) -> Self {
         Files { types, ..self }
     }

@@ -28,7 +28,7 @@ impl ShuffleBuffer {
     /// Rows beyond the buffer, or at the end all of them.
     fn draw(&mut self) -> Result<Option<Block>> {
         // Half a buffer more, so that the copying of the rest is shared by many rows.
-        let enough = self.buffer_size + self.buffer_size.div_ceil(2);
+        let enough = self.buffer_size.saturating_add(self.buffer_size.div_ceil(2));
         while !self.ended && self.rows < enough {
             match self.blocks.next().transpose()? {
                 Some(block) => {

@@ -80,8 +80,8 @@ impl Rows {
     pub(super) fn part(&self, start: usize, step: usize, len: Option<usize>) -> Self {
         let most = self.len.saturating_sub(start).div_ceil(step);
         Rows {
-            start: self.start + start * self.step,
-            step: self.step * step,
+            start: self.start + start.min(self.len) * self.step,
+            step: self.step.saturating_mul(step),
             len: len.unwrap_or(most).min(most),
             ..self.clone()
         }

@@ -139,7 +139,7 @@ fn size(checkpoint: &Path) -> Result<u64> {
 }
 
 /// An error with its causes.
-fn in_full(error: &dyn std::error::Error) -> String {
+pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

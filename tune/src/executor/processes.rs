@@ -9,27 +9,23 @@ use std::collections::HashMap;
 use std::env;
 use std::fs::{File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
-use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus};
+use std::path::Path;
+use std::process::Child;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
+use super::child::{self, TRIAL, WORKER};
 use super::{ActorId, Executor, Report, Request, Start, actor};
 use crate::{Error, Result, TrainableFactory};
-
-/// Set for trial processes: the name of the trainable.
-const CHILD: &str = "PAVLOV_TRIAL_OF";
 
 /// What `child_main` was given, by name.
 static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// The first thing in the `main` of a program whose trials run in processes: in such a process it runs the trial and
-/// never returns; elsewhere it returns at once.
+/// The first thing in the `main` of a program whose trials, or the workers of whose trainers, run in processes: in such
+/// a process it runs the trial or is the worker and never returns; elsewhere it returns at once.
 ///
 /// ```no_run
 /// use pavlov_tune::{ExecutorKind, TrainableFactory, Tuner, child_main};
@@ -51,15 +47,19 @@ static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 /// }
 /// ```
 pub fn child_main(trainables: &[&TrainableFactory]) {
-    let name = env::var(CHILD).ok();
     {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend(trainables.iter().map(|trainable| trainable.name().to_string()));
     }
-    let Some(name) = name else { return };
-    let served = match trainables.iter().find(|trainable| trainable.name() == name) {
+    let Some((role, name)) = [WORKER, TRIAL].iter().find_map(|role| Some((*role, env::var(role).ok()?)))
+    else {
+        return;
+    };
+    let trainable = trainables.iter().find(|trainable| trainable.name() == name);
+    let served = match trainable {
+        Some(trainable) if role == WORKER => child::socket().and_then(|socket| trainable.work(socket)),
         Some(trainable) => serve(trainable),
-        None => Err(Error::config(CHILD, &name, "`child_main` was given no trainable of that name")),
+        None => Err(Error::config(role, &name, "`child_main` was given no trainable of that name")),
     };
     let code = match served {
         Ok(()) => 0,
@@ -77,10 +77,7 @@ pub(crate) fn is_known_to_children(name: &str) -> bool {
 }
 
 fn serve(factory: &TrainableFactory) -> Result<()> {
-    let socket = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
-    let socket = socket.map_err(Error::io("open", Path::new("standard input")))?;
-    let null = File::open("/dev/null").map_err(Error::io("open", Path::new("/dev/null")))?;
-    rustix::stdio::dup2_stdin(&null).map_err(|errno| Error::other(std::io::Error::from(errno)))?;
+    let socket = child::socket()?;
     let mut reports = socket.try_clone().map_err(Error::other)?;
     let (sender, requests) = bounded::<Request>(1);
     thread::spawn(move || {
@@ -129,7 +126,6 @@ fn output(logdir: &Path, name: &str) -> Result<File> {
 /// A crash of one trial, whatever its kind, ends that trial alone.
 pub(crate) struct ProcessExecutor {
     name: String,
-    executable: PathBuf,
     actors: HashMap<ActorId, UnixStream>,
     report: Sender<(ActorId, Report)>,
     reports: Receiver<(ActorId, Report)>,
@@ -140,15 +136,14 @@ impl ProcessExecutor {
     /// `child_main` was not called with this trainable: its processes would run the whole program again.
     pub(crate) fn new(factory: &TrainableFactory) -> Result<Self> {
         let name = factory.name();
-        if env::var_os(CHILD).is_some() || !is_known_to_children(name) {
+        if child::is_child() || !is_known_to_children(name) {
             let rule = format!(
                 "trials run in processes only if `main` first calls `child_main` with the trainable `{name}`"
             );
             return Err(Error::config("executor", "processes", rule));
         }
-        let executable = env::current_exe().map_err(Error::io("find", Path::new("this executable")))?;
         let (report, reports) = unbounded();
-        Ok(ProcessExecutor { name: name.into(), executable, actors: HashMap::new(), report, reports })
+        Ok(ProcessExecutor { name: name.into(), actors: HashMap::new(), report, reports })
     }
 }
 
@@ -156,24 +151,12 @@ impl Executor for ProcessExecutor {
     fn spawn(&mut self, actor: ActorId, start: Start) -> Result<()> {
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
         let gpus: Vec<String> = start.gpus.iter().map(usize::to_string).collect();
-        let mut command = Command::new(&self.executable);
-        command
-            .args(env::args_os().skip(1))
-            .env(CHILD, &self.name)
-            .stdin(OwnedFd::from(theirs))
-            .stdout(output(&start.logdir, "stdout")?)
-            .stderr(output(&start.logdir, "stderr")?)
-            // Ctrl-C is for the driver, which then tells its trials.
-            .process_group(0);
+        let mut command = child::command(TRIAL, &self.name, theirs, start.resources.num_threads())?;
+        command.stdout(output(&start.logdir, "stdout")?).stderr(output(&start.logdir, "stderr")?);
         if start.resources.total("GPU") > 0.0 {
             command.env("CUDA_VISIBLE_DEVICES", gpus.join(","));
         }
-        for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"] {
-            if env::var_os(variable).is_none() {
-                command.env(variable, start.resources.num_threads().to_string());
-            }
-        }
-        let child = command.spawn().map_err(Error::io("start", &self.executable))?;
+        let child = command.spawn().map_err(Error::io("start", Path::new("this executable")))?;
         drop(command);
         let incoming = own.try_clone().map_err(Error::other)?;
         let report = self.report.clone();
@@ -232,28 +215,11 @@ fn listen(actor: ActorId, mut child: Child, incoming: UnixStream, report: &Sende
     }
     let _ = incoming.shutdown(std::net::Shutdown::Both);
     let message = match child.wait() {
-        Ok(status) => format!("its process {}", how_it_ended(status)),
+        Ok(status) => {
+            let hint = "; see `stderr` in its directory";
+            format!("its process {}", child::how_it_ended(status, hint))
+        }
         Err(error) => format!("its process is lost: {error}"),
     };
     let _ = report.send((actor, Report::Failed { message }));
-}
-
-fn how_it_ended(status: ExitStatus) -> String {
-    let hint = "; see `stderr` in its directory";
-    match status.signal() {
-        Some(9) => "was killed (signal 9), by hand or because the machine ran out of memory".into(),
-        Some(signal) => {
-            let name = match signal {
-                4 => ", an illegal instruction",
-                6 => ", an abort",
-                7 => ", a bus error",
-                8 => ", an arithmetic error",
-                11 => ", a segmentation fault",
-                15 => ", asked to terminate",
-                _ => "",
-            };
-            format!("died of signal {signal}{name}{hint}")
-        }
-        None => format!("exited with code {}{hint}", status.code().unwrap_or_default()),
-    }
 }

@@ -43,11 +43,15 @@ use crate::session::Checkpoint;
 use crate::trainable::short_name;
 use crate::{Config, Error, Result};
 
+mod collective;
+mod data_parallel;
 mod run;
 mod scaling;
 mod stored;
 mod training;
 
+pub use collective::{Collective, ReduceOp, SocketCollective};
+pub use data_parallel::{DataParallelTrainer, TrainLoop, WorkerContext};
 pub use scaling::ScalingConfig;
 pub use training::Training;
 

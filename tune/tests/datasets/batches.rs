@@ -26,17 +26,21 @@ fn batches_have_the_asked_size_whatever_the_blocks() {
 }
 
 #[test]
-fn sizes_of_0_are_refused() {
+fn sizes_that_make_no_batches_are_refused() {
     let range = Dataset::range(3);
     let message = range.iter_batches(size(0)).unwrap_err().to_string();
     assert_eq!(message, "`batch_size` is 0, but it must be above 0");
     let message = range.iter_batches(shuffled(1, 0, 0)).unwrap_err().to_string();
     assert_eq!(message, "`shuffle.buffer_size` is 0, but it must be above 0");
+    let ahead = IterBatches { prefetch_batches: usize::MAX, ..size(1) };
+    assert!(range.iter_batches(ahead).unwrap_err().to_string().starts_with("`prefetch_batches` is 1844"));
 }
 
 #[test]
 fn a_shuffle_has_every_row_once_in_an_order_of_seed_and_epoch() {
     let stream = Stream::of(&[50; 20]).dataset();
+    let all_of_it = batches(&stream, shuffled(1, 0, usize::MAX)).concat();
+    assert_eq!(sorted(all_of_it), (0..1000).collect::<Vec<_>>());
     for dataset in [stream.materialize().unwrap(), stream] {
         let order = |seed, epoch| batches(&dataset, shuffled(seed, epoch, 100)).concat();
         let first = order(1, 0);

@@ -27,6 +27,7 @@ fn each_row_is_in_exactly_one_shard() {
         }
         assert_eq!(all(&dataset.shard(1, 5).unwrap()), [1, 6, 11, 16]);
         assert_eq!(all(&dataset.shard(1, 2).unwrap().shard(1, 3).unwrap()), [3, 9, 15]);
+        assert_eq!(all(&dataset.shard(4, usize::MAX).unwrap()), [4]);
         assert_eq!(all(&dataset.random_shuffle(1).shard(1, 2).unwrap()).len(), 8);
         let message = dataset.shard(2, 2).unwrap_err().to_string();
         assert_eq!(message, "`rank` is 2, but it must be below the number of shards, 2");
@@ -41,6 +42,8 @@ fn splits_follow_each_other_and_cover_all_rows() {
             parts(dataset.split_at_indices(&[2, 2, 9]).unwrap()),
             [vec![0, 1], vec![], vec![2, 3, 4, 5, 6, 7, 8], vec![9, 10]]
         );
+        assert_eq!(all(&dataset.split_at_indices(&[9, usize::MAX]).unwrap()[1]), [9, 10]);
+        assert_eq!(all(&dataset.shard(1, 2).unwrap().split_at_indices(&[usize::MAX]).unwrap()[1]), [0; 0]);
         assert!(dataset.split_at_indices(&[3, 2]).is_err());
         assert!(dataset.split(0).is_err());
         assert_eq!(all(&dataset.limit(5).split(2).unwrap()[1]), [3, 4]);
@@ -134,4 +137,16 @@ fn a_dataset_from_a_function_is_made_when_it_is_read_and_once() {
     assert_eq!(*made.lock().unwrap(), 1);
     let failing = Dataset::from_fn(|| -> Result<Dataset> { Err(Error::other("no disk")) });
     assert_eq!(problem(&failing), "no disk");
+}
+
+// By hand: the mean of 1, 2, 3, 4 is 2.5, their squared distances from it sum to 5.
+#[test]
+fn means_and_deviations_leave_missing_values_out() {
+    let dataset = Dataset::from_items([1.0, f64::NAN, 2.0, 3.0, 4.0]).unwrap();
+    assert_eq!(dataset.mean("item").unwrap(), Some(2.5));
+    assert_eq!(dataset.std("item").unwrap(), Some((5.0_f64 / 3.0).sqrt()));
+    assert_eq!(dataset.limit(2).mean("item").unwrap(), Some(1.0));
+    assert_eq!(dataset.limit(2).std("item").unwrap(), None);
+    assert_eq!(dataset.limit(0).mean("item").unwrap(), None);
+    assert!(dataset.mean("x").is_err());
 }

@@ -1,0 +1,88 @@
+//! [`TorchTrainer`]: several workers that train one model.
+
+use pavlov_tune::{Collective, DataParallelTrainer, Error, ReduceOp, Result, WorkerContext};
+use tch::nn::VarStore;
+use tch::{Device, Kind, Tensor, no_grad};
+
+/// A [`DataParallelTrainer`] whose loop trains a model of libtorch; the loop calls what [`TorchWorker`] has.
+///
+/// Each worker's process gives libtorch as many threads as the worker has CPUs.
+pub type TorchTrainer<L> = DataParallelTrainer<L>;
+
+/// What a worker does for a model that all workers train, as Ray's `train.torch` does.
+///
+/// Models are of 32-bit floats on the CPU, as long as there is no collective for GPUs. Without other workers any model
+/// will do, and nothing happens.
+pub trait TorchWorker {
+    /// Gives all variables the values that they have in worker 0. Call it before training, after loading a checkpoint.
+    ///
+    /// # Errors
+    /// A variable that is not of 32-bit floats on the CPU; those of
+    /// [`broadcast`](pavlov_tune::Collective::broadcast).
+    fn prepare_model(&self, model: &VarStore) -> Result<()>;
+
+    /// Replaces the gradients by their means over all workers, by one `all_reduce`. Call it between `backward` and the
+    /// step of the optimizer; with batches of equal size and a loss that is a mean over rows, the gradients are those of
+    /// the joined batch.
+    ///
+    /// # Errors
+    /// A gradient that is not of 32-bit floats on the CPU; those of
+    /// [`all_reduce`](pavlov_tune::Collective::all_reduce), also when workers have gradients of different parameters.
+    fn average_gradients(&self, model: &VarStore) -> Result<()>;
+}
+
+impl TorchWorker for WorkerContext {
+    fn prepare_model(&self, model: &VarStore) -> Result<()> {
+        let mut variables: Vec<(String, Tensor)> = model.variables().into_iter().collect();
+        variables.sort_by(|(one, _), (other, _)| one.cmp(other));
+        let variables = variables.into_iter().map(|(_, variable)| variable).collect();
+        together(self.collective(), variables, |collective, values| {
+            collective.broadcast(bytemuck::cast_slice_mut(values), 0)
+        })
+    }
+
+    fn average_gradients(&self, model: &VarStore) -> Result<()> {
+        let gradients =
+            model.trainable_variables().iter().map(Tensor::grad).filter(Tensor::defined).collect();
+        together(self.collective(), gradients, |collective, values| {
+            collective.all_reduce(values, ReduceOp::Mean)
+        })
+    }
+}
+
+/// Replaces the tensors' values by what `call` makes of them, all in one buffer.
+fn together(
+    collective: &dyn Collective,
+    mut tensors: Vec<Tensor>,
+    call: impl FnOnce(&dyn Collective, &mut [f32]) -> Result<()>,
+) -> Result<()> {
+    if collective.world_size() == 1 {
+        return Ok(());
+    }
+    if let Some(other) = tensors.iter().find(|tensor| !is_exchanged(tensor)) {
+        let value = format!("a tensor of {:?} on {:?}", other.kind(), other.device());
+        let rule = "workers exchange 32-bit floats on the CPU, for there is no NCCL yet: make the model so, or train it in \
+                    one worker";
+        return Err(Error::config("model", value, rule));
+    }
+    let mut values = vec![0.0; tensors.iter().map(Tensor::numel).sum()];
+    let mut rest = &mut values[..];
+    for tensor in &tensors {
+        let (own, others) = std::mem::take(&mut rest).split_at_mut(tensor.numel());
+        tensor.f_copy_data(own, own.len()).map_err(Error::other)?;
+        rest = others;
+    }
+    call(collective, &mut values)?;
+    let mut rest = &values[..];
+    for tensor in &mut tensors {
+        let (own, others) = rest.split_at(tensor.numel());
+        let own = Tensor::from_slice(own).f_view_as(tensor).map_err(Error::other)?;
+        no_grad(|| tensor.f_copy_(&own).map(drop)).map_err(Error::other)?;
+        rest = others;
+    }
+    Ok(())
+}
+
+fn is_exchanged(tensor: &Tensor) -> bool {
+    tensor.device() == Device::Cpu && tensor.kind() == Kind::Float
+}

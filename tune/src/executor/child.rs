@@ -1,0 +1,78 @@
+//! This executable started once more, to be something else than the program: a trial, or a worker of one.
+
+use std::env;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use crate::{Error, Result};
+
+/// Set for trial processes: the name of the trainable.
+pub(super) const TRIAL: &str = "PAVLOV_TRIAL_OF";
+/// Set for worker processes: the name of the trainable.
+pub(super) const WORKER: &str = "PAVLOV_WORKER_OF";
+/// The variables below that were set here and not by whoever began the program.
+const OURS: &str = "PAVLOV_SETS_THREADS";
+const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"];
+
+/// `role`: [`TRIAL`] or [`WORKER`], of the trainable `name`. `socket` becomes the standard input; drop the command after
+/// `spawn`, so that the child alone has it. `num_threads`: its share of the cores, unless the user's environment says
+/// otherwise.
+pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: usize) -> Result<Command> {
+    let executable = env::current_exe().map_err(Error::io("find", Path::new("this executable")))?;
+    let mut command = Command::new(executable);
+    command
+        .args(env::args_os().skip(1))
+        .env_remove(TRIAL)
+        .env_remove(WORKER)
+        .env(role, name)
+        .stdin(OwnedFd::from(socket))
+        // Ctrl-C is for the driver, which then tells its trials.
+        .process_group(0);
+    let ours = env::var(OURS).unwrap_or_default();
+    let set =
+        |variable: &&str| env::var_os(*variable).is_none() || ours.split(',').any(|our| our == *variable);
+    let set: Vec<&str> = THREADS.into_iter().filter(set).collect();
+    for variable in &set {
+        command.env(variable, num_threads.to_string());
+    }
+    command.env(OURS, set.join(","));
+    Ok(command)
+}
+
+/// Whether this process is a trial or a worker.
+pub(super) fn is_child() -> bool {
+    [TRIAL, WORKER].iter().any(|role| env::var_os(role).is_some())
+}
+
+/// In the child: the other end of its standard input, which reads nothing from now on.
+pub(super) fn socket() -> Result<UnixStream> {
+    let socket = std::io::stdin().as_fd().try_clone_to_owned().map(UnixStream::from);
+    let socket = socket.map_err(Error::io("open", Path::new("standard input")))?;
+    let null = Path::new("/dev/null");
+    let null = std::fs::File::open(null).map_err(Error::io("open", null))?;
+    rustix::stdio::dup2_stdin(&null).map_err(|errno| Error::other(std::io::Error::from(errno)))?;
+    Ok(socket)
+}
+
+/// Reads on after "its process"; `hint` says where it may have told more.
+pub(super) fn how_it_ended(status: ExitStatus, hint: &str) -> String {
+    match status.signal() {
+        Some(9) => "was killed (signal 9), by hand or because the machine ran out of memory".into(),
+        Some(signal) => {
+            let name = match signal {
+                4 => ", an illegal instruction",
+                6 => ", an abort",
+                7 => ", a bus error",
+                8 => ", an arithmetic error",
+                11 => ", a segmentation fault",
+                15 => ", asked to terminate",
+                _ => "",
+            };
+            format!("died of signal {signal}{name}{hint}")
+        }
+        None => format!("exited with code {}{hint}", status.code().unwrap_or_default()),
+    }
+}

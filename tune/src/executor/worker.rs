@@ -1,0 +1,195 @@
+//! A worker's process, and what it and its trial say to each other.
+//!
+//! The worker runs the trial's own function, with a session that says which worker it is; so settings, datasets and
+//! `setup` are made as in the trial. Its standard input is the end of a socket: the trial first sends the sockets to the
+//! other workers and a [`Seat`], then an [`Order`] for each [`Word`], one JSON object per line. The worker ends at once
+//! when the socket closes, which is when the trial is gone, however that went.
+
+use std::cell::RefCell;
+use std::io::{BufRead, BufReader, IoSlice, IoSliceMut, Write};
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::net::UnixStream;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
+use std::thread;
+use std::time::Instant;
+
+use crossbeam_channel::bounded;
+use rustix::cmsg_space;
+use rustix::net::{
+    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, recvmsg, sendmsg,
+};
+use serde::{Deserialize, Serialize};
+
+use super::{in_full, panic_text};
+use crate::session::{self, Checkpoint, Message, Session};
+use crate::{Config, Error, Metrics, Resources, Result, TrialContext};
+
+/// What one message can carry, by `SCM_MAX_FD` of Linux.
+const MOST_SOCKETS: usize = 253;
+pub(super) const MOST_WORKERS: usize = MOST_SOCKETS + 1;
+
+/// Everything that a worker is told at its start.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Seat {
+    pub(super) rank: usize,
+    pub(super) trial_id: String,
+    pub(super) trial_name: String,
+    pub(super) trial_resources: Option<Resources>,
+    pub(super) logdir: PathBuf,
+    pub(super) config: Config,
+    pub(super) checkpoint: Option<Checkpoint>,
+}
+
+/// What the trial says once it has heard a report of each worker.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Order {
+    GoOn,
+    Stop,
+}
+
+/// What a worker says.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Word {
+    Report(Metrics, Option<Checkpoint>),
+    /// The function returned, and the process ends.
+    Ended,
+    /// The function failed, and the process ends; `is_lost`: because another worker was gone.
+    Failed {
+        message: String,
+        is_lost: bool,
+    },
+}
+
+impl Word {
+    fn failed(error: &Error) -> Self {
+        Word::Failed { message: in_full(error), is_lost: is_lost(error) }
+    }
+}
+
+pub(super) fn send_line(mut socket: &UnixStream, what: &impl Serialize) -> Result<()> {
+    let mut line = serde_json::to_vec(what).map_err(Error::other)?;
+    line.push(b'\n');
+    socket.write_all(&line).map_err(Error::other)
+}
+
+pub(super) fn send_sockets(to: &UnixStream, sockets: &[UnixStream]) -> Result<()> {
+    let handles: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
+    let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SOCKETS))];
+    let mut rights = SendAncillaryBuffer::new(&mut space);
+    if !rights.push(SendAncillaryMessage::ScmRights(&handles)) {
+        return Err(Error::other(format!("{} sockets are too many for one message", sockets.len())));
+    }
+    let sent = sendmsg(to, &[IoSlice::new(b"\n")], &mut rights, SendFlags::empty());
+    sent.map(drop).map_err(|errno| Error::other(std::io::Error::from(errno)))
+}
+
+fn receive_sockets(from: &UnixStream) -> Result<Vec<UnixStream>> {
+    let as_io = |errno: rustix::io::Errno| Error::other(std::io::Error::from(errno));
+    let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SOCKETS))];
+    let mut rights = RecvAncillaryBuffer::new(&mut space);
+    let mut byte = [0];
+    recvmsg(from, &mut [IoSliceMut::new(&mut byte)], &mut rights, RecvFlags::empty()).map_err(as_io)?;
+    let mut sockets = Vec::new();
+    for message in rights.drain() {
+        if let RecvAncillaryMessage::ScmRights(handles) = message {
+            for handle in handles {
+                // A process that the worker starts must not keep it from ending.
+                rustix::io::fcntl_setfd(&handle, rustix::io::FdFlags::CLOEXEC).map_err(as_io)?;
+                sockets.push(UnixStream::from(handle));
+            }
+        }
+    }
+    Ok(sockets)
+}
+
+/// Runs `function` as the worker that the trial at the other end of `socket` wants.
+pub(crate) fn work(
+    function: impl FnOnce(&Config) -> Result<Option<Metrics>> + Send + 'static,
+    socket: UnixStream,
+) -> Result<()> {
+    let peers = receive_sockets(&socket)?;
+    let mut lines = BufReader::new(socket.try_clone().map_err(Error::other)?).lines();
+    let Some(seat) = lines.next() else { return Ok(()) };
+    let seat: Seat = serde_json::from_str(&seat.map_err(Error::other)?).map_err(Error::other)?;
+    let (reports_in, reports) = bounded(1);
+    let (going_on, go_on) = bounded(1);
+    thread::spawn(move || {
+        let mut going_on = Some(going_on);
+        for line in lines {
+            match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
+                Some(Order::GoOn) => {
+                    if let Some(going_on) = &going_on {
+                        let _ = going_on.send(());
+                    }
+                }
+                Some(Order::Stop) => going_on = None,
+                None => break,
+            }
+        }
+        // The trial is gone: nobody waits for what is being computed.
+        std::process::exit(0);
+    });
+    let run = move || {
+        let ends = reports_in.clone();
+        session::enter(Session {
+            context: TrialContext {
+                trial_id: seat.trial_id,
+                trial_name: seat.trial_name,
+                trial_resources: seat.trial_resources,
+                logdir: seat.logdir,
+            },
+            config: seat.config.clone(),
+            reports: reports_in,
+            go_on,
+            checkpoint: seat.checkpoint.into(),
+            metadata: Config::new().into(),
+            since: Instant::now().into(),
+            worker: Some(session::Worker {
+                rank: seat.rank,
+                peers: RefCell::new(peers),
+                before_report: RefCell::default(),
+            }),
+        });
+        let outcome = catch_unwind(AssertUnwindSafe(|| function(&seat.config)));
+        let outcome = outcome
+            .unwrap_or_else(|panic| Err(Error::other(format!("it panicked: {}", panic_text(&*panic)))));
+        let _ = ends.send(Message::End(outcome));
+    };
+    thread::Builder::new().name(format!("worker {}", seat.rank)).spawn(run).map_err(Error::other)?;
+    for message in reports {
+        let word = match message {
+            Message::Report(metrics, None) => Word::Report(metrics, None),
+            Message::Report(metrics, Some(checkpoint)) => match checkpoint.anchored() {
+                Ok(checkpoint) => Word::Report(metrics, Some(checkpoint)),
+                Err(error) => Word::failed(&error),
+            },
+            Message::End(Ok(_) | Err(Error::TrialStopped)) => Word::Ended,
+            Message::End(Err(error)) => Word::failed(&error),
+        };
+        let is_last = !matches!(word, Word::Report(..));
+        send_line(&socket, &word)?;
+        if is_last {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Whether an error, or what caused it, is that another worker was gone.
+fn is_lost(error: &Error) -> bool {
+    let mut next: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = next {
+        match error.downcast_ref::<Error>() {
+            Some(Error::WorkerLost { .. }) => return true,
+            // It shows its source as itself, whose own source comes next.
+            Some(Error::Trainable { source }) => next = Some(&**source),
+            _ => next = error.source(),
+        }
+    }
+    false
+}

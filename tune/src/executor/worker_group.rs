@@ -1,0 +1,233 @@
+//! The worker processes of one trial, from the trial's side.
+
+use std::io::{BufRead, BufReader};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::process::{Child, ExitStatus};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, Sender, unbounded};
+
+use super::child::{self, WORKER};
+use super::is_known_to_children;
+use super::worker::{MOST_WORKERS, Order, Seat, Word, send_line, send_sockets};
+use crate::session::{Checkpoint, Session};
+use crate::{Error, Metrics, Result};
+
+/// How long a worker whose socket is closed may take to be gone, and one that was told to stop to stop.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How long the reason is waited for when all that is known is that a worker was missed by another.
+const REASON: Duration = Duration::from_secs(5);
+
+/// What workers are started with.
+#[derive(Debug)]
+pub(crate) struct Team<'a> {
+    /// Of the trainable, as `child_main` knows it.
+    pub(crate) name: String,
+    /// For each worker the sockets to the others.
+    pub(crate) sockets: Vec<Vec<UnixStream>>,
+    /// Cores of each worker.
+    pub(crate) num_threads: usize,
+    /// For each worker its `CUDA_VISIBLE_DEVICES`; none: as in the trial.
+    pub(crate) gpus: Option<Vec<String>>,
+    /// What they go on from.
+    pub(crate) checkpoint: Option<&'a Checkpoint>,
+}
+
+/// Processes that report together. They end with it.
+#[derive(Debug)]
+pub(crate) struct WorkerGroup {
+    workers: Vec<Worker>,
+    /// By rank; nothing once the socket of a worker is closed.
+    words: Receiver<(usize, Option<Word>)>,
+    /// Rounds of reports so far.
+    reports: u64,
+}
+
+#[derive(Debug)]
+struct Worker {
+    socket: UnixStream,
+    process: Child,
+    has_ended: bool,
+}
+
+impl WorkerGroup {
+    /// # Errors
+    /// `child_main` was not called with this trainable: its processes would run the whole program again. The system's.
+    pub(crate) fn start(team: Team<'_>, session: &Session) -> Result<Self> {
+        let num_workers = team.sockets.len();
+        if !is_known_to_children(&team.name) {
+            let rule = format!(
+                "workers are processes: `main` must first call `child_main` with the trainable `{}`",
+                team.name
+            );
+            return Err(Error::config("num_workers", num_workers, rule));
+        }
+        if num_workers > MOST_WORKERS {
+            let rule = format!("on one machine there are at most {MOST_WORKERS}");
+            return Err(Error::config("num_workers", num_workers, rule));
+        }
+        let (word, words) = unbounded();
+        let mut group = WorkerGroup { workers: Vec::with_capacity(num_workers), words, reports: 0 };
+        for (rank, peers) in team.sockets.into_iter().enumerate() {
+            let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
+            let mut command = child::command(WORKER, &team.name, theirs, team.num_threads)?;
+            if let Some(gpus) = &team.gpus {
+                command.env("CUDA_VISIBLE_DEVICES", &gpus[rank]);
+            }
+            let process = command.spawn().map_err(Error::io("start", Path::new("this executable")))?;
+            drop(command);
+            let incoming = own.try_clone().map_err(Error::other)?;
+            group.workers.push(Worker { socket: own, process, has_ended: false });
+            let word = word.clone();
+            thread::Builder::new()
+                .name(format!("worker {rank} of {}", session.context.trial_id))
+                .spawn(move || listen(rank, incoming, &word))
+                .map_err(Error::other)?;
+            let seat = Seat {
+                rank,
+                trial_id: session.context.trial_id.clone(),
+                trial_name: session.context.trial_name.clone(),
+                trial_resources: session.context.trial_resources.clone(),
+                logdir: session.context.logdir.clone(),
+                config: session.config.clone(),
+                checkpoint: team.checkpoint.map(Checkpoint::anchored).transpose()?,
+            };
+            let socket = &group.workers[rank].socket;
+            // One that is gone already is heard of in the first round.
+            let _ = send_sockets(socket, &peers).and_then(|()| send_line(socket, &seat));
+        }
+        Ok(group)
+    }
+
+    /// Waits until each worker has reported, or each has returned: the report of worker 0, the others waiting as well, or
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`Error::WorkerFailed`]: one failed or died, or returned while others go on.
+    pub(crate) fn next(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
+        let mut words: Vec<Option<Word>> = self.workers.iter().map(|_| None).collect();
+        let mut deadline = None;
+        while words.iter().any(Option::is_none) {
+            let heard = match deadline {
+                None => self.words.recv().ok(),
+                Some(deadline) => self.words.recv_deadline(deadline).ok(),
+            };
+            let Some((rank, word)) = heard else { break };
+            let word = match word {
+                None if self.workers[rank].has_ended => continue,
+                None => {
+                    let message = match reap(&mut self.workers[rank].process) {
+                        Ok(status) => format!("its process {}", child::how_it_ended(status, "")),
+                        Err(error) => format!("its process is lost: {error}"),
+                    };
+                    return Err(Error::WorkerFailed { rank, message });
+                }
+                Some(Word::Failed { message, is_lost: false }) => {
+                    return Err(Error::WorkerFailed { rank, message });
+                }
+                Some(word) => word,
+            };
+            if !matches!(word, Word::Report(..)) {
+                self.workers[rank].has_ended = true;
+            }
+            if matches!(word, Word::Failed { .. }) {
+                deadline.get_or_insert_with(|| Instant::now() + REASON);
+            }
+            words[rank] = Some(word);
+        }
+        self.agree(words)
+    }
+
+    /// What the words of all workers come to.
+    fn agree(&mut self, mut words: Vec<Option<Word>>) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
+        if words.iter().all(|word| matches!(word, Some(Word::Ended))) {
+            return Ok(None);
+        }
+        if words.iter().all(|word| matches!(word, Some(Word::Report(..)))) {
+            self.reports += 1;
+            if let Some(Word::Report(metrics, checkpoint)) = words.swap_remove(0) {
+                return Ok(Some((metrics, checkpoint)));
+            }
+        }
+        let ended = words.iter().position(|word| matches!(word, Some(Word::Ended)));
+        if let Some(rank) = ended {
+            let message = format!(
+                "it returned after {} reports while others went on: all workers report equally often, and make the \
+                 same collective calls",
+                self.reports
+            );
+            return Err(Error::WorkerFailed { rank, message });
+        }
+        let failed = words.into_iter().enumerate().find_map(|(rank, word)| match word {
+            Some(Word::Failed { message, .. }) => Some((rank, message)),
+            _ => None,
+        });
+        let (rank, message) = failed.unwrap_or((0, "workers are gone".into()));
+        Err(Error::WorkerFailed { rank, message })
+    }
+
+    /// Lets all workers return from their report.
+    pub(crate) fn go_on(&self) {
+        self.order(Order::GoOn);
+    }
+
+    /// Their reports return [`Error::TrialStopped`]; those that do not end with that are ended.
+    pub(crate) fn stop(mut self) {
+        self.order(Order::Stop);
+        let deadline = Instant::now() + PATIENCE;
+        while self.workers.iter().any(|worker| !worker.has_ended) {
+            let Ok((rank, word)) = self.words.recv_deadline(deadline) else { break };
+            self.workers[rank].has_ended |= !matches!(word, Some(Word::Report(..)));
+        }
+    }
+
+    fn order(&self, order: Order) {
+        for worker in &self.workers {
+            // One that is gone is heard of in the next round.
+            let _ = send_line(&worker.socket, &order);
+        }
+    }
+}
+
+impl Drop for WorkerGroup {
+    fn drop(&mut self) {
+        for worker in &mut self.workers {
+            if !worker.has_ended {
+                let _ = worker.process.kill();
+            }
+            let _ = worker.socket.shutdown(Shutdown::Both);
+        }
+        for worker in &mut self.workers {
+            let _ = reap(&mut worker.process);
+        }
+    }
+}
+
+fn listen(rank: usize, incoming: UnixStream, words: &Sender<(usize, Option<Word>)>) {
+    for line in BufReader::new(incoming).lines() {
+        let Ok(line) = line else { break };
+        let word = serde_json::from_str(&line).unwrap_or_else(|error| Word::Failed {
+            message: format!("its process said `{line}`: {error}"),
+            is_lost: false,
+        });
+        let _ = words.send((rank, Some(word)));
+    }
+    let _ = words.send((rank, None));
+}
+
+/// How a process ended whose socket is closed: it is about to.
+fn reap(process: &mut Child) -> std::io::Result<ExitStatus> {
+    let deadline = Instant::now() + PATIENCE;
+    while Instant::now() < deadline {
+        if let Some(status) = process.try_wait()? {
+            return Ok(status);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+    process.kill()?;
+    process.wait()
+}
