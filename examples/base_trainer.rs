@@ -62,9 +62,10 @@ fn main() -> Result<()> {
     let result =
         Linear { lr: 0.005, epochs: 10, model: None }.training().datasets([("train", train)]).fit()?;
     for row in result.history()? {
-        println!("epoch {:>2}: loss {:.6}", row["epoch"], row["loss"].as_f64().unwrap_or(f64::NAN));
+        println!("epoch {}: loss {:.6}", row["epoch"], row["loss"].as_f64().unwrap_or(f64::NAN));
     }
     println!("the curve: tensorboard --logdir {}", result.path.display());
-    println!("to go on after a kill or a failure: Linear::restore({:?})", result.path.parent());
+    let experiment = result.path.parent().unwrap_or(&result.path);
+    println!("to go on after a kill or a failure: Linear::restore({experiment:?})");
     Ok(())
 }
