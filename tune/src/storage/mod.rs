@@ -64,8 +64,8 @@ pub struct Object {
 /// * An object is there whole or not at all, and replaced at once.
 /// * What `put` and `put_file` have returned for is durable and seen by every reader.
 /// * Deleting what is not there is no error.
-/// * Errors are [`Error::Storage`](crate::Error::Storage); `transient` says whether trying again may help. Backends themselves try again for
-///   some seconds at most.
+/// * Errors are [`Error::Storage`](crate::Error::Storage); `transient` says whether trying again may help. Backends
+///   themselves try again for some seconds at most.
 pub trait Storage: Send + Sync + fmt::Debug {
     /// The URL, for messages.
     fn url(&self) -> &str;
