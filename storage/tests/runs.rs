@@ -2,20 +2,23 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use pavlov_tune::storage::{fetch_run, open};
 use pavlov_tune::{
-    Config, Driver, DurableTrainable, Metrics, Result, RunOptions, Trainable, TrialContext, checkpoint,
+    Config, Driver, DurableTrainable, Error, Metrics, Result, RunOptions, Trainable, TrialContext, checkpoint,
 };
 use serde_json::json;
 
-use crate::server::in_child;
+use crate::server::{Server, in_child};
 
 /// Adds up a stream of pseudo-random numbers: what it gives next depends on all before.
 #[derive(Default)]
 pub(crate) struct Walk {
     state: u64,
     score: f64,
+    /// Bytes that a checkpoint has besides.
+    more: usize,
 }
 
 impl Trainable for Walk {
@@ -32,8 +35,8 @@ impl Trainable for Walk {
 
     fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {
         fs::write(dir.join("walk"), format!("{} {}", self.state, self.score)).unwrap();
-        fs::write(dir.join("ballast"), vec![1; 100_000]).unwrap();
-        Ok(())
+        let ballast = dir.join("ballast");
+        fs::write(&ballast, vec![1; 100_000 + self.more]).map_err(Error::io("write", &ballast))
     }
 
     fn load_checkpoint(&mut self, dir: &Path) -> Result<()> {
@@ -200,4 +203,41 @@ fn a_place_that_cannot_be_used_is_told_before_anything_is_set_up() {
             "checkpoint s3://pavlov/nothing: there is no whole checkpoint: manifest.json is missing"
         );
     });
+}
+
+/// Its disk takes no file of a megabyte.
+#[test]
+fn child_fills_its_disk() {
+    if std::env::var_os("PAVLOV_TEST_CHILD").is_none() {
+        return;
+    }
+    pavlov_storage::register();
+    let mut driver = durable(None);
+    for _ in 0..2 {
+        driver.train().unwrap();
+        driver.save().unwrap();
+    }
+    driver.train().unwrap();
+    driver.more = 1 << 20;
+    let message = driver.save().unwrap_err().to_string();
+    assert!(
+        message.starts_with("cannot write ") && message.ends_with("/ballast: File too large (os error 27)"),
+        "{message}"
+    );
+    driver.stop().unwrap();
+    assert_eq!(names_there(), ["checkpoint_000001", "checkpoint_000002"]);
+}
+
+#[test]
+fn a_full_disk_is_an_error_and_every_checkpoint_that_was_acknowledged_is_there() {
+    let Some(server) = Server::start() else { return };
+    let child = server.command("runs::child_fills_its_disk");
+    // Files end at 512 blocks of 512 or 1024 bytes: to the writer that is a disk that takes no more.
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "trap '' XFSZ; ulimit -f 512; exec \"$0\" \"$@\""]);
+    limited.arg(child.get_program()).args(child.get_args());
+    limited.envs(child.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    let output = limited.output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }
