@@ -4,9 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use pavlov_tune::storage::{fetch_run, open};
+use pavlov_tune::storage::{SyncConfig, fetch_run, open};
 use pavlov_tune::{
-    Config, Driver, DurableTrainable, Error, Metrics, Result, RunOptions, Trainable, TrialContext, checkpoint,
+    Config, Driver, DurableTrainable, Error, Metrics, Result, RunOptions, Trainable,
+    TrialContext, checkpoint,
 };
 use serde_json::json;
 
@@ -134,6 +135,18 @@ fn here_the_newest_checkpoint_stays_and_there_as_many_as_are_to_be_kept() {
         driver.stop().unwrap();
         assert_eq!(names(&logdir), [6]);
         assert_eq!(names_there(), ["checkpoint_000005", "checkpoint_000006"]);
+
+        // All stay if that is asked for.
+        let sync_config = SyncConfig { keep_local_checkpoints: true, ..SyncConfig::default() };
+        let url = Some("s3://pavlov/runs/kept".into());
+        let options = RunOptions { remote_checkpoint_dir: url, sync_config, ..RunOptions::default() };
+        let mut kept = Driver::with(Walk::default(), Config::new(), options).unwrap();
+        for _ in 0..3 {
+            kept.train().unwrap();
+            kept.save().unwrap();
+        }
+        kept.stop().unwrap();
+        assert_eq!(names(kept.logdir()), [1, 2, 3]);
 
         // The limit also counts those of before.
         let mut driver = durable(Some(2));

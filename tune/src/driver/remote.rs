@@ -17,6 +17,7 @@ pub(super) struct Remote {
     kept: Vec<Kept>,
     /// Checkpoints that are there and here.
     twice: BTreeSet<PathBuf>,
+    keep_local_checkpoints: bool,
 }
 
 impl Remote {
@@ -43,7 +44,15 @@ impl Remote {
             }
         }
         let mirror = Mirror::start(storage.clone(), dir, None, Some(lease), options.sync_config.clone())?;
-        Ok(Some(Remote { storage, mirror, dir: dir.into(), kept, twice: BTreeSet::new() }))
+        let keep_local_checkpoints = options.sync_config.keep_local_checkpoints;
+        Ok(Some(Remote {
+            storage,
+            mirror,
+            dir: dir.into(),
+            kept,
+            twice: BTreeSet::new(),
+            keep_local_checkpoints,
+        }))
     }
 
     pub(super) fn url(&self) -> &str {
@@ -111,8 +120,11 @@ impl Remote {
         }
     }
 
-    /// Here, only `newest` stays of the checkpoints that are there.
+    /// Here, only `newest` stays of the checkpoints that are there, unless all are to stay.
     fn drop_what_is_there(&mut self, newest: &Path) -> Result<()> {
+        if self.keep_local_checkpoints {
+            return Ok(());
+        }
         self.twice.extend(self.mirror.uploaded());
         for path in std::mem::take(&mut self.twice) {
             if path == newest {

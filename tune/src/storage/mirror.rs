@@ -42,11 +42,17 @@ pub struct SyncConfig {
     pub sync_period: Duration,
     /// How long the end of a run waits for the storage.
     pub sync_timeout: Duration,
+    /// Checkpoints that are uploaded stay here as well; otherwise only each trial's newest does.
+    pub keep_local_checkpoints: bool,
 }
 
 impl Default for SyncConfig {
     fn default() -> Self {
-        SyncConfig { sync_period: Duration::from_secs(300), sync_timeout: Duration::from_secs(1800) }
+        SyncConfig {
+            sync_period: Duration::from_secs(300),
+            sync_timeout: Duration::from_secs(1800),
+            keep_local_checkpoints: false,
+        }
     }
 }
 

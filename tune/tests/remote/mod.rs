@@ -27,8 +27,11 @@ fn at(place: impl Into<PathBuf>) -> Tuner {
     let mut tuner = tuner(counters(), Path::new(""), 1);
     tuner.run_config.storage_path = Some(place.into());
     tuner.run_config.checkpoint_config.checkpoint_frequency = 1;
-    tuner.run_config.sync_config =
-        SyncConfig { sync_period: Duration::from_millis(20), sync_timeout: Duration::from_secs(20) };
+    tuner.run_config.sync_config = SyncConfig {
+        sync_period: Duration::from_millis(20),
+        sync_timeout: Duration::from_secs(20),
+        ..SyncConfig::default()
+    };
     tuner
 }
 
@@ -131,6 +134,17 @@ apart! {
         assert!(!there.join("driver.json").exists());
         let local = fs::read_to_string(grid.experiment_path().join("journal.jsonl")).unwrap();
         assert_eq!(journal(&there).len(), local.lines().count());
+    }
+
+    fn checkpoints_stay_here_as_well_if_that_is_asked_for() {
+        let mut tuner = at(faulty::url(&bucket()));
+        tuner.run_config.sync_config.keep_local_checkpoints = true;
+        for trial in &tuner.fit().unwrap() {
+            let here: Vec<u64> = checkpoint::list(&trial.path).unwrap().iter().map(|(n, _)| *n).collect();
+            assert_eq!(here, [1, 2, 3, 4, 5]);
+            let there = bucket().join("sweep").join(&trial.trial_id);
+            assert_eq!(checkpoint::list(&there).unwrap().len(), 5);
+        }
     }
 
     fn a_sweep_restored_from_any_moment_of_its_storage_alone_ends_as_if_undisturbed() {

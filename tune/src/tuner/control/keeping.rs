@@ -71,11 +71,11 @@ impl Control {
         Ok(())
     }
 
-    /// Here, only what may be started from again stays of what is on the storage.
+    /// Here, only what may be started from again stays of what is on the storage, unless all is to stay.
     pub(super) fn drop_local_surplus(&mut self, i: usize) -> Result<()> {
         let Some(remote) = &mut self.remote else { return Ok(()) };
         let run = &self.sweep.runs[i];
-        if run.stage == Stage::Starting {
+        if run.stage == Stage::Starting || self.run_config.sync_config.keep_local_checkpoints {
             return Ok(());
         }
         for iteration in remote.surplus(i, |iteration| !run.checkpoints.is_needed(iteration)) {
