@@ -524,6 +524,11 @@ fn the_list_of_environments_tells_spaces_limits_and_thresholds() {
     assert_eq!(row["action_space"], "Discrete(2)");
     assert!(row["observation_space"].as_str().expect("a space").starts_with("Box("), "{row}");
     assert_eq!((&row["max_episode_steps"], &row["reward_threshold"]), (&500.into(), &475.0.into()));
+    let agents = list.as_array().expect("a list").iter().find(|row| row["id"] == "tictactoe_v3").expect("it");
+    assert_eq!(agents["action_space"], "Discrete(9)");
+    let table = pavlov(&["list", "envs"]).ok().stdout;
+    let python = table.lines().find(|line| line.starts_with("py:ENV_ID ")).expect("the bridge");
+    assert!(python.contains("Python, gymnasium"), "{python}");
 }
 
 #[test]

@@ -9,8 +9,7 @@ use crate::{envs, presets, registry};
 /// List algorithms, environments or presets
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov list envs\n\n\
-    No environment of the list needs a feature of the build. py:ENV_ID is any Gymnasium environment and pz:MODULE any \
-    parallel one of PettingZoo; they need a Python that has the package (PAVLOV_PYTHON, or `python` in the env_config).")]
+    What an environment needs: nothing, or a Python that has the package (PAVLOV_PYTHON, or `python` in the env_config).")]
 pub(super) struct ListArgs {
     what: What,
     /// Print a JSON list of objects
@@ -35,9 +34,14 @@ pub(super) fn list(args: &ListArgs) -> anyhow::Result<()> {
                 "action_space",
                 "max_episode_steps",
                 "reward_threshold",
+                "needs",
                 "summary",
             ];
-            (columns, envs()?)
+            let mut rows = envs()?;
+            if !args.json {
+                rows.extend(bridged());
+            }
+            (columns, rows)
         }
         What::Presets => (vec!["name", "algorithm", "env", "stop"], presets()?),
     };
@@ -67,19 +71,32 @@ fn envs() -> anyhow::Result<Vec<Value>> {
             "action_space": spaces.as_ref().map(|spaces| &spaces[1]),
             "max_episode_steps": spec.max_episode_steps,
             "reward_threshold": spec.reward_threshold,
+            "needs": null,
             "summary": spec.summary,
         }))
     };
     let mut rows = envs::ids().into_iter().map(row).collect::<anyhow::Result<Vec<_>>>()?;
     for id in envs::multi_agent_ids() {
         let spec = envs::multi_agent_spec(&id)?;
+        let env = envs::make_multi_agent(&id, &envs::EnvConfig::new()).ok();
         rows.push(json!({
             "id": spec.id,
+            "observation_space": env.as_ref().map(|env| env.observation_space(0).to_string()),
+            "action_space": env.as_ref().map(|env| env.action_space(0).to_string()),
+            "needs": null,
             "max_episode_steps": spec.max_episode_steps,
             "summary": format!("{} (several agents)", spec.summary),
         }));
     }
     Ok(rows)
+}
+
+/// Those that have no id of their own here.
+fn bridged() -> [Value; 2] {
+    [
+        json!({"id": "py:ENV_ID", "needs": "Python, gymnasium", "summary": "any environment of Gymnasium"}),
+        json!({"id": "pz:MODULE", "needs": "Python, pettingzoo", "summary": "any parallel one of PettingZoo (several agents)"}),
+    ]
 }
 
 fn presets() -> anyhow::Result<Vec<Value>> {

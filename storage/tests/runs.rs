@@ -6,8 +6,7 @@ use std::process::Command;
 
 use pavlov_tune::storage::{SyncConfig, fetch_run, open};
 use pavlov_tune::{
-    Config, Driver, DurableTrainable, Error, Metrics, Result, RunOptions, Trainable,
-    TrialContext, checkpoint,
+    Config, Driver, DurableTrainable, Error, Metrics, Result, RunOptions, Trainable, TrialContext, checkpoint,
 };
 use serde_json::json;
 
