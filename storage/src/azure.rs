@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use object_store::azure::MicrosoftAzureBuilder;
-use pavlov_tune::{Error, Result};
+use pavlov_tune::Result;
 
 use crate::cloud::CloudStorage;
 use crate::environment::Environment;
@@ -24,12 +24,7 @@ pub(crate) fn open(place: &Place, environment: &Environment) -> Result<CloudStor
         builder = builder.with_allow_http(true);
     }
     // The URL may name the account: abfs://container@account.dfs.core.windows.net/prefix.
-    let store = builder.with_url(place.url).build().map_err(|error| Error::Storage {
-        url: place.url.into(),
-        action: "open",
-        reason: format!("its settings cannot be used: {error}"),
-        transient: false,
-    })?;
+    let store = place.built(builder.with_url(place.url).build())?;
     let service = Service {
         endpoint: endpoint.unwrap_or("Azure").into(),
         endpoint_variable: "AZURE_STORAGE_ENDPOINT",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use object_store::gcp::GoogleCloudStorageBuilder;
-use pavlov_tune::{Error, Result};
+use pavlov_tune::Result;
 
 use crate::cloud::CloudStorage;
 use crate::environment::Environment;
@@ -23,12 +23,7 @@ pub(crate) fn open(place: &Place, environment: &Environment) -> Result<CloudStor
             builder = builder.with_config(key, value);
         }
     }
-    let store = builder.with_bucket_name(place.bucket).build().map_err(|error| Error::Storage {
-        url: place.url.into(),
-        action: "open",
-        reason: format!("its settings cannot be used: {error}"),
-        transient: false,
-    })?;
+    let store = place.built(builder.with_bucket_name(place.bucket).build())?;
     let service = Service {
         endpoint: "Google Cloud Storage".into(),
         endpoint_variable: "GOOGLE_BASE_URL",

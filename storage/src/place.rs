@@ -36,4 +36,14 @@ impl<'a> Place<'a> {
             .map_err(|error| refused(format!("its prefix cannot be used: {error}")))?;
         Ok(Place { url, scheme, bucket, prefix })
     }
+
+    /// Why it cannot be opened.
+    pub(crate) fn refused(&self, reason: String) -> Error {
+        Error::Storage { url: self.url.into(), action: "open", reason, transient: false }
+    }
+
+    /// What a builder of object_store says to the settings in the environment.
+    pub(crate) fn built<T>(&self, store: object_store::Result<T>) -> Result<T> {
+        store.map_err(|error| self.refused(format!("its settings cannot be used: {error}")))
+    }
 }

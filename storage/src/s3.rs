@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use object_store::aws::{AmazonS3Builder, Checksum};
-use pavlov_tune::{Error, Result};
+use pavlov_tune::Result;
 
 use crate::cloud::CloudStorage;
 use crate::environment::Environment;
@@ -25,14 +25,12 @@ const SOURCES: &[&str] = &[
 ];
 
 pub(crate) fn open(place: &Place, environment: &Environment) -> Result<CloudStorage> {
-    let refused =
-        |reason: String| Error::Storage { url: place.url.into(), action: "open", reason, transient: false };
     if SOURCES.iter().all(|name| environment.get(name).is_none()) && !on_ec2() {
         let reason = format!(
             "no credentials: set {KEYS}. Files such as ~/.aws/credentials are not read; \
              `eval \"$(aws configure export-credentials --format env)\"` puts a profile into the environment"
         );
-        return Err(refused(reason));
+        return Err(place.refused(reason));
     }
     let mut builder = AmazonS3Builder::new()
         .with_client_options(service::client_options())
@@ -47,8 +45,7 @@ pub(crate) fn open(place: &Place, environment: &Environment) -> Result<CloudStor
     if endpoint.is_some_and(|endpoint| endpoint.starts_with("http://")) {
         builder = builder.with_allow_http(true);
     }
-    let store = builder.with_bucket_name(place.bucket).build();
-    let store = store.map_err(|error| refused(format!("its settings cannot be used: {error}")))?;
+    let store = place.built(builder.with_bucket_name(place.bucket).build())?;
     let service = Service {
         endpoint: endpoint.unwrap_or("S3").into(),
         endpoint_variable: "AWS_ENDPOINT_URL",

@@ -87,7 +87,10 @@ impl Server {
     /// What [`in_child`] starts.
     pub(crate) fn command(&self, name: &str) -> Command {
         let mut child = Command::new(std::env::current_exe().unwrap());
-        child.args(["--exact", name, "--nocapture"]).env("PAVLOV_TEST_CHILD", "1").envs(self.environment());
+        child
+            .args(["--exact", name, "--nocapture", "--include-ignored"])
+            .env("PAVLOV_TEST_CHILD", "1")
+            .envs(self.environment());
         child.env("PAVLOV_RESULTS_DIR", self.results());
         child
     }

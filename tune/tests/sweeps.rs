@@ -399,24 +399,26 @@ fn an_interrupted_sweep_saves_its_trials_and_goes_on_from_there() {
     assert_equal(&rest, &whole, "after an interrupt");
 }
 
+/// The sweep as four trials that take over each other's states every two iterations.
+pub(crate) fn population(mut tuner: Tuner) -> Tuner {
+    let config = PbtConfig {
+        time_attr: "training_iteration".into(),
+        perturbation_interval: 2.0,
+        hyperparam_mutations: object(json!({"by": [1, 2, 3, 4, 5, 6, 7, 8]})),
+        quantile_fraction: 0.5,
+        synch: true,
+        seed: 3,
+        ..PbtConfig::default()
+    };
+    tuner.param_space = json!({"by": grid_search([1, 3, 5, 7])}).into();
+    tuner.tune_config.scheduler = Some(Box::new(PopulationBasedTraining::new(config).unwrap()));
+    tuner.tune_config.max_concurrent_trials = Some(1);
+    tuner
+}
+
 #[test]
 fn population_based_training_restored_after_any_line_of_its_journal_ends_as_if_undisturbed() {
-    let make = |home: &Path| {
-        let config = PbtConfig {
-            time_attr: "training_iteration".into(),
-            perturbation_interval: 2.0,
-            hyperparam_mutations: object(json!({"by": [1, 2, 3, 4, 5, 6, 7, 8]})),
-            quantile_fraction: 0.5,
-            synch: true,
-            seed: 3,
-            ..PbtConfig::default()
-        };
-        let mut tuner = tuner(counters(), home, 1);
-        tuner.param_space = json!({"by": grid_search([1, 3, 5, 7])}).into();
-        tuner.tune_config.scheduler = Some(Box::new(PopulationBasedTraining::new(config).unwrap()));
-        tuner.tune_config.max_concurrent_trials = Some(1);
-        tuner
-    };
+    let make = |home: &Path| population(tuner(counters(), home, 1));
     let home = tempfile::tempdir().unwrap();
     let undisturbed = make(home.path()).fit().unwrap();
     let dir = undisturbed.experiment_path();

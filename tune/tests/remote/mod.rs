@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pavlov_tune::schedulers::{PbtConfig, PopulationBasedTraining};
-use pavlov_tune::search::grid_search;
 use pavlov_tune::storage::{SyncConfig, check_storage, open};
 use pavlov_tune::{Callback, Metrics, Mode, Restore, Result, Scope, Trial, Tuner, checkpoint};
 use serde_json::{Value, json};
@@ -18,9 +16,8 @@ mod outages;
 mod restoring;
 
 use crate::child::{apart, child_home};
-use crate::counter::object;
 use crate::faulty;
-use crate::sweeps::{assert_equal, copy_dir, counters, tuner};
+use crate::sweeps::{assert_equal, copy_dir, counters, population, tuner};
 
 /// The sweep of [`tuner`], one sample, a checkpoint after each iteration.
 fn at(place: impl Into<PathBuf>) -> Tuner {
@@ -161,7 +158,7 @@ apart! {
                 None
             }
         });
-        restore_from_moments(population, 23);
+        restore_from_moments(|place| population(at(place)), 23);
         assert!(replaced.load(Ordering::SeqCst) > 0, "no checkpoint took the place of another one");
     }
 
@@ -180,24 +177,6 @@ apart! {
             assert_eq!(here.len(), 1);
         }
     }
-}
-
-/// Population based training in which trials take over the states of others.
-fn population(place: PathBuf) -> Tuner {
-    let config = PbtConfig {
-        time_attr: "training_iteration".into(),
-        perturbation_interval: 2.0,
-        hyperparam_mutations: object(json!({"by": [1, 2, 3, 4, 5, 6, 7, 8]})),
-        quantile_fraction: 0.5,
-        synch: true,
-        seed: 3,
-        ..PbtConfig::default()
-    };
-    let mut tuner = at(place);
-    tuner.param_space = json!({"by": grid_search([1, 3, 5, 7])}).into();
-    tuner.tune_config.scheduler = Some(Box::new(PopulationBasedTraining::new(config).unwrap()));
-    tuner.tune_config.max_concurrent_trials = Some(1);
-    tuner
 }
 
 /// Runs a sweep, and takes it up from copies of what was on the storage after every `step`th change to it.
