@@ -37,6 +37,7 @@ mod pettingzoo;
 mod slabs;
 mod spawn;
 mod talk;
+mod turns;
 mod worker;
 
 use bridge::Bridge;
@@ -95,6 +96,26 @@ impl<O: Element, A: Element> PyVec<O, A> {
     pub fn worker_pids(&self) -> Vec<u32> {
         self.bridge.worker_pids()
     }
+
+    fn check_send(&self, actions: &[A], reset_seeds: Option<&[u64]>) -> Result<()> {
+        let (num_envs, space) = (self.bridge.num_envs(), self.bridge.action_space());
+        check_len("`actions`", actions.len(), num_envs, space.width())?;
+        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
+        match invalid_action(space, actions) {
+            Some(row) => Err(Error::invalid_action(self.bridge.name(), row, space)),
+            None => Ok(()),
+        }
+    }
+}
+
+fn as_bytes<O: Element>(out: StepOut<'_, O>) -> StepOut<'_, u8> {
+    StepOut {
+        obs: bytemuck::cast_slice_mut(out.obs),
+        final_obs: bytemuck::cast_slice_mut(out.final_obs),
+        rewards: out.rewards,
+        terminated: out.terminated,
+        truncated: out.truncated,
+    }
 }
 
 impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
@@ -120,29 +141,18 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
 
     fn step(&mut self, actions: &[A], reset_seeds: Option<&[u64]>, out: StepOut<'_, O>) -> Result<()> {
         out.check(self.num_envs(), self.observation_space().width())?;
-        self.send(actions, reset_seeds)?;
-        self.recv(out)
+        self.check_send(actions, reset_seeds)?;
+        self.bridge.step(bytemuck::cast_slice(actions), reset_seeds, as_bytes(out))
     }
 
     fn send(&mut self, actions: &[A], reset_seeds: Option<&[u64]>) -> Result<()> {
-        let (num_envs, space) = (self.num_envs(), self.action_space());
-        check_len("`actions`", actions.len(), num_envs, space.width())?;
-        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
-        if let Some(row) = invalid_action(space, actions) {
-            return Err(Error::invalid_action(self.bridge.name(), row, space));
-        }
+        self.check_send(actions, reset_seeds)?;
         self.bridge.send(bytemuck::cast_slice(actions), reset_seeds)
     }
 
     fn recv(&mut self, out: StepOut<'_, O>) -> Result<()> {
         out.check(self.num_envs(), self.observation_space().width())?;
-        self.bridge.recv(StepOut {
-            obs: bytemuck::cast_slice_mut(out.obs),
-            final_obs: bytemuck::cast_slice_mut(out.final_obs),
-            rewards: out.rewards,
-            terminated: out.terminated,
-            truncated: out.truncated,
-        })
+        self.bridge.recv(as_bytes(out))
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {

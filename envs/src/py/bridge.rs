@@ -9,14 +9,12 @@ use super::{
     episode::{Episode, Place},
     slabs::{Memory, Places, Rows},
     talk::{Failure, draw, draw_ansi, hello, space, start_request},
+    turns::Turns,
     worker::{Said, Worker},
 };
-use crate::{
-    EnvConfig, EnvSpec, Error, Frame, Result, Space, StepOut,
-    state::{StateReader, StateWriter},
-};
+use crate::{EnvConfig, EnvSpec, Error, Frame, Result, Space, StepOut};
 
-const TAG: &str = "py";
+mod replay;
 
 /// Copies of a Python environment in worker processes; rows are bytes.
 #[derive(Debug)]
@@ -31,6 +29,8 @@ pub(super) struct Bridge {
     rows: Rows,
     places: Places,
     episodes: Vec<Episode>,
+    /// With the worker that is told last and waited for first; a hosted vector has threads for all cores.
+    turns: Option<Turns>,
     info_keys: Vec<String>,
     /// `[num_infos, num_envs]`.
     infos: Vec<f64>,
@@ -91,6 +91,8 @@ impl Bridge {
             infos: vec![f64::NAN; num_envs * rows.num_infos],
             scratch: vec![0.0; num_envs],
             info_keys: config.info_keys.clone(),
+            turns: (config.vectorization == Vectorization::Loop)
+                .then(|| Turns::new(places.callers + (num_workers - 1) * 16)),
             in_flight: false,
             resets_are_seeded: false,
             failure: None,
@@ -173,11 +175,37 @@ impl Bridge {
         Ok(())
     }
 
-    pub(super) fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()> {
+    /// `send` and `recv` for a caller who has nothing to do in between.
+    pub(super) fn step(
+        &mut self,
+        actions: &[u8],
+        reset_seeds: Option<&[u64]>,
+        out: StepOut<'_, u8>,
+    ) -> Result<()> {
+        self.can_send()?;
+        // What fails from here on leaves no worker alive.
+        let step = match (&mut self.turns, self.workers.last()) {
+            (Some(turns), Some(last)) => Some(turns.begin(last, &self.memory)),
+            _ => None,
+        };
+        self.send(actions, reset_seeds)?;
+        self.recv(out)?;
+        if let (Some(turns), Some(step)) = (&mut self.turns, step) {
+            turns.end(step, &self.memory);
+        }
+        Ok(())
+    }
+
+    fn can_send(&self) -> Result<()> {
         self.alive()?;
         if self.in_flight {
             return Err(Error::unsupported(&self.name, "room for a second `send`", "call `recv` first"));
         }
+        Ok(())
+    }
+
+    pub(super) fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()> {
+        self.can_send()?;
         for (episode, action) in self.episodes.iter_mut().zip(actions.chunks_exact(self.rows.act_bytes())) {
             // What cannot be replayed need not be kept.
             episode.act(if self.hosted { &[] } else { action });
@@ -308,58 +336,6 @@ impl Bridge {
     pub(super) fn info(&self, key: &str) -> Option<&[f64]> {
         let i = self.info_keys.iter().position(|known| known == key)?;
         self.infos.chunks_exact(self.rows.num_envs).nth(i)
-    }
-
-    pub(super) fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        if self.hosted {
-            return Ok(None);
-        }
-        self.alive()?;
-        if self.in_flight {
-            return Err(Error::state("a step is in flight; call `recv` first"));
-        }
-        let mut state = StateWriter::new(TAG);
-        state.u64(self.rows.num_envs as u64);
-        self.episodes.iter().try_for_each(|episode| episode.save(&mut state))?;
-        Ok(Some(state.finish()))
-    }
-
-    pub(super) fn load_state(&mut self, state: &[u8]) -> Result<()> {
-        if self.hosted {
-            return Err(Error::state(
-                "a hosted vector environment cannot be brought back to the middle of episodes",
-            ));
-        }
-        self.alive()?;
-        let mut state = StateReader::new(TAG, state)?;
-        state.count("copies", self.rows.num_envs)?;
-        let act_bytes = self.rows.act_bytes();
-        let saved = (0..self.rows.num_envs)
-            .map(|_| Episode::load(&mut state, act_bytes))
-            .collect::<Result<Vec<_>>>()?;
-        state.finish()?;
-        self.drain()?;
-        for (episode, saved) in self.episodes.iter_mut().zip(&saved) {
-            episode.clone_from(saved);
-        }
-        let seeds: Vec<u64> = saved.iter().map(|episode| episode.seed().unwrap_or(0)).collect();
-        self.memory.write(self.places.seeds, bytemuck::cast_slice(&seeds));
-        // All workers replay at the same time.
-        for index in 0..self.workers.len() {
-            let rows = self.first_row(index)..self.first_row(index + 1);
-            let episodes: Vec<_> = saved[rows].iter().enumerate().collect();
-            let actions: Vec<u8> =
-                episodes.iter().flat_map(|(_, episode)| episode.actions()).copied().collect();
-            let list: Vec<_> =
-                episodes.iter().map(|(row, episode)| json!([row, episode.seed(), episode.step()])).collect();
-            let request = json!({"do": "replay", "episodes": list, "size": actions.len()});
-            let worker = &mut self.workers[index];
-            let told = worker.request(&request).and_then(|()| worker.tell(&actions));
-            self.check(index, told)?;
-        }
-        self.wait("replay")?;
-        self.read_infos();
-        Ok(())
     }
 
     pub(super) fn render(&mut self, row: usize) -> Result<Option<Frame>> {

@@ -9,6 +9,7 @@ use super::{
     episode::{Episode, Place},
     slabs::{Memory, Places, Rows},
     talk::{Failure, draw, hello, space, start_request},
+    turns::Turns,
     worker::{Said, Worker},
 };
 use crate::{
@@ -67,6 +68,7 @@ struct Host {
     /// Which agents act in the next step.
     alive: Vec<bool>,
     episode: Episode,
+    turns: Turns,
     failure: Option<Failure>,
 }
 
@@ -216,6 +218,7 @@ impl Host {
         Ok(Self {
             alive: vec![false; agents.len()],
             episode: Episode::new(None, act_bytes * rows.act_dtype.size()),
+            turns: Turns::new(places.callers),
             info_keys: config.info_keys,
             failure: None,
             name,
@@ -254,7 +257,10 @@ impl Host {
             rest = after;
             self.memory.write(self.places.actions + i * self.rows.act_bytes(), action);
         }
-        self.obey(b"S", "step")
+        let step = self.turns.begin(&self.worker, &self.memory);
+        self.obey(b"S", "step")?;
+        self.turns.end(step, &self.memory);
+        Ok(())
     }
 
     fn obey(&mut self, command: &[u8], doing: &str) -> Result<()> {

@@ -102,6 +102,9 @@ pub(super) struct Places {
     pub(super) infos: usize,
     /// Two `i64` per worker: the row it is at (-1: none), and 1 while it resets that row.
     pub(super) at: usize,
+    /// Two `i64` per worker, for [`Turns`](super::turns::Turns): the thread that it wakes when it is done, and where; 0
+    /// and 0 when that is nobody's business.
+    pub(super) callers: usize,
 }
 
 impl Places {
@@ -127,6 +130,7 @@ impl Places {
             masks: slab(n * rows.num_masked),
             infos: slab(n * rows.num_infos * 8),
             at: slab(rows.num_workers * 16),
+            callers: slab(rows.num_workers * 16),
         };
         (places, end)
     }

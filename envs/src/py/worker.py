@@ -34,7 +34,12 @@ def main():
         if not command:
             break
         try:
+            caller, core = worker.caller
+            if caller:
+                set_cores(0, worker.cores)
             answer = worker.obey(command)
+            if caller:
+                set_cores(caller, (core,))
         except BaseException as error:  # Also SystemExit: whatever it is, the parent is told.
             answer = json.dumps({"error": traceback.format_exc(), "hint": hint(error)}) + "\n"
             write_all(outbox, answer.encode())
@@ -91,6 +96,8 @@ class Worker:
         self.hello, self.inbox, self.host = hello, inbox, None
         module, _, self.id = hello["id"].rpartition(":")
         self.module = module or None
+        # See `turns.rs`: the thread that is to be woken on its own core, none unless it says so.
+        self.caller, self.cores = (0, 0), os.sched_getaffinity(0)
 
     def obey(self, command):
         if command == b"s":
@@ -153,6 +160,7 @@ class Worker:
     def start(self, slabs):
         memory = mmap.mmap(open_of_parent(self.hello["parent"], slabs["memory"]), slabs["size"])
         self.host = HOSTS[self.hello["vectorization"]](self.make, memory, slabs, self.hello["info_keys"])
+        self.caller = self.host.caller
         return line(
             observation=space_json(self.host.observation_space), action=space_json(self.host.action_space)
         )
@@ -224,6 +232,13 @@ def step_time(env):
         if terminated or truncated:
             env.reset()
     return sorted(times)[len(times) // 2] * 1e6
+
+
+def set_cores(thread, cores):
+    try:
+        os.sched_setaffinity(thread, cores)
+    except OSError:
+        pass  # Somebody changed which cores there are: only speed depends on it.
 
 
 def read_exactly(fd, size):

@@ -4,6 +4,7 @@ import ctypes
 import os
 import signal
 import sys
+import threading
 import time
 
 import gymnasium
@@ -75,6 +76,18 @@ class Parent(Fault):
 
     def step(self, action):
         os._exit(7)
+
+
+class Cores(Fault):
+    """Tells on how many cores a thread may run that starts in a step."""
+
+    def step(self, action):
+        seen = []
+        thread = threading.Thread(target=lambda: seen.append(len(os.sched_getaffinity(0))))
+        thread.start()
+        thread.join()
+        observation, *rest, _ = super().step(action)
+        return observation, *rest, {"cores": seen[0]}
 
 
 class Parts(gymnasium.Env):
@@ -175,6 +188,6 @@ def vector(num_envs, autoreset_mode="Disabled", max_episode_steps=None):
     return SyncVectorEnv([make] * num_envs, autoreset_mode=AutoresetMode(autoreset_mode))
 
 
-for env in (Fault, Noise, Parent, Parts, Pixels, Masked, Forgetful, Stretched, Wordy):
+for env in (Fault, Noise, Parent, Cores, Parts, Pixels, Masked, Forgetful, Stretched, Wordy):
     gymnasium.register(f"{env.__name__}-v0", env)
 gymnasium.register("Vector-v0", vector_entry_point=vector, max_episode_steps=30)

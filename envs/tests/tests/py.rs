@@ -265,6 +265,32 @@ fn the_halves_of_a_step_give_what_the_whole_gives_and_come_in_order() {
     VectorEnv::send(&mut env, &[0, 1], None).unwrap();
 }
 
+/// The cores that the calling thread may use.
+fn cores() -> String {
+    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
+    status.lines().find(|line| line.starts_with("Cpus_allowed:")).unwrap().into()
+}
+
+#[test]
+fn turns_on_one_core_are_seen_by_nobody() {
+    let Some(python) = python() else { return };
+    let (before, count) = (cores(), std::thread::available_parallelism().unwrap().get() as f64);
+    for num_workers in [1, 2] {
+        let asked = json!({"info_keys": ["cores"], "num_workers": num_workers});
+        let mut env = PyVec::<f32, i64>::new(&test_env("Cores"), &config(&python, asked), 2).unwrap();
+        let mut rows = Rows::<f32>::new(2, 1);
+        VectorEnv::reset(&mut env, None, &mut rows.obs).unwrap();
+        // More than a cycle of `Turns`.
+        for _ in 0..300 {
+            VectorEnv::step(&mut env, &[0, 0], None, rows.out()).unwrap();
+            assert_eq!(VectorEnv::info(&env, "cores"), Some(&[count, count][..]));
+            assert_eq!(cores(), before);
+        }
+        VectorEnv::step(&mut env, &[0, 2], None, rows.out()).unwrap_err();
+        assert_eq!(cores(), before);
+    }
+}
+
 #[test]
 fn what_cannot_be_replayed_is_told() {
     let Some(python) = python() else { return };

@@ -1,0 +1,65 @@
+//! The state of the copies: the seeds and actions of their episodes, which bring new copies to the same place.
+
+use serde_json::json;
+
+use super::{super::episode::Episode, Bridge};
+use crate::{
+    Error, Result,
+    state::{StateReader, StateWriter},
+};
+
+const TAG: &str = "py";
+
+impl Bridge {
+    pub(in crate::py) fn save_state(&self) -> Result<Option<Vec<u8>>> {
+        if self.hosted {
+            return Ok(None);
+        }
+        self.alive()?;
+        if self.in_flight {
+            return Err(Error::state("a step is in flight; call `recv` first"));
+        }
+        let mut state = StateWriter::new(TAG);
+        state.u64(self.rows.num_envs as u64);
+        self.episodes.iter().try_for_each(|episode| episode.save(&mut state))?;
+        Ok(Some(state.finish()))
+    }
+
+    pub(in crate::py) fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        if self.hosted {
+            return Err(Error::state(
+                "a hosted vector environment cannot be brought back to the middle of episodes",
+            ));
+        }
+        self.alive()?;
+        let mut state = StateReader::new(TAG, state)?;
+        state.count("copies", self.rows.num_envs)?;
+        let act_bytes = self.rows.act_bytes();
+        let saved = (0..self.rows.num_envs)
+            .map(|_| Episode::load(&mut state, act_bytes))
+            .collect::<Result<Vec<_>>>()?;
+        state.finish()?;
+        self.drain()?;
+        for (episode, saved) in self.episodes.iter_mut().zip(&saved) {
+            episode.clone_from(saved);
+        }
+        let seeds: Vec<u64> = saved.iter().map(|episode| episode.seed().unwrap_or(0)).collect();
+        self.memory.write(self.places.seeds, bytemuck::cast_slice(&seeds));
+        // All workers replay at the same time.
+        for index in 0..self.workers.len() {
+            let rows = self.first_row(index)..self.first_row(index + 1);
+            let episodes: Vec<_> = saved[rows].iter().enumerate().collect();
+            let actions: Vec<u8> =
+                episodes.iter().flat_map(|(_, episode)| episode.actions()).copied().collect();
+            let list: Vec<_> =
+                episodes.iter().map(|(row, episode)| json!([row, episode.seed(), episode.step()])).collect();
+            let request = json!({"do": "replay", "episodes": list, "size": actions.len()});
+            let worker = &mut self.workers[index];
+            let told = worker.request(&request).and_then(|()| worker.tell(&actions));
+            self.check(index, told)?;
+        }
+        self.wait("replay")?;
+        self.read_infos();
+        Ok(())
+    }
+}
