@@ -5,8 +5,8 @@
 //!
 //! `K` workers host the `N` copies, contiguous rows each. All rows lie in one memfd that everybody maps:
 //! `obs`, `final_obs`, `actions`, `rewards`, `terminated`, `truncated`, `seeds`, `masks`, `infos`, each `[N, ..]`.
-//! A step is one byte down a pipe per worker and one byte back; at eight copies per worker the wake-ups are lost in
-//! the noise. The end of a pipe tells of a death at once, on both sides.
+//! A step is one byte down a pipe per worker and one byte back; eight copies per worker and more share the two wake-ups,
+//! and `turns.rs` makes them cheap. The end of a pipe tells of a death at once, on both sides.
 //!
 //! | parent writes | worker does | worker answers |
 //! |---|---|---|
