@@ -34,8 +34,8 @@ pub(super) struct Bridge {
     info_keys: Vec<String>,
     /// `[num_infos, num_envs]`.
     infos: Vec<f64>,
-    /// For one slab of flags or rewards on its way out.
-    scratch: Vec<f64>,
+    /// Rewards on their way out, as Python gives them.
+    rewards: Vec<f64>,
     /// Actions were sent whose results nobody took.
     in_flight: bool,
     /// Whether `seeds` counted in the last order.
@@ -89,7 +89,7 @@ impl Bridge {
             workers: vec![first],
             episodes: (0..num_envs).map(|_| Episode::new(most_steps, rows.act_bytes())).collect(),
             infos: vec![f64::NAN; num_envs * rows.num_infos],
-            scratch: vec![0.0; num_envs],
+            rewards: vec![0.0; num_envs],
             info_keys: config.info_keys.clone(),
             turns: (config.vectorization == Vectorization::Loop)
                 .then(|| Turns::new(places.callers + (num_workers - 1) * 16)),
@@ -224,11 +224,10 @@ impl Bridge {
         self.in_flight = false;
         self.wait("step")?;
         self.memory.read(self.places.obs, out.obs);
-        let rewards = &mut self.scratch;
-        self.memory.read(self.places.rewards, bytemuck::cast_slice_mut(rewards));
-        out.rewards.iter_mut().zip(rewards).for_each(|(out, reward)| *out = *reward as f32);
-        self.read_flags(self.places.terminated, out.terminated);
-        self.read_flags(self.places.truncated, out.truncated);
+        self.memory.read(self.places.rewards, bytemuck::cast_slice_mut(&mut self.rewards));
+        out.rewards.iter_mut().zip(&self.rewards).for_each(|(out, reward)| *out = *reward as f32);
+        self.memory.read_flags(self.places.terminated, out.terminated);
+        self.memory.read_flags(self.places.truncated, out.truncated);
         self.read_infos();
         let obs_bytes = self.rows.obs_bytes();
         for row in 0..self.rows.num_envs {
@@ -240,13 +239,6 @@ impl Bridge {
             }
         }
         Ok(())
-    }
-
-    /// Flags are bytes that Python wrote: anything but 0 is true.
-    fn read_flags(&mut self, place: usize, out: &mut [bool]) {
-        let bytes = &mut bytemuck::cast_slice_mut::<f64, u8>(&mut self.scratch)[..out.len()];
-        self.memory.read(place, bytes);
-        out.iter_mut().zip(bytes).for_each(|(out, byte)| *out = *byte != 0);
     }
 
     fn read_infos(&mut self) {
@@ -323,13 +315,7 @@ impl Bridge {
         if num_masked == 0 || masks.len() != self.rows.num_envs * num_masked {
             return false;
         }
-        const CHUNK: usize = 256;
-        let mut bytes = [0; CHUNK];
-        for (i, chunk) in masks.chunks_mut(CHUNK).enumerate() {
-            let bytes = &mut bytes[..chunk.len()];
-            self.memory.read(self.places.masks + i * CHUNK, bytes);
-            chunk.iter_mut().zip(bytes).for_each(|(mask, byte)| *mask = *byte != 0);
-        }
+        self.memory.read_flags(self.places.masks, masks);
         true
     }
 

@@ -266,7 +266,7 @@ impl Host {
     fn obey(&mut self, command: &[u8], doing: &str) -> Result<()> {
         let done = self.worker.tell(command).and_then(|()| self.worker.done(doing));
         self.check(done)?;
-        read_flags(&self.memory, self.places.alive, &mut self.alive);
+        self.memory.read_flags(self.places.alive, &mut self.alive);
         Ok(())
     }
 
@@ -278,8 +278,8 @@ impl Host {
             self.memory.read(self.places.obs + i * self.rows.obs_bytes(), bytemuck::cast_slice_mut(row));
         }
         self.memory.read(self.places.rewards, bytemuck::cast_slice_mut(out.rewards));
-        read_flags(&self.memory, self.places.terminated, out.terminated);
-        read_flags(&self.memory, self.places.truncated, out.truncated);
+        self.memory.read_flags(self.places.terminated, out.terminated);
+        self.memory.read_flags(self.places.truncated, out.truncated);
         out.alive.copy_from_slice(&self.alive);
         out.acting.copy_from_slice(&self.alive);
     }
@@ -289,7 +289,7 @@ impl Host {
         if self.rows.num_masked == 0 || num_actions == 0 || mask.len() != num_actions {
             return false;
         }
-        read_flags(&self.memory, self.places.masks + agent * self.rows.num_masked, mask);
+        self.memory.read_flags(self.places.masks + agent * self.rows.num_masked, mask);
         true
     }
 
@@ -337,15 +337,6 @@ impl Agent {
     /// What a mask covers; 0 when its actions are no choice of one.
     fn num_actions(&self) -> usize {
         if matches!(self.action_space, Space::Discrete { .. }) { self.action_space.flat_width() } else { 0 }
-    }
-}
-
-/// Flags are bytes that Python wrote: anything but 0 is true.
-fn read_flags(memory: &Memory, place: usize, out: &mut [bool]) {
-    for (i, flag) in out.iter_mut().enumerate() {
-        let mut byte = [0];
-        memory.read(place + i, &mut byte);
-        *flag = byte != [0];
     }
 }
 

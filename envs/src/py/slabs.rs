@@ -51,6 +51,17 @@ impl Memory {
         unsafe { ptr::copy_nonoverlapping(self.map.as_ptr().add(at), out.as_mut_ptr(), out.len()) }
     }
 
+    /// Flags are bytes that Python wrote: anything but 0 is true.
+    pub(super) fn read_flags(&self, at: usize, out: &mut [bool]) {
+        const CHUNK: usize = 256;
+        let mut bytes = [0; CHUNK];
+        for (i, flags) in out.chunks_mut(CHUNK).enumerate() {
+            let bytes = &mut bytes[..flags.len()];
+            self.read(at + i * CHUNK, bytes);
+            flags.iter_mut().zip(bytes).for_each(|(flag, byte)| *flag = *byte != 0);
+        }
+    }
+
     #[allow(unsafe_code)]
     pub(super) fn write(&self, at: usize, bytes: &[u8]) {
         assert!(at + bytes.len() <= self.map.len(), "the slabs end at {}", self.map.len());
