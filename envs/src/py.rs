@@ -4,7 +4,8 @@
 //! somebody's Python runs here, and what crashes there is an error here.
 //!
 //! `K` workers host the `N` copies, contiguous rows each. All rows lie in one memfd that everybody maps:
-//! `obs`, `final_obs`, `actions`, `rewards`, `terminated`, `truncated`, `seeds`, `masks`, `infos`, each `[N, ..]`.
+//! `obs`, `final_obs`, `actions`, `rewards`, `terminated`, `truncated`, `seeds`, `masks`, `infos`, each `[N, ..]`; and for
+//! every worker where it is (`at`) and with whom it takes turns (`callers`).
 //! A step is one byte down a pipe per worker and one byte back; eight copies per worker and more share the two wake-ups,
 //! and `turns.rs` makes them cheap. The end of a pipe tells of a death at once, on both sides.
 //!

@@ -92,7 +92,7 @@ impl Bridge {
             rewards: vec![0.0; num_envs],
             info_keys: config.info_keys.clone(),
             turns: (config.vectorization == Vectorization::Loop)
-                .then(|| Turns::new(places.callers + (num_workers - 1) * 16)),
+                .then(|| Turns::new(places.callers + (num_workers - 1) * 24)),
             in_flight: false,
             resets_are_seeded: false,
             failure: None,

@@ -6,6 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{EnvConfig, Error, Result, creator::decode_config};
 
+/// More than thirty years.
+const MOST_SECONDS: f64 = 1e9;
+
 /// The `env_config` of a Python environment.
 ///
 /// ```
@@ -73,8 +76,11 @@ impl PyConfig {
             let given = config.num_workers.unwrap_or(0);
             return refuse(format!("`num_workers` is {given}, but it must be in 1..={num_envs} (copies)"));
         }
-        if Duration::try_from_secs_f64(config.timeout_s).is_err() || config.timeout_s <= 0.0 {
-            return refuse(format!("`timeout_s` is {}, but it must be a positive number", config.timeout_s));
+        if !(config.timeout_s > 0.0 && config.timeout_s <= MOST_SECONDS) {
+            let given = config.timeout_s;
+            return refuse(format!(
+                "`timeout_s` is {given}, but it must be above 0 and at most {MOST_SECONDS}"
+            ));
         }
         Ok(config)
     }
@@ -85,7 +91,7 @@ impl PyConfig {
 
     /// Imports and whatever is compiled then take their time.
     pub(super) fn start_timeout(&self) -> Duration {
-        self.timeout().saturating_mul(5)
+        5 * self.timeout()
     }
 
     pub(super) fn interpreter(&self) -> String {

@@ -5,7 +5,7 @@ use crate::{
     state::{StateReader, StateWriter},
 };
 
-/// Steps for whose actions room is made at the start; longer episodes grow it once.
+/// Steps for whose actions room is made at the start; longer episodes grow it.
 const MOST_RESERVED_STEPS: usize = 1 << 12;
 
 /// Seed and actions of the running episode of one copy.

@@ -34,8 +34,8 @@ class Slabs:
         # Which row is being worked on, and whether it is being reset: the parent's only news of a dead worker.
         at = places["at"] + slabs["worker"] * 16
         self.at = memoryview(memory)[at : at + 16].cast("q")
-        callers = places["callers"] + slabs["worker"] * 16
-        self.caller = memoryview(memory)[callers : callers + 16].cast("q")
+        callers = places["callers"] + slabs["worker"] * 24
+        self.caller = memoryview(memory)[callers : callers + 24].cast("q")
 
     def write_infos(self, row, info):
         for path, column in self.infos:

@@ -113,8 +113,8 @@ pub(super) struct Places {
     pub(super) infos: usize,
     /// Two `i64` per worker: the row it is at (-1: none), and 1 while it resets that row.
     pub(super) at: usize,
-    /// Two `i64` per worker, for [`Turns`](super::turns::Turns): the thread that it wakes when it is done, and where; 0
-    /// and 0 when that is nobody's business.
+    /// Three `i64` per worker, for [`Turns`](super::turns::Turns): the thread that it is to wake on a core when it is done,
+    /// that core, and a number above those of all cores; zeros when it takes no turns.
     pub(super) callers: usize,
 }
 
@@ -141,7 +141,7 @@ impl Places {
             masks: slab(n * rows.num_masked),
             infos: slab(n * rows.num_infos * 8),
             at: slab(rows.num_workers * 16),
-            callers: slab(rows.num_workers * 16),
+            callers: slab(rows.num_workers * 24),
         };
         (places, end)
     }

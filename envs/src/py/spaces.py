@@ -49,7 +49,10 @@ def space_json(space):
         return {"multi_binary": {"n": leaf_width(space)}}
     if isinstance(space, spaces.Box):
         # numpy's names: f4 and i2, say. Small integers are widened; bytes and floats stay what they are.
-        kind = {"u1": "u8", "f2": "f32", "f4": "f32", "f8": "f64", "b1": "u8"}.get(space.dtype.str[1:], "i64")
+        kind = {"u1": "u8", "f2": "f32", "f4": "f32", "f8": "f64", "b1": "u8"}.get(space.dtype.str[1:])
+        if kind is None and space.dtype.kind not in "iu":
+            return {"unsupported": f"Box of {space.dtype}"}
+        kind = kind or "i64"
         bounds = {name: box_bounds(getattr(space, name)) for name in ("low", "high")}
         return {"box": {**bounds, "shape": list(leaf_shape(space)), "dtype": kind}}
     return {"unsupported": type(space).__name__}
@@ -74,8 +77,11 @@ def observation_writer(space, rows):
         at += width
     if len(views) == 1 and views[0][0] == () and views[0][3] is None:
         view = views[0][2]
+        shape = view.shape[1:]
 
         def write(row, observation):
+            if shape and getattr(observation, "shape", None) != shape:
+                check_shapes(views, observation)
             view[row] = observation
 
     else:
@@ -85,13 +91,16 @@ def observation_writer(space, rows):
                 value = observation
                 for key in path:
                     value = value[key]
+                shape = view.shape[1:]
+                if shape and getattr(value, "shape", None) != shape:
+                    check_shapes(views, observation)
                 view[row] = value if start is None else value - start
 
     return write, views
 
 
 def check_shapes(views, observation, rows=()):
-    """Whether an observation is of its space's shape; numpy would stretch it silently."""
+    """Refuses an observation that is not of its space's shape; numpy would stretch it silently."""
     import numpy as np
 
     for path, leaf, _, _ in views:

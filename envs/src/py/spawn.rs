@@ -13,12 +13,22 @@ use std::{
     thread,
 };
 
-type Order = (Command, Sender<io::Result<Child>>);
+use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+
+/// What to start, and where it may run.
+type Order = (Command, Option<CpuSet>, Sender<io::Result<Child>>);
 
 static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
     let (sender, orders) = channel::<Order>();
     let serve = move || {
-        for (mut command, reply) in orders {
+        for (mut command, cores, reply) in orders {
+            // A child may run where the thread may that starts it.
+            let own = sched_getaffinity(None).ok();
+            if own != cores
+                && let Some(cores) = cores
+            {
+                let _ = sched_setaffinity(None, &cores);
+            }
             // Nobody waits when the caller is gone; then the child reads the end of its pipe.
             let _ = reply.send(command.spawn());
         }
@@ -27,13 +37,14 @@ static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
     Mutex::new(started.is_ok().then_some(sender))
 });
 
-/// Starts a process that lives no longer than this one.
+/// Starts a process that lives no longer than this one, on the cores of the calling thread.
 pub(super) fn spawn(command: Command) -> io::Result<Child> {
     let gone = || io::Error::other("the thread that starts workers is gone");
     let (reply, child) = channel();
+    let cores = sched_getaffinity(None).ok();
     {
         let spawner = SPAWNER.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        spawner.as_ref().ok_or_else(gone)?.send((command, reply)).map_err(|_| gone())?;
+        spawner.as_ref().ok_or_else(gone)?.send((command, cores, reply)).map_err(|_| gone())?;
     }
     child.recv().map_err(|_| gone())?
 }

@@ -34,9 +34,9 @@ def main():
         if not command:
             break
         try:
-            caller, core = worker.caller
+            caller, core, num_cores = worker.caller
             if caller:
-                set_cores(0, worker.cores)
+                set_cores(0, range(num_cores))
             answer = worker.obey(command)
             if caller:
                 set_cores(caller, (core,))
@@ -96,8 +96,8 @@ class Worker:
         self.hello, self.inbox, self.host = hello, inbox, None
         module, _, self.id = hello["id"].rpartition(":")
         self.module = module or None
-        # See `turns.rs`: the thread that is to be woken on its own core, none unless it says so.
-        self.caller, self.cores = (0, 0), os.sched_getaffinity(0)
+        # See `turns.rs`: the thread that takes turns with this one, its core, and how many there are.
+        self.caller = (0, 0, 0)
 
     def obey(self, command):
         if command == b"s":
@@ -133,7 +133,7 @@ class Worker:
             step_us = None
         else:
             info = env.reset(seed=0)[1]
-            step_us = step_time(env) if measure else None
+            step_us = step_time(env, info) if measure else None
         env.close()
         spec = getattr(env, "spec", None)
         return line(
@@ -220,25 +220,35 @@ class Worker:
         return gymnasium.make_vec(self.id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
 
 
-def step_time(env):
+def step_time(env, info):
     """Microseconds of a step: the median of as many as fit into a twentieth of a second."""
     env.action_space.seed(0)
     times, start = [], time.perf_counter()
     while len(times) < 3 or time.perf_counter() - start < 0.05:
-        action = env.action_space.sample()
+        action = legal_action(env.action_space, info)
         before = time.perf_counter()
-        _, _, terminated, truncated, _ = env.step(action)
+        _, _, terminated, truncated, info = env.step(action)
         times.append(time.perf_counter() - before)
         if terminated or truncated:
-            env.reset()
+            _, info = env.reset()
     return sorted(times)[len(times) // 2] * 1e6
+
+
+def legal_action(space, info):
+    import gymnasium
+    import numpy as np
+
+    mask = info.get("action_mask")
+    if mask is None or not isinstance(space, gymnasium.spaces.Discrete):
+        return space.sample()
+    return space.sample(np.asarray(mask, np.int8))
 
 
 def set_cores(thread, cores):
     try:
         os.sched_setaffinity(thread, cores)
     except OSError:
-        pass  # Somebody changed which cores there are: only speed depends on it.
+        pass  # Somebody took the core away: only speed depends on it.
 
 
 def read_exactly(fd, size):

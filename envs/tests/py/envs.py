@@ -79,9 +79,11 @@ class Parent(Fault):
 
 
 class Cores(Fault):
-    """Tells on how many cores a thread may run that starts in a step."""
+    """Tells on how many cores a thread may run that starts in a step; action 1 fails."""
 
     def step(self, action):
+        if action == 1:
+            raise ValueError("failed as asked")
         seen = []
         thread = threading.Thread(target=lambda: seen.append(len(os.sched_getaffinity(0))))
         thread.start()
@@ -161,6 +163,15 @@ class Masked(gymnasium.Env):
         return info if self.count else {"action_mask": mask}
 
 
+class Strict(Masked):
+    """Raises on illegal actions."""
+
+    def step(self, action):
+        if not self.info()["action_mask"][action]:
+            raise ValueError(f"illegal action {action}")
+        return super().step(action)
+
+
 class Forgetful(Fault):
     """Ends when it likes: its episodes cannot be replayed."""
 
@@ -177,6 +188,24 @@ class Stretched(Fault):
     observation_space = spaces.Box(0.0, np.inf, (3,), np.float32)
 
 
+class Shrinking(Fault):
+    """Shows less than its space says, but not at the start."""
+
+    observation_space = spaces.Dict({"a": spaces.Box(0.0, np.inf, (3,), np.float32)})
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        return {"a": np.zeros(3, np.float32)}, {}
+
+    def step(self, action):
+        observation, *rest = super().step(action)
+        return {"a": observation}, *rest
+
+
+class Long(Fault):
+    observation_space = spaces.Box(0.0, 1.0, (1,), np.longdouble)
+
+
 class Wordy(Fault):
     observation_space = spaces.Dict({"words": spaces.Text(5)})
 
@@ -188,6 +217,9 @@ def vector(num_envs, autoreset_mode="Disabled", max_episode_steps=None):
     return SyncVectorEnv([make] * num_envs, autoreset_mode=AutoresetMode(autoreset_mode))
 
 
-for env in (Fault, Noise, Parent, Cores, Parts, Pixels, Masked, Forgetful, Stretched, Wordy):
+for env in (
+    *(Fault, Noise, Parent, Cores, Parts, Pixels, Masked, Strict),
+    *(Forgetful, Stretched, Shrinking, Long, Wordy),
+):
     gymnasium.register(f"{env.__name__}-v0", env)
 gymnasium.register("Vector-v0", vector_entry_point=vector, max_episode_steps=30)

@@ -9,6 +9,10 @@ use pavlov_envs::{
     AnyVectorEnv, DType, EnvConfig, EnvCreator, Error, NpRandom, PyVec, Result, Space, StepOut, VectorEnv,
     check_vector_env, make_vec,
 };
+use rustix::{
+    process::Pid,
+    thread::{CpuSet, sched_getaffinity, sched_setaffinity},
+};
 use serde_json::{Value, json};
 
 /// The interpreter that tests use, if there is one.
@@ -266,18 +270,18 @@ fn the_halves_of_a_step_give_what_the_whole_gives_and_come_in_order() {
 }
 
 /// The cores that the calling thread may use.
-fn cores() -> String {
-    let status = std::fs::read_to_string("/proc/thread-self/status").unwrap();
-    status.lines().find(|line| line.starts_with("Cpus_allowed:")).unwrap().into()
+fn cores() -> CpuSet {
+    sched_getaffinity(None).unwrap()
 }
 
 #[test]
 fn turns_on_one_core_are_seen_by_nobody() {
     let Some(python) = python() else { return };
-    let (before, count) = (cores(), std::thread::available_parallelism().unwrap().get() as f64);
+    let before = cores();
+    let count = f64::from(before.count());
     for num_workers in [1, 2] {
         let asked = json!({"info_keys": ["cores"], "num_workers": num_workers});
-        let mut env = PyVec::<f32, i64>::new(&test_env("Cores"), &config(&python, asked), 2).unwrap();
+        let mut env = PyVec::<f32, i64>::new(&test_env("Cores"), &config(&python, asked.clone()), 2).unwrap();
         let mut rows = Rows::<f32>::new(2, 1);
         VectorEnv::reset(&mut env, None, &mut rows.obs).unwrap();
         // More than a cycle of `Turns`.
@@ -286,9 +290,39 @@ fn turns_on_one_core_are_seen_by_nobody() {
             assert_eq!(VectorEnv::info(&env, "cores"), Some(&[count, count][..]));
             assert_eq!(cores(), before);
         }
-        VectorEnv::step(&mut env, &[0, 2], None, rows.out()).unwrap_err();
+        // The first step of all is a turn.
+        let mut env = PyVec::<f32, i64>::new(&test_env("Cores"), &config(&python, asked.clone()), 2).unwrap();
+        VectorEnv::reset(&mut env, None, &mut rows.obs).unwrap();
+        let error = VectorEnv::step(&mut env, &[0, 1], None, rows.out()).unwrap_err();
+        assert!(error.to_string().contains("failed as asked"), "{error}");
         assert_eq!(cores(), before);
     }
+}
+
+#[test]
+fn a_worker_may_run_where_the_thread_may_that_starts_it() {
+    let Some(python) = python() else { return };
+    let cores_of_worker = || {
+        let env = PyVec::<f32, i64>::new(&test_env("Fault"), &config(&python, json!({})), 1).unwrap();
+        let pid = Pid::from_raw(env.worker_pids()[0] as i32);
+        sched_getaffinity(pid).unwrap()
+    };
+    let pinned = || {
+        let mut one = CpuSet::new();
+        one.set((0..CpuSet::MAX_CPU).find(|&core| cores().is_set(core)).unwrap());
+        sched_setaffinity(None, &one).unwrap();
+        assert_eq!(cores_of_worker(), one);
+    };
+    std::thread::scope(|scope| scope.spawn(pinned).join().unwrap());
+    assert_eq!(cores_of_worker(), cores());
+}
+
+#[test]
+fn an_environment_that_refuses_illegal_actions_is_timed_with_legal_ones() {
+    let Some(python) = python() else { return };
+    // Two copies without `num_workers`: a few steps are timed.
+    let env = PyVec::<i64, i64>::new(&test_env("Strict"), &config(&python, json!({})), 2).unwrap();
+    assert!(env.num_workers() >= 1);
 }
 
 #[test]

@@ -168,9 +168,16 @@ fn spaces_that_are_no_rows_and_rows_that_are_not_of_the_space_are_refused() {
     let Some(python) = python() else { return };
     let error = make_vec(&test_env("Wordy"), &config(&python, json!({})), 1).unwrap_err();
     assert_contains(&error, &["its observation space: Text", "use Box, Discrete"]);
+    let error = make_vec(&test_env("Long"), &config(&python, json!({})), 1).unwrap_err();
+    assert_contains(&error, &["its observation space: Box of float", "use Box, Discrete"]);
     let mut env = make_vec(&test_env("Stretched"), &config(&python, json!({})), 1).unwrap();
     let error = env.reset(None, &mut [0; 12]).unwrap_err();
     assert_contains(&error, &["has shape (1,), but its space says (3,)"]);
+    let mut env = PyVec::<f32, i64>::new(&test_env("Shrinking"), &config(&python, json!({})), 1).unwrap();
+    let mut rows = Rows::<f32>::new(1, 3);
+    VectorEnv::reset(&mut env, None, &mut rows.obs).unwrap();
+    let error = VectorEnv::step(&mut env, &[0], None, rows.out()).unwrap_err();
+    assert_contains(&error, &["the observation at a has shape (1,), but its space says (3,)"]);
 }
 
 #[test]
@@ -178,7 +185,8 @@ fn settings_that_do_not_fit_are_refused_before_python_starts() {
     for (more, expected) in [
         (json!({"num_workers": 3}), "`num_workers` is 3, but it must be in 1..=2 (copies)"),
         (json!({"num_workers": 0}), "`num_workers` is 0, but it must be in 1..=2 (copies)"),
-        (json!({"timeout_s": 0.0}), "`timeout_s` is 0, but it must be a positive number"),
+        (json!({"timeout_s": 0.0}), "`timeout_s` is 0, but it must be above 0 and at most 1000000000"),
+        (json!({"timeout_s": 1e19}), "`timeout_s` is 10000000000000000000, but it must be above 0"),
         (json!({"timeout": 1.0}), "no setting `timeout`; nearest: `timeout_s`"),
         (json!({"vectorization": "async"}), "unknown variant `async`"),
     ] {
