@@ -48,6 +48,8 @@ pub(super) struct Worker {
     /// Where `faulthandler` writes.
     log: File,
     timeout: Duration,
+    /// When the answer to what it was told last is overdue.
+    deadline: Instant,
     reaped: bool,
 }
 
@@ -78,9 +80,14 @@ impl Worker {
         };
         let pid = child.id();
         let (inbox, outbox) = (Some(inbox), BufReader::new(outbox));
-        let mut worker = Self { index, pid, child, inbox, outbox, log, timeout, reaped: false };
+        let deadline = Instant::now() + timeout;
+        let mut worker = Self { index, pid, child, inbox, outbox, log, timeout, deadline, reaped: false };
         // Whatever the interpreter's own start-up printed comes before the first zero byte.
-        while worker.read_byte("start")? != 0 {}
+        while worker.read_byte("start")? != 0 {
+            if Instant::now() > worker.deadline {
+                return Err(worker.hung("start"));
+            }
+        }
         let pid = worker.line("start")?;
         worker.pid = pid.as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(worker.pid);
         hello.insert("parent".into(), json!(std::process::id()));
@@ -100,6 +107,7 @@ impl Worker {
 
     /// Writes to the worker.
     pub(super) fn tell(&mut self, bytes: &[u8]) -> Said<()> {
+        self.deadline = Instant::now() + self.timeout;
         let written = self.inbox.as_mut().map_or(Err(ErrorKind::BrokenPipe.into()), |to| to.write_all(bytes));
         written.map_err(|error| self.obituary(&error))
     }
@@ -165,9 +173,8 @@ impl Worker {
     fn wait_readable(&mut self, doing: &str) -> Said<()> {
         // Now and then it is asked whether the worker lives: a child of its own may keep the pipe open.
         const SLICE: Duration = Duration::from_secs(1);
-        let deadline = Instant::now() + self.timeout;
         loop {
-            let left = deadline.saturating_duration_since(Instant::now());
+            let left = self.deadline.saturating_duration_since(Instant::now());
             let wait = Timespec::try_from(left.min(SLICE)).unwrap_or_default();
             match poll(&mut [PollFd::new(self.outbox.get_ref(), PollFlags::IN)], Some(&wait)) {
                 Ok(0) if left.is_zero() => return Err(self.hung(doing)),

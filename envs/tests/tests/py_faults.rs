@@ -127,6 +127,21 @@ fn a_hang_in_a_constructor_is_told() {
 }
 
 #[test]
+fn an_interpreter_that_prints_without_end_is_told() {
+    let script = script("noise.sh", "#!/bin/sh\nwhile :; do echo noise; done\n");
+    let error = make_vec("py:CartPole-v1", &config(&script, json!({"timeout_s": 0.05})), 1).unwrap_err();
+    assert_contains(&error, &["did not answer to \"start\" within 0.25 s"]);
+}
+
+/// The path of a script that can be run.
+fn script(name: &str, text: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(name);
+    fs::write(&path, text).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path.into_os_string().into_string().unwrap()
+}
+
+#[test]
 fn what_an_environment_prints_or_reads_disturbs_nobody() {
     let Some(python) = python() else { return };
     let mut env = FaultVec::new(&test_env("Noise"), &config(&python, json!({"num_workers": 1})), 2).unwrap();
@@ -200,11 +215,9 @@ fn settings_that_do_not_fit_are_refused_before_python_starts() {
 fn workers_die_with_their_parent_also_when_the_environment_hangs() {
     let Some(python) = python() else { return };
     // Directly, and by a script that stays between.
-    let script = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("python.sh");
-    fs::write(&script, format!("#!/bin/sh\n\"{python}\" \"$@\"\nexit $?\n")).unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    let script = script("python.sh", &format!("#!/bin/sh\n\"{python}\" \"$@\"\nexit $?\n"));
     thread::scope(|scope| {
-        for interpreter in [python.as_str(), script.to_str().unwrap()] {
+        for interpreter in [python.as_str(), &script] {
             scope.spawn(move || workers_die_with_their_parent(interpreter));
         }
     });
