@@ -152,7 +152,7 @@ impl Space {
         }
     }
 
-    /// Whether a row is a member.
+    /// Whether a row is a member; a box is compared in its scalar type, as Gymnasium keeps its bounds.
     pub fn contains<T: Element>(&self, row: &[T]) -> bool {
         self.violation(row).is_none()
     }
@@ -252,10 +252,11 @@ impl Space {
             (value < low as f64 || value > high as f64).then(|| outside(i, low as f64, high as f64)).flatten()
         };
         match self {
-            Self::Box { low, high, .. } => {
+            Self::Box { low, high, dtype, .. } => {
+                let rounded = |value| sample::in_dtype(*dtype, value);
                 let i = (0..row.len()).find(|&i| {
-                    let value = row[i].to_f64();
-                    !(value >= low[i] && value <= high[i])
+                    let value = rounded(row[i].to_f64());
+                    !(value >= rounded(low[i]) && value <= rounded(high[i]))
                 })?;
                 outside(i, low[i], high[i])
             }
