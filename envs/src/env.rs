@@ -85,8 +85,8 @@ pub trait Env: Send + 'static {
         None
     }
 
-    /// Writes which discrete actions are legal now, one flag per action; `false` when it has no mask: nothing was
-    /// written.
+    /// Writes which discrete actions are legal now, one flag per action; `false` when it has no mask or `mask` has
+    /// another length: nothing was written.
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         let _ = mask;
         false

@@ -121,7 +121,7 @@ pub trait MultiAgentEnv: Send + 'static {
     fn step(&mut self, actions: &[Self::Act], out: MultiAgentOut<'_, Self::Obs>) -> Result<()>;
 
     /// Writes which discrete actions of an agent are legal now, one flag per action, all `false` when it is not acting;
-    /// `false` when the environment has no masks: nothing was written.
+    /// `false` when the environment has no masks or `mask` has another length: nothing was written.
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
         let _ = (agent, mask);
         false

@@ -7,7 +7,7 @@ use crate::{
     info_rows::InfoRows,
     sent::Sent,
     state::{StateReader, StateWriter},
-    vector::{check_len, invalid_action, short_type_name},
+    vector::{check_len, invalid_action, mask_width, short_type_name},
 };
 
 const TAG: &str = "sync_vector";
@@ -288,7 +288,9 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {
-        let width = (masks.len() / self.copies.len()).max(1);
+        let Some(width) = mask_width(&self.action_space, self.copies.len(), masks.len()) else {
+            return false;
+        };
         for (i, (mask, copy)) in masks.chunks_exact_mut(width).zip(&self.copies).enumerate() {
             match copy.env.action_mask(mask) {
                 true => {}

@@ -9,7 +9,7 @@ use crate::{
     Env, Error, Frame, Result, Space, StepOut, SyncVectorEnv, VectorEnv,
     info_rows::InfoRows,
     state::{StateReader, StateWriter},
-    vector::{check_len, invalid_action, short_type_name},
+    vector::{check_len, invalid_action, mask_width, short_type_name},
 };
 
 mod driver;
@@ -59,13 +59,16 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
     /// Joins blocks; their copies are counted through.
     ///
     /// # Errors
-    /// [`Error::Shape`] when there is no block or their spaces differ.
+    /// [`Error::Shape`] when there is no block, one has no copies, or their spaces differ.
     pub fn new(blocks: Vec<V>) -> Result<Self> {
         let Some(first) = blocks.first() else {
             return Err(Error::shape("`blocks`", "empty", "at least one block"));
         };
         let (obs_width, act_width) = (first.observation_space().width(), first.action_space().width());
         for block in &blocks {
+            if block.num_envs() == 0 {
+                return Err(Error::shape("`num_envs` of a block", 0, "at least 1"));
+            }
             if block.observation_space() != first.observation_space()
                 || block.action_space() != first.action_space()
             {
@@ -189,7 +192,7 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {
-        let width = masks.len() / self.num_envs;
+        let Some(width) = mask_width(&self.action_space, self.num_envs, masks.len()) else { return false };
         let mut rest = masks;
         for (i, block) in self.blocks().iter().enumerate() {
             let (rows, after) = rest.split_at_mut(block.num_envs() * width);

@@ -69,7 +69,8 @@ pub trait VectorEnv: Send {
         Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))
     }
 
-    /// Writes which discrete actions are legal now, `[num_envs, n]`; `false` when it has no masks: nothing was written.
+    /// Writes which discrete actions are legal now, `[num_envs, n]`, where `n` is the [`flat_width`](Space::flat_width)
+    /// of the action space; `false` when it has no masks or `masks` has another length: nothing was written.
     fn action_masks(&self, masks: &mut [bool]) -> bool {
         let _ = masks;
         false
@@ -218,6 +219,12 @@ pub(crate) fn check_len(what: &'static str, len: usize, num_envs: usize, width: 
         return Ok(());
     }
     Err(Error::shape(what, format_args!("{len} long"), format_args!("{num_envs} x {width} (copies x width)")))
+}
+
+/// Flags of one copy's action mask; `None` when `len` flags are not one per action of `num_envs` copies.
+pub(crate) fn mask_width(space: &Space, num_envs: usize, len: usize) -> Option<usize> {
+    let width = space.flat_width();
+    (width.checked_mul(num_envs) == Some(len)).then_some(width)
 }
 
 /// The first row of `actions` that no copy can take.

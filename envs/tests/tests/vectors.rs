@@ -7,7 +7,7 @@ use std::{
 
 use pavlov_envs::{
     CartPole, CartPoleConfig, CartPoleVector, Env, Error, NpRandom, Result, Space, Step, StepOut,
-    SyncVectorEnv, ThreadVectorEnv, TimeLimit, VectorEnv, check_vector_env,
+    SyncVectorEnv, Taxi, TaxiConfig, ThreadVectorEnv, TimeLimit, VectorEnv, check_vector_env,
 };
 
 /// Shows the seed and the step; ends as its actions say.
@@ -401,11 +401,38 @@ fn info_and_masks_of_all_copies_come_in_rows() {
 }
 
 #[test]
+fn masks_of_a_wrong_length_are_refused_and_stay_as_they_are() {
+    fn check(mut env: impl VectorEnv<Obs = i64, Act = i64>) {
+        env.reset(Some(&[7, 8]), &mut [0; 2]).unwrap();
+        for len in [0, 6, 10, 11, 13, 18] {
+            let mut masks = vec![true; len];
+            assert!(!env.action_masks(&mut masks), "{len} flags for 2 x 6 actions");
+            assert!(masks.iter().all(|&flag| flag));
+        }
+        // Nobody may pick up, or drop, somebody who is not there.
+        let mut masks = [true; 12];
+        assert!(env.action_masks(&mut masks) && masks.contains(&false));
+    }
+    let taxi = || Taxi::new(TaxiConfig::default());
+    check(SyncVectorEnv::new(2, taxi).unwrap());
+    check(ThreadVectorEnv::of_env(2, 2, taxi).unwrap());
+    let mut single = taxi().unwrap();
+    single.reset(Some(7), &mut [0]).unwrap();
+    assert!(single.action_mask(&mut [true; 6]) && !single.action_mask(&mut [true; 5]));
+}
+
+#[test]
 fn vectors_without_copies_are_refused() {
     let error = SyncVectorEnv::new(0, || Ok(Counter::default())).unwrap_err();
     assert_eq!(error.to_string(), "`num_envs` is 0, but it must be at least 1");
     let error = ThreadVectorEnv::of_env(2, 3, || Ok(Counter::default())).unwrap_err();
     assert_eq!(error.to_string(), "`num_blocks` is 3, but it must be in 1..=2 (`num_envs`)");
+    let empty = || CartPoleVector::new(0, 500, CartPoleConfig::default());
+    let full = || CartPoleVector::new(2, 500, CartPoleConfig::default());
+    for blocks in [vec![empty()], vec![full(), empty()]] {
+        let error = ThreadVectorEnv::new(blocks).unwrap_err();
+        assert_eq!(error.to_string(), "`num_envs` of a block is 0, but it must be at least 1");
+    }
 }
 
 #[test]
