@@ -140,9 +140,17 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
                     "copy {i} is at {state:?}, from where no episode goes on; it is damaged"
                 )));
             }
+            // Between steps an episode is below its limit: the one that reached it has started anew.
+            let steps = input.u64()?;
+            if steps >= u64::from(self.limit.max(1)) {
+                return Err(Error::state(format!(
+                    "copy {i} is at step {steps}, but episodes end at step {} here; it is damaged or of another limit",
+                    self.limit
+                )));
+            }
             self.set_state(i, state);
             self.random[i] = random;
-            self.steps[i] = input.u64()? as u32;
+            self.steps[i] = steps as u32;
         }
         input.finish()
     }

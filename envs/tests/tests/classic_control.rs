@@ -327,6 +327,24 @@ fn a_state_from_which_no_episode_goes_on_is_refused() {
     vector.load_state(&state).unwrap();
 }
 
+#[test]
+fn a_state_beyond_the_time_limit_is_refused() {
+    let mut vector = AcrobotVector::new(1, 500, AcrobotConfig::default());
+    let state = vector.save_state().unwrap().unwrap();
+    let steps = state.len() - 8..state.len();
+    let with = |count: u64| {
+        let mut state = state.clone();
+        state[steps.clone()].copy_from_slice(&count.to_le_bytes());
+        state
+    };
+    vector.load_state(&with(499)).unwrap();
+    for count in [500, u64::from(u32::MAX), 1 << 32, u64::MAX] {
+        let message = vector.load_state(&with(count)).unwrap_err().to_string();
+        let expected = format!("copy 0 is at step {count}, but episodes end at step 500 here");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
 fn array<'a>(episode: &'a Value, key: &str) -> &'a [Value] {
     episode[key].as_array().unwrap()
 }
