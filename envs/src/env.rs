@@ -66,7 +66,8 @@ pub trait Env: Send + 'static {
     fn action_space(&self) -> Space;
 
     /// Starts an episode and writes its first observation. `None` continues the environment's own
-    /// random stream.
+    /// random stream; that of a new environment begins with the operating system's entropy, as
+    /// Gymnasium's ([`NpRandom::from_entropy`](crate::NpRandom::from_entropy)).
     ///
     /// # Errors
     /// Whatever the environment reports; see [`Error::other`].

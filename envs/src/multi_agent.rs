@@ -106,7 +106,8 @@ pub trait MultiAgentEnv: Send + 'static {
     /// The set of actions of one agent.
     fn action_space(&self, agent: usize) -> Space;
 
-    /// Starts an episode. `None` continues the environment's own random stream.
+    /// Starts an episode. `None` continues the environment's own random stream; that of a new environment begins with
+    /// the operating system's entropy.
     ///
     /// # Errors
     /// [`Error::Shape`] for slices of a wrong length; whatever the environment reports.

@@ -33,7 +33,8 @@ pub trait VectorEnv: Send {
     /// Action space of one copy.
     fn action_space(&self) -> &Space;
 
-    /// Starts an episode in every copy; `obs` is `[num_envs, width]`.
+    /// Starts an episode in every copy; `obs` is `[num_envs, width]`. Without seeds each copy continues its own random
+    /// stream; that of a new copy begins with the operating system's entropy, as Gymnasium's.
     ///
     /// # Errors
     /// [`Error::Shape`] for slices of a wrong length, [`Error::Env`] for a copy that failed.

@@ -35,7 +35,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S
             dynamics: config,
             state: std::array::from_fn(|_| vec![0.0; num_envs]),
             steps: vec![0; num_envs],
-            random: vec![NpRandom::new(0); num_envs],
+            random: (0..num_envs).map(|_| NpRandom::from_entropy()).collect(),
             running: false,
         }
     }

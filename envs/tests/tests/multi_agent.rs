@@ -306,6 +306,17 @@ fn wrong_ids_settings_and_calls_are_refused_with_the_way_out() {
 }
 
 #[test]
+fn unseeded_environments_begin_with_streams_of_their_own() {
+    let first = || {
+        let mut env = SimpleSpread::<i64>::new(SimpleSpreadConfig::default()).unwrap();
+        let mut rows = MultiAgentRows::new(&env);
+        env.reset(None, rows.out()).unwrap();
+        rows.obs
+    };
+    assert!(first() != first());
+}
+
+#[test]
 fn a_mask_of_a_wrong_length_is_refused_and_stays_as_it_is() {
     for (mut env, actions) in [(BoardGame::tictactoe(), 9), (BoardGame::connect_four(), 7)] {
         let mut rows = MultiAgentRows::new(&env);
