@@ -75,7 +75,7 @@ pub trait Env: Send + 'static {
 
     /// Takes one action and writes the observation after it, the last one of the episode included.
     /// Vector environments refuse discrete actions outside the space and actions that are not
-    /// finite; finite continuous actions may lie outside the bounds.
+    /// finite, in parts of a dict or tuple too; finite continuous actions may lie outside the bounds.
     ///
     /// # Errors
     /// Whatever the environment reports; see [`Error::other`].

@@ -173,6 +173,20 @@ impl Space {
         found
     }
 
+    /// Whether vector environments take a row as an action: integers must be members, reals finite.
+    pub(crate) fn takes<T: Element>(&self, row: &[T]) -> bool {
+        let (mut at, mut takes) = (0, true);
+        self.leaves(&mut |leaf| {
+            let part = &row[at..at + leaf.width()];
+            takes &= match leaf {
+                Self::Box { .. } => part.iter().all(|action| action.to_f64().is_finite()),
+                integers => integers.leaf_violation(part, at).is_none(),
+            };
+            at += leaf.width();
+        });
+        takes
+    }
+
     /// Draws a member from one stream: uniform within bounds, normal without, exponential with one bound. Simple
     /// spaces draw as Gymnasium's `space.sample()` does; for composite ones see [`SpaceSampler`].
     ///

@@ -235,8 +235,7 @@ pub(crate) fn invalid_action<'a, T: Element>(space: &Space, actions: &'a [T]) ->
             let action = row[0].to_f64() - *start as f64;
             !(action >= 0.0 && action < *n as f64)
         }
-        Space::Box { .. } => row.iter().any(|action| !action.to_f64().is_finite()),
-        other => !other.contains(row),
+        other => !other.takes(row),
     })
 }
 

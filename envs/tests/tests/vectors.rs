@@ -217,6 +217,54 @@ fn an_invalid_action_is_named_with_its_space() {
     assert_eq!(error.to_string(), "`actions` is 1 long, but it must be 2 x 1 (copies x width)");
 }
 
+/// Takes whatever a vector lets through.
+#[derive(Clone)]
+struct Taker(Space);
+
+impl Env for Taker {
+    type Obs = f32;
+    type Act = f32;
+
+    fn observation_space(&self) -> Space {
+        Space::real(&[1])
+    }
+
+    fn action_space(&self) -> Space {
+        self.0.clone()
+    }
+
+    fn reset(&mut self, _: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        obs[0] = 0.0;
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[f32], obs: &mut [f32]) -> Result<Step> {
+        obs[0] = action.iter().sum();
+        Ok(Step::default())
+    }
+}
+
+#[test]
+fn finite_reals_beyond_their_bounds_are_taken_alone_and_in_a_dict_or_tuple() {
+    let push = Space::boxed(-1.0, 1.0, &[1]);
+    let dict = Space::dict([("gear", Space::discrete(3)), ("push", push.clone())]);
+    let tuple = Space::Tuple(vec![Space::discrete(3), push.clone()]);
+    for (space, gears) in [(push, 0), (dict, 1), (tuple, 1)] {
+        let mut env = SyncVectorEnv::new(1, || Ok(Taker(space.clone()))).unwrap();
+        let mut rows = Rows::new(1, 1, 0.0);
+        env.reset(Some(&[1]), &mut rows.obs).unwrap();
+        let mut taken = |gear: f32, push: f32| {
+            let action = [gear, push];
+            env.step(&action[1 - gears..], None, rows.out()).is_ok()
+        };
+        assert!(taken(2.0, 2.0) && taken(0.0, -7.5), "{space}");
+        assert!(!taken(2.0, f32::NAN) && !taken(2.0, f32::INFINITY), "{space}");
+        if gears == 1 {
+            assert!(!taken(3.0, 0.0) && !taken(0.5, 0.0) && !taken(f32::NAN, 0.0), "{space}");
+        }
+    }
+}
+
 #[test]
 fn stepping_cartpole_outside_an_episode_says_to_reset() {
     let mut env = CartPole::new(CartPoleConfig::default());
