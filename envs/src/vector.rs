@@ -55,7 +55,7 @@ pub trait VectorEnv: Send {
     /// [`recv`](Self::recv) comes next.
     ///
     /// # Errors
-    /// As [`step`](Self::step); [`Error::Unsupported`] when it can only do both at once.
+    /// As [`step`](Self::step); [`Error::Unsupported`] when it can only do both at once, or a step is in flight.
     fn send(&mut self, actions: &[Self::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
         let _ = (actions, reset_seeds);
         Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))

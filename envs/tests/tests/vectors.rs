@@ -343,31 +343,33 @@ impl Env for Meeting {
 
 #[test]
 fn calls_out_of_turn_say_what_comes_next() {
-    fn check<V: VectorEnv<Obs = i64, Act = i64>>(mut env: V) {
+    fn check<V: VectorEnv<Obs = i64, Act = i64>>(mut env: V, name: &str) {
         let mut rows = Rows::new(2, 2, -1);
         env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
-        let message = env.recv(rows.out()).unwrap_err().to_string();
-        assert_eq!(message, "`recv` without `send`; call `send` first");
-        assert!(
-            env.send(&[GO, 5], None).unwrap_err().to_string().starts_with("action 5 is not in Discrete(5)")
-        );
+        let unsupported = |error: Error, rest: &str| {
+            assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+            assert_eq!(error.to_string(), format!("{name} has no {rest}"));
+        };
+        let early = "step in flight; call `send` first";
+        unsupported(env.recv(rows.out()).unwrap_err(), early);
+        let invalid = env.send(&[GO, 5], None).unwrap_err().to_string();
+        assert_eq!(invalid, format!("action 5 is not in Discrete(5) of {name}"));
         env.send(&[GO, GO], Some(&[1, 2])).unwrap();
-        let expected = "between `send` and `recv`; call `recv` first, or `reset` to start anew";
-        for message in [
-            env.send(&[GO, GO], None).unwrap_err(),
-            env.step(&[GO, GO], None, rows.out()).unwrap_err(),
-            env.save_state().unwrap_err(),
-        ] {
-            assert!(message.to_string().ends_with(expected), "{message}");
-        }
+        let second = "room for a second `send`; call `recv` first";
+        unsupported(env.send(&[GO, GO], None).unwrap_err(), second);
+        unsupported(env.step(&[GO, GO], None, rows.out()).unwrap_err(), second);
+        let error = env.save_state().unwrap_err().to_string();
+        assert_eq!(error, "environment state: a step is in flight; call `recv` first");
         env.recv(rows.out()).unwrap();
+        unsupported(env.recv(rows.out()).unwrap_err(), early);
         assert_eq!(rows.obs, [7, 1, 8, 1]);
         env.send(&[GO, FAIL], None).unwrap();
         let error = env.recv(rows.out()).unwrap_err().to_string();
         assert_eq!(error, "environment 1 failed at step 2 of the episode with seed 8: the motor is gone");
     }
-    check(counters(2));
-    check(ThreadVectorEnv::new(vec![counters(1), counters(1)]).unwrap());
+    check(counters(2), "Counter");
+    check(ThreadVectorEnv::of_env(2, 2, || Ok(Counter::default())).unwrap(), "Counter");
+    check(ThreadVectorEnv::new(vec![counters(1), counters(1)]).unwrap(), "the environment");
 }
 
 #[test]
