@@ -37,7 +37,7 @@ impl Env for Coin {
     fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
         // A seed starts the random stream anew; without one it goes on.
         let fresh = seed.map(NpRandom::new).or(self.random.take());
-        let random = self.random.insert(fresh.unwrap_or_else(|| NpRandom::new(0)));
+        let random = self.random.insert(fresh.unwrap_or_else(NpRandom::from_entropy));
         self.at = random.integers(0, FIELDS);
         self.coin = (self.at + random.integers(1, FIELDS)) % FIELDS;
         self.observe(obs);

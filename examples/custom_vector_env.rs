@@ -15,7 +15,7 @@ struct Ships {
 
 impl Ships {
     fn new(num_envs: usize) -> Self {
-        let copies = vec![(0.0, 0, NpRandom::new(0)); num_envs];
+        let copies = (0..num_envs).map(|_| (0.0, 0, NpRandom::from_entropy())).collect();
         Self { spaces: (Space::real(&[1]), Space::discrete(2)), copies }
     }
 

@@ -66,7 +66,8 @@ pub trait Env: Send + 'static {
     fn action_space(&self) -> Space;
 
     /// Starts an episode and writes its first observation. `None` continues the environment's own
-    /// random stream.
+    /// random stream; that of a new environment begins with the operating system's entropy, as
+    /// Gymnasium's ([`NpRandom::from_entropy`](crate::NpRandom::from_entropy)).
     ///
     /// # Errors
     /// Whatever the environment reports; see [`Error::other`].
@@ -74,7 +75,7 @@ pub trait Env: Send + 'static {
 
     /// Takes one action and writes the observation after it, the last one of the episode included.
     /// Vector environments refuse discrete actions outside the space and actions that are not
-    /// finite; finite continuous actions may lie outside the bounds.
+    /// finite, in parts of a dict or tuple too; finite continuous actions may lie outside the bounds.
     ///
     /// # Errors
     /// Whatever the environment reports; see [`Error::other`].
@@ -85,8 +86,8 @@ pub trait Env: Send + 'static {
         None
     }
 
-    /// Writes which discrete actions are legal now, one flag per action; `false` when it has no mask: nothing was
-    /// written.
+    /// Writes which discrete actions are legal now, one flag per action; `false` when it has no mask or `mask` has
+    /// another length: nothing was written.
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         let _ = mask;
         false

@@ -138,15 +138,19 @@ impl Error {
         Self::Unsupported { env: env.into(), what, way_out }
     }
 
-    /// For `send`, `step` and `save_state` before a `recv`.
-    pub(crate) fn not_received(call: &str) -> Self {
-        Self::other(format!(
-            "`{call}` between `send` and `recv`; call `recv` first, or `reset` to start anew"
-        ))
+    /// For `send` and `step` before a `recv`.
+    pub(crate) fn second_send(env: &str) -> Self {
+        Self::unsupported(env, "room for a second `send`", "call `recv` first")
     }
 
-    pub(crate) fn not_sent() -> Self {
-        Self::other("`recv` without `send`; call `send` first")
+    /// For `recv` without `send`.
+    pub(crate) fn not_sent(env: &str) -> Self {
+        Self::unsupported(env, "step in flight", "call `send` first")
+    }
+
+    /// For `save_state` before a `recv`.
+    pub(crate) fn state_in_flight() -> Self {
+        Self::state("a step is in flight; call `recv` first")
     }
 
     pub(crate) fn state(message: impl Into<String>) -> Self {

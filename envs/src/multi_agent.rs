@@ -106,7 +106,8 @@ pub trait MultiAgentEnv: Send + 'static {
     /// The set of actions of one agent.
     fn action_space(&self, agent: usize) -> Space;
 
-    /// Starts an episode. `None` continues the environment's own random stream.
+    /// Starts an episode. `None` continues the environment's own random stream; that of a new environment begins with
+    /// the operating system's entropy.
     ///
     /// # Errors
     /// [`Error::Shape`] for slices of a wrong length; whatever the environment reports.
@@ -121,7 +122,7 @@ pub trait MultiAgentEnv: Send + 'static {
     fn step(&mut self, actions: &[Self::Act], out: MultiAgentOut<'_, Self::Obs>) -> Result<()>;
 
     /// Writes which discrete actions of an agent are legal now, one flag per action, all `false` when it is not acting;
-    /// `false` when the environment has no masks: nothing was written.
+    /// `false` when the environment has no masks or `mask` has another length: nothing was written.
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
         let _ = (agent, mask);
         false

@@ -1,5 +1,7 @@
 //! numpy's default generator, bit for bit: `SeedSequence`, PCG64 and the draws environments use.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
+
 mod exponential;
 mod seed_sequence;
 mod ziggurat;
@@ -30,6 +32,12 @@ impl NpRandom {
         let increment = stream << 1 | 1;
         let state = increment.wrapping_add(state).wrapping_mul(MULTIPLIER).wrapping_add(increment);
         Self { state, increment, half: None }
+    }
+
+    /// `np.random.default_rng()`: a stream of its own for every call, begun with the operating system's entropy.
+    pub fn from_entropy() -> Self {
+        // The keys of a `RandomState` come from there, and no two of a thread are equal.
+        Self::new(RandomState::new().build_hasher().finish())
     }
 
     /// Uniform 64 bits.

@@ -1,6 +1,6 @@
 //! What `send` was given, kept until `recv`.
 
-use crate::{Element, Error, Result};
+use crate::Element;
 
 /// Actions and reset seeds of a step that was sent; room is made once.
 #[derive(Clone, Debug, Default)]
@@ -8,7 +8,7 @@ pub(crate) struct Sent<A> {
     actions: Vec<A>,
     seeds: Vec<u64>,
     seeded: bool,
-    waiting: bool,
+    in_flight: bool,
 }
 
 impl<A: Element> Sent<A> {
@@ -18,7 +18,7 @@ impl<A: Element> Sent<A> {
             actions: Vec::with_capacity(scalars),
             seeds: Vec::with_capacity(num_envs),
             seeded: false,
-            waiting: false,
+            in_flight: false,
         }
     }
 
@@ -28,7 +28,7 @@ impl<A: Element> Sent<A> {
         self.seeds.clear();
         self.seeds.extend_from_slice(reset_seeds.unwrap_or_default());
         self.seeded = reset_seeds.is_some();
-        self.waiting = true;
+        self.in_flight = true;
     }
 
     pub(crate) fn actions(&self) -> &[A] {
@@ -39,18 +39,13 @@ impl<A: Element> Sent<A> {
         self.seeded.then_some(&self.seeds)
     }
 
-    /// For `reset`: what was sent before it is not stepped any more.
+    /// For `recv`, and for `reset`: what was sent before it is not stepped any more.
     pub(crate) fn forget(&mut self) {
-        self.waiting = false;
+        self.in_flight = false;
     }
 
-    /// For `send`, `step` and `save_state`.
-    pub(crate) fn check_received(&self, call: &str) -> Result<()> {
-        if self.waiting { Err(Error::not_received(call)) } else { Ok(()) }
-    }
-
-    /// For `recv`: a step was sent, and is waited for no longer.
-    pub(crate) fn receive(&mut self) -> Result<()> {
-        if std::mem::take(&mut self.waiting) { Ok(()) } else { Err(Error::not_sent()) }
+    /// Whether a step was sent and not received.
+    pub(crate) fn in_flight(&self) -> bool {
+        self.in_flight
     }
 }

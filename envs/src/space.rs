@@ -152,7 +152,7 @@ impl Space {
         }
     }
 
-    /// Whether a row is a member.
+    /// Whether a row is a member; a box is compared in its scalar type, as Gymnasium keeps its bounds.
     pub fn contains<T: Element>(&self, row: &[T]) -> bool {
         self.violation(row).is_none()
     }
@@ -171,6 +171,20 @@ impl Space {
             at += leaf.width();
         });
         found
+    }
+
+    /// Whether vector environments take a row as an action: integers must be members, reals finite.
+    pub(crate) fn takes<T: Element>(&self, row: &[T]) -> bool {
+        let (mut at, mut takes) = (0, true);
+        self.leaves(&mut |leaf| {
+            let part = &row[at..at + leaf.width()];
+            takes &= match leaf {
+                Self::Box { .. } => part.iter().all(|action| action.to_f64().is_finite()),
+                integers => integers.leaf_violation(part, at).is_none(),
+            };
+            at += leaf.width();
+        });
+        takes
     }
 
     /// Draws a member from one stream: uniform within bounds, normal without, exponential with one bound. Simple
@@ -252,10 +266,11 @@ impl Space {
             (value < low as f64 || value > high as f64).then(|| outside(i, low as f64, high as f64)).flatten()
         };
         match self {
-            Self::Box { low, high, .. } => {
+            Self::Box { low, high, dtype, .. } => {
+                let rounded = |value| sample::in_dtype(*dtype, value);
                 let i = (0..row.len()).find(|&i| {
-                    let value = row[i].to_f64();
-                    !(value >= low[i] && value <= high[i])
+                    let value = rounded(row[i].to_f64());
+                    !(value >= rounded(low[i]) && value <= rounded(high[i]))
                 })?;
                 outside(i, low[i], high[i])
             }

@@ -7,7 +7,7 @@ use crate::{
     info_rows::InfoRows,
     sent::Sent,
     state::{StateReader, StateWriter},
-    vector::{check_len, invalid_action, short_type_name},
+    vector::{check_len, invalid_action, mask_width, short_type_name},
 };
 
 const TAG: &str = "sync_vector";
@@ -113,6 +113,11 @@ impl<E: Env> SyncVectorEnv<E> {
         };
         let Slot { seed, step, .. } = &self.copies[at];
         Err(Error::Env { env: at, seed: *seed, step: *step, source: Box::new(error) })
+    }
+
+    /// For `step` and `send`.
+    fn check_room(&self) -> Result<()> {
+        if self.sent.in_flight() { Err(Error::second_send(&self.name)) } else { Ok(()) }
     }
 
     fn check_actions(&self, actions: &[E::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
@@ -265,14 +270,14 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, E::Obs>,
     ) -> Result<()> {
-        self.sent.check_received("step")?;
+        self.check_room()?;
         out.check(self.copies.len(), self.obs_width)?;
         self.check_actions(actions, reset_seeds)?;
         self.step_copies(actions, reset_seeds, out)
     }
 
     fn send(&mut self, actions: &[E::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
-        self.sent.check_received("send")?;
+        self.check_room()?;
         self.check_actions(actions, reset_seeds)?;
         self.sent.keep(actions, reset_seeds);
         Ok(())
@@ -280,7 +285,10 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
 
     fn recv(&mut self, out: StepOut<'_, E::Obs>) -> Result<()> {
         out.check(self.copies.len(), self.obs_width)?;
-        self.sent.receive()?;
+        if !self.sent.in_flight() {
+            return Err(Error::not_sent(&self.name));
+        }
+        self.sent.forget();
         let sent = std::mem::take(&mut self.sent);
         let done = self.step_copies(sent.actions(), sent.reset_seeds(), out);
         self.sent = sent;
@@ -288,7 +296,9 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {
-        let width = (masks.len() / self.copies.len()).max(1);
+        let Some(width) = mask_width(&self.action_space, self.copies.len(), masks.len()) else {
+            return false;
+        };
         for (i, (mask, copy)) in masks.chunks_exact_mut(width).zip(&self.copies).enumerate() {
             match copy.env.action_mask(mask) {
                 true => {}
@@ -304,7 +314,9 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        self.sent.check_received("save_state")?;
+        if self.sent.in_flight() {
+            return Err(Error::state_in_flight());
+        }
         let mut state = StateWriter::new(TAG);
         state.u64(self.copies.len() as u64);
         self.copies.iter().try_for_each(|copy| copy.save(&mut state))?;

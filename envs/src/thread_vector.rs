@@ -9,7 +9,7 @@ use crate::{
     Env, Error, Frame, Result, Space, StepOut, SyncVectorEnv, VectorEnv,
     info_rows::InfoRows,
     state::{StateReader, StateWriter},
-    vector::{check_len, invalid_action, short_type_name},
+    vector::{check_len, invalid_action, mask_width, short_type_name},
 };
 
 mod driver;
@@ -28,6 +28,8 @@ pub struct ThreadVectorEnv<V: VectorEnv> {
     /// Started by the first `send`.
     driver: Option<Driver<V>>,
     info: InfoRows,
+    /// Of the environment, for messages.
+    name: String,
     observation_space: Space,
     action_space: Space,
     num_envs: usize,
@@ -51,7 +53,7 @@ impl<E: Env> ThreadVectorEnv<SyncVectorEnv<E>> {
         let start = |block: usize| block * num_envs / num_blocks;
         let blocks =
             (0..num_blocks).map(|block| SyncVectorEnv::new(start(block + 1) - start(block), &mut make));
-        Self::new(blocks.collect::<Result<_>>()?)
+        Ok(Self { name: short_type_name::<E>(), ..Self::new(blocks.collect::<Result<_>>()?)? })
     }
 }
 
@@ -59,13 +61,16 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
     /// Joins blocks; their copies are counted through.
     ///
     /// # Errors
-    /// [`Error::Shape`] when there is no block or their spaces differ.
+    /// [`Error::Shape`] when there is no block, one has no copies, or their spaces differ.
     pub fn new(blocks: Vec<V>) -> Result<Self> {
         let Some(first) = blocks.first() else {
             return Err(Error::shape("`blocks`", "empty", "at least one block"));
         };
         let (obs_width, act_width) = (first.observation_space().width(), first.action_space().width());
         for block in &blocks {
+            if block.num_envs() == 0 {
+                return Err(Error::shape("`num_envs` of a block", 0, "at least 1"));
+            }
             if block.observation_space() != first.observation_space()
                 || block.action_space() != first.action_space()
             {
@@ -84,6 +89,7 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
             blocks: Arc::new(Mutex::new(blocks)),
             driver: None,
             info: InfoRows::default(),
+            name: "the environment".into(),
         })
     }
 
@@ -108,13 +114,16 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         check_len("`actions`", actions.len(), self.num_envs, self.act_width)?;
         check_len("`reset_seeds`", reset_seeds.map_or(self.num_envs, <[u64]>::len), self.num_envs, 1)?;
         let invalid = invalid_action(&self.action_space, actions);
-        invalid.map_or(Ok(()), |row| {
-            Err(Error::invalid_action(&short_type_name::<Self>(), row, &self.action_space))
-        })
+        invalid.map_or(Ok(()), |row| Err(Error::invalid_action(&self.name, row, &self.action_space)))
     }
 
-    fn check_received(&self, call: &str) -> Result<()> {
-        self.driver.as_ref().map_or(Ok(()), |driver| driver.check_received(call))
+    fn in_flight(&self) -> bool {
+        self.driver.as_ref().is_some_and(Driver::in_flight)
+    }
+
+    /// For `step` and `send`.
+    fn check_room(&self) -> Result<()> {
+        if self.in_flight() { Err(Error::second_send(&self.name)) } else { Ok(()) }
     }
 
     fn refresh_info(&mut self) {
@@ -156,7 +165,7 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         reset_seeds: Option<&[u64]>,
         out: StepOut<'_, V::Obs>,
     ) -> Result<()> {
-        self.check_received("step")?;
+        self.check_room()?;
         out.check(self.num_envs, self.obs_width)?;
         self.check_inputs(actions, reset_seeds)?;
         step_blocks(&mut self.blocks(), 0, actions, reset_seeds, out)?;
@@ -165,7 +174,7 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn send(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
-        self.check_received("send")?;
+        self.check_room()?;
         self.check_inputs(actions, reset_seeds)?;
         let driver = match &mut self.driver {
             Some(driver) => driver,
@@ -182,14 +191,16 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
 
     fn recv(&mut self, out: StepOut<'_, V::Obs>) -> Result<()> {
         out.check(self.num_envs, self.obs_width)?;
-        let Some(driver) = &mut self.driver else { return Err(Error::not_sent()) };
-        driver.recv(out, self.obs_width)?;
+        match &mut self.driver {
+            Some(driver) if driver.in_flight() => driver.recv(out, self.obs_width)?,
+            _ => return Err(Error::not_sent(&self.name)),
+        }
         self.refresh_info();
         Ok(())
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {
-        let width = masks.len() / self.num_envs;
+        let Some(width) = mask_width(&self.action_space, self.num_envs, masks.len()) else { return false };
         let mut rest = masks;
         for (i, block) in self.blocks().iter().enumerate() {
             let (rows, after) = rest.split_at_mut(block.num_envs() * width);
@@ -208,7 +219,9 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
-        self.check_received("save_state")?;
+        if self.in_flight() {
+            return Err(Error::state_in_flight());
+        }
         let blocks = self.blocks();
         let mut state = StateWriter::new(TAG);
         state.u64(blocks.len() as u64);

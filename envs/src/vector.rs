@@ -33,7 +33,8 @@ pub trait VectorEnv: Send {
     /// Action space of one copy.
     fn action_space(&self) -> &Space;
 
-    /// Starts an episode in every copy; `obs` is `[num_envs, width]`.
+    /// Starts an episode in every copy; `obs` is `[num_envs, width]`. Without seeds each copy continues its own random
+    /// stream; that of a new copy begins with the operating system's entropy, as Gymnasium's.
     ///
     /// # Errors
     /// [`Error::Shape`] for slices of a wrong length, [`Error::Env`] for a copy that failed.
@@ -54,7 +55,7 @@ pub trait VectorEnv: Send {
     /// [`recv`](Self::recv) comes next.
     ///
     /// # Errors
-    /// As [`step`](Self::step); [`Error::Unsupported`] when it can only do both at once.
+    /// As [`step`](Self::step); [`Error::Unsupported`] when it can only do both at once, or a step is in flight.
     fn send(&mut self, actions: &[Self::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
         let _ = (actions, reset_seeds);
         Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))
@@ -69,7 +70,8 @@ pub trait VectorEnv: Send {
         Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))
     }
 
-    /// Writes which discrete actions are legal now, `[num_envs, n]`; `false` when it has no masks: nothing was written.
+    /// Writes which discrete actions are legal now, `[num_envs, n]`, where `n` is the [`flat_width`](Space::flat_width)
+    /// of the action space; `false` when it has no masks or `masks` has another length: nothing was written.
     fn action_masks(&self, masks: &mut [bool]) -> bool {
         let _ = masks;
         false
@@ -220,6 +222,12 @@ pub(crate) fn check_len(what: &'static str, len: usize, num_envs: usize, width: 
     Err(Error::shape(what, format_args!("{len} long"), format_args!("{num_envs} x {width} (copies x width)")))
 }
 
+/// Flags of one copy's action mask; `None` when `len` flags are not one per action of `num_envs` copies.
+pub(crate) fn mask_width(space: &Space, num_envs: usize, len: usize) -> Option<usize> {
+    let width = space.flat_width();
+    (width.checked_mul(num_envs) == Some(len)).then_some(width)
+}
+
 /// The first row of `actions` that no copy can take.
 pub(crate) fn invalid_action<'a, T: Element>(space: &Space, actions: &'a [T]) -> Option<&'a [T]> {
     actions.chunks_exact(space.width()).find(|row| match space {
@@ -227,8 +235,7 @@ pub(crate) fn invalid_action<'a, T: Element>(space: &Space, actions: &'a [T]) ->
             let action = row[0].to_f64() - *start as f64;
             !(action >= 0.0 && action < *n as f64)
         }
-        Space::Box { .. } => row.iter().any(|action| !action.to_f64().is_finite()),
-        other => !other.contains(row),
+        other => !other.takes(row),
     })
 }
 

@@ -124,8 +124,11 @@ impl Env for Blackjack {
     }
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
-        if let Some(seed) = seed {
-            self.random = NpRandom::new(seed);
+        match seed {
+            Some(seed) => self.random = NpRandom::new(seed),
+            // Before the first game; not when it is made, so that clones do not share the stream.
+            None if self.player.cards == 0 => self.random = NpRandom::from_entropy(),
+            None => {}
         }
         (self.player, self.dealer) = Default::default();
         self.open_card = self.dealer.draw(&mut self.random);

@@ -166,6 +166,9 @@ impl MultiAgentEnv for BoardGame {
     }
 
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
+        if mask.len() != self.rules.actions {
+            return false;
+        }
         for (action, legal) in mask.iter_mut().enumerate() {
             *legal = !self.over && agent == self.turn && self.legal(action);
         }

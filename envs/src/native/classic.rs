@@ -83,7 +83,7 @@ pub(super) struct Single<D, const S: usize, const O: usize> {
 impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Single<D, S, O> {
     /// A copy that waits for its first reset.
     pub(super) fn new(dynamics: D) -> Self {
-        Self { dynamics, random: NpRandom::new(0), state: [0.0; S], running: false }
+        Self { dynamics, random: NpRandom::from_entropy(), state: [0.0; S], running: false }
     }
 }
 

@@ -21,6 +21,8 @@ pub struct ClassicVector<D, const S: usize, const O: usize> {
     /// Steps of the running episodes.
     steps: Vec<u32>,
     random: Vec<NpRandom>,
+    /// Whether there was a first reset.
+    running: bool,
 }
 
 impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S, O> {
@@ -33,7 +35,8 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S
             dynamics: config,
             state: std::array::from_fn(|_| vec![0.0; num_envs]),
             steps: vec![0; num_envs],
-            random: vec![NpRandom::new(0); num_envs],
+            random: (0..num_envs).map(|_| NpRandom::from_entropy()).collect(),
+            running: false,
         }
     }
 
@@ -90,6 +93,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
         for (i, row) in obs.as_chunks_mut().0.iter_mut().enumerate() {
             self.reset_copy(i, seeds.map(|seeds| seeds[i]), row);
         }
+        self.running = true;
         Ok(())
     }
 
@@ -98,6 +102,12 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
         check_len("`actions`", actions.len(), num_envs, 1)?;
         check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
         out.check(num_envs, O)?;
+        if !self.running {
+            return Err(Error::other(format!(
+                "{} was stepped before an episode; call `reset` first",
+                D::NAME
+            )));
+        }
         // One reduction without branches first: a search for the culprit is for the bad case only.
         if !actions.iter().fold(true, |valid, &action| valid & D::takes(action)) {
             let action = actions.iter().find(|&&action| !D::takes(action)).unwrap_or(&actions[0]);
@@ -127,6 +137,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
             write_copy(&mut out, &self.state(i), &self.random[i]);
             out.u64(u64::from(self.steps[i]));
         }
+        out.u64(u64::from(self.running));
         Ok(Some(out.finish()))
     }
 
@@ -140,10 +151,19 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
                     "copy {i} is at {state:?}, from where no episode goes on; it is damaged"
                 )));
             }
+            // Between steps an episode is below its limit: the one that reached it has started anew.
+            let steps = input.u64()?;
+            if steps >= u64::from(self.limit.max(1)) {
+                return Err(Error::state(format!(
+                    "copy {i} is at step {steps}, but episodes end at step {} here; it is damaged or of another limit",
+                    self.limit
+                )));
+            }
             self.set_state(i, state);
             self.random[i] = random;
-            self.steps[i] = input.u64()? as u32;
+            self.steps[i] = steps as u32;
         }
+        self.running = input.u64()? != 0;
         input.finish()
     }
 

@@ -128,7 +128,7 @@ impl<A: SimpleSpreadAction> SimpleSpread<A> {
             return Ok(Self {
                 config,
                 action_space: A::space(),
-                random: NpRandom::new(0),
+                random: NpRandom::from_entropy(),
                 agents: vec![Body::default(); n],
                 landmarks: vec![[0.0; 2]; n],
                 step: max_cycles,

@@ -110,8 +110,11 @@ impl Walk {
     }
 
     pub(super) fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) {
-        if let Some(seed) = seed {
-            self.random = NpRandom::new(seed);
+        match seed {
+            Some(seed) => self.random = NpRandom::new(seed),
+            // Not when it is made: clones that share the table must not share the stream.
+            None if self.state.is_none() => self.random = NpRandom::from_entropy(),
+            None => {}
         }
         let state = self.table.start(&mut self.random);
         self.state = Some(state);

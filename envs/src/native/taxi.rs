@@ -221,8 +221,10 @@ impl Env for Taxi {
     }
 
     fn action_mask(&self, mask: &mut [bool]) -> bool {
-        let Some(state) = self.walk.state else { return false };
-        mask.copy_from_slice(&State::decode(state).mask());
+        let (Some(state), Ok(mask)) = (self.walk.state, <&mut [bool; 6]>::try_from(mask)) else {
+            return false;
+        };
+        *mask = State::decode(state).mask();
         true
     }
 

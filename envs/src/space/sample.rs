@@ -105,6 +105,6 @@ fn sample_box<T: Element>(low: &[f64], high: &[f64], dtype: DType, random: &mut 
 }
 
 /// Gymnasium keeps bounds in the type of the box.
-fn in_dtype(dtype: DType, bound: f64) -> f64 {
+pub(super) fn in_dtype(dtype: DType, bound: f64) -> f64 {
     if dtype == DType::F32 { f64::from(bound as f32) } else { bound }
 }

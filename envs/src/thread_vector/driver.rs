@@ -13,7 +13,7 @@ use crate::{Error, Result, StepOut, VectorEnv, sent::Sent};
 pub(super) struct Driver<V: VectorEnv> {
     desk: Arc<Desk<V>>,
     thread: Option<JoinHandle<()>>,
-    waiting: bool,
+    in_flight: bool,
 }
 
 /// Where the caller and the thread meet.
@@ -70,7 +70,7 @@ impl<V: VectorEnv + 'static> Driver<V> {
             std::thread::Builder::new().name("pavlov-env".into()).spawn(move || own.drive(&blocks)).map_err(
                 |error| Error::other(format!("cannot start a thread for `send`: {error}; call `step`")),
             )?;
-        Ok(Self { desk, thread: Some(thread), waiting: false })
+        Ok(Self { desk, thread: Some(thread), in_flight: false })
     }
 
     pub(super) fn send(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>) {
@@ -78,13 +78,12 @@ impl<V: VectorEnv + 'static> Driver<V> {
         work.sent.keep(actions, reset_seeds);
         work.turn = Turn::Driver;
         self.desk.turned.notify_all();
-        self.waiting = true;
+        self.in_flight = true;
     }
 
+    /// Waits for the step in flight.
     pub(super) fn recv(&mut self, out: StepOut<'_, V::Obs>, obs_width: usize) -> Result<()> {
-        if !std::mem::take(&mut self.waiting) {
-            return Err(Error::not_sent());
-        }
+        self.in_flight = false;
         let mut work = self.desk.caller_turn();
         std::mem::replace(&mut work.done, Ok(()))?;
         let Rows { obs, final_obs, rewards, terminated, truncated } = &work.rows;
@@ -101,13 +100,14 @@ impl<V: VectorEnv + 'static> Driver<V> {
 }
 
 impl<V: VectorEnv> Driver<V> {
-    pub(super) fn check_received(&self, call: &str) -> Result<()> {
-        if self.waiting { Err(Error::not_received(call)) } else { Ok(()) }
+    /// Whether a step was sent and not received.
+    pub(super) fn in_flight(&self) -> bool {
+        self.in_flight
     }
 
     /// Waits for the step in progress and drops its result.
     pub(super) fn forget(&mut self) {
-        if std::mem::take(&mut self.waiting) {
+        if std::mem::take(&mut self.in_flight) {
             self.desk.caller_turn().done = Ok(());
         }
     }

@@ -96,7 +96,7 @@ impl<E: Env<Obs = u8, Act = i64>> AtariPreprocessing<E> {
             last: vec![0; height * width * channels],
             before: vec![0; height * width * channels],
             lives: 0.0,
-            random: NpRandom::new(0),
+            random: NpRandom::from_entropy(),
             env,
             config,
             of: PhantomData,

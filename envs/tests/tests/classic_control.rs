@@ -327,6 +327,50 @@ fn a_state_from_which_no_episode_goes_on_is_refused() {
     vector.load_state(&state).unwrap();
 }
 
+#[test]
+fn a_step_before_the_first_reset_says_to_reset() {
+    let vector = || CartPoleVector::new(1, 500, CartPoleConfig::default());
+    let (mut obs, mut final_obs) = ([0.0; 4], [0.0; 4]);
+    let mut step = |env: &mut CartPoleVector| {
+        let out = StepOut {
+            obs: &mut obs,
+            final_obs: &mut final_obs,
+            rewards: &mut [0.0],
+            terminated: &mut [false],
+            truncated: &mut [false],
+        };
+        env.step(&[0], None, out).map_err(|error| error.to_string())
+    };
+    let refused = Err("CartPole was stepped before an episode; call `reset` first".to_owned());
+    let (mut fresh, mut reset) = (vector(), vector());
+    let before = fresh.save_state().unwrap().unwrap();
+    assert_eq!(step(&mut fresh), refused);
+    reset.reset(Some(&[1]), &mut [0.0; 4]).unwrap();
+    // A state is of a running episode or of none, as the vector was when it was saved.
+    fresh.load_state(&reset.save_state().unwrap().unwrap()).unwrap();
+    assert_eq!(step(&mut fresh), Ok(()));
+    reset.load_state(&before).unwrap();
+    assert_eq!(step(&mut reset), refused);
+}
+
+#[test]
+fn a_state_beyond_the_time_limit_is_refused() {
+    let mut vector = AcrobotVector::new(1, 500, AcrobotConfig::default());
+    let state = vector.save_state().unwrap().unwrap();
+    let steps = state.len() - 16..state.len() - 8;
+    let with = |count: u64| {
+        let mut state = state.clone();
+        state[steps.clone()].copy_from_slice(&count.to_le_bytes());
+        state
+    };
+    vector.load_state(&with(499)).unwrap();
+    for count in [500, u64::from(u32::MAX), 1 << 32, u64::MAX] {
+        let message = vector.load_state(&with(count)).unwrap_err().to_string();
+        let expected = format!("copy 0 is at step {count}, but episodes end at step 500 here");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
 fn array<'a>(episode: &'a Value, key: &str) -> &'a [Value] {
     episode[key].as_array().unwrap()
 }

@@ -306,6 +306,32 @@ fn wrong_ids_settings_and_calls_are_refused_with_the_way_out() {
 }
 
 #[test]
+fn unseeded_environments_begin_with_streams_of_their_own() {
+    let first = || {
+        let mut env = SimpleSpread::<i64>::new(SimpleSpreadConfig::default()).unwrap();
+        let mut rows = MultiAgentRows::new(&env);
+        env.reset(None, rows.out()).unwrap();
+        rows.obs
+    };
+    assert!(first() != first());
+}
+
+#[test]
+fn a_mask_of_a_wrong_length_is_refused_and_stays_as_it_is() {
+    for (mut env, actions) in [(BoardGame::tictactoe(), 9), (BoardGame::connect_four(), 7)] {
+        let mut rows = MultiAgentRows::new(&env);
+        env.reset(None, rows.out()).unwrap();
+        for len in [0, actions - 1, actions + 1, 100] {
+            let mut mask = vec![false; len];
+            assert!(!env.action_mask(0, &mut mask), "{len} flags for {actions} actions");
+            assert!(mask.iter().all(|&flag| !flag));
+        }
+        let mut mask = vec![false; actions];
+        assert!(env.action_mask(0, &mut mask) && mask.iter().all(|&flag| flag));
+    }
+}
+
+#[test]
 fn a_continuous_push_that_is_not_finite_is_refused() {
     let config = SimpleSpreadConfig { continuous_actions: true, n: 1, ..SimpleSpreadConfig::default() };
     let mut env = SimpleSpread::<f32>::new(config).unwrap();

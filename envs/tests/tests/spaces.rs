@@ -71,10 +71,24 @@ fn a_violation_names_the_element_and_the_rule() {
     assert!(composite().violation(&row[1..]).unwrap().starts_with("the row has 6 scalars"));
 }
 
+/// `gymnasium.spaces.Box(0.0, 0.1)` rounds its bounds to `np.float32(0.1)`, which is above 0.1.
+#[test]
+fn the_bounds_of_a_box_are_members_in_its_scalar_type() {
+    let space = Space::boxed(0.0, 0.1, &[1]);
+    assert_eq!(space.violation(&[0.1_f32]), None);
+    assert_eq!(space.violation(&[0.1_f64]), None);
+    assert_eq!(space.violation(&[0.1_f32.next_up()]).unwrap(), "element 0 is 0.10000001, outside 0..=0.1");
+    // 0.7 in single precision is below 0.7.
+    assert_eq!(Space::boxed(0.7, 1.0, &[1]).violation(&[0.7_f32]), None);
+    let double = Space::boxed(0.0, 0.1, &[1]).with_dtype(DType::F64);
+    assert!(double.contains(&[0.1]) && !double.contains(&[f64::from(0.1_f32)]));
+}
+
 #[test]
 fn samples_are_members() {
     let half_bounded = Space::bounded(&[0.0, f64::NEG_INFINITY], &[f64::INFINITY, 0.0]).unwrap();
-    for space in [composite(), half_bounded, Space::image(&[3, 3]), Space::real(&[4])] {
+    let one_value = Space::boxed(0.1, 0.1, &[2]);
+    for space in [composite(), half_bounded, one_value, Space::image(&[3, 3]), Space::real(&[4])] {
         let mut random = NpRandom::new(1);
         let mut row = vec![0.0_f64; space.width()];
         for _ in 0..200 {

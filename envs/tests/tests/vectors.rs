@@ -6,8 +6,9 @@ use std::{
 };
 
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Env, Error, NpRandom, Result, Space, Step, StepOut,
-    SyncVectorEnv, ThreadVectorEnv, TimeLimit, VectorEnv, check_vector_env,
+    CartPole, CartPoleConfig, CartPoleVector, Env, EnvConfig, Error, FrozenLake, NpRandom, Result, Space,
+    Step, StepOut, SyncVectorEnv, Taxi, TaxiConfig, ThreadVectorEnv, TimeLimit, VectorEnv, check_vector_env,
+    make_vec,
 };
 
 /// Shows the seed and the step; ends as its actions say.
@@ -216,6 +217,54 @@ fn an_invalid_action_is_named_with_its_space() {
     assert_eq!(error.to_string(), "`actions` is 1 long, but it must be 2 x 1 (copies x width)");
 }
 
+/// Takes whatever a vector lets through.
+#[derive(Clone)]
+struct Taker(Space);
+
+impl Env for Taker {
+    type Obs = f32;
+    type Act = f32;
+
+    fn observation_space(&self) -> Space {
+        Space::real(&[1])
+    }
+
+    fn action_space(&self) -> Space {
+        self.0.clone()
+    }
+
+    fn reset(&mut self, _: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        obs[0] = 0.0;
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[f32], obs: &mut [f32]) -> Result<Step> {
+        obs[0] = action.iter().sum();
+        Ok(Step::default())
+    }
+}
+
+#[test]
+fn finite_reals_beyond_their_bounds_are_taken_alone_and_in_a_dict_or_tuple() {
+    let push = Space::boxed(-1.0, 1.0, &[1]);
+    let dict = Space::dict([("gear", Space::discrete(3)), ("push", push.clone())]);
+    let tuple = Space::Tuple(vec![Space::discrete(3), push.clone()]);
+    for (space, gears) in [(push, 0), (dict, 1), (tuple, 1)] {
+        let mut env = SyncVectorEnv::new(1, || Ok(Taker(space.clone()))).unwrap();
+        let mut rows = Rows::new(1, 1, 0.0);
+        env.reset(Some(&[1]), &mut rows.obs).unwrap();
+        let mut taken = |gear: f32, push: f32| {
+            let action = [gear, push];
+            env.step(&action[1 - gears..], None, rows.out()).is_ok()
+        };
+        assert!(taken(2.0, 2.0) && taken(0.0, -7.5), "{space}");
+        assert!(!taken(2.0, f32::NAN) && !taken(2.0, f32::INFINITY), "{space}");
+        if gears == 1 {
+            assert!(!taken(3.0, 0.0) && !taken(0.5, 0.0) && !taken(f32::NAN, 0.0), "{space}");
+        }
+    }
+}
+
 #[test]
 fn stepping_cartpole_outside_an_episode_says_to_reset() {
     let mut env = CartPole::new(CartPoleConfig::default());
@@ -294,31 +343,33 @@ impl Env for Meeting {
 
 #[test]
 fn calls_out_of_turn_say_what_comes_next() {
-    fn check<V: VectorEnv<Obs = i64, Act = i64>>(mut env: V) {
+    fn check<V: VectorEnv<Obs = i64, Act = i64>>(mut env: V, name: &str) {
         let mut rows = Rows::new(2, 2, -1);
         env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
-        let message = env.recv(rows.out()).unwrap_err().to_string();
-        assert_eq!(message, "`recv` without `send`; call `send` first");
-        assert!(
-            env.send(&[GO, 5], None).unwrap_err().to_string().starts_with("action 5 is not in Discrete(5)")
-        );
+        let unsupported = |error: Error, rest: &str| {
+            assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+            assert_eq!(error.to_string(), format!("{name} has no {rest}"));
+        };
+        let early = "step in flight; call `send` first";
+        unsupported(env.recv(rows.out()).unwrap_err(), early);
+        let invalid = env.send(&[GO, 5], None).unwrap_err().to_string();
+        assert_eq!(invalid, format!("action 5 is not in Discrete(5) of {name}"));
         env.send(&[GO, GO], Some(&[1, 2])).unwrap();
-        let expected = "between `send` and `recv`; call `recv` first, or `reset` to start anew";
-        for message in [
-            env.send(&[GO, GO], None).unwrap_err(),
-            env.step(&[GO, GO], None, rows.out()).unwrap_err(),
-            env.save_state().unwrap_err(),
-        ] {
-            assert!(message.to_string().ends_with(expected), "{message}");
-        }
+        let second = "room for a second `send`; call `recv` first";
+        unsupported(env.send(&[GO, GO], None).unwrap_err(), second);
+        unsupported(env.step(&[GO, GO], None, rows.out()).unwrap_err(), second);
+        let error = env.save_state().unwrap_err().to_string();
+        assert_eq!(error, "environment state: a step is in flight; call `recv` first");
         env.recv(rows.out()).unwrap();
+        unsupported(env.recv(rows.out()).unwrap_err(), early);
         assert_eq!(rows.obs, [7, 1, 8, 1]);
         env.send(&[GO, FAIL], None).unwrap();
         let error = env.recv(rows.out()).unwrap_err().to_string();
         assert_eq!(error, "environment 1 failed at step 2 of the episode with seed 8: the motor is gone");
     }
-    check(counters(2));
-    check(ThreadVectorEnv::new(vec![counters(1), counters(1)]).unwrap());
+    check(counters(2), "Counter");
+    check(ThreadVectorEnv::of_env(2, 2, || Ok(Counter::default())).unwrap(), "Counter");
+    check(ThreadVectorEnv::new(vec![counters(1), counters(1)]).unwrap(), "the environment");
 }
 
 #[test]
@@ -329,6 +380,58 @@ fn no_copy_of_any_block_moves_when_an_action_is_refused() {
     env.step(&[GO, 5], None, rows.out()).unwrap_err();
     env.step(&[GO, GO], None, rows.out()).unwrap();
     assert_eq!(rows.obs, [7, 1, 8, 1]);
+}
+
+/// Gymnasium seeds what nobody seeded from the operating system's entropy.
+#[test]
+fn unseeded_copies_begin_with_streams_of_their_own() {
+    const N: usize = 64;
+    for id in [
+        "CartPole-v1",
+        "MountainCar-v0",
+        "MountainCarContinuous-v0",
+        "Pendulum-v1",
+        "Acrobot-v1",
+        "Taxi-v4",
+        "Blackjack-v1",
+    ] {
+        let first = || {
+            let mut env = make_vec(id, &EnvConfig::new(), N).unwrap();
+            let width = env.observation_space().width() * env.obs_dtype().size();
+            let mut words = vec![0_u64; (N * width).div_ceil(8)];
+            let obs = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..N * width];
+            env.reset(None, obs).unwrap();
+            obs.chunks(width).map(<[u8]>::to_vec).collect::<Vec<_>>()
+        };
+        let (rows, again) = (first(), first());
+        assert!(rows.iter().any(|row| *row != rows[0]), "{id}: all copies start alike");
+        assert!(rows != again, "{id}: two vectors start alike");
+    }
+}
+
+#[test]
+fn unseeded_walks_from_one_start_part() {
+    const N: usize = 64;
+    let lake = FrozenLake::new(Default::default()).unwrap();
+    let mut env = SyncVectorEnv::new(N, || Ok(lake.clone())).unwrap();
+    let mut rows = Rows::new(N, 1, 0);
+    env.reset(None, &mut rows.obs).unwrap();
+    assert_eq!(rows.obs, [0; N]);
+    env.step(&[1; N], None, rows.out()).unwrap();
+    assert!(rows.obs.iter().any(|&field| field != rows.obs[0]), "{:?}", rows.obs);
+}
+
+#[test]
+fn a_state_keeps_a_stream_that_nobody_seeded() {
+    let mut env = CartPoleVector::new(2, 500, CartPoleConfig::default());
+    let (mut went, mut again) = ([0.0; 8], [0.0; 8]);
+    env.reset(None, &mut went).unwrap();
+    let state = env.save_state().unwrap().unwrap();
+    env.reset(None, &mut went).unwrap();
+    let mut other = CartPoleVector::new(2, 500, CartPoleConfig::default());
+    other.load_state(&state).unwrap();
+    other.reset(None, &mut again).unwrap();
+    assert_eq!(went, again);
 }
 
 /// A [`Counter`] that tells its step in `info` from the second on, and masks its own number.
@@ -401,11 +504,38 @@ fn info_and_masks_of_all_copies_come_in_rows() {
 }
 
 #[test]
+fn masks_of_a_wrong_length_are_refused_and_stay_as_they_are() {
+    fn check(mut env: impl VectorEnv<Obs = i64, Act = i64>) {
+        env.reset(Some(&[7, 8]), &mut [0; 2]).unwrap();
+        for len in [0, 6, 10, 11, 13, 18] {
+            let mut masks = vec![true; len];
+            assert!(!env.action_masks(&mut masks), "{len} flags for 2 x 6 actions");
+            assert!(masks.iter().all(|&flag| flag));
+        }
+        // Nobody may pick up, or drop, somebody who is not there.
+        let mut masks = [true; 12];
+        assert!(env.action_masks(&mut masks) && masks.contains(&false));
+    }
+    let taxi = || Taxi::new(TaxiConfig::default());
+    check(SyncVectorEnv::new(2, taxi).unwrap());
+    check(ThreadVectorEnv::of_env(2, 2, taxi).unwrap());
+    let mut single = taxi().unwrap();
+    single.reset(Some(7), &mut [0]).unwrap();
+    assert!(single.action_mask(&mut [true; 6]) && !single.action_mask(&mut [true; 5]));
+}
+
+#[test]
 fn vectors_without_copies_are_refused() {
     let error = SyncVectorEnv::new(0, || Ok(Counter::default())).unwrap_err();
     assert_eq!(error.to_string(), "`num_envs` is 0, but it must be at least 1");
     let error = ThreadVectorEnv::of_env(2, 3, || Ok(Counter::default())).unwrap_err();
     assert_eq!(error.to_string(), "`num_blocks` is 3, but it must be in 1..=2 (`num_envs`)");
+    let empty = || CartPoleVector::new(0, 500, CartPoleConfig::default());
+    let full = || CartPoleVector::new(2, 500, CartPoleConfig::default());
+    for blocks in [vec![empty()], vec![full(), empty()]] {
+        let error = ThreadVectorEnv::new(blocks).unwrap_err();
+        assert_eq!(error.to_string(), "`num_envs` of a block is 0, but it must be at least 1");
+    }
 }
 
 #[test]
