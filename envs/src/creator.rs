@@ -51,7 +51,7 @@ impl EnvCreator {
     pub fn vector<V: VectorEnv + 'static>(make: impl Fn(usize) -> V + Send + Sync + 'static) -> Self {
         let name = short_type_name::<V>();
         Self::new(name.clone(), move |config, num_envs| {
-            refuse_config(&name, config)?;
+            refuse_config(&name, config, "EnvCreator::new")?;
             Ok(Box::new(make(num_envs)))
         })
     }
@@ -143,18 +143,18 @@ impl<E: Env, F: Fn() -> E + Send + Sync + 'static> IntoEnvCreator for F {
     fn into_env_creator(self) -> EnvCreator {
         let name = short_type_name::<E>();
         EnvCreator::new(name.clone(), move |config, num_envs| {
-            refuse_config(&name, config)?;
+            refuse_config(&name, config, "EnvCreator::configured")?;
             Ok(Box::new(SyncVectorEnv::new(num_envs, || Ok(self()))?))
         })
     }
 }
 
-fn refuse_config(env: &str, config: &EnvConfig) -> Result<()> {
+fn refuse_config(env: &str, config: &EnvConfig, way_out: &str) -> Result<()> {
     let Some(key) = config.keys().next() else { return Ok(()) };
     Err(Error::Config {
         env: env.into(),
         message: format!(
-            "`{key}` is given, but this environment is made by a closure without settings; use `EnvCreator::configured`"
+            "`{key}` is given, but this environment is made by a closure without settings; use `{way_out}`"
         ),
     })
 }

@@ -148,6 +148,11 @@ impl Error {
         Self::unsupported(env, "step in flight", "call `send` first")
     }
 
+    /// For pictures before a `recv`.
+    pub(crate) fn picture_in_flight(env: &str) -> Self {
+        Self::unsupported(env, "picture of a step in flight", "call `recv` first")
+    }
+
     /// For `save_state` before a `recv`.
     pub(crate) fn state_in_flight() -> Self {
         Self::state("a step is in flight; call `recv` first")

@@ -39,8 +39,12 @@ static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
 /// ```
 ///
 /// # Errors
-/// [`Error::AlreadyRegistered`] when the id is taken.
+/// [`Error::AlreadyRegistered`] when the id is taken, [`Error::Shape`] when it begins with `py:`.
 pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
+    if py::python_id(&spec.id).is_some() {
+        let expected = "one without `py:`, which stands for environments in Python";
+        return Err(Error::shape("the id", format_args!("{:?}", spec.id), expected));
+    }
     let mut registry = REGISTRY.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     if registry.contains_key(&spec.id) {
         return Err(Error::AlreadyRegistered { id: spec.id });

@@ -157,6 +157,15 @@ impl<E: Env> SyncVectorEnv<E> {
         Ok(())
     }
 
+    fn drawable(&mut self, copy: usize) -> Result<&mut E> {
+        let num_envs = self.copies.len();
+        match self.copies.get_mut(copy) {
+            None => Err(Error::no_copy(copy, num_envs)),
+            Some(_) if self.sent.in_flight() => Err(Error::picture_in_flight(&self.name)),
+            Some(copy) => Ok(&mut copy.env),
+        }
+    }
+
     fn refresh_info(&mut self) {
         let copies = &self.copies;
         self.info.refresh(|key, row| fill_info(copies, key, row));
@@ -296,6 +305,9 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {
+        if self.sent.in_flight() {
+            return false;
+        }
         let Some(width) = mask_width(&self.action_space, self.copies.len(), masks.len()) else {
             return false;
         };
@@ -310,6 +322,9 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn info(&self, key: &str) -> Option<&[f64]> {
+        if self.sent.in_flight() {
+            return None;
+        }
         self.info.get(key, self.copies.len(), |key, row| fill_info(&self.copies, key, row))
     }
 
@@ -335,19 +350,11 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
     }
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
-        let num_envs = self.copies.len();
-        match self.copies.get_mut(copy) {
-            Some(copy) => copy.env.render(),
-            None => Err(Error::no_copy(copy, num_envs)),
-        }
+        self.drawable(copy)?.render()
     }
 
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
-        let num_envs = self.copies.len();
-        match self.copies.get_mut(copy) {
-            Some(copy) => copy.env.render_ansi(),
-            None => Err(Error::no_copy(copy, num_envs)),
-        }
+        self.drawable(copy)?.render_ansi()
     }
 }
 

@@ -97,12 +97,15 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         lock(&self.blocks)
     }
 
-    /// Gives `look` the block of a copy and the copy's number in it.
-    fn in_block<T>(&self, copy: usize, look: impl FnOnce(&mut V, usize) -> Result<T>) -> Result<T> {
+    /// Gives `draw` the block of a copy and the copy's number in it.
+    fn in_block<T>(&self, copy: usize, draw: impl FnOnce(&mut V, usize) -> Result<T>) -> Result<T> {
+        if self.in_flight() {
+            return Err(Error::picture_in_flight(&self.name));
+        }
         let mut first = 0;
         for block in self.blocks().iter_mut() {
             if copy < first + block.num_envs() {
-                return look(block, copy - first);
+                return draw(block, copy - first);
             }
             first += block.num_envs();
         }
@@ -200,6 +203,9 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {
+        if self.in_flight() {
+            return false;
+        }
         let Some(width) = mask_width(&self.action_space, self.num_envs, masks.len()) else { return false };
         let mut rest = masks;
         for (i, block) in self.blocks().iter().enumerate() {
@@ -215,6 +221,9 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn info(&self, key: &str) -> Option<&[f64]> {
+        if self.in_flight() {
+            return None;
+        }
         self.info.get(key, self.num_envs, |key, row| fill_info(&self.blocks(), key, row))
     }
 

@@ -15,6 +15,8 @@ use crate::{DType, Element, Error, Frame, Result, Space};
 /// * The caller supplies the seed of the next episode of every copy with every step, so a vector
 ///   environment holds no seeds. No seeds means: each copy continues its own random stream.
 /// * An invalid action is refused before any copy moves.
+/// * Between [`send`](Self::send) and [`recv`](Self::recv) nobody looks: `action_masks` is `false`, `info` is `None`,
+///   `render` and `save_state` are errors.
 /// * After an error the copies are in an unspecified state until the next `reset`.
 ///
 /// [`check_vector_env`](crate::check_vector_env) tests these and those of [`Env`](crate::Env).

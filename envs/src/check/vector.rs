@@ -18,7 +18,7 @@ use crate::{AnyVectorEnv, Error, Result, StepOut};
 /// | `final_obs` | an ended copy whose last observation is missing or outside the space, or a row of a copy that did not end that was written |
 /// | `refuses_invalid_actions` | an invalid action that is taken, or refused after copies moved |
 /// | `refuses_wrong_lengths` | slices that do not hold all copies and are taken |
-/// | `send_recv` | `send` and `recv`, where there are any, that give other rows than `step`, or are taken out of turn |
+/// | `send_recv` | `send` and `recv`, where there are any, that give other rows than `step`, are taken out of turn, or masks, pictures or states between them |
 ///
 /// # Errors
 /// [`Error::Contract`] naming the rule, the copy and the step; an error of the environment as it is.
@@ -272,6 +272,22 @@ impl<'e> Player<'e> {
         Ok(())
     }
 
+    /// Nobody looks at copies between `send` and `recv`.
+    fn check_in_flight(&mut self) -> Result<()> {
+        const MOST_FLAGS: usize = 1 << 20;
+        let flags = self.env.action_space().flat_width().saturating_mul(self.n);
+        let shown = if flags <= MOST_FLAGS && self.env.action_masks(&mut vec![false; flags]) {
+            "action masks were"
+        } else if matches!(self.env.render(0), Ok(Some(_))) {
+            "a picture was"
+        } else if matches!(self.env.save_state(), Ok(Some(_))) {
+            "a state was"
+        } else {
+            return Ok(());
+        };
+        broken("send_recv", format!("{shown} given between `send` and `recv`"))
+    }
+
     /// Plays the run once more in halves of steps.
     fn check_send_recv(&mut self, inputs: &Inputs, moments: &[Vec<Moment>]) -> Result<()> {
         const RULE: &str = "send_recv";
@@ -282,8 +298,11 @@ impl<'e> Player<'e> {
                 Err(Error::Unsupported { .. }) if step == 0 => return Ok(()),
                 sent => sent?,
             }
-            if step == 0 && self.env.send(actions, seeds).is_ok() {
-                return broken(RULE, "a second `send` before `recv` was taken".into());
+            if step == 0 {
+                if self.env.send(actions, seeds).is_ok() {
+                    return broken(RULE, "a second `send` before `recv` was taken".into());
+                }
+                self.check_in_flight()?;
             }
             let halves = self.collect(|env, out| env.recv(out))?;
             compare_step(RULE, step + 1, &moments[step + 1], &halves, 0, "by `send` and `recv`")?;

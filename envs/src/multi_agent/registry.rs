@@ -25,11 +25,15 @@ static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
 /// and with several do not meet.
 ///
 /// # Errors
-/// [`Error::AlreadyRegistered`] when the id is taken.
+/// [`Error::AlreadyRegistered`] when the id is taken, [`Error::Shape`] when it begins with `pz:`.
 pub fn register_multi_agent(
     spec: EnvSpec,
     make: impl Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> + Send + Sync + 'static,
 ) -> Result<()> {
+    if py::pettingzoo_id(&spec.id).is_some() {
+        let expected = "one without `pz:`, which stands for environments in Python";
+        return Err(Error::shape("the id", format_args!("{:?}", spec.id), expected));
+    }
     let mut registry = REGISTRY.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     if registry.contains_key(&spec.id) {
         return Err(Error::AlreadyRegistered { id: spec.id });

@@ -50,7 +50,12 @@ fn a_closure_an_id_and_a_creator_stand_for_an_environment() {
     assert_eq!((&vector).into_env_creator().name(), "ClassicVector");
     let made = vector.make_vec(&EnvConfig::new(), 5).unwrap();
     assert_eq!((made.num_envs(), made.obs_dtype(), made.act_dtype()), (5, DType::F32, DType::I64));
-    assert!(message(env.into_env_creator().make_vec(&config(json!({"a": 1})), 1)).contains("`a` is given"));
+    let refused = |creator: EnvCreator| message(creator.make_vec(&config(json!({"a": 1})), 1));
+    let text = "`a` is given, but this environment is made by a closure without settings; use";
+    let copies = refused(env.into_env_creator());
+    assert_eq!(copies, format!("env_config of CartPole: {text} `EnvCreator::configured`"));
+    // `configured` makes single copies.
+    assert_eq!(refused(vector.clone()), format!("env_config of ClassicVector: {text} `EnvCreator::new`"));
     assert_eq!(message(vector.make_vec(&EnvConfig::new(), 0)), "`num_envs` is 0, but it must be at least 1");
 }
 
@@ -67,6 +72,10 @@ fn a_registered_environment_is_found_and_its_id_cannot_be_taken_twice() {
     assert_eq!(spec("Registered-v0").unwrap(), entry());
     assert_eq!(make_vec("Registered-v0", &EnvConfig::new(), 2).unwrap().num_envs(), 2);
     assert!(message(register(entry(), make)).contains("\"Registered-v0\" is registered already"));
+    assert_eq!(
+        message(register(EnvSpec { id: "py:Mine-v0".into(), ..entry() }, make)),
+        "the id is \"py:Mine-v0\", but it must be one without `py:`, which stands for environments in Python"
+    );
 }
 
 #[test]

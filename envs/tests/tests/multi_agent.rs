@@ -258,8 +258,13 @@ fn an_id_is_registered_once() {
     register_multi_agent(spec.clone(), |_| Ok(Box::new(Relay::new(Fault::None)))).unwrap();
     let agents = make_multi_agent("relay_v0", &EnvConfig::new()).unwrap().agents();
     assert_eq!(agents, ["first", "second", "third"]);
-    let error = register_multi_agent(spec, |_| Ok(Box::new(Relay::new(Fault::None)))).unwrap_err();
+    let again = |spec| register_multi_agent(spec, |_| Ok(Box::new(Relay::new(Fault::None)))).unwrap_err();
+    let error = again(spec.clone());
     assert!(matches!(error, Error::AlreadyRegistered { .. }), "{error}");
+    assert_eq!(
+        again(EnvSpec { id: "pz:relay_v0".into(), ..spec }).to_string(),
+        "the id is \"pz:relay_v0\", but it must be one without `pz:`, which stands for environments in Python"
+    );
 }
 
 #[test]

@@ -480,6 +480,10 @@ fn info_and_masks_of_all_copies_come_in_rows() {
         let row = env.info("step").expect("copies 0 and 2 tell");
         assert!(row[0] == 2.0 && row[1].is_nan() && row[2] == 2.0, "{row:?}");
         env.send(&[GO, END, END], Some(&[1; 3])).unwrap();
+        assert!(env.info("step").is_none() && !env.action_masks(&mut [false; 15]), "a step is in flight");
+        for error in [env.render(0).unwrap_err(), env.render_ansi(0).unwrap_err()] {
+            assert!(error.to_string().ends_with(" has no picture of a step in flight; call `recv` first"));
+        }
         env.recv(rows.out()).unwrap();
         let row = env.info("step").expect("it was told once");
         assert!(row[0] == 3.0 && row[1].is_nan() && row[2].is_nan(), "{row:?}");
