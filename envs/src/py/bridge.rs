@@ -199,7 +199,7 @@ impl Bridge {
     fn can_send(&self) -> Result<()> {
         self.alive()?;
         if self.in_flight {
-            return Err(Error::unsupported(&self.name, "room for a second `send`", "call `recv` first"));
+            return Err(Error::second_send(&self.name));
         }
         Ok(())
     }
@@ -219,7 +219,7 @@ impl Bridge {
     pub(super) fn recv(&mut self, out: StepOut<'_, u8>) -> Result<()> {
         self.alive()?;
         if !self.in_flight {
-            return Err(Error::unsupported(&self.name, "step in flight", "call `send` first"));
+            return Err(Error::not_sent(&self.name));
         }
         self.in_flight = false;
         self.wait("step")?;
@@ -312,7 +312,7 @@ impl Bridge {
 
     pub(super) fn action_masks(&self, masks: &mut [bool]) -> bool {
         let num_masked = self.rows.num_masked;
-        if num_masked == 0 || masks.len() != self.rows.num_envs * num_masked {
+        if self.in_flight || num_masked == 0 || masks.len() != self.rows.num_envs * num_masked {
             return false;
         }
         self.memory.read_flags(self.places.masks, masks);
@@ -320,7 +320,7 @@ impl Bridge {
     }
 
     pub(super) fn info(&self, key: &str) -> Option<&[f64]> {
-        let i = self.info_keys.iter().position(|known| known == key)?;
+        let i = self.info_keys.iter().position(|known| known == key).filter(|_| !self.in_flight)?;
         self.infos.chunks_exact(self.rows.num_envs).nth(i)
     }
 
@@ -343,7 +343,7 @@ impl Bridge {
             return Err(Error::no_copy(row, self.rows.num_envs));
         }
         if self.in_flight {
-            return Err(Error::unsupported(&self.name, "picture of a step in flight", "call `recv` first"));
+            return Err(Error::picture_in_flight(&self.name));
         }
         let index = self.worker_of(row);
         Ok((index, row - self.first_row(index)))

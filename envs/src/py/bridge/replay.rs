@@ -17,7 +17,7 @@ impl Bridge {
         }
         self.alive()?;
         if self.in_flight {
-            return Err(Error::state("a step is in flight; call `recv` first"));
+            return Err(Error::state_in_flight());
         }
         let mut state = StateWriter::new(TAG);
         state.u64(self.rows.num_envs as u64);
