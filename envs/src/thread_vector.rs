@@ -22,6 +22,9 @@ const TAG: &str = "thread_vector";
 ///
 /// Worth its while when a block's step takes longer than waking a thread: some ten microseconds. `step` writes straight
 /// into the caller's rows; between `send` and `recv` the blocks step on their own, into rows that `recv` copies.
+///
+/// A step allocates nothing itself, but rayon's queue takes a block of memory for every 63 calls from outside its
+/// threads.
 pub struct ThreadVectorEnv<V: VectorEnv> {
     /// Only one side has the blocks at a time: the caller, or between `send` and `recv` the driver.
     blocks: Arc<Mutex<Vec<V>>>,
