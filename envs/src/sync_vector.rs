@@ -7,7 +7,7 @@ use crate::{
     info_rows::InfoRows,
     sent::Sent,
     state::{StateReader, StateWriter},
-    vector::{check_len, invalid_action, mask_width, short_type_name},
+    vector::{check_actions, check_len, mask_width, short_type_name},
 };
 
 const TAG: &str = "sync_vector";
@@ -121,11 +121,7 @@ impl<E: Env> SyncVectorEnv<E> {
     }
 
     fn check_actions(&self, actions: &[E::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
-        let num_envs = self.copies.len();
-        check_len("`actions`", actions.len(), num_envs, self.act_width)?;
-        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
-        let invalid = invalid_action(&self.action_space, actions);
-        invalid.map_or(Ok(()), |row| Err(Error::invalid_action(&self.name, row, &self.action_space)))
+        check_actions(&self.action_space, self.copies.len(), actions, reset_seeds, || &self.name)
     }
 
     fn step_copies(

@@ -9,7 +9,7 @@ use crate::{
     Env, Error, Frame, Result, Space, StepOut, SyncVectorEnv, VectorEnv,
     info_rows::InfoRows,
     state::{StateReader, StateWriter},
-    vector::{check_len, invalid_action, mask_width, short_type_name},
+    vector::{check_actions, check_len, mask_width, short_type_name},
 };
 
 mod driver;
@@ -117,10 +117,7 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
 
     /// No block may move when another one would refuse its actions.
     fn check_inputs(&self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
-        check_len("`actions`", actions.len(), self.num_envs, self.act_width)?;
-        check_len("`reset_seeds`", reset_seeds.map_or(self.num_envs, <[u64]>::len), self.num_envs, 1)?;
-        let invalid = invalid_action(&self.action_space, actions);
-        invalid.map_or(Ok(()), |row| Err(Error::invalid_action(&self.name, row, &self.action_space)))
+        check_actions(&self.action_space, self.num_envs, actions, reset_seeds, || &self.name)
     }
 
     fn in_flight(&self) -> bool {

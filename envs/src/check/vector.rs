@@ -1,7 +1,7 @@
 //! The checks of vector environments, on the erased form.
 
 use super::{
-    STEPS, broken,
+    STEPS, broken, check_space,
     inputs::{Inputs, Rows, invalid_action, read, write},
 };
 use crate::{AnyVectorEnv, Error, Result, StepOut};
@@ -52,22 +52,8 @@ fn check_spaces(env: &dyn AnyVectorEnv) -> Result<()> {
     if env.num_envs() == 0 {
         return broken("spaces", "there are no copies".into());
     }
-    for (which, space, dtype) in [
-        ("observation", env.observation_space(), env.obs_dtype()),
-        ("action", env.action_space(), env.act_dtype()),
-    ] {
-        if let Err(error) = space.validate() {
-            return broken("spaces", format!("the {which} space: {error}"));
-        }
-        if space.width() == 0 || space.dtype() != dtype {
-            let rows = format!("{} scalars of {}", space.width(), space.dtype());
-            return broken(
-                "spaces",
-                format!("the {which} space {space} has rows of {rows}, the type says {dtype}"),
-            );
-        }
-    }
-    Ok(())
+    check_space("observation", env.observation_space(), env.obs_dtype())?;
+    check_space("action", env.action_space(), env.act_dtype())
 }
 
 /// What one copy gave in one step; step 0 is the reset.
