@@ -212,9 +212,21 @@ impl<E: Env> Slot<E> {
         Ok(())
     }
 
-    fn load(&mut self, state: &mut StateReader<'_>, obs: &mut [E::Obs], act_width: usize) -> Result<()> {
+    fn load(
+        &mut self,
+        state: &mut StateReader<'_>,
+        obs: &mut [E::Obs],
+        act_width: usize,
+        limit: usize,
+    ) -> Result<()> {
         let seed = state.seed()?;
         let step = state.u64()? as usize;
+        // The episode that reached its limit has started anew.
+        if step >= limit.max(1) {
+            return Err(Error::state(format!(
+                "an episode is at step {step}, but episodes end at step {limit} here; it is damaged or of another limit"
+            )));
+        }
         if state.u64()? == 1 {
             self.env.load_state(state.bytes()?)?;
             (self.seed, self.step) = (seed, step);
@@ -338,9 +350,9 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         let mut state = StateReader::new(TAG, state)?;
         state.count("copies", self.copies.len())?;
         let mut obs = vec![E::Obs::default(); self.obs_width];
-        let act_width = self.act_width;
+        let (act_width, limit) = (self.act_width, self.max_episode_steps);
         self.sent.forget();
-        self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width))?;
+        self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width, limit))?;
         self.refresh_info();
         state.finish()
     }

@@ -255,14 +255,23 @@ impl<'e> Player<'e> {
         if self.env.reset(Some(&inputs.seeds), obs.bytes_mut()).is_ok() {
             return taken("observation rows");
         }
+        self.reset(&inputs.seeds)?;
+        if self.action_masks(self.n - 1) {
+            return taken("action masks");
+        }
         Ok(())
+    }
+
+    /// Whether there are masks for a slice of `copies`; spaces too large for a mask are not asked.
+    fn action_masks(&self, copies: usize) -> bool {
+        const MOST_FLAGS: usize = 1 << 20;
+        let flags = self.env.action_space().flat_width().saturating_mul(copies);
+        flags <= MOST_FLAGS && self.env.action_masks(&mut vec![false; flags])
     }
 
     /// Nobody looks at copies between `send` and `recv`.
     fn check_in_flight(&mut self) -> Result<()> {
-        const MOST_FLAGS: usize = 1 << 20;
-        let flags = self.env.action_space().flat_width().saturating_mul(self.n);
-        let shown = if flags <= MOST_FLAGS && self.env.action_masks(&mut vec![false; flags]) {
+        let shown = if self.action_masks(self.n) {
             "action masks were"
         } else if matches!(self.env.render(0), Ok(Some(_))) {
             "a picture was"

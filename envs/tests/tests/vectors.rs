@@ -93,6 +93,22 @@ fn states_that_do_not_fit_are_refused_with_a_reason() {
     refused(&cartpole.save_state().unwrap().unwrap(), "saved by \"cartpole_vector\"");
 }
 
+#[test]
+fn a_state_beyond_the_time_limit_is_refused_by_its_copy() {
+    let make = || Ok(TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30));
+    let mut env = SyncVectorEnv::new(1, make).unwrap();
+    env.reset(Some(&[1]), &mut [0.0; 4]).unwrap();
+    let state = env.save_state().unwrap().unwrap();
+    // Tag (8 + 11 bytes), number of copies (8) and seed (16) stand before the step.
+    let with = |step: u64| [&state[..43], &step.to_le_bytes(), &state[51..]].concat();
+    env.load_state(&with(29)).unwrap();
+    for step in [30, u64::MAX] {
+        let message = env.load_state(&with(step)).unwrap_err().to_string();
+        let expected = format!("an episode is at step {step}, but episodes end at step 30 here");
+        assert!(message.contains(&expected), "{message}");
+    }
+}
+
 fn counters_state(n: usize) -> Vec<u8> {
     let mut env = counters(n);
     env.reset(Some(&vec![1; n]), &mut vec![0; 2 * n]).unwrap();
