@@ -109,6 +109,17 @@ fn a_state_beyond_the_time_limit_is_refused_by_its_copy() {
     }
 }
 
+#[test]
+fn a_limit_that_was_long_passed_truncates_at_once() {
+    let mut env = TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30);
+    env.reset(Some(1), &mut [0.0; 4]).unwrap();
+    let mut state = env.save_state().unwrap();
+    // The tag (8 + 10 bytes) stands before the step.
+    state[18..26].copy_from_slice(&u64::MAX.to_le_bytes());
+    env.load_state(&state).unwrap();
+    assert!(env.step(&[0], &mut [0.0; 4]).unwrap().truncated);
+}
+
 fn counters_state(n: usize) -> Vec<u8> {
     let mut env = counters(n);
     env.reset(Some(&vec![1; n]), &mut vec![0; 2 * n]).unwrap();
