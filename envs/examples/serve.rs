@@ -12,9 +12,8 @@ use std::{
 };
 
 use pavlov_envs::{
-    Acrobot, Blackjack, CartPole, CliffWalking, CliffWalkingConfig, Element, Env, EnvConfig, Error,
-    FrozenLake, FrozenLakeConfig, MountainCar, MountainCarContinuous, Pendulum, Result, Step, Taxi, make_vec,
-    spec,
+    Acrobot, Blackjack, CartPole, CliffWalking, Element, Env, EnvConfig, Error, FrozenLake, MountainCar,
+    MountainCarContinuous, Pendulum, Result, Step, Taxi, make_vec, spec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -23,9 +22,19 @@ fn main() -> Result<()> {
     let mut arguments = env::args().skip(1);
     let id = arguments.next().ok_or_else(|| Error::other("usage: serve ID [SETTINGS]"))?;
     let settings = arguments.next().unwrap_or_else(|| "{}".into());
-    let given: EnvConfig = decode(&settings)?;
+    let mut given: EnvConfig = decode(&settings)?;
     // Refuses unknown ids and settings.
     make_vec(&id, &given, 1)?;
+    // What these ids have instead of the default; a given setting goes before.
+    let preset = match id.as_str() {
+        "FrozenLake8x8-v1" => Some(("map_name", "8x8".into())),
+        "CliffWalkingSlippery-v1" => Some(("is_slippery", true.into())),
+        _ => None,
+    };
+    if let Some((key, value)) = preset {
+        given.entry(key).or_insert(value);
+    }
+    let settings = Value::Object(given).to_string();
     let limit = spec(&id)?.max_episode_steps;
     match id.as_str() {
         "CartPole-v0" | "CartPole-v1" => serve(CartPole::new(decode(&settings)?), limit),
@@ -33,16 +42,9 @@ fn main() -> Result<()> {
         "MountainCarContinuous-v0" => serve(MountainCarContinuous::new(decode(&settings)?), limit),
         "Pendulum-v1" => serve(Pendulum::new(decode(&settings)?), limit),
         "Acrobot-v1" => serve(Acrobot::new(decode(&settings)?), limit),
-        "FrozenLake-v1" => serve(FrozenLake::new(decode(&settings)?)?, limit),
-        "FrozenLake8x8-v1" => {
-            let config = FrozenLakeConfig { map_name: "8x8".into(), ..decode(&settings)? };
-            serve(FrozenLake::new(config)?, limit)
-        }
+        "FrozenLake-v1" | "FrozenLake8x8-v1" => serve(FrozenLake::new(decode(&settings)?)?, limit),
         "Taxi-v4" => serve(Taxi::new(decode(&settings)?)?, limit),
-        "CliffWalking-v1" => serve(CliffWalking::new(decode(&settings)?), limit),
-        "CliffWalkingSlippery-v1" => {
-            serve(CliffWalking::new(CliffWalkingConfig { is_slippery: true }), limit)
-        }
+        "CliffWalking-v1" | "CliffWalkingSlippery-v1" => serve(CliffWalking::new(decode(&settings)?), limit),
         "Blackjack-v1" => serve(Blackjack::new(decode(&settings)?), limit),
         _ => Err(Error::other(format!("{id} is not a native environment"))),
     }

@@ -15,7 +15,8 @@
 //!
 //! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
 //! be replayed. `terminated` and `truncated` are different things. Nobody allocates in a step: rows
-//! are written where the caller says.
+//! are written where the caller says. Two exceptions are said where they are: the queue of rayon's threads
+//! ([`ThreadVectorEnv`]) and the bounds of a box in [`MultiAgentEnv::check_action`].
 //!
 //! ```
 //! use pavlov_envs::{CartPole, CartPoleConfig, Env};

@@ -162,6 +162,9 @@ pub trait MultiAgentEnv: Send + 'static {
     /// For the first lines of [`step`](Self::step): whether an acting agent can take `action`, that is, whether it is
     /// in a discrete space or finite.
     ///
+    /// Asks for the space every time, which for a box allocates its bounds; an environment that must not allocate
+    /// keeps its space and asks [`Space::takes`].
+    ///
     /// # Errors
     /// [`Error::InvalidAction`].
     fn check_action(&self, agent: usize, action: &[Self::Act]) -> Result<()> {

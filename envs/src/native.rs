@@ -175,22 +175,16 @@ type MakeMultiAgent = fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>;
 
 /// What the registry of multi-agent environments holds from the start.
 pub(crate) fn multi_agent_entries() -> [(EnvSpec, MakeMultiAgent); 3] {
-    let spec = |id: &str, summary: &str, max_episode_steps| EnvSpec {
-        id: id.into(),
-        summary: summary.into(),
-        max_episode_steps,
-        reward_threshold: None,
-    };
     [
         (
-            spec("simple_spread_v3", "cover landmarks together and keep off each other", Some(25)),
+            spec("simple_spread_v3", "cover landmarks together and keep off each other", Some(25), None),
             simple_spread::make,
         ),
-        (spec("tictactoe_v3", "three in a row, one move at a time", None), |config| {
+        (spec("tictactoe_v3", "three in a row, one move at a time", None, None), |config| {
             no_settings("tictactoe_v3", config)?;
             Ok(Box::new(BoardGame::tictactoe()))
         }),
-        (spec("connect_four_v3", "four in a row, one move at a time", None), |config| {
+        (spec("connect_four_v3", "four in a row, one move at a time", None, None), |config| {
             no_settings("connect_four_v3", config)?;
             Ok(Box::new(BoardGame::connect_four()))
         }),

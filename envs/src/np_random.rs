@@ -80,8 +80,6 @@ impl NpRandom {
             u64::from(self.below_u32(last as u32 + 1))
         } else if last == u64::from(u32::MAX) {
             u64::from(self.next_u32())
-        } else if last == u64::MAX {
-            self.next_u64()
         } else {
             self.below_u64(last + 1)
         };

@@ -173,8 +173,12 @@ impl Space {
         found
     }
 
-    /// Whether vector environments take a row as an action: integers must be members, reals finite.
-    pub(crate) fn takes<T: Element>(&self, row: &[T]) -> bool {
+    /// Whether vector environments take a row as an action: integers must be members, reals finite, in parts of a dict
+    /// or tuple too. Unlike a member, a real may lie outside its bounds.
+    pub fn takes<T: Element>(&self, row: &[T]) -> bool {
+        if row.len() != self.width() {
+            return false;
+        }
         let (mut at, mut takes) = (0, true);
         self.leaves(&mut |leaf| {
             let part = &row[at..at + leaf.width()];

@@ -7,7 +7,7 @@ use crate::{
     info_rows::InfoRows,
     sent::Sent,
     state::{StateReader, StateWriter},
-    vector::{check_len, invalid_action, mask_width, short_type_name},
+    vector::{check_actions, check_len, mask_width, short_type_name},
 };
 
 const TAG: &str = "sync_vector";
@@ -121,11 +121,7 @@ impl<E: Env> SyncVectorEnv<E> {
     }
 
     fn check_actions(&self, actions: &[E::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
-        let num_envs = self.copies.len();
-        check_len("`actions`", actions.len(), num_envs, self.act_width)?;
-        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
-        let invalid = invalid_action(&self.action_space, actions);
-        invalid.map_or(Ok(()), |row| Err(Error::invalid_action(&self.name, row, &self.action_space)))
+        check_actions(&self.action_space, self.copies.len(), actions, reset_seeds, || &self.name)
     }
 
     fn step_copies(
@@ -216,9 +212,21 @@ impl<E: Env> Slot<E> {
         Ok(())
     }
 
-    fn load(&mut self, state: &mut StateReader<'_>, obs: &mut [E::Obs], act_width: usize) -> Result<()> {
+    fn load(
+        &mut self,
+        state: &mut StateReader<'_>,
+        obs: &mut [E::Obs],
+        act_width: usize,
+        limit: usize,
+    ) -> Result<()> {
         let seed = state.seed()?;
         let step = state.u64()? as usize;
+        // The episode that reached its limit has started anew.
+        if step >= limit.max(1) {
+            return Err(Error::state(format!(
+                "an episode is at step {step}, but episodes end at step {limit} here; it is damaged or of another limit"
+            )));
+        }
         if state.u64()? == 1 {
             self.env.load_state(state.bytes()?)?;
             (self.seed, self.step) = (seed, step);
@@ -342,9 +350,9 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         let mut state = StateReader::new(TAG, state)?;
         state.count("copies", self.copies.len())?;
         let mut obs = vec![E::Obs::default(); self.obs_width];
-        let act_width = self.act_width;
+        let (act_width, limit) = (self.act_width, self.max_episode_steps);
         self.sent.forget();
-        self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width))?;
+        self.for_each(|_, copy| copy.load(&mut state, &mut obs, act_width, limit))?;
         self.refresh_info();
         state.finish()
     }

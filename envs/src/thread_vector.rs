@@ -9,7 +9,7 @@ use crate::{
     Env, Error, Frame, Result, Space, StepOut, SyncVectorEnv, VectorEnv,
     info_rows::InfoRows,
     state::{StateReader, StateWriter},
-    vector::{check_len, invalid_action, mask_width, short_type_name},
+    vector::{check_actions, check_len, mask_width, short_type_name},
 };
 
 mod driver;
@@ -22,6 +22,9 @@ const TAG: &str = "thread_vector";
 ///
 /// Worth its while when a block's step takes longer than waking a thread: some ten microseconds. `step` writes straight
 /// into the caller's rows; between `send` and `recv` the blocks step on their own, into rows that `recv` copies.
+///
+/// A step allocates nothing itself, but rayon's queue takes a block of memory for every 63 calls from outside its
+/// threads.
 pub struct ThreadVectorEnv<V: VectorEnv> {
     /// Only one side has the blocks at a time: the caller, or between `send` and `recv` the driver.
     blocks: Arc<Mutex<Vec<V>>>,
@@ -114,10 +117,7 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
 
     /// No block may move when another one would refuse its actions.
     fn check_inputs(&self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
-        check_len("`actions`", actions.len(), self.num_envs, self.act_width)?;
-        check_len("`reset_seeds`", reset_seeds.map_or(self.num_envs, <[u64]>::len), self.num_envs, 1)?;
-        let invalid = invalid_action(&self.action_space, actions);
-        invalid.map_or(Ok(()), |row| Err(Error::invalid_action(&self.name, row, &self.action_space)))
+        check_actions(&self.action_space, self.num_envs, actions, reset_seeds, || &self.name)
     }
 
     fn in_flight(&self) -> bool {

@@ -147,10 +147,7 @@ pub trait VectorEnv: Send {
     ) -> Result<()> {
         let (num_envs, space) = (self.num_envs(), self.action_space());
         out.check(num_envs, self.observation_space().width())?;
-        check_len("`actions`", actions.len(), num_envs, space.width())?;
-        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
-        invalid_action(space, actions)
-            .map_or(Ok(()), |row| Err(Error::invalid_action(&short_type_name::<Self>(), row, space)))
+        check_actions(space, num_envs, actions, reset_seeds, || short_type_name::<Self>())
     }
 }
 
@@ -222,6 +219,20 @@ pub(crate) fn check_len(what: &'static str, len: usize, num_envs: usize, width: 
         return Ok(());
     }
     Err(Error::shape(what, format_args!("{len} long"), format_args!("{num_envs} x {width} (copies x width)")))
+}
+
+/// Whether the slices hold all copies and every copy can take its action; `env` names the environment.
+pub(crate) fn check_actions<T: Element, N: AsRef<str>>(
+    space: &Space,
+    num_envs: usize,
+    actions: &[T],
+    reset_seeds: Option<&[u64]>,
+    env: impl FnOnce() -> N,
+) -> Result<()> {
+    check_len("`actions`", actions.len(), num_envs, space.width())?;
+    check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
+    let invalid = invalid_action(space, actions);
+    invalid.map_or(Ok(()), |row| Err(Error::invalid_action(env().as_ref(), row, space)))
 }
 
 /// Flags of one copy's action mask; `None` when `len` flags are not one per action of `num_envs` copies.

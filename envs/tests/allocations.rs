@@ -10,7 +10,7 @@ use pavlov_envs::{
     FlattenObservation, FrameStack, MountainCar, MountainCarContinuous, MultiAgentEnv, MultiAgentRows,
     NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum, PendulumConfig,
     RecordEpisodeStatistics, RescaleAction, Result, SimpleSpread, SimpleSpreadConfig, Space, Step, StepOut,
-    SyncVectorEnv, TimeLimit, TransformReward, make_vec,
+    SyncVectorEnv, ThreadVectorEnv, TimeLimit, TransformReward, make_vec,
 };
 
 struct Counting;
@@ -107,6 +107,15 @@ fn halves_of_steps_and_steps_through_wrappers_allocate_nothing() {
     let env = NormalizeObservation::new(SyncVectorEnv::new(16, wrapped).unwrap(), 1e-8).unwrap();
     let mut env = NormalizeReward::new(env, 0.99, 1e-8).unwrap();
     assert_eq!(allocations(&mut env, false), 0, "wrappers");
+}
+
+/// The queue of rayon (crossbeam-deque 0.8) grows by blocks of 63 jobs; each step is one.
+#[test]
+fn steps_by_threads_allocate_for_the_queue_of_rayon_only() {
+    let copy = || Ok(CartPole::new(CartPoleConfig::default()));
+    let mut env = ThreadVectorEnv::of_env(16, 2, copy).unwrap();
+    let counted = allocations(&mut env, false);
+    assert!(counted <= 2000 / 63 + 1, "{counted} allocations in 2,000 steps");
 }
 
 #[test]

@@ -4,6 +4,8 @@
 mod broken;
 #[path = "tests/classic_control.rs"]
 mod classic_control;
+#[path = "tests/counter.rs"]
+mod counter;
 #[path = "tests/creators.rs"]
 mod creators;
 #[path = "tests/fixture.rs"]
@@ -28,8 +30,14 @@ mod pictures;
 mod py;
 #[path = "tests/py_faults.rs"]
 mod py_faults;
+#[path = "tests/rows.rs"]
+mod rows;
 #[path = "tests/spaces.rs"]
 mod spaces;
+#[path = "tests/streams.rs"]
+mod streams;
+#[path = "tests/threads.rs"]
+mod threads;
 #[path = "tests/toy_text.rs"]
 mod toy_text;
 #[path = "tests/vectors.rs"]

@@ -12,7 +12,8 @@ use crate::Native;
 ///
 /// * An episode is cut after [`Env::max_episode_steps`], as pavlov's vector environments do.
 /// * Seeds are taken as they are; a negative one as its 32 bits. `options` are not read.
-/// * gymnasium-rs has no errors: an error of the environment, an action outside its space for instance, ends the
+/// * Discrete actions must be in the space, others finite, as pavlov's vector environments ask.
+/// * gymnasium-rs has no errors: an error of the environment, or an action that it cannot take, ends the
 ///   episode as truncated with reward 0 and the last observation, and `info["error"]` holds its text.
 ///
 /// ```
@@ -34,6 +35,7 @@ use crate::Native;
 pub struct ToGymnasium<E: Env> {
     /// Rendering takes `&mut self` there and `&self` here.
     env: RefCell<E>,
+    action_space: pavlov_envs::Space,
     spaces: [core::Space; 2],
     obs: Vec<E::Obs>,
     action: Vec<E::Act>,
@@ -68,6 +70,7 @@ where
             obs: vec![E::Obs::default(); observation_space.width()],
             action: vec![E::Act::default(); action_space.width()],
             env: RefCell::new(env),
+            action_space,
             spaces,
             step: 0,
         })
@@ -76,10 +79,13 @@ where
     fn try_step(&mut self, action: &<E::Act as Native>::Value) -> Result<Step> {
         E::Act::write(action, &mut self.action)?;
         let env = self.env.get_mut();
-        let space = env.action_space();
-        if matches!(space, pavlov_envs::Space::Discrete { .. }) && !space.contains(&self.action) {
-            let action = format!("{:?}", self.action[0]);
-            return Err(Error::InvalidAction { env: "gymnasium-rs".into(), action, space: Box::new(space) });
+        if !self.action_space.takes(&self.action) {
+            let action = match &self.action[..] {
+                [one] => format!("{one:?}"),
+                many => format!("{many:?}"),
+            };
+            let space = Box::new(self.action_space.clone());
+            return Err(Error::InvalidAction { env: "gymnasium-rs".into(), action, space });
         }
         let step = env.step(&self.action, &mut self.obs)?;
         self.step += 1;

@@ -395,3 +395,40 @@ fn what_gymnasium_rs_cannot_say_is_told() {
     assert_eq!((obs, reward, terminated, truncated), (start, 0.0, false, true));
     assert_eq!(info["error"], "action 2 is not in Discrete(2) of gymnasium-rs");
 }
+
+/// Gives its reward for whatever it takes.
+#[derive(Debug)]
+struct Taker;
+
+impl Env for Taker {
+    type Obs = f32;
+    type Act = f32;
+
+    fn observation_space(&self) -> Space {
+        Space::real(&[1])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::boxed(-1.0, 1.0, &[2])
+    }
+
+    fn reset(&mut self, _seed: Option<u64>, obs: &mut [f32]) -> pavlov_envs::Result<()> {
+        obs[0] = 0.0;
+        Ok(())
+    }
+
+    fn step(&mut self, _action: &[f32], _obs: &mut [f32]) -> pavlov_envs::Result<Step> {
+        Ok(Step { reward: 1.0, ..Step::default() })
+    }
+}
+
+#[test]
+fn actions_that_are_not_finite_do_not_reach_the_environment() {
+    let mut env = ToGymnasium::new(Taker).unwrap();
+    env.reset_seed(1);
+    let (_, reward, _, truncated, info) = env.step(array![0.0, 2.0]);
+    assert_eq!((reward, truncated, info.len()), (1.0, false, 0));
+    let (_, reward, _, truncated, info) = env.step(array![0.0, f32::NAN]);
+    assert_eq!((reward, truncated), (0.0, true));
+    assert_eq!(info["error"], "action [0.0, NaN] is not in Box(-1, 1, [2], f32) of gymnasium-rs");
+}

@@ -35,8 +35,8 @@ pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
     }
     let spaces = spaces(env);
     for (name, (observation_space, action_space)) in names.iter().zip(&spaces) {
-        check_space::<E::Obs>(&format!("observation of {name}:"), observation_space)?;
-        check_space::<E::Act>(&format!("action of {name}:"), action_space)?;
+        check_space(&format!("observation of {name}:"), observation_space, E::Obs::DTYPE)?;
+        check_space(&format!("action of {name}:"), action_space, E::Act::DTYPE)?;
     }
 
     let mut player = Player { names: &names, spaces: &spaces, poison: 0x55, waiting: 0 };

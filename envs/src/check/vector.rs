@@ -1,7 +1,7 @@
 //! The checks of vector environments, on the erased form.
 
 use super::{
-    STEPS, broken,
+    STEPS, broken, check_space,
     inputs::{Inputs, Rows, invalid_action, read, write},
 };
 use crate::{AnyVectorEnv, Error, Result, StepOut};
@@ -52,22 +52,8 @@ fn check_spaces(env: &dyn AnyVectorEnv) -> Result<()> {
     if env.num_envs() == 0 {
         return broken("spaces", "there are no copies".into());
     }
-    for (which, space, dtype) in [
-        ("observation", env.observation_space(), env.obs_dtype()),
-        ("action", env.action_space(), env.act_dtype()),
-    ] {
-        if let Err(error) = space.validate() {
-            return broken("spaces", format!("the {which} space: {error}"));
-        }
-        if space.width() == 0 || space.dtype() != dtype {
-            let rows = format!("{} scalars of {}", space.width(), space.dtype());
-            return broken(
-                "spaces",
-                format!("the {which} space {space} has rows of {rows}, the type says {dtype}"),
-            );
-        }
-    }
-    Ok(())
+    check_space("observation", env.observation_space(), env.obs_dtype())?;
+    check_space("action", env.action_space(), env.act_dtype())
 }
 
 /// What one copy gave in one step; step 0 is the reset.
@@ -269,14 +255,23 @@ impl<'e> Player<'e> {
         if self.env.reset(Some(&inputs.seeds), obs.bytes_mut()).is_ok() {
             return taken("observation rows");
         }
+        self.reset(&inputs.seeds)?;
+        if self.action_masks(self.n - 1) {
+            return taken("action masks");
+        }
         Ok(())
+    }
+
+    /// Whether there are masks for a slice of `copies`; spaces too large for a mask are not asked.
+    fn action_masks(&self, copies: usize) -> bool {
+        const MOST_FLAGS: usize = 1 << 20;
+        let flags = self.env.action_space().flat_width().saturating_mul(copies);
+        flags <= MOST_FLAGS && self.env.action_masks(&mut vec![false; flags])
     }
 
     /// Nobody looks at copies between `send` and `recv`.
     fn check_in_flight(&mut self) -> Result<()> {
-        const MOST_FLAGS: usize = 1 << 20;
-        let flags = self.env.action_space().flat_width().saturating_mul(self.n);
-        let shown = if flags <= MOST_FLAGS && self.env.action_masks(&mut vec![false; flags]) {
+        let shown = if self.action_masks(self.n) {
             "action masks were"
         } else if matches!(self.env.render(0), Ok(Some(_))) {
             "a picture was"

@@ -299,7 +299,7 @@ impl<A: SimpleSpreadAction> MultiAgentEnv for SimpleSpread<A> {
 
     fn save_state(&self) -> Option<Vec<u8>> {
         let mut state = StateWriter::new(ID);
-        state.bytes(&self.random.to_bytes());
+        state.random(&self.random);
         state.u64(self.agents.len() as u64);
         let bodies = self.agents.iter().flat_map(|agent| [agent.position, agent.velocity]);
         bodies.chain(self.landmarks.iter().copied()).flatten().for_each(|x| state.f64(x));
@@ -311,10 +311,10 @@ impl<A: SimpleSpreadAction> MultiAgentEnv for SimpleSpread<A> {
 
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         let mut state = StateReader::new(ID, state)?;
-        let random = state.bytes()?.try_into().map_err(|_| Error::state("the random stream is damaged"))?;
+        let random = state.random()?;
         state.count("agents", self.agents.len())?;
         let mut loaded = self.clone();
-        loaded.random = NpRandom::from_bytes(random);
+        loaded.random = random;
         for agent in &mut loaded.agents {
             agent.position = [state.f64()?, state.f64()?];
             agent.velocity = [state.f64()?, state.f64()?];

@@ -235,7 +235,7 @@ impl<E: Env<Obs = u8, Act = i64>, O: Element> Env for AtariPreprocessing<E, O> {
             state.row(&self.last);
             state.row(&self.before);
             state.f64(self.lives);
-            state.bytes(&self.random.to_bytes());
+            state.random(&self.random);
         })
     }
 
@@ -243,12 +243,10 @@ impl<E: Env<Obs = u8, Act = i64>, O: Element> Env for AtariPreprocessing<E, O> {
         let len = self.last.len();
         let own = load(TAG, &mut self.env, state, |state| {
             let (last, before, lives) = (state.row::<u8>()?, state.row::<u8>()?, state.f64()?);
-            match <&[u8; 40]>::try_from(state.bytes()?) {
-                Ok(random) if last.len() == len && before.len() == len => {
-                    Ok((last, before, lives, NpRandom::from_bytes(random)))
-                }
-                _ => Err(Error::state(format!("its frames are not {len} bytes long, as they are here"))),
+            if last.len() != len || before.len() != len {
+                return Err(Error::state(format!("its frames are not {len} bytes long, as they are here")));
             }
+            Ok((last, before, lives, state.random()?))
         })?;
         (self.last, self.before, self.lives, self.random) = own;
         Ok(())

@@ -36,7 +36,7 @@ impl<E: Env> Env for TimeLimit<E> {
 
     fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
         let step = self.env.step(action, obs)?;
-        self.step += 1;
+        self.step = self.step.saturating_add(1);
         Ok(Step { truncated: !step.terminated && (step.truncated || self.step >= self.limit), ..step })
     }
 

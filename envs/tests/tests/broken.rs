@@ -157,6 +157,7 @@ enum VectorFault {
     MovesBeforeRefusing,
     ForgetsInState,
     TakesShortSeeds,
+    TakesShortMasks,
     TakesSecondSend,
     ShowsMasksInFlight,
     DrawsInFlight,
@@ -252,8 +253,12 @@ impl VectorEnv for BrokenVector {
         self.inner.recv(out)
     }
 
-    fn action_masks(&self, _: &mut [bool]) -> bool {
-        self.in_flight && self.fault == VectorFault::ShowsMasksInFlight
+    fn action_masks(&self, masks: &mut [bool]) -> bool {
+        match self.fault {
+            VectorFault::TakesShortMasks => masks.len() < 2 * COPIES,
+            VectorFault::ShowsMasksInFlight => self.in_flight,
+            _ => false,
+        }
     }
 
     fn render(&mut self, _: usize) -> Result<Option<Frame>> {
@@ -306,6 +311,7 @@ fn check_vector_env_catches_each_fault_by_its_rule() {
         (F::MovesBeforeRefusing, "refuses_invalid_actions", "after another copy's action was refused"),
         (F::ForgetsInState, "state", "after `load_state`"),
         (F::TakesShortSeeds, "refuses_wrong_lengths", "reset seeds for one copy too few"),
+        (F::TakesShortMasks, "refuses_wrong_lengths", "action masks for one copy too few"),
         (F::TakesSecondSend, "send_recv", "a second `send` before `recv` was taken"),
         (F::ShowsMasksInFlight, "send_recv", "action masks were given between `send` and `recv`"),
         (F::DrawsInFlight, "send_recv", "a picture was given between `send` and `recv`"),

@@ -9,7 +9,10 @@ use pavlov_envs::{
 };
 use serde_json::Value;
 
-use crate::fixture::{Fixture, bits, f32s, f64s};
+use crate::{
+    fixture::{Fixture, bits, f32s, f64s},
+    rows::Rows,
+};
 
 /// One recorded episode: what went into the wrapper and what came out.
 #[derive(Clone)]
@@ -235,43 +238,12 @@ fn actions_reach_the_environment_as_in_gymnasium_bit_for_bit() {
     check("RescaleAction", |env| RescaleAction::new(env, -1.0, 0.7).unwrap());
 }
 
-/// Room for a step of `n` copies.
-struct Rows {
-    obs: Vec<f32>,
-    final_obs: Vec<f32>,
-    rewards: Vec<f32>,
-    terminated: Vec<bool>,
-    truncated: Vec<bool>,
-}
-
-impl Rows {
-    fn new(n: usize, width: usize) -> Self {
-        Self {
-            obs: vec![f32::NAN; n * width],
-            final_obs: vec![f32::NAN; n * width],
-            rewards: vec![f32::NAN; n],
-            terminated: vec![false; n],
-            truncated: vec![false; n],
-        }
-    }
-
-    fn out(&mut self) -> StepOut<'_, f32> {
-        StepOut {
-            obs: &mut self.obs,
-            final_obs: &mut self.final_obs,
-            rewards: &mut self.rewards,
-            terminated: &mut self.terminated,
-            truncated: &mut self.truncated,
-        }
-    }
-}
-
 /// One copy, through several episodes, against Gymnasium's wrapper of one environment.
 fn assert_normalized<E: Env<Obs = f32>>(make: impl Fn() -> E, episodes: &[Episode]) {
     let vector = SyncVectorEnv::new(1, || Ok(make())).unwrap();
     let mut env = NormalizeObservation::new(vector, 1e-8).unwrap();
     let width = env.observation_space().width();
-    let mut rows = Rows::new(1, width);
+    let mut rows = Rows::new(1, width, f32::NAN);
     env.reset(Some(&[0]), &mut rows.obs).unwrap();
     for (number, episode) in episodes.iter().enumerate() {
         let next = [((number + 1) % episodes.len()) as u64];
@@ -361,7 +333,7 @@ fn normalized_observations_of_several_copies_equal_gymnasiums_bit_for_bit_within
     const COPIES: usize = 5;
     for (row, _) in recordings("VectorNormalizeObservation") {
         let mut env = NormalizeObservation::new(ReplayVector::new(row.clone(), COPIES, 3), 1e-8).unwrap();
-        let mut rows = Rows::new(COPIES, 3);
+        let mut rows = Rows::new(COPIES, 3, f32::NAN);
         env.reset(None, &mut rows.obs).unwrap();
         for (t, expected) in row["outer_obs"].as_array().unwrap().iter().enumerate() {
             if t > 0 {
@@ -379,7 +351,7 @@ fn normalized_rewards_equal_gymnasiums_to_one_millionth() {
     let (mut fell, mut cut) = (0, 0);
     for (row, _) in recordings("NormalizeReward") {
         let mut env = NormalizeReward::new(ReplayVector::new(row.clone(), COPIES, 1), 0.99, 1e-8).unwrap();
-        let mut rows = Rows::new(COPIES, 1);
+        let mut rows = Rows::new(COPIES, 1, f32::NAN);
         env.reset(None, &mut rows.obs).unwrap();
         for (t, expected) in row["outer_rewards"].as_array().unwrap().iter().enumerate() {
             env.step(&[0; COPIES], None, rows.out()).unwrap();

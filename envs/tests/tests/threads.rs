@@ -1,0 +1,236 @@
+//! Threads, steps in halves, and what shows between steps.
+
+use std::sync::{Arc, Barrier};
+
+use pavlov_envs::{
+    CartPole, CartPoleConfig, CartPoleVector, Env, Error, NpRandom, Result, Space, Step, SyncVectorEnv, Taxi,
+    TaxiConfig, ThreadVectorEnv, TimeLimit, VectorEnv, check_vector_env,
+};
+
+use crate::{
+    counter::{Counter, END, FAIL, GO, counters},
+    rows::Rows,
+};
+
+#[test]
+fn threads_and_one_loop_give_equal_rows_bit_for_bit() {
+    const N: usize = 13;
+    let make = || Ok(TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30));
+    let sync = play::<_, N>(SyncVectorEnv::new(N, make).unwrap());
+    assert!(sync.iter().any(|(.., ended)| ended.contains(&true)), "no episode ended");
+    assert!(play::<_, N>(ThreadVectorEnv::of_env(N, 4, make).unwrap()) == sync, "threads differ");
+    let blocks = [5, 8].map(|n| CartPoleVector::new(n, 30, CartPoleConfig::default())).into();
+    assert!(play::<_, N>(ThreadVectorEnv::new(blocks).unwrap()) == sync, "struct-of-arrays blocks differ");
+}
+
+#[test]
+fn sync_threads_and_halves_of_steps_keep_the_contract() {
+    let make = || Ok(TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30));
+    check_vector_env(&mut SyncVectorEnv::new(5, make).unwrap()).unwrap();
+    check_vector_env(&mut ThreadVectorEnv::of_env(5, 2, make).unwrap()).unwrap();
+    let blocks = [2, 3].map(|n| CartPoleVector::new(n, 30, CartPoleConfig::default())).into();
+    check_vector_env(&mut ThreadVectorEnv::new(blocks).unwrap()).unwrap();
+}
+
+/// The step waits until the caller has sent to both vectors, so it hangs unless `send` returns at once.
+#[test]
+fn threads_step_between_send_and_recv() {
+    let meeting = Arc::new(Barrier::new(2));
+    let vector = || {
+        let meeting = Arc::clone(&meeting);
+        ThreadVectorEnv::of_env(1, 1, move || Ok(Meeting(Arc::clone(&meeting)))).unwrap()
+    };
+    let (mut a, mut b) = (vector(), vector());
+    let mut rows = Rows::new(1, 1, 0.0_f32);
+    for env in [&mut a, &mut b] {
+        env.reset(Some(&[1]), &mut rows.obs).unwrap();
+        env.send(&[0], Some(&[2])).unwrap();
+    }
+    for env in [&mut a, &mut b] {
+        env.recv(rows.out()).unwrap();
+        assert_eq!(rows.rewards, [3.0]);
+    }
+    a.send(&[0], None).unwrap();
+    // Dropped in the middle of a step, a vector waits for its end.
+    b.send(&[0], None).unwrap();
+}
+
+struct Meeting(Arc<Barrier>);
+
+impl Env for Meeting {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::real(&[1])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(2)
+    }
+
+    fn reset(&mut self, _: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        obs[0] = 0.0;
+        Ok(())
+    }
+
+    fn step(&mut self, _: &[i64], obs: &mut [f32]) -> Result<Step> {
+        self.0.wait();
+        obs[0] = 1.0;
+        Ok(Step { reward: 3.0, ..Step::default() })
+    }
+}
+
+#[test]
+fn calls_out_of_turn_say_what_comes_next() {
+    fn check<V: VectorEnv<Obs = i64, Act = i64>>(mut env: V, name: &str) {
+        let mut rows = Rows::new(2, 2, -1);
+        env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
+        let unsupported = |error: Error, rest: &str| {
+            assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
+            assert_eq!(error.to_string(), format!("{name} has no {rest}"));
+        };
+        let early = "step in flight; call `send` first";
+        unsupported(env.recv(rows.out()).unwrap_err(), early);
+        let invalid = env.send(&[GO, 5], None).unwrap_err().to_string();
+        assert_eq!(invalid, format!("action 5 is not in Discrete(5) of {name}"));
+        env.send(&[GO, GO], Some(&[1, 2])).unwrap();
+        let second = "room for a second `send`; call `recv` first";
+        unsupported(env.send(&[GO, GO], None).unwrap_err(), second);
+        unsupported(env.step(&[GO, GO], None, rows.out()).unwrap_err(), second);
+        let error = env.save_state().unwrap_err().to_string();
+        assert_eq!(error, "environment state: a step is in flight; call `recv` first");
+        env.recv(rows.out()).unwrap();
+        unsupported(env.recv(rows.out()).unwrap_err(), early);
+        assert_eq!(rows.obs, [7, 1, 8, 1]);
+        env.send(&[GO, FAIL], None).unwrap();
+        let error = env.recv(rows.out()).unwrap_err().to_string();
+        assert_eq!(error, "environment 1 failed at step 2 of the episode with seed 8: the motor is gone");
+    }
+    check(counters(2), "Counter");
+    check(ThreadVectorEnv::of_env(2, 2, || Ok(Counter::default())).unwrap(), "Counter");
+    check(ThreadVectorEnv::new(vec![counters(1), counters(1)]).unwrap(), "the environment");
+}
+
+#[test]
+fn no_copy_of_any_block_moves_when_an_action_is_refused() {
+    let mut env = ThreadVectorEnv::new(vec![counters(1), counters(1)]).unwrap();
+    let mut rows = Rows::new(2, 2, -1);
+    env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
+    env.step(&[GO, 5], None, rows.out()).unwrap_err();
+    env.step(&[GO, GO], None, rows.out()).unwrap();
+    assert_eq!(rows.obs, [7, 1, 8, 1]);
+}
+
+/// A [`Counter`] that tells its step in `info` from the second on, and masks its own number.
+struct Telling(Counter, Option<usize>);
+
+impl Env for Telling {
+    type Obs = i64;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        self.0.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.0.action_space()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
+        self.0.reset(seed, obs)
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
+        self.0.step(action, obs)
+    }
+
+    fn info(&self, key: &str) -> Option<f64> {
+        (key == "step" && self.0.step > 1).then_some(self.0.step as f64)
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        let Some(number) = self.1 else { return false };
+        mask.fill(true);
+        mask[number] = false;
+        true
+    }
+}
+
+#[test]
+fn info_and_masks_of_all_copies_come_in_rows() {
+    fn check<V: VectorEnv<Obs = i64, Act = i64>>(mut env: V) {
+        let mut rows = Rows::new(3, 2, -1);
+        env.reset(Some(&[7, 8, 9]), &mut rows.obs).unwrap();
+        assert_eq!(env.info("step"), None);
+        env.step(&[GO; 3], Some(&[1; 3]), rows.out()).unwrap();
+        env.step(&[GO, END, GO], Some(&[1; 3]), rows.out()).unwrap();
+        let row = env.info("step").expect("copies 0 and 2 tell");
+        assert!(row[0] == 2.0 && row[1].is_nan() && row[2] == 2.0, "{row:?}");
+        env.send(&[GO, END, END], Some(&[1; 3])).unwrap();
+        assert!(env.info("step").is_none() && !env.action_masks(&mut [false; 15]), "a step is in flight");
+        for error in [env.render(0).unwrap_err(), env.render_ansi(0).unwrap_err()] {
+            assert!(error.to_string().ends_with(" has no picture of a step in flight; call `recv` first"));
+        }
+        env.recv(rows.out()).unwrap();
+        let row = env.info("step").expect("it was told once");
+        assert!(row[0] == 3.0 && row[1].is_nan() && row[2].is_nan(), "{row:?}");
+        assert_eq!(env.info("another"), None);
+
+        let mut masks = [false; 15];
+        assert!(env.action_masks(&mut masks));
+        let found: Vec<Vec<usize>> =
+            masks.chunks(5).map(|row| (0..5).filter(|&i| !row[i]).collect()).collect();
+        // The last copy has no mask: all is legal.
+        assert_eq!(found, [vec![0], vec![1], vec![]]);
+    }
+    let numbers = || {
+        let mut next = [Some(0), Some(1), None].into_iter();
+        move || Ok(Telling(Counter::default(), next.next().unwrap()))
+    };
+    check(SyncVectorEnv::new(3, numbers()).unwrap());
+    check(ThreadVectorEnv::of_env(3, 2, numbers()).unwrap());
+    let mut masks = [false; 5];
+    assert!(!counters(1).action_masks(&mut masks));
+    assert_eq!(masks, [false; 5]);
+}
+
+#[test]
+fn masks_of_a_wrong_length_are_refused_and_stay_as_they_are() {
+    fn check(mut env: impl VectorEnv<Obs = i64, Act = i64>) {
+        env.reset(Some(&[7, 8]), &mut [0; 2]).unwrap();
+        for len in [0, 6, 10, 11, 13, 18] {
+            let mut masks = vec![true; len];
+            assert!(!env.action_masks(&mut masks), "{len} flags for 2 x 6 actions");
+            assert!(masks.iter().all(|&flag| flag));
+        }
+        // Nobody may pick up, or drop, somebody who is not there.
+        let mut masks = [true; 12];
+        assert!(env.action_masks(&mut masks) && masks.contains(&false));
+    }
+    let taxi = || Taxi::new(TaxiConfig::default());
+    check(SyncVectorEnv::new(2, taxi).unwrap());
+    check(ThreadVectorEnv::of_env(2, 2, taxi).unwrap());
+    let mut single = taxi().unwrap();
+    single.reset(Some(7), &mut [0]).unwrap();
+    assert!(single.action_mask(&mut [true; 6]) && !single.action_mask(&mut [true; 5]));
+}
+
+type Moment = (Vec<u32>, Vec<u32>, Vec<bool>);
+
+/// 200 random steps: observation bits, last-observation bits where an episode ended, flags.
+fn play<V: VectorEnv<Obs = f32, Act = i64>, const N: usize>(mut env: V) -> Vec<Moment> {
+    let mut random = NpRandom::new(5);
+    let mut rows = Rows::new(N, 4, 0.0_f32);
+    env.reset(Some(&std::array::from_fn::<u64, N, _>(|i| i as u64)), &mut rows.obs).unwrap();
+    let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    let mut moments = vec![];
+    for _ in 0..200 {
+        let actions: Vec<i64> = (0..N).map(|_| random.integers(0, 2)).collect();
+        let seeds: Vec<u64> = (0..N).map(|_| random.next_u64()).collect();
+        env.step(&actions, Some(&seeds), rows.out()).unwrap();
+        let ended = rows.terminated.iter().chain(&rows.truncated).copied().collect();
+        moments.push((bits(&rows.obs), bits(&rows.final_obs), ended));
+    }
+    moments
+}
