@@ -3,7 +3,7 @@
 use crate::{DType, Element, Env, Error, NpRandom, Result, Space, Step};
 
 pub(crate) mod inputs;
-mod multi_agent;
+pub(crate) mod multi_agent;
 mod vector;
 
 pub use multi_agent::check_multi_agent_env;

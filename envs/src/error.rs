@@ -10,7 +10,11 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[non_exhaustive]
 pub enum Error {
     /// No environment is registered under this id.
-    #[error("no environment {id:?}{}; `pavlov list envs` shows all", or_nearest(nearest.as_deref()))]
+    #[error(
+        "no environment {id:?}{}; `pavlov list envs` shows all; those in Python begin with `py:` (Gymnasium) or `pz:` \
+         (PettingZoo)",
+        or_nearest(nearest.as_deref())
+    )]
     UnknownEnv {
         /// What was asked for.
         id: String,

@@ -69,8 +69,8 @@ pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};
 pub use error::{Error, Result};
 pub use multi_agent::{
-    AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, make_multi_agent, multi_agent_ids,
-    multi_agent_spec, register_multi_agent,
+    AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv, make_multi_agent,
+    multi_agent_ids, multi_agent_spec, register_multi_agent,
 };
 pub use native::{
     Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, BoardGame, CartPole, CartPoleConfig,
@@ -84,7 +84,7 @@ pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};
 pub use registry::{ids, make_vec, register, spec};
 pub use space::{Layout, Leaf, Space, SpaceSampler};
 pub use spec::EnvSpec;
-pub use speed::{Speed, measure_speed};
+pub use speed::{Speed, measure_multi_agent_speed, measure_speed};
 pub use sync_vector::SyncVectorEnv;
 pub use thread_vector::ThreadVectorEnv;
 pub use typed_vector::TypedVectorEnv;

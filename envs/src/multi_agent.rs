@@ -5,10 +5,12 @@ use crate::{Element, Error, Frame, Result, Space};
 mod any;
 mod registry;
 mod rows;
+mod typed;
 
 pub use any::AnyMultiAgentEnv;
 pub use registry::{make_multi_agent, multi_agent_ids, multi_agent_spec, register_multi_agent};
 pub use rows::MultiAgentRows;
+pub use typed::TypedMultiAgentEnv;
 
 /// One environment in which several agents act.
 ///

@@ -3,8 +3,11 @@
 use std::time::{Duration, Instant};
 
 use crate::{
-    AnyVectorEnv, Result, StepOut,
-    check::inputs::{Inputs, Rows},
+    AnyVectorEnv, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space, StepOut,
+    check::{
+        inputs::{Inputs, Rows, legal},
+        multi_agent::draw,
+    },
 };
 
 /// What [`measure_speed`] counted.
@@ -25,7 +28,7 @@ impl Speed {
     }
 }
 
-/// Steps all copies by random actions, drawn beforehand, for at least `time`.
+/// Steps all copies by random actions, drawn beforehand and legal where there are masks, for at least `time`.
 ///
 /// # Errors
 /// Those of [`VectorEnv::reset`](crate::VectorEnv::reset) and [`VectorEnv::step`](crate::VectorEnv::step).
@@ -36,11 +39,16 @@ pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed
     let (mut obs, mut final_obs) = (Rows::new(row), Rows::new(row));
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     env.reset(Some(&inputs.seeds), obs.bytes_mut())?;
+    let masked = legal(env, inputs.actions[0].bytes()).is_some();
     let mut speed = Speed { steps: 0, episodes: 0, seconds: 0.0 };
+    let mut inputs = inputs.actions.iter().zip(&inputs.reset_seeds).cycle();
     let start = Instant::now();
-    while start.elapsed() < time {
-        // Reading the clock takes as long as some steps.
-        for (actions, seeds) in inputs.actions.iter().zip(&inputs.reset_seeds) {
+    // Reading the clock takes as long as some steps of the fastest environments.
+    let (mut steps, mut seen) = (1, Duration::ZERO);
+    while seen < time {
+        for (actions, seeds) in inputs.by_ref().take(steps) {
+            let legal = if masked { legal(env, actions.bytes()) } else { None };
+            let actions = legal.as_ref().unwrap_or(actions).bytes();
             let out = StepOut {
                 obs: obs.bytes_mut(),
                 final_obs: final_obs.bytes_mut(),
@@ -48,10 +56,49 @@ pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed
                 terminated: &mut terminated,
                 truncated: &mut truncated,
             };
-            env.step(actions.bytes(), Some(seeds), out)?;
+            env.step(actions, Some(seeds), out)?;
             speed.steps += n as u64;
             speed.episodes += terminated.iter().zip(&truncated).filter(|(a, b)| **a || **b).count() as u64;
         }
+        let before = std::mem::replace(&mut seen, start.elapsed());
+        if seen - before < Duration::from_millis(1) {
+            steps = (2 * steps).min(256);
+        }
+    }
+    speed.seconds = start.elapsed().as_secs_f64();
+    Ok(speed)
+}
+
+/// Steps a multi-agent environment by random legal actions for at least `time`; a step is one of all agents that act.
+///
+/// # Errors
+/// Those of [`MultiAgentEnv::reset`] and [`MultiAgentEnv::step`].
+pub fn measure_multi_agent_speed<E: MultiAgentEnv>(env: &mut E, time: Duration) -> Result<Speed> {
+    let spaces: Vec<_> = (0..env.agents().len()).map(|agent| env.action_space(agent)).collect();
+    let mut actions = vec![E::Act::default(); spaces.iter().map(Space::width).sum()];
+    let mut masks: Vec<_> = spaces.iter().map(|space| vec![false; space.flat_width()]).collect();
+    let mut rows = MultiAgentRows::new(env);
+    let mut random = NpRandom::new(0);
+    let mut speed = Speed { steps: 0, episodes: 0, seconds: 0.0 };
+    let start = Instant::now();
+    env.reset(Some(0), rows.out())?;
+    while start.elapsed() < time {
+        if rows.is_over() {
+            speed.episodes += 1;
+            env.reset(Some(speed.episodes), rows.out())?;
+        }
+        let mut rest = &mut actions[..];
+        for (agent, space) in spaces.iter().enumerate() {
+            let (action, after) = rest.split_at_mut(space.width());
+            rest = after;
+            let mask = &mut masks[agent];
+            if !env.action_mask(agent, mask) {
+                mask.fill(false);
+            }
+            draw(space, mask, &mut random, action);
+        }
+        env.step(&actions, rows.out())?;
+        speed.steps += 1;
     }
     speed.seconds = start.elapsed().as_secs_f64();
     Ok(speed)

@@ -24,9 +24,9 @@ impl StateWriter {
         self.u64(value.to_bits());
     }
 
-    pub(crate) fn seed(&mut self, seed: Option<u64>) {
-        self.u64(u64::from(seed.is_some()));
-        self.u64(seed.unwrap_or(0));
+    pub(crate) fn option(&mut self, value: Option<u64>) {
+        self.u64(u64::from(value.is_some()));
+        self.u64(value.unwrap_or(0));
     }
 
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
@@ -77,10 +77,10 @@ impl<'a> StateReader<'a> {
         Ok(f64::from_bits(self.u64()?))
     }
 
-    pub(crate) fn seed(&mut self) -> Result<Option<u64>> {
+    pub(crate) fn option(&mut self) -> Result<Option<u64>> {
         let given = self.u64()? != 0;
-        let seed = self.u64()?;
-        Ok(given.then_some(seed))
+        let value = self.u64()?;
+        Ok(given.then_some(value))
     }
 
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8]> {

@@ -187,7 +187,7 @@ impl<E: Env> Slot<E> {
     }
 
     fn save(&self, state: &mut StateWriter) -> Result<()> {
-        state.seed(self.seed);
+        state.option(self.seed);
         state.u64(self.step as u64);
         match self.env.save_state() {
             Some(own) => {
@@ -219,7 +219,7 @@ impl<E: Env> Slot<E> {
         act_width: usize,
         limit: usize,
     ) -> Result<()> {
-        let seed = state.seed()?;
+        let seed = state.option()?;
         let step = state.u64()? as usize;
         // The episode that reached its limit has started anew.
         if step >= limit.max(1) {

@@ -4,12 +4,19 @@ use std::time::Duration;
 
 use anyhow::Context;
 use clap::{Args, Subcommand};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::exit::usage;
 use super::output::{print, print_json};
-use crate::envs::{AnyVectorEnv, EnvConfig, EnvCreator, check_vector_env, measure_speed};
+use crate::envs::{
+    AnyMultiAgentEnv, AnyVectorEnv, DType, Element, EnvConfig, EnvCreator, MultiAgentEnv, Speed,
+    TypedMultiAgentEnv, check_multi_agent_env, check_vector_env, make_multi_agent, measure_multi_agent_speed,
+    measure_speed, multi_agent_ids,
+};
 use crate::tune::config::{assign, parse_assignment};
+
+/// Copies that a check makes at most.
+const MOST_CHECKED: usize = 64;
 
 /// Check or measure an environment
 #[derive(Args, Debug)]
@@ -35,7 +42,7 @@ enum Action {
     Bench {
         #[command(flatten)]
         env: Which,
-        /// Copies stepped together
+        /// Copies stepped together; of an environment with several agents there is one
         #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
         num_envs: u32,
         /// How long, at least
@@ -57,13 +64,66 @@ struct Which {
 }
 
 impl Which {
-    fn make(&self, num_envs: usize) -> anyhow::Result<Box<dyn AnyVectorEnv>> {
+    fn config(&self) -> anyhow::Result<EnvConfig> {
         let mut config = EnvConfig::new();
         for assignment in &self.set {
             let (key, value) = parse_assignment(assignment)?;
             assign(&mut config, &key, value);
         }
-        Ok(EnvCreator::from(self.id.as_str()).make_vec(&config, num_envs)?)
+        Ok(config)
+    }
+
+    fn make(&self, num_envs: usize) -> anyhow::Result<Box<dyn AnyVectorEnv>> {
+        Ok(EnvCreator::from(self.id.as_str()).make_vec(&self.config()?, num_envs)?)
+    }
+
+    fn has_several_agents(&self) -> bool {
+        self.id.starts_with("pz:") || multi_agent_ids().contains(&self.id)
+    }
+
+    /// What `task` makes of an environment with several agents, whatever its scalars.
+    fn with_several_agents<T: SeveralAgents>(&self, task: T) -> anyhow::Result<T::Output> {
+        fn with_obs<O: Element, T: SeveralAgents>(
+            env: Box<dyn AnyMultiAgentEnv>,
+            task: T,
+        ) -> anyhow::Result<T::Output> {
+            match env.act_dtype() {
+                DType::U8 => task.run(&mut TypedMultiAgentEnv::<O, u8>::new(env)?),
+                DType::I64 => task.run(&mut TypedMultiAgentEnv::<O, i64>::new(env)?),
+                DType::F32 => task.run(&mut TypedMultiAgentEnv::<O, f32>::new(env)?),
+                DType::F64 => task.run(&mut TypedMultiAgentEnv::<O, f64>::new(env)?),
+            }
+        }
+        let env = make_multi_agent(&self.id, &self.config()?)?;
+        match env.obs_dtype() {
+            DType::U8 => with_obs::<u8, T>(env, task),
+            DType::I64 => with_obs::<i64, T>(env, task),
+            DType::F32 => with_obs::<f32, T>(env, task),
+            DType::F64 => with_obs::<f64, T>(env, task),
+        }
+    }
+}
+
+trait SeveralAgents {
+    type Output;
+    fn run<E: MultiAgentEnv>(self, env: &mut E) -> anyhow::Result<Self::Output>;
+}
+
+struct CheckAgents;
+
+impl SeveralAgents for CheckAgents {
+    type Output = ();
+    fn run<E: MultiAgentEnv>(self, env: &mut E) -> anyhow::Result<()> {
+        Ok(check_multi_agent_env(env)?)
+    }
+}
+
+struct MeasureAgents(Duration);
+
+impl SeveralAgents for MeasureAgents {
+    type Output = Speed;
+    fn run<E: MultiAgentEnv>(self, env: &mut E) -> anyhow::Result<Speed> {
+        Ok(measure_multi_agent_speed(env, self.0)?)
     }
 }
 
@@ -74,11 +134,17 @@ pub(super) fn env(args: EnvArgs) -> anyhow::Result<()> {
     }
 }
 
-/// A single copy and several: what one copy does to the next shows with several only.
 fn check(which: &Which, json: bool) -> anyhow::Result<()> {
-    for num_envs in [1, 3] {
-        let mut env = which.make(num_envs)?;
-        check_vector_env(&mut *env).with_context(|| format!("{}, copies: {num_envs}", which.id))?;
+    if which.has_several_agents() {
+        which.with_several_agents(CheckAgents).with_context(|| which.id.clone())?;
+    } else {
+        // A single copy and several: what one copy does to the next shows with several only. Fewer copies than the
+        // workers asked for there cannot be.
+        let workers = which.config()?.get("num_workers").and_then(Value::as_u64).unwrap_or(1);
+        for num_envs in [1, 3].map(|copies| (workers as usize).clamp(copies, MOST_CHECKED)) {
+            let mut env = which.make(num_envs)?;
+            check_vector_env(&mut *env).with_context(|| format!("{}, copies: {num_envs}", which.id))?;
+        }
     }
     if json {
         return print_json(&json!({ "env": which.id, "ok": true })).map(drop);
@@ -91,8 +157,11 @@ fn bench(which: &Which, num_envs: usize, seconds: f64, json: bool) -> anyhow::Re
     let Some(time) = time else {
         return Err(usage(format!("--seconds is {seconds}, but it must be above 0")));
     };
-    let mut env = which.make(num_envs)?;
-    let speed = measure_speed(&mut *env, time)?;
+    let (num_envs, speed) = if which.has_several_agents() {
+        (1, which.with_several_agents(MeasureAgents(time))?)
+    } else {
+        (num_envs, measure_speed(&mut *which.make(num_envs)?, time)?)
+    };
     if json {
         return print_json(&json!({
             "env": which.id,

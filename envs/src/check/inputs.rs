@@ -68,6 +68,29 @@ impl Inputs {
     }
 }
 
+/// `actions` with the illegal ones moved to the next legal one; `None` without masks.
+pub(crate) fn legal(env: &dyn AnyVectorEnv, actions: &[u8]) -> Option<Rows> {
+    let &Space::Discrete { n, start } = env.action_space() else { return None };
+    let (n, dtype) = (n as usize, env.act_dtype());
+    let mut masks = vec![false; n * env.num_envs()];
+    if !env.action_masks(&mut masks) {
+        return None;
+    }
+    let mut rows = Rows::new(actions.len());
+    rows.bytes_mut().copy_from_slice(actions);
+    for (action, mask) in rows.bytes_mut().chunks_exact_mut(dtype.size()).zip(masks.chunks_exact(n)) {
+        let given = read(dtype, action)[0] - start as f64;
+        // What is outside the space stays there.
+        if (0.0..n as f64).contains(&given) {
+            let next = (0..n).map(|i| (given as usize + i) % n).find(|&i| mask[i]);
+            if let Some(next) = next {
+                write(dtype, &[(start + next as i64) as f64], action);
+            }
+        }
+    }
+    Some(rows)
+}
+
 /// One action outside the space that every environment can refuse.
 pub(super) fn invalid_action(space: &Space) -> Option<Vec<f64>> {
     match space {

@@ -311,7 +311,7 @@ impl Player<'_> {
 }
 
 /// A random member of `space`, a legal one where there is a mask with any.
-fn draw<A: Element>(space: &Space, mask: &[bool], random: &mut NpRandom, action: &mut [A]) {
+pub(crate) fn draw<A: Element>(space: &Space, mask: &[bool], random: &mut NpRandom, action: &mut [A]) {
     let legal = mask.iter().filter(|legal| **legal).count();
     match space {
         Space::Discrete { start, .. } if legal > 0 => {

@@ -2,7 +2,7 @@
 
 use super::{
     STEPS, broken, check_space,
-    inputs::{Inputs, Rows, invalid_action, read, write},
+    inputs::{Inputs, Rows, invalid_action, legal, read, write},
 };
 use crate::{AnyVectorEnv, Error, Result, StepOut};
 
@@ -103,6 +103,8 @@ impl<'e> Player<'e> {
     }
 
     fn step(&mut self, actions: &[u8], reset_seeds: &[u64]) -> Result<Vec<Moment>> {
+        let legal = legal(self.env, actions);
+        let actions = legal.as_ref().map_or(actions, Rows::bytes);
         self.collect(|env, out| env.step(actions, Some(reset_seeds), out))
     }
 
@@ -288,7 +290,9 @@ impl<'e> Player<'e> {
         const RULE: &str = "send_recv";
         self.reset(&inputs.seeds)?;
         for step in 0..STEPS {
-            let (actions, seeds) = (inputs.actions[step].bytes(), Some(&inputs.reset_seeds[step][..]));
+            let (actions, seeds) = (&inputs.actions[step], Some(&inputs.reset_seeds[step][..]));
+            let legal = legal(self.env, actions.bytes());
+            let actions = legal.as_ref().unwrap_or(actions).bytes();
             match self.env.send(actions, seeds) {
                 Err(Error::Unsupported { .. }) if step == 0 => return Ok(()),
                 sent => sent?,
@@ -306,7 +310,9 @@ impl<'e> Player<'e> {
             return broken(RULE, "a `recv` without `send` was taken".into());
         }
         // What was sent before a reset is not stepped any more.
-        self.env.send(inputs.actions[1].bytes(), Some(&inputs.reset_seeds[1]))?;
+        let legal = legal(self.env, inputs.actions[1].bytes());
+        let actions = legal.as_ref().unwrap_or(&inputs.actions[1]).bytes();
+        self.env.send(actions, Some(&inputs.reset_seeds[1]))?;
         self.reset(&inputs.seeds)?;
         let after = self.step(inputs.actions[0].bytes(), &inputs.reset_seeds[0])?;
         compare_step(RULE, 1, &moments[1], &after, 0, "when a `send` came before the reset")

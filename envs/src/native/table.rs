@@ -149,8 +149,8 @@ impl Walk {
 
     pub(super) fn save(&self) -> StateWriter {
         let mut out = StateWriter::new(self.tag);
-        out.seed(self.state.map(|state| state as u64));
-        out.seed(self.last_action.map(|action| action as u64));
+        out.option(self.state.map(|state| state as u64));
+        out.option(self.last_action.map(|action| action as u64));
         out.f64(self.probability);
         out.random(&self.random);
         out
@@ -159,8 +159,8 @@ impl Walk {
     pub(super) fn load<'a>(&mut self, state: &'a [u8]) -> Result<StateReader<'a>> {
         let mut input = StateReader::new(self.tag, state)?;
         let (num_states, num_actions) = (self.table.starts.len(), self.table.num_actions);
-        let state = index("state", num_states, input.seed()?)?;
-        let last_action = index("action", num_actions, input.seed()?)?;
+        let state = index("state", num_states, input.option()?)?;
+        let last_action = index("action", num_actions, input.option()?)?;
         (self.probability, self.random) = (input.f64()?, input.random()?);
         (self.state, self.last_action) = (state, last_action);
         Ok(input)

@@ -47,10 +47,11 @@ pub enum Vectorization {
     Loop,
     /// `gymnasium.make_vec(id)` by its vector entry point, as ale-py's `AtariVectorEnv` has one. Its ended rows are
     /// reset by `options["reset_mask"]` with the caller's seeds, unless its autoreset mode is `SAME_STEP`: then
-    /// seeds count at `reset` only.
+    /// seeds count at `reset` only. One that can do neither is refused, as Gymnasium's `CartPoleVectorEnv`.
     VectorEntryPoint,
     /// `envpool.make(id)`: takes the first row's seed at `reset`, counts on from it for the others, and no seeds
-    /// later; `kwargs` are EnvPool's.
+    /// later; `kwargs` are EnvPool's. Copies that depend on each other's seeds break the contract that trainers test:
+    /// give them `disable_env_checking = true`.
     Envpool,
 }
 

@@ -61,14 +61,14 @@ impl Episode {
                 "the episode was started without a seed, so it cannot be replayed; reset with seeds",
             ));
         }
-        state.seed(self.seed);
+        state.option(self.seed);
         state.u64(self.step as u64);
         state.bytes(&self.actions);
         Ok(())
     }
 
     pub(super) fn load(state: &mut StateReader<'_>, act_bytes: usize) -> Result<Self> {
-        let (seed, step) = (state.seed()?, state.u64()? as usize);
+        let (seed, step) = (state.option()?, state.u64()? as usize);
         let actions = state.bytes()?.to_vec();
         if actions.len() != step.saturating_mul(act_bytes) {
             let found = actions.len();

@@ -42,7 +42,10 @@ class Slabs:
             value = info
             for key in path:
                 value = value.get(key) if isinstance(value, dict) else None
-            column[row] = float("nan") if value is None else value
+            try:
+                column[row] = float("nan") if value is None else value
+            except (TypeError, ValueError) as error:
+                raise TypeError(f"info[{'/'.join(path)!r}] is {value!r}, which is no number: leave it out of `info_keys`") from error
 
 
 MATRICES = ("obs", "final_obs", "actions", "masks")
@@ -118,6 +121,8 @@ class Loop(Slabs):
 
     def write_mask(self, row, info):
         mask = info.get("action_mask")
+        if mask is not None and len(mask) != self.masks.shape[1]:
+            raise ValueError(f"info['action_mask'] has {len(mask)} flags, but there are {self.masks.shape[1]} actions")
         self.masks[row] = 1 if mask is None else mask
 
     def replay(self, row, seed, steps, data, at):
@@ -188,7 +193,17 @@ class Hosted(Slabs):
             # Its seeds are 32-bit signed integers; -1 is none.
             seeds = (np.asarray(seeds, "u8") & 0x7FFF_FFFF).astype("i8")
             seeds = seeds if rows is None else seeds[rows]
-        return self.env.reset(seed=seeds, options=None if rows is None else {"reset_mask": rows})
+        import gymnasium
+
+        try:
+            return self.env.reset(seed=seeds, options=None if rows is None else {"reset_mask": rows})
+        except (gymnasium.error.Error, TypeError) as error:
+            if seeds is None:
+                raise
+            raise RuntimeError(
+                f"{self.env} does not take a list of seeds, one for every copy, so an ended copy could not begin its next "
+                'episode with its own; use vectorization "loop"'
+            ) from error
 
     def step(self, seeds):
         import numpy as np

@@ -21,8 +21,6 @@ use crate::{
 /// What ids of PettingZoo environments begin with: `pz:mpe2.simple_spread_v3`.
 const PREFIX: &str = "pz:";
 
-const TAG: &str = "pz";
-
 /// A PettingZoo parallel environment in a Python process.
 ///
 /// [`make_multi_agent`](crate::make_multi_agent) gives one for every id `pz:MODULE`, where
@@ -167,7 +165,7 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {
-        let mut state = StateWriter::new(TAG);
+        let mut state = StateWriter::new(&self.host.name);
         self.host.episode.save(&mut state).ok()?;
         Some(state.finish())
     }
@@ -302,7 +300,7 @@ impl Host {
     }
 
     fn replay(&mut self, state: &[u8]) -> Result<()> {
-        let mut state = StateReader::new(TAG, state)?;
+        let mut state = StateReader::new(&self.name, state)?;
         let act_bytes = self.act_width() * self.rows.act_dtype.size();
         let saved = Episode::load(&mut state, act_bytes)?;
         state.finish()?;

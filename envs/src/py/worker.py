@@ -41,7 +41,9 @@ def main():
             if caller:
                 set_cores(caller, (core,))
         except BaseException as error:  # Also SystemExit: whatever it is, the parent is told.
-            answer = json.dumps({"error": traceback.format_exc(), "hint": hint(error)}) + "\n"
+            # Not every str is Unicode: json would write what no other reader takes.
+            text = traceback.format_exc().encode(errors="backslashreplace").decode()
+            answer = json.dumps({"error": text, "hint": hint(error)}) + "\n"
             write_all(outbox, answer.encode())
             os._exit(1)
         if answer is None:
@@ -85,6 +87,11 @@ def hint(error):
         return (
             f"if {package} is a package, install it: {sys.executable} -m pip install {package}; "
             "or name another interpreter by `python` in the env_config or by PAVLOV_PYTHON"
+        )
+    if isinstance(error, ValueError) and "between 0 and 2**32 - 1" in str(error):
+        return (
+            "seeds have up to 64 bits here: let the environment draw from `self.np_random` after "
+            "`super().reset(seed=seed)`, or take `seed % 2**32`"
         )
     if isinstance(error, AttributeError) and error.name == "parallel_env":
         return "after `pz:` stands a module with a function parallel_env(); turn-based games have none"

@@ -8,8 +8,6 @@ use crate::{
     state::{StateReader, StateWriter},
 };
 
-const TAG: &str = "py";
-
 impl Bridge {
     pub(in crate::py) fn save_state(&self) -> Result<Option<Vec<u8>>> {
         if self.hosted {
@@ -19,7 +17,7 @@ impl Bridge {
         if self.in_flight {
             return Err(Error::state_in_flight());
         }
-        let mut state = StateWriter::new(TAG);
+        let mut state = StateWriter::new(self.name());
         state.u64(self.rows.num_envs as u64);
         self.episodes.iter().try_for_each(|episode| episode.save(&mut state))?;
         Ok(Some(state.finish()))
@@ -32,7 +30,7 @@ impl Bridge {
             ));
         }
         self.alive()?;
-        let mut state = StateReader::new(TAG, state)?;
+        let mut state = StateReader::new(&self.name, state)?;
         state.count("copies", self.rows.num_envs)?;
         let act_bytes = self.rows.act_bytes();
         let saved = (0..self.rows.num_envs)

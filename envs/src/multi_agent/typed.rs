@@ -1,0 +1,100 @@
+//! A multi-agent environment by id with its scalar types back.
+
+use std::marker::PhantomData;
+
+use bytemuck::{cast_slice, cast_slice_mut};
+
+use super::{AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut};
+use crate::{Element, Error, Frame, Result, Space};
+
+/// An erased multi-agent environment as one of known scalar types.
+///
+/// ```
+/// use pavlov_envs::{EnvConfig, TypedMultiAgentEnv, check_multi_agent_env, make_multi_agent};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// let env = make_multi_agent("tictactoe_v3", &EnvConfig::new())?;
+/// check_multi_agent_env(&mut TypedMultiAgentEnv::<u8, i64>::new(env)?)?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct TypedMultiAgentEnv<O, A> {
+    env: Box<dyn AnyMultiAgentEnv>,
+    of: PhantomData<(O, A)>,
+}
+
+impl<O: Element, A: Element> TypedMultiAgentEnv<O, A> {
+    /// Takes `env` for what it is.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when its observations are not `O` or its actions not `A`.
+    pub fn new(env: Box<dyn AnyMultiAgentEnv>) -> Result<Self> {
+        for (what, found, expected) in [
+            ("the scalar type of observations", env.obs_dtype(), O::DTYPE),
+            ("the scalar type of actions", env.act_dtype(), A::DTYPE),
+        ] {
+            if found != expected {
+                let expected = format_args!("{expected}, as the type parameter says");
+                return Err(Error::shape(what, found, expected));
+            }
+        }
+        Ok(Self { env, of: PhantomData })
+    }
+}
+
+fn bytes<O: Element>(out: MultiAgentOut<'_, O>) -> MultiAgentOut<'_, u8> {
+    MultiAgentOut {
+        obs: cast_slice_mut(out.obs),
+        rewards: out.rewards,
+        terminated: out.terminated,
+        truncated: out.truncated,
+        alive: out.alive,
+        acting: out.acting,
+    }
+}
+
+impl<O: Element, A: Element> MultiAgentEnv for TypedMultiAgentEnv<O, A> {
+    type Obs = O;
+    type Act = A;
+
+    fn agents(&self) -> Vec<String> {
+        self.env.agents()
+    }
+
+    fn observation_space(&self, agent: usize) -> Space {
+        self.env.observation_space(agent)
+    }
+
+    fn action_space(&self, agent: usize) -> Space {
+        self.env.action_space(agent)
+    }
+
+    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, O>) -> Result<()> {
+        self.env.reset(seed, bytes(out))
+    }
+
+    fn step(&mut self, actions: &[A], out: MultiAgentOut<'_, O>) -> Result<()> {
+        self.env.step(cast_slice(actions), bytes(out))
+    }
+
+    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
+        self.env.action_mask(agent, mask)
+    }
+
+    fn info(&self, agent: usize, key: &str) -> Option<f64> {
+        self.env.info(agent, key)
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        self.env.render()
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        self.env.save_state()
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        self.env.load_state(state)
+    }
+}
