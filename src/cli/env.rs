@@ -174,8 +174,9 @@ fn bench(which: &Which, num_envs: usize, seconds: f64, json: bool) -> anyhow::Re
         .map(drop);
     }
     print(&format!(
-        "{}, {num_envs} copies: {:.0} steps/s ({} steps and {} episodes in {:.2} s)",
+        "{}, {num_envs} {}: {:.0} steps/s ({} steps and {} episodes in {:.2} s)",
         which.id,
+        if num_envs == 1 { "copy" } else { "copies" },
         speed.steps_per_second(),
         speed.steps,
         speed.episodes,

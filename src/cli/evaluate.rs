@@ -11,7 +11,10 @@ use super::output::{print, print_json, say};
 use super::run_dir::find_checkpoint;
 use crate::envs::Frame;
 use crate::registry;
-use crate::tune::{Config, LoggerChoice, RunOptions, checkpoint};
+use crate::tune::{
+    Config, LoggerChoice, RunOptions, checkpoint,
+    config::{assign, parse_assignment},
+};
 
 /// Pictures of one episode, at most: 600x400 of them are 0.7 MB each.
 const MAX_FRAMES: usize = 500;
@@ -29,6 +32,9 @@ pub(super) struct EvaluateArgs {
     /// The same seed plays the same episodes
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
+    /// One setting in place of the trained one, e.g. env_config.g=9.81; several are allowed
+    #[arg(long, value_name = "KEY=VALUE")]
+    set: Vec<String>,
     /// Sample and explore as in training instead of taking the best action
     #[arg(long)]
     explore: bool,
@@ -47,7 +53,14 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     let path = find_checkpoint(&args.checkpoint)?;
     let kind = checkpoint::verify(&path, None)?.kind;
     let metadata = checkpoint::metadata(&path)?;
-    let (env, config) = for_acting(metadata.config, &path)?;
+    let (env, mut config) = for_acting(metadata.config, &path)?;
+    // Python environments draw only when they were made for it.
+    let draws = (args.render.is_some() && env.starts_with("py:"))
+        .then(|| "env_config.kwargs.render_mode=rgb_array".into());
+    for assignment in draws.iter().chain(&args.set) {
+        let (key, value) = parse_assignment(assignment)?;
+        assign(&mut config, &key, value);
+    }
     let entry = registry::algorithm(&kind)?;
     let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
     let mut driver = entry.build(env.as_str().into(), config, options)?;

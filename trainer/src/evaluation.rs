@@ -22,6 +22,9 @@ use tch::Kind;
 /// Copies stepped together while evaluating, at most.
 const COPIES: usize = 16;
 
+/// Steps of one episode, at most: a greedy policy may stand still for ever where there is no time limit.
+const MOST_STEPS: u64 = 1_000_000;
+
 /// Which episodes to play.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvaluationTask {
@@ -172,10 +175,10 @@ pub(crate) fn play(
         for i in 0..n {
             running[i].total_reward += f64::from(rewards[i]);
             running[i].length += 1;
-            if running[i].length > 10_000_000 {
+            if running[i].length > MOST_STEPS {
                 let reason = format!(
-                    "episode {} has not ended in {} steps; give it a time limit",
-                    running[i].number, running[i].length
+                    "episode {} has not ended in {MOST_STEPS} steps; give the environment a time limit (`TimeLimit`)",
+                    running[i].number
                 );
                 return Err(Error::Worker { worker: 0, reason });
             }

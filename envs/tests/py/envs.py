@@ -12,6 +12,11 @@ import numpy as np
 from gymnasium import spaces
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
+class Undecodable:
+    def __hash__(self):
+        raise ValueError("\udc80")
+
+
 FAULTS = {
     "raise": lambda: {}["no such key"],
     "sys_exit": lambda: sys.exit(3),
@@ -19,6 +24,8 @@ FAULTS = {
     "kill": lambda: os.kill(os.getpid(), signal.SIGKILL),
     "segfault": lambda: ctypes.string_at(0),
     "hang": lambda: time.sleep(3600),
+    "undecodable": lambda: {}.__getitem__(Undecodable()),
+    "old_seed": lambda: np.random.seed(1 << 40),
 }
 
 
@@ -172,6 +179,11 @@ class Strict(Masked):
         return super().step(action)
 
 
+class ShortMask(Masked):
+    def info(self):
+        return {"action_mask": super().info()["action_mask"][: 3 - self.count]}
+
+
 class Forgetful(Fault):
     """Ends when it likes: its episodes cannot be replayed."""
 
@@ -219,7 +231,7 @@ def vector(num_envs, autoreset_mode="Disabled", max_episode_steps=None):
 
 for env in (
     *(Fault, Noise, Parent, Cores, Parts, Pixels, Masked, Strict),
-    *(Forgetful, Stretched, Shrinking, Long, Wordy),
+    *(ShortMask, Forgetful, Stretched, Shrinking, Long, Wordy),
 ):
     gymnasium.register(f"{env.__name__}-v0", env)
 gymnasium.register("Vector-v0", vector_entry_point=vector, max_episode_steps=30)

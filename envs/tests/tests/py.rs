@@ -340,6 +340,9 @@ fn what_cannot_be_replayed_is_told() {
     let state = VectorEnv::save_state(&env).unwrap().unwrap();
     let error = VectorEnv::load_state(&mut env, &state[..state.len() - 1]).unwrap_err().to_string();
     assert!(error.contains("ends too early"), "{error}");
+    let mut other = PyVec::<f32, i64>::new("py:CartPole-v1", &config(&python, json!({})), 1).unwrap();
+    let error = VectorEnv::load_state(&mut other, &state).unwrap_err().to_string();
+    assert!(error.contains("it was saved by \"py:tests.py.envs:Forgetful-v0\", but"), "{error}");
     let error = VectorEnv::load_state(&mut env, &state).unwrap_err().to_string();
     assert!(error.contains("the replayed episode ended at step 2 of 2"), "{error}");
 }

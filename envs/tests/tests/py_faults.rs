@@ -10,7 +10,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use pavlov_envs::{Error, PyVec, Result, VectorEnv, make_vec, spec};
+use pavlov_envs::{Error, PyVec, Result, VectorEnv, check_vector_env, make_vec, spec};
 use serde_json::{Value, json};
 
 use crate::py::{Rows, config, python, test_env};
@@ -80,6 +80,27 @@ fn an_exception_in_a_reset_is_told_with_the_seed_of_the_episode_that_did_not_beg
     env.reset(Some(&[10, 11, 12]), &mut rows.obs).unwrap();
     let error = (0..5).find_map(|_| env.step(&[0; 3], Some(&[20, 21, 99]), rows.out()).err()).unwrap();
     assert!(matches!(error, Error::Env { env: 2, seed: Some(99), step: 0, .. }), "{error:?}");
+}
+
+#[test]
+fn texts_of_exceptions_are_told_whatever_is_in_them() {
+    let Some(python) = python() else { return };
+    let error = play_to_the_fault(faulty(&python, "undecodable", json!(2)).unwrap());
+    assert_contains(&error, &["ValueError: \\udc80"]);
+    let error = play_to_the_fault(faulty(&python, "old_seed", json!(2)).unwrap());
+    assert_contains(&error, &["Seed must be between 0 and 2**32 - 1", "or take `seed % 2**32`"]);
+}
+
+#[test]
+fn what_in_info_is_no_number_or_no_mask_is_named() {
+    let Some(python) = python() else { return };
+    let asked = json!({"info_keys": ["action_mask"]});
+    let mut env = make_vec(&test_env("Masked"), &config(&python, asked), 1).unwrap();
+    let error = env.reset(None, &mut [0; 8]).unwrap_err();
+    assert_contains(&error, &["info['action_mask'] is array(", "which is no number"]);
+    let mut env = make_vec(&test_env("ShortMask"), &config(&python, json!({})), 1).unwrap();
+    let error = check_vector_env(&mut *env).unwrap_err();
+    assert_contains(&error, &["info['action_mask'] has 2 flags, but there are 3 actions"]);
 }
 
 #[test]
