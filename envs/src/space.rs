@@ -51,7 +51,7 @@ pub enum Space {
         /// Number of bits.
         n: usize,
     },
-    /// Named parts, sorted by name.
+    /// Named parts, sorted by name, as Gymnasium sorts those of a plain dict. (It keeps the order of those given otherwise.)
     Dict(Vec<(String, Space)>),
     /// Parts in order.
     Tuple(Vec<Space>),
