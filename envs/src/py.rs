@@ -27,7 +27,7 @@ use std::marker::PhantomData;
 
 use crate::{
     DType, Element, EnvConfig, EnvSpec, Error, Frame, Result, Space, StepOut, VectorEnv,
-    vector::{check_len, invalid_action},
+    vector::check_actions,
 };
 
 mod bridge;
@@ -99,23 +99,8 @@ impl<O: Element, A: Element> PyVec<O, A> {
     }
 
     fn check_send(&self, actions: &[A], reset_seeds: Option<&[u64]>) -> Result<()> {
-        let (num_envs, space) = (self.bridge.num_envs(), self.bridge.action_space());
-        check_len("`actions`", actions.len(), num_envs, space.width())?;
-        check_len("`reset_seeds`", reset_seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)?;
-        match invalid_action(space, actions) {
-            Some(row) => Err(Error::invalid_action(self.bridge.name(), row, space)),
-            None => Ok(()),
-        }
-    }
-}
-
-fn as_bytes<O: Element>(out: StepOut<'_, O>) -> StepOut<'_, u8> {
-    StepOut {
-        obs: bytemuck::cast_slice_mut(out.obs),
-        final_obs: bytemuck::cast_slice_mut(out.final_obs),
-        rewards: out.rewards,
-        terminated: out.terminated,
-        truncated: out.truncated,
+        let bridge = &self.bridge;
+        check_actions(bridge.action_space(), bridge.num_envs(), actions, reset_seeds, || bridge.name())
     }
 }
 
@@ -143,7 +128,7 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
     fn step(&mut self, actions: &[A], reset_seeds: Option<&[u64]>, out: StepOut<'_, O>) -> Result<()> {
         out.check(self.num_envs(), self.observation_space().width())?;
         self.check_send(actions, reset_seeds)?;
-        self.bridge.step(bytemuck::cast_slice(actions), reset_seeds, as_bytes(out))
+        self.bridge.step(bytemuck::cast_slice(actions), reset_seeds, out.into_bytes())
     }
 
     fn send(&mut self, actions: &[A], reset_seeds: Option<&[u64]>) -> Result<()> {
@@ -153,7 +138,7 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
 
     fn recv(&mut self, out: StepOut<'_, O>) -> Result<()> {
         out.check(self.num_envs(), self.observation_space().width())?;
-        self.bridge.recv(as_bytes(out))
+        self.bridge.recv(out.into_bytes())
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {

@@ -45,16 +45,6 @@ impl<O: Element, A: Element> TypedVectorEnv<O, A> {
     }
 }
 
-fn bytes<O: Element>(out: StepOut<'_, O>) -> StepOut<'_, u8> {
-    StepOut {
-        obs: cast_slice_mut(out.obs),
-        final_obs: cast_slice_mut(out.final_obs),
-        rewards: out.rewards,
-        terminated: out.terminated,
-        truncated: out.truncated,
-    }
-}
-
 impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
     type Obs = O;
     type Act = A;
@@ -76,7 +66,7 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
     }
 
     fn step(&mut self, actions: &[A], reset_seeds: Option<&[u64]>, out: StepOut<'_, O>) -> Result<()> {
-        self.env.step(cast_slice(actions), reset_seeds, bytes(out))
+        self.env.step(cast_slice(actions), reset_seeds, out.into_bytes())
     }
 
     fn send(&mut self, actions: &[A], reset_seeds: Option<&[u64]>) -> Result<()> {
@@ -84,7 +74,7 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
     }
 
     fn recv(&mut self, out: StepOut<'_, O>) -> Result<()> {
-        self.env.recv(bytes(out))
+        self.env.recv(out.into_bytes())
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {

@@ -166,6 +166,19 @@ pub struct StepOut<'a, O> {
     pub truncated: &'a mut [bool],
 }
 
+impl<'a, O: Element> StepOut<'a, O> {
+    /// The same rows for what has no scalar types.
+    pub(crate) fn into_bytes(self) -> StepOut<'a, u8> {
+        StepOut {
+            obs: bytemuck::cast_slice_mut(self.obs),
+            final_obs: bytemuck::cast_slice_mut(self.final_obs),
+            rewards: self.rewards,
+            terminated: self.terminated,
+            truncated: self.truncated,
+        }
+    }
+}
+
 impl<'a, O> StepOut<'a, O> {
     /// The same slices for a shorter while.
     pub fn reborrow(&mut self) -> StepOut<'_, O> {

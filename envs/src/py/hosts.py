@@ -45,7 +45,10 @@ class Slabs:
             try:
                 column[row] = float("nan") if value is None else value
             except (TypeError, ValueError) as error:
-                raise TypeError(f"info[{'/'.join(path)!r}] is {value!r}, which is no number: leave it out of `info_keys`") from error
+                key = "/".join(path)
+                raise TypeError(
+                    f"info[{key!r}] is {value!r}, which is no number: leave it out of `info_keys`"
+                ) from error
 
 
 MATRICES = ("obs", "final_obs", "actions", "masks")
@@ -201,8 +204,8 @@ class Hosted(Slabs):
             if seeds is None:
                 raise
             raise RuntimeError(
-                f"{self.env} does not take a list of seeds, one for every copy, so an ended copy could not begin its next "
-                'episode with its own; use vectorization "loop"'
+                f"{self.env} does not take a list of seeds, one for every copy, so an ended copy could not begin its "
+                'next episode with its own; use vectorization "loop"'
             ) from error
 
     def step(self, seeds):
