@@ -194,6 +194,22 @@ fn a_worker_that_does_not_answer_in_time_has_failed() {
 }
 
 #[test]
+fn an_environment_that_breaks_the_contract_is_refused_unless_that_is_asked_for() {
+    // Every step shows how many came before it, of all copies.
+    let env = || {
+        static STEPS: AtomicUsize = AtomicUsize::new(0);
+        scripted(Space::discrete(2), |_, _, _: &[i64], obs: &mut [f32]| {
+            obs[0] = STEPS.fetch_add(1, Relaxed) as f32;
+            Ok(going_on(0.0))
+        })
+    };
+    refused(quiet(tiny_ppo(), env), &["contract `deterministic` is broken", "`disable_env_checking = true`"]);
+    let mut ppo = tiny_ppo();
+    ppo.common.disable_env_checking = true;
+    quiet(ppo, env).expect("a trainer").train().expect("an iteration");
+}
+
+#[test]
 fn an_evaluation_plays_every_episode_once_although_a_worker_is_lost() {
     // Of three workers the second plays episodes 1 and 4; its environment fails in the first of them.
     let task = EvaluationTask { episodes: (0..6).collect(), seed: 3, explore: false, timestep: 0, frames: 0 };

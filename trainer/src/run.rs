@@ -44,6 +44,18 @@ impl std::fmt::Debug for Run {
     }
 }
 
+fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
+    match error {
+        pavlov_envs::Error::Contract { check, message } => pavlov_envs::Error::Contract {
+            check,
+            message: format!(
+                "{message}; mend the environment, or train on it as it is with `disable_env_checking = true`"
+            ),
+        },
+        other => other,
+    }
+}
+
 /// What an environment is like, found out by making two copies of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
@@ -57,7 +69,7 @@ impl Probe {
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
         let mut copies = env.make_vec(&common.env_config, 2)?;
         if !common.disable_env_checking {
-            pavlov_envs::check_vector_env(copies.as_mut())?;
+            pavlov_envs::check_vector_env(copies.as_mut()).map_err(with_way_out)?;
         }
         Ok(Self {
             spaces: Spaces {
