@@ -30,6 +30,8 @@ mod py;
 mod py_faults;
 #[path = "tests/spaces.rs"]
 mod spaces;
+#[path = "tests/thresholds.rs"]
+mod thresholds;
 #[path = "tests/toy_text.rs"]
 mod toy_text;
 #[path = "tests/vectors.rs"]
