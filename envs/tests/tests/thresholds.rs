@@ -22,11 +22,15 @@ macro_rules! step {
     }};
 }
 
-/// Bounds in single precision, as Gymnasium keeps them.
-fn bounds(space: &Space) -> (Vec<f32>, Vec<f32>) {
-    let Space::Box { low, high, .. } = space else { panic!("{space} is no box") };
-    let single = |bound: &[f64]| bound.iter().map(|&x| x as f32).collect();
-    (single(low), single(high))
+/// Whether a space has these bounds: single-precision numbers, as Gymnasium keeps them.
+fn assert_bounds(space: &Space, low: &[f32], high: &[f32]) {
+    let wide = |bound: &[f32]| bound.iter().map(|&x| f64::from(x)).collect::<Vec<_>>();
+    assert_eq!(*space, Space::bounded(&wide(low), &wide(high)).unwrap());
+}
+
+/// Whether a space has these bounds and their negatives.
+fn assert_symmetric(space: &Space, high: &[f32]) {
+    assert_bounds(space, &high.iter().map(|x| -x).collect::<Vec<_>>(), high);
 }
 
 /// `x_threshold = 2.4`, `theta_threshold_radians = 12 * 2 * math.pi / 360`; at rest neither moves in one step.
@@ -46,9 +50,8 @@ fn cartpole_falls_one_ulp_beyond_its_thresholds() {
             assert_eq!((reward, terminated), (if fallen { -1.0 } else { 0.0 }, fallen), "{x}, {theta}");
         }
     }
-    let (low, high) = bounds(&CartPole::new(CartPoleConfig::default()).observation_space());
-    assert_eq!(high, [4.8, f32::INFINITY, 0.418_879_03, f32::INFINITY]);
-    assert_eq!(low, high.iter().map(|x| -x).collect::<Vec<_>>());
+    let space = CartPole::new(CartPoleConfig::default()).observation_space();
+    assert_symmetric(&space, &[4.8, f32::INFINITY, 0.418_879_03, f32::INFINITY]);
 }
 
 /// `goal_position = 0.5`; a car whose speed is what gravity takes stops, and stays where it is.
@@ -81,8 +84,12 @@ fn mountain_car_is_as_fast_and_as_far_out_as_its_bounds() {
     for (action, push) in [(0, -0.001), (1, 0.0), (2, 0.001)] {
         assert_eq!(step(0.0, 0.0, action), [push - 0.0025, push - 0.0025]);
     }
-    let (low, high) = bounds(&MountainCar::new(MountainCarConfig::default()).observation_space());
-    assert_eq!((low, high), (vec![-1.2, -0.07], vec![0.6, 0.07]));
+    for space in [
+        MountainCar::new(MountainCarConfig::default()).observation_space(),
+        MountainCarContinuous::new(MountainCarContinuousConfig::default()).observation_space(),
+    ] {
+        assert_bounds(&space, &[-1.2, -0.07], &[0.6, 0.07]);
+    }
 }
 
 /// `goal_position = 0.45`, `power = 0.0015`, `max_speed = 0.07`: in double precision in the first step, in single
@@ -111,12 +118,36 @@ fn mountain_car_continuous_arrives_at_its_goal_and_not_one_ulp_before() {
         }
     }
     // One step from where the cosine is 1: a force that is not cut is a single-precision number, and so is the push.
-    for (action, speed, reward) in
-        [(1.0, 0.0015_f32 - 0.0025, -0.1), (-1.0, -0.0015 - 0.0025, -0.1), (1.5, -0.001, -0.225)]
-    {
+    for (action, speed) in [
+        (1.0_f32, 0.0015_f32 - 0.0025),
+        (-1.0, -0.0015 - 0.0025),
+        (1.0_f32.next_up(), -0.001),
+        ((-1.0_f32).next_down(), -0.004),
+        (1.5, -0.001),
+    ] {
+        let reward = -(f64::from(action) * f64::from(action) * 0.1);
         let end = step!(MountainCarContinuous(config()), [0.0, 0.0, 1.0], action);
         assert_eq!((end.0[1], end.1), (f64::from(speed), reward), "{action}");
     }
+    assert_symmetric(&MountainCarContinuous::new(config()).action_space(), &[1.0]);
+}
+
+#[test]
+fn actions_outside_the_spaces_are_refused() {
+    macro_rules! refuses {
+        ($env:ident($config:ident), $width:literal, $actions:expr) => {
+            let mut env = $env::new($config::default());
+            env.reset(Some(0), &mut [0.0; $width]).unwrap();
+            for action in $actions {
+                assert!(env.step(&[action], &mut [0.0; $width]).is_err(), "{action}");
+            }
+        };
+    }
+    refuses!(CartPole(CartPoleConfig), 4, [-1, 2, i64::MIN]);
+    refuses!(MountainCar(MountainCarConfig), 2, [-1, 3]);
+    refuses!(Acrobot(AcrobotConfig), 6, [-1, 3]);
+    refuses!(MountainCarContinuous(MountainCarContinuousConfig), 2, [f32::NAN, f32::INFINITY]);
+    refuses!(Pendulum(PendulumConfig), 3, [f32::NAN, f32::NEG_INFINITY]);
 }
 
 /// `max_speed = 8`, `max_torque = 2.0`, `dt = 0.05`, `g = 10.0`, costs `0.1 * thdot**2 + 0.001 * u**2`.
@@ -144,9 +175,11 @@ fn pendulum_cuts_speed_and_torque_at_their_bounds() {
     // The sine of pi / 2 is 1.
     let (state, ..) = step!(Pendulum(config()), [std::f64::consts::FRAC_PI_2, 0.0, 0.0], 0.0);
     assert_eq!(state[1], 15.0 * 0.05);
-    let pendulum = Pendulum::new(config());
-    assert_eq!(bounds(&pendulum.observation_space()), (vec![-1.0, -1.0, -8.0], vec![1.0, 1.0, 8.0]));
-    assert_eq!(bounds(&pendulum.action_space()), (vec![-2.0], vec![2.0]));
+    let mut pendulum = Pendulum::new(config());
+    assert_symmetric(&pendulum.observation_space(), &[1.0, 1.0, 8.0]);
+    assert_symmetric(&pendulum.action_space(), &[2.0]);
+    pendulum.reset(Some(0), &mut [0.0; 3]).unwrap();
+    assert_eq!(pendulum.state()[2], 0.0, "no torque yet");
 }
 
 /// `MAX_VEL_1 = 4 * pi`, `MAX_VEL_2 = 9 * pi`.
@@ -165,9 +198,8 @@ fn acrobot_is_at_most_as_fast_as_its_bounds_and_reaches_them() {
         }
     }
     assert_eq!(reached, MOST.map(|most| [-most, most]));
-    let (low, high) = bounds(&Acrobot::new(AcrobotConfig::default()).observation_space());
-    assert_eq!(high, [1.0, 1.0, 1.0, 1.0, MOST[0] as f32, MOST[1] as f32]);
-    assert_eq!(low, high.iter().map(|x| -x).collect::<Vec<_>>());
+    let space = Acrobot::new(AcrobotConfig::default()).observation_space();
+    assert_symmetric(&space, &[1.0, 1.0, 1.0, 1.0, MOST[0] as f32, MOST[1] as f32]);
 }
 
 /// `-cos(s[0]) - cos(s[1] + s[0]) > 1.0`.
@@ -233,12 +265,12 @@ const STILL: [f64; 2] = [0.0, 0.0];
 /// `CAPTURE_RADIUS = 0.1`: a landmark is covered when the nearest agent is less than that away.
 #[test]
 fn simple_spread_is_done_one_ulp_inside_the_capture_radius() {
-    let config = SimpleSpreadConfig { terminate_on_success: true, ..Default::default() };
-    for (distance, done) in [(0.1, false), (0.1_f64.next_down(), true)] {
+    let config = SimpleSpreadConfig { terminate_on_success: true, local_ratio: 0.0, ..Default::default() };
+    for (distance, done) in [(0.1, false), (0.1_f64.next_down(), true), (0.0, true)] {
         let bodies = [[[distance, 0.0], STILL], [FAR, STILL]];
         let (_, rewards, terminated) = spread(config, bodies, [[0.0; 2]; 2], &[0_i64, 0]);
-        // Two landmarks in one place, and half of the reward is the distances.
-        assert_eq!((rewards, terminated), (vec![-distance; 2], done));
+        // Two landmarks in one place.
+        assert_eq!((rewards, terminated), (vec![-2.0 * distance; 2], done));
     }
 }
 
@@ -258,7 +290,14 @@ fn simple_spread_agents_collide_one_ulp_nearer_than_their_sizes() {
     assert_eq!(apart([0.3, 0.0]), ([0.006_931_471_805_599_454, 0.0], 0.0));
     assert_eq!(apart([0.3_f64.next_down(), 0.0]).1, -0.5);
     // So deep that the exponential does not count.
-    assert_eq!(apart([0.0, 0.1]), ([0.0, 2.0], -0.5));
+    for (distance, speed) in [
+        (0.08, 2.199_999_999_999_999_7),
+        (0.1, 2.0),
+        (0.11, 1.900_000_000_000_000_1),
+        (0.18, 1.200_000_000_000_000_2),
+    ] {
+        assert_eq!(apart([0.0, distance]), ([0.0, speed], -0.5));
+    }
 }
 
 /// `dt = 0.1`, `damping = 0.25`, `sensitivity = 5.0`, `mass = 1.0`; velocities are what mpe2 1.1.1 gave.
@@ -279,4 +318,7 @@ fn simple_spread_agents_move_and_slow_down() {
     let actions = [0.0_f32, 0.0, 1.0, 0.5, 1.0, 0.0, 1.0, 0.0, 0.0, 0.25];
     let (bodies, ..) = spread(config, at_rest, [[0.0; 2]; 2], &actions);
     assert_eq!([bodies[0][1], bodies[1][1]], [[0.5, 0.25], [-0.5, 0.125]]);
+    let env = SimpleSpread::<f32>::new(config).unwrap();
+    assert_bounds(&env.action_space(0), &[0.0; 5], &[1.0; 5]);
+    assert_eq!(env.curriculum_stage(), 0);
 }
