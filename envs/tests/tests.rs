@@ -6,6 +6,8 @@ mod broken;
 mod classic_control;
 #[path = "tests/creators.rs"]
 mod creators;
+#[path = "tests/example.rs"]
+mod example;
 #[path = "tests/fixture.rs"]
 mod fixture;
 #[path = "tests/frames.rs"]

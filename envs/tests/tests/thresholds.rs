@@ -4,10 +4,13 @@
 //! sine or logarithm decides, or so that it cancels: the tests hold with every C library.
 
 use pavlov_envs::{
-    Acrobot, AcrobotConfig, CartPole, CartPoleConfig, Env, MountainCar, MountainCarConfig,
-    MountainCarContinuous, MountainCarContinuousConfig, MultiAgentEnv, MultiAgentRows, Pendulum,
-    PendulumConfig, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Space,
+    Acrobot, AcrobotConfig, Blackjack, BlackjackConfig, CartPole, CartPoleConfig, Env, MountainCar,
+    MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig, MultiAgentEnv, MultiAgentRows,
+    NpRandom, Pendulum, PendulumConfig, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Space, Taxi,
+    TaxiConfig,
 };
+
+use crate::fixture::Fixture;
 
 /// State, reward and `terminated` after one step from a state.
 macro_rules! step {
@@ -231,6 +234,38 @@ fn acrobot_ends_one_ulp_above_its_height_and_not_at_it() {
     }
 }
 
+/// Numpy's single-precision sines, of the angles at the start only, are polynomials of this crate.
+#[test]
+fn acrobot_starts_have_the_bits_of_numpys_single_precision_sines() {
+    let row = &Fixture::open("acrobot_starts.jsonl").rows[0];
+    let mut env = Acrobot::new(AcrobotConfig::default());
+    let (mut obs, mut digest) = ([0.0; 6], 0_u64);
+    for seed in 0..row["seeds"].as_u64().unwrap() {
+        env.reset(Some(seed), &mut obs).unwrap();
+        for sine in &obs[..4] {
+            digest = digest.wrapping_mul(31).wrapping_add(u64::from(sine.to_bits()));
+        }
+    }
+    assert_eq!(digest, row["digest"].as_u64().unwrap());
+}
+
+/// `rainy_probability: float = 0.8`, `fickle_probability: float = 0.3`; Blackjack sticks or takes a card.
+#[test]
+fn defaults_and_spaces_of_toy_text_are_gymnasiums() {
+    let taxi = TaxiConfig::default();
+    assert_eq!((taxi.rainy_probability, taxi.fickle_probability), (0.8, 0.3));
+    for probability in [0.0_f64.next_down(), 1.0_f64.next_up()] {
+        assert!(Taxi::new(TaxiConfig { rainy_probability: probability, ..taxi }).is_err());
+    }
+    for probability in [0.0, 1.0] {
+        assert!(Taxi::new(TaxiConfig { rainy_probability: probability, ..taxi }).is_ok());
+    }
+    let blackjack = Blackjack::new(BlackjackConfig::default());
+    assert_eq!(blackjack.action_space(), Space::discrete(2));
+    let parts = [32, 11, 2].map(Space::discrete);
+    assert_eq!(blackjack.observation_space(), Space::Tuple(parts.into()));
+}
+
 /// Position and velocity.
 type Body = [[f64; 2]; 2];
 
@@ -321,4 +356,22 @@ fn simple_spread_agents_move_and_slow_down() {
     let env = SimpleSpread::<f32>::new(config).unwrap();
     assert_bounds(&env.action_space(0), &[0.0; 5], &[1.0; 5]);
     assert_eq!(env.curriculum_stage(), 0);
+}
+
+/// `np_random.uniform(-1, +1, world.dim_p)`: numpy's `low + (high - low) * random()`, agents before landmarks.
+#[test]
+fn simple_spread_starts_have_the_bits_of_numpys_doubles() {
+    let mut env = SimpleSpread::<i64>::new(SimpleSpreadConfig { n: 2, ..Default::default() }).unwrap();
+    let mut rows = MultiAgentRows::new(&env);
+    env.reset(Some(0), rows.out()).unwrap();
+    let state = env.save_state().unwrap();
+    let numbers = state[state.len() - 15 * 8..].chunks_exact(8).take(12);
+    let found: Vec<f64> = numbers.map(|bytes| f64::from_le_bytes(bytes.try_into().unwrap())).collect();
+    let mut random = NpRandom::new(0);
+    let mut next = || -1.0 + 2.0 * random.random();
+    let (first, second, landmarks) = ([next(), next()], [next(), next()], [next(), next(), next(), next()]);
+    assert_eq!(found, [&first[..], &STILL, &second, &STILL, &landmarks].concat());
+    let below = SimpleSpreadConfig { local_ratio: 0.0_f64.next_down(), ..Default::default() };
+    let above = SimpleSpreadConfig { local_ratio: 1.0_f64.next_up(), ..Default::default() };
+    assert!([below, above].iter().all(|&config| SimpleSpread::<i64>::new(config).is_err()));
 }
