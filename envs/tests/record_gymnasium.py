@@ -142,6 +142,17 @@ def acrobot():
     yield episode("Acrobot-v1", 1, lambda obs: int(rng.integers(3)), max_episode_steps=100)
 
 
+def acrobot_starts():
+    """The first four numbers of many first observations as one number: single-precision sines of small angles."""
+    env = gymnasium.make("Acrobot-v1").unwrapped
+    seeds, digest = 20000, 0
+    for seed in range(seeds):
+        obs, _ = env.reset(seed=seed)
+        for bits in obs[:4].view(np.uint32).tolist():
+            digest = (31 * digest + bits) % 2**64
+    yield {"seeds": seeds, "digest": digest}
+
+
 def tells_pow_from_product(row):
     """Whether a reward would differ if angles and speeds were squared as products."""
     states = [struct.unpack(">2d", bytes.fromhex(state)) for state in [row["start"], *row["states"]]]
@@ -277,6 +288,7 @@ write("cartpole.jsonl", cartpole())
 write("mountain_car.jsonl", mountain_car())
 write("mountain_car_continuous.jsonl", mountain_car_continuous())
 write("acrobot.jsonl", acrobot())
+write("acrobot_starts.jsonl", acrobot_starts())
 write("pendulum.jsonl", pendulum())
 write("toy_text.jsonl", toy_text())
 write("ansi.jsonl", ansi())

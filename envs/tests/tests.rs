@@ -8,6 +8,8 @@ mod classic_control;
 mod counter;
 #[path = "tests/creators.rs"]
 mod creators;
+#[path = "tests/example.rs"]
+mod example;
 #[path = "tests/fixture.rs"]
 mod fixture;
 #[path = "tests/frames.rs"]
@@ -38,6 +40,8 @@ mod spaces;
 mod streams;
 #[path = "tests/threads.rs"]
 mod threads;
+#[path = "tests/thresholds.rs"]
+mod thresholds;
 #[path = "tests/toy_text.rs"]
 mod toy_text;
 #[path = "tests/vectors.rs"]

@@ -2,6 +2,8 @@
 
 use std::{io::Write, path::Path, process::Command};
 
+use crate::example::example;
+
 #[test]
 fn pettingzoo_accepts_the_environments_and_its_own_are_equal_to_the_bit() {
     let Some(python) = std::env::var_os("PAVLOV_TEST_PYTHON") else {
@@ -10,10 +12,7 @@ fn pettingzoo_accepts_the_environments_and_its_own_are_equal_to_the_bit() {
         std::io::stderr().write_all(note).unwrap();
         return;
     };
-    // Cargo builds the examples beside the tests: target/debug/deps/tests-... and target/debug/examples/...
-    let tests = std::env::current_exe().unwrap();
-    let server = tests.ancestors().nth(2).unwrap().join("examples/serve_multi_agent");
-    assert!(server.exists(), "{} is missing; `cargo test -p pavlov-envs` builds it", server.display());
+    let server = example("serve_multi_agent");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/live_pettingzoo.py");
     let output = Command::new(&python).arg(script).arg(server).env("SDL_VIDEODRIVER", "dummy").output();
     let output = output.unwrap_or_else(|error| panic!("PAVLOV_TEST_PYTHON={}: {error}", python.display()));

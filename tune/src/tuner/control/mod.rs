@@ -147,6 +147,9 @@ impl Control {
                 self.sweep.released.push(i);
             }
         }
+        for i in 0..self.sweep.trials.len() {
+            self.delete_surplus(i)?;
+        }
         self.take_up_uploads()
     }
 
