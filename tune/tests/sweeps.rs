@@ -10,7 +10,8 @@ use pavlov_tune::search::{grid_search, uniform};
 use pavlov_tune::stoppers::MaximumIterationStopper;
 use pavlov_tune::{
     CheckpointConfig, Config, Error, FailFast, FailureConfig, Metrics, Mode, Restore, Result, ResultGrid,
-    RunConfig, Scope, Trainable, TrainableFactory, TrialContext, TrialStatus, TuneConfig, Tuner, difference,
+    RunConfig, Scope, Trainable, TrainableFactory, TrialContext, TrialResult, TrialStatus, TuneConfig, Tuner,
+    checkpoint, difference,
 };
 use serde_json::{Value, json};
 
@@ -233,6 +234,26 @@ fn a_trial_that_fails_goes_on_from_its_checkpoint_as_often_as_allowed() {
             grid.iter().filter_map(|trial| fs::read_to_string(trial.path.join("error.txt")).ok()).collect();
         let message = if panics { "panicked: the simulator exploded" } else { "the simulator is gone" };
         assert_eq!(errors.matches(message).count(), 2, "{errors}");
+    }
+}
+
+#[test]
+fn a_restored_sweep_deletes_the_checkpoints_that_the_one_before_had_yet_to_delete() {
+    let home = tempfile::tempdir().unwrap();
+    let make = |num_to_keep| {
+        let mut tuner = tuner(counters(), home.path(), 1);
+        tuner.run_config.checkpoint_config.checkpoint_frequency = 1;
+        tuner.run_config.checkpoint_config.num_to_keep = num_to_keep;
+        tuner
+    };
+    // As if it had been killed between every save and what follows it.
+    let grid = make(None).fit().unwrap();
+    let saved = |trial: &TrialResult| trial.checkpoints.iter().map(|saved| saved.0).collect::<Vec<u64>>();
+    assert_eq!(saved(&grid[0]), [1, 2, 3, 4, 5]);
+    let restored = make(Some(2)).restore(grid.experiment_path(), Restore::default()).unwrap();
+    for trial in &restored {
+        assert_eq!(saved(trial), [4, 5]);
+        assert_eq!(checkpoint::list(&trial.path).unwrap().len(), 2);
     }
 }
 
