@@ -75,7 +75,8 @@ pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed
     Ok(speed)
 }
 
-/// Steps a multi-agent environment by random legal actions for at least `time`; a step is one of all agents that act.
+/// Steps a multi-agent environment by random legal actions for at least `time`, in which drawing them
+/// counts; a step is one of all agents that act.
 ///
 /// # Errors
 /// Those of [`MultiAgentEnv::reset`] and [`MultiAgentEnv::step`].

@@ -68,14 +68,22 @@ impl Inputs {
     }
 }
 
+/// The masks that a slice for `copies` gets; spaces too large for a mask are not asked.
+pub(super) fn action_masks(env: &dyn AnyVectorEnv, copies: usize) -> Option<Vec<bool>> {
+    const MOST_FLAGS: usize = 1 << 20;
+    let flags = env.action_space().flat_width().saturating_mul(copies);
+    if flags > MOST_FLAGS {
+        return None;
+    }
+    let mut masks = vec![false; flags];
+    env.action_masks(&mut masks).then_some(masks)
+}
+
 /// `actions` with the illegal ones moved to the next legal one; `None` without masks.
 pub(crate) fn legal(env: &dyn AnyVectorEnv, actions: &[u8]) -> Option<Rows> {
     let &Space::Discrete { n, start } = env.action_space() else { return None };
     let (n, dtype) = (n as usize, env.act_dtype());
-    let mut masks = vec![false; n * env.num_envs()];
-    if !env.action_masks(&mut masks) {
-        return None;
-    }
+    let masks = action_masks(env, env.num_envs())?;
     let mut rows = Rows::new(actions.len());
     rows.bytes_mut().copy_from_slice(actions);
     for (action, mask) in rows.bytes_mut().chunks_exact_mut(dtype.size()).zip(masks.chunks_exact(n)) {

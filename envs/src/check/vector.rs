@@ -2,7 +2,7 @@
 
 use super::{
     STEPS, broken, check_space,
-    inputs::{Inputs, Rows, invalid_action, legal, read, write},
+    inputs::{Inputs, Rows, action_masks, invalid_action, legal, read, write},
 };
 use crate::{AnyVectorEnv, Error, Result, StepOut};
 
@@ -258,22 +258,15 @@ impl<'e> Player<'e> {
             return taken("observation rows");
         }
         self.reset(&inputs.seeds)?;
-        if self.action_masks(self.n - 1) {
+        if action_masks(self.env, self.n - 1).is_some() {
             return taken("action masks");
         }
         Ok(())
     }
 
-    /// Whether there are masks for a slice of `copies`; spaces too large for a mask are not asked.
-    fn action_masks(&self, copies: usize) -> bool {
-        const MOST_FLAGS: usize = 1 << 20;
-        let flags = self.env.action_space().flat_width().saturating_mul(copies);
-        flags <= MOST_FLAGS && self.env.action_masks(&mut vec![false; flags])
-    }
-
     /// Nobody looks at copies between `send` and `recv`.
     fn check_in_flight(&mut self) -> Result<()> {
-        let shown = if self.action_masks(self.n) {
+        let shown = if action_masks(self.env, self.n).is_some() {
             "action masks were"
         } else if matches!(self.env.render(0), Ok(Some(_))) {
             "a picture was"

@@ -7,7 +7,7 @@ use super::{
     choice::choose_workers,
     config::{PyConfig, Vectorization},
     episode::{Episode, Place},
-    slabs::{Memory, Places, Rows},
+    slabs::{CALLER_BYTES, Memory, Places, Rows},
     talk::{Failure, draw, draw_ansi, hello, space, start_request},
     turns::Turns,
     worker::{Said, Worker},
@@ -92,7 +92,7 @@ impl Bridge {
             rewards: vec![0.0; num_envs],
             info_keys: config.info_keys.clone(),
             turns: (config.vectorization == Vectorization::Loop)
-                .then(|| Turns::new(places.callers + (num_workers - 1) * 24)),
+                .then(|| Turns::new(places.callers + (num_workers - 1) * CALLER_BYTES)),
             in_flight: false,
             resets_are_seeded: false,
             failure: None,

@@ -95,6 +95,9 @@ impl Rows {
     }
 }
 
+/// Of one worker in [`Places::callers`].
+pub(super) const CALLER_BYTES: usize = size_of::<[i64; 3]>();
+
 /// Where the slabs begin, in bytes.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
 pub(super) struct Places {
@@ -141,7 +144,7 @@ impl Places {
             masks: slab(n * rows.num_masked),
             infos: slab(n * rows.num_infos * 8),
             at: slab(rows.num_workers * 16),
-            callers: slab(rows.num_workers * 24),
+            callers: slab(rows.num_workers * CALLER_BYTES),
         };
         (places, end)
     }

@@ -15,6 +15,8 @@ use rustix::{
 };
 use serde_json::{Value, json};
 
+pub(crate) use crate::rows::Rows;
+
 /// The interpreter that tests use, if there is one.
 pub(crate) fn python() -> Option<String> {
     let python = std::env::var("PAVLOV_TEST_PYTHON").ok();
@@ -36,37 +38,6 @@ pub(crate) fn config(python: &str, more: Value) -> EnvConfig {
 /// The id of an environment in `tests/py/envs.py`; the tests run in the crate's folder, where Python looks for modules.
 pub(crate) fn test_env(name: &str) -> String {
     format!("py:tests.py.envs:{name}-v0")
-}
-
-/// Rows of a vector environment.
-pub(crate) struct Rows<O> {
-    pub(crate) obs: Vec<O>,
-    pub(crate) final_obs: Vec<O>,
-    pub(crate) rewards: Vec<f32>,
-    pub(crate) terminated: Vec<bool>,
-    pub(crate) truncated: Vec<bool>,
-}
-
-impl<O: Default + Clone> Rows<O> {
-    pub(crate) fn new(n: usize, width: usize) -> Self {
-        Self {
-            obs: vec![O::default(); n * width],
-            final_obs: vec![O::default(); n * width],
-            rewards: vec![f32::NAN; n],
-            terminated: vec![false; n],
-            truncated: vec![false; n],
-        }
-    }
-
-    pub(crate) fn out(&mut self) -> StepOut<'_, O> {
-        StepOut {
-            obs: &mut self.obs,
-            final_obs: &mut self.final_obs,
-            rewards: &mut self.rewards,
-            terminated: &mut self.terminated,
-            truncated: &mut self.truncated,
-        }
-    }
 }
 
 /// All that random play gives, as text of bits, and the number of episodes.

@@ -11,12 +11,18 @@ pub(crate) struct Rows<O> {
     pub(crate) truncated: Vec<bool>,
 }
 
+impl<O: Default + Clone> Rows<O> {
+    pub(crate) fn new(n: usize, width: usize) -> Self {
+        Self::filled(n, width, O::default())
+    }
+}
+
 impl<O: Clone> Rows<O> {
-    pub(crate) fn new(n: usize, width: usize, value: O) -> Self {
+    pub(crate) fn filled(n: usize, width: usize, value: O) -> Self {
         Self {
             obs: vec![value.clone(); n * width],
             final_obs: vec![value; n * width],
-            rewards: vec![0.0; n],
+            rewards: vec![f32::NAN; n],
             terminated: vec![false; n],
             truncated: vec![false; n],
         }

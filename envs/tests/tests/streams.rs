@@ -38,7 +38,7 @@ fn unseeded_walks_from_one_start_part() {
     const N: usize = 64;
     let lake = FrozenLake::new(Default::default()).unwrap();
     let mut env = SyncVectorEnv::new(N, || Ok(lake.clone())).unwrap();
-    let mut rows = Rows::new(N, 1, 0);
+    let mut rows = Rows::filled(N, 1, 0);
     env.reset(None, &mut rows.obs).unwrap();
     assert_eq!(rows.obs, [0; N]);
     env.step(&[1; N], None, rows.out()).unwrap();

@@ -41,7 +41,7 @@ fn threads_step_between_send_and_recv() {
         ThreadVectorEnv::of_env(1, 1, move || Ok(Meeting(Arc::clone(&meeting)))).unwrap()
     };
     let (mut a, mut b) = (vector(), vector());
-    let mut rows = Rows::new(1, 1, 0.0_f32);
+    let mut rows = Rows::filled(1, 1, 0.0_f32);
     for env in [&mut a, &mut b] {
         env.reset(Some(&[1]), &mut rows.obs).unwrap();
         env.send(&[0], Some(&[2])).unwrap();
@@ -84,7 +84,7 @@ impl Env for Meeting {
 #[test]
 fn calls_out_of_turn_say_what_comes_next() {
     fn check<V: VectorEnv<Obs = i64, Act = i64>>(mut env: V, name: &str) {
-        let mut rows = Rows::new(2, 2, -1);
+        let mut rows = Rows::filled(2, 2, -1);
         env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
         let unsupported = |error: Error, rest: &str| {
             assert!(matches!(error, Error::Unsupported { .. }), "{error:?}");
@@ -115,7 +115,7 @@ fn calls_out_of_turn_say_what_comes_next() {
 #[test]
 fn no_copy_of_any_block_moves_when_an_action_is_refused() {
     let mut env = ThreadVectorEnv::new(vec![counters(1), counters(1)]).unwrap();
-    let mut rows = Rows::new(2, 2, -1);
+    let mut rows = Rows::filled(2, 2, -1);
     env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
     env.step(&[GO, 5], None, rows.out()).unwrap_err();
     env.step(&[GO, GO], None, rows.out()).unwrap();
@@ -160,7 +160,7 @@ impl Env for Telling {
 #[test]
 fn info_and_masks_of_all_copies_come_in_rows() {
     fn check<V: VectorEnv<Obs = i64, Act = i64>>(mut env: V) {
-        let mut rows = Rows::new(3, 2, -1);
+        let mut rows = Rows::filled(3, 2, -1);
         env.reset(Some(&[7, 8, 9]), &mut rows.obs).unwrap();
         assert_eq!(env.info("step"), None);
         env.step(&[GO; 3], Some(&[1; 3]), rows.out()).unwrap();
@@ -221,7 +221,7 @@ type Moment = (Vec<u32>, Vec<u32>, Vec<bool>);
 /// 200 random steps: observation bits, last-observation bits where an episode ended, flags.
 fn play<V: VectorEnv<Obs = f32, Act = i64>, const N: usize>(mut env: V) -> Vec<Moment> {
     let mut random = NpRandom::new(5);
-    let mut rows = Rows::new(N, 4, 0.0_f32);
+    let mut rows = Rows::filled(N, 4, 0.0_f32);
     env.reset(Some(&std::array::from_fn::<u64, N, _>(|i| i as u64)), &mut rows.obs).unwrap();
     let bits = |row: &[f32]| row.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
     let mut moments = vec![];

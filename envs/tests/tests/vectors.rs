@@ -4,7 +4,7 @@ use std::cell::Cell;
 
 use pavlov_envs::{
     CartPole, CartPoleConfig, CartPoleVector, Env, Result, Space, Step, SyncVectorEnv, ThreadVectorEnv,
-    TimeLimit, VectorEnv,
+    TimeLimit, VectorEnv, check_vector_env,
 };
 
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 #[test]
 fn a_copy_that_ended_shows_its_next_first_observation_in_the_same_step() {
     let mut env = counters(3);
-    let mut rows = Rows::new(3, 2, -1);
+    let mut rows = Rows::filled(3, 2, -1);
     env.reset(Some(&[7, 8, 9]), &mut rows.obs).unwrap();
     assert_eq!(rows.obs, [7, 0, 8, 0, 9, 0]);
     env.step(&[GO, END, CUT], Some(&[17, 18, 19]), rows.out()).unwrap();
@@ -28,7 +28,7 @@ fn a_copy_that_ended_shows_its_next_first_observation_in_the_same_step() {
 #[test]
 fn without_seeds_a_copy_continues_its_own_stream() {
     let mut env = counters(1);
-    let mut rows = Rows::new(1, 2, -1);
+    let mut rows = Rows::filled(1, 2, -1);
     env.reset(Some(&[7]), &mut rows.obs).unwrap();
     env.step(&[END], None, rows.out()).unwrap();
     assert_eq!(rows.obs, [107, 0]);
@@ -38,7 +38,7 @@ fn without_seeds_a_copy_continues_its_own_stream() {
 fn the_time_limit_truncates_but_an_end_in_the_same_step_goes_before() {
     for (last, expected) in [(GO, (false, true)), (END, (true, false))] {
         let mut env = counters(1);
-        let mut rows = Rows::new(1, 2, -1);
+        let mut rows = Rows::filled(1, 2, -1);
         env.reset(Some(&[1]), &mut rows.obs).unwrap();
         for action in [GO, GO, GO, last] {
             assert_eq!((rows.terminated[0], rows.truncated[0]), (false, false));
@@ -57,7 +57,7 @@ fn the_time_limit_truncates_but_an_end_in_the_same_step_goes_before() {
 #[test]
 fn replay_brings_every_copy_back_to_the_middle_of_its_episode() {
     let mut env = counters(2);
-    let mut rows = Rows::new(2, 2, -1);
+    let mut rows = Rows::filled(2, 2, -1);
     env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
     env.step(&[GO, END], Some(&[3, 4]), rows.out()).unwrap();
     env.step(&[GO, GO], Some(&[5, 6]), rows.out()).unwrap();
@@ -65,7 +65,7 @@ fn replay_brings_every_copy_back_to_the_middle_of_its_episode() {
 
     let mut other = counters(2);
     other.load_state(&state).unwrap();
-    let mut other_rows = Rows::new(2, 2, -1);
+    let mut other_rows = Rows::filled(2, 2, -1);
     other.step(&[GO, GO], Some(&[5, 6]), other_rows.out()).unwrap();
     // Seed and step of both copies went on; the first one is cut by its limit one step later.
     assert_eq!(other_rows.obs, [1, 3, 4, 2]);
@@ -77,7 +77,7 @@ fn replay_brings_every_copy_back_to_the_middle_of_its_episode() {
 #[test]
 fn states_that_do_not_fit_are_refused_with_a_reason() {
     let mut env = counters(2);
-    let mut rows = Rows::new(2, 2, -1);
+    let mut rows = Rows::filled(2, 2, -1);
     env.reset(None, &mut rows.obs).unwrap();
     assert!(env.save_state().unwrap_err().to_string().contains("started without a seed"));
     env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
@@ -129,7 +129,7 @@ fn counters_state(n: usize) -> Vec<u8> {
 #[test]
 fn an_error_says_which_copy_seed_and_step() {
     let mut env = counters(3);
-    let mut rows = Rows::new(3, 2, -1);
+    let mut rows = Rows::filled(3, 2, -1);
     env.reset(Some(&[7, 8, 9]), &mut rows.obs).unwrap();
     env.step(&[GO; 3], Some(&[0; 3]), rows.out()).unwrap();
     let error = env.step(&[GO, GO, FAIL], Some(&[0; 3]), rows.out()).unwrap_err();
@@ -143,7 +143,7 @@ fn an_error_says_which_copy_seed_and_step() {
 fn a_panic_in_a_copy_is_an_error_with_its_place() {
     let blocks = vec![counters(2), counters(2)];
     let mut env = ThreadVectorEnv::new(blocks).unwrap();
-    let mut rows = Rows::new(4, 2, -1);
+    let mut rows = Rows::filled(4, 2, -1);
     env.reset(Some(&[6, 7, 8, 9]), &mut rows.obs).unwrap();
     let error = env.step(&[GO, GO, GO, PANIC], Some(&[0; 4]), rows.out()).unwrap_err();
     assert_eq!(
@@ -155,7 +155,7 @@ fn a_panic_in_a_copy_is_an_error_with_its_place() {
 #[test]
 fn an_invalid_action_is_named_with_its_space() {
     let mut env = counters(2);
-    let mut rows = Rows::new(2, 2, -1);
+    let mut rows = Rows::filled(2, 2, -1);
     env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
     let error = env.step(&[GO, 5], None, rows.out()).unwrap_err();
     assert_eq!(error.to_string(), "action 5 is not in Discrete(5) of Counter");
@@ -197,7 +197,7 @@ fn finite_reals_beyond_their_bounds_are_taken_alone_and_in_a_dict_or_tuple() {
     let tuple = Space::Tuple(vec![Space::discrete(3), push.clone()]);
     for (space, gears) in [(push, 0), (dict, 1), (tuple, 1)] {
         let mut env = SyncVectorEnv::new(1, || Ok(Taker(space.clone()))).unwrap();
-        let mut rows = Rows::new(1, 1, 0.0);
+        let mut rows = Rows::filled(1, 1, 0.0);
         env.reset(Some(&[1]), &mut rows.obs).unwrap();
         let mut taken = |gear: f32, push: f32| {
             let action = [gear, push];
@@ -261,4 +261,35 @@ fn copies_with_other_spaces_are_refused() {
         message.contains("Discrete(3)") && message.contains("Discrete(2), as in the first copy"),
         "{message}"
     );
+}
+
+/// Has more actions than a mask could hold; the observation is the last one's parity.
+struct Wide;
+
+impl Env for Wide {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::boxed(0.0, 1.0, &[1])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(1 << 40)
+    }
+
+    fn reset(&mut self, _: Option<u64>, obs: &mut [f32]) -> Result<()> {
+        obs[0] = 0.0;
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [f32]) -> Result<Step> {
+        obs[0] = (action[0] % 2) as f32;
+        Ok(Step { reward: 0.0, terminated: false, truncated: false })
+    }
+}
+
+#[test]
+fn the_checks_ask_for_no_mask_of_a_million_million_actions() {
+    check_vector_env(&mut SyncVectorEnv::new(3, || Ok(Wide)).unwrap()).unwrap();
 }

@@ -243,7 +243,7 @@ fn assert_normalized<E: Env<Obs = f32>>(make: impl Fn() -> E, episodes: &[Episod
     let vector = SyncVectorEnv::new(1, || Ok(make())).unwrap();
     let mut env = NormalizeObservation::new(vector, 1e-8).unwrap();
     let width = env.observation_space().width();
-    let mut rows = Rows::new(1, width, f32::NAN);
+    let mut rows = Rows::filled(1, width, f32::NAN);
     env.reset(Some(&[0]), &mut rows.obs).unwrap();
     for (number, episode) in episodes.iter().enumerate() {
         let next = [((number + 1) % episodes.len()) as u64];
@@ -333,7 +333,7 @@ fn normalized_observations_of_several_copies_equal_gymnasiums_bit_for_bit_within
     const COPIES: usize = 5;
     for (row, _) in recordings("VectorNormalizeObservation") {
         let mut env = NormalizeObservation::new(ReplayVector::new(row.clone(), COPIES, 3), 1e-8).unwrap();
-        let mut rows = Rows::new(COPIES, 3, f32::NAN);
+        let mut rows = Rows::filled(COPIES, 3, f32::NAN);
         env.reset(None, &mut rows.obs).unwrap();
         for (t, expected) in row["outer_obs"].as_array().unwrap().iter().enumerate() {
             if t > 0 {
@@ -351,7 +351,7 @@ fn normalized_rewards_equal_gymnasiums_to_one_millionth() {
     let (mut fell, mut cut) = (0, 0);
     for (row, _) in recordings("NormalizeReward") {
         let mut env = NormalizeReward::new(ReplayVector::new(row.clone(), COPIES, 1), 0.99, 1e-8).unwrap();
-        let mut rows = Rows::new(COPIES, 1, f32::NAN);
+        let mut rows = Rows::filled(COPIES, 1, f32::NAN);
         env.reset(None, &mut rows.obs).unwrap();
         for (t, expected) in row["outer_rewards"].as_array().unwrap().iter().enumerate() {
             env.step(&[0; COPIES], None, rows.out()).unwrap();
