@@ -22,7 +22,12 @@ const ALLOWED: &[(&str, &str, &str, &str)] = &[
     ("envs/src", "creator", "registry", "an id is an environment too: it is looked up when copies are made"),
     ("envs/src", "registry", "native", "the registry starts with the built-in environments"),
     ("envs/src", "multi_agent::registry", "native", "so does the one of multi-agent environments"),
-    ("trainer/src", "evaluation", "worker", "a worker evaluates, and what it is made from says how"),
+    (
+        "trainer/src",
+        "sample::evaluation",
+        "sample::worker",
+        "a worker evaluates, and what it is made from says how",
+    ),
 ];
 
 #[test]

@@ -18,60 +18,46 @@
 //! * [`DatasetExt`]: batches of a dataset as tensors.
 //! * [`TorchTrainer`]: several workers that train one model, without reinforcement learning.
 
-pub mod action_dist;
-mod algorithm;
-pub mod batch;
-mod builder;
-pub mod callbacks;
-pub mod common;
-mod complete_episodes;
-mod data;
-mod episode;
-mod error;
-pub mod evaluation;
-pub mod exploration;
-pub mod filter;
-mod fragment;
-pub mod gae;
-mod host;
-mod kernels;
-pub mod learner;
-mod learner_info;
-pub mod metrics;
-pub mod models;
-pub mod nstep;
-pub mod optim;
+mod base;
+mod learn;
 pub mod plan;
 pub mod policy;
-pub mod pool;
 pub mod prelude;
-mod profile;
 pub mod replay;
-pub mod rng;
 mod run;
-mod sampler;
-pub mod schedule;
-mod settings;
-pub mod state;
-mod stats;
-mod torch_trainer;
-mod trainer;
-mod transforms;
-pub mod value;
-pub mod worker;
-mod worker_set;
+mod sample;
+mod torch_train;
+mod workers;
 
-pub use algorithm::{Action, Algorithm, Evaluation};
-pub use builder::{Builder, TrainerExt};
-pub use common::Common;
-pub use data::{DatasetExt, Dtypes, TorchBatch, TorchBatches};
-pub use episode::Episode;
-pub use error::{Error, Result};
-pub use learner_info::LearnerInfo;
-pub use profile::SamplerPerf;
-pub use run::Run;
-pub use settings::{resolve, to_config};
-pub use torch_trainer::{TorchTrainer, TorchWorker};
-pub use trainer::Trainer;
-pub use transforms::{normalize, unsquash};
-pub use worker_set::WorkerSet;
+pub use base::{
+    batch,
+    episode::Episode,
+    error::{Error, Result},
+    metrics,
+    profile::SamplerPerf,
+    rng, schedule, state,
+};
+pub use learn::{
+    dist as action_dist, exploration, learner, nets as models, optim,
+    returns::{gae, nstep},
+    value,
+};
+pub use plan::learner_info::LearnerInfo;
+pub use run::{
+    algorithm::{Action, Algorithm, Evaluation},
+    builder::{Builder, TrainerExt},
+    common::{self, Common},
+    settings::{resolve, to_config},
+    trainer::Trainer,
+    training::Run,
+};
+pub use sample::{
+    callbacks, evaluation, filter,
+    transforms::{normalize, unsquash},
+    worker,
+};
+pub use torch_train::{
+    data::{DatasetExt, Dtypes, TorchBatch, TorchBatches},
+    torch_trainer::{TorchTrainer, TorchWorker},
+};
+pub use workers::{WorkerSet, transport as pool};

@@ -1,6 +1,6 @@
 //! `concat_batches`: fragments to training batches.
 
-use crate::{batch::SampleBatch, error::Result};
+use crate::base::{batch::SampleBatch, error::Result};
 
 /// Created by [`PlanExt::concat_batches`](super::PlanExt::concat_batches).
 #[derive(Debug)]

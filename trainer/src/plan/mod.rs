@@ -8,6 +8,7 @@
 //! Whoever prefers one function per iteration writes `Box::new(std::iter::repeat_with(move || ...))`.
 
 mod concat;
+pub(crate) mod learner_info;
 mod replay;
 mod rollouts;
 mod round_robin;
@@ -31,7 +32,10 @@ pub use then::Then;
 pub use train::{train_epochs, train_on_replay};
 pub use update_kl::update_kl;
 
-use crate::{batch::SampleBatch, error::Result, learner_info::LearnerInfo};
+use crate::{
+    base::{batch::SampleBatch, error::Result},
+    plan::learner_info::LearnerInfo,
+};
 
 /// A lazy sequence of training rounds.
 pub type Plan = Box<dyn Iterator<Item = Result<LearnerInfo>> + Send>;

@@ -1,7 +1,10 @@
 //! `Replay`: batches out of the replay buffer, and new priorities into it.
 
 use crate::{
-    batch::SampleBatch, error::Result, learner_info::LearnerInfo, replay::SharedReplay, worker_set::lock,
+    base::{batch::SampleBatch, error::Result},
+    plan::learner_info::LearnerInfo,
+    replay::SharedReplay,
+    workers::lock,
 };
 use std::sync::Arc;
 use tch::Tensor;

@@ -1,6 +1,9 @@
 //! `rollouts`: a fragment of every worker, for ever (Ray's ParallelRollouts in bulk_sync mode).
 
-use crate::{batch::SampleBatch, error::Result, worker_set::WorkerSet};
+use crate::{
+    base::{batch::SampleBatch, error::Result},
+    workers::WorkerSet,
+};
 
 /// Created by [`WorkerSet::rollouts`].
 #[derive(Debug)]

@@ -1,7 +1,7 @@
 //! `round_robin`: two plans in turn (Ray's Concurrently in round_robin mode).
 
 use super::Plan;
-use crate::{error::Result, learner_info::LearnerInfo};
+use crate::{base::error::Result, plan::learner_info::LearnerInfo};
 
 /// Created by [`round_robin`].
 #[must_use = "plans are lazy and do nothing unless pulled"]

@@ -1,9 +1,12 @@
 //! `standardize`: a column to mean 0 and standard deviation 1 over the whole batch (Ray's StandardizeFields).
 
 use crate::{
-    batch::{Column, SampleBatch, Selection},
-    error::Result,
-    host, kernels,
+    base::{
+        batch::{Column, SampleBatch, Selection},
+        error::Result,
+        host,
+    },
+    learn::engines::kernels,
 };
 use tch::{Device, Kind, Tensor};
 

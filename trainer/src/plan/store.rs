@@ -1,7 +1,10 @@
 //! `store_to_replay`: fragments into the replay buffer.
 
 use crate::{
-    batch::SampleBatch, error::Result, learner_info::LearnerInfo, replay::SharedReplay, worker_set::lock,
+    base::{batch::SampleBatch, error::Result},
+    plan::learner_info::LearnerInfo,
+    replay::SharedReplay,
+    workers::lock,
 };
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! `sync_weights`: the learner's weights to every worker.
 
-use crate::{error::Result, learner_info::LearnerInfo, worker_set::WorkerSet};
+use crate::{base::error::Result, plan::learner_info::LearnerInfo, workers::WorkerSet};
 
 /// Sends weights after each item on which something was learned.
 pub fn sync_weights(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {

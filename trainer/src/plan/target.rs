@@ -1,6 +1,6 @@
 //! `update_target`: the online network into the target network, every so many sampled steps.
 
-use crate::{error::Result, learner_info::LearnerInfo, worker_set::WorkerSet};
+use crate::{base::error::Result, plan::learner_info::LearnerInfo, workers::WorkerSet};
 
 /// Updates the targets of all policies when `freq` environment steps were sampled since the last time; with 0 after
 /// every learning step. Rounds that learned nothing update nothing.

@@ -1,6 +1,6 @@
 //! `then`: one step after the other.
 
-use crate::error::Result;
+use crate::base::error::Result;
 
 /// Created by [`PlanExt::then`](super::PlanExt::then).
 #[must_use = "plans are lazy and do nothing unless pulled"]

@@ -1,7 +1,11 @@
 //! Learning steps: minibatch epochs over a fresh batch, or one step on a replayed one.
 
 use super::replay::Replayed;
-use crate::{batch::SampleBatch, error::Result, learner_info::LearnerInfo, worker_set::WorkerSet};
+use crate::{
+    base::{batch::SampleBatch, error::Result},
+    plan::learner_info::LearnerInfo,
+    workers::WorkerSet,
+};
 use std::time::Instant;
 use tch::{Device, Tensor};
 

@@ -1,6 +1,8 @@
 //! `update_kl`: the KL penalty's coefficient follows the KL that was measured (Ray's UpdateKL).
 
-use crate::{error::Result, learner_info::LearnerInfo, policy::DEFAULT_POLICY, worker_set::WorkerSet};
+use crate::{
+    base::error::Result, plan::learner_info::LearnerInfo, policy::DEFAULT_POLICY, workers::WorkerSet,
+};
 
 /// Tells the policy the mean of its `kl` statistic over the training batch.
 pub fn update_kl(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {

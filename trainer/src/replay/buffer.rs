@@ -1,7 +1,7 @@
 //! The ring of rows.
 
 use super::{ReplayBufferConfig, ReplayKind, SumTree};
-use crate::{
+use crate::base::{
     batch::{Column, SampleBatch},
     error::{Error, Result},
     host,

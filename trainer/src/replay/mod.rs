@@ -6,7 +6,7 @@ mod sum_tree;
 pub use buffer::ReplayBuffer;
 pub use sum_tree::SumTree;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex};
 

@@ -1,0 +1,265 @@
+//! Experience as named columns.
+
+use crate::base::error::{Error, Result};
+use std::{cell::OnceCell, sync::Arc};
+use tch::{Device, Kind, Tensor};
+
+/// The name of a column, as Ray spells it. An algorithm that needs another declares its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Column(&'static str);
+
+impl Column {
+    /// What the policy saw: preprocessed and filtered, `[rows, width]` f32.
+    pub const OBS: Self = Self("obs");
+    /// What followed; at the end of an episode the ended observation, never the next episode's first.
+    pub const NEW_OBS: Self = Self("new_obs");
+    /// What the policy chose (before unsquashing or clipping): i64 or f32.
+    pub const ACTIONS: Self = Self("actions");
+    /// Rewards, f32.
+    pub const REWARDS: Self = Self("rewards");
+    /// The task itself ended, f32 0 or 1.
+    pub const TERMINATED: Self = Self("terminated");
+    /// The episode was cut, f32 0 or 1.
+    pub const TRUNCATED: Self = Self("truncated");
+    /// The parameters of the action distribution at the time of acting.
+    pub const ACTION_DIST_INPUTS: Self = Self("action_dist_inputs");
+    /// The log-probability of the action at the time of acting.
+    pub const ACTION_LOGP: Self = Self("action_logp");
+    /// The critic's value of the observation at the time of acting.
+    pub const VF_PREDS: Self = Self("vf_preds");
+    /// Advantages.
+    pub const ADVANTAGES: Self = Self("advantages");
+    /// What the critic should have said.
+    pub const VALUE_TARGETS: Self = Self("value_targets");
+    /// Importance weights of replayed rows.
+    pub const WEIGHTS: Self = Self("weights");
+    /// Where replayed rows stand in the buffer.
+    pub const BATCH_INDEXES: Self = Self("batch_indexes");
+    /// The discount of the bootstrap value: gamma to the number of steps it looks ahead.
+    pub const DISCOUNTS: Self = Self("discounts");
+
+    /// Names a column of your own.
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
+
+    /// The column of that name, for names read from a file.
+    pub fn named(name: &str) -> Self {
+        const KNOWN: [Column; 13] = [
+            Column::OBS,
+            Column::NEW_OBS,
+            Column::ACTIONS,
+            Column::REWARDS,
+            Column::TERMINATED,
+            Column::TRUNCATED,
+            Column::ACTION_DIST_INPUTS,
+            Column::ACTION_LOGP,
+            Column::VF_PREDS,
+            Column::ADVANTAGES,
+            Column::VALUE_TARGETS,
+            Column::WEIGHTS,
+            Column::DISCOUNTS,
+        ];
+        // Names are a handful per program; one that is not known yet is kept for good.
+        KNOWN.into_iter().find(|c| c.0 == name).unwrap_or_else(|| Self(name.to_owned().leak()))
+    }
+
+    /// The name.
+    pub const fn name(self) -> &'static str {
+        self.0
+    }
+}
+
+/// Columns of equal length. Row `i` of every column is one transition.
+///
+/// Slices and selections keep the whole columns and remember their rows; libtorch makes the copy when a column is
+/// asked for, the fused path of [`learner`](crate::learn::learner) reads the rows where they stand.
+#[derive(Debug, Default)]
+pub struct SampleBatch {
+    columns: Vec<Stored>,
+}
+
+/// A whole column, the numbers of one of its rows, and the rows that count.
+#[derive(Debug)]
+pub(crate) struct Source<'a> {
+    pub(crate) base: &'a Tensor,
+    pub(crate) cols: usize,
+    pub(crate) rows: &'a Selection,
+}
+
+#[derive(Debug)]
+struct Stored {
+    column: Column,
+    base: Tensor,
+    cols: usize,
+    rows: Selection,
+    /// The rows as a tensor of their own, once somebody has asked.
+    ready: OnceCell<Tensor>,
+}
+
+/// Which rows of a column belong to a batch.
+#[derive(Clone, Debug)]
+pub(crate) enum Selection {
+    /// `start..start + len`.
+    Range(usize, usize),
+    /// The rows that stand in `start..start + len` of a list.
+    Index(Arc<[i64]>, usize, usize),
+}
+
+impl Selection {
+    fn len(&self) -> usize {
+        match self {
+            Self::Range(_, len) | Self::Index(_, _, len) => *len,
+        }
+    }
+
+    fn slice(&self, from: usize, len: usize) -> Self {
+        assert!(from + len <= self.len(), "rows {from}..{} of {}", from + len, self.len());
+        match self {
+            Self::Range(start, _) => Self::Range(start + from, len),
+            Self::Index(list, start, _) => Self::Index(Arc::clone(list), start + from, len),
+        }
+    }
+}
+
+impl Stored {
+    fn new(column: Column, base: Tensor) -> Self {
+        let shape = base.size();
+        let rows = Selection::Range(0, shape[0] as usize);
+        Self { column, base, cols: shape[1..].iter().product::<i64>() as usize, rows, ready: OnceCell::new() }
+    }
+
+    fn with_rows(&self, rows: Selection) -> Self {
+        let Self { column, cols, .. } = *self;
+        Self { column, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
+    }
+
+    fn tensor(&self) -> &Tensor {
+        match &self.rows {
+            Selection::Range(0, len) if *len == self.base.size()[0] as usize => &self.base,
+            Selection::Range(start, len) => {
+                self.ready.get_or_init(|| self.base.narrow(0, *start as i64, *len as i64))
+            }
+            Selection::Index(list, start, len) => self.ready.get_or_init(|| {
+                let index = Tensor::from_slice(&list[*start..start + len]);
+                self.base.index_select(0, &index.to_device(self.base.device()))
+            }),
+        }
+    }
+}
+
+impl SampleBatch {
+    /// The number of transitions.
+    pub fn rows(&self) -> usize {
+        self.columns.first().map_or(0, |c| c.rows.len())
+    }
+
+    /// Adds or replaces a column.
+    pub fn set(&mut self, column: Column, data: Tensor) {
+        let stored = Stored::new(column, data);
+        match self.columns.iter_mut().find(|c| c.column == column) {
+            Some(old) => *old = stored,
+            None => self.columns.push(stored),
+        }
+    }
+
+    /// Adds a column and hands the batch on, for building.
+    #[must_use]
+    pub fn with(mut self, column: Column, data: Tensor) -> Self {
+        self.set(column, data);
+        self
+    }
+
+    /// The column, or an error naming the columns there are.
+    pub fn get(&self, column: Column) -> Result<&Tensor> {
+        self.stored(column).map(Stored::tensor)
+    }
+
+    fn stored(&self, column: Column) -> Result<&Stored> {
+        self.columns.iter().find(|c| c.column == column).ok_or_else(|| {
+            let have = self.columns.iter().map(|c| c.column.0).collect::<Vec<_>>().join(", ");
+            Error::MissingColumn { wanted: column.0.to_owned(), have }
+        })
+    }
+
+    /// The whole column that this batch has rows of, and which.
+    pub(crate) fn source(&self, column: Column) -> Result<Source<'_>> {
+        self.stored(column).map(|c| Source { base: &c.base, cols: c.cols, rows: &c.rows })
+    }
+
+    /// Whether there is such a column.
+    pub fn has(&self, column: Column) -> bool {
+        self.columns.iter().any(|c| c.column == column)
+    }
+
+    /// The columns in the order they were added.
+    pub fn columns(&self) -> impl Iterator<Item = (Column, &Tensor)> {
+        self.columns.iter().map(|c| (c.column, c.tensor()))
+    }
+
+    /// The rows at `index`, in that order.
+    #[must_use]
+    pub fn select(&self, index: &Arc<[i64]>) -> Self {
+        let whole = self.columns.iter().map(|c| {
+            let whole = Stored::new(c.column, c.tensor().shallow_clone());
+            whole.with_rows(Selection::Index(Arc::clone(index), 0, index.len()))
+        });
+        Self { columns: whole.collect() }
+    }
+
+    /// Selection `start..start + len`.
+    #[must_use]
+    pub fn slice(&self, start: usize, len: usize) -> Self {
+        Self { columns: self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len))).collect() }
+    }
+
+    /// The same rows on `device`.
+    #[must_use]
+    pub fn to_device(&self, device: Device) -> Self {
+        let columns = self.columns.iter().map(|c| {
+            if c.base.device() == device {
+                c.with_rows(c.rows.clone())
+            } else {
+                Stored::new(c.column, c.tensor().to_device(device))
+            }
+        });
+        Self { columns: columns.collect() }
+    }
+
+    /// Row-wise concatenation; the first batch decides the columns.
+    pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
+        if batches.len() == 1 {
+            return Ok(batches.remove(0));
+        }
+        let mut out = Self::default();
+        let Some(first) = batches.first() else { return Ok(out) };
+        for c in &first.columns {
+            let parts = batches.iter().map(|b| b.get(c.column)).collect::<Result<Vec<_>>>()?;
+            out.columns.push(Stored::new(c.column, Tensor::cat(&parts, 0)));
+        }
+        Ok(out)
+    }
+}
+
+/// Time-major rows `[T, N, ...]` to batch rows `[N * T, ...]`, one environment copy after the other.
+///
+/// This order is that of the copies in the run, whichever worker stepped them, so batches are equal for any number
+/// of workers.
+pub fn env_major(t: &Tensor) -> Tensor {
+    let size = t.size();
+    let rows: Vec<i64> = std::iter::once(size[0] * size[1]).chain(size[2..].iter().copied()).collect();
+    if size[0] == 1 || size[1] == 1 { t.reshape(&rows).copy() } else { t.transpose(0, 1).reshape(&rows) }
+}
+
+/// The numbers of a contiguous f32 tensor on the CPU, without a copy.
+pub fn read_f32(tensor: &Tensor) -> Result<&[f32]> {
+    if tensor.kind() != Kind::Float || tensor.device() != Device::Cpu || !tensor.is_contiguous() {
+        let reason = format!(
+            "it is {:?} on {:?}; contiguous f32 on the CPU is needed",
+            tensor.kind(),
+            tensor.device()
+        );
+        return Err(Error::state("a tensor", reason));
+    }
+    Ok(crate::base::host::read(tensor))
+}

@@ -1,0 +1,79 @@
+//! One episode of one environment copy, while it runs and as it is reported.
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// What callbacks see of an episode, and what results are computed from.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Episode {
+    /// The copy's index in the whole run.
+    pub env_index: u64,
+    /// How many episodes this copy has finished before.
+    pub number: u64,
+    /// What the environment was reset with: replaying it with the same actions gives the same episode.
+    pub seed: u64,
+    /// Sum of rewards, unclipped.
+    pub total_reward: f64,
+    /// Environment steps.
+    pub length: u64,
+    /// Numbers of yours, averaged over episodes as `custom_metrics` in results.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "numbers")]
+    pub custom_metrics: BTreeMap<String, f64>,
+    /// Lists of yours, joined over episodes as `hist_stats` in results.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "number_lists")]
+    pub hist_data: BTreeMap<String, Vec<f64>>,
+}
+
+/// A number of a callback's in JSON, which has no NaN and no infinities: those are written as text.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Number {
+    Finite(f64),
+    Other(String),
+}
+
+impl Number {
+    fn new(value: f64) -> Self {
+        if value.is_finite() { Self::Finite(value) } else { Self::Other(value.to_string()) }
+    }
+
+    fn value<E: serde::de::Error>(self) -> Result<f64, E> {
+        match self {
+            Self::Finite(value) => Ok(value),
+            Self::Other(text) => text.parse().map_err(|_| E::custom(format!("{text:?} is not a number"))),
+        }
+    }
+}
+
+mod numbers {
+    use super::{BTreeMap, Number};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(map: &BTreeMap<String, f64>, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(map.iter().map(|(name, value)| (name, Number::new(*value))))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, f64>, D::Error> {
+        let map = BTreeMap::<String, Number>::deserialize(from)?;
+        map.into_iter().map(|(name, number)| Ok((name, number.value()?))).collect()
+    }
+}
+
+mod number_lists {
+    use super::{BTreeMap, Number};
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    type Lists = BTreeMap<String, Vec<f64>>;
+
+    pub(crate) fn serialize<S: Serializer>(map: &Lists, to: S) -> Result<S::Ok, S::Error> {
+        let numbers = |list: &Vec<f64>| list.iter().copied().map(Number::new).collect::<Vec<_>>();
+        to.collect_map(map.iter().map(|(name, list)| (name, numbers(list))))
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Lists, D::Error> {
+        let map = BTreeMap::<String, Vec<Number>>::deserialize(from)?;
+        map.into_iter()
+            .map(|(name, list)| Ok((name, list.into_iter().map(Number::value).collect::<Result<_, _>>()?)))
+            .collect()
+    }
+}

@@ -1,0 +1,141 @@
+//! Counters, timers and the episode window behind a result.
+
+use crate::base::episode::Episode;
+use pavlov_tune::Metrics;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    time::{Duration, Instant},
+};
+
+/// Cumulative counts, with Ray's names. Environment steps and agent steps are equal in single-agent runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Environment steps sampled.
+    pub num_env_steps_sampled: u64,
+    /// Rows of training batches, each batch once.
+    pub num_env_steps_trained: u64,
+    /// Copies of the online into the target network.
+    pub num_target_updates: u64,
+    /// `num_env_steps_sampled` at the last of those.
+    pub last_target_update_ts: u64,
+    /// Times that the workers were sent weights.
+    pub num_weight_syncs: u64,
+}
+
+/// Moving means over the last ten times something took, and how long it took in all since a moment.
+#[derive(Debug, Default)]
+pub struct Timers(BTreeMap<&'static str, Timer>);
+
+#[derive(Debug, Default)]
+struct Timer {
+    window: VecDeque<(Duration, u64)>,
+    total: Duration,
+}
+
+impl Timers {
+    /// Records that `units` of `name` took since `start`.
+    pub fn add(&mut self, name: &'static str, start: Instant, units: u64) {
+        let elapsed = start.elapsed();
+        let Timer { window, total } = self.0.entry(name).or_default();
+        if window.len() == 10 {
+            window.pop_front();
+        }
+        window.push_back((elapsed, units));
+        *total += elapsed;
+    }
+
+    /// Begins new totals; the moving means go on.
+    pub fn restart_totals(&mut self) {
+        self.0.values_mut().for_each(|timer| timer.total = Duration::ZERO);
+    }
+
+    /// How long `name` took since [`restart_totals`](Self::restart_totals).
+    pub fn total(&self, name: &str) -> Duration {
+        self.0.get(name).map_or(Duration::ZERO, |timer| timer.total)
+    }
+
+    /// `<name>_time_ms` and `<name>_throughput` (units per second).
+    pub fn report(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        for (name, Timer { window, .. }) in &self.0 {
+            let seconds: f64 = window.iter().map(|(d, _)| d.as_secs_f64()).sum();
+            let units: u64 = window.iter().map(|(_, u)| u).sum();
+            out.insert(format!("{name}_time_ms"), json!(1e3 * seconds / window.len() as f64));
+            if units > 0 && seconds > 0.0 {
+                out.insert(format!("{name}_throughput"), json!(units as f64 / seconds));
+            }
+        }
+        out
+    }
+}
+
+/// The last episodes, for smoothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct EpisodeWindow {
+    episodes: VecDeque<Episode>,
+}
+
+impl EpisodeWindow {
+    /// Adds new episodes and keeps `window`, or all new ones if they are more.
+    pub fn add(&mut self, new: Vec<Episode>, window: usize) {
+        let keep = window.max(new.len());
+        self.episodes.extend(new);
+        while self.episodes.len() > keep {
+            self.episodes.pop_front();
+        }
+    }
+
+    /// The statistics of the window.
+    pub fn summarize(&self, per_episode: bool) -> Metrics {
+        summarize(self.episodes.iter(), per_episode)
+    }
+}
+
+/// `episode_reward_mean` and its kin. A mean over no episodes is null.
+pub fn summarize<'a>(episodes: impl Iterator<Item = &'a Episode> + Clone, per_episode: bool) -> Metrics {
+    let rewards: Vec<f64> = episodes.clone().map(|e| e.total_reward).collect();
+    let lengths: Vec<u64> = episodes.clone().map(|e| e.length).collect();
+    let mean = |xs: &[f64]| (!xs.is_empty()).then(|| xs.iter().sum::<f64>() / xs.len() as f64);
+    let mut custom: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut hist: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for episode in episodes {
+        for (name, value) in &episode.custom_metrics {
+            if !value.is_nan() {
+                custom.entry(name).or_default().push(*value);
+            }
+        }
+        for (name, values) in &episode.hist_data {
+            hist.entry(name).or_default().extend(values);
+        }
+    }
+    let mut custom_metrics = Map::new();
+    for (name, values) in custom {
+        if per_episode {
+            custom_metrics.insert(name.to_owned(), json!(values));
+        } else {
+            custom_metrics.insert(format!("{name}_mean"), json!(mean(&values)));
+            custom_metrics.insert(format!("{name}_min"), json!(values.iter().copied().reduce(f64::min)));
+            custom_metrics.insert(format!("{name}_max"), json!(values.iter().copied().reduce(f64::max)));
+        }
+    }
+    let mut hist_stats = Map::new();
+    hist_stats.insert("episode_reward".into(), json!(rewards));
+    hist_stats.insert("episode_lengths".into(), json!(lengths));
+    for (name, values) in hist {
+        hist_stats.insert(name.to_owned(), json!(values));
+    }
+    let mut out = Metrics::new();
+    out.insert("episode_reward_max".into(), json!(rewards.iter().copied().reduce(f64::max)));
+    out.insert("episode_reward_min".into(), json!(rewards.iter().copied().reduce(f64::min)));
+    out.insert("episode_reward_mean".into(), json!(mean(&rewards)));
+    let lengths: Vec<f64> = lengths.into_iter().map(|l| l as f64).collect();
+    out.insert("episode_len_mean".into(), json!(mean(&lengths)));
+    out.insert("policy_reward_min".into(), json!({}));
+    out.insert("policy_reward_max".into(), json!({}));
+    out.insert("policy_reward_mean".into(), json!({}));
+    out.insert("custom_metrics".into(), Value::Object(custom_metrics));
+    out.insert("hist_stats".into(), Value::Object(hist_stats));
+    out
+}

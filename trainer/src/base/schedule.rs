@@ -1,0 +1,54 @@
+//! Values that change with the number of environment steps sampled.
+
+use crate::base::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Ray's `[[t, value], ...]`: linear between the points, constant before the first and after the last.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Piecewise(pub Vec<(u64, f64)>);
+
+impl Piecewise {
+    /// From `initial` at step 0 to `last` at step `steps`.
+    pub fn linear(initial: f64, last: f64, steps: u64) -> Self {
+        Self(vec![(0, initial), (steps, last)])
+    }
+
+    /// The value at step `t`.
+    pub fn value(&self, t: u64) -> f64 {
+        let points = &self.0;
+        let after = points.partition_point(|&(at, _)| at <= t);
+        match (after.checked_sub(1).and_then(|i| points.get(i)), points.get(after)) {
+            (Some(&(t0, v0)), Some(&(t1, v1))) => v0 + (v1 - v0) * (t - t0) as f64 / (t1 - t0) as f64,
+            (Some(&(_, v)), None) | (None, Some(&(_, v))) => v,
+            (None, None) => f64::NAN,
+        }
+    }
+
+    /// Refuses an empty list and points that do not go forward in time.
+    pub fn validate(&self, key: &str) -> Result<()> {
+        let ordered = self.0.windows(2).all(|w| w[0].0 < w[1].0);
+        if self.0.is_empty() || !ordered || self.0.iter().any(|(_, v)| !v.is_finite()) {
+            let value = serde_json::to_string(self).unwrap_or_default();
+            let rule = "it must be a list of at least one [step, value], steps growing, values finite";
+            return Err(Error::config(key, value, rule));
+        }
+        Ok(())
+    }
+}
+
+/// A number, or the schedule that replaces it.
+pub fn scheduled(constant: f64, schedule: Option<&Piecewise>, t: u64) -> f64 {
+    schedule.map_or(constant, |s| s.value(t))
+}
+
+/// `p1 + (p0 - p1) * (1 - t / T)^power` until `T`, then `p1` (Ray's PolynomialSchedule; power 1 is linear).
+pub fn polynomial(t: u64, schedule_timesteps: u64, initial_p: f64, final_p: f64, power: f64) -> f64 {
+    let t = t.min(schedule_timesteps) as f64;
+    final_p + (initial_p - final_p) * (1.0 - t / schedule_timesteps as f64).powf(power)
+}
+
+/// `p0 * decay^(t / T)` (Ray's ExponentialSchedule).
+pub fn exponential(t: u64, schedule_timesteps: u64, initial_p: f64, decay_rate: f64) -> f64 {
+    initial_p * decay_rate.powf(t as f64 / schedule_timesteps as f64)
+}

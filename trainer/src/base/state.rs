@@ -1,0 +1,167 @@
+//! Saved state as plain data: a JSON object and named arrays. It crosses threads and processes, and becomes one
+//! `.json` and one `.safetensors` file in a checkpoint.
+
+use crate::base::error::{Error, Result};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use std::path::Path;
+use tch::{Device, Kind, TchError, Tensor};
+
+/// The contents of a tensor on the host.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array {
+    kind: Kind,
+    shape: Vec<i64>,
+    bytes: Vec<u8>,
+}
+
+impl Array {
+    /// Copies a tensor, from whatever device.
+    pub fn from_tensor(tensor: &Tensor) -> Self {
+        let tensor = tensor.detach().to_device(Device::Cpu).contiguous();
+        let kind = tensor.kind();
+        let mut bytes = vec![0; tensor.numel() * kind.elt_size_in_bytes()];
+        tensor.copy_data_u8(&mut bytes, tensor.numel());
+        Self { kind, shape: tensor.size(), bytes }
+    }
+
+    /// A new tensor on the CPU.
+    pub fn to_tensor(&self) -> Tensor {
+        Tensor::from_data_size(&self.bytes, &self.shape, self.kind)
+    }
+
+    /// The sizes of its axes.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+}
+
+/// A JSON object and named arrays.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct State {
+    values: Map<String, Value>,
+    arrays: Vec<(String, Array)>,
+}
+
+/// Weights are a [`State`] of arrays, shared between threads without a copy.
+pub type Weights = std::sync::Arc<State>;
+
+impl State {
+    /// Adds a value that serde can write.
+    pub fn set(&mut self, key: &str, value: &impl Serialize) -> Result<()> {
+        let value = serde_json::to_value(value).map_err(|e| Error::state(key, e.to_string()))?;
+        self.values.insert(key.to_owned(), value);
+        Ok(())
+    }
+
+    /// Reads a value.
+    pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
+        let value = self.values.get(key).ok_or_else(|| Error::state(key, "it is not in the saved state"))?;
+        T::deserialize(value).map_err(|e| Error::state(key, e.to_string()))
+    }
+
+    /// Whether there is a value of that name.
+    pub fn has(&self, key: &str) -> bool {
+        self.values.contains_key(key)
+    }
+
+    /// Adds a copy of a tensor.
+    pub fn set_tensor(&mut self, key: &str, tensor: &Tensor) {
+        self.arrays.push((key.to_owned(), Array::from_tensor(tensor)));
+    }
+
+    /// Reads an array.
+    pub fn array(&self, key: &str) -> Result<&Array> {
+        self.arrays
+            .iter()
+            .find(|(name, _)| name == key)
+            .map(|(_, a)| a)
+            .ok_or_else(|| Error::state(key, "it is not among the saved arrays"))
+    }
+
+    /// Reads an array as a new tensor.
+    pub fn tensor(&self, key: &str) -> Result<Tensor> {
+        Ok(self.array(key)?.to_tensor())
+    }
+
+    /// Copies an array into an existing tensor of the same shape.
+    pub fn copy_into(&self, key: &str, target: &mut Tensor) -> Result<()> {
+        let array = self.array(key)?;
+        if array.shape != target.size() {
+            let reason = format!("its shape is {:?}, but {:?} is needed here", array.shape, target.size());
+            return Err(Error::state(key, reason));
+        }
+        tch::no_grad(|| target.copy_(&array.to_tensor()));
+        Ok(())
+    }
+
+    /// The names of the arrays, in the order they were added.
+    pub fn array_names(&self) -> impl Iterator<Item = &str> {
+        self.arrays.iter().map(|(name, _)| name.as_str())
+    }
+
+    /// Puts everything of `other` under `prefix.`.
+    pub fn nest(&mut self, prefix: &str, other: State) {
+        self.values.insert(prefix.to_owned(), Value::Object(other.values));
+        for (name, array) in other.arrays {
+            self.arrays.push((format!("{prefix}.{name}"), array));
+        }
+    }
+
+    /// What [`nest`](Self::nest) put under `prefix`.
+    pub fn nested(&self, prefix: &str) -> Result<State> {
+        let values = match self.values.get(prefix) {
+            Some(Value::Object(values)) => values.clone(),
+            _ => return Err(Error::state(prefix, "it is not in the saved state")),
+        };
+        let dotted = format!("{prefix}.");
+        let arrays = self
+            .arrays
+            .iter()
+            .filter_map(|(name, array)| Some((name.strip_prefix(&dotted)?.to_owned(), array.clone())))
+            .collect();
+        Ok(State { values, arrays })
+    }
+
+    /// Writes `<stem>.json` and `<stem>.safetensors` into `dir`.
+    pub fn write(&self, dir: &Path, stem: &str) -> Result<()> {
+        let path = dir.join(format!("{stem}.json"));
+        let json = serde_json::to_vec_pretty(&self.values).map_err(|e| Error::state(stem, e.to_string()))?;
+        std::fs::write(&path, json).map_err(|e| io("write", &path, e))?;
+        let tensors: Vec<(String, Tensor)> =
+            self.arrays.iter().map(|(name, array)| (name.clone(), array.to_tensor())).collect();
+        if !tensors.is_empty() {
+            let path = dir.join(format!("{stem}.safetensors"));
+            Tensor::write_safetensors(&tensors, &path).map_err(|error| {
+                let reason = match error {
+                    TchError::SafeTensorError { err, .. } => err.to_string(), // without the path again
+                    other => other.to_string(),
+                };
+                Error::state(path.display().to_string(), format!("cannot write it: {reason}"))
+            })?;
+        }
+        Ok(())
+    }
+
+    /// Reads what [`write`](Self::write) wrote.
+    pub fn read(dir: &Path, stem: &str) -> Result<State> {
+        let path = dir.join(format!("{stem}.json"));
+        let json = std::fs::read(&path).map_err(|e| io("read", &path, e))?;
+        let values = serde_json::from_slice(&json)
+            .map_err(|e| Error::state(path.display().to_string(), e.to_string()))?;
+        let path = dir.join(format!("{stem}.safetensors"));
+        let arrays = if path.exists() {
+            Tensor::read_safetensors(&path)?
+                .into_iter()
+                .map(|(name, tensor)| (name, Array::from_tensor(&tensor)))
+                .collect()
+        } else {
+            Vec::new()
+        };
+        Ok(State { values, arrays })
+    }
+}
+
+fn io(action: &str, path: &Path, error: std::io::Error) -> Error {
+    Error::state(path.display().to_string(), format!("cannot {action} it: {error}"))
+}

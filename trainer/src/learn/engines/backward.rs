@@ -1,0 +1,241 @@
+//! The way back through a [`Tape`]: what every operation adds to the gradients of its operands.
+
+use super::tape::{LayerPlace, Node, Op, Tape, part};
+use crate::learn::{
+    engines::kernels::{self, Left, exp},
+    nets::Activation,
+};
+
+impl Tape {
+    /// Adds `share` times the gradient of node `of`, one number, by the parameters `flat` to `grads`.
+    pub(crate) fn backward(&self, of: usize, share: f32, flat: &[f32], grads: &mut [f32]) {
+        let mut nodes = self.nodes.borrow_mut();
+        if !nodes[of].wants {
+            return;
+        }
+        let mut grad = self.buffer(nodes[of].cols);
+        grad.fill(share);
+        nodes[of].grad = grad;
+        for i in (0..=of).rev() {
+            if nodes[i].grad.is_empty() {
+                continue;
+            }
+            let (before, rest) = nodes.split_at_mut(i);
+            match rest[0].op {
+                Op::Layer(place) => self.through_layer(place, before, &mut rest[0], flat, grads),
+                Op::Param(start) => {
+                    for (to, g) in grads[start..].iter_mut().zip(rest[0].grad.chunks_exact(self.stride)) {
+                        *to += kernels::sum(&g[..self.rows], |x| x) as f32;
+                    }
+                }
+                _ => self.flow(before, &rest[0]),
+            }
+        }
+    }
+
+    fn through_layer(
+        &self,
+        place: LayerPlace,
+        nodes: &mut [Node],
+        node: &mut Node,
+        flat: &[f32],
+        grads: &mut [f32],
+    ) {
+        let (g, y) = (&mut node.grad[..], &node.data[..]);
+        self.arch.dispatch(|| {
+            let pairs = g.iter_mut().zip(y);
+            match place.activation {
+                Activation::Tanh => pairs.for_each(|(g, y)| *g *= 1.0 - y * y),
+                Activation::Relu => pairs.for_each(|(g, &y)| *g = if y > 0.0 { *g } else { 0.0 }),
+                Activation::Elu => pairs.for_each(|(g, &y)| *g *= if y > 0.0 { 1.0 } else { y + 1.0 }),
+                Activation::Linear | Activation::Swish => {}
+            }
+        });
+        let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
+        let mut room = self.spare.borrow_mut().take(kernels::outer_room(self.rows, place.inputs, place.out));
+        kernels::outer(self.arch, g, &nodes[place.from].data, (dw, db), self.rows, &mut room);
+        self.spare.borrow_mut().put(room);
+        let g = std::mem::take(&mut node.grad);
+        if let Some((to, fresh)) = self.grad_of(nodes, place.from) {
+            let left = Left::Transposed { weight: &flat[place.weights()], add: !fresh };
+            kernels::product(self.arch, left, &g, to, self.rows);
+        }
+        self.spare.borrow_mut().put(g);
+    }
+
+    /// Adds to the gradients of a node's operands.
+    fn flow(&self, nodes: &mut [Node], node: &Node) {
+        let (g, y) = (&node.grad[..], &node.data[..]);
+        match node.op {
+            Op::Leaf | Op::Layer(_) | Op::Param(_) => {}
+            Op::Add(a, b) => {
+                self.pass(nodes, node, a, b, |g, _, _, _| g);
+                self.pass(nodes, node, b, a, |g, _, _, _| g);
+            }
+            Op::Sub(a, b) => {
+                self.pass(nodes, node, a, b, |g, _, _, _| g);
+                self.pass(nodes, node, b, a, |g, _, _, _| -g);
+            }
+            Op::Mul(a, b) => {
+                self.pass(nodes, node, a, b, |g, _, _, b| g * b);
+                self.pass(nodes, node, b, a, |g, _, _, a| g * a);
+            }
+            Op::Div(a, b) => {
+                self.pass(nodes, node, a, b, |g, _, _, b| g / b);
+                self.pass(nodes, node, b, a, |g, y, b, _| -g * y / b);
+            }
+            Op::Min(a, b) => {
+                let less = |g: f32, _: f32, a: f32, b: f32| g * chosen(a < b, a == b);
+                self.pass(nodes, node, a, b, less);
+                self.pass(nodes, node, b, a, less);
+            }
+            Op::Max(a, b) => {
+                let more = |g: f32, _: f32, a: f32, b: f32| g * chosen(a > b, a == b);
+                self.pass(nodes, node, a, b, more);
+                self.pass(nodes, node, b, a, more);
+            }
+            Op::Scale(a, scale) => self.pass(nodes, node, a, a, move |g, _, _, _| g * scale),
+            Op::Exp(a) => self.pass(nodes, node, a, a, |g, y, _, _| g * y),
+            Op::Ln(a) => self.pass(nodes, node, a, a, |g, _, x, _| g / x),
+            Op::Square(a) => self.pass(nodes, node, a, a, |g, _, x, _| 2.0 * g * x),
+            Op::Abs(a) => self.pass(nodes, node, a, a, |g, _, x, _| {
+                g * if x > 0.0 {
+                    1.0
+                } else if x < 0.0 {
+                    -1.0
+                } else {
+                    0.0
+                }
+            }),
+            Op::Clamp(a, low, high) => {
+                self.pass(nodes, node, a, a, move |g, _, x, _| if x >= low && x <= high { g } else { 0.0 });
+            }
+            Op::LogSoftmax(a) => {
+                let mut sum = self.zeros(1);
+                for column in g.chunks_exact(self.stride) {
+                    sum.iter_mut().zip(column).for_each(|(s, &g)| *s += g);
+                }
+                self.add_to(nodes, a, |to, c| {
+                    let range = part(c, node.cols, self.stride);
+                    let (g, y) = (&g[range.clone()], &y[range]);
+                    self.arch.dispatch(|| {
+                        to.iter_mut()
+                            .zip(g.iter().zip(y))
+                            .zip(&sum[..])
+                            .for_each(|((to, (&g, &y)), &s)| *to += g - exp(y) * s);
+                    });
+                });
+                self.spare.borrow_mut().put(sum);
+            }
+            Op::Pick(a, by) => {
+                let index = std::mem::take(&mut nodes[by].data);
+                if let Some(to) = self.summed_grad_of(nodes, a) {
+                    for (r, (&g, &i)) in g.iter().zip(&index[..]).enumerate() {
+                        to[i as usize * self.stride + r] += g;
+                    }
+                }
+                nodes[by].data = index;
+            }
+            Op::SumCols(a) => self.add_to(nodes, a, |to, _| add(to, g)),
+            Op::Narrow(a, start) => self.add_to(nodes, a, |to, c| {
+                if (start..start + node.cols).contains(&c) {
+                    add(to, &g[part(c - start, node.cols, self.stride)]);
+                }
+            }),
+            Op::Cat(a, b) => {
+                let (left, right) = g.split_at(nodes[a].data.len());
+                self.add_to(nodes, a, |to, c| add(to, &left[c * self.stride..][..self.stride]));
+                self.add_to(nodes, b, |to, c| add(to, &right[c * self.stride..][..self.stride]));
+            }
+            Op::Expand(a) => {
+                let sum = g[..self.rows].iter().sum::<f32>();
+                self.add_to(nodes, a, |to, _| to[0] += sum);
+            }
+            Op::Mean(a) => {
+                let share = g[0] / self.count(nodes[a].cols) as f32;
+                // Rows beyond the batch are copies that count for nothing.
+                let rows = if nodes[a].cols == 0 { 1 } else { self.rows };
+                self.add_to(nodes, a, |to, _| to[..rows].iter_mut().for_each(|t| *t += share));
+            }
+        }
+    }
+
+    /// Room for the gradient of a node and whether it is fresh: old numbers stand in it then. Nothing if it is not wanted.
+    fn grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<(&'n mut [f32], bool)> {
+        let node = &mut nodes[id];
+        if !node.wants {
+            return None;
+        }
+        let fresh = node.grad.is_empty();
+        if fresh {
+            node.grad = self.buffer(node.cols);
+        }
+        Some((&mut node.grad, fresh))
+    }
+
+    /// As [`grad_of`](Self::grad_of), zero if it is fresh.
+    fn summed_grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<&'n mut [f32]> {
+        self.grad_of(nodes, id).map(|(grad, fresh)| {
+            if fresh {
+                grad.fill(0.0);
+            }
+            grad
+        })
+    }
+
+    /// Calls `f` with every column of a node's gradient.
+    fn add_to(&self, nodes: &mut [Node], id: usize, f: impl Fn(&mut [f32], usize)) {
+        let n = if nodes[id].cols == 0 { 1 } else { self.stride };
+        if let Some(grad) = self.summed_grad_of(nodes, id) {
+            grad.chunks_exact_mut(n).enumerate().for_each(|(c, to)| f(to, c));
+        }
+    }
+
+    /// Adds `f(gradient, result, operand, other operand)` to the gradient of operand `to`.
+    fn pass(
+        &self,
+        nodes: &mut [Node],
+        node: &Node,
+        to: usize,
+        other: usize,
+        f: impl Fn(f32, f32, f32, f32) -> f32,
+    ) {
+        // A column that serves for several gets the sum of what flows back to it.
+        let shared = nodes[to].cols != node.cols;
+        let Some((grad, fresh)) = self.grad_of(nodes, to) else { return };
+        if fresh && shared {
+            grad.fill(0.0);
+        }
+        let first = fresh && !shared;
+        let mut grad = std::mem::take(&mut nodes[to].grad);
+        let (own, that) = (&nodes[to], &nodes[other]);
+        let n = if node.cols == 0 { 1 } else { self.stride };
+        for (c, (g, y)) in node.grad.chunks_exact(n).zip(node.data.chunks_exact(n)).enumerate() {
+            let own_part = part(c, own.cols, n);
+            let (x, o) = (&own.data[own_part.clone()], &that.data[part(c, that.cols, n)]);
+            let grad = &mut grad[own_part];
+            self.arch.dispatch(|| {
+                let each = grad.iter_mut().zip(g.iter().zip(y)).zip(x.iter().zip(o));
+                if first {
+                    each.for_each(|((to, (&g, &y)), (&x, &o))| *to = f(g, y, x, o));
+                } else {
+                    each.for_each(|((to, (&g, &y)), (&x, &o))| *to += f(g, y, x, o));
+                }
+            });
+        }
+        nodes[to].grad = grad;
+    }
+}
+
+/// The share of an operand of which one was chosen; equal ones share, as in libtorch.
+fn chosen(won: bool, equal: bool) -> f32 {
+    match (won, equal) {
+        (true, _) => 1.0,
+        (_, true) => 0.5,
+        _ => 0.0,
+    }
+}
+
+fn add(to: &mut [f32], from: &[f32]) {
+    to.iter_mut().zip(from).for_each(|(t, &x)| *t += x);
+}

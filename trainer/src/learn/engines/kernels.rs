@@ -1,0 +1,421 @@
+//! Matrix products and elementwise passes over rows that lie side by side in vector lanes.
+//!
+//! A matrix here is feature-major: `[features][stride]`, the rows of a batch side by side, `stride` a multiple of
+//! [`LANES`]. So every shape fills the vectors, however few features a layer has, a row's result does not depend on the
+//! rows beside it, and observations, activations, logits and the columns of a loss have one layout. Instructions are
+//! chosen when the program runs: AVX-512, AVX2 with FMA, NEON, or one number at a time.
+
+use pulp::{Arch, Simd, WithSimd};
+
+/// Rows are computed in multiples of this.
+pub(crate) const LANES: usize = 16;
+
+/// From one feature to the next: the rows in whole vectors, and an odd number of them when there are many, because
+/// features that lie a power of two apart share a few sets of the cache.
+pub(crate) fn stride(rows: usize) -> usize {
+    let vectors = rows.div_ceil(LANES).max(1);
+    LANES * if vectors < 4 { vectors } else { vectors | 1 }
+}
+
+/// A weight matrix `[out, in]` as the left factor of a product, and where sums begin.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Left<'a> {
+    /// As it stands, with a bias: `in` features become `out`.
+    Weight(&'a [f32], &'a [f32]),
+    /// Transposed: `out` features become `in`, or are added to them.
+    Transposed { weight: &'a [f32], add: bool },
+}
+
+/// `y = W x + b`, or `y = W^T x`, or `y += W^T x`; `x` is `[inputs][stride]`, `y` is `[outputs][stride]`.
+pub(crate) fn product(arch: Arch, left: Left<'_>, x: &[f32], y: &mut [f32], rows: usize) {
+    arch.dispatch(Product { left, x, y, rows, stride: stride(rows) });
+}
+
+struct Product<'a> {
+    left: Left<'a>,
+    x: &'a [f32],
+    y: &'a mut [f32],
+    rows: usize,
+    stride: usize,
+}
+
+impl WithSimd for Product<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { left, x, y, rows, stride } = self;
+        let stride = stride / S::F32_LANES;
+        let (x, y) = (S::as_simd_f32s(x).0, S::as_mut_simd_f32s(y).0);
+        let shape = Shape { stride, inputs: x.len() / stride, outputs: y.len() / stride };
+        let vectors = rows.next_multiple_of(LANES) / S::F32_LANES;
+        let mut at = 0;
+        // Two vectors of every input stay in the first-level cache while all outputs are made from them.
+        while at + 2 <= vectors {
+            outputs::<S, 2>(simd, left, x, y, at, shape);
+            at += 2;
+        }
+        if at < vectors {
+            outputs::<S, 1>(simd, left, x, y, at, shape);
+        }
+    }
+}
+
+/// Vectors from feature to feature, and the features of both sides.
+#[derive(Clone, Copy)]
+struct Shape {
+    stride: usize,
+    inputs: usize,
+    outputs: usize,
+}
+
+/// All outputs of `V` vectors of rows.
+#[inline(always)]
+fn outputs<S: Simd, const V: usize>(
+    simd: S,
+    left: Left<'_>,
+    x: &[S::f32s],
+    y: &mut [S::f32s],
+    at: usize,
+    shape: Shape,
+) {
+    let mut m = 0;
+    if S::F32_LANES == LANES {
+        while m + 8 <= shape.outputs {
+            tile::<S, 8, V>(simd, left, x, y, m, at, shape);
+            m += 8;
+        }
+    }
+    while m + 4 <= shape.outputs {
+        tile::<S, 4, V>(simd, left, x, y, m, at, shape);
+        m += 4;
+    }
+    while m < shape.outputs {
+        tile::<S, 1, V>(simd, left, x, y, m, at, shape);
+        m += 1;
+    }
+}
+
+/// `M` outputs of `V` vectors of rows, in registers.
+#[inline(always)]
+fn tile<S: Simd, const M: usize, const V: usize>(
+    simd: S,
+    left: Left<'_>,
+    x: &[S::f32s],
+    y: &mut [S::f32s],
+    m: usize,
+    at: usize,
+    shape: Shape,
+) {
+    let Shape { stride, inputs, outputs } = shape;
+    let mut sums = [[simd.splat_f32s(0.0); V]; M];
+    match left {
+        Left::Weight(w, bias) => {
+            for (sums, &bias) in sums.iter_mut().zip(&bias[m..m + M]) {
+                *sums = [simd.splat_f32s(bias); V];
+            }
+            let w: [&[f32]; M] = std::array::from_fn(|i| &w[(m + i) * inputs..][..inputs]);
+            for (k, x) in x.chunks_exact(stride).enumerate().take(inputs) {
+                let x = &x[at..at + V];
+                for i in 0..M {
+                    let w = simd.splat_f32s(w[i][k]);
+                    for v in 0..V {
+                        sums[i][v] = simd.mul_add_e_f32s(w, x[v], sums[i][v]);
+                    }
+                }
+            }
+        }
+        Left::Transposed { weight: w, add } => {
+            if add {
+                for (i, sums) in sums.iter_mut().enumerate() {
+                    sums.copy_from_slice(&y[(m + i) * stride + at..][..V]);
+                }
+            }
+            for (w, x) in w.chunks_exact(outputs).zip(x.chunks_exact(stride)) {
+                let (w, x) = (&w[m..m + M], &x[at..at + V]);
+                for i in 0..M {
+                    let w = simd.splat_f32s(w[i]);
+                    for v in 0..V {
+                        sums[i][v] = simd.mul_add_e_f32s(w, x[v], sums[i][v]);
+                    }
+                }
+            }
+        }
+    }
+    for (i, sums) in sums.iter().enumerate() {
+        y[(m + i) * stride + at..][..V].copy_from_slice(sums);
+    }
+}
+
+/// `dw[o][i] += sum over the rows of dy[o] x[i]` and `db[o] += sum of dy[o]`; `dw` is `[out, in]`. `room` is as long as
+/// [`outer_room`] says.
+pub(crate) fn outer(
+    arch: Arch,
+    dy: &[f32],
+    x: &[f32],
+    (dw, db): (&mut [f32], &mut [f32]),
+    rows: usize,
+    room: &mut [f32],
+) {
+    arch.dispatch(Outer { dy, x, dw, db, rows, room });
+}
+
+/// Numbers that [`outer`] puts aside.
+///
+/// Sums over rows that lie in the lanes of a vector end with adding up the lanes, once per weight. Few rows are quicker
+/// turned round: then it is a product with inputs in the lanes.
+pub(crate) fn outer_room(rows: usize, inputs: usize, outputs: usize) -> usize {
+    let whole = inputs.is_multiple_of(LANES) && outputs.is_multiple_of(LANES);
+    if rows < 128 && whole { rows * (inputs + outputs) } else { 0 }
+}
+
+struct Outer<'a> {
+    dy: &'a [f32],
+    x: &'a [f32],
+    dw: &'a mut [f32],
+    db: &'a mut [f32],
+    rows: usize,
+    room: &'a mut [f32],
+}
+
+impl WithSimd for Outer<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, simd: S) {
+        let Self { dy, x, dw, db, rows, room } = self;
+        let apart = stride(rows);
+        let stride = apart / S::F32_LANES;
+        let vectors = rows.next_multiple_of(LANES) / S::F32_LANES;
+        for (db, dy) in db.iter_mut().zip(S::as_simd_f32s(dy).0.chunks_exact(stride)) {
+            let sum = dy[..vectors].iter().fold(simd.splat_f32s(0.0), |sum, &v| simd.add_f32s(sum, v));
+            *db += simd.reduce_sum_f32s(sum);
+        }
+        if !room.is_empty() {
+            let inputs = x.len() / apart;
+            let (x_rows, dy_rows) = room.split_at_mut(rows * inputs);
+            transpose(x, apart, x_rows, inputs);
+            transpose(dy, apart, dy_rows, dy.len() / apart);
+            let left = Left::Transposed { weight: dy_rows, add: true };
+            return Product { left, x: x_rows, y: dw, rows: inputs, stride: inputs }.with_simd(simd);
+        }
+        let (dy, x) = (S::as_simd_f32s(dy).0, S::as_simd_f32s(x).0);
+        let shape = Shape { stride, inputs: x.len() / stride, outputs: dy.len() / stride };
+        let mut o = 0;
+        while o + 4 <= shape.outputs {
+            weights_of::<S, 4>(simd, dy, x, dw, o, vectors, shape);
+            o += 4;
+        }
+        while o < shape.outputs {
+            weights_of::<S, 1>(simd, dy, x, dw, o, vectors, shape);
+            o += 1;
+        }
+    }
+}
+
+/// `x`, `[inputs][apart]`, as `[rows][inputs]`.
+#[inline(always)]
+fn transpose(x: &[f32], apart: usize, to: &mut [f32], inputs: usize) {
+    for (i, x) in x.chunks_exact(LANES * apart).enumerate() {
+        let x: [&[f32]; LANES] = std::array::from_fn(|k| &x[k * apart..][..apart]);
+        for (r, to) in to.chunks_exact_mut(inputs).enumerate() {
+            let to = &mut to[i * LANES..][..LANES];
+            for (to, x) in to.iter_mut().zip(x) {
+                *to = x[r];
+            }
+        }
+    }
+}
+
+/// All inputs' weights of `M` outputs.
+#[inline(always)]
+fn weights_of<S: Simd, const M: usize>(
+    simd: S,
+    dy: &[S::f32s],
+    x: &[S::f32s],
+    dw: &mut [f32],
+    o: usize,
+    vectors: usize,
+    shape: Shape,
+) {
+    let mut i = 0;
+    if S::F32_LANES == LANES {
+        while i + 4 <= shape.inputs {
+            dots::<S, M, 4>(simd, dy, x, dw, (o, i), vectors, shape);
+            i += 4;
+        }
+    }
+    while i + 2 <= shape.inputs {
+        dots::<S, M, 2>(simd, dy, x, dw, (o, i), vectors, shape);
+        i += 2;
+    }
+    if i < shape.inputs {
+        dots::<S, M, 1>(simd, dy, x, dw, (o, i), vectors, shape);
+    }
+}
+
+/// `M` by `N` sums over the rows, in registers.
+#[inline(always)]
+fn dots<S: Simd, const M: usize, const N: usize>(
+    simd: S,
+    dy: &[S::f32s],
+    x: &[S::f32s],
+    dw: &mut [f32],
+    (o, i): (usize, usize),
+    vectors: usize,
+    shape: Shape,
+) {
+    let mut sums = [[simd.splat_f32s(0.0); N]; M];
+    let dy: [&[S::f32s]; M] = std::array::from_fn(|m| &dy[(o + m) * shape.stride..][..vectors]);
+    let x: [&[S::f32s]; N] = std::array::from_fn(|n| &x[(i + n) * shape.stride..][..vectors]);
+    for v in 0..vectors {
+        let x: [S::f32s; N] = std::array::from_fn(|n| x[n][v]);
+        for m in 0..M {
+            for n in 0..N {
+                sums[m][n] = simd.mul_add_e_f32s(dy[m][v], x[n], sums[m][n]);
+            }
+        }
+    }
+    for m in 0..M {
+        for n in 0..N {
+            dw[(o + m) * shape.inputs + i + n] += simd.reduce_sum_f32s(sums[m][n]);
+        }
+    }
+}
+
+/// `x = tanh(x)`.
+///
+/// A rational approximation (degrees 13 and 6 in x, as Eigen's), within 4 units in the last place.
+pub(crate) fn tanh(arch: Arch, x: &mut [f32]) {
+    struct Op<'a>(&'a mut [f32]);
+    impl WithSimd for Op<'_> {
+        type Output = ();
+        #[inline(always)]
+        fn with_simd<S: Simd>(self, simd: S) {
+            for x in S::as_mut_simd_f32s(self.0).0 {
+                *x = tanh_of(simd, *x);
+            }
+        }
+    }
+    arch.dispatch(Op(x));
+}
+
+#[inline(always)]
+fn tanh_of<S: Simd>(simd: S, x: S::f32s) -> S::f32s {
+    const P: [f32; 7] = [
+        -2.760_768_5e-16,
+        2.000_188e-13,
+        -8.604_672e-11,
+        5.122_297e-8,
+        1.485_722_4e-5,
+        6.372_619_3e-4,
+        4.893_525e-3,
+    ];
+    const Q: [f32; 4] = [1.198_258_4e-6, 1.185_347_1e-4, 2.268_434_6e-3, 4.893_525e-3];
+    let bound = simd.splat_f32s(7.905_311);
+    let x = simd.max_f32s(simd.neg_f32s(bound), simd.min_f32s(bound, x));
+    let x2 = simd.mul_f32s(x, x);
+    let mut p = simd.splat_f32s(P[0]);
+    for &c in &P[1..] {
+        p = simd.mul_add_e_f32s(p, x2, simd.splat_f32s(c));
+    }
+    let mut q = simd.splat_f32s(Q[0]);
+    for &c in &Q[1..] {
+        q = simd.mul_add_e_f32s(q, x2, simd.splat_f32s(c));
+    }
+    simd.div_f32s(simd.mul_f32s(x, p), q)
+}
+
+/// `e^x` within 2 units in the last place (Cephes' polynomial); vectorises in a loop.
+#[inline(always)]
+pub(crate) fn exp(x: f32) -> f32 {
+    const MAGIC: f32 = 12_582_912.0; // 1.5 * 2^23: adding it rounds to an integer that stands in the low bits.
+    let low = if x < -87.0 { -87.0 } else { x };
+    let t = low * std::f32::consts::LOG2_E + MAGIC;
+    let n = t - MAGIC;
+    let r = low - n * 0.693_359_4 - n * -2.121_944_4e-4;
+    let mut p = 1.987_569_1e-4;
+    for c in [1.398_199_9e-3, 8.333_452e-3, 4.166_579_6e-2, 1.666_666_6e-1, 0.5] {
+        p = p * r + c;
+    }
+    let y = p * r * r + r + 1.0;
+    let scale = f32::from_bits((t.to_bits().wrapping_sub(MAGIC.to_bits()).wrapping_add(127)) << 23);
+    if x > 88.0 { f32::INFINITY } else { y * scale }
+}
+
+/// The natural logarithm within 2 units in the last place (Cephes' polynomial); vectorises in a loop.
+#[inline(always)]
+pub(crate) fn ln(x: f32) -> f32 {
+    let bits = x.to_bits();
+    let small = (bits & 0x007f_ffff) < 0x0035_04f3; // mantissa below sqrt(2)
+    let exponent = (bits >> 23) as i32 - if small { 127 } else { 126 };
+    let m = f32::from_bits((bits & 0x007f_ffff) | if small { 0x3f80_0000 } else { 0x3f00_0000 }) - 1.0;
+    let mut p = 7.037_683_6e-2;
+    for c in [
+        -1.151_461e-1,
+        1.167_699_9e-1,
+        -1.242_014_1e-1,
+        1.424_932_3e-1,
+        -1.666_805_8e-1,
+        2.000_071_5e-1,
+        -2.499_999_4e-1,
+        3.333_333e-1,
+    ] {
+        p = p * m + c;
+    }
+    let e = exponent as f32;
+    let y = m * m * m * p + e * -2.121_944_4e-4 - 0.5 * m * m + m + e * 0.693_359_4;
+    if x > 0.0 && x < f32::INFINITY {
+        y
+    } else if x == 0.0 {
+        f32::NEG_INFINITY
+    } else if x > 0.0 {
+        x
+    } else {
+        f32::NAN
+    }
+}
+
+/// A sum in lanes, then in double precision.
+pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f64 {
+    Arch::new().dispatch(|| {
+        let mut sums = [0.0_f32; LANES];
+        let chunks = x.chunks_exact(LANES);
+        let rest = chunks.remainder();
+        for chunk in chunks {
+            sums.iter_mut().zip(chunk).for_each(|(s, &x)| *s += f(x));
+        }
+        let rest: f32 = rest.iter().map(|&x| f(x)).sum();
+        sums.iter().map(|&x| f64::from(x)).sum::<f64>() + f64::from(rest)
+    })
+}
+
+/// The Euclidean norm.
+pub(crate) fn norm(x: &[f32]) -> f64 {
+    sum(x, |x| x * x).sqrt()
+}
+
+/// One step of Adam over flat buffers; see [`OptimizerConfig::Adam`](crate::learn::optim::OptimizerConfig::Adam).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Adam {
+    pub(crate) one_minus_beta1: f32,
+    pub(crate) one_minus_beta2: f32,
+    pub(crate) eps: f32,
+    /// The step size over `1 - beta1^t`.
+    pub(crate) rate: f32,
+    /// `1 / sqrt(1 - beta2^t)`.
+    pub(crate) root: f32,
+}
+
+impl Adam {
+    pub(crate) fn step(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
+        let Self { eps, rate, root, .. } = self;
+        Arch::new().dispatch(|| {
+            for (((w, m), v), &g) in w.iter_mut().zip(first).zip(second).zip(grad) {
+                *m += self.one_minus_beta1 * (g - *m);
+                *v += self.one_minus_beta2 * (g * g - *v);
+                *w -= rate * *m / (v.sqrt() * root + eps);
+            }
+        });
+    }
+}

@@ -1,0 +1,341 @@
+//! Reverse-mode differentiation over columns of rows, in plain memory.
+//!
+//! A loss is a few dozen elementwise operations on a few hundred rows. Each costs libtorch a microsecond or two of
+//! allocation, dispatch and graph; here it is one loop over memory that is used again for the next minibatch.
+
+use super::buffer::{Buffer, Spare};
+use crate::learn::{
+    engines::kernels::{self, Left, exp, ln},
+    nets::Activation,
+};
+use pulp::Arch;
+use std::cell::{Ref, RefCell};
+
+/// What a node was made by; the numbers are nodes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Op {
+    /// Numbers that are not differentiated.
+    Leaf,
+    Add(usize, usize),
+    Sub(usize, usize),
+    Mul(usize, usize),
+    Div(usize, usize),
+    Min(usize, usize),
+    Max(usize, usize),
+    /// `x * scale` and a shift that has no gradient.
+    Scale(usize, f32),
+    Exp(usize),
+    Ln(usize),
+    Square(usize),
+    Abs(usize),
+    Clamp(usize, f32, f32),
+    LogSoftmax(usize),
+    /// Of each row the column that the second node names.
+    Pick(usize, usize),
+    SumCols(usize),
+    /// Columns from there on.
+    Narrow(usize, usize),
+    Cat(usize, usize),
+    /// One number for every row.
+    Expand(usize),
+    /// The mean over rows and columns.
+    Mean(usize),
+    /// A linear layer and its activation.
+    Layer(LayerPlace),
+    /// Parameters from there on, the same for every row.
+    Param(usize),
+}
+
+/// What a layer reads: nodes of the tape, places in the flat buffer of parameters.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LayerPlace {
+    /// The observation and the number of the layer: by them a pass finds what it has computed before.
+    pub(crate) key: (usize, usize),
+    pub(crate) from: usize,
+    /// Where its weights begin; its biases follow them.
+    pub(crate) weight: usize,
+    pub(crate) inputs: usize,
+    pub(crate) out: usize,
+    pub(crate) activation: Activation,
+}
+
+impl LayerPlace {
+    pub(crate) fn weights(self) -> std::ops::Range<usize> {
+        self.weight..self.weight + self.inputs * self.out
+    }
+
+    pub(crate) fn biases(self) -> std::ops::Range<usize> {
+        let end = self.weights().end;
+        end..end + self.out
+    }
+}
+
+/// A matrix `[cols][stride]`, or one number (`cols` 0).
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) op: Op,
+    pub(crate) cols: usize,
+    pub(crate) data: Buffer,
+    /// Empty while nothing has flowed back.
+    pub(crate) grad: Buffer,
+    /// Something that is differentiated stands behind it.
+    pub(crate) wants: bool,
+}
+
+/// The operations of one loss.
+#[derive(Debug)]
+pub(crate) struct Tape {
+    pub(crate) arch: Arch,
+    pub(crate) rows: usize,
+    pub(crate) stride: usize,
+    pub(crate) nodes: RefCell<Vec<Node>>,
+    pub(crate) spare: RefCell<Spare>,
+}
+
+impl Tape {
+    /// Without memory yet.
+    pub(crate) fn new(arch: Arch) -> Self {
+        Self { arch, rows: 0, stride: 0, nodes: RefCell::default(), spare: RefCell::default() }
+    }
+
+    /// Forgets everything but the memory, for another batch of `rows` rows.
+    pub(crate) fn reset(&mut self, rows: usize) {
+        self.rows = rows;
+        self.stride = kernels::stride(rows);
+        let spare = self.spare.get_mut();
+        for node in self.nodes.get_mut().drain(..) {
+            spare.put(node.data);
+            spare.put(node.grad);
+        }
+    }
+
+    /// Rows that count; those up to the stride repeat the last one.
+    pub(crate) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) fn stride(&self) -> usize {
+        self.stride
+    }
+
+    /// Room for `cols` columns; what stands there is old.
+    pub(crate) fn buffer(&self, cols: usize) -> Buffer {
+        self.spare.borrow_mut().take(if cols == 0 { 1 } else { cols * self.stride })
+    }
+
+    pub(crate) fn zeros(&self, cols: usize) -> Buffer {
+        let mut buffer = self.buffer(cols);
+        buffer.fill(0.0);
+        buffer
+    }
+
+    fn push(&self, op: Op, cols: usize, data: Buffer, wants: bool) -> usize {
+        let mut nodes = self.nodes.borrow_mut();
+        nodes.push(Node { op, cols, data, grad: Buffer::default(), wants });
+        nodes.len() - 1
+    }
+
+    /// A node filled by `fill`, whose rows beyond the batch it must fill as well.
+    pub(crate) fn leaf(&self, cols: usize, fill: impl FnOnce(&mut [f32])) -> usize {
+        let mut data = self.buffer(cols);
+        fill(&mut data);
+        self.push(Op::Leaf, cols, data, false)
+    }
+
+    /// The output of a layer that was computed before.
+    pub(crate) fn find_layer(&self, obs: usize, layer: usize) -> Option<usize> {
+        let found = |n: &Node| matches!(n.op, Op::Layer(place) if place.key == (obs, layer));
+        self.nodes.borrow().iter().position(found)
+    }
+
+    /// A layer's output; `learn` differentiates its parameters.
+    pub(crate) fn layer(&self, place: LayerPlace, flat: &[f32], learn: bool) -> usize {
+        let mut out = self.buffer(place.out);
+        {
+            let x = self.data(place.from);
+            let left = Left::Weight(&flat[place.weights()], &flat[place.biases()]);
+            kernels::product(self.arch, left, &x, &mut out, self.rows);
+        }
+        let each = |out: &mut [f32], f: fn(f32) -> f32| out.iter_mut().for_each(|y| *y = f(*y));
+        match place.activation {
+            Activation::Tanh => kernels::tanh(self.arch, &mut out),
+            // Not `f32::max`: what is not a number must stay so.
+            Activation::Relu => self.arch.dispatch(|| {
+                out.iter_mut().for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y });
+            }),
+            Activation::Elu => each(&mut out, |y| if y < 0.0 { y.exp_m1() } else { y }),
+            Activation::Linear => {}
+            Activation::Swish => unreachable!("`fits_host` was asked"),
+        }
+        let wants = learn || self.wants(place.from);
+        self.push(Op::Layer(place), place.out, out, wants)
+    }
+
+    /// Parameters from `start` on, the same for every row.
+    pub(crate) fn param(&self, start: usize, values: &[f32], learn: bool) -> usize {
+        let mut out = self.buffer(values.len());
+        for (column, &value) in out.chunks_exact_mut(self.stride).zip(values) {
+            column.fill(value);
+        }
+        self.push(Op::Param(start), values.len(), out, learn)
+    }
+
+    pub(crate) fn cols(&self, id: usize) -> usize {
+        self.nodes.borrow()[id].cols
+    }
+
+    fn wants(&self, id: usize) -> bool {
+        self.nodes.borrow()[id].wants
+    }
+
+    /// `[cols][stride]`.
+    pub(crate) fn data(&self, id: usize) -> Ref<'_, [f32]> {
+        Ref::map(self.nodes.borrow(), |nodes| &*nodes[id].data)
+    }
+
+    pub(crate) fn unary(&self, op: Op, a: usize, f: impl Fn(f32) -> f32) -> usize {
+        let cols = self.cols(a);
+        let mut out = self.buffer(cols);
+        {
+            let a = self.data(a);
+            let a = &a[..out.len()];
+            self.arch.dispatch(|| out.iter_mut().zip(a).for_each(|(y, &x)| *y = f(x)));
+        }
+        self.push(op, cols, out, self.wants(a))
+    }
+
+    /// Brings two operands to forms that go together: numbers become columns beside columns.
+    pub(crate) fn pair(&self, a: usize, b: usize) -> (usize, usize) {
+        match (self.cols(a), self.cols(b)) {
+            (0, 0) => (a, b),
+            (0, _) => (self.expand(a), b),
+            (_, 0) => (a, self.expand(b)),
+            _ => (a, b),
+        }
+    }
+
+    fn expand(&self, a: usize) -> usize {
+        let value = self.data(a)[0];
+        let mut out = self.buffer(1);
+        out.fill(value);
+        self.push(Op::Expand(a), 1, out, self.wants(a))
+    }
+
+    pub(crate) fn binary(&self, op: Op, a: usize, b: usize, f: impl Fn(f32, f32) -> f32) -> usize {
+        let (ca, cb) = (self.cols(a), self.cols(b));
+        assert!(ca == cb || ca == 1 || cb == 1, "{ca} and {cb} columns do not go together");
+        let cols = ca.max(cb);
+        let mut out = self.buffer(cols);
+        {
+            let (a, b, n) = (self.data(a), self.data(b), out.len() / cols.max(1));
+            for (c, out) in out.chunks_exact_mut(n).enumerate() {
+                let (a, b) = (&a[part(c, ca, n)], &b[part(c, cb, n)]);
+                self.arch.dispatch(|| {
+                    out.iter_mut().zip(a.iter().zip(b)).for_each(|(y, (&a, &b))| *y = f(a, b));
+                });
+            }
+        }
+        self.push(op, cols, out, self.wants(a) || self.wants(b))
+    }
+
+    pub(crate) fn log_softmax(&self, a: usize) -> usize {
+        let cols = self.cols(a);
+        let mut out = self.buffer(cols);
+        let (mut max, mut sum) = (self.buffer(1), self.zeros(1));
+        {
+            let a = self.data(a);
+            self.arch.dispatch(|| {
+                max.copy_from_slice(&a[..self.stride]);
+                for column in a.chunks_exact(self.stride).skip(1) {
+                    max.iter_mut().zip(column).for_each(|(m, &x)| *m = if x > *m { x } else { *m });
+                }
+                for column in a.chunks_exact(self.stride) {
+                    sum.iter_mut().zip(column).zip(&max[..]).for_each(|((s, &x), &m)| *s += exp(x - m));
+                }
+                sum.iter_mut().zip(&max[..]).for_each(|(s, &m)| *s = m + ln(*s));
+                for (out, column) in out.chunks_exact_mut(self.stride).zip(a.chunks_exact(self.stride)) {
+                    out.iter_mut().zip(column).zip(&sum[..]).for_each(|((y, &x), &s)| *y = x - s);
+                }
+            });
+        }
+        self.spare.borrow_mut().put(max);
+        self.spare.borrow_mut().put(sum);
+        self.push(Op::LogSoftmax(a), cols, out, self.wants(a))
+    }
+
+    pub(crate) fn pick(&self, a: usize, index: usize) -> usize {
+        let mut out = self.buffer(1);
+        {
+            let (data, index) = (self.data(a), self.data(index));
+            for (r, (y, &i)) in out.iter_mut().zip(index.iter()).enumerate() {
+                *y = data[i as usize * self.stride + r];
+            }
+        }
+        self.push(Op::Pick(a, index), 1, out, self.wants(a))
+    }
+
+    pub(crate) fn sum_cols(&self, a: usize) -> usize {
+        let mut out = self.zeros(1);
+        for column in self.data(a).chunks_exact(self.stride) {
+            out.iter_mut().zip(column).for_each(|(y, &x)| *y += x);
+        }
+        self.push(Op::SumCols(a), 1, out, self.wants(a))
+    }
+
+    pub(crate) fn narrow(&self, a: usize, start: usize, cols: usize) -> usize {
+        let mut out = self.buffer(cols);
+        out.copy_from_slice(&self.data(a)[start * self.stride..][..cols * self.stride]);
+        self.push(Op::Narrow(a, start), cols, out, self.wants(a))
+    }
+
+    pub(crate) fn cat(&self, a: usize, b: usize) -> usize {
+        let cols = self.cols(a) + self.cols(b);
+        let mut out = self.buffer(cols);
+        {
+            let (a, b) = (self.data(a), self.data(b));
+            out[..a.len()].copy_from_slice(&a);
+            out[a.len()..].copy_from_slice(&b);
+        }
+        self.push(Op::Cat(a, b), cols, out, self.wants(a) || self.wants(b))
+    }
+
+    /// Every number of the rows that count.
+    pub(crate) fn numbers(&self, id: usize, mut f: impl FnMut(f32)) {
+        let (cols, data) = (self.cols(id), self.data(id));
+        match cols {
+            0 => f(data[0]),
+            _ => data.chunks_exact(self.stride).for_each(|c| c[..self.rows].iter().for_each(|&x| f(x))),
+        }
+    }
+
+    pub(crate) fn count(&self, cols: usize) -> usize {
+        if cols == 0 { 1 } else { cols * self.rows }
+    }
+
+    pub(crate) fn mean(&self, a: usize) -> usize {
+        let (cols, data) = (self.cols(a), self.data(a));
+        let sum: f64 = match cols {
+            0 => f64::from(data[0]),
+            _ => data.chunks_exact(self.stride).map(|c| kernels::sum(&c[..self.rows], |x| x)).sum(),
+        };
+        drop(data);
+        self.number((sum / self.count(cols) as f64) as f32, Op::Mean(a), self.wants(a))
+    }
+
+    /// One number that is not differentiated.
+    pub(crate) fn constant(&self, value: f32) -> usize {
+        self.number(value, Op::Leaf, false)
+    }
+
+    fn number(&self, value: f32, op: Op, wants: bool) -> usize {
+        let mut data = self.buffer(0);
+        data[0] = value;
+        self.push(op, 0, data, wants)
+    }
+}
+
+/// Where column `c` stands; a single column serves for all.
+pub(crate) fn part(c: usize, cols: usize, n: usize) -> std::ops::Range<usize> {
+    let c = if cols <= 1 { 0 } else { c };
+    c * n..(c + 1) * n
+}

@@ -1,0 +1,232 @@
+//! Exploration of value-based and deterministic policies (Ray's exploration strategies of the spine).
+
+use crate::base::{
+    error::{Error, Result},
+    rng::Stream,
+    schedule::Piecewise,
+};
+use serde::{Deserialize, Serialize};
+
+/// The `exploration_config` setting, tagged by `type`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", deny_unknown_fields)]
+pub enum ExplorationConfig {
+    /// Sample the policy's own distribution.
+    StochasticSampling {
+        /// Act at random for so many steps first.
+        #[serde(default)]
+        random_timesteps: u64,
+    },
+    /// At random with probability epsilon, else greedy.
+    EpsilonGreedy {
+        /// Epsilon at step 0.
+        #[serde(default = "one")]
+        initial_epsilon: f64,
+        /// Epsilon in the end.
+        #[serde(default = "d_final_epsilon")]
+        final_epsilon: f64,
+        /// Steps at `initial_epsilon` before the decay starts.
+        #[serde(default)]
+        warmup_timesteps: u64,
+        /// Steps of the decay.
+        #[serde(default = "d_epsilon_timesteps")]
+        epsilon_timesteps: u64,
+        /// Replaces all of the above.
+        #[serde(default)]
+        epsilon_schedule: Option<Piecewise>,
+    },
+    /// A constant epsilon per worker: `0.4^(1 + 7 (i - 1) / (N - 1))` (Horgan et al. 2018); the local worker is greedy.
+    PerWorkerEpsilonGreedy {
+        /// The schedule of a run without rollout workers, as in [`EpsilonGreedy`](Self::EpsilonGreedy).
+        #[serde(default = "one")]
+        initial_epsilon: f64,
+        /// See there.
+        #[serde(default = "d_final_epsilon")]
+        final_epsilon: f64,
+        /// See there.
+        #[serde(default)]
+        warmup_timesteps: u64,
+        /// See there.
+        #[serde(default = "d_epsilon_timesteps")]
+        epsilon_timesteps: u64,
+    },
+    /// Sample softmax(Q / temperature).
+    SoftQ {
+        /// Higher is more random.
+        #[serde(default = "one")]
+        temperature: f64,
+    },
+    /// Uniform over the action space.
+    Random {},
+    /// Gaussian noise on a deterministic action, clipped to the bounds.
+    GaussianNoise {
+        /// Act at random for so many steps first.
+        #[serde(default = "d_random_timesteps")]
+        random_timesteps: u64,
+        /// Standard deviation of the noise.
+        #[serde(default = "d_stddev")]
+        stddev: f64,
+        /// Scale at the start.
+        #[serde(default = "one")]
+        initial_scale: f64,
+        /// Scale in the end.
+        #[serde(default = "d_final_scale")]
+        final_scale: f64,
+        /// Steps from one to the other.
+        #[serde(default = "d_scale_timesteps")]
+        scale_timesteps: u64,
+    },
+}
+
+fn one() -> f64 {
+    1.0
+}
+fn d_final_epsilon() -> f64 {
+    0.05
+}
+fn d_epsilon_timesteps() -> u64 {
+    100_000
+}
+fn d_random_timesteps() -> u64 {
+    1000
+}
+fn d_stddev() -> f64 {
+    0.1
+}
+fn d_final_scale() -> f64 {
+    0.02
+}
+fn d_scale_timesteps() -> u64 {
+    10_000
+}
+
+impl ExplorationConfig {
+    /// Its `type`, as written in settings.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::StochasticSampling { .. } => "StochasticSampling",
+            Self::EpsilonGreedy { .. } => "EpsilonGreedy",
+            Self::PerWorkerEpsilonGreedy { .. } => "PerWorkerEpsilonGreedy",
+            Self::SoftQ { .. } => "SoftQ",
+            Self::Random {} => "Random",
+            Self::GaussianNoise { .. } => "GaussianNoise",
+        }
+    }
+
+    /// Refuses probabilities, temperatures and scales that are none.
+    pub fn validate(&self) -> Result<()> {
+        let probability = |key: &str, p: f64| {
+            let key = format!("exploration_config.{key}");
+            if (0.0..=1.0).contains(&p) { Ok(()) } else { Err(Error::config(key, p, "it must be in 0..=1")) }
+        };
+        match self {
+            Self::EpsilonGreedy { initial_epsilon, final_epsilon, epsilon_schedule, .. } => {
+                probability("initial_epsilon", *initial_epsilon)?;
+                probability("final_epsilon", *final_epsilon)?;
+                epsilon_schedule
+                    .as_ref()
+                    .map_or(Ok(()), |s| s.validate("exploration_config.epsilon_schedule"))
+            }
+            Self::PerWorkerEpsilonGreedy { initial_epsilon, final_epsilon, .. } => {
+                probability("initial_epsilon", *initial_epsilon)?;
+                probability("final_epsilon", *final_epsilon)
+            }
+            Self::SoftQ { temperature } if *temperature <= 0.0 => {
+                Err(Error::config("exploration_config.temperature", temperature, "it must be above 0"))
+            }
+            Self::GaussianNoise { stddev, .. } if *stddev < 0.0 => {
+                Err(Error::config("exploration_config.stddev", stddev, "it must not be negative"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The probability of a random action at `timestep` (0 for strategies without one).
+    pub fn epsilon(&self, timestep: u64, worker_index: usize, num_workers: usize) -> f64 {
+        match self {
+            Self::EpsilonGreedy { epsilon_schedule: Some(schedule), .. } => schedule.value(timestep),
+            Self::PerWorkerEpsilonGreedy { .. } if num_workers > 0 => {
+                per_worker_epsilon(worker_index, num_workers)
+            }
+            Self::EpsilonGreedy {
+                initial_epsilon,
+                final_epsilon,
+                warmup_timesteps,
+                epsilon_timesteps,
+                ..
+            }
+            | Self::PerWorkerEpsilonGreedy {
+                initial_epsilon,
+                final_epsilon,
+                warmup_timesteps,
+                epsilon_timesteps,
+            } => {
+                let t = timestep.saturating_sub(*warmup_timesteps);
+                if t >= *epsilon_timesteps {
+                    *final_epsilon
+                } else {
+                    initial_epsilon + (final_epsilon - initial_epsilon) * t as f64 / *epsilon_timesteps as f64
+                }
+            }
+            _ => 0.0,
+        }
+    }
+
+    /// Picks an action from the values of each; ties go to the first.
+    pub fn choose(&self, q_values: &[f32], epsilon: f64, explore: bool, rng: &mut Stream) -> i64 {
+        let greedy = || {
+            let mut best = 0;
+            for (i, &q) in q_values.iter().enumerate() {
+                if q > q_values[best] {
+                    best = i;
+                }
+            }
+            best as i64
+        };
+        if !explore {
+            return greedy();
+        }
+        match self {
+            Self::SoftQ { temperature } => {
+                let max = q_values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                let weights = q_values.iter().map(|q| (f64::from(q - max) / temperature).exp());
+                let mut left = rng.uniform_f64() * weights.clone().sum::<f64>();
+                for (i, w) in weights.enumerate() {
+                    if left < w {
+                        return i as i64;
+                    }
+                    left -= w;
+                }
+                greedy()
+            }
+            Self::Random {} => rng.below(q_values.len() as u64) as i64,
+            _ => {
+                if epsilon > 0.0 && rng.uniform_f64() < epsilon {
+                    rng.below(q_values.len() as u64) as i64
+                } else {
+                    greedy()
+                }
+            }
+        }
+    }
+
+    /// The scale of Gaussian noise at `timestep`.
+    pub fn noise_scale(&self, timestep: u64) -> f64 {
+        match self {
+            Self::GaussianNoise { initial_scale, final_scale, scale_timesteps, .. } => {
+                Piecewise::linear(*initial_scale, *final_scale, (*scale_timesteps).max(1)).value(timestep)
+            }
+            _ => 0.0,
+        }
+    }
+}
+
+/// `0.4^(1 + 7 (i - 1) / (N - 1))` for worker `i` of `N`, 0 for the local worker.
+pub fn per_worker_epsilon(worker_index: usize, num_workers: usize) -> f64 {
+    if worker_index == 0 {
+        return 0.0;
+    }
+    let exponent =
+        if num_workers > 1 { 7.0 * (worker_index - 1) as f64 / (num_workers - 1) as f64 } else { 0.0 };
+    0.4_f64.powf(1.0 + exponent)
+}

@@ -1,0 +1,4 @@
+//! Targets that are computed backwards in time, in plain loops.
+
+pub mod gae;
+pub mod nstep;

@@ -1,0 +1,301 @@
+//! The policy contract. A policy sees batches only, so one virtual call serves many environment copies.
+
+use crate::{
+    base::{
+        batch::{Column, SampleBatch},
+        error::{Error, Result},
+        host::HostTensor,
+        rng::Stream,
+        state::{State, Weights},
+    },
+    learn::{
+        dist::ActionRows,
+        learner::{Learner, Report},
+        returns::nstep::transitions,
+    },
+};
+use pavlov_envs::Space;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tch::Tensor;
+
+pub use crate::{base::stats::Stats, sample::fragment::Fragment};
+
+/// The id of the only policy of a single-agent run.
+pub const DEFAULT_POLICY: &str = "default_policy";
+
+/// What to act on.
+#[derive(Debug)]
+pub struct ActInput<'a> {
+    /// Observations as the model takes them, `[copies, width]` f32.
+    pub obs: &'a Tensor,
+    /// One random stream per copy; copy `i` draws from `rngs[i]` only.
+    pub rngs: &'a mut [Stream],
+    /// False: the best known action, no randomness.
+    pub explore: bool,
+    /// Environment steps sampled in the whole run, for schedules.
+    pub timestep: u64,
+}
+
+/// Where actions go.
+#[derive(Debug)]
+pub struct ActOutput<'a> {
+    /// One action per copy.
+    pub actions: ActionRows<'a>,
+    /// The columns that [`Policy::step_columns`] named.
+    pub columns: StepColumns<'a>,
+}
+
+/// This step's rows of the policy's own columns.
+#[derive(Debug)]
+pub struct StepColumns<'a> {
+    pub(crate) tensors: &'a mut [HostTensor],
+    pub(crate) step: usize,
+}
+
+impl StepColumns<'_> {
+    /// The `i`-th column of [`Policy::step_columns`], `[copies, width]`.
+    pub fn row(&mut self, i: usize) -> &mut [f32] {
+        self.tensors[i].slice_mut(self.step)
+    }
+}
+
+/// What a policy reports of one learning step.
+#[derive(Debug)]
+pub struct Learned {
+    /// Statistics for `info.learner.<policy>.learner_stats`.
+    pub stats: Stats,
+    /// Per-row errors for prioritised replay.
+    pub td_errors: Option<Tensor>,
+    /// The policy has moved far enough: no further passes over this batch (a target KL was exceeded).
+    pub stop: bool,
+}
+
+impl From<Report> for Learned {
+    fn from(report: Report) -> Self {
+        Self { stats: report.stats, td_errors: report.td_errors, stop: false }
+    }
+}
+
+/// A decision maker that can learn.
+///
+/// # Contract
+///
+/// * `compute_actions` with equal observations, streams, timestep and weights gives equal actions; a row's result
+///   does not depend on the other rows beyond rounding.
+/// * `get_state` holds everything `learn_on_batch` depends on: after `set_state` another instance continues bit for bit.
+/// * A policy that is only asked to act (a worker's replica) gets `set_weights` and `on_global_var_update`.
+///
+/// Weights and state are those of [`learner`](Self::learner). A policy that remembers anything else, or learns without
+/// one, says them itself: `get_weights`, `set_weights`, `get_state`, `set_state`.
+pub trait Policy: Send + std::fmt::Debug {
+    /// Columns the policy wants stored with every step, and their widths.
+    fn step_columns(&self) -> Vec<(Column, usize)> {
+        Vec::new()
+    }
+
+    /// Chooses one action per row.
+    fn compute_actions(&mut self, input: ActInput<'_>, output: ActOutput<'_>) -> Result<()>;
+
+    /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::batch::env_major);
+    /// by default the transitions as they are.
+    fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
+        Ok(transitions(&fragment, 1, 1.0))
+    }
+
+    /// One optimizer step on a minibatch.
+    fn learn_on_batch(&mut self, _batch: &SampleBatch) -> Result<Learned> {
+        Err(Error::state(
+            "the policy",
+            "it does not learn: implement `learn_on_batch`, or leave training out of the plan",
+        ))
+    }
+
+    /// What the policy learns with, if it has a network.
+    fn learner(&self) -> Option<&Learner> {
+        None
+    }
+
+    /// The same, to change.
+    fn learner_mut(&mut self) -> Option<&mut Learner> {
+        None
+    }
+
+    /// What acting needs: all a worker's replica is sent.
+    fn get_weights(&self) -> Weights {
+        Weights::new(self.learner().map(|l| l.weights(false)).unwrap_or_default())
+    }
+
+    /// Replaces the weights; refuses others' names or shapes and then changes nothing.
+    fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        self.learner_mut().map_or(Ok(()), |l| l.set_weights(weights))
+    }
+
+    /// Weights, optimizer and whatever else learning depends on.
+    fn get_state(&self) -> Result<State> {
+        self.learner().map_or_else(|| Ok(State::default()), Learner::state)
+    }
+
+    /// Continues from [`get_state`](Self::get_state).
+    fn set_state(&mut self, state: &State) -> Result<()> {
+        self.learner_mut().map_or(Ok(()), |l| l.set_state(state))
+    }
+
+    /// Tells how many environment steps the run has sampled, for schedules.
+    fn on_global_var_update(&mut self, _timestep: u64) {}
+
+    /// Copies or blends the online network into the target network.
+    fn update_target(&mut self) {}
+
+    /// Adapts the coefficient of a KL penalty to the mean KL of the last training batch (PPO).
+    fn update_kl(&mut self, _sampled_kl: f64) {}
+
+    /// The network as a function from observations `[rows, width]` to action distribution parameters or Q-values,
+    /// for export; see [`Learner::forward`].
+    fn forward(&self, _obs: &Tensor) -> Result<Tensor> {
+        Err(Error::state("the policy", "it has no network to export: implement `forward`"))
+    }
+
+    /// Settings that change while training, as they stand at `timestep`: `cur_lr`, `cur_epsilon`.
+    fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
+        BTreeMap::new()
+    }
+}
+
+/// The observation and action space a policy is made for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spaces {
+    /// What one copy of the environment observes.
+    pub observation_space: Space,
+    /// What one copy takes.
+    pub action_space: Space,
+}
+
+impl Spaces {
+    /// Numbers of one observation as the model takes it (one-hot and flattened).
+    pub fn obs_width(&self) -> usize {
+        self.observation_space.flat_width()
+    }
+}
+
+/// How a policy is built: Ray's `get_default_policy_class`, as a function because Rust has no class objects.
+///
+/// It is called once for the learner and once per worker, always with the same seed, so all start equal.
+#[derive(Clone)]
+pub struct PolicyClass {
+    name: &'static str,
+    #[allow(clippy::type_complexity)]
+    make: std::sync::Arc<dyn Fn(&PolicySpec) -> Result<Box<dyn Policy>> + Send + Sync>,
+}
+
+/// What a policy is built for.
+#[derive(Clone, Debug)]
+pub struct PolicySpec {
+    /// Its spaces.
+    pub spaces: Spaces,
+    /// Seed of its initial weights.
+    pub seed: u64,
+    /// Where it computes.
+    pub device: tch::Device,
+    /// 0 in the trainer, 1.. in a rollout worker.
+    pub worker_index: usize,
+    /// Rollout workers of the run.
+    pub num_workers: usize,
+}
+
+impl PolicyClass {
+    /// Names a constructor.
+    pub fn new<P: Policy + 'static>(
+        name: &'static str,
+        make: impl Fn(&PolicySpec) -> Result<P> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name, make: std::sync::Arc::new(move |spec| Ok(Box::new(make(spec)?))) }
+    }
+
+    /// Builds one.
+    pub fn build(&self, spec: &PolicySpec) -> Result<Box<dyn Policy>> {
+        (self.make)(spec)
+    }
+
+    /// Its name.
+    pub fn name(&self) -> &'static str {
+        self.name
+    }
+}
+
+impl std::fmt::Debug for PolicyClass {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PolicyClass").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Policies by id. Single-agent runs have one, [`DEFAULT_POLICY`].
+#[derive(Debug, Default)]
+pub struct PolicyMap {
+    policies: BTreeMap<String, Box<dyn Policy>>,
+}
+
+impl PolicyMap {
+    /// One policy under the default id.
+    pub fn single(policy: Box<dyn Policy>) -> Self {
+        Self { policies: BTreeMap::from([(DEFAULT_POLICY.to_owned(), policy)]) }
+    }
+
+    /// Adds or replaces a policy.
+    pub fn insert(&mut self, id: impl Into<String>, policy: Box<dyn Policy>) {
+        self.policies.insert(id.into(), policy);
+    }
+
+    /// The policy of that id, or an error naming those there are.
+    pub fn get_mut(&mut self, id: &str) -> Result<&mut Box<dyn Policy>> {
+        if !self.policies.contains_key(id) {
+            let have = self.policies.keys().cloned().collect::<Vec<_>>().join(", ");
+            return Err(Error::UnknownPolicy { id: id.to_owned(), have });
+        }
+        Ok(self.policies.get_mut(id).expect("just checked"))
+    }
+
+    /// The single-agent policy.
+    pub fn default_mut(&mut self) -> Result<&mut Box<dyn Policy>> {
+        self.get_mut(DEFAULT_POLICY)
+    }
+
+    /// All of them, in the order of their ids.
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Box<dyn Policy>)> {
+        self.policies.iter_mut().map(|(id, policy)| (id.as_str(), policy))
+    }
+
+    /// The weights of all, nested by id.
+    pub fn get_weights(&self) -> Weights {
+        let mut all = State::default();
+        for (id, policy) in &self.policies {
+            all.nest(id, (*policy.get_weights()).clone());
+        }
+        std::sync::Arc::new(all)
+    }
+
+    /// Replaces the weights of all.
+    pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        for (id, policy) in &mut self.policies {
+            policy.set_weights(&std::sync::Arc::new(weights.nested(id)?))?;
+        }
+        Ok(())
+    }
+
+    /// The states of all, nested by id.
+    pub fn get_state(&self) -> Result<State> {
+        let mut all = State::default();
+        for (id, policy) in &self.policies {
+            all.nest(id, policy.get_state()?);
+        }
+        Ok(all)
+    }
+
+    /// Continues from [`get_state`](Self::get_state).
+    pub fn set_state(&mut self, state: &State) -> Result<()> {
+        for (id, policy) in &mut self.policies {
+            policy.set_state(&state.nested(id)?)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,436 @@
+//! A [`Trainer`] that runs: the blanket [`Trainable`] of all algorithms, and what users call on it.
+
+use crate::{
+    base::{
+        batch::Column,
+        episode::Episode,
+        error::{Error, Result, catch},
+        host::HostTensor,
+        rng::Stream,
+        state::{State, Weights},
+    },
+    learn::dist::ActionRows,
+    policy::{ActInput, ActOutput, DEFAULT_POLICY, Policy, PolicyClass, StepColumns},
+    run::{
+        settings::{resolve, to_config},
+        trainer::Trainer,
+        training::{Probe, Run},
+    },
+    sample::{
+        callbacks::CallbacksMaker,
+        evaluation::{EvaluationTask, play},
+        filter::MeanStdFilter,
+        transforms::{Preprocess, ToEnv},
+    },
+    workers::WorkerSet,
+};
+use pavlov_envs::{Element, EnvCreator, Frame};
+use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use tch::{Kind, Tensor};
+
+/// The file in a checkpoint that says what was trained.
+const SETTINGS: &str = "settings";
+
+/// Settings that say which parts a saved run has: a run with others has no place for them.
+const FIXED_SETTINGS: [&str; 5] =
+    ["num_workers", "num_envs_per_worker", "create_env_on_driver", "batch_mode", "observation_filter"];
+
+/// An algorithm under way.
+pub struct Algorithm<T: Trainer> {
+    /// What settings of a sweep go over.
+    base: T,
+    settings: T,
+    env: EnvCreator,
+    pub(crate) callbacks: Option<CallbacksMaker>,
+    pub(crate) policy_class: Option<PolicyClass>,
+    run: Option<Run>,
+    inference_rng: Stream,
+}
+
+impl<T: Trainer> std::fmt::Debug for Algorithm<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Algorithm")
+            .field("settings", &self.settings)
+            .field("env", &self.env)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An action as the environment takes it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Discrete choices.
+    Int(Vec<i64>),
+    /// Real components.
+    Float(Vec<f32>),
+}
+
+impl Action {
+    /// The choice of a `Discrete` space.
+    pub fn discrete(&self) -> Option<i64> {
+        match self {
+            Self::Int(choices) if choices.len() == 1 => Some(choices[0]),
+            _ => None,
+        }
+    }
+}
+
+/// What evaluation episodes gave.
+#[derive(Clone, Debug)]
+pub struct Evaluation {
+    /// The episodes in order.
+    pub episodes: Vec<Episode>,
+    /// Pictures of the first one, if asked for.
+    pub frames: Vec<Frame>,
+}
+
+impl<T: Trainer> Algorithm<T> {
+    /// An algorithm that starts from `settings` when it is set up; what a sweep's configuration says goes over them.
+    pub fn new(settings: T, env: EnvCreator) -> Self {
+        let inference_rng = Stream::new(0, "inference", 0);
+        Self {
+            base: settings.clone(),
+            settings,
+            env,
+            callbacks: None,
+            policy_class: None,
+            run: None,
+            inference_rng,
+        }
+    }
+
+    /// The settings in force.
+    pub fn settings(&self) -> &T {
+        &self.settings
+    }
+
+    /// The environment's name.
+    pub fn env_name(&self) -> &str {
+        self.env.name()
+    }
+
+    fn run(&self) -> Result<&Run> {
+        self.run.as_ref().ok_or_else(|| Error::state("the algorithm", "it is not set up"))
+    }
+
+    fn run_mut(&mut self) -> Result<&mut Run> {
+        self.run.as_mut().ok_or_else(|| Error::state("the algorithm", "it is not set up"))
+    }
+
+    /// The workers. A restore replaces them: ask again after it.
+    pub fn workers(&self) -> Result<&WorkerSet> {
+        Ok(self.run()?.workers())
+    }
+
+    /// Evaluates as `evaluation_*` settings say; the block that results carry under `evaluation`.
+    pub fn evaluate(&mut self) -> Result<Metrics> {
+        self.run_mut()?.evaluate()
+    }
+
+    /// Plays `episodes` whole episodes; greedy unless `explore`. Keeps at most `frames` pictures of the first.
+    pub fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation> {
+        let run = self.run()?;
+        let task = EvaluationTask {
+            episodes: (0..episodes).collect(),
+            seed,
+            explore,
+            timestep: run.workers().counters().num_env_steps_sampled,
+            frames,
+        };
+        let filter = run.workers().filter();
+        let spec = run.spec();
+        let (episodes, frames) =
+            run.workers().with_policy(DEFAULT_POLICY, |policy| play(spec, &task, policy, filter))??;
+        Ok(Evaluation { episodes, frames })
+    }
+
+    /// The action for one observation, preprocessed and filtered as in training and stretched to the environment's
+    /// bounds. `obs` is one row as the environment writes it.
+    pub fn compute_single_action<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Action> {
+        let mut actions = self.compute_actions(obs, explore)?;
+        match actions.len() {
+            1 => Ok(actions.remove(0)),
+            n => Err(Error::state("an observation", format!("{n} rows were given where one is needed"))),
+        }
+    }
+
+    /// The actions for several observations, one row after the other.
+    pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
+        let Some(run) = &self.run else { return Err(Error::state("the algorithm", "it is not set up")) };
+        let (obs_dtype, act_dtype) = run.dtypes();
+        let spaces = run.spaces();
+        let raw_width = spaces.observation_space.width();
+        if O::DTYPE != obs_dtype || !obs.len().is_multiple_of(raw_width) {
+            let reason = format!(
+                "{} {} scalars were given, but one row is {raw_width} {obs_dtype} scalars ({})",
+                obs.len(),
+                O::DTYPE,
+                spaces.observation_space
+            );
+            return Err(Error::state("an observation", reason));
+        }
+        let n = obs.len() / raw_width;
+        if n == 0 {
+            return Ok(Vec::new());
+        }
+        let width = spaces.obs_width();
+        let mut rows = vec![0.0_f32; n * width];
+        Preprocess::new(&spaces.observation_space, obs_dtype).apply(bytemuck::cast_slice(obs), &mut rows)?;
+        if let Some(running) = run.workers().filter() {
+            let mut filter = MeanStdFilter::new(width);
+            filter.set_running(&running)?;
+            filter.apply(&mut rows, false);
+        }
+        let mut to_env = ToEnv::new(&spaces.action_space, act_dtype, n, run.common())?;
+        let action_width = spaces.action_space.width();
+        let discrete = matches!(to_env, ToEnv::Int { .. });
+        let kind = if discrete { Kind::Int64 } else { Kind::Float };
+        let mut actions = HostTensor::zeros(1, &[(n * action_width) as i64], kind);
+        let mut rngs: Vec<Stream> =
+            (0..n).map(|_| Stream::new(self.inference_rng.below(u64::MAX), "inference", 0)).collect();
+        let timestep = run.workers().counters().num_env_steps_sampled;
+        run.workers().with_policy(DEFAULT_POLICY, |policy| {
+            let mut columns: Vec<HostTensor> = policy
+                .step_columns()
+                .into_iter()
+                .map(|(_, w): (Column, usize)| HostTensor::zeros(1, &[(n * w) as i64], Kind::Float))
+                .collect();
+            let obs = Tensor::from_slice(&rows).view([n as i64, width as i64]);
+            let rows = match kind {
+                Kind::Int64 => ActionRows::Int(actions.slice_mut(0)),
+                _ => ActionRows::Float(actions.slice_mut(0)),
+            };
+            let input = ActInput { obs: &obs, rngs: &mut rngs, explore, timestep };
+            let columns = StepColumns { tensors: &mut columns, step: 0 };
+            policy.compute_actions(input, ActOutput { actions: rows, columns })
+        })??;
+        let bytes = to_env.apply(actions.bytes_mut(0));
+        Ok(match discrete {
+            true => bytemuck::cast_slice(bytes)
+                .chunks_exact(action_width)
+                .map(|a| Action::Int(a.to_vec()))
+                .collect(),
+            false => bytemuck::cast_slice(bytes)
+                .chunks_exact(action_width)
+                .map(|a| Action::Float(a.to_vec()))
+                .collect(),
+        })
+    }
+
+    /// Calls `f` with the learning policy of that id.
+    pub fn get_policy<R>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> R) -> Result<R> {
+        self.workers()?.with_policy(id, f)
+    }
+
+    /// The learner's weights, nested by policy id.
+    pub fn get_weights(&self) -> Result<Weights> {
+        Ok(self.workers()?.get_weights())
+    }
+
+    /// Replaces the weights of the learner and of every worker.
+    pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        self.workers()?.set_weights(weights)
+    }
+
+    /// Writes the policy as TorchScript: `model.pt`, a function from observations `[rows, width]` (preprocessed and
+    /// filtered) to action distribution parameters or Q-values.
+    pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
+        let width = self.run()?.spaces().obs_width() as i64;
+        let path = dir.join("model.pt");
+        std::fs::create_dir_all(dir)
+            .map_err(|e| Error::state(dir.display().to_string(), format!("cannot make it: {e}")))?;
+        self.get_policy(DEFAULT_POLICY, |policy| {
+            let _guard = tch::no_grad_guard();
+            let example = Tensor::zeros([2, width], (Kind::Float, tch::Device::Cpu));
+            let mut failed = None;
+            let mut forward = |inputs: &[Tensor]| match policy.forward(&inputs[0]) {
+                Ok(output) => vec![output],
+                Err(error) => {
+                    failed = Some(error);
+                    vec![inputs[0].shallow_clone()]
+                }
+            };
+            let module = tch::CModule::create_by_tracing("Policy", "forward", &[example], &mut forward)?;
+            if let Some(error) = failed {
+                return Err(error);
+            }
+            module.save(&path)?;
+            Ok(())
+        })??;
+        Ok(path)
+    }
+
+    /// Reads the weights and the filter of a checkpoint, and nothing else of it: for acting, in whatever number of
+    /// workers.
+    pub fn restore_policies(&mut self, checkpoint: &Path) -> Result<()> {
+        pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
+        let run = self.run()?;
+        let policies = State::read(checkpoint, "policies")?;
+        run.workers().with_policies(|map| map.set_state(&policies))?;
+        let filter: Option<MeanStdFilter> = State::read(checkpoint, "run")?.get("filter")?;
+        if let Some(filter) = filter {
+            run.workers().set_filter(filter.running())?;
+        }
+        run.workers().sync_weights()
+    }
+
+    fn start(&mut self, settings: T, env: EnvCreator) -> Result<()> {
+        let mut settings = settings;
+        settings.common().validate()?;
+        if settings.common().seed.is_none() {
+            settings.common_mut().seed = Some(rand::random::<u64>() >> 1);
+        }
+        let probe = Probe::new(&env, settings.common())?;
+        settings.validate_config(&probe.spaces)?;
+        let run = self.make_run(&settings, &env, probe)?;
+        self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
+        (self.settings, self.env, self.run) = (settings, env, Some(run));
+        Ok(())
+    }
+
+    fn make_run(&self, settings: &T, env: &EnvCreator, probe: Probe) -> Result<Run> {
+        let policy_class = match &self.policy_class {
+            Some(policy_class) => policy_class.clone(),
+            None => settings.get_default_policy_class(&probe.spaces)?,
+        };
+        let mut run = Run::new(settings.common(), env, probe, policy_class, self.callbacks.clone())?;
+        run.set_plan(settings.execution_plan(run.workers()));
+        settings.setup(&mut run)?;
+        run.on_trainer_init()?;
+        Ok(run)
+    }
+
+    /// What a checkpoint says of the run besides its state.
+    fn about(&self) -> Result<State> {
+        let spaces = self.run()?.spaces();
+        let mut about = State::default();
+        about.set("algorithm", &T::NAME)?;
+        about.set("env", &self.env.name())?;
+        about.set("observation_space", &spaces.observation_space.to_string())?;
+        about.set("action_space", &spaces.action_space.to_string())?;
+        about.set("config", &to_config(&self.settings)?)?;
+        about.set("inference_rng", &self.inference_rng.state())?;
+        Ok(about)
+    }
+
+    /// Refuses a saved run whose parts have no place in this one.
+    fn check_fits(&self, saved: &State) -> Result<()> {
+        let own = self.about()?;
+        for space in ["observation_space", "action_space"] {
+            let (saved, own): (String, String) = (saved.get(space)?, own.get(space)?);
+            if saved != own {
+                let env = self.env.name();
+                return Err(Error::state(
+                    space,
+                    format!("it was {saved} in the saved run, but {env} has {own}"),
+                ));
+            }
+        }
+        let (saved, own): (Config, Config) = (saved.get("config")?, own.get("config")?);
+        for key in FIXED_SETTINGS {
+            let [was, is] = [&saved, &own].map(|config| config.get(key).unwrap_or(&Value::Null));
+            if was != is {
+                let rule = format!(
+                    "it was {was} in the saved run; set it to that, or read the policies alone (`restore_policies`)"
+                );
+                return Err(Error::config(key, is, rule));
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes a run that continues the saved one. This one goes on unchanged if that fails.
+    fn load(&mut self, dir: &Path) -> Result<()> {
+        let saved = State::read(dir, SETTINGS)?;
+        self.check_fits(&saved)?;
+        let mut settings = self.settings.clone();
+        // Everything random follows from it, what is still to come included.
+        settings.common_mut().seed = saved.get::<Config>("config")?.get("seed").and_then(Value::as_u64);
+        let mut run = self.make_run(&settings, &self.env, self.run()?.probe())?;
+        run.set_state(|part| State::read(dir, part))?;
+        self.inference_rng = Stream::from_state(saved.get("inference_rng")?);
+        (self.settings, self.run) = (settings, Some(run));
+        Ok(())
+    }
+}
+
+impl<T: Trainer> Trainable for Algorithm<T> {
+    fn setup(&mut self, config: &Config, _trial: &TrialContext) -> pavlov_tune::Result<()> {
+        let (settings, env) = resolve(&self.settings, config, &self.env)?;
+        Ok(catch(|| format!("setting up {}", T::NAME), || self.start(settings, env))?)
+    }
+
+    fn step(&mut self) -> pavlov_tune::Result<Metrics> {
+        let settings = self.settings.clone();
+        let run = self.run_mut()?;
+        Ok(catch(|| format!("a training iteration of {}", T::NAME), || settings.step_attempt(run))?)
+    }
+
+    fn save_checkpoint(&mut self, dir: &Path) -> pavlov_tune::Result<()> {
+        self.about()?.write(dir, SETTINGS)?;
+        for (name, part) in self.run()?.state()? {
+            part.write(dir, &name)?;
+        }
+        Ok(())
+    }
+
+    fn load_checkpoint(&mut self, dir: &Path) -> pavlov_tune::Result<()> {
+        catch(|| "restoring".to_owned(), || self.load(dir)).map_err(|error| pavlov_tune::Error::Checkpoint {
+            path: dir.to_owned(),
+            reason: error.to_string(),
+        })
+    }
+
+    fn reset_config(&mut self, new: &Config) -> pavlov_tune::Result<bool> {
+        let (settings, env) = resolve(&self.base, new, &self.env)?;
+        self.run = None;
+        catch(|| format!("setting up {}", T::NAME), || self.start(settings, env))?;
+        Ok(true)
+    }
+
+    fn cleanup(&mut self) -> pavlov_tune::Result<()> {
+        self.run = None;
+        Ok(())
+    }
+
+    fn log_result(&mut self, result: &mut Metrics) -> pavlov_tune::Result<()> {
+        Ok(self.run()?.on_train_result(result)?)
+    }
+
+    fn export_model(&mut self, format: ExportFormat, dir: &Path) -> pavlov_tune::Result<Option<PathBuf>> {
+        match format {
+            ExportFormat::Model => Ok(Some(self.export_policy_model(dir)?)),
+            _ => Ok(None),
+        }
+    }
+
+    fn default_resource_request(&self, config: &Config) -> Option<Resources> {
+        let (settings, _) = resolve(&self.settings, config, &self.env).ok()?;
+        let common = settings.common();
+        let mut bundles = vec![Bundle::from([
+            ("CPU".into(), common.num_cpus_for_driver as f64),
+            ("GPU".into(), common.num_gpus as f64),
+        ])];
+        let evaluation = if common.evaluation_interval.is_some() { common.evaluation_num_workers } else { 0 };
+        for _ in 0..common.num_workers + evaluation {
+            bundles.push(Bundle::from([("CPU".into(), common.num_cpus_per_worker as f64)]));
+        }
+        Resources::new(bundles).ok()
+    }
+
+    fn resource_help(&self, _config: &Config) -> String {
+        "`num_workers`, `evaluation_num_workers`, `num_cpus_per_worker` and `num_gpus` change what a trial asks for".into()
+    }
+
+    fn kind(&self) -> String {
+        T::NAME.into()
+    }
+
+    fn resolved_config(&self) -> Option<Config> {
+        let mut config = to_config(&self.settings).ok()?;
+        config.insert("env".into(), self.env.name().into());
+        Some(config)
+    }
+}

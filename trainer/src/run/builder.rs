@@ -1,0 +1,109 @@
+//! What users call on any [`Trainer`]: from its settings to a [`Driver`] or a sweep.
+
+use crate::{
+    base::error::Result,
+    policy::PolicyClass,
+    run::{algorithm::Algorithm, trainer::Trainer},
+    sample::callbacks::{Callbacks, CallbacksMaker},
+};
+use pavlov_envs::{EnvCreator, IntoEnvCreator};
+use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, TrainableFactory};
+use std::path::PathBuf;
+
+/// What users call on any [`Trainer`]. Implemented for all; do not implement it.
+pub trait TrainerExt: Trainer {
+    /// Ready to train: `Ppo::get_default_config().build("CartPole-v1")?.train()?`.
+    ///
+    /// The environment is an id, a closure that makes one copy, or an [`EnvCreator`].
+    /// Nothing is written before the first result or checkpoint.
+    fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
+        self.builder(env).build()
+    }
+
+    /// What a sweep trains: trials whose settings go over these.
+    ///
+    /// ```no_run
+    /// use pavlov_tune::{Tuner, search::loguniform};
+    /// # fn sweep<T: pavlov_trainer::Trainer>(ppo: T) -> pavlov_tune::Result<()> {
+    /// # use pavlov_trainer::TrainerExt;
+    /// let space = serde_json::json!({"lr": loguniform(1e-4, 1e-2)});
+    /// let mut tuner = Tuner::new(ppo.as_trainable("CartPole-v1"), space);
+    /// tuner.tune_config.num_samples = 4;
+    /// let grid = tuner.fit()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    fn as_trainable(&self, env: impl IntoEnvCreator) -> TrainableFactory {
+        let (settings, env) = (self.clone(), env.into_env_creator());
+        TrainableFactory::new(format!("{}_{}", Self::NAME, env.name()), move |_| {
+            Ok(Algorithm::new(settings.clone(), env.clone()))
+        })
+    }
+
+    /// As [`build`](Self::build), with callbacks, a run directory or loggers of your own.
+    fn builder(self, env: impl IntoEnvCreator) -> Builder<Self> {
+        Builder::new(self, env.into_env_creator())
+    }
+}
+
+impl<T: Trainer> TrainerExt for T {}
+
+/// A [`Driver`] in the making.
+#[derive(Debug)]
+pub struct Builder<T: Trainer> {
+    algorithm: Algorithm<T>,
+    options: RunOptions,
+}
+
+impl<T: Trainer> Builder<T> {
+    /// These settings in this environment.
+    pub fn new(settings: T, env: EnvCreator) -> Self {
+        let name = format!("{}_{}", T::NAME, env.name());
+        let options = RunOptions {
+            name: Some(name),
+            log_sys_usage: settings.common().log_sys_usage,
+            ..RunOptions::default()
+        };
+        Self { algorithm: Algorithm::new(settings, env), options }
+    }
+
+    /// Hooks: one instance per worker.
+    #[must_use]
+    pub fn callbacks<C: Callbacks + 'static>(mut self, make: impl Fn() -> C + Send + Sync + 'static) -> Self {
+        self.algorithm.callbacks = Some(CallbacksMaker::new(make));
+        self
+    }
+
+    /// Trains this policy instead of the algorithm's own. What restores the run must say so too.
+    #[must_use]
+    pub fn policy_class(mut self, policy_class: PolicyClass) -> Self {
+        self.algorithm.policy_class = Some(policy_class);
+        self
+    }
+
+    /// The run directory; one that exists is continued.
+    #[must_use]
+    pub fn logdir(mut self, dir: impl Into<PathBuf>) -> Self {
+        self.options.logdir = Some(dir.into());
+        self
+    }
+
+    /// Who sees the results.
+    #[must_use]
+    pub fn loggers(mut self, loggers: LoggerChoice) -> Self {
+        self.options.loggers = loggers;
+        self
+    }
+
+    /// Everything else about the run.
+    #[must_use]
+    pub fn options(mut self, change: impl FnOnce(&mut RunOptions)) -> Self {
+        change(&mut self.options);
+        self
+    }
+
+    /// Makes workers and plan.
+    pub fn build(self) -> Result<Driver<Algorithm<T>>> {
+        Ok(Driver::with(self.algorithm, Config::new(), self.options)?)
+    }
+}

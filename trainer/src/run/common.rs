@@ -1,0 +1,483 @@
+//! The settings every algorithm has (Ray's COMMON_CONFIG), their rules, and exact batch arithmetic.
+
+use crate::{
+    base::error::{Error, Result},
+    learn::{exploration::ExplorationConfig, nets::ModelConfig},
+    sample::filter::ObservationFilter,
+};
+use pavlov_tune::Config;
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use serde_json::Value;
+
+/// How fragments end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchMode {
+    /// After `rollout_fragment_length` steps of every copy; episodes go on in the next fragment.
+    #[default]
+    TruncateEpisodes,
+    /// Whole episodes only: at least `rollout_fragment_length * num_envs_per_worker` steps per fragment.
+    CompleteEpisodes,
+}
+
+/// How much one evaluation plays: a number, or `"auto"`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EvaluationDuration {
+    /// As long as the training beside it takes (`evaluation_parallel_to_training`): one episode per evaluation worker,
+    /// and again until training is done. How many episodes that are depends on the machine, and with it everything that
+    /// follows from their mean; episode `k` and what training learns do not.
+    Auto,
+    /// So many of `evaluation_duration_unit`.
+    Units(u64),
+}
+
+impl Serialize for EvaluationDuration {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Auto => serializer.serialize_str("auto"),
+            Self::Units(units) => serializer.serialize_u64(*units),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for EvaluationDuration {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = Value::deserialize(deserializer)?;
+        match value.as_u64() {
+            Some(units) => Ok(Self::Units(units)),
+            None if value == "auto" => Ok(Self::Auto),
+            None => Err(de::Error::custom("it must be a whole number, 1 or more, or \"auto\"")),
+        }
+    }
+}
+
+/// The unit of `evaluation_duration`, if that is a number.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DurationUnit {
+    /// Whole episodes.
+    #[default]
+    Episodes,
+    /// Environment steps, rounded up to whole episodes.
+    Timesteps,
+}
+
+/// What happens to rewards before an algorithm sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ClipRewards {
+    /// `true`: their sign; `false`: nothing.
+    Sign(bool),
+    /// Clamped to plus and minus this number.
+    Within(f32),
+}
+
+/// Settings that an evaluation changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EvaluationConfig {
+    /// Sample from stochastic policies, explore with others. Greedy by default.
+    pub explore: bool,
+    /// Merged over `env_config`.
+    pub env_config: Config,
+    /// Another environment to evaluate in (same spaces).
+    pub env: Option<String>,
+}
+
+impl Default for EvaluationConfig {
+    fn default() -> Self {
+        Self { explore: false, env_config: Config::new(), env: None }
+    }
+}
+
+/// Settings common to all algorithms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Common {
+    /// Rollout workers; 0 samples in the trainer's own thread.
+    pub num_workers: usize,
+    /// Copies of the environment that each worker steps together.
+    pub num_envs_per_worker: usize,
+    /// Give the trainer's own worker an environment even when there are rollout workers.
+    pub create_env_on_driver: bool,
+    /// Steps of every copy per fragment.
+    pub rollout_fragment_length: usize,
+    /// How fragments end.
+    pub batch_mode: BatchMode,
+    /// Rollout workers sample the next fragment while the trainer learns from this one, so with the weights from before
+    /// that: both are busy all the time, and experience is one update old. As repeatable as without it.
+    pub sample_async: bool,
+    /// Rows of one training batch.
+    pub train_batch_size: usize,
+    /// Discount: closer to 1 looks further ahead.
+    pub gamma: f64,
+    /// The network.
+    pub model: ModelConfig,
+    /// Arguments of the environment.
+    pub env_config: Config,
+    /// What happens to rewards before the algorithm sees them; results report them unclipped.
+    pub clip_rewards: Option<ClipRewards>,
+    /// Policies act in [-1, 1]; actions are stretched to the environment's bounds.
+    pub normalize_actions: bool,
+    /// Without `normalize_actions`: clip actions to the bounds.
+    pub clip_actions: bool,
+    /// Skip the contract check of the environment at the start.
+    pub disable_env_checking: bool,
+    /// Normalisation of observations.
+    pub observation_filter: ObservationFilter,
+    /// Workers continue from the merged filter, not from their own.
+    pub synchronize_filters: bool,
+    /// Explore while sampling.
+    pub explore: bool,
+    /// How.
+    pub exploration_config: ExplorationConfig,
+    /// Evaluate every so many iterations; never if null.
+    pub evaluation_interval: Option<u64>,
+    /// How much; `"auto"` is as long as training takes, so its results depend on the machine. Prefer a number.
+    pub evaluation_duration: EvaluationDuration,
+    /// Unit of `evaluation_duration`.
+    pub evaluation_duration_unit: DurationUnit,
+    /// Workers of their own for evaluation; 0 evaluates in the trainer's thread.
+    pub evaluation_num_workers: usize,
+    /// Evaluate while training, with the weights from before the iteration; needs `evaluation_num_workers`.
+    pub evaluation_parallel_to_training: bool,
+    /// What differs while evaluating.
+    pub evaluation_config: EvaluationConfig,
+    /// Repeat the last evaluation in results between evaluations.
+    pub always_attach_evaluation_results: bool,
+    /// Episodes over which results average.
+    pub metrics_num_episodes_for_smoothing: usize,
+    /// Report custom metrics per episode instead of mean, min and max.
+    pub keep_per_episode_custom_metrics: bool,
+    /// An iteration takes at least so long. Makes iterations differ between runs; prefer the next two.
+    pub min_time_s_per_reporting: Option<f64>,
+    /// An iteration samples at least so many environment steps.
+    pub min_sample_timesteps_per_reporting: Option<u64>,
+    /// An iteration trains on at least so many rows.
+    pub min_train_timesteps_per_reporting: Option<u64>,
+    /// Carry on without workers that failed.
+    pub ignore_worker_failures: bool,
+    /// Replace workers that failed; takes precedence.
+    pub recreate_failed_workers: bool,
+    /// Seconds after which a worker that has not answered counts as failed; waits for ever if null.
+    pub worker_timeout_s: Option<f64>,
+    /// Report processor and memory use with every result.
+    pub log_sys_usage: bool,
+    /// Everything random follows from it; drawn at the start, and kept in results and checkpoints, if null. A restored
+    /// run goes on with the saved one.
+    pub seed: Option<u64>,
+    /// 1: learn on the first GPU.
+    pub num_gpus: usize,
+    /// Cores a rollout worker asks a sweep for.
+    pub num_cpus_per_worker: usize,
+    /// Cores the trainer asks a sweep for.
+    pub num_cpus_for_driver: usize,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Self {
+            num_workers: 2,
+            num_envs_per_worker: 1,
+            create_env_on_driver: false,
+            rollout_fragment_length: 200,
+            batch_mode: BatchMode::TruncateEpisodes,
+            sample_async: false,
+            train_batch_size: 200,
+            gamma: 0.99,
+            model: ModelConfig::default(),
+            env_config: Config::new(),
+            clip_rewards: None,
+            normalize_actions: true,
+            clip_actions: false,
+            disable_env_checking: false,
+            observation_filter: ObservationFilter::NoFilter,
+            synchronize_filters: true,
+            explore: true,
+            exploration_config: ExplorationConfig::StochasticSampling { random_timesteps: 0 },
+            evaluation_interval: None,
+            evaluation_duration: EvaluationDuration::Units(10),
+            evaluation_duration_unit: DurationUnit::Episodes,
+            evaluation_num_workers: 0,
+            evaluation_parallel_to_training: false,
+            evaluation_config: EvaluationConfig::default(),
+            always_attach_evaluation_results: false,
+            metrics_num_episodes_for_smoothing: 100,
+            keep_per_episode_custom_metrics: false,
+            min_time_s_per_reporting: None,
+            min_sample_timesteps_per_reporting: None,
+            min_train_timesteps_per_reporting: None,
+            ignore_worker_failures: false,
+            recreate_failed_workers: false,
+            worker_timeout_s: None,
+            log_sys_usage: false,
+            seed: None,
+            num_gpus: 0,
+            num_cpus_per_worker: 1,
+            num_cpus_for_driver: 1,
+        }
+    }
+}
+
+/// Keys under which any name is allowed.
+pub const OPEN_KEYS: &[&str] = &["env_config", "evaluation_config.env_config"];
+
+/// Ray's keys that have no meaning here, and why.
+pub const REFUSED_KEYS: &[(&str, &str)] = &[
+    ("framework", "there is one framework, libtorch; leave it out"),
+    ("eager_tracing", "it belongs to TensorFlow; leave it out"),
+    ("eager_max_retraces", "it belongs to TensorFlow; leave it out"),
+    ("tf_session_args", "it belongs to TensorFlow; leave it out"),
+    ("local_tf_session_args", "it belongs to TensorFlow; leave it out"),
+    ("simple_optimizer", "there is one optimizer path; leave it out"),
+    (
+        "horizon",
+        "cut episodes with the environment's own `max_episode_steps` (`env_config`) or wrap it in TimeLimit, which keeps cut apart from ended",
+    ),
+    (
+        "soft_horizon",
+        "an episode that is cut is bootstrapped from its last observation, which is what it was for; leave it out",
+    ),
+    (
+        "no_done_at_end",
+        "an episode that is cut is bootstrapped from its last observation, which is what it was for; leave it out",
+    ),
+    ("observation_space", "the environment says it; leave it out"),
+    ("action_space", "the environment says it; leave it out"),
+    ("remote_worker_envs", "set `num_workers` instead: workers are cheap threads"),
+    ("remote_env_batch_wait_ms", "set `num_workers` instead: workers are cheap threads"),
+    ("env_task_fn", "it is code: implement `Callbacks::on_train_result`"),
+    ("render_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
+    ("record_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
+    ("preprocessor_pref", "observations are flattened and one-hot encoded by their space; leave it out"),
+    ("log_level", "set the environment variable RUST_LOG"),
+    ("callbacks", "it is code: give it to `Builder::callbacks`"),
+    ("fake_sampler", "it was a debugging aid of Ray's; leave it out"),
+    ("in_evaluation", "it is internal to Ray; leave it out"),
+    ("custom_eval_function", "it is code: call `evaluate` between `train` calls"),
+    ("sample_collector", "there is one sampler; leave it out"),
+    ("compress_observations", "batches cross threads without a copy; leave it out"),
+    ("metrics_episode_collection_timeout_s", "set `worker_timeout_s`"),
+    ("collect_metrics_timeout", "set `worker_timeout_s`"),
+    ("metrics_smoothing_episodes", "its name is `metrics_num_episodes_for_smoothing` now"),
+    ("timesteps_per_iteration", "its name is `min_sample_timesteps_per_reporting` now"),
+    ("min_iter_time_s", "its name is `min_time_s_per_reporting` now"),
+    ("evaluation_num_episodes", "its name is `evaluation_duration` now"),
+    ("extra_python_environs_for_driver", "there is no Python; set environment variables yourself"),
+    ("extra_python_environs_for_worker", "there is no Python; set environment variables yourself"),
+    ("_fake_gpus", "it was a test aid of Ray's; leave it out"),
+    ("num_gpus_per_worker", "workers act on the CPU; leave it out"),
+    ("custom_resources_per_worker", "workers are threads of this process; leave it out"),
+    ("placement_strategy", "workers are threads of this process; leave it out"),
+    ("input", "offline data is not there yet; leave it out to sample the environment"),
+    ("input_config", "offline data is not there yet; leave it out"),
+    ("input_evaluation", "offline data is not there yet; leave it out"),
+    ("actions_in_input_normalized", "offline data is not there yet; leave it out"),
+    ("postprocess_inputs", "offline data is not there yet; leave it out"),
+    ("shuffle_buffer_size", "offline data is not there yet; leave it out"),
+    ("output", "writing experience to files is not there yet; leave it out"),
+    ("output_config", "writing experience to files is not there yet; leave it out"),
+    ("output_compress_columns", "writing experience to files is not there yet; leave it out"),
+    ("output_max_file_size", "writing experience to files is not there yet; leave it out"),
+    ("multiagent", "multi-agent training is not there yet; leave it out"),
+    ("logger_config", "give loggers to `Builder::loggers`"),
+    ("optimizer", "the algorithm's own keys set its optimizer (`lr`, `grad_clip`, ...); leave it out"),
+    ("monitor", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
+    ("_disable_execution_plan_api", "plans are how algorithms are written here; leave it out"),
+    (
+        "_disable_preprocessor_api",
+        "observations are flattened and one-hot encoded by their space; leave it out",
+    ),
+    ("_disable_action_flattening", "actions are stored as the environment takes them; leave it out"),
+    ("_tf_policy_handles_more_than_one_loss", "it belongs to TensorFlow; leave it out"),
+    ("model.conv_filters", "convolutional networks are not there yet"),
+    ("model.conv_activation", "convolutional networks are not there yet"),
+    ("model.framestack", "wrap the environment in `FrameStack`"),
+    ("model.dim", "wrap the environment in `AtariPreprocessing`"),
+    ("model.grayscale", "wrap the environment in `AtariPreprocessing`"),
+    ("model.zero_mean", "wrap the environment in `TransformObservation`"),
+    ("model.use_lstm", "recurrent networks are not there yet"),
+    ("model.max_seq_len", "recurrent networks are not there yet"),
+    ("model.lstm_cell_size", "recurrent networks are not there yet"),
+    ("model.lstm_use_prev_action", "recurrent networks are not there yet"),
+    ("model.lstm_use_prev_reward", "recurrent networks are not there yet"),
+    ("model._time_major", "recurrent networks are not there yet"),
+    ("model.use_attention", "attention networks are not there yet"),
+    ("model.attention_num_transformer_units", "attention networks are not there yet"),
+    ("model.attention_dim", "attention networks are not there yet"),
+    ("model.attention_num_heads", "attention networks are not there yet"),
+    ("model.attention_head_dim", "attention networks are not there yet"),
+    ("model.attention_memory_inference", "attention networks are not there yet"),
+    ("model.attention_memory_training", "attention networks are not there yet"),
+    ("model.attention_position_wise_mlp_dim", "attention networks are not there yet"),
+    ("model.attention_init_gru_gate_bias", "attention networks are not there yet"),
+    ("model.attention_use_n_prev_actions", "attention networks are not there yet"),
+    ("model.attention_use_n_prev_rewards", "attention networks are not there yet"),
+    ("model._use_default_native_models", "it belongs to TensorFlow; leave it out"),
+    (
+        "model._disable_preprocessor_api",
+        "observations are flattened and one-hot encoded by their space; leave it out",
+    ),
+    ("model._disable_action_flattening", "actions are stored as the environment takes them; leave it out"),
+    ("model.custom_model", "a model of your own is a `Policy` of your own: see examples/custom_algorithm.rs"),
+    (
+        "model.custom_model_config",
+        "a model of your own is a `Policy` of your own: see examples/custom_policy.rs",
+    ),
+    (
+        "model.custom_action_dist",
+        "a distribution of your own is a `Policy` of your own: see examples/custom_policy.rs",
+    ),
+    ("model.custom_preprocessor", "preprocess in the environment"),
+];
+
+/// Refuses keys of Ray's that have no meaning here, with the reason.
+pub fn refuse_keys(values: &Config, refused: &[(&str, &str)]) -> Result<()> {
+    for (key, why) in refused {
+        let value = match key.split_once('.') {
+            None => values.get(*key),
+            Some((outer, inner)) => values.get(outer).and_then(|v| v.get(inner)),
+        };
+        if let Some(value) = value {
+            return Err(Error::config(
+                *key,
+                value,
+                format!("this setting of Ray's has no meaning here: {why}"),
+            ));
+        }
+    }
+    Ok(())
+}
+
+impl Common {
+    /// Rules between common settings.
+    pub fn validate(&self) -> Result<()> {
+        let at_least_one = [
+            ("num_envs_per_worker", self.num_envs_per_worker),
+            ("rollout_fragment_length", self.rollout_fragment_length),
+            ("train_batch_size", self.train_batch_size),
+            ("metrics_num_episodes_for_smoothing", self.metrics_num_episodes_for_smoothing),
+        ];
+        for (key, value) in at_least_one {
+            if value == 0 {
+                return Err(Error::config(key, value, "it must be at least 1"));
+            }
+        }
+        if !(0.0..=1.0).contains(&self.gamma) {
+            return Err(Error::config("gamma", self.gamma, "it must be in 0..=1"));
+        }
+        if self.evaluation_interval == Some(0) {
+            return Err(Error::config(
+                "evaluation_interval",
+                0,
+                "it must be at least 1; null evaluates never",
+            ));
+        }
+        match self.evaluation_duration {
+            EvaluationDuration::Units(0) => {
+                return Err(Error::config("evaluation_duration", 0, "it must be at least 1"));
+            }
+            EvaluationDuration::Auto if !self.evaluation_parallel_to_training => {
+                let rule = "that is as long as the training beside it takes: set `evaluation_parallel_to_training`, \
+                            or give a number";
+                return Err(Error::config("evaluation_duration", "\"auto\"", rule));
+            }
+            _ => {}
+        }
+        if self.sample_async && self.num_workers == 0 {
+            let rule =
+                "there are no workers to sample while the trainer learns: set `num_workers` to at least 1";
+            return Err(Error::config("sample_async", true, rule));
+        }
+        if self.evaluation_parallel_to_training && self.evaluation_num_workers == 0 {
+            let rule = "it needs workers of its own: set `evaluation_num_workers` to at least 1";
+            return Err(Error::config("evaluation_parallel_to_training", true, rule));
+        }
+        if self.num_gpus > 1 {
+            return Err(Error::config(
+                "num_gpus",
+                self.num_gpus,
+                "learning on more than one GPU is not there yet",
+            ));
+        }
+        for (key, value) in [
+            ("min_time_s_per_reporting", self.min_time_s_per_reporting),
+            ("worker_timeout_s", self.worker_timeout_s),
+        ] {
+            if value.is_some_and(|s| !s.is_finite() || s <= 0.0) {
+                let value = value.unwrap_or_default();
+                return Err(Error::config(key, value, "it must be a number of seconds above 0, or null"));
+            }
+        }
+        if matches!(self.clip_rewards, Some(ClipRewards::Within(bound)) if !(bound > 0.0 && bound.is_finite()))
+        {
+            let value = serde_json::to_string(&self.clip_rewards).unwrap_or_default();
+            return Err(Error::config(
+                "clip_rewards",
+                value,
+                "it must be true, false, null or a number above 0",
+            ));
+        }
+        self.model.validate()?;
+        self.exploration_config.validate()
+    }
+
+    /// Copies of the environment in the whole run.
+    pub fn total_envs(&self) -> usize {
+        self.num_workers.max(1) * self.num_envs_per_worker
+    }
+
+    /// Environment steps of one round: every worker samples one fragment.
+    pub fn steps_per_round(&self) -> usize {
+        self.total_envs() * self.rollout_fragment_length
+    }
+
+    /// Adjusts `rollout_fragment_length` so that whole rounds make exactly `train_batch_size`, or refuses.
+    ///
+    /// A fragment length that divides each copy's share is kept; otherwise one round makes the batch. Ray rounds down
+    /// here and then samples a second round, so that a batch of 4,000 on three workers becomes 7,998.
+    pub fn fit_fragments(&mut self) -> Result<()> {
+        if self.batch_mode == BatchMode::CompleteEpisodes {
+            return Ok(());
+        }
+        let envs = self.total_envs();
+        if !self.train_batch_size.is_multiple_of(envs) {
+            let below = self.train_batch_size / envs * envs;
+            let nearest = match below {
+                0 => format!("{envs}"),
+                _ => format!("{below} or {}", below + envs),
+            };
+            let rule = format!(
+                "it must be a multiple of the {envs} environment copies (`num_workers` {} x `num_envs_per_worker` {}); nearest: {nearest}",
+                self.num_workers.max(1),
+                self.num_envs_per_worker
+            );
+            return Err(Error::config("train_batch_size", self.train_batch_size, rule));
+        }
+        let share = self.train_batch_size / envs;
+        if !share.is_multiple_of(self.rollout_fragment_length) {
+            self.rollout_fragment_length = share;
+        }
+        Ok(())
+    }
+
+    /// The arithmetic of one on-policy batch, in words.
+    pub fn batch_arithmetic(&self) -> String {
+        let (workers, envs, fragment) =
+            (self.num_workers.max(1), self.num_envs_per_worker, self.rollout_fragment_length);
+        let round = self.steps_per_round();
+        match self.batch_mode {
+            BatchMode::TruncateEpisodes => format!(
+                "{workers} worker(s) x {envs} env(s) x {fragment} steps = {round} steps per round; {} round(s) = a batch of {}",
+                self.train_batch_size.div_ceil(round),
+                self.train_batch_size.div_ceil(round) * round
+            ),
+            BatchMode::CompleteEpisodes => {
+                format!(
+                    "whole episodes until at least {} steps; a batch may be longer",
+                    self.train_batch_size
+                )
+            }
+        }
+    }
+}

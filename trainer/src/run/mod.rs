@@ -1,0 +1,8 @@
+//! A whole training run: what an algorithm's author writes, what users call, and the settings that all algorithms share.
+
+pub(crate) mod algorithm;
+pub(crate) mod builder;
+pub mod common;
+pub(crate) mod settings;
+pub(crate) mod trainer;
+pub(crate) mod training;

@@ -1,0 +1,60 @@
+//! What the author of an algorithm writes: one trait, on the settings struct itself.
+
+use crate::{
+    base::error::Result,
+    plan::Plan,
+    policy::{PolicyClass, Spaces},
+    run::{common::Common, training::Run},
+    workers::WorkerSet,
+};
+use pavlov_tune::Metrics;
+use serde::{Serialize, de::DeserializeOwned};
+
+/// An algorithm, implemented on its settings: the config is the algorithm.
+///
+/// Every `Trainer` is a [`Trainable`](pavlov_tune::Trainable) through [`Algorithm`](crate::Algorithm), so the whole lifecycle (train,
+/// save, restore, sweeps) comes with these few methods.
+///
+/// # Contract
+///
+/// * `get_default_config` is complete; a setting that is not in it is unknown.
+/// * Settings are what serde reads and writes; put [`Common`] under `#[serde(flatten)]`.
+/// * `execution_plan` starts with equal weights in all workers and leaves no state in the plan itself.
+pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt::Debug + 'static {
+    /// The name users type.
+    const NAME: &'static str;
+
+    /// Settings that Ray's users know and that have no meaning here, each with the reason.
+    const REFUSED_KEYS: &'static [(&'static str, &'static str)] = &[];
+
+    /// Every setting with its default.
+    fn get_default_config() -> Self;
+
+    /// Rules between settings; may adjust them. Errors name the field, its value and the rule. The rules of
+    /// [`Common`] are checked before.
+    fn validate_config(&mut self, _spaces: &Spaces) -> Result<()> {
+        Ok(())
+    }
+
+    /// The policy for these spaces.
+    fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass>;
+
+    /// One round of training after the other, as a lazy sequence.
+    fn execution_plan(&self, workers: &WorkerSet) -> Plan;
+
+    /// The settings that all algorithms share.
+    fn common(&self) -> &Common;
+
+    /// The same, to change.
+    fn common_mut(&mut self) -> &mut Common;
+
+    /// Called when workers and plan exist: once for a new run, once more for each that continues a checkpoint.
+    fn setup(&self, _run: &mut Run) -> Result<()> {
+        Ok(())
+    }
+
+    /// One training iteration, with an evaluation if one is due.
+    fn step_attempt(&self, run: &mut Run) -> Result<Metrics> {
+        run.step_attempt()
+    }
+}

@@ -1,0 +1,413 @@
+//! A training run under way: workers, plan, evaluation, and the results they make.
+
+use crate::{
+    base::{
+        episode::Episode,
+        error::{Error, Result},
+        metrics::{EpisodeWindow, summarize},
+        profile::Breakdown,
+        rng::derive,
+        state::State,
+    },
+    plan::{Plan, learner_info::LearnerInfo},
+    policy::{DEFAULT_POLICY, PolicyClass, Spaces},
+    run::common::Common,
+    sample::{
+        callbacks::CallbacksMaker,
+        evaluation::{EvaluationTask, Until},
+        worker::WorkerSpec,
+    },
+    workers::WorkerSet,
+};
+use pavlov_envs::{DType, EnvCreator};
+use pavlov_tune::Metrics;
+use serde_json::{Map, Value, json};
+use std::{
+    sync::{Arc, Weak},
+    time::{Duration, Instant},
+};
+use tch::Device;
+
+/// Everything that trains.
+pub struct Run {
+    spec: WorkerSpec,
+    obs_dtype: DType,
+    act_dtype: DType,
+    workers: WorkerSet,
+    plan: Option<Plan>,
+    evaluation: Option<WorkerSet>,
+    window: EpisodeWindow,
+    iteration: u64,
+    last_evaluation: Value,
+}
+
+impl std::fmt::Debug for Run {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Run").field("iteration", &self.iteration).finish_non_exhaustive()
+    }
+}
+
+fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
+    match error {
+        pavlov_envs::Error::Contract { check, message } => pavlov_envs::Error::Contract {
+            check,
+            message: format!(
+                "{message}; mend the environment, or train on it as it is with `disable_env_checking = true`"
+            ),
+        },
+        other => other,
+    }
+}
+
+/// What an environment is like, found out by making two copies of it.
+#[derive(Clone, Debug)]
+pub(crate) struct Probe {
+    pub(crate) spaces: Spaces,
+    obs_dtype: DType,
+    act_dtype: DType,
+}
+
+impl Probe {
+    /// Makes the environment, checks its contract unless told not to, and drops it again.
+    pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
+        let mut copies = env.make_vec(&common.env_config, 2)?;
+        if !common.disable_env_checking {
+            pavlov_envs::check_vector_env(copies.as_mut()).map_err(with_way_out)?;
+        }
+        Ok(Self {
+            spaces: Spaces {
+                observation_space: copies.observation_space().clone(),
+                action_space: copies.action_space().clone(),
+            },
+            obs_dtype: copies.obs_dtype(),
+            act_dtype: copies.act_dtype(),
+        })
+    }
+}
+
+impl Run {
+    /// Workers for these settings, without a plan yet.
+    pub(crate) fn new(
+        common: &Common,
+        env: &EnvCreator,
+        probe: Probe,
+        policy_class: PolicyClass,
+        callbacks: Option<CallbacksMaker>,
+    ) -> Result<Self> {
+        // Small networks: libtorch's own threads cost more than they bring; see `learner`.
+        tch::set_num_threads(1);
+        let device = match common.num_gpus {
+            0 => Device::Cpu,
+            _ if tch::Cuda::is_available() => Device::Cuda(0),
+            n => {
+                let rule = "libtorch finds no GPU; `pavlov doctor` says why. Set it to 0 to learn on the CPU";
+                return Err(Error::config("num_gpus", n, rule));
+            }
+        };
+        let spec = WorkerSpec {
+            seed: common.seed.unwrap_or_default(),
+            common: common.clone(),
+            env: env.clone(),
+            spaces: probe.spaces,
+            policy_class,
+            callbacks,
+            sampling: true,
+        };
+        if common.sample_async {
+            tracing::warn!(
+                "`sample_async` is on: experience is one update older than the policy that learns from it"
+            );
+        }
+        let workers = WorkerSet::new(&spec, device)?;
+        Ok(Self {
+            spec,
+            obs_dtype: probe.obs_dtype,
+            act_dtype: probe.act_dtype,
+            workers,
+            plan: None,
+            evaluation: None,
+            window: EpisodeWindow::default(),
+            iteration: 0,
+            last_evaluation: Value::Null,
+        })
+    }
+
+    /// Trains by this plan from now on.
+    pub fn set_plan(&mut self, plan: Plan) {
+        self.plan = Some(plan);
+    }
+
+    /// The workers.
+    pub fn workers(&self) -> &WorkerSet {
+        &self.workers
+    }
+
+    /// The common settings.
+    pub fn common(&self) -> &Common {
+        &self.spec.common
+    }
+
+    /// The spaces of the environment.
+    pub fn spaces(&self) -> &Spaces {
+        &self.spec.spaces
+    }
+
+    pub(crate) fn spec(&self) -> &WorkerSpec {
+        &self.spec
+    }
+
+    /// What the environment is like.
+    pub(crate) fn probe(&self) -> Probe {
+        Probe { spaces: self.spec.spaces.clone(), obs_dtype: self.obs_dtype, act_dtype: self.act_dtype }
+    }
+
+    /// Scalar types of the environment's observations and actions.
+    pub(crate) fn dtypes(&self) -> (DType, DType) {
+        (self.obs_dtype, self.act_dtype)
+    }
+
+    /// One iteration: rounds of the plan until enough was sampled and trained, and an evaluation if one is due.
+    ///
+    /// The result's `time_breakdown` says what the time went to: seconds by phase, which add up to `total_s`.
+    pub fn step_attempt(&mut self) -> Result<Metrics> {
+        let start = Instant::now();
+        self.workers.start_breakdown();
+        let mut evaluated = Duration::ZERO;
+        let due =
+            self.common().evaluation_interval.is_some_and(|every| (self.iteration + 1).is_multiple_of(every));
+        let mut evaluation = None;
+        let mut result = if due && self.common().evaluation_parallel_to_training {
+            let (task, workers) = self.prepare_evaluation()?;
+            // Dropped when training is over, by an error or a panic too: an evaluation may wait for that.
+            let training = Arc::new(());
+            let until = Until::new(self.common(), Arc::downgrade(&training));
+            std::thread::scope(|scope| {
+                let evaluating = scope.spawn(move || Self::play(&workers, task, &until));
+                let result = self.train();
+                drop(training);
+                let over = Instant::now();
+                evaluation = Some(evaluating.join().unwrap_or_else(|_| {
+                    Err(Error::Panic { during: "evaluation".into(), message: "see above".into() })
+                }));
+                evaluated = over.elapsed();
+                result
+            })?
+        } else {
+            self.train()?
+        };
+        if due {
+            let metrics = match evaluation {
+                Some(metrics) => metrics?,
+                None => {
+                    let start = Instant::now();
+                    let metrics = self.evaluate()?;
+                    evaluated = start.elapsed();
+                    metrics
+                }
+            };
+            self.last_evaluation = Value::Object(metrics);
+        }
+        if due || (self.common().always_attach_evaluation_results && !self.last_evaluation.is_null()) {
+            result.insert("evaluation".into(), self.last_evaluation.clone());
+        }
+        self.iteration += 1;
+        let breakdown = Breakdown { evaluate: evaluated, ..self.workers.breakdown(start.elapsed()) };
+        result.insert("time_breakdown".into(), Value::Object(breakdown.report()));
+        Ok(result)
+    }
+
+    fn train(&mut self) -> Result<Metrics> {
+        let start = Instant::now();
+        let before = self.workers.counters();
+        let common = self.spec.common.clone();
+        let mut info = LearnerInfo::default();
+        let Some(plan) = &mut self.plan else {
+            return Err(Error::state("the run", "it has no plan; `Run::set_plan` was not called"));
+        };
+        loop {
+            match plan.next() {
+                Some(round) => info.merge(round?),
+                None => {
+                    return Err(Error::state("the plan", "it came to an end; a plan must go on for ever"));
+                }
+            }
+            let now = self.workers.counters();
+            let sampled = now.num_env_steps_sampled - before.num_env_steps_sampled;
+            let trained = now.num_env_steps_trained - before.num_env_steps_trained;
+            if sampled >= common.min_sample_timesteps_per_reporting.unwrap_or(0)
+                && trained >= common.min_train_timesteps_per_reporting.unwrap_or(0)
+                && start.elapsed().as_secs_f64() >= common.min_time_s_per_reporting.unwrap_or(0.0)
+            {
+                break;
+            }
+        }
+        self.workers.sync_filters()?;
+        self.workers.time("training_iteration", start, 0);
+        self.result(&before, &info)
+    }
+
+    fn result(&mut self, before: &crate::base::metrics::Counters, info: &LearnerInfo) -> Result<Metrics> {
+        let common = &self.spec.common;
+        let counters = self.workers.counters();
+        let episodes = self.workers.take_episodes();
+        let episodes_this_iter = episodes.len();
+        self.window.add(episodes, common.metrics_num_episodes_for_smoothing);
+        let mut sampler_results = self.window.summarize(common.keep_per_episode_custom_metrics);
+        sampler_results.insert("episodes_this_iter".into(), json!(episodes_this_iter));
+        sampler_results.insert("sampler_perf".into(), Value::Object(self.workers.sampler_perf().report()));
+
+        let mut learner = Map::new();
+        let means = info.means();
+        if let Some((name, value)) = means.iter().find(|(_, v)| !v.is_finite()) {
+            let hint = "lower `lr`, set `grad_clip`, or scale rewards and observations".to_owned();
+            let what = format!("the statistic `{name}` of the learner");
+            return Err(Error::NotFinite { what, value: *value, step: counters.num_env_steps_sampled, hint });
+        }
+        if !info.is_empty() {
+            let mut policy = Map::new();
+            let mut stats = json!(means);
+            let timestep = counters.num_env_steps_sampled;
+            let current = self.workers.with_policy(DEFAULT_POLICY, |p| p.current_values(timestep))?;
+            if let Some(stats) = stats.as_object_mut() {
+                stats.extend(current.into_iter().map(|(k, v)| (k, json!(v))));
+            }
+            policy.insert("learner_stats".into(), stats);
+            policy.insert("custom_metrics".into(), json!(info.custom_means()));
+            policy.insert("num_agent_steps_trained".into(), json!(info.rows()));
+            if let Some(error) = info.mean_td_error() {
+                policy.insert("mean_td_error".into(), json!(error));
+            }
+            learner.insert(DEFAULT_POLICY.into(), Value::Object(policy));
+        }
+        let sampled = counters.num_env_steps_sampled;
+        let trained = counters.num_env_steps_trained;
+        let counts = json!({
+            "num_env_steps_sampled": sampled,
+            "num_agent_steps_sampled": sampled,
+            "num_env_steps_trained": trained,
+            "num_agent_steps_trained": trained,
+            "num_target_updates": counters.num_target_updates,
+            "last_target_update_ts": counters.last_target_update_ts,
+            "num_weight_syncs": counters.num_weight_syncs,
+        });
+        let mut block = Map::new();
+        block.insert("learner".into(), Value::Object(learner));
+        if let Value::Object(counts) = &counts {
+            block.extend(counts.clone());
+        }
+
+        let mut result = Metrics::new();
+        result.extend(sampler_results.clone());
+        result.insert("sampler_results".into(), Value::Object(sampler_results));
+        result.insert("info".into(), Value::Object(block));
+        result.insert("num_healthy_workers".into(), json!(self.workers.num_healthy_workers()));
+        result.insert("num_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
+        for (key, value) in [
+            ("num_env_steps_sampled", sampled),
+            ("num_agent_steps_sampled", sampled),
+            ("num_env_steps_trained", trained),
+            ("num_agent_steps_trained", trained),
+            ("num_env_steps_sampled_this_iter", sampled - before.num_env_steps_sampled),
+            ("num_env_steps_trained_this_iter", trained - before.num_env_steps_trained),
+            ("timesteps_this_iter", sampled - before.num_env_steps_sampled),
+            ("timesteps_total", sampled),
+            ("agent_timesteps_total", sampled),
+        ] {
+            result.insert(key.into(), json!(value));
+        }
+        result.insert("timers".into(), Value::Object(self.workers.timers()));
+        result.insert("counters".into(), counts);
+        Ok(result)
+    }
+
+    /// Plays evaluation episodes now; returns the block that results carry under `evaluation`. There is no training
+    /// beside it: with `evaluation_duration` "auto" every evaluation worker plays one episode.
+    pub fn evaluate(&mut self) -> Result<Metrics> {
+        let (task, workers) = self.prepare_evaluation()?;
+        let metrics = Self::play(&workers, task, &Until::new(self.common(), Weak::new()))?;
+        self.last_evaluation = Value::Object(metrics.clone());
+        Ok(metrics)
+    }
+
+    /// Workers with the learner's weights and filter, and what they are to play, without episodes yet.
+    fn prepare_evaluation(&mut self) -> Result<(EvaluationTask, WorkerSet)> {
+        let common = &self.spec.common;
+        let workers = match &self.evaluation {
+            Some(workers) => workers.clone(),
+            None => {
+                let mut spec = self.spec.clone();
+                spec.sampling = false;
+                spec.common.num_workers = common.evaluation_num_workers;
+                spec.common.env_config.extend(common.evaluation_config.env_config.clone());
+                if let Some(id) = &common.evaluation_config.env {
+                    spec.env = EnvCreator::from(id.as_str());
+                }
+                let workers = WorkerSet::new(&spec, Device::Cpu)?;
+                self.evaluation = Some(workers.clone());
+                workers
+            }
+        };
+        workers.set_weights(&self.workers.get_weights())?;
+        if let Some(filter) = self.workers.filter() {
+            workers.set_filter(&filter)?;
+        }
+        let task = EvaluationTask {
+            episodes: Vec::new(),
+            seed: derive(self.workers.seed(), "evaluation", self.iteration),
+            explore: common.evaluation_config.explore,
+            timestep: self.workers.counters().num_env_steps_sampled,
+            frames: 0,
+        };
+        Ok((task, workers))
+    }
+
+    /// Plays episodes from number 0 on as `task` says, until there are enough.
+    fn play(workers: &WorkerSet, mut task: EvaluationTask, until: &Until) -> Result<Metrics> {
+        let (mut episodes, mut steps) = (Vec::<Episode>::new(), 0);
+        loop {
+            let next = until.next(episodes.len() as u64, steps, workers.num_healthy_workers());
+            if next.is_empty() {
+                break;
+            }
+            task.episodes = next.collect();
+            let played = workers.evaluate(&task)?;
+            steps += played.iter().map(|e| e.length).sum::<u64>();
+            episodes.extend(played);
+        }
+        let mut metrics = summarize(episodes.iter(), false);
+        metrics.insert("episodes_this_iter".into(), json!(episodes.len()));
+        metrics.insert("timesteps_this_iter".into(), json!(steps));
+        Ok(metrics)
+    }
+
+    /// Calls the trainer's own hook.
+    pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<()> {
+        self.workers.with_callbacks(|callbacks| callbacks.on_train_result(result))
+    }
+
+    /// Calls the trainer's own hook.
+    pub(crate) fn on_trainer_init(&self) -> Result<()> {
+        self.workers.with_callbacks(|callbacks| callbacks.on_trainer_init())
+    }
+
+    /// Every part of the state, by name.
+    pub(crate) fn state(&self) -> Result<Vec<(String, State)>> {
+        let mut parts = self.workers.state()?;
+        let mut own = State::default();
+        own.set("iteration", &self.iteration)?;
+        own.set("window", &self.window)?;
+        own.set("last_evaluation", &self.last_evaluation)?;
+        parts.push(("results".into(), own));
+        Ok(parts)
+    }
+
+    /// Continues from [`state`](Self::state).
+    pub(crate) fn set_state(&mut self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
+        let own = read("results")?;
+        let (iteration, window, last) =
+            (own.get("iteration")?, own.get("window")?, own.get("last_evaluation")?);
+        self.workers.set_state(read)?;
+        (self.iteration, self.window, self.last_evaluation) = (iteration, window, last);
+        Ok(())
+    }
+}

@@ -1,0 +1,97 @@
+//! Hooks into sampling and training, with Ray's names.
+
+use crate::base::{batch::SampleBatch, episode::Episode, error::Result};
+use pavlov_tune::Metrics;
+use std::collections::BTreeMap;
+
+/// What just happened to one copy.
+#[derive(Clone, Copy, Debug)]
+pub struct StepView<'a> {
+    /// The observation that the step led to, as the model takes it.
+    pub obs: &'a [f32],
+    /// Its reward.
+    pub reward: f32,
+    /// The task ended.
+    pub terminated: bool,
+    /// The episode was cut.
+    pub truncated: bool,
+}
+
+/// Hooks; each does nothing unless you say otherwise. Every worker and the trainer have an instance of their own.
+///
+/// Checkpoints hold the [`Episode`]s, not the instances: keep there what a restored run, which has new instances, is to
+/// go on with.
+#[allow(unused_variables)]
+pub trait Callbacks: Send {
+    /// A worker has made its environment copies.
+    fn on_sub_environment_created(&mut self, worker_index: usize, num_envs: usize) -> Result<()> {
+        Ok(())
+    }
+
+    /// The trainer is set up.
+    fn on_trainer_init(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// An episode starts; its environment has been reset.
+    fn on_episode_start(&mut self, episode: &mut Episode) -> Result<()> {
+        Ok(())
+    }
+
+    /// A step of an episode, already counted in it.
+    fn on_episode_step(&mut self, episode: &mut Episode, step: StepView<'_>) -> Result<()> {
+        Ok(())
+    }
+
+    /// An episode ended.
+    fn on_episode_end(&mut self, episode: &mut Episode) -> Result<()> {
+        Ok(())
+    }
+
+    /// A fragment went through [`Policy::postprocess_trajectory`](crate::policy::Policy::postprocess_trajectory).
+    fn on_postprocess_trajectory(&mut self, policy_id: &str, batch: &mut SampleBatch) -> Result<()> {
+        Ok(())
+    }
+
+    /// A worker hands over what it sampled.
+    fn on_sample_end(&mut self, worker_index: usize, samples: &mut SampleBatch) -> Result<()> {
+        Ok(())
+    }
+
+    /// A policy is about to learn from a minibatch. What is put into `result` is averaged into `custom_metrics` of the learner.
+    fn on_learn_on_batch(
+        &mut self,
+        policy_id: &str,
+        train_batch: &SampleBatch,
+        result: &mut BTreeMap<String, f64>,
+    ) -> Result<()> {
+        Ok(())
+    }
+
+    /// A result is complete and about to be logged; keys may be added.
+    fn on_train_result(&mut self, result: &mut Metrics) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Makes one instance per worker.
+#[derive(Clone)]
+pub struct CallbacksMaker(std::sync::Arc<dyn Fn() -> Box<dyn Callbacks> + Send + Sync>);
+
+impl CallbacksMaker {
+    /// From a constructor.
+    pub fn new<C: Callbacks + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Self {
+        Self(std::sync::Arc::new(move || Box::new(make())))
+    }
+
+    /// A new instance.
+    pub fn make(&self) -> Box<dyn Callbacks> {
+        (self.0)()
+    }
+}
+
+impl std::fmt::Debug for CallbacksMaker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CallbacksMaker")
+    }
+}

@@ -1,0 +1,181 @@
+//! `batch_mode = "complete_episodes"`: rows are kept per copy until their episode ends.
+
+use crate::{
+    base::{
+        batch::{Column, SampleBatch},
+        error::{Error, Result},
+        state::State,
+    },
+    policy::{DEFAULT_POLICY, Fragment, Policy},
+    sample::callbacks::Callbacks,
+};
+use serde::{Deserialize, Serialize};
+use tch::Tensor;
+
+/// Rows of one copy that wait for more: tensors `[rows, 1, ...]` in the order they came.
+#[derive(Debug, Default)]
+struct Pending {
+    obs: Vec<Tensor>,
+    actions: Vec<Tensor>,
+    columns: Vec<Vec<Tensor>>,
+    rewards: Vec<f32>,
+}
+
+/// An episode that has ended, ready to be postprocessed as a fragment of its own.
+#[derive(Debug)]
+struct Complete {
+    rows: Pending,
+    /// `[1, width]`.
+    final_obs: Tensor,
+    terminated: bool,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PendingState {
+    columns: usize,
+    rewards: Vec<f32>,
+}
+
+/// Collects rows until their episodes end.
+#[derive(Debug)]
+pub(crate) struct EpisodeCollector {
+    pending: Vec<Pending>,
+    complete: Vec<Complete>,
+    names: Vec<Column>,
+}
+
+/// Steps of an unfinished episode beyond which somebody has forgotten to end it.
+const ENDLESS: usize = 1_000_000;
+
+impl EpisodeCollector {
+    pub(crate) fn new(copies: usize) -> Self {
+        let pending = (0..copies).map(|_| Pending::default()).collect();
+        Self { pending, complete: Vec::new(), names: Vec::new() }
+    }
+
+    /// Steps of complete episodes.
+    pub(crate) fn steps(&self) -> usize {
+        self.complete.iter().map(|e| e.rows.rewards.len()).sum()
+    }
+
+    /// Cuts a fragment at the ends of its episodes. Complete ones are ordered by when they ended.
+    pub(crate) fn add(&mut self, f: &Fragment<'_>) {
+        self.names = f.columns.iter().map(|(c, _)| *c).collect();
+        let n = f.num_envs;
+        let mut from = vec![0; n];
+        for (k, &row) in f.ended.iter().enumerate() {
+            let (t, copy) = (row / n, row % n);
+            self.extend(f, copy, from[copy], t + 1);
+            from[copy] = t + 1;
+            let rows = std::mem::take(&mut self.pending[copy]);
+            let final_obs = f.final_obs.narrow(0, k as i64, 1).copy();
+            self.complete.push(Complete { rows, final_obs, terminated: f.terminated[row] });
+        }
+        for (copy, &start) in from.iter().enumerate() {
+            self.extend(f, copy, start, f.steps);
+        }
+    }
+
+    fn extend(&mut self, f: &Fragment<'_>, copy: usize, start: usize, end: usize) {
+        if start == end {
+            return;
+        }
+        let cut =
+            |t: &Tensor| t.narrow(0, start as i64, (end - start) as i64).narrow(1, copy as i64, 1).copy();
+        let pending = &mut self.pending[copy];
+        pending.obs.push(cut(f.obs));
+        pending.actions.push(cut(f.actions));
+        pending.columns.resize_with(f.columns.len(), Vec::new);
+        for (rows, (_, column)) in pending.columns.iter_mut().zip(&f.columns) {
+            rows.push(cut(column));
+        }
+        pending.rewards.extend((start..end).map(|t| f.rewards[t * f.num_envs + copy]));
+    }
+
+    /// Refuses to wait for ever.
+    pub(crate) fn check_length(&self) -> Result<()> {
+        match self.pending.iter().map(|p| p.rewards.len()).max() {
+            Some(longest) if longest > ENDLESS => {
+                let rule = format!(
+                    "an episode has not ended in {longest} steps; give the environment a time limit, or use \"truncate_episodes\""
+                );
+                Err(Error::config("batch_mode", "\"complete_episodes\"", rule))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Postprocesses every complete episode on its own; returns the batches and their steps.
+    pub(crate) fn take(
+        &mut self,
+        policy: &mut dyn Policy,
+        mut callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<(Vec<SampleBatch>, u64)> {
+        let mut batches = Vec::with_capacity(self.complete.len());
+        let mut steps = 0;
+        for episode in self.complete.drain(..) {
+            let length = episode.rows.rewards.len();
+            steps += length as u64;
+            let last = episode.final_obs.unsqueeze(0);
+            let obs = Tensor::cat(&episode.rows.obs.iter().chain([&last]).collect::<Vec<_>>(), 0);
+            let actions = Tensor::cat(&episode.rows.actions, 0);
+            let columns: Vec<Tensor> = episode.rows.columns.iter().map(|rows| Tensor::cat(rows, 0)).collect();
+            let (mut terminated, mut truncated) = (vec![false; length], vec![false; length]);
+            terminated[length - 1] = episode.terminated;
+            truncated[length - 1] = !episode.terminated;
+            let mut batch = policy.postprocess_trajectory(Fragment {
+                steps: length,
+                num_envs: 1,
+                obs: &obs,
+                actions: &actions,
+                rewards: &episode.rows.rewards,
+                terminated: &terminated,
+                truncated: &truncated,
+                columns: self.names.iter().copied().zip(&columns).collect(),
+                ended: &[length - 1],
+                final_obs: &episode.final_obs,
+            })?;
+            if let Some(callbacks) = &mut callbacks {
+                callbacks.on_postprocess_trajectory(DEFAULT_POLICY, &mut batch)?;
+            }
+            batches.push(batch);
+        }
+        Ok((batches, steps))
+    }
+
+    /// The rows that wait. Complete episodes never do: they leave with the fragment that completed them.
+    pub(crate) fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        for (i, pending) in self.pending.iter().enumerate() {
+            let mut one = State::default();
+            let columns = if pending.rewards.is_empty() { 0 } else { pending.columns.len() };
+            one.set("rows", &PendingState { columns, rewards: pending.rewards.clone() })?;
+            if !pending.rewards.is_empty() {
+                one.set_tensor("obs", &Tensor::cat(&pending.obs, 0));
+                one.set_tensor("actions", &Tensor::cat(&pending.actions, 0));
+                for (k, rows) in pending.columns.iter().enumerate() {
+                    one.set_tensor(&format!("column{k}"), &Tensor::cat(rows, 0));
+                }
+            }
+            state.nest(&i.to_string(), one);
+        }
+        Ok(state)
+    }
+
+    pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
+        self.complete.clear();
+        for (i, pending) in self.pending.iter_mut().enumerate() {
+            let one = state.nested(&i.to_string())?;
+            let rows: PendingState = one.get("rows")?;
+            *pending = Pending { rewards: rows.rewards, ..Pending::default() };
+            if !pending.rewards.is_empty() {
+                pending.obs.push(one.tensor("obs")?);
+                pending.actions.push(one.tensor("actions")?);
+                for k in 0..rows.columns {
+                    pending.columns.push(vec![one.tensor(&format!("column{k}"))?]);
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,131 @@
+//! Running normalisation of observations, synchronised between workers.
+
+use crate::base::error::{Error, Result};
+use serde::{Deserialize, Serialize};
+
+/// Which filter observations pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ObservationFilter {
+    /// Observations as they are.
+    #[default]
+    NoFilter,
+    /// Each component minus its running mean, divided by its running standard deviation.
+    MeanStdFilter,
+}
+
+/// Welford's running mean and sum of squares, merged in parallel form (Chan et al. 1979).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunningStat {
+    count: u64,
+    mean: Vec<f64>,
+    sum_of_squares: Vec<f64>,
+}
+
+impl RunningStat {
+    /// No observation yet.
+    pub fn new(width: usize) -> Self {
+        Self { count: 0, mean: vec![0.0; width], sum_of_squares: vec![0.0; width] }
+    }
+
+    /// Adds one observation.
+    pub fn push(&mut self, row: &[f32]) {
+        self.count += 1;
+        let n = self.count as f64;
+        for ((mean, squares), &x) in self.mean.iter_mut().zip(&mut self.sum_of_squares).zip(row) {
+            let delta = f64::from(x) - *mean;
+            *mean += delta / n;
+            *squares += delta * (f64::from(x) - *mean);
+        }
+    }
+
+    /// Adds everything `other` has seen.
+    pub fn update(&mut self, other: &RunningStat) {
+        if other.count == 0 {
+            return;
+        }
+        let (a, b) = (self.count as f64, other.count as f64);
+        for i in 0..self.mean.len() {
+            let delta = other.mean[i] - self.mean[i];
+            self.mean[i] += delta * b / (a + b);
+            self.sum_of_squares[i] += other.sum_of_squares[i] + delta * delta * a * b / (a + b);
+        }
+        self.count += other.count;
+    }
+
+    /// Observations seen.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The mean of each component.
+    pub fn mean(&self) -> &[f64] {
+        &self.mean
+    }
+
+    /// The variance of component `i` (n - 1 in the divisor); the square of the mean for a single observation, as Ray does.
+    pub fn variance(&self, i: usize) -> f64 {
+        if self.count > 1 {
+            self.sum_of_squares[i] / (self.count - 1) as f64
+        } else {
+            self.mean[i] * self.mean[i]
+        }
+    }
+}
+
+/// A mean-std filter: all it has seen, and what it has seen since the last synchronisation.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MeanStdFilter {
+    running: RunningStat,
+    buffer: RunningStat,
+}
+
+impl MeanStdFilter {
+    /// A filter of rows of `width` numbers.
+    pub fn new(width: usize) -> Self {
+        Self { running: RunningStat::new(width), buffer: RunningStat::new(width) }
+    }
+
+    /// Normalises rows in place; with `update` it learns from them first.
+    pub fn apply(&mut self, rows: &mut [f32], update: bool) {
+        for row in rows.chunks_exact_mut(self.running.mean.len().max(1)) {
+            if update {
+                self.running.push(row);
+                self.buffer.push(row);
+            }
+            for (i, x) in row.iter_mut().enumerate() {
+                let std = self.running.variance(i).sqrt();
+                *x = ((f64::from(*x) - self.running.mean[i]) / (std + 1e-6)) as f32;
+            }
+        }
+    }
+
+    /// What was seen since the last call.
+    pub fn flush(&mut self) -> RunningStat {
+        let width = self.running.mean.len();
+        std::mem::replace(&mut self.buffer, RunningStat::new(width))
+    }
+
+    /// Adds what another worker has seen.
+    pub fn merge(&mut self, seen: &RunningStat) {
+        self.running.update(seen);
+    }
+
+    /// All that was seen.
+    pub fn running(&self) -> &RunningStat {
+        &self.running
+    }
+
+    /// Takes over another filter's statistics, which must be of the same width.
+    pub fn set_running(&mut self, running: &RunningStat) -> Result<()> {
+        if running.mean.len() != self.running.mean.len() {
+            let reason = format!(
+                "it is {} wide, but observations are {}",
+                running.mean.len(),
+                self.running.mean.len()
+            );
+            return Err(Error::state("the observation filter", reason));
+        }
+        self.running.clone_from(running);
+        Ok(())
+    }
+}

@@ -1,0 +1,10 @@
+//! From environments to rows: acting, sampling, filters, evaluation, and the worker that does all of it on request.
+
+pub mod callbacks;
+pub(crate) mod complete_episodes;
+pub mod evaluation;
+pub mod filter;
+pub(crate) mod fragment;
+pub(crate) mod sampler;
+pub(crate) mod transforms;
+pub mod worker;

@@ -1,0 +1,137 @@
+//! What stands between environment and policy: raw observations to numbers for a model, a policy's actions to what the
+//! environment takes.
+
+use crate::{
+    base::error::{Error, Result},
+    run::common::Common,
+};
+use pavlov_envs::{DType, Space};
+
+/// Raw rows of the environment to rows of f32: nothing, or one-hot encoding and flattening by the space.
+#[derive(Debug)]
+pub(crate) struct Preprocess {
+    space: Space,
+    dtype: DType,
+    /// Bytes of one raw row.
+    pub(crate) raw_bytes: usize,
+    /// Numbers of one row for the model.
+    pub(crate) width: usize,
+}
+
+impl Preprocess {
+    pub(crate) fn new(space: &Space, dtype: DType) -> Self {
+        Self {
+            width: space.flat_width(),
+            dtype,
+            space: space.clone(),
+            raw_bytes: space.width() * dtype.size(),
+        }
+    }
+
+    /// The environment's rows are the model's: it may write into them itself.
+    pub(crate) fn direct(&self) -> bool {
+        self.dtype == DType::F32 && matches!(self.space, Space::Box { .. })
+    }
+
+    pub(crate) fn buffer(&self, n: usize) -> Vec<u64> {
+        // Eight-byte scalars, so that the bytes are aligned for whatever the environment writes.
+        if self.direct() { Vec::new() } else { vec![0; (n * self.raw_bytes).div_ceil(8)] }
+    }
+
+    /// Raw rows to model rows.
+    pub(crate) fn apply(&self, raw: &[u8], out: &mut [f32]) -> Result<()> {
+        if self.direct() {
+            out.copy_from_slice(bytemuck::cast_slice(raw));
+            return Ok(());
+        }
+        Ok(self.space.flatten_into(raw, out)?)
+    }
+}
+
+/// The policy's actions to the environment's.
+#[derive(Debug)]
+pub(crate) enum ToEnv {
+    /// Discrete: the space's first value is added.
+    Int { start: i64, buffer: Vec<i64> },
+    /// Continuous: stretched from [-1, 1] to the bounds, or clipped to them, or left alone.
+    Float { low: Vec<f32>, high: Vec<f32>, how: FloatActions, buffer: Vec<f32> },
+}
+
+/// What happens to continuous actions on their way to the environment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FloatActions {
+    Unsquash,
+    Clip,
+    Keep,
+}
+
+impl ToEnv {
+    /// For `n` copies whose actions are scalars of `dtype`.
+    pub(crate) fn new(space: &Space, dtype: DType, n: usize, common: &Common) -> Result<Self> {
+        let refuse = |needs: &str| {
+            let space = format!("{space} with {dtype} actions");
+            Err(Error::Space { who: "the sampler".into(), needs: needs.into(), space })
+        };
+        match space {
+            Space::Discrete { .. } | Space::MultiDiscrete { .. } | Space::MultiBinary { .. } => {
+                if dtype != DType::I64 {
+                    return refuse("discrete actions of type i64 (`type Act = i64`)");
+                }
+                let start = if let Space::Discrete { start, .. } = space { *start } else { 0 };
+                Ok(Self::Int { start, buffer: vec![0; n * space.width()] })
+            }
+            Space::Box { low, high, .. } => {
+                if dtype != DType::F32 {
+                    return refuse("continuous actions of type f32 (`type Act = f32`)");
+                }
+                let (low, high): (Vec<f32>, Vec<f32>) =
+                    (low.iter().map(|&x| x as f32).collect(), high.iter().map(|&x| x as f32).collect());
+                let bounded = low.iter().chain(&high).all(|x| x.is_finite());
+                let how = match (common.normalize_actions, common.clip_actions) {
+                    (true, _) if bounded => FloatActions::Unsquash,
+                    (false, true) => FloatActions::Clip,
+                    _ => FloatActions::Keep,
+                };
+                Ok(Self::Float { low, high, how, buffer: vec![0.0; n * space.width()] })
+            }
+            _ => refuse("a Discrete, MultiDiscrete, MultiBinary or Box action space"),
+        }
+    }
+
+    /// The actions as the environment takes them.
+    pub(crate) fn apply<'a>(&'a mut self, actions: &'a mut [u8]) -> &'a [u8] {
+        match self {
+            Self::Int { start: 0, .. } => actions,
+            Self::Int { start, buffer } => {
+                let actions: &[i64] = bytemuck::cast_slice(actions);
+                buffer.iter_mut().zip(actions).for_each(|(to, a)| *to = a + *start);
+                bytemuck::cast_slice(buffer)
+            }
+            Self::Float { how: FloatActions::Keep, .. } => actions,
+            Self::Float { low, high, how, buffer } => {
+                let actions: &[f32] = bytemuck::cast_slice(actions);
+                let width = low.len();
+                for (row, to) in actions.chunks_exact(width).zip(buffer.chunks_exact_mut(width)) {
+                    for i in 0..width {
+                        let a = match how {
+                            FloatActions::Unsquash => unsquash(row[i], low[i], high[i]),
+                            _ => row[i],
+                        };
+                        to[i] = a.clamp(low[i], high[i]);
+                    }
+                }
+                bytemuck::cast_slice(buffer)
+            }
+        }
+    }
+}
+
+/// -1 to `low`, 1 to `high`, beyond them clipped (Ray's `unsquash_action`).
+pub fn unsquash(action: f32, low: f32, high: f32) -> f32 {
+    (low + (action + 1.0) * (high - low) / 2.0).clamp(low, high)
+}
+
+/// The inverse of [`unsquash`] inside the bounds (Ray's `normalize_action`).
+pub fn normalize(action: f32, low: f32, high: f32) -> f32 {
+    (action - low) * 2.0 / (high - low) - 1.0
+}

@@ -1,0 +1,337 @@
+//! A rollout worker: environments, policies, filter and callbacks, driven by requests.
+//!
+//! The local worker of a trainer and those on threads (later in processes, on a cluster) are the same struct and
+//! answer the same [`Request`]s, so a transport only has to carry them.
+
+use crate::{
+    base::{
+        batch::{Column, SampleBatch},
+        episode::Episode,
+        error::{Error, Result},
+        profile::SamplerPerf,
+        state::{State, Weights},
+    },
+    policy::{DEFAULT_POLICY, PolicyClass, PolicyMap, PolicySpec, Spaces},
+    run::common::{BatchMode, Common},
+    sample::{
+        callbacks::{Callbacks, CallbacksMaker},
+        complete_episodes::EpisodeCollector,
+        evaluation::{EvaluationTask, run_episodes},
+        filter::{MeanStdFilter, RunningStat},
+        sampler::Sampler,
+    },
+};
+use pavlov_envs::EnvCreator;
+use std::{sync::Arc, time::Instant};
+
+/// What a worker is asked to do.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Request {
+    /// Sample one fragment; `timestep` is the number of steps the run has sampled so far.
+    Sample {
+        /// Environment steps of the whole run.
+        timestep: u64,
+    },
+    /// Take over the learner's weights.
+    SetWeights(Weights),
+    /// Play whole episodes without learning from them.
+    Evaluate(EvaluationTask),
+    /// Hand over everything the next fragment depends on.
+    GetState,
+    /// Continue from such a state.
+    SetState(Arc<State>),
+    /// Hand over what the filter has seen since the last time.
+    FlushFilter,
+    /// Take over the merged filter.
+    SetFilter(Arc<RunningStat>),
+}
+
+/// What a worker answers.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Reply {
+    /// Nothing to say.
+    Done,
+    /// A fragment.
+    Sample(Sampled),
+    /// Finished evaluation episodes, in the order of their numbers.
+    Episodes(Vec<Episode>),
+    /// The worker's state.
+    State(State),
+    /// What the filter has seen; nothing without a filter.
+    Filter(Option<RunningStat>),
+}
+
+/// One fragment, postprocessed.
+#[derive(Debug)]
+pub struct Sampled {
+    /// Rows to learn from.
+    pub batch: SampleBatch,
+    /// Environment steps it took.
+    pub env_steps: u64,
+    /// Episodes that ended meanwhile.
+    pub episodes: Vec<Episode>,
+    /// What the worker's time went to.
+    pub perf: SamplerPerf,
+}
+
+impl Sampled {
+    /// As a checkpoint has it; what the time went to is not kept.
+    pub(crate) fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        state.set("env_steps", &self.env_steps)?;
+        state.set("episodes", &self.episodes)?;
+        let names: Vec<&str> = self.batch.columns().map(|(column, _)| column.name()).collect();
+        state.set("columns", &names)?;
+        for (column, data) in self.batch.columns() {
+            state.set_tensor(column.name(), data);
+        }
+        Ok(state)
+    }
+
+    /// What [`state`](Self::state) saved.
+    pub(crate) fn from_state(state: &State) -> Result<Self> {
+        let mut batch = SampleBatch::default();
+        for name in state.get::<Vec<String>>("columns")? {
+            batch.set(Column::named(&name), state.tensor(&name)?);
+        }
+        let (env_steps, episodes) = (state.get("env_steps")?, state.get("episodes")?);
+        Ok(Self { batch, env_steps, episodes, perf: SamplerPerf::default() })
+    }
+}
+
+/// All that is needed to make a worker, in this process or another.
+#[derive(Clone, Debug)]
+pub struct WorkerSpec {
+    /// The common settings, already validated.
+    pub common: Common,
+    /// The run's seed.
+    pub seed: u64,
+    /// The environment.
+    pub env: EnvCreator,
+    /// Its spaces.
+    pub spaces: Spaces,
+    /// The policy.
+    pub policy_class: PolicyClass,
+    /// Hooks.
+    pub callbacks: Option<CallbacksMaker>,
+    /// Whether rollout workers sample; those of an evaluation only play episodes.
+    pub sampling: bool,
+}
+
+impl WorkerSpec {
+    /// The policies as a worker of that index has them; all workers start with equal weights.
+    pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
+        let spec = PolicySpec {
+            spaces: self.spaces.clone(),
+            seed: self.seed,
+            device,
+            worker_index,
+            num_workers: self.common.num_workers,
+        };
+        Ok(PolicyMap::single(self.policy_class.build(&spec)?))
+    }
+}
+
+/// Environments stepped with policies.
+pub struct RolloutWorker {
+    spec: WorkerSpec,
+    index: usize,
+    sampler: Option<Sampler>,
+    collector: Option<EpisodeCollector>,
+    policies: PolicyMap,
+    callbacks: Option<Box<dyn Callbacks>>,
+    /// On a local worker without environments: what the rollout workers' filters have seen.
+    merged_filter: Option<MeanStdFilter>,
+}
+
+impl std::fmt::Debug for RolloutWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RolloutWorker").field("index", &self.index).finish_non_exhaustive()
+    }
+}
+
+impl RolloutWorker {
+    /// A worker that samples. Index 0 is the local worker, whose policies learn on `device`.
+    pub fn new(spec: WorkerSpec, index: usize, device: tch::Device, with_env: bool) -> Result<Self> {
+        let policies = spec.policies(index, device)?;
+        let callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
+        let mut worker =
+            Self { spec, index, sampler: None, collector: None, policies, callbacks, merged_filter: None };
+        if with_env {
+            worker.start_sampler()?;
+        }
+        Ok(worker)
+    }
+
+    fn start_sampler(&mut self) -> Result<()> {
+        let common = &self.spec.common;
+        let n = common.num_envs_per_worker;
+        let env = self.spec.env.make_vec(&common.env_config, n)?;
+        if let Some(callbacks) = &mut self.callbacks {
+            callbacks.on_sub_environment_created(self.index, n)?;
+        }
+        // Copies are numbered through the whole run: those of worker 1 first. The local worker has the first numbers
+        // when it is alone, and numbers behind all others when it samples besides them.
+        let first = match (self.index, common.num_workers) {
+            (0, 0) => 0,
+            (0, workers) => workers * n,
+            (i, _) => (i - 1) * n,
+        };
+        let policy = self.policies.default_mut()?;
+        let sampler = Sampler::new(
+            env,
+            common,
+            policy.as_ref(),
+            self.spec.seed,
+            first as u64,
+            self.callbacks.as_mut(),
+        )?;
+        self.collector = match common.batch_mode {
+            BatchMode::TruncateEpisodes => None,
+            BatchMode::CompleteEpisodes => Some(EpisodeCollector::new(sampler.copies())),
+        };
+        self.sampler = Some(sampler);
+        Ok(())
+    }
+
+    /// Answers a request.
+    pub fn handle(&mut self, request: Request) -> Result<Reply> {
+        Ok(match request {
+            Request::Sample { timestep } => Reply::Sample(self.sample(timestep)?),
+            Request::SetWeights(weights) => {
+                self.policies.set_weights(&weights)?;
+                Reply::Done
+            }
+            Request::Evaluate(task) => {
+                let filter = self.filter().map(|f| f.running().clone());
+                Reply::Episodes(run_episodes(
+                    &self.spec,
+                    &task,
+                    self.policies.default_mut()?.as_mut(),
+                    filter,
+                )?)
+            }
+            Request::GetState => Reply::State(self.state()?),
+            Request::SetState(state) => {
+                self.set_state(&state)?;
+                Reply::Done
+            }
+            Request::FlushFilter => Reply::Filter(self.filter().map(MeanStdFilter::flush)),
+            Request::SetFilter(running) => {
+                self.filter_or_new(running.mean().len()).set_running(&running)?;
+                Reply::Done
+            }
+        })
+    }
+
+    /// One fragment: `rollout_fragment_length` steps of every copy, or whole episodes of at least as many.
+    pub fn sample(&mut self, timestep: u64) -> Result<Sampled> {
+        let start = Instant::now();
+        let Self { spec, index, sampler, collector, policies, callbacks, .. } = self;
+        let Some(sampler) = sampler else {
+            let reason = "it has no environment; set `create_env_on_driver`".to_owned();
+            return Err(Error::Worker { worker: *index, reason });
+        };
+        let policy = policies.default_mut()?;
+        if *index > 0 {
+            policy.on_global_var_update(timestep);
+        }
+        let explore = spec.common.explore;
+        let (mut batch, env_steps) = match collector {
+            None => {
+                sampler.fill(policy.as_mut(), explore, timestep, callbacks.as_mut())?;
+                let steps = (spec.common.rollout_fragment_length * sampler.copies()) as u64;
+                // The policy is lent twice: its columns are read before it is asked to postprocess.
+                let columns = policy.step_columns();
+                let mut batch = sampler.with_fragment(&columns, |f| policy.postprocess_trajectory(f))?;
+                if let Some(callbacks) = callbacks {
+                    callbacks.on_postprocess_trajectory(DEFAULT_POLICY, &mut batch)?;
+                }
+                (batch, steps)
+            }
+            Some(collector) => {
+                let goal = spec.common.rollout_fragment_length * sampler.copies();
+                let mut now = timestep;
+                while collector.steps() < goal {
+                    sampler.fill(policy.as_mut(), explore, now, callbacks.as_mut())?;
+                    now += spec.common.steps_per_round() as u64;
+                    let columns = policy.step_columns();
+                    sampler.with_fragment(&columns, |f| collector.add(&f));
+                    collector.check_length()?;
+                }
+                let (batches, steps) = collector.take(policy.as_mut(), callbacks.as_mut())?;
+                (SampleBatch::concat(batches)?, steps)
+            }
+        };
+        if let Some(callbacks) = callbacks {
+            callbacks.on_sample_end(*index, &mut batch)?;
+        }
+        let perf = SamplerPerf { total: start.elapsed(), ..sampler.take_perf() };
+        Ok(Sampled { batch, env_steps, episodes: sampler.take_episodes(), perf })
+    }
+
+    /// Its policies.
+    pub fn policies(&mut self) -> &mut PolicyMap {
+        &mut self.policies
+    }
+
+    /// Its hooks.
+    pub(crate) fn callbacks(&mut self) -> Option<&mut Box<dyn Callbacks>> {
+        self.callbacks.as_mut()
+    }
+
+    /// The filter: the sampler's, or the one that collects what rollout workers have seen.
+    pub(crate) fn filter(&mut self) -> Option<&mut MeanStdFilter> {
+        match &mut self.sampler {
+            Some(sampler) => sampler.filter_mut(),
+            None => self.merged_filter.as_mut(),
+        }
+    }
+
+    /// As [`filter`](Self::filter), made if there is none.
+    pub(crate) fn filter_or_new(&mut self, width: usize) -> &mut MeanStdFilter {
+        if let Some(filter) = self.sampler.as_mut().and_then(Sampler::filter_mut) {
+            return filter;
+        }
+        self.merged_filter.get_or_insert_with(|| MeanStdFilter::new(width))
+    }
+
+    /// Continues with a saved filter.
+    pub(crate) fn set_filter_state(&mut self, filter: Option<MeanStdFilter>) {
+        match self.filter() {
+            Some(own) => *own = filter.unwrap_or_else(|| own.clone()),
+            None => self.merged_filter = filter,
+        }
+    }
+
+    /// Policies and sampler.
+    pub(crate) fn policies_and_callbacks(&mut self) -> (&mut PolicyMap, Option<&mut Box<dyn Callbacks>>) {
+        (&mut self.policies, self.callbacks.as_mut())
+    }
+
+    fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        if let Some(sampler) = &self.sampler {
+            state.nest("sampler", sampler.state()?);
+        }
+        if let Some(collector) = &self.collector {
+            state.nest("collector", collector.state()?);
+        }
+        Ok(state)
+    }
+
+    fn set_state(&mut self, state: &State) -> Result<()> {
+        let Some(sampler) = &mut self.sampler else { return Ok(()) };
+        let continued = sampler.set_state(&state.nested("sampler")?, self.callbacks.as_mut())?;
+        if let Some(collector) = &mut self.collector {
+            match continued {
+                true => collector.set_state(&state.nested("collector")?)?,
+                // The rows that waited belong to episodes that will not end.
+                false => *collector = EpisodeCollector::new(sampler.copies()),
+            }
+        }
+        Ok(())
+    }
+}

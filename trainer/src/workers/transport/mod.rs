@@ -1,0 +1,70 @@
+//! Rollout workers behind a transport: threads now, processes and a cluster later.
+//!
+//! A [`WorkerPool`] only carries requests and replies. [`ManagedPool`] has the rules of health, the same for every
+//! transport: a worker is up until it fails or misses its deadline, a replaced worker gets the weights and the filter
+//! before it works again, and late replies of its former self are dropped by their incarnation number.
+
+mod managed;
+mod threads;
+
+pub use managed::ManagedPool;
+pub(crate) use managed::Replies;
+pub use threads::ThreadPool;
+
+use crate::{
+    base::error::Result,
+    sample::worker::{Reply, Request},
+};
+use std::time::Duration;
+
+/// Why a request has no reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// The worker is alive and reports an error.
+    App(String),
+    /// The worker is gone.
+    Dead(String),
+}
+
+/// A reply, in whatever order they come.
+#[derive(Debug)]
+pub struct Completion {
+    /// Who answers, counted from 0.
+    pub worker: usize,
+    /// Which life of that worker it is.
+    pub incarnation: u64,
+    /// Which request, as [`WorkerPool::submit`] numbered it.
+    pub request: u64,
+    /// The answer.
+    pub result: Result<Reply, Fault>,
+}
+
+/// Carries requests to workers and replies back. No policy about failures.
+///
+/// # Contract
+///
+/// * Requests to one worker are answered in order.
+/// * `next` returns every completion once; those of a life that ended by `respawn` may still come, with its number.
+/// * Dropping the pool ends the workers.
+pub trait WorkerPool: Send + std::fmt::Debug {
+    /// Number of workers.
+    fn len(&self) -> usize;
+
+    /// Whether there are none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Hands a request over; returns its number.
+    fn submit(&mut self, worker: usize, request: Request) -> Result<u64>;
+
+    /// The next completion; `None` when `timeout` passes first.
+    fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>>;
+
+    /// Ends a worker and starts it anew, with fresh environments and initial weights. Returns its new incarnation.
+    fn respawn(&mut self, worker: usize) -> Result<u64>;
+
+    /// Which life of the worker it is.
+    fn incarnation(&self, worker: usize) -> u64;
+}
