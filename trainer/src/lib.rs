@@ -35,13 +35,9 @@ pub use base::{
     error::{Error, Result},
     metrics,
     profile::SamplerPerf,
-    rng, schedule, state,
+    rng, rules, schedule, state,
 };
-pub use learn::{
-    dist as action_dist, exploration, learner, nets as models, optim,
-    returns::{gae, nstep},
-    value,
-};
+pub use learn::{dist as action_dist, exploration, learner, nets as models, optim, returns::gae, value};
 pub use plan::learner_info::LearnerInfo;
 pub use run::{
     algorithm::{Action, Algorithm, Evaluation},

@@ -1,6 +1,9 @@
 //! Experience as named columns.
 
-use crate::base::error::{Error, Result};
+use crate::base::{
+    error::{Error, Result},
+    stats::interned,
+};
 use std::{cell::OnceCell, sync::Arc};
 use tch::{Device, Kind, Tensor};
 
@@ -35,6 +38,10 @@ impl Column {
     pub const WEIGHTS: Self = Self("weights");
     /// Where replayed rows stand in the buffer.
     pub const BATCH_INDEXES: Self = Self("batch_indexes");
+    /// Which discrete actions were legal, bool, where the environment has masks.
+    pub const ACTION_MASK: Self = Self("action_mask");
+    /// Which are legal afterwards.
+    pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
     /// The discount of the bootstrap value: gamma to the number of steps it looks ahead.
     pub const DISCOUNTS: Self = Self("discounts");
 
@@ -45,7 +52,7 @@ impl Column {
 
     /// The column of that name, for names read from a file.
     pub fn named(name: &str) -> Self {
-        const KNOWN: [Column; 13] = [
+        const KNOWN: [Column; 15] = [
             Column::OBS,
             Column::NEW_OBS,
             Column::ACTIONS,
@@ -59,9 +66,10 @@ impl Column {
             Column::VALUE_TARGETS,
             Column::WEIGHTS,
             Column::DISCOUNTS,
+            Column::ACTION_MASK,
+            Column::NEW_ACTION_MASK,
         ];
-        // Names are a handful per program; one that is not known yet is kept for good.
-        KNOWN.into_iter().find(|c| c.0 == name).unwrap_or_else(|| Self(name.to_owned().leak()))
+        KNOWN.into_iter().find(|c| c.0 == name).unwrap_or_else(|| Self(interned(name)))
     }
 
     /// The name.
@@ -168,6 +176,12 @@ impl SampleBatch {
     pub fn with(mut self, column: Column, data: Tensor) -> Self {
         self.set(column, data);
         self
+    }
+
+    /// Adds a column of one number per row and hands the batch on.
+    #[must_use]
+    pub fn with_f32s(self, column: Column, data: &[f32]) -> Self {
+        self.with(column, Tensor::from_slice(data))
     }
 
     /// The column, or an error naming the columns there are.

@@ -70,6 +70,23 @@ impl ActionDist {
         }
     }
 
+    /// As [`for_space`](Self::for_space), squashed between the bounds of a Box; refuses other spaces, and components
+    /// without bounds.
+    pub fn squashed(space: &Space) -> Result<Self> {
+        match space {
+            Space::Box { low, high, .. }
+                if space.shape().len() <= 1 && low.iter().chain(high.iter()).all(|x| x.is_finite()) =>
+            {
+                Ok(Self::SquashedGaussian { dim: space.width() })
+            }
+            other => Err(Error::Space {
+                who: "a policy with squashed actions".into(),
+                needs: "a one-dimensional Box action space with finite bounds (`RescaleAction` or `ClipAction` around the environment gives bounds)".into(),
+                space: other.to_string(),
+            }),
+        }
+    }
+
     /// Numbers that parametrise it.
     pub fn num_inputs(&self) -> usize {
         match self {
@@ -144,7 +161,7 @@ impl ActionDist {
     }
 
     /// The distributions with these parameters (`[rows, num_inputs]`), for a loss.
-    pub fn at<'a, 't>(&'a self, inputs: &Value<'t>) -> Dist<'a, 't> {
+    pub fn at<'t>(&self, inputs: Value<'t>) -> Dist<'_, 't> {
         let parts = match self {
             Self::Categorical { .. } => vec![inputs.log_softmax()],
             Self::MultiCategorical { nvec } => {
@@ -200,36 +217,51 @@ pub struct Dist<'a, 't> {
 
 impl<'t> Dist<'_, 't> {
     /// The log-probability of each action (`[rows, components]`).
-    pub fn logp(&self, actions: &Value<'t>) -> Value<'t> {
+    pub fn logp(&self, actions: Value<'t>) -> Value<'t> {
         match self.family {
             ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
-                let choice = |(i, logp): (usize, &Value<'t>)| logp.gather(&actions.narrow(i, 1));
-                sum(self.parts.iter().enumerate().map(choice))
+                self.parts.iter().enumerate().map(|(i, logp)| logp.gather(actions.narrow(i, 1))).sum()
             }
             ActionDist::DiagGaussian { .. } => self.normal_logp(actions),
             ActionDist::SquashedGaussian { .. } => {
                 let a = actions.clamp(-1.0 + 1e-6, 1.0 - 1e-6);
-                let before = ((&a + 1.0) / (1.0 - &a)).log() * 0.5;
+                let before = ((a + 1.0) / (1.0 - a)).log() * 0.5;
                 let log_det = ((1.0 + 1e-6) - actions.square()).log();
-                self.normal_logp(&before) - log_det.sum_columns()
+                self.normal_logp(before) - log_det.sum_columns()
             }
         }
     }
 
-    fn normal_logp(&self, x: &Value<'t>) -> Value<'t> {
-        let (mean, log_std) = (&self.parts[0], &self.parts[1]);
+    fn normal_logp(&self, x: Value<'t>) -> Value<'t> {
+        let (mean, log_std) = (self.parts[0], self.parts[1]);
         let z = (x - mean) / log_std.exp();
         (z.square() * -0.5 - log_std - HALF_LN_TAU).sum_columns()
+    }
+
+    /// Squashed actions from standard normal `noise` (`[rows, components]`), differentiable, and their log-probabilities.
+    ///
+    /// The logarithm of tanh's slope is `2 (ln 2 - u - softplus(-2 u))`, which loses no digits at the bounds.
+    ///
+    /// # Panics
+    ///
+    /// When the distribution is not a squashed Gaussian.
+    pub fn rsample(&self, noise: Value<'t>) -> (Value<'t>, Value<'t>) {
+        assert!(matches!(self.family, ActionDist::SquashedGaussian { .. }), "only squashed Gaussians do");
+        let (mean, log_std) = (self.parts[0], self.parts[1]);
+        let u = mean + log_std.exp() * noise;
+        let log_slope = 2.0 * (std::f64::consts::LN_2 - u - (u * -2.0).softplus());
+        let logp = noise.square() * -0.5 - log_std - HALF_LN_TAU - log_slope;
+        (u.tanh(), logp.sum_columns())
     }
 
     /// The entropy of each row. A squashed Gaussian has none in closed form; this is the entropy before squashing.
     pub fn entropy(&self) -> Value<'t> {
         match self.family {
             ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
-                sum(self.parts.iter().map(|logp| -(logp.exp() * logp).sum_columns()))
+                self.parts.iter().map(|&logp| -(logp.exp() * logp).sum_columns()).sum()
             }
             ActionDist::DiagGaussian { .. } | ActionDist::SquashedGaussian { .. } => {
-                (&self.parts[1] + (0.5 + HALF_LN_TAU)).sum_columns()
+                (self.parts[1] + (0.5 + HALF_LN_TAU)).sum_columns()
             }
         }
     }
@@ -238,21 +270,16 @@ impl<'t> Dist<'_, 't> {
     pub fn kl(&self, other: &Dist<'_, 't>) -> Value<'t> {
         match self.family {
             ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
-                let choice = |(p, q): (&Value<'t>, &Value<'t>)| (p.exp() * (p - q)).sum_columns();
-                sum(self.parts.iter().zip(&other.parts).map(choice))
+                let choices = self.parts.iter().zip(&other.parts);
+                choices.map(|(&p, &q)| (p.exp() * (p - q)).sum_columns()).sum()
             }
             ActionDist::DiagGaussian { .. } | ActionDist::SquashedGaussian { .. } => {
-                let (mean, log_std) = (&self.parts[0], &self.parts[1]);
-                let (other_mean, other_log_std) = (&other.parts[0], &other.parts[1]);
+                let (mean, log_std) = (self.parts[0], self.parts[1]);
+                let (other_mean, other_log_std) = (other.parts[0], other.parts[1]);
                 let variances = (log_std * 2.0).exp() + (mean - other_mean).square();
                 let ratio = variances / ((other_log_std * 2.0).exp() * 2.0);
                 (other_log_std - log_std + ratio - 0.5).sum_columns()
             }
         }
     }
-}
-
-/// The sum of what the independent choices of an action contribute.
-fn sum<'t>(values: impl Iterator<Item = Value<'t>>) -> Value<'t> {
-    values.reduce(|a, b| a + b).expect("a distribution has at least one choice")
 }

@@ -24,7 +24,7 @@ pub use concat::ConcatBatches;
 pub use replay::{Replay, update_priorities};
 pub use rollouts::Rollouts;
 pub use round_robin::{RoundRobin, round_robin};
-pub use standardize::standardize;
+pub use standardize::{standardize, standardized};
 pub use store::store_to_replay;
 pub use sync::sync_weights;
 pub use target::update_target;

@@ -10,24 +10,26 @@ use crate::{
 };
 use tch::{Device, Kind, Tensor};
 
-/// `(x - mean) / max(1e-4, std)`, population standard deviation.
+/// [`standardized`] as a step of a plan.
 pub fn standardize(column: Column) -> impl FnMut(SampleBatch) -> Result<SampleBatch> + Send {
-    move |mut batch| {
-        let _guard = tch::no_grad_guard();
-        let source = batch.source(column)?;
-        let is_plain = source.base.device() == Device::Cpu
-            && source.base.kind() == Kind::Float
-            && source.base.dim() == 1
-            && source.base.is_contiguous();
-        let standardized = if is_plain {
-            on_host(host::read(source.base), source.rows)
-        } else {
-            let x = batch.get(column)?;
-            (x - x.mean(None)) / x.std(false).clamp_min(1e-4)
-        };
-        batch.set(column, standardized);
-        Ok(batch)
-    }
+    move |batch| standardized(&batch, column)
+}
+
+/// The same rows with a column as `(x - mean) / max(1e-4, std)`, population standard deviation.
+pub fn standardized(batch: &SampleBatch, column: Column) -> Result<SampleBatch> {
+    let _guard = tch::no_grad_guard();
+    let source = batch.source(column)?;
+    let is_plain = source.base.device() == Device::Cpu
+        && source.base.kind() == Kind::Float
+        && source.base.dim() == 1
+        && source.base.is_contiguous();
+    let standardized = if is_plain {
+        on_host(host::read(source.base), source.rows)
+    } else {
+        let x = batch.get(column)?;
+        (x - x.mean(None)) / x.std(false).clamp_min(1e-4)
+    };
+    Ok(batch.slice(0, batch.rows()).with(column, standardized))
 }
 
 /// In plain memory: a minibatch's few hundred rows cost libtorch ten times more in calls than in arithmetic.

@@ -8,9 +8,8 @@ use crate::{
 pub fn update_kl(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {
     let workers = workers.clone();
     move |info| {
-        if let Some(&kl) = info.means().get("kl") {
-            workers.with_policy(DEFAULT_POLICY, |policy| policy.update_kl(kl))?;
-        }
+        let means = info.means();
+        workers.with_policy(DEFAULT_POLICY, |policy| policy.after_training(&means))?;
         Ok(info)
     }
 }

@@ -11,15 +11,20 @@ use crate::{
     learn::{
         dist::ActionRows,
         learner::{Learner, Report},
-        returns::nstep::transitions,
     },
 };
-use pavlov_envs::Space;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tch::Tensor;
 
-pub use crate::{base::stats::Stats, sample::fragment::Fragment};
+pub mod act;
+mod net_policy;
+
+pub use crate::{
+    base::stats::Stats,
+    learn::nets::{PolicySpec, Spaces},
+    sample::fragment::Fragment,
+};
+pub use net_policy::NetPolicy;
 
 /// The id of the only policy of a single-agent run.
 pub const DEFAULT_POLICY: &str = "default_policy";
@@ -100,7 +105,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::batch::env_major);
     /// by default the transitions as they are.
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
-        Ok(transitions(&fragment, 1, 1.0))
+        Ok(fragment.transitions(1, 1.0))
     }
 
     /// One optimizer step on a minibatch.
@@ -112,33 +117,28 @@ pub trait Policy: Send + std::fmt::Debug {
     }
 
     /// What the policy learns with, if it has a network.
-    fn learner(&self) -> Option<&Learner> {
-        None
-    }
-
-    /// The same, to change.
     fn learner_mut(&mut self) -> Option<&mut Learner> {
         None
     }
 
     /// What acting needs: all a worker's replica is sent.
     fn get_weights(&self) -> Weights {
-        Weights::new(self.learner().map(|l| l.weights(false)).unwrap_or_default())
+        Weights::default()
     }
 
     /// Replaces the weights; refuses others' names or shapes and then changes nothing.
-    fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        self.learner_mut().map_or(Ok(()), |l| l.set_weights(weights))
+    fn set_weights(&mut self, _weights: &Weights) -> Result<()> {
+        Ok(())
     }
 
     /// Weights, optimizer and whatever else learning depends on.
     fn get_state(&self) -> Result<State> {
-        self.learner().map_or_else(|| Ok(State::default()), Learner::state)
+        Ok(State::default())
     }
 
     /// Continues from [`get_state`](Self::get_state).
-    fn set_state(&mut self, state: &State) -> Result<()> {
-        self.learner_mut().map_or(Ok(()), |l| l.set_state(state))
+    fn set_state(&mut self, _state: &State) -> Result<()> {
+        Ok(())
     }
 
     /// Tells how many environment steps the run has sampled, for schedules.
@@ -147,8 +147,13 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Copies or blends the online network into the target network.
     fn update_target(&mut self) {}
 
-    /// Adapts the coefficient of a KL penalty to the mean KL of the last training batch (PPO).
-    fn update_kl(&mut self, _sampled_kl: f64) {}
+    /// Adds to a training batch what must be known of all its rows before it is shuffled and cut.
+    fn prepare(&mut self, _batch: &mut SampleBatch) -> Result<()> {
+        Ok(())
+    }
+
+    /// Hears the means of what was reported while a training batch was learned.
+    fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
     /// The network as a function from observations `[rows, width]` to action distribution parameters or Q-values,
     /// for export; see [`Learner::forward`].
@@ -162,22 +167,6 @@ pub trait Policy: Send + std::fmt::Debug {
     }
 }
 
-/// The observation and action space a policy is made for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spaces {
-    /// What one copy of the environment observes.
-    pub observation_space: Space,
-    /// What one copy takes.
-    pub action_space: Space,
-}
-
-impl Spaces {
-    /// Numbers of one observation as the model takes it (one-hot and flattened).
-    pub fn obs_width(&self) -> usize {
-        self.observation_space.flat_width()
-    }
-}
-
 /// How a policy is built: Ray's `get_default_policy_class`, as a function because Rust has no class objects.
 ///
 /// It is called once for the learner and once per worker, always with the same seed, so all start equal.
@@ -186,21 +175,6 @@ pub struct PolicyClass {
     name: &'static str,
     #[allow(clippy::type_complexity)]
     make: std::sync::Arc<dyn Fn(&PolicySpec) -> Result<Box<dyn Policy>> + Send + Sync>,
-}
-
-/// What a policy is built for.
-#[derive(Clone, Debug)]
-pub struct PolicySpec {
-    /// Its spaces.
-    pub spaces: Spaces,
-    /// Seed of its initial weights.
-    pub seed: u64,
-    /// Where it computes.
-    pub device: tch::Device,
-    /// 0 in the trainer, 1.. in a rollout worker.
-    pub worker_index: usize,
-    /// Rollout workers of the run.
-    pub num_workers: usize,
 }
 
 impl PolicyClass {

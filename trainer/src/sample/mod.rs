@@ -5,6 +5,7 @@ pub(crate) mod complete_episodes;
 pub mod evaluation;
 pub mod filter;
 pub(crate) mod fragment;
+pub(crate) mod nstep;
 pub(crate) mod sampler;
 pub(crate) mod transforms;
 pub mod worker;

@@ -127,6 +127,8 @@ impl WorkerSpec {
             spaces: self.spaces.clone(),
             seed: self.seed,
             device,
+            fused: self.common.model.fused,
+            custom_model: None,
             worker_index,
             num_workers: self.common.num_workers,
         };
