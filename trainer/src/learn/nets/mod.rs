@@ -13,7 +13,7 @@ pub use actor_critic::ActorCritic;
 pub use builder::{CustomModel, NetBuilder, PolicySpec, Spaces, Torso};
 pub use config::{Initializer, ModelConfig};
 pub use critics::Critics;
-pub use layers::{Dense, Free, Init, Mlp};
+pub use layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Mlp, Padding, Recurrent};
 pub(crate) use params::Layout;
 pub use params::{Params, ParamsBuilder};
 pub use view::{Input, Net};
