@@ -9,7 +9,6 @@
 use pavlov_envs::Space;
 use pavlov_trainer::{
     Common, Error, Result, Trainer, WorkerSet,
-    action_dist::ActionRows,
     batch::{Column, SampleBatch},
     exploration::ExplorationConfig,
     learner::{Learner, Loss, Rows},
@@ -20,7 +19,7 @@ use pavlov_trainer::{
         Plan, PlanExt, Replay, round_robin, store_to_replay, sync_weights, train_on_replay,
         update_priorities, update_target,
     },
-    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces},
+    policy::{Act, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces},
     replay::{ReplayBufferConfig, ReplayKind},
     rng::Stream,
     schedule::{Piecewise, scheduled},
@@ -409,23 +408,14 @@ impl DqnPolicy {
 }
 
 impl Policy for DqnPolicy {
-    fn compute_actions(&mut self, input: ActInput<'_>, output: ActOutput<'_>) -> Result<()> {
-        let ActionRows::Int(actions) = output.actions else {
-            return Err(Error::state("DQN", "it was asked for continuous actions"));
-        };
+    fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
         // Noise follows from the run's step, so that workers need no state for it.
-        let noise = (self.config.noisy && input.explore)
-            .then(|| Stream::new(self.seed, "noisy acting", input.timestep));
+        let noise = (self.config.noisy && seen.explore)
+            .then(|| Stream::new(self.seed, "noisy acting", seen.timestep));
         let q_net = self.q_net;
         let values =
-            self.learner.evaluate_with_noise(input.obs, q_net.actions, noise, |net| q_net.values(net))?;
-        let exploration = &self.config.common.exploration_config;
-        let epsilon = exploration.epsilon(input.timestep, self.worker.0, self.worker.1);
-        let rows = values.chunks_exact(q_net.actions);
-        for ((values, rng), action) in rows.zip(input.rngs).zip(actions) {
-            *action = exploration.choose(values, epsilon, input.explore, rng);
-        }
-        Ok(())
+            self.learner.evaluate_with_noise(seen.obs, q_net.actions, noise, |net| q_net.values(net))?;
+        act.by_values(values, &self.config.common.exploration_config)
     }
 
     fn postprocess_trajectory(&mut self, f: Fragment<'_>) -> Result<SampleBatch> {

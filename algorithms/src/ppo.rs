@@ -16,7 +16,7 @@ use pavlov_trainer::{
     models::{Activation, Free, Initializer, ModelConfig, NetBuilder, Node, Outputs},
     optim::OptimizerConfig,
     plan::{Plan, PlanExt, standardize, sync_weights, train_epochs, update_kl},
-    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces},
+    policy::{Act, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces},
     rng::Stream,
     schedule::{Piecewise, scheduled},
     state::State,
@@ -279,10 +279,6 @@ struct PpoPolicy {
     timestep: u64,
 }
 
-/// Positions in [`Policy::step_columns`].
-const LOGP: usize = 0;
-const DIST_INPUTS: usize = 1;
-
 impl PpoPolicy {
     fn new(config: Ppo, spec: &PolicySpec) -> Result<Self> {
         let dist = ActionDist::for_space(&spec.spaces.action_space)?;
@@ -387,15 +383,11 @@ impl Policy for PpoPolicy {
         columns
     }
 
-    fn compute_actions(&mut self, input: ActInput<'_>, mut output: ActOutput<'_>) -> Result<()> {
+    fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
         let heads = self.heads;
         let inputs =
-            self.learner.evaluate(input.obs, self.dist.num_inputs(), |net| heads.dist_inputs(net))?;
-        self.dist.sample(inputs, input.rngs, input.explore, output.actions, output.columns.row(LOGP));
-        if self.config.kl_coeff > 0.0 {
-            output.columns.row(DIST_INPUTS).copy_from_slice(inputs);
-        }
-        Ok(())
+            self.learner.evaluate(seen.obs, self.dist.num_inputs(), |net| heads.dist_inputs(net))?;
+        act.sample(&self.dist, inputs)
     }
 
     fn postprocess_trajectory(&mut self, f: Fragment<'_>) -> Result<SampleBatch> {

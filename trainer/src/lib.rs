@@ -44,7 +44,7 @@ pub use learn::{
 };
 pub use plan::learner_info::LearnerInfo;
 pub use run::{
-    algorithm::{Action, Algorithm, Evaluation},
+    algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
     common::{self, Common},
     settings::{resolve, to_config},
@@ -53,6 +53,7 @@ pub use run::{
 };
 pub use sample::{
     callbacks, evaluation, filter,
+    session::{Action, Session},
     transforms::{normalize, unsquash},
     worker,
 };

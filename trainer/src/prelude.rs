@@ -18,7 +18,7 @@ pub use crate::{
         value::Value,
     },
     plan::{Plan, PlanExt, standardize, sync_weights, train_epochs},
-    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces, Stats},
+    policy::{Act, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces, Stats},
     run::{
         builder::TrainerExt,
         common::{BatchMode, Common},

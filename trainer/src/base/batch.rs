@@ -38,6 +38,11 @@ impl Column {
     /// The discount of the bootstrap value: gamma to the number of steps it looks ahead.
     pub const DISCOUNTS: Self = Self("discounts");
 
+    /// Which discrete actions were legal, bool `[rows, options]`; only where `mask_actions` asks for it.
+    pub const ACTION_MASK: Self = Self("action_mask");
+    /// The same for [`NEW_OBS`](Self::NEW_OBS).
+    pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
+
     /// Names a column of your own.
     pub const fn new(name: &'static str) -> Self {
         Self(name)
@@ -45,7 +50,7 @@ impl Column {
 
     /// The column of that name, for names read from a file.
     pub fn named(name: &str) -> Self {
-        const KNOWN: [Column; 13] = [
+        const KNOWN: [Column; 15] = [
             Column::OBS,
             Column::NEW_OBS,
             Column::ACTIONS,
@@ -59,6 +64,8 @@ impl Column {
             Column::VALUE_TARGETS,
             Column::WEIGHTS,
             Column::DISCOUNTS,
+            Column::ACTION_MASK,
+            Column::NEW_ACTION_MASK,
         ];
         // Names are a handful per program; one that is not known yet is kept for good.
         KNOWN.into_iter().find(|c| c.0 == name).unwrap_or_else(|| Self(name.to_owned().leak()))
