@@ -385,8 +385,7 @@ impl Policy for PpoPolicy {
 
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
         let heads = self.heads;
-        let inputs =
-            self.learner.evaluate(seen.obs, self.dist.num_inputs(), |net| heads.dist_inputs(net))?;
+        let inputs = self.learner.evaluate(seen.obs, self.dist.num_inputs(), |net| heads.dist_inputs(net))?;
         act.sample(&self.dist, inputs)
     }
 

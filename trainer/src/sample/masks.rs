@@ -13,6 +13,8 @@ pub(crate) struct Masks {
     /// Actions of each choice; their flags stand one after the other.
     choices: Vec<usize>,
     options: usize,
+    /// Of the episodes that ended in a step, `[copies, options]`.
+    ended: Vec<bool>,
 }
 
 impl Masks {
@@ -28,7 +30,7 @@ impl Masks {
         let options = choices.iter().sum();
         let mut rows = HostTensor::zeros(rows, &[copies as i64, options as i64], tch::Kind::Bool);
         (0..rows.len()).for_each(|i| rows.bools_mut(i).fill(true));
-        Ok(Self { rows, choices, options })
+        Ok(Self { rows, choices, options, ended: vec![true; copies * options] })
     }
 
     /// Flags of one copy.
@@ -65,11 +67,21 @@ impl Masks {
         Ok(())
     }
 
-    /// At the end of an episode a choice without a legal action means that nothing is masked.
-    pub(crate) fn open_if_empty(&self, mask: &mut [bool]) {
+    /// Asks which actions were legal when episodes ended in this step. Where the environment cannot say, all were.
+    pub(crate) fn read_ended(&mut self, env: &dyn AnyVectorEnv) {
+        if !env.final_action_masks(&mut self.ended) {
+            self.ended.fill(true);
+        }
+    }
+
+    /// The mask behind the episode of copy `i` that has just ended. A choice without a legal action means there that
+    /// nothing is masked.
+    pub(crate) fn ended(&mut self, copy: usize) -> &[bool] {
+        let mask = &mut self.ended[copy * self.options..][..self.options];
         if choice_without_action(&self.choices, mask).is_some() {
             mask.fill(true);
         }
+        mask
     }
 }
 

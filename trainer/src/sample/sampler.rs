@@ -171,12 +171,15 @@ impl Sampler {
             let ended = terminated || truncated;
             if ended {
                 let start = self.ended_obs.len();
-                self.ended.push(row);
                 self.ended_obs.resize(start + width, 0.0);
                 self.pilot.final_obs(i, &mut self.ended_obs[start..])?;
-                if let Some(masks) = &self.storage.masks {
-                    self.ended_masks.resize(self.ended_masks.len() + masks.options(), true);
+                if let Some(masks) = &mut self.storage.masks {
+                    if self.ended.last().is_none_or(|&last| last < t * n) {
+                        masks.read_ended(self.env.as_ref());
+                    }
+                    self.ended_masks.extend_from_slice(masks.ended(i));
                 }
+                self.ended.push(row);
                 self.pilot.begin(i, None);
             }
             let obs: &[f32] = if ended {
