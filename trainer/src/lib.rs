@@ -40,7 +40,7 @@ pub use base::{
 pub use learn::{dist as action_dist, exploration, learner, nets as models, optim, returns::gae, value};
 pub use plan::learner_info::LearnerInfo;
 pub use run::{
-    algorithm::{Action, Algorithm, Evaluation},
+    algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
     common::{self, Common},
     settings::{resolve, to_config},
@@ -49,6 +49,7 @@ pub use run::{
 };
 pub use sample::{
     callbacks, evaluation, filter,
+    session::{Action, Session},
     transforms::{normalize, unsquash},
     worker,
 };

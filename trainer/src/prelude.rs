@@ -21,10 +21,7 @@ pub use crate::{
         value::Value,
     },
     plan::{Plan, PlanExt, standardize, standardized, sync_weights, train_epochs},
-    policy::{
-        ActInput, ActOutput, Fragment, Learned, NetPolicy, Policy, PolicyClass, PolicySpec, Spaces, Stats,
-        act::Act,
-    },
+    policy::{Act, Fragment, Learned, NetPolicy, Policy, PolicyClass, PolicySpec, Seen, Spaces, Stats},
     run::{
         builder::TrainerExt,
         common::{BatchMode, Common},

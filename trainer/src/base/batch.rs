@@ -38,12 +38,13 @@ impl Column {
     pub const WEIGHTS: Self = Self("weights");
     /// Where replayed rows stand in the buffer.
     pub const BATCH_INDEXES: Self = Self("batch_indexes");
-    /// Which discrete actions were legal, bool, where the environment has masks.
-    pub const ACTION_MASK: Self = Self("action_mask");
-    /// Which are legal afterwards.
-    pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
     /// The discount of the bootstrap value: gamma to the number of steps it looks ahead.
     pub const DISCOUNTS: Self = Self("discounts");
+
+    /// Which discrete actions were legal, bool `[rows, options]`; only where `mask_actions` asks for it.
+    pub const ACTION_MASK: Self = Self("action_mask");
+    /// The same for [`NEW_OBS`](Self::NEW_OBS).
+    pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
 
     /// Names a column of your own.
     pub const fn new(name: &'static str) -> Self {
@@ -52,24 +53,7 @@ impl Column {
 
     /// The column of that name, for names read from a file.
     pub fn named(name: &str) -> Self {
-        const KNOWN: [Column; 15] = [
-            Column::OBS,
-            Column::NEW_OBS,
-            Column::ACTIONS,
-            Column::REWARDS,
-            Column::TERMINATED,
-            Column::TRUNCATED,
-            Column::ACTION_DIST_INPUTS,
-            Column::ACTION_LOGP,
-            Column::VF_PREDS,
-            Column::ADVANTAGES,
-            Column::VALUE_TARGETS,
-            Column::WEIGHTS,
-            Column::DISCOUNTS,
-            Column::ACTION_MASK,
-            Column::NEW_ACTION_MASK,
-        ];
-        KNOWN.into_iter().find(|c| c.0 == name).unwrap_or_else(|| Self(interned(name)))
+        Self(interned(name))
     }
 
     /// The name.

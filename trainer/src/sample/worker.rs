@@ -16,7 +16,7 @@ use crate::{
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         complete_episodes::EpisodeCollector,
-        evaluation::{EvaluationTask, run_episodes},
+        evaluation::{EvaluationTask, play},
         filter::{MeanStdFilter, RunningStat},
         sampler::Sampler,
     },
@@ -186,8 +186,8 @@ impl RolloutWorker {
             env,
             common,
             policy.as_ref(),
-            self.spec.seed,
-            first as u64,
+            self.index,
+            (self.spec.seed, first as u64),
             self.callbacks.as_mut(),
         )?;
         self.collector = match common.batch_mode {
@@ -208,12 +208,8 @@ impl RolloutWorker {
             }
             Request::Evaluate(task) => {
                 let filter = self.filter().map(|f| f.running().clone());
-                Reply::Episodes(run_episodes(
-                    &self.spec,
-                    &task,
-                    self.policies.default_mut()?.as_mut(),
-                    filter,
-                )?)
+                let policy = self.policies.default_mut()?.as_mut();
+                Reply::Episodes(play(&self.spec, self.index, &task, policy, filter.as_ref())?.0)
             }
             Request::GetState => Reply::State(self.state()?),
             Request::SetState(state) => {
@@ -245,9 +241,7 @@ impl RolloutWorker {
             None => {
                 sampler.fill(policy.as_mut(), explore, timestep, callbacks.as_mut())?;
                 let steps = (spec.common.rollout_fragment_length * sampler.copies()) as u64;
-                // The policy is lent twice: its columns are read before it is asked to postprocess.
-                let columns = policy.step_columns();
-                let mut batch = sampler.with_fragment(&columns, |f| policy.postprocess_trajectory(f))?;
+                let mut batch = sampler.with_fragment(|f| policy.postprocess_trajectory(f))?;
                 if let Some(callbacks) = callbacks {
                     callbacks.on_postprocess_trajectory(DEFAULT_POLICY, &mut batch)?;
                 }
@@ -259,8 +253,7 @@ impl RolloutWorker {
                 while collector.steps() < goal {
                     sampler.fill(policy.as_mut(), explore, now, callbacks.as_mut())?;
                     now += spec.common.steps_per_round() as u64;
-                    let columns = policy.step_columns();
-                    sampler.with_fragment(&columns, |f| collector.add(&f));
+                    sampler.with_fragment(|f| collector.add(&f));
                     collector.check_length()?;
                 }
                 let (batches, steps) = collector.take(policy.as_mut(), callbacks.as_mut())?;

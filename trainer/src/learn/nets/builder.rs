@@ -17,7 +17,7 @@ use crate::{
         value::{OnLibtorch, Value},
     },
 };
-use pavlov_envs::Space;
+use pavlov_envs::{AnyVectorEnv, Space};
 use serde::{Deserialize, Serialize};
 use std::{fmt::Debug, sync::Arc};
 use tch::{Device, Kind, Tensor};
@@ -32,6 +32,11 @@ pub struct Spaces {
 }
 
 impl Spaces {
+    /// Those of an environment.
+    pub(crate) fn of(env: &dyn AnyVectorEnv) -> Self {
+        Self { observation_space: env.observation_space().clone(), action_space: env.action_space().clone() }
+    }
+
     /// Numbers of one observation as the model takes it (one-hot and flattened).
     pub fn obs_width(&self) -> usize {
         self.observation_space.flat_width()
