@@ -45,7 +45,7 @@ fn an_ended_episode_hands_over_its_last_observation_and_the_next_one_starts_in_t
         assert_eq!(numbers(&batch, Column::REWARDS), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
         let ended = [0.0, 0.0, ends, 0.0, 0.0, ends, 0.0, 0.0];
         assert_eq!(numbers(&batch, Column::TERMINATED), ended);
-        let episodes = workers.take_episodes();
+        let episodes = workers.ledger.take_episodes();
         let told: Vec<_> = episodes.iter().map(|e| (e.number, e.seed, e.total_reward, e.length)).collect();
         let wanted = |k| (k, episode_seed(SEED, 0, k), 6.0, 3);
         assert_eq!(told, [wanted(0), wanted(1)]);
@@ -62,7 +62,7 @@ fn the_next_fragment_goes_on_where_the_last_one_stopped() {
     assert_eq!(numbers(&third, Column::OBS), [obs(1, 1), obs(1, 2)].concat());
     let rewards = [&first, &second, &third].map(|batch| numbers(batch, Column::REWARDS)).concat();
     assert_eq!(rewards, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
-    let episodes = workers.take_episodes();
+    let episodes = workers.ledger.take_episodes();
     assert_eq!(episodes.iter().map(|e| e.length).collect::<Vec<_>>(), [3, 3]);
 }
 
@@ -142,6 +142,6 @@ fn rewards_are_clipped_for_the_algorithm_but_not_in_results() {
         let workers = one_copy(Clockwork::terminating(3), 3, |common| common.clip_rewards = clip);
         let batch = workers.sample().expect("a fragment");
         assert_eq!(numbers(&batch, Column::REWARDS), wanted, "{clip:?}");
-        assert_eq!(workers.take_episodes()[0].total_reward, 6.0, "{clip:?}");
+        assert_eq!(workers.ledger.take_episodes()[0].total_reward, 6.0, "{clip:?}");
     }
 }

@@ -60,4 +60,4 @@ pub use torch_train::{
     data::{DatasetExt, Dtypes, TorchBatch, TorchBatches},
     torch_trainer::{TorchTrainer, TorchWorker},
 };
-pub use workers::{WorkerSet, transport as pool};
+pub use workers::{WorkerSet, learners::Learners, ledger::Ledger, transport as pool};

@@ -10,3 +10,10 @@ pub mod rng;
 pub mod schedule;
 pub mod state;
 pub(crate) mod stats;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks; a panic elsewhere has already become an error of its own.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

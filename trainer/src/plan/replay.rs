@@ -1,10 +1,9 @@
 //! `Replay`: batches out of the replay buffer, and new priorities into it.
 
 use crate::{
-    base::{batch::SampleBatch, error::Result},
+    base::{batch::SampleBatch, error::Result, lock},
     plan::learner_info::LearnerInfo,
     replay::SharedReplay,
-    workers::lock,
 };
 use std::sync::Arc;
 use tch::Tensor;

@@ -1,10 +1,9 @@
 //! `store_to_replay`: fragments into the replay buffer.
 
 use crate::{
-    base::{batch::SampleBatch, error::Result},
+    base::{batch::SampleBatch, error::Result, lock},
     plan::learner_info::LearnerInfo,
     replay::SharedReplay,
-    workers::lock,
 };
 use std::sync::Arc;
 

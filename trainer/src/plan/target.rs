@@ -13,8 +13,8 @@ pub fn update_target(
         let counters = workers.counters();
         let due = counters.num_env_steps_sampled >= counters.last_target_update_ts + freq;
         if due && !info.is_empty() {
-            workers.with_policies(|policies| policies.iter_mut().for_each(|(_, p)| p.update_target()));
-            workers.count(|c| {
+            workers.learners.lend(|policies, _| policies.iter_mut().for_each(|(_, p)| p.update_target()));
+            workers.ledger.count(|c| {
                 c.num_target_updates += 1;
                 c.last_target_update_ts = c.num_env_steps_sampled;
             });

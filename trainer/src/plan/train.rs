@@ -4,6 +4,7 @@ use super::replay::Replayed;
 use crate::{
     base::{batch::SampleBatch, error::Result},
     plan::learner_info::LearnerInfo,
+    policy::DEFAULT_POLICY,
     workers::WorkerSet,
 };
 use std::time::Instant;
@@ -27,10 +28,11 @@ pub fn train_epochs(
         let batch = batch.to_device(device);
         let mut info = LearnerInfo::default();
         'passes: for _ in 0..num_sgd_iter {
-            let order = workers.learner_rng(|rng| rng.permutation(rows)).into();
+            let order = workers.learners.rng(|rng| rng.permutation(rows)).into();
             let shuffled = if rows == size { batch.slice(0, rows) } else { batch.select(&order) };
             for i in 0..rows / size {
-                let (learned, custom) = workers.learn_on_batch(&shuffled.slice(i * size, size))?;
+                let (learned, custom) =
+                    workers.learners.learn_on_batch(DEFAULT_POLICY, &shuffled.slice(i * size, size))?;
                 info.add(learned, custom);
                 if info.stop() {
                     break 'passes;
@@ -38,8 +40,8 @@ pub fn train_epochs(
             }
         }
         info.trained(rows);
-        workers.count(|c| c.num_env_steps_trained += rows as u64);
-        workers.time("learn", start, rows as u64);
+        workers.ledger.count(|c| c.num_env_steps_trained += rows as u64);
+        workers.ledger.time("learn", start, rows as u64);
         Ok(info)
     }
 }
@@ -52,14 +54,14 @@ pub fn train_on_replay(
     move |batch| {
         let Some(batch) = batch else { return Ok(None) };
         let start = Instant::now();
-        let (learned, custom) = workers.learn_on_batch(&batch)?;
+        let (learned, custom) = workers.learners.learn_on_batch(DEFAULT_POLICY, &batch)?;
         let rows = batch.rows();
         let mut info = LearnerInfo::default();
         let td_errors = learned.td_errors.as_ref().map(Tensor::shallow_clone);
         info.add(learned, custom);
         info.trained(rows);
-        workers.count(|c| c.num_env_steps_trained += rows as u64);
-        workers.time("learn", start, rows as u64);
+        workers.ledger.count(|c| c.num_env_steps_trained += rows as u64);
+        workers.ledger.time("learn", start, rows as u64);
         Ok(Some(Replayed { batch, td_errors, info }))
     }
 }

@@ -171,7 +171,7 @@ impl Run {
     /// The result's `time_breakdown` says what the time went to: seconds by phase, which add up to `total_s`.
     pub fn step_attempt(&mut self) -> Result<Metrics> {
         let start = Instant::now();
-        self.workers.start_breakdown();
+        self.workers.ledger.start_breakdown();
         let mut evaluated = Duration::ZERO;
         let due =
             self.common().evaluation_interval.is_some_and(|every| (self.iteration + 1).is_multiple_of(every));
@@ -211,7 +211,7 @@ impl Run {
             result.insert("evaluation".into(), self.last_evaluation.clone());
         }
         self.iteration += 1;
-        let breakdown = Breakdown { evaluate: evaluated, ..self.workers.breakdown(start.elapsed()) };
+        let breakdown = Breakdown { evaluate: evaluated, ..self.workers.ledger.breakdown(start.elapsed()) };
         result.insert("time_breakdown".into(), Value::Object(breakdown.report()));
         Ok(result)
     }
@@ -242,19 +242,20 @@ impl Run {
             }
         }
         self.workers.sync_filters()?;
-        self.workers.time("training_iteration", start, 0);
+        self.workers.ledger.time("training_iteration", start, 0);
         self.result(&before, &info)
     }
 
     fn result(&mut self, before: &crate::base::metrics::Counters, info: &LearnerInfo) -> Result<Metrics> {
         let common = &self.spec.common;
         let counters = self.workers.counters();
-        let episodes = self.workers.take_episodes();
+        let episodes = self.workers.ledger.take_episodes();
         let episodes_this_iter = episodes.len();
         self.window.add(episodes, common.metrics_num_episodes_for_smoothing);
         let mut sampler_results = self.window.summarize(common.keep_per_episode_custom_metrics);
         sampler_results.insert("episodes_this_iter".into(), json!(episodes_this_iter));
-        sampler_results.insert("sampler_perf".into(), Value::Object(self.workers.sampler_perf().report()));
+        sampler_results
+            .insert("sampler_perf".into(), Value::Object(self.workers.ledger.sampler_perf().report()));
 
         let mut learner = Map::new();
         let means = info.means();
@@ -267,7 +268,9 @@ impl Run {
             let mut policy = Map::new();
             let mut stats = json!(means);
             let timestep = counters.num_env_steps_sampled;
-            let current = self.workers.with_policy(DEFAULT_POLICY, |p| p.current_values(timestep))?;
+            let current = self.workers.learners.lend(|policies, _| {
+                Ok::<_, Error>(policies.get_mut(DEFAULT_POLICY)?.current_values(timestep))
+            })?;
             if let Some(stats) = stats.as_object_mut() {
                 stats.extend(current.into_iter().map(|(k, v)| (k, json!(v))));
             }
@@ -315,7 +318,7 @@ impl Run {
         ] {
             result.insert(key.into(), json!(value));
         }
-        result.insert("timers".into(), Value::Object(self.workers.timers()));
+        result.insert("timers".into(), Value::Object(self.workers.ledger.timers()));
         result.insert("counters".into(), counts);
         Ok(result)
     }
@@ -382,12 +385,12 @@ impl Run {
 
     /// Calls the trainer's own hook.
     pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<()> {
-        self.workers.with_callbacks(|callbacks| callbacks.on_train_result(result))
+        self.workers.learners.with_callbacks(|callbacks| callbacks.on_train_result(result))
     }
 
     /// Calls the trainer's own hook.
     pub(crate) fn on_trainer_init(&self) -> Result<()> {
-        self.workers.with_callbacks(|callbacks| callbacks.on_trainer_init())
+        self.workers.learners.with_callbacks(|callbacks| callbacks.on_trainer_init())
     }
 
     /// Every part of the state, by name.

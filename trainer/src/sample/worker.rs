@@ -1,7 +1,8 @@
 //! A rollout worker: environments, policies, filter and callbacks, driven by requests.
 //!
-//! The local worker of a trainer and those on threads (later in processes, on a cluster) are the same struct and
-//! answer the same [`Request`]s, so a transport only has to carry them.
+//! An [`EnvRunner`] steps environments with policies that it is lent: in the trainer those that learn. A
+//! [`RolloutWorker`] is a runner with policies of its own that answers [`Request`]s, so a transport only has to carry
+//! them.
 
 use crate::{
     base::{
@@ -34,7 +35,12 @@ pub enum Request {
         timestep: u64,
     },
     /// Take over the learner's weights.
-    SetWeights(Weights),
+    SetWeights {
+        /// How many times weights were published until then.
+        version: u64,
+        /// The weights.
+        weights: Weights,
+    },
     /// Play whole episodes without learning from them.
     Evaluate(EvaluationTask),
     /// Hand over everything the next fragment depends on.
@@ -72,6 +78,8 @@ pub struct Sampled {
     pub env_steps: u64,
     /// Episodes that ended meanwhile.
     pub episodes: Vec<Episode>,
+    /// The version of the weights it was made with.
+    pub version: u64,
     /// What the worker's time went to.
     pub perf: SamplerPerf,
 }
@@ -82,6 +90,7 @@ impl Sampled {
         let mut state = State::default();
         state.set("env_steps", &self.env_steps)?;
         state.set("episodes", &self.episodes)?;
+        state.set("version", &self.version)?;
         let names: Vec<&str> = self.batch.columns().map(|(column, _)| column.name()).collect();
         state.set("columns", &names)?;
         for (column, data) in self.batch.columns() {
@@ -97,7 +106,9 @@ impl Sampled {
             batch.set(Column::named(&name), state.tensor(&name)?);
         }
         let (env_steps, episodes) = (state.get("env_steps")?, state.get("episodes")?);
-        Ok(Self { batch, env_steps, episodes, perf: SamplerPerf::default() })
+        // Runs of the first layout had no versions.
+        let version = if state.has("version") { state.get("version")? } else { 0 };
+        Ok(Self { batch, env_steps, episodes, version, perf: SamplerPerf::default() })
     }
 }
 
@@ -134,42 +145,41 @@ impl WorkerSpec {
     }
 }
 
-/// Environments stepped with policies.
-pub struct RolloutWorker {
+/// Environments stepped with policies that are lent.
+#[derive(Debug)]
+pub(crate) struct EnvRunner {
     spec: WorkerSpec,
     index: usize,
     sampler: Option<Sampler>,
     collector: Option<EpisodeCollector>,
-    policies: PolicyMap,
-    callbacks: Option<Box<dyn Callbacks>>,
-    /// On a local worker without environments: what the rollout workers' filters have seen.
+    /// Without environments: what the rollout workers' filters have seen, or what to evaluate with.
     merged_filter: Option<MeanStdFilter>,
 }
 
-impl std::fmt::Debug for RolloutWorker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RolloutWorker").field("index", &self.index).finish_non_exhaustive()
-    }
-}
+/// Hooks of a worker, if it has any.
+pub(crate) type Hooks = Option<Box<dyn Callbacks>>;
 
-impl RolloutWorker {
-    /// A worker that samples. Index 0 is the local worker, whose policies learn on `device`.
-    pub fn new(spec: WorkerSpec, index: usize, device: tch::Device, with_env: bool) -> Result<Self> {
-        let policies = spec.policies(index, device)?;
-        let callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
-        let mut worker =
-            Self { spec, index, sampler: None, collector: None, policies, callbacks, merged_filter: None };
+impl EnvRunner {
+    /// Environments of the worker with that index, or none.
+    pub(crate) fn new(
+        spec: WorkerSpec,
+        index: usize,
+        with_env: bool,
+        policies: &mut PolicyMap,
+        callbacks: &mut Hooks,
+    ) -> Result<Self> {
+        let mut runner = Self { spec, index, sampler: None, collector: None, merged_filter: None };
         if with_env {
-            worker.start_sampler()?;
+            runner.start_sampler(policies, callbacks)?;
         }
-        Ok(worker)
+        Ok(runner)
     }
 
-    fn start_sampler(&mut self) -> Result<()> {
+    fn start_sampler(&mut self, policies: &mut PolicyMap, callbacks: &mut Hooks) -> Result<()> {
         let common = &self.spec.common;
         let n = common.num_envs_per_worker;
         let env = self.spec.env.make_vec(&common.env_config, n)?;
-        if let Some(callbacks) = &mut self.callbacks {
+        if let Some(callbacks) = callbacks {
             callbacks.on_sub_environment_created(self.index, n)?;
         }
         // Copies are numbered through the whole run: those of worker 1 first. The local worker has the first numbers
@@ -179,15 +189,9 @@ impl RolloutWorker {
             (0, workers) => workers * n,
             (i, _) => (i - 1) * n,
         };
-        let policy = self.policies.default_mut()?;
-        let sampler = Sampler::new(
-            env,
-            common,
-            policy.as_ref(),
-            self.spec.seed,
-            first as u64,
-            self.callbacks.as_mut(),
-        )?;
+        let policy = policies.default_mut()?;
+        let sampler =
+            Sampler::new(env, common, policy.as_ref(), self.spec.seed, first as u64, callbacks.as_mut())?;
         self.collector = match common.batch_mode {
             BatchMode::TruncateEpisodes => None,
             BatchMode::CompleteEpisodes => Some(EpisodeCollector::new(sampler.copies())),
@@ -196,40 +200,15 @@ impl RolloutWorker {
         Ok(())
     }
 
-    /// Answers a request.
-    pub fn handle(&mut self, request: Request) -> Result<Reply> {
-        Ok(match request {
-            Request::Sample { timestep } => Reply::Sample(self.sample(timestep)?),
-            Request::SetWeights(weights) => {
-                self.policies.set_weights(&weights)?;
-                Reply::Done
-            }
-            Request::Evaluate(task) => {
-                let filter = self.filter().map(|f| f.running().clone());
-                Reply::Episodes(run_episodes(
-                    &self.spec,
-                    &task,
-                    self.policies.default_mut()?.as_mut(),
-                    filter,
-                )?)
-            }
-            Request::GetState => Reply::State(self.state()?),
-            Request::SetState(state) => {
-                self.set_state(&state)?;
-                Reply::Done
-            }
-            Request::FlushFilter => Reply::Filter(self.filter().map(MeanStdFilter::flush)),
-            Request::SetFilter(running) => {
-                self.filter_or_new(running.mean().len()).set_running(&running)?;
-                Reply::Done
-            }
-        })
-    }
-
     /// One fragment: `rollout_fragment_length` steps of every copy, or whole episodes of at least as many.
-    pub fn sample(&mut self, timestep: u64) -> Result<Sampled> {
+    pub(crate) fn sample(
+        &mut self,
+        policies: &mut PolicyMap,
+        callbacks: &mut Hooks,
+        timestep: u64,
+    ) -> Result<Sampled> {
         let start = Instant::now();
-        let Self { spec, index, sampler, collector, policies, callbacks, .. } = self;
+        let Self { spec, index, sampler, collector, .. } = self;
         let Some(sampler) = sampler else {
             let reason = "it has no environment; set `create_env_on_driver`".to_owned();
             return Err(Error::Worker { worker: *index, reason });
@@ -269,17 +248,17 @@ impl RolloutWorker {
             callbacks.on_sample_end(*index, &mut batch)?;
         }
         let perf = SamplerPerf { total: start.elapsed(), ..sampler.take_perf() };
-        Ok(Sampled { batch, env_steps, episodes: sampler.take_episodes(), perf })
+        Ok(Sampled { batch, env_steps, episodes: sampler.take_episodes(), version: 0, perf })
     }
 
-    /// Its policies.
-    pub fn policies(&mut self) -> &mut PolicyMap {
-        &mut self.policies
-    }
-
-    /// Its hooks.
-    pub(crate) fn callbacks(&mut self) -> Option<&mut Box<dyn Callbacks>> {
-        self.callbacks.as_mut()
+    /// Plays the episodes of `task`.
+    pub(crate) fn evaluate(
+        &mut self,
+        policies: &mut PolicyMap,
+        task: &EvaluationTask,
+    ) -> Result<Vec<Episode>> {
+        let filter = self.filter().map(|f| f.running().clone());
+        run_episodes(&self.spec, task, policies.default_mut()?.as_mut(), filter)
     }
 
     /// The filter: the sampler's, or the one that collects what rollout workers have seen.
@@ -306,12 +285,8 @@ impl RolloutWorker {
         }
     }
 
-    /// Policies and sampler.
-    pub(crate) fn policies_and_callbacks(&mut self) -> (&mut PolicyMap, Option<&mut Box<dyn Callbacks>>) {
-        (&mut self.policies, self.callbacks.as_mut())
-    }
-
-    fn state(&self) -> Result<State> {
+    /// Everything the next fragment depends on.
+    pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         if let Some(sampler) = &self.sampler {
             state.nest("sampler", sampler.state()?);
@@ -322,9 +297,10 @@ impl RolloutWorker {
         Ok(state)
     }
 
-    fn set_state(&mut self, state: &State) -> Result<()> {
+    /// Continues from [`state`](Self::state).
+    pub(crate) fn set_state(&mut self, state: &State, callbacks: &mut Hooks) -> Result<()> {
         let Some(sampler) = &mut self.sampler else { return Ok(()) };
-        let continued = sampler.set_state(&state.nested("sampler")?, self.callbacks.as_mut())?;
+        let continued = sampler.set_state(&state.nested("sampler")?, callbacks.as_mut())?;
         if let Some(collector) = &mut self.collector {
             match continued {
                 true => collector.set_state(&state.nested("collector")?)?,
@@ -333,5 +309,60 @@ impl RolloutWorker {
             }
         }
         Ok(())
+    }
+}
+
+/// Environments and policies of its own, driven by requests.
+pub struct RolloutWorker {
+    runner: EnvRunner,
+    policies: PolicyMap,
+    callbacks: Hooks,
+    version: u64,
+}
+
+impl std::fmt::Debug for RolloutWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RolloutWorker").field("index", &self.runner.index).finish_non_exhaustive()
+    }
+}
+
+impl RolloutWorker {
+    /// The worker with that index, counted from 1.
+    pub fn new(spec: WorkerSpec, index: usize) -> Result<Self> {
+        let mut policies = spec.policies(index, tch::Device::Cpu)?;
+        let mut callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
+        let with_env = spec.sampling;
+        let runner = EnvRunner::new(spec, index, with_env, &mut policies, &mut callbacks)?;
+        Ok(Self { runner, policies, callbacks, version: 0 })
+    }
+
+    /// Answers a request.
+    pub fn handle(&mut self, request: Request) -> Result<Reply> {
+        let Self { runner, policies, callbacks, version } = self;
+        Ok(match request {
+            Request::Sample { timestep } => {
+                let part = runner.sample(policies, callbacks, timestep)?;
+                Reply::Sample(Sampled { version: *version, ..part })
+            }
+            // Older ones than it has may come late.
+            Request::SetWeights { version: new, weights } => {
+                if new >= *version {
+                    policies.set_weights(&weights)?;
+                    *version = new;
+                }
+                Reply::Done
+            }
+            Request::Evaluate(task) => Reply::Episodes(runner.evaluate(policies, &task)?),
+            Request::GetState => Reply::State(runner.state()?),
+            Request::SetState(state) => {
+                runner.set_state(&state, callbacks)?;
+                Reply::Done
+            }
+            Request::FlushFilter => Reply::Filter(runner.filter().map(MeanStdFilter::flush)),
+            Request::SetFilter(running) => {
+                runner.filter_or_new(running.mean().len()).set_running(&running)?;
+                Reply::Done
+            }
+        })
     }
 }
