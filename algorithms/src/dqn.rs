@@ -17,7 +17,7 @@ use pavlov_trainer::{
     nstep,
     optim::OptimizerConfig,
     plan::{
-        Plan, PlanExt, Replay, round_robin, store_to_replay, sync_weights, train_on_replay,
+        Plan, PlanExt, owed, replay, round_robin, store_to_replay, sync_weights, train_on_replay,
         update_priorities, update_target,
     },
     policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces},
@@ -200,12 +200,13 @@ impl Trainer for Dqn {
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
         let buffer = workers.replay_buffer(&self.replay_buffer_config, self.store_buffer_in_checkpoints);
         let store = workers.rollouts().then(store_to_replay(&buffer));
-        let replay = Replay::new(&buffer, self.common.train_batch_size)
+        let learn = replay(&buffer, self.common.train_batch_size)
             .then(train_on_replay(workers))
             .then(update_priorities(&buffer))
             .then(update_target(workers, self.target_network_update_freq))
             .then(sync_weights(workers));
-        Box::new(round_robin(Box::new(store), Box::new(replay), self.pulls(workers)))
+        let owed = owed(workers, &buffer, self.training_intensity, self.common.train_batch_size);
+        Box::new(round_robin(Box::new(store), Box::new(learn), owed))
     }
 
     fn common(&self) -> &Common {
@@ -214,24 +215,6 @@ impl Trainer for Dqn {
 
     fn common_mut(&mut self) -> &mut Common {
         &mut self.common
-    }
-}
-
-impl Dqn {
-    /// How many batches to learn from after a fragment: one, or as many as `training_intensity` owes. The debt is
-    /// computed from the counters, so no fraction is lost and a restored run owes the same.
-    fn pulls(&self, workers: &WorkerSet) -> impl FnMut() -> usize + Send + use<> {
-        let workers = workers.clone();
-        let (intensity, batch) = (self.training_intensity, self.common.train_batch_size as f64);
-        let starts = self.replay_buffer_config.learning_starts as u64;
-        move || match intensity {
-            None => 1,
-            Some(intensity) => {
-                let counters = workers.counters();
-                let sampled = counters.num_env_steps_sampled.saturating_sub(starts) as f64;
-                ((intensity * sampled - counters.num_env_steps_trained as f64) / batch).max(0.0) as usize
-            }
-        }
     }
 }
 

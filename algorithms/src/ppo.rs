@@ -15,7 +15,7 @@ use pavlov_trainer::{
     learner::{Learner, Loss, Rows},
     models::{Activation, Free, Initializer, ModelConfig, NetBuilder, Node, Outputs},
     optim::OptimizerConfig,
-    plan::{Plan, PlanExt, standardize, sync_weights, train_epochs, update_kl},
+    plan::{Plan, PlanExt, after_training, standardize, sync_weights, train_epochs, when},
     policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces},
     rng::Stream,
     schedule::{Piecewise, scheduled},
@@ -205,15 +205,14 @@ impl Trainer for Ppo {
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        let batches = workers.rollouts().concat_batches(self.common.train_batch_size);
-        let batches: Box<dyn Iterator<Item = Result<SampleBatch>> + Send> = match self.normalize_advantages {
-            NormalizeAdvantages::Batch => Box::new(batches.then(standardize(Column::ADVANTAGES))),
-            _ => Box::new(batches),
-        };
+        let over_batch = self.normalize_advantages == NormalizeAdvantages::Batch;
         Box::new(
-            batches
+            workers
+                .rollouts()
+                .concat_batches(self.common.train_batch_size)
+                .then(when(over_batch, standardize(Column::ADVANTAGES)))
                 .then(train_epochs(workers, self.num_sgd_iter, self.sgd_minibatch_size))
-                .then(update_kl(workers))
+                .then(after_training(workers))
                 .then(sync_weights(workers)),
         )
     }
@@ -433,7 +432,7 @@ impl Policy for PpoPolicy {
         let now = self.now();
         let mut batch = batch.slice(0, batch.rows());
         if self.config.normalize_advantages == NormalizeAdvantages::Minibatch {
-            batch = standardize(Column::ADVANTAGES)(batch)?;
+            batch = batch.standardized(Column::ADVANTAGES)?;
         }
         let (heads, dist, config) = (self.heads, &self.dist, &self.config);
         let mut report =
@@ -477,8 +476,10 @@ impl Policy for PpoPolicy {
         self.timestep = timestep;
     }
 
-    fn update_kl(&mut self, sampled_kl: f64) {
-        self.kl_coeff = adapt_kl_coeff(self.kl_coeff, sampled_kl, self.config.kl_target);
+    fn after_training(&mut self, means: &BTreeMap<String, f64>) {
+        if let Some(&kl) = means.get("kl") {
+            self.kl_coeff = adapt_kl_coeff(self.kl_coeff, kl, self.config.kl_target);
+        }
     }
 
     fn forward(&self, obs: &Tensor) -> Result<Tensor> {

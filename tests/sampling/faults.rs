@@ -215,7 +215,8 @@ fn a_completion_that_comes_again_is_dropped() {
     let workers = WorkerSet::over(&spec, Device::Cpu, Box::new(pool)).expect("workers");
     let plain = WorkerSet::new(&spec, Device::Cpu).expect("workers");
     for _ in 0..3 {
-        let [twice, once] = [&workers, &plain].map(|w| w.sample().expect("a fragment"));
+        let [twice, once] =
+            [&workers, &plain].map(|w| w.sample().and_then(|batch| batch.single()).expect("a fragment"));
         assert_eq!(numbers(&twice, Column::OBS), numbers(&once, Column::OBS));
         workers.set_weights(&plain.get_weights()).expect("weights that fit");
     }

@@ -8,6 +8,7 @@ pub use crate::{
         rng::Stream,
         schedule::{Piecewise, scheduled},
         state::{State, Weights},
+        train_batch::TrainBatch,
     },
     learn::{
         dist::{ActionDist, ActionRows},
@@ -17,7 +18,7 @@ pub use crate::{
         returns::gae::discount_cumsum,
         value::Value,
     },
-    plan::{Plan, PlanExt, standardize, sync_weights, train_epochs},
+    plan::{Plan, PlanExt, after_training, standardize, sync_weights, train_epochs, when},
     policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces, Stats},
     run::{
         builder::TrainerExt,

@@ -1,6 +1,6 @@
 //! What everything else stands on: experience as columns, saved state, random streams, statistics, errors.
 
-pub mod batch;
+pub(crate) mod batch;
 pub(crate) mod episode;
 pub(crate) mod error;
 pub(crate) mod host;
@@ -10,6 +10,7 @@ pub mod rng;
 pub mod schedule;
 pub mod state;
 pub(crate) mod stats;
+pub(crate) mod train_batch;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

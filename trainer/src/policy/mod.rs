@@ -19,10 +19,13 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tch::Tensor;
 
-pub use crate::{base::stats::Stats, sample::fragment::Fragment};
-
-/// The id of the only policy of a single-agent run.
-pub const DEFAULT_POLICY: &str = "default_policy";
+pub use crate::{
+    base::{
+        stats::Stats,
+        train_batch::{DEFAULT_POLICY, PolicyId},
+    },
+    sample::fragment::Fragment,
+};
 
 /// What to act on.
 #[derive(Debug)]
@@ -103,6 +106,17 @@ pub trait Policy: Send + std::fmt::Debug {
         Ok(transitions(&fragment, 1, 1.0))
     }
 
+    /// What must be known of the whole batch, or drawn for it, before it is shuffled and cut: once before every pass over
+    /// a training batch, and before the step on a replayed one.
+    fn prepare(&mut self, _batch: &mut SampleBatch) -> Result<()> {
+        Ok(())
+    }
+
+    /// Rows that stay together when a batch is shuffled: 1, or those of a sequence.
+    fn unit(&self) -> usize {
+        1
+    }
+
     /// One optimizer step on a minibatch.
     fn learn_on_batch(&mut self, _batch: &SampleBatch) -> Result<Learned> {
         Err(Error::state(
@@ -147,8 +161,8 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Copies or blends the online network into the target network.
     fn update_target(&mut self) {}
 
-    /// Adapts the coefficient of a KL penalty to the mean KL of the last training batch (PPO).
-    fn update_kl(&mut self, _sampled_kl: f64) {}
+    /// Hears the means of the statistics that it reported of a training batch, by name, to adapt to them.
+    fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
     /// The network as a function from observations `[rows, width]` to action distribution parameters or Q-values,
     /// for export; see [`Learner::forward`].

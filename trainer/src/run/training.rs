@@ -10,7 +10,7 @@ use crate::{
         state::State,
     },
     plan::{Plan, learner_info::LearnerInfo},
-    policy::{DEFAULT_POLICY, PolicyClass, Spaces},
+    policy::{PolicyClass, Spaces},
     run::common::Common,
     sample::{
         callbacks::CallbacksMaker,
@@ -258,19 +258,25 @@ impl Run {
             .insert("sampler_perf".into(), Value::Object(self.workers.ledger.sampler_perf().report()));
 
         let mut learner = Map::new();
-        let means = info.means();
-        if let Some((name, value)) = means.iter().find(|(_, v)| !v.is_finite()) {
-            let hint = "lower `lr`, set `grad_clip`, or scale rewards and observations".to_owned();
-            let what = format!("the statistic `{name}` of the learner");
-            return Err(Error::NotFinite { what, value: *value, step: counters.num_env_steps_sampled, hint });
-        }
-        if !info.is_empty() {
+        for (id, info) in info.policies() {
+            let means = info.means();
+            if let Some((name, value)) = means.iter().find(|(_, v)| !v.is_finite()) {
+                let hint = "lower `lr`, set `grad_clip`, or scale rewards and observations".to_owned();
+                let what = format!("the statistic `{name}` of the learner of `{id}`");
+                return Err(Error::NotFinite {
+                    what,
+                    value: *value,
+                    step: counters.num_env_steps_sampled,
+                    hint,
+                });
+            }
             let mut policy = Map::new();
             let mut stats = json!(means);
             let timestep = counters.num_env_steps_sampled;
-            let current = self.workers.learners.lend(|policies, _| {
-                Ok::<_, Error>(policies.get_mut(DEFAULT_POLICY)?.current_values(timestep))
-            })?;
+            let current = self
+                .workers
+                .learners
+                .lend(|policies, _| Ok::<_, Error>(policies.get_mut(id)?.current_values(timestep)))?;
             if let Some(stats) = stats.as_object_mut() {
                 stats.extend(current.into_iter().map(|(k, v)| (k, json!(v))));
             }
@@ -280,15 +286,17 @@ impl Run {
             if let Some(error) = info.mean_td_error() {
                 policy.insert("mean_td_error".into(), json!(error));
             }
-            learner.insert(DEFAULT_POLICY.into(), Value::Object(policy));
+            learner.insert(id.into(), Value::Object(policy));
         }
         let sampled = counters.num_env_steps_sampled;
         let trained = counters.num_env_steps_trained;
+        let (agents_sampled, agents_trained) =
+            (counters.num_agent_steps_sampled, counters.num_agent_steps_trained);
         let counts = json!({
             "num_env_steps_sampled": sampled,
-            "num_agent_steps_sampled": sampled,
+            "num_agent_steps_sampled": agents_sampled,
             "num_env_steps_trained": trained,
-            "num_agent_steps_trained": trained,
+            "num_agent_steps_trained": agents_trained,
             "num_target_updates": counters.num_target_updates,
             "last_target_update_ts": counters.last_target_update_ts,
             "num_weight_syncs": counters.num_weight_syncs,
@@ -307,14 +315,14 @@ impl Run {
         result.insert("num_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
         for (key, value) in [
             ("num_env_steps_sampled", sampled),
-            ("num_agent_steps_sampled", sampled),
+            ("num_agent_steps_sampled", agents_sampled),
             ("num_env_steps_trained", trained),
-            ("num_agent_steps_trained", trained),
+            ("num_agent_steps_trained", agents_trained),
             ("num_env_steps_sampled_this_iter", sampled - before.num_env_steps_sampled),
             ("num_env_steps_trained_this_iter", trained - before.num_env_steps_trained),
             ("timesteps_this_iter", sampled - before.num_env_steps_sampled),
             ("timesteps_total", sampled),
-            ("agent_timesteps_total", sampled),
+            ("agent_timesteps_total", agents_sampled),
         ] {
             result.insert(key.into(), json!(value));
         }

@@ -11,6 +11,7 @@ use crate::{
         error::{Error, Result},
         profile::SamplerPerf,
         state::{State, Weights},
+        train_batch::TrainBatch,
     },
     policy::{DEFAULT_POLICY, PolicyClass, PolicyMap, PolicySpec, Spaces},
     run::common::{BatchMode, Common},
@@ -72,10 +73,8 @@ pub enum Reply {
 /// One fragment, postprocessed.
 #[derive(Debug)]
 pub struct Sampled {
-    /// Rows to learn from.
-    pub batch: SampleBatch,
-    /// Environment steps it took.
-    pub env_steps: u64,
+    /// Rows to learn from, and the environment steps they took.
+    pub batch: TrainBatch,
     /// Episodes that ended meanwhile.
     pub episodes: Vec<Episode>,
     /// The version of the weights it was made with.
@@ -88,28 +87,55 @@ impl Sampled {
     /// As a checkpoint has it; what the time went to is not kept.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
-        state.set("env_steps", &self.env_steps)?;
+        state.set("env_steps", &self.batch.env_steps)?;
         state.set("episodes", &self.episodes)?;
         state.set("version", &self.version)?;
-        let names: Vec<&str> = self.batch.columns().map(|(column, _)| column.name()).collect();
-        state.set("columns", &names)?;
-        for (column, data) in self.batch.columns() {
-            state.set_tensor(column.name(), data);
+        // The rows of a single-agent run stand at the top.
+        if let Some(rows) = self.batch.policies.get(DEFAULT_POLICY) {
+            save_rows(rows, &mut state)?;
+        }
+        let others = || self.batch.policies.iter().filter(|(id, _)| *id != DEFAULT_POLICY);
+        if others().next().is_some() {
+            state.set("policies", &others().map(|(id, _)| id).collect::<Vec<_>>())?;
+        }
+        for (id, rows) in others() {
+            let mut own = State::default();
+            save_rows(rows, &mut own)?;
+            state.nest(id, own);
         }
         Ok(state)
     }
 
     /// What [`state`](Self::state) saved.
     pub(crate) fn from_state(state: &State) -> Result<Self> {
-        let mut batch = SampleBatch::default();
-        for name in state.get::<Vec<String>>("columns")? {
-            batch.set(Column::named(&name), state.tensor(&name)?);
+        let mut batch = TrainBatch { env_steps: state.get("env_steps")?, ..TrainBatch::default() };
+        if state.has("columns") {
+            batch.policies.insert(DEFAULT_POLICY.to_owned(), saved_rows(state)?);
         }
-        let (env_steps, episodes) = (state.get("env_steps")?, state.get("episodes")?);
+        let others = if state.has("policies") { state.get::<Vec<String>>("policies")? } else { Vec::new() };
+        for id in others {
+            let rows = saved_rows(&state.nested(&id)?)?;
+            batch.policies.insert(id, rows);
+        }
+        let episodes = state.get("episodes")?;
         // Runs of the first layout had no versions.
         let version = if state.has("version") { state.get("version")? } else { 0 };
-        Ok(Self { batch, env_steps, episodes, version, perf: SamplerPerf::default() })
+        Ok(Self { batch, episodes, version, perf: SamplerPerf::default() })
     }
+}
+
+fn save_rows(rows: &SampleBatch, state: &mut State) -> Result<()> {
+    state.set("columns", &rows.columns().map(|(column, _)| column.name()).collect::<Vec<_>>())?;
+    rows.columns().for_each(|(column, data)| state.set_tensor(column.name(), data));
+    Ok(())
+}
+
+fn saved_rows(state: &State) -> Result<SampleBatch> {
+    let mut rows = SampleBatch::default();
+    for name in state.get::<Vec<String>>("columns")? {
+        rows.set(Column::named(&name), state.tensor(&name)?);
+    }
+    Ok(rows)
 }
 
 /// All that is needed to make a worker, in this process or another.
@@ -218,7 +244,7 @@ impl EnvRunner {
             policy.on_global_var_update(timestep);
         }
         let explore = spec.common.explore;
-        let (mut batch, env_steps) = match collector {
+        let (batch, env_steps) = match collector {
             None => {
                 sampler.fill(policy.as_mut(), explore, timestep, callbacks.as_mut())?;
                 let steps = (spec.common.rollout_fragment_length * sampler.copies()) as u64;
@@ -244,11 +270,12 @@ impl EnvRunner {
                 (SampleBatch::concat(batches)?, steps)
             }
         };
+        let mut batch = TrainBatch::of(DEFAULT_POLICY, batch, env_steps);
         if let Some(callbacks) = callbacks {
             callbacks.on_sample_end(*index, &mut batch)?;
         }
         let perf = SamplerPerf { total: start.elapsed(), ..sampler.take_perf() };
-        Ok(Sampled { batch, env_steps, episodes: sampler.take_episodes(), version: 0, perf })
+        Ok(Sampled { batch, episodes: sampler.take_episodes(), version: 0, perf })
     }
 
     /// Plays the episodes of `task`.

@@ -109,7 +109,9 @@ impl Fleet {
     pub(crate) fn round(&mut self, timestep: u64) -> Result<Vec<Sampled>> {
         if self.is_empty() {
             let Self { local, learners, .. } = self;
-            return Ok(vec![learners.lend(|policies, hooks| local.sample(policies, hooks, timestep))?]);
+            let mut part = learners.lend(|policies, hooks| local.sample(policies, hooks, timestep))?;
+            part.batch.sources = vec![(0, learners.published().version)];
+            return Ok(vec![part]);
         }
         for worker in self.up() {
             if self.early[worker].is_empty() && self.health.fragments_owed(worker) == 0 {
@@ -119,7 +121,10 @@ impl Fleet {
         while self.health.up().any(|worker| self.early[worker].is_empty()) {
             self.next()?;
         }
-        let parts: Vec<Sampled> = self.early.iter_mut().filter_map(VecDeque::pop_front).collect();
+        let mut parts = Vec::with_capacity(self.early.len());
+        for (worker, early) in self.early.iter_mut().enumerate() {
+            parts.extend(early.pop_front().map(|part| from_worker(worker, part)));
+        }
         if parts.is_empty() { Err(nobody_left()) } else { Ok(parts) }
     }
 
@@ -232,6 +237,11 @@ impl Fleet {
         }
         Ok(())
     }
+}
+
+fn from_worker(worker: usize, mut part: Sampled) -> Sampled {
+    part.batch.sources = vec![(worker + 1, part.version)];
+    part
 }
 
 fn nobody_left() -> Error {

@@ -8,7 +8,7 @@ use crate::{
         rng::Stream,
         state::{State, Weights},
     },
-    policy::{Learned, Policy, PolicyMap},
+    policy::{DEFAULT_POLICY, Learned, Policy, PolicyId, PolicyMap},
     replay::{ReplayBuffer, ReplayBufferConfig, SharedReplay},
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
@@ -37,7 +37,7 @@ struct Learning {
     policies: PolicyMap,
     callbacks: Hooks,
     rng: Stream,
-    replay: Option<Replay>,
+    replay: BTreeMap<PolicyId, Replay>,
     /// Since weights were published the last time.
     learned: bool,
 }
@@ -70,7 +70,7 @@ impl Learners {
                 policies: spec.policies(0, device)?,
                 callbacks: spec.callbacks.as_ref().map(CallbacksMaker::make),
                 rng: Stream::new(spec.seed, "learner", 0),
-                replay: None,
+                replay: BTreeMap::new(),
                 learned: false,
             })),
             published: Arc::default(),
@@ -149,19 +149,20 @@ impl Learners {
         lock(&self.published).clone()
     }
 
-    /// The replay buffer of this run; made at the first call. With `store_in_checkpoints` its rows are saved and
+    /// The replay buffer of that policy; made at the first call. With `store_in_checkpoints` its rows are saved and
     /// restored with the run.
     pub(crate) fn replay_buffer(
         &self,
+        id: &str,
         config: &ReplayBufferConfig,
         store_in_checkpoints: bool,
     ) -> SharedReplay {
         let make = || {
-            let rng = Stream::new(self.seed, "replay", 0);
-            let buffer = Arc::new(Mutex::new(ReplayBuffer::new(config.clone(), rng)));
+            let rng = Stream::new(self.seed, &part_of("replay", id), 0);
+            let buffer = SharedReplay::new(id, ReplayBuffer::new(config.clone(), rng));
             Replay { buffer, store_in_checkpoints }
         };
-        Arc::clone(&lock(&self.learning).replay.get_or_insert_with(make).buffer)
+        lock(&self.learning).replay.entry(id.to_owned()).or_insert_with(make).buffer.clone()
     }
 
     /// Policies and replay buffer as parts of a checkpoint; the rest goes into the state of the run.
@@ -170,8 +171,8 @@ impl Learners {
         run.set("learner_rng", &learning.rng.state())?;
         run.set("weights_version", &self.published().version)?;
         let mut parts = vec![("policies".to_owned(), learning.policies.get_state()?)];
-        if let Some(replay) = learning.replay.as_ref().filter(|r| r.store_in_checkpoints) {
-            parts.push(("replay_buffer".to_owned(), lock(&replay.buffer).state()?));
+        for (id, replay) in learning.replay.iter().filter(|(_, r)| r.store_in_checkpoints) {
+            parts.push((part_of("replay_buffer", id), replay.buffer.lock().state()?));
         }
         Ok(parts)
     }
@@ -196,14 +197,22 @@ impl Learners {
         let version = published.version.max(version);
         *published = Published { version, weights: Some(learning.policies.get_weights()) };
         drop(published);
-        let Some(replay) = &learning.replay else { return Ok(()) };
-        if replay.store_in_checkpoints {
-            let state = read("replay_buffer")?;
-            return lock(&replay.buffer).set_state(&state).map_err(|e| e.within("replay_buffer"));
+        for (id, replay) in &learning.replay {
+            if replay.store_in_checkpoints {
+                let part = part_of("replay_buffer", id);
+                let state = read(&part)?;
+                replay.buffer.lock().set_state(&state).map_err(|e| e.within(&part))?;
+            } else {
+                tracing::warn!(
+                    "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"
+                );
+            }
         }
-        tracing::warn!(
-            "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"
-        );
         Ok(())
     }
+}
+
+/// The name of what a policy has for itself; that of a single-agent run has the short one.
+fn part_of(name: &str, id: &str) -> String {
+    if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
 }

@@ -8,6 +8,7 @@ use crate::{
         metrics::{Counters, Timers},
         profile::{Breakdown, SamplerPerf},
         state::State,
+        train_batch::TrainBatch,
     },
     sample::worker::Sampled,
 };
@@ -56,10 +57,17 @@ impl Ledger {
         let mut perf = SamplerPerf::default();
         for part in parts.iter_mut() {
             perf += part.perf;
-            book.counters.num_env_steps_sampled += part.env_steps;
+            book.counters.sampled(&part.batch);
             book.episodes.append(&mut part.episodes);
         }
         book.perf += perf / (parts.len() as u32).max(1);
+    }
+
+    /// A training batch, which learning has taken since `start`.
+    pub(crate) fn trained(&self, batch: &TrainBatch, start: Instant) {
+        let mut book = lock(&self.0);
+        book.counters.trained(batch);
+        book.timers.add("learn", start, batch.rows() as u64);
     }
 
     /// The episodes that ended since the last call.
@@ -102,9 +110,9 @@ impl Ledger {
 
     /// What [`save`](Self::save) saved.
     pub(crate) fn restore(&self, run: &State) -> Result<()> {
-        let (counters, episodes) = (run.get("counters")?, run.get("episodes")?);
+        let (counters, episodes) = (run.get::<Counters>("counters")?, run.get("episodes")?);
         let mut book = lock(&self.0);
-        (book.counters, book.episodes) = (counters, episodes);
+        (book.counters, book.episodes) = (counters.completed(), episodes);
         Ok(())
     }
 }

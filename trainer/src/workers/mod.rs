@@ -8,14 +8,14 @@ pub mod transport;
 
 use crate::{
     base::{
-        batch::SampleBatch,
         episode::Episode,
         error::Result,
         lock,
         metrics::Counters,
         state::{State, Weights},
+        train_batch::TrainBatch,
     },
-    policy::Policy,
+    policy::{DEFAULT_POLICY, Policy},
     replay::{ReplayBufferConfig, SharedReplay},
     run::common::Common,
     sample::{
@@ -86,18 +86,18 @@ impl WorkerSet {
 
     /// One fragment of every rollout worker (of the trainer's own environments if there are none), in the order of the
     /// copies. With `sample_async` the workers begin the next one before this returns.
-    pub fn sample(&self) -> Result<SampleBatch> {
+    pub fn sample(&self) -> Result<TrainBatch> {
         let start = Instant::now();
         let timestep = self.counters().num_env_steps_sampled;
         let mut fleet = lock(&self.fleet);
         let mut parts = fleet.round(timestep)?;
-        let steps = parts.iter().map(|part| part.env_steps).sum();
+        let steps = parts.iter().map(|part| part.batch.env_steps).sum();
         if self.common.sample_async {
             fleet.ask_ahead(timestep + steps)?;
         }
         drop(fleet);
         self.ledger.sampled(&mut parts);
-        let batch = SampleBatch::concat(parts.into_iter().map(|part| part.batch).collect());
+        let batch = TrainBatch::concat(parts.into_iter().map(|part| part.batch).collect());
         self.ledger.time("sample", start, steps);
         batch
     }
@@ -154,10 +154,20 @@ impl WorkerSet {
         Ok(episodes)
     }
 
-    /// The replay buffer of this run; made at the first call. With `store_in_checkpoints` its rows are saved and
-    /// restored with the run.
+    /// The replay buffer of a run with one policy; see [`replay_buffer_of`](Self::replay_buffer_of).
     pub fn replay_buffer(&self, config: &ReplayBufferConfig, store_in_checkpoints: bool) -> SharedReplay {
-        self.learners.replay_buffer(config, store_in_checkpoints)
+        self.replay_buffer_of(DEFAULT_POLICY, config, store_in_checkpoints)
+    }
+
+    /// The replay buffer of that policy; made at the first call. With `store_in_checkpoints` its rows are saved and
+    /// restored with the run.
+    pub fn replay_buffer_of(
+        &self,
+        id: &str,
+        config: &ReplayBufferConfig,
+        store_in_checkpoints: bool,
+    ) -> SharedReplay {
+        self.learners.replay_buffer(id, config, store_in_checkpoints)
     }
 
     /// Calls `f` with the learning policy of that id; see [`Learners::with_policy`].
