@@ -8,8 +8,7 @@ pub fn after_training(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<
     move |info| {
         for (id, learned) in info.policies() {
             let means = learned.means();
-            learners
-                .lend(|policies, _| Ok::<_, crate::Error>(policies.get_mut(id)?.after_training(&means)))?;
+            learners.lend_policy(id, |policy| policy.after_training(&means))?;
         }
         Ok(info)
     }

@@ -47,7 +47,7 @@ fn passes(
     sgd_minibatch_size: usize,
     info: &mut LearnerInfo,
 ) -> Result<()> {
-    let (rows, unit) = (batch.rows(), learners.lend(|p, _| Ok::<_, Error>(p.get_mut(id)?.unit()))?);
+    let (rows, unit) = (batch.rows(), learners.lend_policy(id, |policy| policy.unit())?);
     if unit == 0 || !rows.is_multiple_of(unit) {
         let reason = format!("it has {rows} rows, but policy `{id}` learns from units of {unit}");
         return Err(Error::state("a training batch", reason));
@@ -56,7 +56,7 @@ fn passes(
     let size = (size / unit).max(1) * unit;
     for _ in 0..num_sgd_iter {
         let mut batch = batch.slice(0, rows);
-        learners.lend(|policies, _| policies.get_mut(id)?.prepare(&mut batch))?;
+        learners.lend_policy(id, |policy| policy.prepare(&mut batch))??;
         let order = learners.rng(|rng| shuffled_units(rng, rows, unit));
         let shuffled = if rows == size { batch } else { batch.select(&order) };
         for i in 0..rows / size {
@@ -90,7 +90,7 @@ pub fn train_on_replay(
         let start = Instant::now();
         let (mut info, mut td_errors) = (LearnerInfo::default(), BTreeMap::new());
         for (id, rows) in batch.policies.iter_mut().filter(|(_, rows)| rows.rows() > 0) {
-            learners.lend(|policies, _| policies.get_mut(id)?.prepare(rows))?;
+            learners.lend_policy(id, |policy| policy.prepare(rows))??;
             let (learned, custom) = learners.learn_on_batch(id, rows)?;
             td_errors
                 .extend(learned.td_errors.as_ref().map(|errors| (id.clone(), Tensor::shallow_clone(errors))));

@@ -111,6 +111,11 @@ impl Learners {
         f(policies, callbacks)
     }
 
+    /// Lends the policy of that id to something that leaves its weights as they are.
+    pub(crate) fn lend_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
+        self.lend(|policies, _| Ok(f(policies.get_mut(id)?.as_mut())))
+    }
+
     /// Calls `f` with the trainer's own hooks, if there are any.
     pub(crate) fn with_callbacks(&self, f: impl FnOnce(&mut Box<dyn Callbacks>) -> Result<()>) -> Result<()> {
         self.lend(|_, callbacks| callbacks.as_mut().map_or(Ok(()), f))
