@@ -87,13 +87,18 @@ pub(crate) fn stat(learned: &Learned, name: &str) -> f64 {
 
 /// Workers of an algorithm, with equal initial weights and nothing sampled yet.
 pub(crate) fn worker_set<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> Result<WorkerSet> {
+    WorkerSet::new(&worker_spec(settings, env)?, Device::Cpu)
+}
+
+/// What its workers are made from.
+pub(crate) fn worker_spec<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> Result<WorkerSpec> {
     let env = env.into_env_creator();
     let copies = env.make_vec(&settings.common().env_config, 1)?;
     let spaces = Spaces {
         observation_space: copies.observation_space().clone(),
         action_space: copies.action_space().clone(),
     };
-    let spec = WorkerSpec {
+    Ok(WorkerSpec {
         common: settings.common().clone(),
         seed: settings.common().seed.unwrap_or_default(),
         env,
@@ -101,8 +106,7 @@ pub(crate) fn worker_set<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> 
         spaces,
         callbacks: None,
         sampling: true,
-    };
-    WorkerSet::new(&spec, Device::Cpu)
+    })
 }
 
 /// The bytes of a column.

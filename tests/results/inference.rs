@@ -95,7 +95,8 @@ fn weights_make_the_round_trip_and_reach_the_workers() {
     second.set_weights(&weights).expect("weights that fit");
     assert_eq!(*second.get_weights().expect("weights"), *weights);
     // What a worker records of acting is what the learner's network says.
-    let batch = second.workers().expect("workers").sample().expect("a fragment");
+    let batch =
+        second.workers().expect("workers").sample().and_then(|batch| batch.single()).expect("a fragment");
     let column = |c| floats(batch.get(c).expect("the column"));
     use pavlov::trainer::batch::Column;
     let obs: Vec<f32> = column(Column::OBS).iter().map(|&x| x as f32).collect();

@@ -35,10 +35,10 @@ fn allocations<T: Trainer>(mut settings: T, steps: usize) -> u64 {
     (common.num_envs_per_worker, common.rollout_fragment_length) = (8, steps);
     let workers = worker_set(&settings, "CartPole-v1").expect("workers");
     for _ in 0..3 {
-        workers.sample().expect("a fragment");
+        workers.sample().and_then(|batch| batch.single()).expect("a fragment");
     }
     let before = ALLOCATIONS.get();
-    let batch = workers.sample().expect("a fragment");
+    let batch = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
     assert_eq!(batch.rows(), 8 * steps);
     ALLOCATIONS.get() - before
 }

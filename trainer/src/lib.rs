@@ -30,15 +30,21 @@ mod torch_train;
 mod workers;
 
 pub use base::{
-    batch,
     episode::Episode,
     error::{Error, Result},
     metrics,
     profile::SamplerPerf,
     rng, rules, schedule, state,
 };
+/// Experience as named columns, and what a plan carries: the rows of every policy.
+pub mod batch {
+    pub use crate::base::{
+        batch::{Column, SampleBatch, env_major, read_f32},
+        train_batch::{DEFAULT_POLICY, PolicyId, TrainBatch},
+    };
+}
 pub use learn::{dist as action_dist, exploration, learner, nets as models, optim, returns::gae, value};
-pub use plan::learner_info::LearnerInfo;
+pub use plan::learner_info::{LearnerInfo, PolicyInfo};
 pub use run::{
     algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
@@ -57,4 +63,4 @@ pub use torch_train::{
     data::{DatasetExt, Dtypes, TorchBatch, TorchBatches},
     torch_trainer::{TorchTrainer, TorchWorker},
 };
-pub use workers::{WorkerSet, transport as pool};
+pub use workers::{WorkerSet, learners::Learners, ledger::Ledger, transport as pool};

@@ -8,6 +8,7 @@ pub use crate::{
         rng::Stream,
         schedule::{Piecewise, Schedule},
         state::{State, Weights},
+        train_batch::TrainBatch,
     },
     learn::{
         dist::{ActionDist, ActionRows},
@@ -20,7 +21,7 @@ pub use crate::{
         returns::gae::discount_cumsum,
         value::Value,
     },
-    plan::{Plan, PlanExt, standardize, standardized, sync_weights, train_epochs},
+    plan::{Plan, PlanExt, after_training, standardize, sync_weights, train_epochs, when},
     policy::{Act, Fragment, Learned, NetPolicy, Policy, PolicyClass, PolicySpec, Seen, Spaces, Stats},
     run::{
         builder::TrainerExt,

@@ -15,15 +15,15 @@ use std::collections::BTreeMap;
 use tch::Tensor;
 
 pub use crate::{
-    base::stats::Stats,
+    base::{
+        stats::Stats,
+        train_batch::{DEFAULT_POLICY, PolicyId},
+    },
     learn::nets::{PolicySpec, Spaces},
     policy::act::{Act, Seen},
     sample::fragment::{Fragment, FragmentMasks},
 };
 pub use net_policy::NetPolicy;
-
-/// The id of the only policy of a single-agent run.
-pub const DEFAULT_POLICY: &str = "default_policy";
 
 /// What a policy reports of one learning step.
 #[derive(Debug)]
@@ -73,6 +73,17 @@ pub trait Policy: Send + std::fmt::Debug {
         Ok(fragment.transitions(1, 1.0))
     }
 
+    /// What must be known of the whole batch, or drawn for it, before it is shuffled and cut: once before every pass over
+    /// a training batch, and before the step on a replayed one.
+    fn prepare(&mut self, _batch: &mut SampleBatch) -> Result<()> {
+        Ok(())
+    }
+
+    /// Rows that stay together when a batch is shuffled: 1, or those of a sequence.
+    fn unit(&self) -> usize {
+        1
+    }
+
     /// One optimizer step on a minibatch.
     fn learn_on_batch(&mut self, _batch: &SampleBatch) -> Result<Learned> {
         Err(Error::state(
@@ -112,12 +123,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Copies or blends the online network into the target network.
     fn update_target(&mut self) {}
 
-    /// Adds to a training batch what must be known of all its rows before it is shuffled and cut.
-    fn prepare(&mut self, _batch: &mut SampleBatch) -> Result<()> {
-        Ok(())
-    }
-
-    /// Hears the means of what was reported while a training batch was learned.
+    /// Hears the means of the statistics that it reported of a training batch, by name, to adapt to them.
     fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
     /// The network as a function from observations `[rows, width]` to action distribution parameters or Q-values,

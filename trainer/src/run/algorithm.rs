@@ -221,7 +221,7 @@ impl<T: Trainer> Algorithm<T> {
         pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
         let run = self.run()?;
         let policies = State::read(checkpoint, "policies")?;
-        run.workers().with_policies(|map| map.set_state(&policies))?;
+        run.workers().learners.with_policies(|map| map.set_state(&policies))?;
         let filter: Option<MeanStdFilter> = State::read(checkpoint, "run")?.get("filter")?;
         if let Some(filter) = filter {
             run.workers().set_filter(filter.running())?;
