@@ -26,11 +26,10 @@ impl Reinforce {
 }
 
 impl Policy for Reinforce {
-    fn compute_actions(&mut self, input: ActInput<'_>, output: ActOutput<'_>) -> Result<()> {
-        let (logits, mut logp) = (self.logits, vec![0.0; input.rngs.len()]);
-        let inputs = self.learner.evaluate(input.obs, self.dist.num_inputs(), |net| net.get(logits))?;
-        self.dist.sample(inputs, input.rngs, input.explore, output.actions, &mut logp);
-        Ok(())
+    fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
+        let logits = self.logits;
+        let inputs = self.learner.evaluate(seen.obs, self.dist.num_inputs(), |net| net.get(logits))?;
+        act.sample(&self.dist, inputs)
     }
 
     fn postprocess_trajectory(&mut self, f: Fragment<'_>) -> Result<SampleBatch> {

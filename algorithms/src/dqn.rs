@@ -8,27 +8,14 @@
 
 use pavlov_envs::Space;
 use pavlov_trainer::{
-    Common, Error, Result, Trainer, WorkerSet,
-    action_dist::ActionRows,
-    batch::{Column, SampleBatch},
     exploration::ExplorationConfig,
-    learner::{Learner, Loss, Rows},
-    models::{Activation, Init, NetBuilder, Node, Outputs},
-    nstep,
-    optim::OptimizerConfig,
-    plan::{
-        Plan, PlanExt, owed, replay, round_robin, store_to_replay, sync_weights, train_on_replay,
-        update_priorities, update_target,
-    },
-    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces},
+    plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
+    prelude::*,
     replay::{ReplayBufferConfig, ReplayKind},
-    rng::Stream,
-    schedule::{Piecewise, scheduled},
-    state::{State, Weights},
-    value::Value,
+    rules,
 };
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
 /// Settings of DQN. Defaults are those of Ray 1.13.
@@ -147,28 +134,16 @@ impl Trainer for Dqn {
             });
         }
         self.replay_buffer_config.validate(self.common.train_batch_size)?;
-        for (key, value) in [("n_step", self.n_step), ("num_atoms", self.num_atoms)] {
-            if value == 0 {
-                return Err(Error::config(key, value, "it must be at least 1"));
-            }
-        }
+        rules::at_least_one([("n_step", self.n_step), ("num_atoms", self.num_atoms)])?;
         if self.hiddens.contains(&0) {
-            return Err(Error::config(
-                "hiddens",
-                format!("{:?}", self.hiddens),
-                "every layer needs at least one unit",
-            ));
+            let value = format!("{:?}", self.hiddens);
+            return Err(Error::config("hiddens", value, "every layer needs at least one unit"));
         }
-        for (key, value) in [("lr", self.lr), ("sigma0", self.sigma0)] {
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(Error::config(key, value, "it must be above 0"));
-            }
-        }
-        for (key, value) in [("grad_clip", self.grad_clip), ("training_intensity", self.training_intensity)] {
-            if let Some(value) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
-                return Err(Error::config(key, value, "it must be above 0, or null"));
-            }
-        }
+        rules::above_zero([("lr", self.lr), ("sigma0", self.sigma0)])?;
+        rules::above_zero_or_null([
+            ("grad_clip", self.grad_clip),
+            ("training_intensity", self.training_intensity),
+        ])?;
         if self.num_atoms > 1 && self.v_min >= self.v_max {
             let rule = format!("it must be below {} (`v_max`)", self.v_max);
             return Err(Error::config("v_min", self.v_min, rule));
@@ -193,8 +168,7 @@ impl Trainer for Dqn {
     }
 
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
-        let config = self.clone();
-        Ok(PolicyClass::new("DqnPolicy", move |spec| DqnPolicy::new(config.clone(), spec)))
+        Ok(PolicyClass::net::<DqnPolicy>("DqnPolicy", self))
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
@@ -218,117 +192,191 @@ impl Trainer for Dqn {
     }
 }
 
-/// Where the outputs of the Q-network stand: advantages, and values if dueling.
-#[derive(Clone, Copy, Debug)]
-struct QNet {
-    advantage: Node,
-    value: Option<Node>,
+/// A Q-network.
+#[derive(Debug)]
+struct DqnPolicy {
+    config: Dqn,
     actions: usize,
-    atoms: usize,
-    /// The returns that the first and the last atom stand for.
-    range: (f64, f64),
+    torso: Box<dyn Torso>,
+    advantage: Vec<Dense>,
+    /// Only if dueling.
+    value: Option<Vec<Dense>>,
+    /// With several atoms the network says distributions of returns, in libtorch's tensors.
+    atoms: Option<OnLibtorch>,
+    worker: (usize, usize),
 }
 
-impl QNet {
-    fn new(net: &mut NetBuilder<'_>, config: &Dqn, actions: usize) -> Self {
-        let model = &config.common.model;
-        let features = net.tower("model", net.obs(), &model.hidden_layers(), model.fcnet_initializer);
-        let atoms = config.num_atoms;
-        let advantage = Self::head(net, "advantage", features, actions * atoms, config);
-        let value = config.dueling.then(|| Self::head(net, "value", features, atoms, config));
-        Self { advantage, value, actions, atoms, range: (config.v_min, config.v_max) }
-    }
-
-    /// Hidden ReLU layers and an output layer.
-    fn head(net: &mut NetBuilder<'_>, name: &str, features: Node, out: usize, config: &Dqn) -> Node {
-        let hidden = config.hiddens.iter().map(|&units| (units, Activation::Relu));
-        let layers = hidden.chain([(out, Activation::Linear)]);
-        layers.enumerate().fold(features, |from, (i, (units, activation))| {
-            let name = format!("{name}.{i}");
-            match config.noisy {
-                true => net.noisy(&name, from, units, activation, config.sigma0),
-                false => net.layer(&name, from, units, activation, Init::Uniform),
-            }
-        })
-    }
-
+impl DqnPolicy {
     /// Values `[rows, actions]`.
-    fn values<'t>(&self, net: &Outputs<'t>) -> Value<'t> {
-        if self.atoms > 1 {
-            let support =
-                Tensor::linspace(self.range.0, self.range.1, self.atoms as i64, (Kind::Float, Device::Cpu));
-            let probs = self.logits(net).softmax(-1, Kind::Float);
-            let values = &probs * support.to_device(probs.device());
-            return Value::torch(values.sum_dim_intlist(-1, false, Kind::Float));
+    fn values<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        let (q, value) = self.outputs(net, x);
+        match self.atoms {
+            Some(torch) => q.beside(torch, self.means(&self.logits(torch, q, value))),
+            None => value.map_or(q, |value| q - q.mean_columns() + value),
         }
-        let q = net.get(self.advantage);
-        match self.value {
+    }
+
+    /// The last layers: of each action (and of each of its atoms), and, if dueling, of the state.
+    fn outputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> (Value<'t>, Option<Value<'t>>) {
+        let features = self.torso.on(net, x);
+        let run = |layers: &[Dense]| layers.iter().fold(features, |x, layer| layer.on(net, x));
+        (run(&self.advantage), self.value.as_deref().map(run))
+    }
+
+    /// Logits of the distributions of returns, `[rows, actions, atoms]`.
+    fn logits(&self, torch: OnLibtorch, q: Value<'_>, value: Option<Value<'_>>) -> Tensor {
+        let atoms = self.config.num_atoms as i64;
+        let q = q.tensor(torch).view([-1, self.actions as i64, atoms]);
+        match value {
             None => q,
-            Some(value) => &q - q.mean_columns() + net.get(value),
+            Some(value) => &q - q.mean_dim(1, true, Kind::Float) + value.tensor(torch).view([-1, 1, atoms]),
         }
     }
 
-    /// Logits of the distributions of returns, `[rows, actions, atoms]`, on libtorch.
-    fn logits(&self, net: &Outputs<'_>) -> Tensor {
-        let blocks = |node: Node, n: usize| tensor(&net.get(node)).view([-1, n as i64, self.atoms as i64]);
-        let q = blocks(self.advantage, self.actions);
-        match self.value {
-            None => q,
-            Some(value) => &q - q.mean_dim(1, true, Kind::Float) + blocks(value, 1),
+    /// The mean returns of such distributions, `[rows, actions]`.
+    fn means(&self, logits: &Tensor) -> Tensor {
+        let Dqn { v_min, v_max, num_atoms, .. } = self.config;
+        let support = Tensor::linspace(v_min, v_max, num_atoms as i64, (Kind::Float, Device::Cpu));
+        let values = logits.softmax(-1, Kind::Float) * support.to_device(logits.device());
+        values.sum_dim_intlist(-1, false, Kind::Float)
+    }
+
+    /// The error of each row and the value of the chosen action, `[rows, 1]`.
+    ///
+    /// Without atoms the error is `Q(s, a) - target`, with atoms the cross-entropy to the projected target distribution.
+    fn td_error<'t>(&self, rows: &Rows<'t>) -> Result<(Value<'t>, Value<'t>)> {
+        let [rewards, actions] = rows.columns([Column::REWARDS, Column::ACTIONS])?;
+        let (s, s2, discounts) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
+        if let Some(torch) = self.atoms {
+            return Ok(self.cross_entropy(torch, rows, (s, s2), (actions, rewards, discounts)));
         }
+        let next = self.values(rows.target(), s2);
+        let best = match self.config.double_q {
+            true => s2.masked(self.values(rows.frozen(), s2)).argmax(),
+            false => s2.masked(next).argmax(),
+        };
+        let target = rewards + discounts * next.gather(best);
+        let q = self.values(rows.online(), s).gather(actions);
+        Ok((q - target, q))
+    }
+
+    fn cross_entropy<'t>(
+        &self,
+        torch: OnLibtorch,
+        rows: &Rows<'t>,
+        (s, s2): (Input<'t>, Input<'t>),
+        (actions, rewards, discounts): (Value<'t>, Value<'t>, Value<'t>),
+    ) -> (Value<'t>, Value<'t>) {
+        let Dqn { v_min, v_max, num_atoms, double_q, .. } = self.config;
+        let logits = |net: Net<'t>, x: Input<'t>| {
+            let (q, value) = self.outputs(net, x);
+            self.logits(torch, q, value)
+        };
+        let means = |logits: &Tensor| actions.beside(torch, self.means(logits));
+        let of_action = |logits: &Tensor, action: Value<'_>| {
+            let index = action.tensor(torch).view([-1, 1, 1]).expand([-1, 1, num_atoms as i64], false);
+            logits.gather(1, &index, false).squeeze_dim(1)
+        };
+        let target = logits(rows.target(), s2);
+        let best = match double_q {
+            true => s2.masked(means(&logits(rows.frozen(), s2))).argmax(),
+            false => s2.masked(means(&target)).argmax(),
+        };
+        let online = logits(rows.online(), s);
+        let projected = tch::no_grad(|| {
+            let next = of_action(&target, best).softmax(-1, Kind::Float);
+            let one = |value: Value<'_>| value.tensor(torch).squeeze_dim(-1);
+            project(&next, &one(rewards), &one(discounts), v_min, v_max)
+        });
+        let log_probs = of_action(&online, actions).log_softmax(-1, Kind::Float);
+        let error = -(projected * log_probs).sum_dim_intlist(-1, false, Kind::Float);
+        (actions.beside(torch, error), means(&online).gather(actions).detach())
     }
 }
 
-/// A value of a network with atoms, which runs on libtorch.
-fn tensor(value: &Value<'_>) -> Tensor {
-    value.as_torch().map(Tensor::shallow_clone).expect("networks with atoms run on libtorch")
-}
+impl NetPolicy for DqnPolicy {
+    type Config = Dqn;
 
-/// The loss of a replayed batch: Huber's, or the cross-entropy of distributions.
-fn td_loss<'t>(q_net: QNet, config: &Dqn, rows: &Rows<'t>) -> Result<Loss<'t>> {
-    let (error, q) = td_error(q_net, config, rows)?;
-    let loss = if config.num_atoms == 1 { huber(&error) } else { error.clone() };
-    let loss = match rows.has(Column::WEIGHTS) {
-        true => loss * rows.get(Column::WEIGHTS)?,
-        false => loss,
-    };
-    let total = loss.mean();
-    let stats = vec![("loss", total.clone()), ("mean_q", q.mean()), ("min_q", q.min()), ("max_q", q.max())];
-    Ok(Loss { total, stats, td_errors: Some(error) })
-}
-
-/// The error of each row and the value of the chosen action, `[rows, 1]`.
-///
-/// Without atoms the error is `Q(s, a) - target`, with atoms the cross-entropy to the projected target distribution.
-fn td_error<'t>(q_net: QNet, config: &Dqn, rows: &Rows<'t>) -> Result<(Value<'t>, Value<'t>)> {
-    let (rewards, discounts) = (rows.get(Column::REWARDS)?, rows.get(Column::DISCOUNTS)?);
-    let (actions, terminated) = (rows.get(Column::ACTIONS)?, rows.get(Column::TERMINATED)?);
-    let bootstrap = discounts * (1.0 - terminated);
-
-    let target = rows.target(Column::NEW_OBS)?;
-    let next = q_net.values(&target);
-    let best = match config.double_q {
-        true => q_net.values(&rows.frozen(Column::NEW_OBS)?).argmax(),
-        false => next.argmax(),
-    };
-    let online = rows.net(Column::OBS)?;
-    if config.num_atoms == 1 {
-        let target = rewards + bootstrap * next.gather(&best);
-        let q = q_net.values(&online).gather(&actions);
-        return Ok((&q - target, q));
+    fn build(config: &Dqn, net: &mut NetBuilder<'_>) -> Result<Self> {
+        let spec = net.spec();
+        let actions = match spec.spaces.action_space {
+            Space::Discrete { n, .. } => n as usize,
+            ref other => {
+                let needs = "a Discrete action space".into();
+                return Err(Error::Space { who: Dqn::NAME.into(), needs, space: other.to_string() });
+            }
+        };
+        match config.worker_side_prioritization {
+            true => net.target_in_workers(),
+            false => net.target(),
+        }
+        let atoms = (config.num_atoms > 1).then(|| net.on_libtorch());
+        let lr = Schedule::of(config.lr, config.lr_schedule.as_ref());
+        let rule = Rule::adam(lr, config.adam_epsilon).clip(config.grad_clip);
+        let (_, (torso, advantage, value)) = net.group("all", rule, |net| {
+            let torso = net.torso("model", &config.common.model)?;
+            let (features, n) = (torso.width(), config.num_atoms);
+            let advantage = lay_out_head(net, "advantage", features, actions * n, config);
+            let value = config.dueling.then(|| lay_out_head(net, "value", features, n, config));
+            Ok((torso, advantage, value))
+        })?;
+        let worker = (spec.worker_index, spec.num_workers);
+        Ok(Self { config: config.clone(), actions, torso, advantage, value, atoms, worker })
     }
-    let of_action = |logits: Tensor, action: &Value<'_>| {
-        let index = tensor(action).view([-1, 1, 1]).expand([-1, 1, q_net.atoms as i64], false);
-        logits.gather(1, &index, false).squeeze_dim(1)
-    };
-    let projected = tch::no_grad(|| {
-        let next = of_action(q_net.logits(&target), &best).softmax(-1, Kind::Float);
-        let one = |value: &Value<'_>| tensor(value).squeeze_dim(-1);
-        project(&next, &one(&rewards), &one(&bootstrap), config.v_min, config.v_max)
-    });
-    let log_probs = of_action(q_net.logits(&online), &actions).log_softmax(-1, Kind::Float);
-    let error = -(projected * log_probs).sum_dim_intlist(-1, false, Kind::Float);
-    Ok((Value::torch(error), q_net.values(&online).gather(&actions).detach()))
+
+    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.values(net, x)
+    }
+
+    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
+        act.by_values(head, &self.config.common.exploration_config)
+    }
+
+    fn postprocess(&self, learner: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
+        let batch = f.transitions(self.config.n_step, self.config.common.gamma);
+        if !self.config.worker_side_prioritization {
+            return Ok(batch);
+        }
+        // Without noise: first priorities are then a function of weights and rows, on whatever worker.
+        let errors = learner.per_row(&batch, |rows| Ok(self.td_error(rows)?.0))?;
+        let eps = self.config.replay_buffer_config.prioritized_replay_eps as f32;
+        let priorities: Vec<f32> = errors.iter().map(|e| e.abs() + eps).collect();
+        Ok(batch.with_f32s(Column::WEIGHTS, &priorities))
+    }
+
+    /// Huber's loss, or the cross-entropy of distributions.
+    fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
+        let (error, q) = self.td_error(rows)?;
+        let of_rows = if self.atoms.is_some() { error } else { error.huber() };
+        let loss = (of_rows * rows.weights()?).mean();
+        Ok(Loss::new(loss)
+            .mean("loss", loss)
+            .mean("mean_q", q)
+            .min("min_q", q)
+            .max("max_q", q)
+            .td_errors(error))
+    }
+
+    fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {
+        let (index, workers) = self.worker;
+        let epsilon = self.config.common.exploration_config.epsilon(timestep, index, workers);
+        BTreeMap::from([("cur_epsilon".to_owned(), epsilon)])
+    }
+}
+
+/// Hidden ReLU layers and an output layer, with learned noise if the settings say so.
+fn lay_out_head(net: &mut NetBuilder<'_>, name: &str, inputs: usize, out: usize, config: &Dqn) -> Vec<Dense> {
+    let hidden = config.hiddens.iter().map(|&units| (units, Activation::Relu));
+    let (mut layers, mut width) = (Vec::new(), inputs);
+    for (i, (units, activation)) in hidden.chain([(out, Activation::Linear)]).enumerate() {
+        let name = format!("{name}.{i}");
+        layers.push(match config.noisy {
+            true => net.noisy(&name, width, units, activation, config.sigma0),
+            false => net.dense(&name, width, units, activation, Init::Uniform),
+        });
+        width = units;
+    }
+    layers
 }
 
 /// Moves the atoms' probabilities by `r + discount z` and spreads them over the fixed atoms (Bellemare et al. 2017,
@@ -348,131 +396,4 @@ pub fn project(probs: &Tensor, rewards: &Tensor, discounts: &Tensor, v_min: f64,
         &upper,
         &(probs * above_share),
     )
-}
-
-/// `x^2 / 2` within plus and minus 1, `|x| - 1/2` beyond.
-pub fn huber<'t>(x: &Value<'t>) -> Value<'t> {
-    let size = x.abs();
-    let inner = size.clamp_max(1.0);
-    &inner * (size - &inner * 0.5)
-}
-
-/// What [`Dqn`] learns with.
-#[derive(Debug)]
-struct DqnPolicy {
-    config: Dqn,
-    q_net: QNet,
-    learner: Learner,
-    seed: u64,
-    worker: (usize, usize),
-    timestep: u64,
-}
-
-impl DqnPolicy {
-    fn new(config: Dqn, spec: &PolicySpec) -> Result<Self> {
-        let actions = match spec.spaces.action_space {
-            Space::Discrete { n, .. } => n as usize,
-            ref other => {
-                let needs = "a Discrete action space".into();
-                return Err(Error::Space { who: Dqn::NAME.into(), needs, space: other.to_string() });
-            }
-        };
-        let mut rng = Stream::new(spec.seed, "initial weights", 0);
-        let mut net = NetBuilder::new(spec.spaces.obs_width(), &mut rng);
-        let q_net = QNet::new(&mut net, &config, actions);
-        let adam = OptimizerConfig::adam(config.adam_epsilon);
-        let fused = config.common.model.fused && config.num_atoms == 1;
-        let mut learner = net.learner(spec.device, adam, fused).with_target();
-        if config.noisy {
-            learner = learner.with_noise(Stream::new(spec.seed, "noisy layers", 0));
-        }
-        let worker = (spec.worker_index, spec.num_workers);
-        Ok(Self { q_net, learner, seed: spec.seed, worker, timestep: 0, config })
-    }
-}
-
-impl Policy for DqnPolicy {
-    fn compute_actions(&mut self, input: ActInput<'_>, output: ActOutput<'_>) -> Result<()> {
-        let ActionRows::Int(actions) = output.actions else {
-            return Err(Error::state("DQN", "it was asked for continuous actions"));
-        };
-        // Noise follows from the run's step, so that workers need no state for it.
-        let noise = (self.config.noisy && input.explore)
-            .then(|| Stream::new(self.seed, "noisy acting", input.timestep));
-        let q_net = self.q_net;
-        let values =
-            self.learner.evaluate_with_noise(input.obs, q_net.actions, noise, |net| q_net.values(net))?;
-        let exploration = &self.config.common.exploration_config;
-        let epsilon = exploration.epsilon(input.timestep, self.worker.0, self.worker.1);
-        let rows = values.chunks_exact(q_net.actions);
-        for ((values, rng), action) in rows.zip(input.rngs).zip(actions) {
-            *action = exploration.choose(values, epsilon, input.explore, rng);
-        }
-        Ok(())
-    }
-
-    fn postprocess_trajectory(&mut self, f: Fragment<'_>) -> Result<SampleBatch> {
-        let mut batch = nstep::transitions(&f, self.config.n_step, self.config.common.gamma);
-        if self.config.worker_side_prioritization {
-            // Without noise: first priorities are then a function of weights and rows, on whatever worker.
-            let (q_net, config) = (self.q_net, &self.config);
-            let errors = self.learner.per_row(&batch, |rows| Ok(td_error(q_net, config, rows)?.0))?;
-            let eps = self.config.replay_buffer_config.prioritized_replay_eps as f32;
-            let priorities: Vec<f32> = errors.iter().map(|e| e.abs() + eps).collect();
-            batch.set(Column::WEIGHTS, Tensor::from_slice(&priorities));
-        }
-        Ok(batch)
-    }
-
-    fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned> {
-        let (q_net, config) = (self.q_net, &self.config);
-        let mut report = self.learner.gradient(batch, |rows| td_loss(q_net, config, rows))?;
-        if let Some(max_norm) = self.config.grad_clip {
-            self.learner.clip_grad_norm(max_norm, &mut report);
-        }
-        self.learner.step(scheduled(self.config.lr, self.config.lr_schedule.as_ref(), self.timestep));
-        Ok(report.into())
-    }
-
-    fn get_weights(&self) -> Weights {
-        Arc::new(self.learner.weights(self.config.worker_side_prioritization))
-    }
-
-    fn learner(&self) -> Option<&Learner> {
-        Some(&self.learner)
-    }
-
-    fn learner_mut(&mut self) -> Option<&mut Learner> {
-        Some(&mut self.learner)
-    }
-
-    fn get_state(&self) -> Result<State> {
-        let mut state = self.learner.state()?;
-        state.set("timestep", &self.timestep)?;
-        Ok(state)
-    }
-
-    fn set_state(&mut self, state: &State) -> Result<()> {
-        self.learner.set_state(state)?;
-        self.timestep = state.get("timestep")?;
-        Ok(())
-    }
-
-    fn on_global_var_update(&mut self, timestep: u64) {
-        self.timestep = timestep;
-    }
-
-    fn update_target(&mut self) {
-        self.learner.update_target(1.0);
-    }
-
-    fn forward(&self, obs: &Tensor) -> Result<Tensor> {
-        Ok(self.learner.forward(obs, |net| self.q_net.values(net)))
-    }
-
-    fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {
-        let lr = scheduled(self.config.lr, self.config.lr_schedule.as_ref(), self.timestep);
-        let epsilon = self.config.common.exploration_config.epsilon(timestep, self.worker.0, self.worker.1);
-        BTreeMap::from([("cur_lr".to_owned(), lr), ("cur_epsilon".to_owned(), epsilon)])
-    }
 }

@@ -6,25 +6,9 @@
 //!    loss, an entropy bonus and a KL penalty (equation 8) whose coefficient adapts.
 //! 4. The workers get the new weights.
 
-use pavlov_trainer::{
-    Common, Error, Result, Trainer, WorkerSet,
-    action_dist::ActionDist,
-    batch::{Column, SampleBatch, env_major},
-    exploration::ExplorationConfig,
-    gae,
-    learner::{Learner, Loss, Rows},
-    models::{Activation, Free, Initializer, ModelConfig, NetBuilder, Node, Outputs},
-    optim::OptimizerConfig,
-    plan::{Plan, PlanExt, after_training, standardize, sync_weights, train_epochs, when},
-    policy::{ActInput, ActOutput, Fragment, Learned, Policy, PolicyClass, PolicySpec, Spaces},
-    rng::Stream,
-    schedule::{Piecewise, scheduled},
-    state::State,
-    value::Value,
-};
+use pavlov_trainer::{exploration::ExplorationConfig, prelude::*, rules};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use tch::Tensor;
 
 /// Settings of PPO. Defaults are those of Ray 1.13.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -146,38 +130,24 @@ impl Trainer for Ppo {
             let rule = format!("it must be in 1..={batch} (`train_batch_size`)");
             return Err(Error::config("sgd_minibatch_size", self.sgd_minibatch_size, rule));
         }
-        if self.num_sgd_iter == 0 {
-            return Err(Error::config("num_sgd_iter", 0, "it must be at least 1"));
-        }
-        for (key, value) in
-            [("lr", self.lr), ("clip_param", self.clip_param), ("vf_clip_param", self.vf_clip_param)]
-        {
-            if !(value > 0.0 && value.is_finite()) {
-                return Err(Error::config(key, value, "it must be above 0"));
-            }
-        }
-        for (key, value) in [
+        rules::at_least_one([("num_sgd_iter", self.num_sgd_iter)])?;
+        rules::above_zero([
+            ("lr", self.lr),
+            ("clip_param", self.clip_param),
+            ("vf_clip_param", self.vf_clip_param),
+        ])?;
+        rules::not_negative([
             ("entropy_coeff", self.entropy_coeff),
             ("vf_loss_coeff", self.vf_loss_coeff),
             ("kl_coeff", self.kl_coeff),
             ("kl_target", self.kl_target),
-        ] {
-            if !(value >= 0.0 && value.is_finite()) {
-                return Err(Error::config(key, value, "it must not be negative"));
-            }
-        }
-        for (key, value) in [("grad_clip", self.grad_clip), ("target_kl", self.target_kl)] {
-            if let Some(value) = value.filter(|v| !(*v > 0.0 && v.is_finite())) {
-                return Err(Error::config(key, value, "it must be above 0, or null"));
-            }
-        }
-        if !(0.0..=1.0).contains(&self.lambda) {
-            return Err(Error::config("lambda", self.lambda, "it must be in 0..=1"));
-        }
+        ])?;
+        rules::above_zero_or_null([("grad_clip", self.grad_clip), ("target_kl", self.target_kl)])?;
+        rules::share([("lambda", self.lambda)])?;
         if self.use_gae && !self.use_critic {
             return Err(Error::config("use_critic", false, "`use_gae` needs a critic; set both or neither"));
         }
-        if !self.use_gae && self.common.batch_mode == pavlov_trainer::common::BatchMode::TruncateEpisodes {
+        if !self.use_gae && self.common.batch_mode == BatchMode::TruncateEpisodes {
             let rule = "fragments of episodes need it to bootstrap; set it, or `batch_mode` to \"complete_episodes\"";
             return Err(Error::config("use_gae", false, rule));
         }
@@ -200,8 +170,7 @@ impl Trainer for Ppo {
     }
 
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
-        let config = self.clone();
-        Ok(PolicyClass::new("PpoPolicy", move |spec| PpoPolicy::new(config.clone(), spec)))
+        Ok(PolicyClass::net::<PpoPolicy>("PpoPolicy", self))
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
@@ -226,254 +195,131 @@ impl Trainer for Ppo {
     }
 }
 
-/// Actor and critic: where their outputs stand in the network. Two towers, or one that they share.
-#[derive(Clone, Copy, Debug)]
-struct ActorCritic {
-    actor: Node,
-    /// State-independent log standard deviations.
-    free_log_std: Option<Free>,
-    critic: Node,
-}
-
-impl ActorCritic {
-    fn new(net: &mut NetBuilder<'_>, model: &ModelConfig, dist: &ActionDist) -> Self {
-        let (layers, init) = (model.hidden_layers(), model.fcnet_initializer);
-        let value_scale = match init {
-            Initializer::Normc => 0.01,
-            Initializer::Orthogonal => 1.0,
-        };
-        let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });
-        let outputs = if free { dist.num_inputs() / 2 } else { dist.num_inputs() };
-        let last = layers.last().map_or(Activation::Linear, |(_, activation)| *activation);
-        let after_logits = if model.no_final_linear { last } else { Activation::Linear };
-        let features = net.tower("actor", net.obs(), &layers, init);
-        let actor = net.layer("actor.out", features, outputs, after_logits, init.scaled(0.01));
-        let free_log_std = free.then(|| net.free("actor.log_std", &vec![0.0; outputs]));
-        let features = match model.vf_share_layers {
-            true => features,
-            false => net.tower("critic", net.obs(), &layers, init),
-        };
-        let critic = net.layer("critic.out", features, 1, Activation::Linear, init.scaled(value_scale));
-        Self { actor, free_log_std, critic }
-    }
-
-    /// Parameters of the action distribution, `[rows, inputs]`.
-    fn dist_inputs<'t>(&self, net: &Outputs<'t>) -> Value<'t> {
-        let out = net.get(self.actor);
-        match self.free_log_std {
-            None => out,
-            Some(log_std) => out.cat(&net.free(log_std)),
-        }
-    }
-}
-
-/// What [`PpoPolicy`] learns with.
+/// Actor and critic, and what of PPO's settings changes while it learns.
 #[derive(Debug)]
 struct PpoPolicy {
     config: Ppo,
-    dist: ActionDist,
-    heads: ActorCritic,
-    learner: Learner,
+    nets: ActorCritic,
+    clip: Schedule,
+    entropy: Schedule,
     kl_coeff: f64,
-    timestep: u64,
 }
 
-/// Positions in [`Policy::step_columns`].
-const LOGP: usize = 0;
-const DIST_INPUTS: usize = 1;
+impl NetPolicy for PpoPolicy {
+    type Config = Ppo;
 
-impl PpoPolicy {
-    fn new(config: Ppo, spec: &PolicySpec) -> Result<Self> {
-        let dist = ActionDist::for_space(&spec.spaces.action_space)?;
-        let mut rng = Stream::new(spec.seed, "initial weights", 0);
-        let mut net = NetBuilder::new(spec.spaces.obs_width(), &mut rng);
-        let heads = ActorCritic::new(&mut net, &config.common.model, &dist);
-        let adam = OptimizerConfig::adam(config.adam_epsilon);
-        let learner = net.learner(spec.device, adam, config.common.model.fused);
-        let kl_coeff = config.kl_coeff;
-        Ok(Self { config, dist, heads, learner, kl_coeff, timestep: 0 })
+    fn build(config: &Ppo, net: &mut NetBuilder<'_>) -> Result<Self> {
+        let lr = Schedule::of(config.lr, config.lr_schedule.as_ref());
+        let rule = Rule::adam(lr, config.adam_epsilon).clip(config.grad_clip);
+        let (_, nets) = net.group("all", rule, |net| ActorCritic::new(net, &config.common.model))?;
+        Ok(Self {
+            nets,
+            clip: Schedule::of(config.clip_param, config.clip_param_schedule.as_ref()),
+            entropy: Schedule::of(config.entropy_coeff, config.entropy_coeff_schedule.as_ref()),
+            kl_coeff: config.kl_coeff,
+            config: config.clone(),
+        })
     }
 
-    fn now(&self) -> Coefficients {
-        let c = &self.config;
-        Coefficients {
-            lr: scheduled(c.lr, c.lr_schedule.as_ref(), self.timestep),
-            clip: scheduled(c.clip_param, c.clip_param_schedule.as_ref(), self.timestep),
-            entropy: scheduled(c.entropy_coeff, c.entropy_coeff_schedule.as_ref(), self.timestep),
-            kl: self.kl_coeff,
-        }
+    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.nets.dist_inputs(net, x)
     }
 
-    /// Values of observations `[rows, width]`.
-    fn values(&mut self, obs: &Tensor) -> Result<Vec<f32>> {
-        let heads = self.heads;
-        Ok(self.learner.evaluate(obs, 1, |net| net.get(heads.critic))?.to_vec())
+    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
+        act.sample(&self.nets.dist, head)
     }
-}
 
-/// The surrogate objective of equations 7 and 9 as a loss, over a piece of a minibatch.
-fn surrogate_loss<'t>(
-    heads: ActorCritic,
-    dist: &ActionDist,
-    config: &Ppo,
-    now: Coefficients,
-    rows: &Rows<'t>,
-) -> Result<Loss<'t>> {
-    let (actions, old_logp) = (rows.get(Column::ACTIONS)?, rows.get(Column::ACTION_LOGP)?);
-    let (advantages, targets) = (rows.get(Column::ADVANTAGES)?, rows.get(Column::VALUE_TARGETS)?);
-
-    let net = rows.net(Column::OBS)?;
-    let (pi, values) = (dist.at(&heads.dist_inputs(&net)), net.get(heads.critic));
-    let log_ratio = pi.logp(&actions) - old_logp;
-    let ratio = log_ratio.exp();
-    let clipped = ratio.clamp(1.0 - now.clip, 1.0 + now.clip);
-    let policy_loss = -(&ratio * &advantages).minimum(&(clipped * &advantages)).mean();
-
-    let squared_error = (&values - &targets).square();
-    let vf_loss = match config.vf_clip {
-        ValueClip::None => squared_error,
-        ValueClip::SquaredError => squared_error.clamp_max(config.vf_clip_param),
-        ValueClip::AroundOld => {
-            let (old, bound) = (rows.get(Column::VF_PREDS)?, config.vf_clip_param);
-            let clipped = &old + (&values - &old).clamp(-bound, bound);
-            squared_error.maximum(&(clipped - &targets).square())
-        }
-    }
-    .mean();
-
-    let mut total = &policy_loss + &vf_loss * config.vf_loss_coeff;
-    let entropy = pi.entropy().mean();
-    if now.entropy != 0.0 {
-        total = total - &entropy * now.entropy;
-    }
-    let kl = if config.kl_coeff > 0.0 {
-        let kl = dist.at(&rows.get(Column::ACTION_DIST_INPUTS)?).kl(&pi).mean();
-        total = total + &kl * now.kl;
-        kl
-    } else {
-        // Schulman's estimator; it only reports.
-        (&ratio - &log_ratio - 1.0).mean()
-    };
-    // Within a piece of the minibatch.
-    let explained = 1.0 - (&targets - &values).variance() / (targets.variance() + 1e-8);
-    let stats = vec![
-        ("total_loss", total.clone()),
-        ("policy_loss", policy_loss),
-        ("vf_loss", vf_loss),
-        ("vf_explained_var", explained),
-        ("kl", kl),
-        ("entropy", entropy),
-    ];
-    Ok(Loss { total, stats, td_errors: None })
-}
-
-/// Coefficients as they stand at some step.
-#[derive(Clone, Copy, Debug)]
-struct Coefficients {
-    lr: f64,
-    clip: f64,
-    entropy: f64,
-    kl: f64,
-}
-
-impl Policy for PpoPolicy {
+    /// The KL penalty needs the old distribution, the clipped surrogate only the old probability.
     fn step_columns(&self) -> Vec<(Column, usize)> {
-        // The KL penalty needs the old distribution, the clipped surrogate only the old probability.
-        let mut columns = vec![(Column::ACTION_LOGP, 1)];
-        if self.config.kl_coeff > 0.0 {
-            columns.push((Column::ACTION_DIST_INPUTS, self.dist.num_inputs()));
-        }
-        columns
+        let inputs = (Column::ACTION_DIST_INPUTS, self.nets.dist.num_inputs());
+        let penalty = (self.config.kl_coeff > 0.0).then_some(inputs);
+        [(Column::ACTION_LOGP, 1)].into_iter().chain(penalty).collect()
     }
 
-    fn compute_actions(&mut self, input: ActInput<'_>, mut output: ActOutput<'_>) -> Result<()> {
-        let heads = self.heads;
-        let inputs =
-            self.learner.evaluate(input.obs, self.dist.num_inputs(), |net| heads.dist_inputs(net))?;
-        self.dist.sample(inputs, input.rngs, input.explore, output.actions, output.columns.row(LOGP));
-        if self.config.kl_coeff > 0.0 {
-            output.columns.row(DIST_INPUTS).copy_from_slice(inputs);
-        }
-        Ok(())
-    }
-
-    fn postprocess_trajectory(&mut self, f: Fragment<'_>) -> Result<SampleBatch> {
-        let _guard = tch::no_grad_guard();
-        let values = self.values(&f.obs.view([-1, f.obs.size()[2]]))?;
-        let final_values = self.values(f.final_obs)?;
-        let trajectories = gae::Trajectories {
-            num_envs: f.num_envs,
-            rewards: f.rewards,
-            values: &values,
-            terminated: f.terminated,
-            truncated: f.truncated,
-            ended: f.ended,
-            final_values: &final_values,
-        };
+    /// The rows of a fragment with advantages and what the critic should have said.
+    fn postprocess(&self, learner: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
+        let values = f.values(learner, |net, x| self.nets.value(net, x))?;
         // Without GAE: the discounted return, which is GAE with lambda 1 before the value is added.
         let lambda = if self.config.use_gae { self.config.lambda } else { 1.0 };
-        let advantages = gae::advantages(trajectories, self.config.common.gamma as f32, lambda as f32);
-        let advantages = Tensor::from_slice(&advantages);
-        let (steps, copies) = (f.steps as i64, f.num_envs as i64);
-        let values = Tensor::from_slice(&values).view([steps + 1, copies]);
-        let vf_preds = env_major(&values.narrow(0, 0, steps));
-        let value_targets = &advantages + &vf_preds;
-        let (advantages, value_targets) = match self.config.use_critic {
-            true => (advantages, value_targets),
-            false => (value_targets.shallow_clone(), value_targets.zeros_like()),
-        };
-        Ok(f.rows()
-            .with(Column::VF_PREDS, vf_preds)
-            .with(Column::ADVANTAGES, advantages)
-            .with(Column::VALUE_TARGETS, value_targets))
+        let advantages = f.advantages(&values, self.config.common.gamma, lambda);
+        let vf_preds = values.rows();
+        let targets: Vec<f32> = advantages.iter().zip(&vf_preds).map(|(a, v)| a + v).collect();
+        let batch = f.rows().with_f32s(Column::VF_PREDS, &vf_preds);
+        Ok(match self.config.use_critic {
+            true => {
+                batch.with_f32s(Column::ADVANTAGES, &advantages).with_f32s(Column::VALUE_TARGETS, &targets)
+            }
+            false => batch
+                .with_f32s(Column::ADVANTAGES, &targets)
+                .with_f32s(Column::VALUE_TARGETS, &vec![0.0; targets.len()]),
+        })
     }
 
-    fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned> {
-        let now = self.now();
-        let mut batch = batch.slice(0, batch.rows());
-        if self.config.normalize_advantages == NormalizeAdvantages::Minibatch {
-            batch = batch.standardized(Column::ADVANTAGES)?;
+    /// The surrogate objective of equations 7 and 9.
+    fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
+        let [actions, old_logp] = rows.columns([Column::ACTIONS, Column::ACTION_LOGP])?;
+        let [advantages, targets] = rows.columns([Column::ADVANTAGES, Column::VALUE_TARGETS])?;
+        let (clip, entropy_coeff) = (self.clip.at(rows.timestep()), self.entropy.at(rows.timestep()));
+
+        let (pi, values) = self.nets.pi_and_value(rows.online(), rows.obs()?);
+        let log_ratio = pi.logp(actions) - old_logp;
+        let ratio = log_ratio.exp();
+        let clipped = ratio.clamp(1.0 - clip, 1.0 + clip);
+        let policy_loss = -(ratio * advantages).minimum(clipped * advantages).mean();
+
+        let squared_error = (values - targets).square();
+        let bound = self.config.vf_clip_param;
+        let vf_loss = match self.config.vf_clip {
+            ValueClip::None => squared_error,
+            ValueClip::SquaredError => squared_error.clamp_max(bound),
+            ValueClip::AroundOld => {
+                let old = rows.get(Column::VF_PREDS)?;
+                let clipped = old + (values - old).clamp(-bound, bound);
+                squared_error.maximum((clipped - targets).square())
+            }
         }
-        let (heads, dist, config) = (self.heads, &self.dist, &self.config);
-        let mut report =
-            self.learner.gradient(&batch, |rows| surrogate_loss(heads, dist, config, now, rows))?;
-        if let Some(max_norm) = self.config.grad_clip {
-            self.learner.clip_grad_norm(max_norm, &mut report);
+        .mean();
+
+        let mut total = policy_loss + vf_loss * self.config.vf_loss_coeff;
+        let entropy = pi.entropy().mean();
+        if entropy_coeff != 0.0 {
+            total = total - entropy * entropy_coeff;
         }
-        let stop = match self.config.target_kl {
-            None => false,
-            Some(target) => report.stats.read("kl").is_some_and(|kl| kl > 1.5 * target),
+        let kl = if self.config.kl_coeff > 0.0 {
+            let old = self.nets.dist.at(rows.get(Column::ACTION_DIST_INPUTS)?);
+            let kl = old.kl(&pi).mean();
+            total = total + kl * self.kl_coeff;
+            kl
+        } else {
+            // Schulman's estimator; it only reports.
+            (ratio - log_ratio - 1.0).mean()
         };
+        let beyond = ((ratio - 1.0).detach().abs() - clip).sign().relu();
+        Ok(Loss::new(total)
+            .mean("total_loss", total)
+            .mean("policy_loss", policy_loss)
+            .mean("vf_loss", vf_loss)
+            .explained_variance("vf_explained_var", targets, values)
+            .mean("kl", kl)
+            .mean("entropy", entropy)
+            .mean("clip_fraction", beyond))
+    }
+
+    fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
+        let batch = match self.config.normalize_advantages {
+            NormalizeAdvantages::Minibatch => &standardized(batch, Column::ADVANTAGES)?,
+            _ => batch,
+        };
+        let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
+        learner.clip(&mut report);
+        let stop = self
+            .config
+            .target_kl
+            .is_some_and(|target| report.stats.read("kl").is_some_and(|kl| kl > 1.5 * target));
         if !stop {
-            self.learner.step(now.lr);
+            learner.step(&report);
         }
-        Ok(Learned { stats: report.stats, td_errors: None, stop })
-    }
-
-    fn learner(&self) -> Option<&Learner> {
-        Some(&self.learner)
-    }
-
-    fn learner_mut(&mut self) -> Option<&mut Learner> {
-        Some(&mut self.learner)
-    }
-
-    fn get_state(&self) -> Result<State> {
-        let mut state = self.learner.state()?;
-        state.set("kl_coeff", &self.kl_coeff)?;
-        state.set("timestep", &self.timestep)?;
-        Ok(state)
-    }
-
-    fn set_state(&mut self, state: &State) -> Result<()> {
-        self.learner.set_state(state)?;
-        self.kl_coeff = state.get("kl_coeff")?;
-        self.timestep = state.get("timestep")?;
-        Ok(())
-    }
-
-    fn on_global_var_update(&mut self, timestep: u64) {
-        self.timestep = timestep;
+        Ok(Learned { stop, ..report.into() })
     }
 
     fn after_training(&mut self, means: &BTreeMap<String, f64>) {
@@ -482,17 +328,22 @@ impl Policy for PpoPolicy {
         }
     }
 
-    fn forward(&self, obs: &Tensor) -> Result<Tensor> {
-        Ok(self.learner.forward(obs, |net| self.heads.dist_inputs(net)))
+    fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        state.set("kl_coeff", &self.kl_coeff)?;
+        Ok(state)
     }
 
-    fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
-        let now = self.now();
+    fn set_state(&mut self, state: &State) -> Result<()> {
+        self.kl_coeff = state.get("kl_coeff")?;
+        Ok(())
+    }
+
+    fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {
         BTreeMap::from([
-            ("cur_lr".to_owned(), now.lr),
-            ("cur_kl_coeff".to_owned(), now.kl),
-            ("entropy_coeff".to_owned(), now.entropy),
-            ("clip_param".to_owned(), now.clip),
+            ("cur_kl_coeff".to_owned(), self.kl_coeff),
+            ("entropy_coeff".to_owned(), self.entropy.at(timestep)),
+            ("clip_param".to_owned(), self.clip.at(timestep)),
         ])
     }
 }

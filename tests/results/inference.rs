@@ -2,7 +2,7 @@
 
 use pavlov::prelude::*;
 use pavlov::torch::{Tensor, kind::FLOAT_CPU};
-use pavlov::trainer::policy::{ActInput, ActOutput, DEFAULT_POLICY, Policy, PolicyClass};
+use pavlov::trainer::policy::{Act, DEFAULT_POLICY, Policy, PolicyClass, Seen};
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::{to_config, unsquash};
 
@@ -140,7 +140,7 @@ fn a_reset_with_other_settings_starts_afresh() {
 struct Refusing;
 
 impl Policy for Refusing {
-    fn compute_actions(&mut self, _: ActInput<'_>, _: ActOutput<'_>) -> Result<()> {
+    fn compute_actions(&mut self, _: Seen<'_>, _: Act<'_>) -> Result<()> {
         Err(Error::state("the refusing policy", "it was asked to act"))
     }
 }

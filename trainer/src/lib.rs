@@ -34,7 +34,7 @@ pub use base::{
     error::{Error, Result},
     metrics,
     profile::SamplerPerf,
-    rng, schedule, state,
+    rng, rules, schedule, state,
 };
 /// Experience as named columns, and what a plan carries: the rows of every policy.
 pub mod batch {
@@ -43,14 +43,10 @@ pub mod batch {
         train_batch::{DEFAULT_POLICY, PolicyId, TrainBatch},
     };
 }
-pub use learn::{
-    dist as action_dist, exploration, learner, nets as models, optim,
-    returns::{gae, nstep},
-    value,
-};
+pub use learn::{dist as action_dist, exploration, learner, nets as models, optim, returns::gae, value};
 pub use plan::learner_info::{LearnerInfo, PolicyInfo};
 pub use run::{
-    algorithm::{Action, Algorithm, Evaluation},
+    algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
     common::{self, Common},
     settings::{resolve, to_config},
@@ -59,6 +55,7 @@ pub use run::{
 };
 pub use sample::{
     callbacks, evaluation, filter,
+    session::{Action, Session},
     transforms::{normalize, unsquash},
     worker,
 };

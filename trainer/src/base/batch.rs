@@ -1,6 +1,9 @@
 //! Experience as named columns.
 
-use crate::base::error::{Error, Result};
+use crate::base::{
+    error::{Error, Result},
+    stats::interned,
+};
 use std::{cell::OnceCell, sync::Arc};
 use tch::{Device, Kind, Tensor};
 
@@ -38,6 +41,11 @@ impl Column {
     /// The discount of the bootstrap value: gamma to the number of steps it looks ahead.
     pub const DISCOUNTS: Self = Self("discounts");
 
+    /// Which discrete actions were legal, bool `[rows, options]`; only where `mask_actions` asks for it.
+    pub const ACTION_MASK: Self = Self("action_mask");
+    /// The same for [`NEW_OBS`](Self::NEW_OBS).
+    pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
+
     /// Names a column of your own.
     pub const fn new(name: &'static str) -> Self {
         Self(name)
@@ -45,23 +53,7 @@ impl Column {
 
     /// The column of that name, for names read from a file.
     pub fn named(name: &str) -> Self {
-        const KNOWN: [Column; 13] = [
-            Column::OBS,
-            Column::NEW_OBS,
-            Column::ACTIONS,
-            Column::REWARDS,
-            Column::TERMINATED,
-            Column::TRUNCATED,
-            Column::ACTION_DIST_INPUTS,
-            Column::ACTION_LOGP,
-            Column::VF_PREDS,
-            Column::ADVANTAGES,
-            Column::VALUE_TARGETS,
-            Column::WEIGHTS,
-            Column::DISCOUNTS,
-        ];
-        // Names are a handful per program; one that is not known yet is kept for good.
-        KNOWN.into_iter().find(|c| c.0 == name).unwrap_or_else(|| Self(name.to_owned().leak()))
+        Self(interned(name))
     }
 
     /// The name.
@@ -168,6 +160,12 @@ impl SampleBatch {
     pub fn with(mut self, column: Column, data: Tensor) -> Self {
         self.set(column, data);
         self
+    }
+
+    /// Adds a column of one number per row and hands the batch on.
+    #[must_use]
+    pub fn with_f32s(self, column: Column, data: &[f32]) -> Self {
+        self.with(column, Tensor::from_slice(data))
     }
 
     /// The column, or an error naming the columns there are.

@@ -7,6 +7,7 @@ pub(crate) mod host;
 pub mod metrics;
 pub(crate) mod profile;
 pub mod rng;
+pub mod rules;
 pub mod schedule;
 pub mod state;
 pub(crate) mod stats;

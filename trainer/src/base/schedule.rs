@@ -37,9 +37,34 @@ impl Piecewise {
     }
 }
 
-/// A number, or the schedule that replaces it.
-pub fn scheduled(constant: f64, schedule: Option<&Piecewise>, t: u64) -> f64 {
-    schedule.map_or(constant, |s| s.value(t))
+/// A number, or how it changes with the steps of the run.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Schedule {
+    /// Always the same.
+    Constant(f64),
+    /// Points and lines between them.
+    Piecewise(Piecewise),
+}
+
+impl Schedule {
+    /// The schedule if there is one, else the constant.
+    pub fn of(constant: f64, schedule: Option<&Piecewise>) -> Self {
+        schedule.cloned().map_or(Self::Constant(constant), Self::Piecewise)
+    }
+
+    /// Its value at step `t`.
+    pub fn at(&self, t: u64) -> f64 {
+        match self {
+            Self::Constant(value) => *value,
+            Self::Piecewise(points) => points.value(t),
+        }
+    }
+}
+
+impl From<f64> for Schedule {
+    fn from(constant: f64) -> Self {
+        Self::Constant(constant)
+    }
 }
 
 /// `p1 + (p0 - p1) * (1 - t / T)^power` until `T`, then `p1` (Ray's PolynomialSchedule; power 1 is linear).

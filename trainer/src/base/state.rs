@@ -100,6 +100,12 @@ impl State {
         self.arrays.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Adds everything of `other`.
+    pub fn extend(&mut self, other: State) {
+        self.values.extend(other.values);
+        self.arrays.extend(other.arrays);
+    }
+
     /// Puts everything of `other` under `prefix.`.
     pub fn nest(&mut self, prefix: &str, other: State) {
         self.values.insert(prefix.to_owned(), Value::Object(other.values));

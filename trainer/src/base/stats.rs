@@ -1,6 +1,22 @@
 //! Statistics of learning steps.
 
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
 use tch::Tensor;
+
+/// A name that lives as long as the program. Names are a handful per program, so each is kept for good.
+pub(crate) fn interned(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = names.get(name) {
+        return known;
+    }
+    let name: &'static str = name.to_owned().leak();
+    names.insert(name);
+    name
+}
 
 /// Named statistics. On a GPU they stay there until a result is made, so that no host read happens per minibatch.
 #[derive(Debug, Default)]

@@ -1,177 +1,141 @@
-//! A network with its parameters, gradients and optimizer: what most policies learn with.
+//! A network with its parameters, gradients and optimizers: what most policies learn with.
 //!
-//! Heads and losses are closures over [`Value`]s. Two engines run them, with equal results up to the order of sums:
-//!
-//! * **Fused**, on the CPU, for fully connected networks: forward, loss and backward in plain memory that is used again,
-//!   with the vector instructions that the processor has and no libtorch call and no allocation per row. The parameters
-//!   are libtorch's own memory. Small networks spend most of libtorch's time on dispatch, not on arithmetic.
-//! * **libtorch**, for everything else (a GPU, noisy layers, losses that use tensors).
-//!
-//! Rows are cut into pieces whose number depends on the rows alone; pieces run in parallel and their gradients are
-//! added in order, so the bits do not depend on the number of cores (with vectors of another width the last digits of
-//! sums differ: a run continues bit for bit on the kind of processor it began on). libtorch's own threads are not used: they spin at
-//! barriers, and when another process holds one of the cores they run tens of times slower, while pieces only wait.
+//! Heads and losses are closures over [`Value`]s. Which of the two engines runs them is decided where the network is laid
+//! out: fully connected networks on the CPU run in plain memory, everything else by libtorch. Results are equal up to
+//! the order of sums; with vectors of another width the last digits of sums differ, so a run continues bit for bit on
+//! the kind of processor it began on.
 
-pub use crate::learn::rows::{Loss, Report, Rows};
+pub use crate::learn::{engines::backend::Report, groups::Group, loss::Loss, rows::Rows};
 
 use crate::{
     base::{
-        batch::{SampleBatch, Selection},
+        batch::SampleBatch,
         error::{Error, Result},
         host,
         rng::Stream,
         state::State,
-        stats::Stats,
     },
     learn::{
         engines::{
-            cut::{
-                HOST_PIECE, Over, SLOTS, Slot, TORCH_PIECE, TorchPiece, bounds, host_weights, lock, on_slots,
-                on_threads, slot_bounds, torch_piece,
-            },
-            tape::Tape,
+            backend::{Backend, Observed},
+            fused::Fused,
+            torch::{Torch, forward},
         },
-        nets::{HostWeights, Net, NetBuilder, Outputs, Params},
-        optim::{Optimizer, OptimizerConfig, clip_grad_norm},
-        rows::{Way, fill, scatter, tensor},
+        groups::{GroupRange, Live},
+        nets::{Input, Net, NetBuilder, Params},
+        optim::{Optimizer, clip_grad_norm},
+        rows::About,
         value::Value,
     },
 };
-use std::{cell::RefCell, sync::Mutex};
-use tch::{Device, Tensor};
-
-#[derive(Debug)]
-enum Engine {
-    /// Leaves over the same parameters for every thread.
-    Torch(Vec<Mutex<Vec<Params>>>),
-    /// Memory of the slots, and where all but the first put their gradients.
-    Host(Vec<Slot>, Vec<Vec<f32>>),
-}
+use std::collections::BTreeMap;
+use tch::{Device, Kind, Tensor};
 
 /// A network, its parameters (and those of its target copy), and how they learn.
 #[derive(Debug)]
 pub struct Learner {
-    net: Net,
     /// The network's, then its target copy's.
     sets: Vec<Params>,
-    optimizer: Optimizer,
+    groups: Vec<GroupRange>,
+    all: Vec<Group>,
+    /// One per group.
+    optimizers: Vec<Optimizer>,
     gradient: Tensor,
-    engine: Engine,
+    backend: Box<dyn Backend>,
+    /// What noisy layers draw from while learning.
     noise: Option<Stream>,
-    /// Results of [`evaluate`](Self::evaluate), and errors of rows.
+    rng: Stream,
+    steps: u64,
+    timestep: u64,
+    target_in_workers: bool,
+    memory_width: usize,
+    /// Results of [`evaluate`](Self::evaluate).
     out: Vec<f32>,
 }
 
 impl NetBuilder<'_> {
-    /// The network and its parameters, ready to learn on `device`; `fused` as for [`Learner::new`].
-    pub fn learner(self, device: Device, optimizer: OptimizerConfig, fused: bool) -> Learner {
-        let (net, params) = self.finish(device);
-        Learner::new(net, params, optimizer, fused)
+    /// The network, ready to learn.
+    pub fn finish(self) -> Result<Learner> {
+        let spec = self.spec();
+        let Self {
+            params, groups, has_target, target_in_workers, fits_fused, is_noisy, memory_width, ..
+        } = self;
+        let starts = groups.iter().map(|group| group.range.start).chain([params.total()]);
+        let ends = std::iter::once(0).chain(groups.iter().map(|group| group.range.end));
+        if let Some((end, _)) = ends.zip(starts).find(|(end, start)| end < start) {
+            let reason = "it is in no group; lay it out in `NetBuilder::group`, which says how it learns";
+            return Err(Error::state(format!("the parameter `{}`", params.name_at(end)), reason));
+        }
+        let (seed, device) = (spec.seed, spec.device);
+        let mut sets = vec![params.finish(device)];
+        if has_target {
+            sets.push(sets[0].duplicate());
+        }
+        let optimizers = groups
+            .iter()
+            .map(|group| Optimizer::new(group.rule.optimizer, &part(sets[0].flat(), group)))
+            .collect();
+        let backend: Box<dyn Backend> = match spec.fused && fits_fused && device == Device::Cpu {
+            true => Box::new(Fused::new()),
+            false => Box::new(Torch::new(&sets)),
+        };
+        Ok(Learner {
+            all: (0..groups.len()).map(Group).collect(),
+            gradient: sets[0].flat().zeros_like(),
+            noise: is_noisy.then(|| Stream::new(seed, "noisy layers", 0)),
+            rng: Stream::new(seed, "losses", 0),
+            steps: 0,
+            timestep: 0,
+            out: Vec::new(),
+            sets,
+            groups,
+            optimizers,
+            backend,
+            target_in_workers,
+            memory_width,
+        })
     }
 }
 
+/// A group's part of the flat buffer; it shares the memory.
+fn part(flat: &Tensor, group: &GroupRange) -> Tensor {
+    flat.narrow(0, group.range.start as i64, group.range.len() as i64)
+}
+
 impl Learner {
-    /// `fused` asks for the fused engine; networks it cannot run, and those on a GPU, are run by libtorch.
-    pub fn new(net: Net, params: Params, optimizer: OptimizerConfig, fused: bool) -> Self {
-        let optimizer = Optimizer::new(optimizer, params.flat());
-        let gradient = params.flat().zeros_like();
-        let fused = fused && params.flat().device() == Device::Cpu && net.fits_host();
-        let engine = if fused { Engine::Host(Vec::new(), Vec::new()) } else { Engine::Torch(Vec::new()) };
-        let learner =
-            Self { net, sets: vec![params], optimizer, gradient, engine, noise: None, out: Vec::new() };
-        learner.with_room()
-    }
-
-    /// Adds a copy of the parameters that stands still until [`update_target`](Self::update_target).
-    #[must_use]
-    pub fn with_target(mut self) -> Self {
-        self.sets.push(self.sets[0].duplicate());
-        self.with_room()
-    }
-
-    /// Noisy layers draw from `noise` while learning.
-    #[must_use]
-    pub fn with_noise(mut self, noise: Stream) -> Self {
-        self.noise = Some(noise);
-        self
-    }
-
-    fn with_room(mut self) -> Self {
-        match &mut self.engine {
-            Engine::Torch(threads) => {
-                let alias = || Mutex::new(self.sets.iter().map(Params::alias).collect());
-                *threads = (0..rayon::current_num_threads().max(1)).map(|_| alias()).collect();
-            }
-            Engine::Host(slots, _) => *slots = (0..SLOTS).map(|_| Slot::new()).collect(),
-        }
-        self
+    /// Columns of a head.
+    pub(crate) fn columns_of<H>(&self, obs_width: usize, head: H) -> usize
+    where
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
+    {
+        let zeros = Tensor::zeros([1, obs_width as i64], (Kind::Float, self.sets[0].flat().device()));
+        tch::no_grad(|| forward(&self.sets, &[zeros], &head)).size()[1] as usize
     }
 
     /// Computes `head`, `columns` numbers per row, for observations `[rows, width]`: `[rows, columns]`, row by row.
-    /// Nothing is differentiated.
+    /// Nothing is differentiated, and noisy layers are silent.
     pub fn evaluate<H>(&mut self, obs: &Tensor, columns: usize, head: H) -> Result<&[f32]>
     where
-        H: for<'t> Fn(&Outputs<'t>) -> Value<'t> + Sync,
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        self.evaluate_with_noise(obs, columns, None, head)
+        self.look(Observed { obs, mask: None }, None, columns, head)
     }
 
-    /// As [`evaluate`](Self::evaluate), with noise in noisy layers.
-    pub fn evaluate_with_noise<H>(
+    /// As [`evaluate`](Self::evaluate), with masks, and noise in noisy layers.
+    pub(crate) fn look<H>(
         &mut self,
-        obs: &Tensor,
-        columns: usize,
+        seen: Observed<'_>,
         noise: Option<Stream>,
+        columns: usize,
         head: H,
     ) -> Result<&[f32]>
     where
-        H: for<'t> Fn(&Outputs<'t>) -> Value<'t> + Sync,
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        let Self { net, sets, engine, out, .. } = self;
-        let [rows, width, ..] = host::size(obs).map(|size| size as usize);
-        out.resize(rows * columns, 0.0);
-        if rows == 0 {
-            return Ok(&self.out);
-        }
-        match engine {
-            Engine::Host(slots, _) => {
-                let contiguous;
-                let obs = if obs.is_contiguous() {
-                    obs
-                } else {
-                    contiguous = obs.contiguous();
-                    &contiguous
-                };
-                let numbers = host::read::<f32>(obs);
-                let weights = host_weights(&sets[0]);
-                on_slots(slots, slot_bounds(rows), columns, out, |slot, part| {
-                    for (start, len) in bounds(part.len, HOST_PIECE) {
-                        slot.tape.reset(len);
-                        let tape = &slot.tape;
-                        let rows = Selection::Range(part.start + start, len);
-                        let obs = fill(tape, numbers, width, &rows, |x| x);
-                        let value = head(&net.on_host(weights, tape, obs, false));
-                        scatter(&value, &mut part.out[start * columns..][..len * columns]);
-                    }
-                    Ok(())
-                })?;
-            }
-            Engine::Torch(threads) => {
-                let device = sets[0].flat().device();
-                let inputs =
-                    bounds(rows, TORCH_PIECE).map(|(start, len)| obs.narrow(0, start as i64, len as i64));
-                let outputs = on_threads(threads, inputs.collect(), |sets, obs: Tensor| {
-                    let _guard = tch::no_grad_guard();
-                    let noise = noise.clone().map(RefCell::new);
-                    let outputs = net.on_torch(&sets[0], &obs.to_device(device), noise.as_ref(), false);
-                    Ok(tensor(&head(&outputs)).to_device(Device::Cpu).contiguous())
-                })?;
-                let mut start = 0;
-                for from in &outputs {
-                    out[start..start + from.numel()].copy_from_slice(host::read(from));
-                    start += from.numel();
-                }
-            }
+        let rows = host::size(seen.obs)[0] as usize;
+        self.out.resize(rows * columns, 0.0);
+        if rows > 0 {
+            self.backend.evaluate(&self.sets, seen, noise, columns, &head, &mut self.out)?;
         }
         Ok(&self.out)
     }
@@ -181,120 +145,51 @@ impl Learner {
     where
         F: for<'t> Fn(&Rows<'t>) -> Result<Value<'t>> + Sync,
     {
-        let Self { net, sets, engine, out, .. } = self;
-        out.resize(batch.rows(), 0.0);
-        if batch.rows() == 0 {
-            return Ok(&self.out);
-        }
-        match engine {
-            Engine::Host(slots, _) => {
-                let weights: Vec<HostWeights<'_>> = sets.iter().map(host_weights).collect();
-                for (start, len) in bounds(batch.rows(), HOST_PIECE) {
-                    slots[0].tape.reset(len);
-                    let (tape, piece) = (&slots[0].tape, batch.slice(start, len));
-                    let rows = Rows { net, batch: &piece, way: Way::Host { weights: &weights, tape } };
-                    scatter(&f(&rows)?, &mut out[start..start + len]);
-                }
-            }
-            Engine::Torch(_) => {
-                let _guard = tch::no_grad_guard();
-                let batch = batch.to_device(sets[0].flat().device());
-                let value = f(&Rows { net, batch: &batch, way: Way::Torch { sets, noise: None } })?;
-                out.copy_from_slice(host::read(&tensor(&value).to_device(Device::Cpu).contiguous()));
-            }
+        self.out.resize(batch.rows(), 0.0);
+        if batch.rows() > 0 {
+            let live = Live { groups: &self.groups, learning: &[] };
+            let about =
+                About { count: batch.rows(), timestep: self.timestep, has_target: self.sets.len() > 1, live };
+            self.backend.per_row(&self.sets, batch, about, &f, &mut self.out)?;
         }
         Ok(&self.out)
     }
 
-    /// Takes the gradient of the mean of `loss` over the rows of `batch`, and keeps it for [`step`](Self::step).
+    /// Takes the gradient of `loss`, a mean over the rows of `batch`, by the parameters of all groups.
     ///
-    /// `loss` gets a piece of the rows and returns means over them; it must not depend on the other rows.
+    /// `loss` gets a piece of the rows and returns means over them. It must not depend on the other rows: what it needs of
+    /// all rows stands in columns (see [`NetPolicy::prepare`](crate::policy::NetPolicy::prepare)).
     pub fn gradient<L>(&mut self, batch: &SampleBatch, loss: L) -> Result<Report>
     where
         L: for<'t> Fn(&Rows<'t>) -> Result<Loss<'t>> + Sync,
     {
-        let Self { net, sets, engine, out, gradient, noise, .. } = self;
-        let rows = batch.rows();
-        if rows == 0 {
+        let all = std::mem::take(&mut self.all);
+        let report = self.gradient_of(&all, batch, loss);
+        self.all = all;
+        report
+    }
+
+    /// The same by the parameters of some groups; the others count as frozen.
+    pub fn gradient_of<L>(&mut self, groups: &[Group], batch: &SampleBatch, loss: L) -> Result<Report>
+    where
+        L: for<'t> Fn(&Rows<'t>) -> Result<Loss<'t>> + Sync,
+    {
+        if batch.rows() == 0 {
             return Err(Error::state("a batch", "it has no rows to learn from"));
         }
-        match engine {
-            Engine::Host(slots, grads) => {
-                out.resize(rows, 0.0);
-                let weights: Vec<HostWeights<'_>> = sets.iter().map(host_weights).collect();
-                let bounds = slot_bounds(rows);
-                let (gradient, used) = (host::write::<f32>(gradient), bounds.len());
-                grads.resize_with(grads.len().max(used - 1), || vec![0.0; gradient.len()]);
-                let places = std::iter::once(&mut *gradient).chain(grads.iter_mut().map(Vec::as_mut_slice));
-                let inputs: Vec<Mutex<(SampleBatch, &mut [f32])>> = bounds
-                    .clone()
-                    .zip(places)
-                    .map(|((start, len), place)| Mutex::new((batch.slice(start, len), place)))
-                    .collect();
-                on_slots(slots, bounds, 1, out, |slot, part| {
-                    let (batch, grads) = &mut *lock(&inputs[part.index]);
-                    slot.learn(net, &weights, batch, rows, (grads, part.out), &loss)
-                })?;
-                drop(inputs);
-                let (first, others) = slots[..used].split_at_mut(1);
-                for (slot, grads) in others.iter().zip(grads) {
-                    gradient.iter_mut().zip(grads).for_each(|(g, &mut x)| *g += x);
-                    let Slot { names, stats, .. } = &mut first[0];
-                    for ((sum, &x), name) in stats.iter_mut().zip(&slot.stats).zip(names) {
-                        *sum = Over::of(name).join(*sum, x, 1.0);
-                    }
-                }
-                let Slot { names, stats, .. } = &first[0];
-                Ok(Report {
-                    stats: Stats::new(names.iter().copied().zip(stats.iter().copied())),
-                    td_errors: first[0].has_errors.then(|| Tensor::from_slice(out)),
-                })
-            }
-            Engine::Torch(threads) => {
-                let device = sets[0].flat().device();
-                let batch = batch.to_device(device);
-                let inputs = bounds(rows, TORCH_PIECE).map(|(start, len)| batch.slice(start, len)).collect();
-                let before = noise.clone();
-                let outputs = on_threads(threads, inputs, |sets, batch: SampleBatch| {
-                    torch_piece(net, sets, &batch, rows, before.clone(), &loss)
-                })?;
-                let (mut errors, mut stats) = (Vec::new(), Vec::new());
-                let mut sum: Option<TorchPiece> = None;
-                for mut piece in outputs {
-                    errors.extend(piece.report.td_errors.take());
-                    stats.extend(piece.report.stats.tensor().map(Tensor::shallow_clone));
-                    match &mut sum {
-                        None => sum = Some(piece),
-                        Some(sum) => {
-                            let _ = sum.gradient.g_add_(&piece.gradient);
-                        }
-                    }
-                }
-                let mut sum = sum.expect("a batch has at least one piece");
-                if stats.len() > 1 {
-                    let share = |(_, len): (usize, usize)| len as f32 / rows as f32;
-                    let shares: Vec<f32> = bounds(rows, TORCH_PIECE).map(share).collect();
-                    let shares = Tensor::from_slice(&shares).to_device(device);
-                    let all = Tensor::stack(&stats, 1);
-                    let join =
-                        |(i, name): (usize, &&str)| Over::of(name).join_tensors(&all.get(i as i64), &shares);
-                    let names = sum.report.stats.names().to_vec();
-                    let joined: Vec<Tensor> = names.iter().enumerate().map(join).collect();
-                    sum.report.stats = Stats::unread(names, Tensor::stack(&joined, 0));
-                }
-                sum.report.td_errors = (!errors.is_empty()).then(|| Tensor::cat(&errors, 0));
-                (*gradient, *noise) = (sum.gradient, sum.noise);
-                Ok(sum.report)
-            }
-        }
+        let about = About {
+            count: batch.rows(),
+            timestep: self.timestep,
+            has_target: self.sets.len() > 1,
+            live: Live { groups: &self.groups, learning: groups },
+        };
+        self.backend.gradient(&self.sets, batch, about, self.noise.as_mut(), &loss, &mut self.gradient)
     }
 
     /// Has the fused engine compute with these instructions rather than the best that the processor has. For tests.
     #[doc(hidden)]
     pub fn set_arch(&mut self, arch: pulp::Arch) {
-        if let Engine::Host(slots, _) = &mut self.engine {
-            slots.iter_mut().for_each(|slot| slot.tape = Tape::new(arch));
-        }
+        self.backend.set_arch(arch);
     }
 
     /// What [`gradient`](Self::gradient) took last, `[total]`.
@@ -302,14 +197,43 @@ impl Learner {
         &self.gradient
     }
 
-    /// Scales the gradient so that its norm is at most `max_norm`; adds the norm before to the report, as `grad_gnorm`.
-    pub fn clip_grad_norm(&mut self, max_norm: f64, report: &mut Report) {
-        clip_grad_norm(&mut self.gradient, max_norm, &mut report.stats);
+    /// Where a group's parameters stand in the flat buffer.
+    pub fn range(&self, group: Group) -> std::ops::Range<usize> {
+        self.groups[group.0].range.clone()
     }
 
-    /// One step of the optimizer along the gradient.
-    pub fn step(&mut self, lr: f64) {
-        self.optimizer.step(self.sets[0].flat_mut(), &self.gradient, lr);
+    /// All groups, but for one that rests.
+    pub fn groups_but(&self, resting: Option<Group>) -> Vec<Group> {
+        self.all.iter().copied().filter(|&group| Some(group) != resting).collect()
+    }
+
+    /// Scales the gradient of every reported group that has a bound to at most that norm. The norms before go to the
+    /// report: as `grad_gnorm` if there is one group, else with the group's name before it.
+    pub fn clip(&mut self, report: &mut Report) {
+        for &Group(i) in &report.groups {
+            let group = &self.groups[i];
+            if let Some(max_norm) = group.rule.grad_clip {
+                let name = if self.groups.len() == 1 { "grad_gnorm" } else { group.norm_name };
+                clip_grad_norm(&mut part(&self.gradient, group), max_norm, name, &mut report.stats);
+            }
+        }
+    }
+
+    /// One step of the optimizer of every reported group, at the rate that its schedule says. The other groups keep their
+    /// moments and their count.
+    pub fn step(&mut self, report: &Report) {
+        self.steps += 1;
+        let flat = self.sets[0].flat_mut();
+        for &Group(i) in &report.groups {
+            let group = &self.groups[i];
+            let lr = group.rule.lr.at(self.timestep);
+            self.optimizers[i].step(&mut part(flat, group), &part(&self.gradient, group), lr);
+        }
+    }
+
+    /// Calls of [`step`](Self::step) so far; saved with the optimizers.
+    pub fn steps(&self) -> u64 {
+        self.steps
     }
 
     /// `target += tau * (online - target)`; with `tau` 1 a copy. Nothing without a target.
@@ -319,13 +243,47 @@ impl Learner {
         }
     }
 
-    /// `head` of the network as a function that libtorch can trace, for export.
-    pub fn forward<H>(&self, obs: &Tensor, head: H) -> Tensor
+    /// The learner's own stream: noise that a loss needs is drawn from it before a batch is cut.
+    pub fn rng(&mut self) -> &mut Stream {
+        &mut self.rng
+    }
+
+    /// Environment steps of the whole run, for schedules.
+    pub fn timestep(&self) -> u64 {
+        self.timestep
+    }
+
+    /// Tells the time.
+    pub fn set_timestep(&mut self, timestep: u64) {
+        self.timestep = timestep;
+    }
+
+    /// Numbers that recurrent layers remember per copy; 0 without one.
+    pub fn memory_width(&self) -> usize {
+        self.memory_width
+    }
+
+    /// Some of its layers are noisy.
+    pub(crate) fn is_noisy(&self) -> bool {
+        self.noise.is_some()
+    }
+
+    /// The rates as they stand: `cur_lr`, or with several groups the group's name before it.
+    pub(crate) fn rates(&self) -> BTreeMap<String, f64> {
+        let rate = |group: &GroupRange| {
+            let name = if self.groups.len() == 1 { "cur_lr".into() } else { format!("{}_lr", group.name) };
+            (name, group.rule.lr.at(self.timestep))
+        };
+        self.groups.iter().map(rate).collect()
+    }
+
+    /// `head` of the network as a function that libtorch can trace, for export. `inputs` are observations `[rows, width]`,
+    /// and masks behind them if the head reads them.
+    pub fn forward<H>(&self, inputs: &[Tensor], head: H) -> Tensor
     where
-        H: for<'t> Fn(&Outputs<'t>) -> Value<'t>,
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        let frozen = self.sets[0].frozen();
-        tensor(&head(&self.net.on_torch(&frozen, obs, None, true)))
+        forward(&self.sets, inputs, &head)
     }
 
     /// The parameters.
@@ -333,16 +291,17 @@ impl Learner {
         &self.sets[0]
     }
 
-    /// The parameters by name, those of the target copy under `target` if asked for.
-    pub fn weights(&self, with_target: bool) -> State {
+    /// The parameters by name; those of the target copy under `target` where workers need them.
+    pub fn weights(&self) -> State {
         let mut weights = self.sets[0].weights();
-        if let (true, Some(target)) = (with_target, self.sets.get(1)) {
+        if let (true, Some(target)) = (self.target_in_workers, self.sets.get(1)) {
             weights.nest("target", target.weights());
         }
         weights
     }
 
-    /// Replaces the parameters, and the target copy's if they are there.
+    /// Replaces the parameters, and the target copy's if they are there. Refuses others' names or shapes and then changes
+    /// nothing.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
         self.sets[0].set_weights(weights)?;
         match (self.sets.get_mut(1), weights.nested("target")) {
@@ -361,7 +320,18 @@ impl Learner {
         if let Some(noise) = &self.noise {
             state.set("noise", &noise.state())?;
         }
-        state.nest("optimizer", self.optimizer.state()?);
+        state.set("rng", &self.rng.state())?;
+        state.set("learning_steps", &self.steps)?;
+        match self.optimizers.as_slice() {
+            [one] => state.nest("optimizer", one.state()?),
+            several => {
+                let mut all = State::default();
+                for (group, optimizer) in self.groups.iter().zip(several) {
+                    all.nest(&group.name, optimizer.state()?);
+                }
+                state.nest("optimizer", all);
+            }
+        }
         Ok(state)
     }
 
@@ -374,6 +344,19 @@ impl Learner {
         if let Some(noise) = &mut self.noise {
             *noise = Stream::from_state(state.get("noise")?);
         }
-        self.optimizer.set_state(&state.nested("optimizer")?)
+        // Checkpoints from before there were parameter groups have neither.
+        if state.has("rng") {
+            self.rng = Stream::from_state(state.get("rng")?);
+            self.steps = state.get("learning_steps")?;
+        }
+        let optimizer = state.nested("optimizer")?;
+        match self.optimizers.as_mut_slice() {
+            [one] => one.set_state(&optimizer),
+            several => self
+                .groups
+                .iter()
+                .zip(several)
+                .try_for_each(|(group, one)| one.set_state(&optimizer.nested(&group.name)?)),
+        }
     }
 }

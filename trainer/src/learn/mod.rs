@@ -3,9 +3,11 @@
 pub mod dist;
 pub(crate) mod engines;
 pub mod exploration;
+pub(crate) mod groups;
 pub mod learner;
+pub(crate) mod loss;
 pub mod nets;
 pub mod optim;
 pub(crate) mod returns;
-mod rows;
+pub(crate) mod rows;
 pub mod value;

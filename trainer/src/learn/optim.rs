@@ -138,9 +138,9 @@ impl Optimizer {
     }
 }
 
-/// Scales `grad` so that its norm is at most `max_norm`; the norm before goes to `stats` as `grad_gnorm` (on a GPU nothing
-/// is read on the host).
-pub fn clip_grad_norm(grad: &mut Tensor, max_norm: f64, stats: &mut Stats) {
+/// Scales `grad` so that its norm is at most `max_norm`; the norm before goes to `stats` as `name` (on a GPU nothing is read
+/// on the host).
+pub(crate) fn clip_grad_norm(grad: &mut Tensor, max_norm: f64, name: &'static str, stats: &mut Stats) {
     let _guard = tch::no_grad_guard();
     if grad.device() == Device::Cpu {
         let grad = host::write::<f32>(grad);
@@ -149,10 +149,10 @@ pub fn clip_grad_norm(grad: &mut Tensor, max_norm: f64, stats: &mut Stats) {
         if scale < 1.0 {
             grad.iter_mut().for_each(|g| *g *= scale);
         }
-        return stats.push("grad_gnorm", norm);
+        return stats.push(name, norm);
     }
     let norm = grad.norm();
     let scale = (max_norm / (&norm + 1e-6)).clamp_max(1.0);
     let _ = grad.g_mul_(&scale);
-    stats.push_unread("grad_gnorm", &norm);
+    stats.push_unread(name, &norm);
 }

@@ -1,63 +1,56 @@
-//! What a loss sees: the rows of a piece, the network on them, and how both engines load and hand out numbers.
+//! What a loss sees: the rows of a piece of a batch, and the network on them.
 
 use crate::{
     base::{
-        batch::{Column, SampleBatch, Selection},
-        error::{Error, Result},
-        host,
-        rng::Stream,
-        stats::Stats,
+        batch::{Column, SampleBatch},
+        error::Result,
     },
     learn::{
-        engines::tape::Tape,
-        nets::{HostWeights, Net, Outputs, Params},
+        engines::{Graph, Which},
+        groups::{Group, Live},
+        nets::{Input, Net},
         value::Value,
     },
 };
-use std::cell::RefCell;
-use tch::{Kind, Tensor};
-
-/// What a loss says about a piece of a batch; means over its rows.
-#[derive(Debug)]
-pub struct Loss<'t> {
-    /// What is made smaller.
-    pub total: Value<'t>,
-    /// Named statistics, each one number: means over the rows, but the least of `min_...` and the largest of `max_...`.
-    pub stats: Vec<(&'static str, Value<'t>)>,
-    /// The error of each row, for prioritised replay.
-    pub td_errors: Option<Value<'t>>,
-}
-
-/// What came with a gradient.
-#[derive(Debug)]
-pub struct Report {
-    /// The loss's statistics over all rows.
-    pub stats: Stats,
-    /// The error of each row.
-    pub td_errors: Option<Tensor>,
-}
+use std::cell::Cell;
 
 /// A piece of a batch, and the network on it.
 #[derive(Debug)]
 pub struct Rows<'t> {
-    pub(crate) net: &'t Net,
-    pub(crate) batch: &'t SampleBatch,
-    pub(crate) way: Way<'t>,
+    graph: &'t (dyn Graph + 't),
+    batch: &'t SampleBatch,
+    about: About<'t>,
+    obs: Cell<Option<Input<'t>>>,
+    next_obs: Cell<Option<Input<'t>>>,
 }
 
-#[derive(Debug)]
-pub(crate) enum Way<'t> {
-    Torch { sets: &'t [Params], noise: Option<&'t RefCell<Stream>> },
-    Host { weights: &'t [HostWeights<'t>], tape: &'t Tape },
+/// What is the same for all pieces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'t> {
+    /// Rows of the whole minibatch.
+    pub(crate) count: usize,
+    pub(crate) timestep: u64,
+    pub(crate) has_target: bool,
+    pub(crate) live: Live<'t>,
 }
 
 impl<'t> Rows<'t> {
+    pub(crate) fn new(graph: &'t (dyn Graph + 't), batch: &'t SampleBatch, about: About<'t>) -> Self {
+        Self { graph, batch, about, obs: Cell::default(), next_obs: Cell::default() }
+    }
+
     /// A column.
     pub fn get(&self, column: Column) -> Result<Value<'t>> {
-        Ok(match self.way {
-            Way::Torch { .. } => Value::torch(self.batch.get(column)?.shallow_clone()),
-            Way::Host { tape, .. } => Value::host(tape, load(tape, self.batch, column)?),
-        })
+        Ok(Value::new(self.graph, self.graph.column(self.batch, column)?))
+    }
+
+    /// Several columns.
+    pub fn columns<const N: usize>(&self, columns: [Column; N]) -> Result<[Value<'t>; N]> {
+        let mut values = [Value::new(self.graph, 0); N];
+        for (value, column) in values.iter_mut().zip(columns) {
+            *value = self.get(column)?;
+        }
+        Ok(values)
     }
 
     /// Whether there is such a column.
@@ -65,98 +58,75 @@ impl<'t> Rows<'t> {
         self.batch.has(column)
     }
 
-    /// The network on a column of observations, differentiated.
-    pub fn net(&self, column: Column) -> Result<Outputs<'t>> {
-        self.outputs(0, column, true)
+    /// What the network looks at when it acts.
+    pub fn obs(&self) -> Result<Input<'t>> {
+        self.input(&self.obs, Column::OBS, Column::ACTION_MASK)
     }
 
-    /// The network on a column of observations, not differentiated.
-    pub fn frozen(&self, column: Column) -> Result<Outputs<'t>> {
-        self.outputs(0, column, false)
+    /// What it may look at afterwards.
+    pub fn next_obs(&self) -> Result<Input<'t>> {
+        self.input(&self.next_obs, Column::NEW_OBS, Column::NEW_ACTION_MASK)
     }
 
-    /// The target network on a column of observations; an error if the learner has none.
-    pub fn target(&self, column: Column) -> Result<Outputs<'t>> {
-        let sets = match self.way {
-            Way::Torch { sets, .. } => sets.len(),
-            Way::Host { weights, .. } => weights.len(),
-        };
-        if sets < 2 {
-            let reason = "it has no target network: make it with `Learner::with_target`";
-            return Err(Error::state("the learner", reason));
+    fn input(&self, ready: &Cell<Option<Input<'t>>>, obs: Column, mask: Column) -> Result<Input<'t>> {
+        if let Some(input) = ready.get() {
+            return Ok(input);
         }
-        self.outputs(1, column, false)
+        let mask = if self.has(mask) { Some(self.get(mask)?) } else { None };
+        let input = Input::new(self.get(obs)?, mask);
+        ready.set(Some(input));
+        Ok(input)
     }
 
-    fn outputs(&self, set: usize, column: Column, learn: bool) -> Result<Outputs<'t>> {
-        Ok(match self.way {
-            Way::Torch { sets, noise } => {
-                self.net.on_torch(&sets[set], self.batch.get(column)?, noise, learn)
-            }
-            Way::Host { weights, tape } => {
-                self.net.on_host(weights[set], tape, load(tape, self.batch, column)?, learn)
-            }
-        })
-    }
-}
-
-/// A column's rows, feature by feature.
-pub(crate) fn load(tape: &Tape, batch: &SampleBatch, column: Column) -> Result<usize> {
-    let source = batch.source(column)?;
-    let (cols, rows) = (source.cols, source.rows);
-    let contiguous;
-    let base = if source.base.is_contiguous() {
-        source.base
-    } else {
-        contiguous = source.base.contiguous();
-        &contiguous
-    };
-    Ok(match base.kind() {
-        Kind::Float => fill(tape, host::read::<f32>(base), cols, rows, |x| x),
-        Kind::Int64 => fill(tape, host::read::<i64>(base), cols, rows, |x| x as f32),
-        _ => fill(tape, host::read::<f32>(&base.to_kind(Kind::Float)), cols, rows, |x| x),
-    })
-}
-
-/// The same from memory, `cols` numbers per row.
-pub(crate) fn fill<T: Copy>(
-    tape: &Tape,
-    from: &[T],
-    cols: usize,
-    rows: &Selection,
-    number: fn(T) -> f32,
-) -> usize {
-    let (stride, count) = (tape.stride(), tape.rows());
-    tape.leaf(cols, |to: &mut [f32]| {
-        for (c, column) in to.chunks_exact_mut(stride).enumerate() {
-            let (real, padding) = column.split_at_mut(count);
-            match rows {
-                Selection::Range(start, _) => {
-                    let from = from[start * cols..].chunks_exact(cols.max(1));
-                    real.iter_mut().zip(from).for_each(|(to, row)| *to = number(row[c]));
-                }
-                Selection::Index(list, start, _) => {
-                    let list = &list[*start..start + count];
-                    real.iter_mut().zip(list).for_each(|(to, &i)| *to = number(from[i as usize * cols + c]));
-                }
-            }
-            padding.fill(real[count - 1]);
+    /// Importance weights of replayed rows; 1 where there are none.
+    pub fn weights(&self) -> Result<Value<'t>> {
+        match self.has(Column::WEIGHTS) {
+            true => self.get(Column::WEIGHTS),
+            false => Ok(Value::new(self.graph, self.graph.number(1.0))),
         }
-    })
-}
-
-/// A value of the fused engine, row by row.
-pub(crate) fn scatter(value: &Value<'_>, to: &mut [f32]) {
-    let (tape, id) = value.as_host().expect("a value of the fused engine");
-    let (data, stride) = (tape.data(id), tape.stride());
-    let columns = data.len() / stride;
-    assert_eq!(to.len(), columns * tape.rows(), "the head has {columns} columns");
-    for (r, row) in to.chunks_exact_mut(columns.max(1)).enumerate() {
-        row.iter_mut().enumerate().for_each(|(c, x)| *x = data[c * stride + r]);
     }
-}
 
-/// A value of the libtorch engine.
-pub(crate) fn tensor(value: &Value<'_>) -> Tensor {
-    value.as_torch().map(Tensor::shallow_clone).expect("a value of the libtorch engine")
+    /// `gamma^n` where something follows, 0 where the task ended.
+    pub fn discounts(&self) -> Result<Value<'t>> {
+        let [discounts, terminated] = self.columns([Column::DISCOUNTS, Column::TERMINATED])?;
+        Ok(discounts * (1.0 - terminated))
+    }
+
+    /// The parameters that learn.
+    pub fn online(&self) -> Net<'t> {
+        Net::new(self.graph, Which::Online)
+    }
+
+    /// The same parameters, which this use does not change.
+    pub fn frozen(&self) -> Net<'t> {
+        Net::new(self.graph, Which::Frozen)
+    }
+
+    /// The target copy.
+    ///
+    /// # Panics
+    ///
+    /// When the network was laid out without one: [`NetBuilder::target`](crate::models::NetBuilder::target) makes it.
+    pub fn target(&self) -> Net<'t> {
+        assert!(
+            self.about.has_target,
+            "the network has no target copy: call `NetBuilder::target` in `build`"
+        );
+        Net::new(self.graph, Which::Target)
+    }
+
+    /// Whether a group learns in this pass; a loss may leave out what would reach no other.
+    pub fn learns(&self, group: Group) -> bool {
+        self.about.live.learning.contains(&group)
+    }
+
+    /// Rows of the whole minibatch, however it is cut.
+    pub fn count(&self) -> f64 {
+        self.about.count as f64
+    }
+
+    /// Environment steps of the whole run, for schedules.
+    pub fn timestep(&self) -> u64 {
+        self.about.timestep
+    }
 }

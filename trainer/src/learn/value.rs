@@ -1,353 +1,204 @@
-//! Numbers per row of a batch, for losses and heads: the same formula on libtorch's tensors and in plain memory.
+//! Numbers per row of a batch, for losses and heads: written once, computed by either engine.
 //!
-//! A loss is written once, over [`Value`]s; whether libtorch differentiates it or the fused path of
-//! [`learner`](crate::learn::learner) does is decided where the network is made. The operations carry libtorch's names.
+//! The operations carry libtorch's names.
 
-use crate::learn::engines::{
-    kernels::{exp, ln},
-    tape::{Op, Tape},
-};
+use crate::learn::engines::{Graph, Op};
 use std::ops::{Add, Div, Mul, Neg, Sub};
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
-/// A matrix `[rows, columns]`, or one number for the whole batch.
+/// A matrix `[rows, columns]`, or one number for the whole batch. One column goes together with several, one number
+/// with anything.
 ///
-/// One column goes together with several, one number with anything.
+/// It is a handle: copying it copies no number.
 ///
 /// # Panics
 ///
-/// Operations panic when shapes do not go together, or when operands come from different paths: bugs in a loss.
-#[derive(Clone, Debug)]
-pub struct Value<'t>(Repr<'t>);
-
-#[derive(Debug)]
-enum Repr<'t> {
-    Torch(Tensor),
-    Host(&'t Tape, usize),
+/// Operations panic when shapes do not go together: a bug in a loss.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'t> {
+    graph: &'t (dyn Graph + 't),
+    id: usize,
 }
 
-impl Clone for Repr<'_> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Torch(t) => Self::Torch(t.shallow_clone()),
-            Self::Host(tape, id) => Self::Host(tape, *id),
+/// Leave to use tensors in a loss or a head. [`NetBuilder::on_libtorch`](crate::models::NetBuilder::on_libtorch) gives it
+/// and has libtorch run the network, so that no loss finds itself on the other engine.
+#[derive(Clone, Copy, Debug)]
+pub struct OnLibtorch(pub(crate) ());
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident => $op:expr;)*) => {
+        impl<'t> Value<'t> {
+            $($(#[$doc])* #[must_use] pub fn $name(self) -> Self { self.unary($op) })*
         }
-    }
+    };
+}
+
+operations! {
+    /// `e^x`.
+    exp => Op::Exp;
+    /// The natural logarithm.
+    log => Op::Log;
+    /// The square root.
+    sqrt => Op::Sqrt;
+    /// `x^2`.
+    square => Op::Square;
+    /// `|x|`.
+    abs => Op::Abs;
+    /// -1, 0 or 1; nothing flows back.
+    sign => Op::Sign;
+    /// The hyperbolic tangent.
+    tanh => Op::Tanh;
+    /// `1 / (1 + e^-x)`.
+    sigmoid => Op::Sigmoid;
+    /// `log(1 + e^x)`.
+    softplus => Op::Softplus;
+    /// `max(x, 0)`.
+    relu => Op::Relu;
+    /// Logarithms of the softmax over the columns.
+    log_softmax => Op::LogSoftmax;
+    /// The column of the largest number of each row, the first of equal ones, `[rows, 1]`; nothing flows back.
+    argmax => Op::Argmax;
+    /// The sum over the columns, `[rows, 1]`.
+    sum_columns => Op::SumColumns;
+    /// The mean over the columns, `[rows, 1]`.
+    mean_columns => Op::MeanColumns;
+    /// The mean over rows and columns, one number.
+    mean => Op::Mean;
+    /// The same numbers, from which nothing flows back.
+    detach => Op::Detach;
 }
 
 impl<'t> Value<'t> {
-    /// A tensor `[rows, columns]`, `[rows]` or `[]`.
-    pub fn torch(tensor: Tensor) -> Self {
-        Self(Repr::Torch(if tensor.dim() == 1 { tensor.unsqueeze(-1) } else { tensor }))
+    pub(crate) fn new(graph: &'t (dyn Graph + 't), id: usize) -> Self {
+        Self { graph, id }
     }
 
-    pub(crate) fn host(tape: &'t Tape, id: usize) -> Self {
-        Self(Repr::Host(tape, id))
+    /// Its number in its graph.
+    pub(crate) fn id(self) -> usize {
+        self.id
     }
 
-    /// The tensor behind it, `[rows, columns]` or `[]`; none on the fused path.
-    pub fn as_torch(&self) -> Option<&Tensor> {
-        match &self.0 {
-            Repr::Torch(t) => Some(t),
-            Repr::Host(..) => None,
-        }
+    fn unary(self, op: Op) -> Self {
+        Self { id: self.graph.apply(op, &[self.id]), ..self }
     }
 
-    /// Node and tape on the fused path.
-    pub(crate) fn as_host(&self) -> Option<(&'t Tape, usize)> {
-        match &self.0 {
-            Repr::Torch(_) => None,
-            Repr::Host(tape, id) => Some((tape, *id)),
-        }
-    }
-
-    /// Its node.
-    pub(crate) fn on_host(&self) -> usize {
-        self.as_host().expect("a value of the fused engine").1
-    }
-
-    /// Columns; 0 for one number.
-    pub fn columns(&self) -> usize {
-        match &self.0 {
-            Repr::Torch(t) => t.size().get(1).map_or(0, |&n| n as usize),
-            Repr::Host(tape, id) => tape.cols(*id),
-        }
-    }
-
-    fn unary(
-        &self,
-        torch: impl FnOnce(&Tensor) -> Tensor,
-        op: impl FnOnce(usize) -> Op,
-        f: impl Fn(f32) -> f32,
-    ) -> Self {
-        self.map(torch, |tape, a| tape.unary(op(a), a, f))
-    }
-
-    fn map(&self, torch: impl FnOnce(&Tensor) -> Tensor, host: impl FnOnce(&Tape, usize) -> usize) -> Self {
-        Self(match &self.0 {
-            Repr::Torch(t) => Repr::Torch(torch(t)),
-            Repr::Host(tape, id) => Repr::Host(tape, host(tape, *id)),
-        })
-    }
-
-    fn zip(
-        &self,
-        other: &Self,
-        torch: impl FnOnce(&Tensor, &Tensor) -> Tensor,
-        host: impl FnOnce(&Tape, usize, usize) -> usize,
-    ) -> Self {
-        Self(match (&self.0, &other.0) {
-            (Repr::Torch(a), Repr::Torch(b)) => Repr::Torch(torch(a, b)),
-            (Repr::Host(tape, a), Repr::Host(_, b)) => Repr::Host(tape, host(tape, *a, *b)),
-            _ => panic!("one value is a tensor and the other is not"),
-        })
-    }
-
-    fn binary(
-        &self,
-        other: &Self,
-        torch: impl FnOnce(&Tensor, &Tensor) -> Tensor,
-        op: fn(usize, usize) -> Op,
-        f: impl Fn(f32, f32) -> f32,
-    ) -> Self {
-        self.zip(other, torch, |tape, a, b| {
-            let (a, b) = tape.pair(a, b);
-            tape.binary(op(a, b), a, b, f)
-        })
-    }
-
-    /// `e^x`.
-    pub fn exp(&self) -> Self {
-        self.unary(Tensor::exp, Op::Exp, exp)
-    }
-
-    /// The natural logarithm.
-    pub fn log(&self) -> Self {
-        self.unary(Tensor::log, Op::Ln, ln)
-    }
-
-    /// `x^2`.
-    pub fn square(&self) -> Self {
-        self.unary(Tensor::square, Op::Square, |x| x * x)
-    }
-
-    /// `|x|`.
-    pub fn abs(&self) -> Self {
-        self.unary(Tensor::abs, Op::Abs, f32::abs)
+    fn binary(self, op: Op, other: Self) -> Self {
+        Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
     }
 
     /// Within `low` and `high`; beyond them nothing flows back.
-    pub fn clamp(&self, low: f64, high: f64) -> Self {
-        let (l, h) = (low as f32, high as f32);
-        // Comparisons, not `f32::clamp`: what is not a number must stay so.
-        let f = move |x: f32| {
-            if x < l {
-                l
-            } else if x > h {
-                h
-            } else {
-                x
-            }
-        };
-        self.unary(|t| t.clamp(low, high), |a| Op::Clamp(a, l, h), f)
+    #[must_use]
+    pub fn clamp(self, low: f64, high: f64) -> Self {
+        self.unary(Op::Clamp(low, high))
     }
 
     /// At most `high`.
-    pub fn clamp_max(&self, high: f64) -> Self {
-        let h = high as f32;
-        let f = move |x: f32| if x > h { h } else { x };
-        self.unary(|t| t.clamp_max(high), |a| Op::Clamp(a, f32::NEG_INFINITY, h), f)
+    #[must_use]
+    pub fn clamp_max(self, high: f64) -> Self {
+        self.clamp(f64::NEG_INFINITY, high)
     }
 
     /// The smaller of two.
-    pub fn minimum(&self, other: &Self) -> Self {
-        self.binary(other, Tensor::minimum, Op::Min, |a, b| if b < a || b.is_nan() { b } else { a })
+    #[must_use]
+    pub fn minimum(self, other: Self) -> Self {
+        self.binary(Op::Minimum, other)
     }
 
     /// The larger of two.
-    pub fn maximum(&self, other: &Self) -> Self {
-        self.binary(other, Tensor::maximum, Op::Max, |a, b| if b > a || b.is_nan() { b } else { a })
-    }
-
-    /// Logarithms of the softmax over the columns.
-    pub fn log_softmax(&self) -> Self {
-        self.map(|t| t.log_softmax(-1, Kind::Float), Tape::log_softmax)
+    #[must_use]
+    pub fn maximum(self, other: Self) -> Self {
+        self.binary(Op::Maximum, other)
     }
 
     /// Of each row the column whose number stands in `index` (one column), `[rows, 1]`.
-    pub fn gather(&self, index: &Self) -> Self {
-        self.zip(index, |t, index| t.gather(-1, &index.to_kind(Kind::Int64), false), Tape::pick)
-    }
-
-    /// The sum over the columns, `[rows, 1]`.
-    pub fn sum_columns(&self) -> Self {
-        self.map(|t| t.sum_dim_intlist(-1, true, Kind::Float), Tape::sum_cols)
-    }
-
-    /// The mean over the columns, `[rows, 1]`.
-    pub fn mean_columns(&self) -> Self {
-        let share = 1.0 / self.columns() as f64;
-        self.map(
-            |t| t.mean_dim(-1, true, Kind::Float),
-            |tape, a| {
-                let sum = tape.sum_cols(a);
-                tape.unary(Op::Scale(sum, share as f32), sum, |x| x * share as f32)
-            },
-        )
-    }
-
-    /// Columns `start..start + len`.
-    pub fn narrow(&self, start: usize, len: usize) -> Self {
-        self.map(|t| t.narrow(-1, start as i64, len as i64), |tape, a| tape.narrow(a, start, len))
+    #[must_use]
+    pub fn gather(self, index: Self) -> Self {
+        self.binary(Op::Gather, index)
     }
 
     /// The columns of this and then of the other.
-    pub fn cat(&self, other: &Self) -> Self {
-        self.zip(other, |a, b| Tensor::cat(&[a, b], -1), Tape::cat)
+    #[must_use]
+    pub fn cat(self, other: Self) -> Self {
+        self.binary(Op::Cat, other)
     }
 
-    /// The mean over rows and columns, one number.
-    pub fn mean(&self) -> Self {
-        self.map(|t| t.mean(None), Tape::mean)
+    /// Logits with -1e9 where `mask` is 0.
+    #[must_use]
+    pub fn masked(self, mask: Self) -> Self {
+        self.binary(Op::Mask, mask)
     }
 
-    /// The same numbers, from which nothing flows back.
-    pub fn detach(&self) -> Self {
-        self.map(Tensor::detach, |tape, a| tape.leaf(tape.cols(a), |to| to.copy_from_slice(&tape.data(a))))
+    /// Columns `start..start + len`.
+    #[must_use]
+    pub fn narrow(self, start: usize, len: usize) -> Self {
+        self.unary(Op::Narrow(start, len))
     }
 
-    /// The variance over all rows (of the population), one number; it is not differentiated.
-    pub fn variance(&self) -> Self {
-        self.map(
-            |t| t.detach().var(false),
-            |tape, a| {
-                let (mut n, mut sum) = (0.0, 0.0);
-                tape.numbers(a, |x| (n, sum) = (n + 1.0, sum + f64::from(x)));
-                let mut squares = 0.0;
-                tape.numbers(a, |x| squares += (f64::from(x) - sum / n).powi(2));
-                tape.constant((squares / n) as f32)
-            },
-        )
+    /// `x^2 / 2` within plus and minus 1, `|x| - 1/2` beyond (Huber's loss).
+    #[must_use]
+    pub fn huber(self) -> Self {
+        let size = self.abs();
+        let inner = size.clamp_max(1.0);
+        inner * (size - inner * 0.5)
     }
 
-    /// The largest number; it is not differentiated.
-    pub fn max(&self) -> Self {
-        self.map(
-            |t| t.detach().max(),
-            |tape, a| {
-                let mut max = f32::NEG_INFINITY;
-                tape.numbers(a, |x| max = if x > max || x.is_nan() { x } else { max });
-                tape.constant(max)
-            },
-        )
+    /// Columns; 0 for one number.
+    pub fn columns(self) -> usize {
+        self.graph.columns(self.id)
     }
 
-    /// The smallest number; it is not differentiated.
-    pub fn min(&self) -> Self {
-        -(-self).max()
+    /// The numbers as a tensor `[rows, columns]` or `[]`.
+    pub fn tensor(self, _: OnLibtorch) -> Tensor {
+        self.graph.tensor(self.id)
     }
 
-    /// The column of the largest number of each row, the first of equal ones, `[rows, 1]`.
-    pub fn argmax(&self) -> Self {
-        self.map(
-            |t| t.detach().argmax(-1, true),
-            |tape, a| {
-                let (cols, stride) = (tape.cols(a), tape.stride());
-                tape.leaf(1, |to| {
-                    let data = tape.data(a);
-                    for (r, to) in to.iter_mut().enumerate() {
-                        let better = |best: usize, c: usize| {
-                            if data[c * stride + r] > data[best * stride + r] { c } else { best }
-                        };
-                        *to = (1..cols).fold(0, better) as f32;
-                    }
-                })
-            },
-        )
+    /// A tensor `[rows, columns]`, `[rows]` or `[]` as a value beside this one.
+    #[must_use]
+    pub fn beside(self, _: OnLibtorch, tensor: Tensor) -> Self {
+        Self { id: self.graph.insert(tensor), ..self }
     }
 
-    fn scale(&self, scale: f64, shift: f64) -> Self {
-        let (a, b) = (scale as f32, shift as f32);
-        self.unary(
-            |t| match (scale == 1.0, shift == 0.0) {
-                (false, true) => t * scale,
-                (true, _) => t + shift,
-                (false, false) => t * scale + shift,
-            },
-            |id| Op::Scale(id, a),
-            move |x| x * a + b,
-        )
+    fn scale(self, scale: f64, shift: f64) -> Self {
+        self.unary(Op::Scale(scale, shift))
     }
 }
 
 macro_rules! operator {
-    ($trait:ident, $method:ident, $op:tt, $node:ident) => {
-        impl<'t> $trait<&Value<'t>> for &Value<'t> {
-            type Output = Value<'t>;
-            fn $method(self, other: &Value<'t>) -> Value<'t> {
-                self.binary(other, |a, b| a $op b, Op::$node, |a, b| a $op b)
-            }
-        }
-        impl<'t> $trait<Value<'t>> for &Value<'t> {
-            type Output = Value<'t>;
-            fn $method(self, other: Value<'t>) -> Value<'t> {
-                self $op &other
-            }
-        }
-        impl<'t> $trait<&Value<'t>> for Value<'t> {
-            type Output = Value<'t>;
-            fn $method(self, other: &Value<'t>) -> Value<'t> {
-                &self $op other
-            }
-        }
+    ($trait:ident, $method:ident, |$x:ident, $n:ident| $with_number:expr) => {
         impl<'t> $trait for Value<'t> {
-            type Output = Value<'t>;
-            fn $method(self, other: Value<'t>) -> Value<'t> {
-                &self $op &other
+            type Output = Self;
+            fn $method(self, other: Self) -> Self {
+                self.binary(Op::$trait, other)
             }
         }
-    };
-}
 
-operator!(Add, add, +, Add);
-operator!(Sub, sub, -, Sub);
-operator!(Mul, mul, *, Mul);
-operator!(Div, div, /, Div);
-
-macro_rules! with_number {
-    ($trait:ident, $method:ident, |$x:ident, $n:ident| $result:expr) => {
-        impl<'t> $trait<f64> for &Value<'t> {
-            type Output = Value<'t>;
-            fn $method(self, $n: f64) -> Value<'t> {
-                let $x = self;
-                $result
-            }
-        }
         impl<'t> $trait<f64> for Value<'t> {
-            type Output = Value<'t>;
-            fn $method(self, n: f64) -> Value<'t> {
-                (&self).$method(n)
+            type Output = Self;
+            fn $method(self, $n: f64) -> Self {
+                let $x = self;
+                $with_number
             }
         }
     };
 }
 
-with_number!(Add, add, |x, n| x.scale(1.0, n));
-with_number!(Sub, sub, |x, n| x.scale(1.0, -n));
-with_number!(Mul, mul, |x, n| x.scale(n, 0.0));
-with_number!(Div, div, |x, n| x.scale(1.0 / n, 0.0));
+operator!(Add, add, |x, n| x.scale(1.0, n));
+operator!(Sub, sub, |x, n| x.scale(1.0, -n));
+operator!(Mul, mul, |x, n| x.scale(n, 0.0));
+operator!(Div, div, |x, n| x.scale(1.0 / n, 0.0));
 
-impl<'t> Neg for &Value<'t> {
-    type Output = Value<'t>;
-    fn neg(self) -> Value<'t> {
+impl Neg for Value<'_> {
+    type Output = Self;
+    fn neg(self) -> Self {
         self.scale(-1.0, 0.0)
     }
 }
 
-impl<'t> Neg for Value<'t> {
+/// `1.0 + x`.
+impl<'t> Add<Value<'t>> for f64 {
     type Output = Value<'t>;
-    fn neg(self) -> Value<'t> {
-        -&self
+    fn add(self, x: Value<'t>) -> Value<'t> {
+        x.scale(1.0, self)
     }
 }
 
@@ -359,10 +210,30 @@ impl<'t> Sub<Value<'t>> for f64 {
     }
 }
 
-/// `1.0 - &x`.
-impl<'t> Sub<&Value<'t>> for f64 {
+/// `2.0 * x`.
+impl<'t> Mul<Value<'t>> for f64 {
     type Output = Value<'t>;
-    fn sub(self, x: &Value<'t>) -> Value<'t> {
-        x.scale(-1.0, self)
+    fn mul(self, x: Value<'t>) -> Value<'t> {
+        x.scale(self, 0.0)
     }
+}
+
+/// The sum of several, number by number.
+///
+/// # Panics
+///
+/// When there is none.
+impl std::iter::Sum for Value<'_> {
+    fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
+        values.reduce(|a, b| a + b).expect("at least one value")
+    }
+}
+
+/// The smallest of several, number by number.
+///
+/// # Panics
+///
+/// When there is none.
+pub fn min<'t>(values: impl IntoIterator<Item = Value<'t>>) -> Value<'t> {
+    values.into_iter().reduce(Value::minimum).expect("at least one value")
 }

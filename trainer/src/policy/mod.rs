@@ -1,21 +1,16 @@
 //! The policy contract. A policy sees batches only, so one virtual call serves many environment copies.
 
+pub(crate) mod act;
+mod net_policy;
+
 use crate::{
     base::{
         batch::{Column, SampleBatch},
         error::{Error, Result},
-        host::HostTensor,
-        rng::Stream,
         state::{State, Weights},
     },
-    learn::{
-        dist::ActionRows,
-        learner::{Learner, Report},
-        returns::nstep::transitions,
-    },
+    learn::learner::{Learner, Report},
 };
-use pavlov_envs::Space;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tch::Tensor;
 
@@ -24,44 +19,11 @@ pub use crate::{
         stats::Stats,
         train_batch::{DEFAULT_POLICY, PolicyId},
     },
-    sample::fragment::Fragment,
+    learn::nets::{PolicySpec, Spaces},
+    policy::act::{Act, Seen},
+    sample::fragment::{Fragment, FragmentMasks},
 };
-
-/// What to act on.
-#[derive(Debug)]
-pub struct ActInput<'a> {
-    /// Observations as the model takes them, `[copies, width]` f32.
-    pub obs: &'a Tensor,
-    /// One random stream per copy; copy `i` draws from `rngs[i]` only.
-    pub rngs: &'a mut [Stream],
-    /// False: the best known action, no randomness.
-    pub explore: bool,
-    /// Environment steps sampled in the whole run, for schedules.
-    pub timestep: u64,
-}
-
-/// Where actions go.
-#[derive(Debug)]
-pub struct ActOutput<'a> {
-    /// One action per copy.
-    pub actions: ActionRows<'a>,
-    /// The columns that [`Policy::step_columns`] named.
-    pub columns: StepColumns<'a>,
-}
-
-/// This step's rows of the policy's own columns.
-#[derive(Debug)]
-pub struct StepColumns<'a> {
-    pub(crate) tensors: &'a mut [HostTensor],
-    pub(crate) step: usize,
-}
-
-impl StepColumns<'_> {
-    /// The `i`-th column of [`Policy::step_columns`], `[copies, width]`.
-    pub fn row(&mut self, i: usize) -> &mut [f32] {
-        self.tensors[i].slice_mut(self.step)
-    }
-}
+pub use net_policy::NetPolicy;
 
 /// What a policy reports of one learning step.
 #[derive(Debug)]
@@ -84,8 +46,8 @@ impl From<Report> for Learned {
 ///
 /// # Contract
 ///
-/// * `compute_actions` with equal observations, streams, timestep and weights gives equal actions; a row's result
-///   does not depend on the other rows beyond rounding.
+/// * `compute_actions` with equal observations, memory, streams, timestep and weights gives equal actions; a row's
+///   result does not depend on the other rows beyond rounding.
 /// * `get_state` holds everything `learn_on_batch` depends on: after `set_state` another instance continues bit for bit.
 /// * A policy that is only asked to act (a worker's replica) gets `set_weights` and `on_global_var_update`.
 ///
@@ -97,13 +59,18 @@ pub trait Policy: Send + std::fmt::Debug {
         Vec::new()
     }
 
+    /// Numbers that it remembers per copy from one step of an episode to the next.
+    fn memory_width(&self) -> usize {
+        0
+    }
+
     /// Chooses one action per row.
-    fn compute_actions(&mut self, input: ActInput<'_>, output: ActOutput<'_>) -> Result<()>;
+    fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
 
     /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::batch::env_major);
     /// by default the transitions as they are.
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
-        Ok(transitions(&fragment, 1, 1.0))
+        Ok(fragment.transitions(1, 1.0))
     }
 
     /// What must be known of the whole batch, or drawn for it, before it is shuffled and cut: once before every pass over
@@ -126,33 +93,28 @@ pub trait Policy: Send + std::fmt::Debug {
     }
 
     /// What the policy learns with, if it has a network.
-    fn learner(&self) -> Option<&Learner> {
-        None
-    }
-
-    /// The same, to change.
     fn learner_mut(&mut self) -> Option<&mut Learner> {
         None
     }
 
     /// What acting needs: all a worker's replica is sent.
     fn get_weights(&self) -> Weights {
-        Weights::new(self.learner().map(|l| l.weights(false)).unwrap_or_default())
+        Weights::default()
     }
 
     /// Replaces the weights; refuses others' names or shapes and then changes nothing.
-    fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        self.learner_mut().map_or(Ok(()), |l| l.set_weights(weights))
+    fn set_weights(&mut self, _weights: &Weights) -> Result<()> {
+        Ok(())
     }
 
     /// Weights, optimizer and whatever else learning depends on.
     fn get_state(&self) -> Result<State> {
-        self.learner().map_or_else(|| Ok(State::default()), Learner::state)
+        Ok(State::default())
     }
 
     /// Continues from [`get_state`](Self::get_state).
-    fn set_state(&mut self, state: &State) -> Result<()> {
-        self.learner_mut().map_or(Ok(()), |l| l.set_state(state))
+    fn set_state(&mut self, _state: &State) -> Result<()> {
+        Ok(())
     }
 
     /// Tells how many environment steps the run has sampled, for schedules.
@@ -176,22 +138,6 @@ pub trait Policy: Send + std::fmt::Debug {
     }
 }
 
-/// The observation and action space a policy is made for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spaces {
-    /// What one copy of the environment observes.
-    pub observation_space: Space,
-    /// What one copy takes.
-    pub action_space: Space,
-}
-
-impl Spaces {
-    /// Numbers of one observation as the model takes it (one-hot and flattened).
-    pub fn obs_width(&self) -> usize {
-        self.observation_space.flat_width()
-    }
-}
-
 /// How a policy is built: Ray's `get_default_policy_class`, as a function because Rust has no class objects.
 ///
 /// It is called once for the learner and once per worker, always with the same seed, so all start equal.
@@ -200,21 +146,6 @@ pub struct PolicyClass {
     name: &'static str,
     #[allow(clippy::type_complexity)]
     make: std::sync::Arc<dyn Fn(&PolicySpec) -> Result<Box<dyn Policy>> + Send + Sync>,
-}
-
-/// What a policy is built for.
-#[derive(Clone, Debug)]
-pub struct PolicySpec {
-    /// Its spaces.
-    pub spaces: Spaces,
-    /// Seed of its initial weights.
-    pub seed: u64,
-    /// Where it computes.
-    pub device: tch::Device,
-    /// 0 in the trainer, 1.. in a rollout worker.
-    pub worker_index: usize,
-    /// Rollout workers of the run.
-    pub num_workers: usize,
 }
 
 impl PolicyClass {

@@ -1,6 +1,17 @@
 //! What a sampler hands to a policy: a piece of several trajectories.
 
-use crate::base::batch::{Column, SampleBatch, env_major};
+use crate::{
+    base::{
+        batch::{Column, SampleBatch, env_major},
+        error::Result,
+    },
+    learn::{
+        learner::Learner,
+        nets::{Input, Net},
+        returns::gae,
+        value::Value,
+    },
+};
 use tch::Tensor;
 
 /// A piece of several trajectories, time-major, before postprocessing. Everything is lent by the sampler, which
@@ -27,17 +38,76 @@ pub struct Fragment<'a> {
     pub ended: &'a [usize],
     /// The last observation of each of those episodes, `[ended, width]`.
     pub final_obs: &'a Tensor,
+    /// Which actions were legal; only where `mask_actions` asks for it.
+    pub masks: Option<FragmentMasks<'a>>,
+}
+
+/// Which actions were legal at every observation of a [`Fragment`], bool.
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentMasks<'a> {
+    /// `[T + 1, N, options]`.
+    pub rows: &'a Tensor,
+    /// At the last observation of every episode that ended, `[ended, options]`.
+    pub behind: &'a Tensor,
 }
 
 impl Fragment<'_> {
-    /// Observations, actions and the policy's own columns as rows, ordered as [`env_major`].
+    /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`].
     pub fn rows(&self) -> SampleBatch {
         let mut batch = SampleBatch::default()
             .with(Column::OBS, env_major(&self.obs.narrow(0, 0, self.steps as i64)))
             .with(Column::ACTIONS, env_major(self.actions));
+        if let Some(masks) = self.masks {
+            batch.set(Column::ACTION_MASK, env_major(&masks.rows.narrow(0, 0, self.steps as i64)));
+        }
         for (column, data) in &self.columns {
             batch.set(*column, env_major(data));
         }
         batch
+    }
+
+    /// A head of one number at every observation, those at which episodes ended included.
+    pub fn values<H>(&self, learner: &mut Learner, head: H) -> Result<Values>
+    where
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
+    {
+        let _guard = tch::no_grad_guard();
+        let width = self.obs.size()[2];
+        let at_rows = learner.evaluate(&self.obs.view([-1, width]), 1, &head)?.to_vec();
+        let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
+        Ok(Values { copies: self.num_envs, at_rows, at_ends })
+    }
+
+    /// Advantages by GAE, ordered as [`rows`](Self::rows).
+    pub fn advantages(&self, values: &Values, gamma: f64, lambda: f64) -> Vec<f32> {
+        let trajectories = gae::Trajectories {
+            num_envs: self.num_envs,
+            rewards: self.rewards,
+            values: &values.at_rows,
+            terminated: self.terminated,
+            truncated: self.truncated,
+            ended: self.ended,
+            final_values: &values.at_ends,
+        };
+        gae::advantages(trajectories, gamma as f32, lambda as f32)
+    }
+}
+
+/// One number for every observation of a fragment.
+#[derive(Clone, Debug)]
+pub struct Values {
+    copies: usize,
+    /// Time-major `[(T + 1) * N]`.
+    at_rows: Vec<f32>,
+    /// At the observations at which episodes ended.
+    at_ends: Vec<f32>,
+}
+
+impl Values {
+    /// Those of the observations that were acted on, ordered as [`Fragment::rows`].
+    pub fn rows(&self) -> Vec<f32> {
+        let steps = self.at_rows.len() / self.copies - 1;
+        let of_copy = |copy| (0..steps).map(move |t| self.at_rows[t * self.copies + copy]);
+        (0..self.copies).flat_map(of_copy).collect()
     }
 }

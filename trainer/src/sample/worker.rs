@@ -18,7 +18,7 @@ use crate::{
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         complete_episodes::EpisodeCollector,
-        evaluation::{EvaluationTask, run_episodes},
+        evaluation::{EvaluationTask, play},
         filter::{MeanStdFilter, RunningStat},
         sampler::Sampler,
     },
@@ -164,6 +164,8 @@ impl WorkerSpec {
             spaces: self.spaces.clone(),
             seed: self.seed,
             device,
+            fused: self.common.model.fused,
+            custom_model: None,
             worker_index,
             num_workers: self.common.num_workers,
         };
@@ -216,8 +218,14 @@ impl EnvRunner {
             (i, _) => (i - 1) * n,
         };
         let policy = policies.default_mut()?;
-        let sampler =
-            Sampler::new(env, common, policy.as_ref(), self.spec.seed, first as u64, callbacks.as_mut())?;
+        let sampler = Sampler::new(
+            env,
+            common,
+            policy.as_ref(),
+            self.index,
+            (self.spec.seed, first as u64),
+            callbacks.as_mut(),
+        )?;
         self.collector = match common.batch_mode {
             BatchMode::TruncateEpisodes => None,
             BatchMode::CompleteEpisodes => Some(EpisodeCollector::new(sampler.copies())),
@@ -248,9 +256,7 @@ impl EnvRunner {
             None => {
                 sampler.fill(policy.as_mut(), explore, timestep, callbacks.as_mut())?;
                 let steps = (spec.common.rollout_fragment_length * sampler.copies()) as u64;
-                // The policy is lent twice: its columns are read before it is asked to postprocess.
-                let columns = policy.step_columns();
-                let mut batch = sampler.with_fragment(&columns, |f| policy.postprocess_trajectory(f))?;
+                let mut batch = sampler.with_fragment(|f| policy.postprocess_trajectory(f))?;
                 if let Some(callbacks) = callbacks {
                     callbacks.on_postprocess_trajectory(DEFAULT_POLICY, &mut batch)?;
                 }
@@ -262,8 +268,7 @@ impl EnvRunner {
                 while collector.steps() < goal {
                     sampler.fill(policy.as_mut(), explore, now, callbacks.as_mut())?;
                     now += spec.common.steps_per_round() as u64;
-                    let columns = policy.step_columns();
-                    sampler.with_fragment(&columns, |f| collector.add(&f));
+                    sampler.with_fragment(|f| collector.add(&f));
                     collector.check_length()?;
                 }
                 let (batches, steps) = collector.take(policy.as_mut(), callbacks.as_mut())?;
@@ -285,7 +290,8 @@ impl EnvRunner {
         task: &EvaluationTask,
     ) -> Result<Vec<Episode>> {
         let filter = self.filter().map(|f| f.running().clone());
-        run_episodes(&self.spec, task, policies.default_mut()?.as_mut(), filter)
+        let policy = policies.default_mut()?.as_mut();
+        Ok(play(&self.spec, self.index, task, policy, filter.as_ref())?.0)
     }
 
     /// The filter: the sampler's, or the one that collects what rollout workers have seen.

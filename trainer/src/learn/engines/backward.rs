@@ -1,14 +1,15 @@
 //! The way back through a [`Tape`]: what every operation adds to the gradients of its operands.
 
-use super::tape::{LayerPlace, Node, Op, Tape, part};
-use crate::learn::{
-    engines::kernels::{self, Left, exp},
-    nets::Activation,
+use super::tape::{LayerPlace, Made, Node, Tape, part};
+use crate::learn::engines::{
+    Activation, Op,
+    kernels::{self, Left, exp},
 };
 
 impl Tape {
-    /// Adds `share` times the gradient of node `of`, one number, by the parameters `flat` to `grads`.
-    pub(crate) fn backward(&self, of: usize, share: f32, flat: &[f32], grads: &mut [f32]) {
+    /// Adds `share` times the gradient of node `of`, one number, by the parameters that learn to `grads`. `flats` are the
+    /// network's parameters and the target copy's.
+    pub(crate) fn backward(&self, of: usize, share: f32, flats: &[&[f32]], grads: &mut [f32]) {
         let mut nodes = self.nodes.borrow_mut();
         if !nodes[of].wants {
             return;
@@ -21,9 +22,11 @@ impl Tape {
                 continue;
             }
             let (before, rest) = nodes.split_at_mut(i);
-            match rest[0].op {
-                Op::Layer(place) => self.through_layer(place, before, &mut rest[0], flat, grads),
-                Op::Param(start) => {
+            match rest[0].made {
+                Made::Layer(place) => {
+                    self.through_layer(place, before, &mut rest[0], flats[place.set], grads)
+                }
+                Made::Param(start) => {
                     for (to, g) in grads[start..].iter_mut().zip(rest[0].grad.chunks_exact(self.stride)) {
                         *to += kernels::sum(&g[..self.rows], |x| x) as f32;
                     }
@@ -51,10 +54,13 @@ impl Tape {
                 Activation::Linear | Activation::Swish => {}
             }
         });
-        let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
-        let mut room = self.spare.borrow_mut().take(kernels::outer_room(self.rows, place.inputs, place.out));
-        kernels::outer(self.arch, g, &nodes[place.from].data, (dw, db), self.rows, &mut room);
-        self.spare.borrow_mut().put(room);
+        if place.learns {
+            let (dw, db) = grads[place.weight..place.biases().end].split_at_mut(place.weights().len());
+            let mut room =
+                self.spare.borrow_mut().take(kernels::outer_room(self.rows, place.inputs, place.out));
+            kernels::outer(self.arch, g, &nodes[place.from].data, (dw, db), self.rows, &mut room);
+            self.spare.borrow_mut().put(room);
+        }
         let g = std::mem::take(&mut node.grad);
         if let Some((to, fresh)) = self.grad_of(nodes, place.from) {
             let left = Left::Transposed { weight: &flat[place.weights()], add: !fresh };
@@ -66,51 +72,61 @@ impl Tape {
     /// Adds to the gradients of a node's operands.
     fn flow(&self, nodes: &mut [Node], node: &Node) {
         let (g, y) = (&node.grad[..], &node.data[..]);
-        match node.op {
-            Op::Leaf | Op::Layer(_) | Op::Param(_) => {}
-            Op::Add(a, b) => {
+        let (op, [a, b]) = match node.made {
+            Made::By(op, operands) => (op, operands),
+            Made::Expand(a) => {
+                let sum = g[..self.rows].iter().sum::<f32>();
+                return self.add_to(nodes, a, |to, _| to[0] += sum);
+            }
+            Made::Leaf | Made::Layer(_) | Made::Param(_) => return,
+        };
+        match op {
+            Op::Argmax | Op::Detach | Op::Sign => {}
+            Op::Add => {
                 self.pass(nodes, node, a, b, |g, _, _, _| g);
                 self.pass(nodes, node, b, a, |g, _, _, _| g);
             }
-            Op::Sub(a, b) => {
+            Op::Sub => {
                 self.pass(nodes, node, a, b, |g, _, _, _| g);
                 self.pass(nodes, node, b, a, |g, _, _, _| -g);
             }
-            Op::Mul(a, b) => {
+            Op::Mul => {
                 self.pass(nodes, node, a, b, |g, _, _, b| g * b);
                 self.pass(nodes, node, b, a, |g, _, _, a| g * a);
             }
-            Op::Div(a, b) => {
+            Op::Div => {
                 self.pass(nodes, node, a, b, |g, _, _, b| g / b);
                 self.pass(nodes, node, b, a, |g, y, b, _| -g * y / b);
             }
-            Op::Min(a, b) => {
+            Op::Minimum => {
                 let less = |g: f32, _: f32, a: f32, b: f32| g * chosen(a < b, a == b);
                 self.pass(nodes, node, a, b, less);
                 self.pass(nodes, node, b, a, less);
             }
-            Op::Max(a, b) => {
+            Op::Maximum => {
                 let more = |g: f32, _: f32, a: f32, b: f32| g * chosen(a > b, a == b);
                 self.pass(nodes, node, a, b, more);
                 self.pass(nodes, node, b, a, more);
             }
-            Op::Scale(a, scale) => self.pass(nodes, node, a, a, move |g, _, _, _| g * scale),
-            Op::Exp(a) => self.pass(nodes, node, a, a, |g, y, _, _| g * y),
-            Op::Ln(a) => self.pass(nodes, node, a, a, |g, _, x, _| g / x),
-            Op::Square(a) => self.pass(nodes, node, a, a, |g, _, x, _| 2.0 * g * x),
-            Op::Abs(a) => self.pass(nodes, node, a, a, |g, _, x, _| {
-                g * if x > 0.0 {
-                    1.0
-                } else if x < 0.0 {
-                    -1.0
-                } else {
-                    0.0
-                }
-            }),
-            Op::Clamp(a, low, high) => {
+            Op::Mask => self.pass(nodes, node, a, b, |g, _, _, mask| if mask == 0.0 { 0.0 } else { g }),
+            Op::Scale(scale, _) => {
+                let scale = scale as f32;
+                self.pass(nodes, node, a, a, move |g, _, _, _| g * scale);
+            }
+            Op::Exp => self.pass(nodes, node, a, a, |g, y, _, _| g * y),
+            Op::Log => self.pass(nodes, node, a, a, |g, _, x, _| g / x),
+            Op::Sqrt => self.pass(nodes, node, a, a, |g, y, _, _| g / (2.0 * y)),
+            Op::Square => self.pass(nodes, node, a, a, |g, _, x, _| 2.0 * g * x),
+            Op::Abs => self.pass(nodes, node, a, a, |g, _, x, _| g * sign(x)),
+            Op::Tanh => self.pass(nodes, node, a, a, |g, y, _, _| g * (1.0 - y * y)),
+            Op::Sigmoid => self.pass(nodes, node, a, a, |g, y, _, _| g * y * (1.0 - y)),
+            Op::Softplus => self.pass(nodes, node, a, a, |g, _, x, _| g * sigmoid(x)),
+            Op::Relu => self.pass(nodes, node, a, a, |g, y, _, _| if y > 0.0 { g } else { 0.0 }),
+            Op::Clamp(low, high) => {
+                let (low, high) = (low as f32, high as f32);
                 self.pass(nodes, node, a, a, move |g, _, x, _| if x >= low && x <= high { g } else { 0.0 });
             }
-            Op::LogSoftmax(a) => {
+            Op::LogSoftmax => {
                 let mut sum = self.zeros(1);
                 for column in g.chunks_exact(self.stride) {
                     sum.iter_mut().zip(column).for_each(|(s, &g)| *s += g);
@@ -127,31 +143,28 @@ impl Tape {
                 });
                 self.spare.borrow_mut().put(sum);
             }
-            Op::Pick(a, by) => {
-                let index = std::mem::take(&mut nodes[by].data);
+            Op::Gather => {
+                let index = std::mem::take(&mut nodes[b].data);
                 if let Some(to) = self.summed_grad_of(nodes, a) {
                     for (r, (&g, &i)) in g.iter().zip(&index[..]).enumerate() {
                         to[i as usize * self.stride + r] += g;
                     }
                 }
-                nodes[by].data = index;
+                nodes[b].data = index;
             }
-            Op::SumCols(a) => self.add_to(nodes, a, |to, _| add(to, g)),
-            Op::Narrow(a, start) => self.add_to(nodes, a, |to, c| {
+            Op::SumColumns => self.add_to(nodes, a, |to, _| add(to, g)),
+            Op::MeanColumns => unreachable!("it is made of a sum and a scale"),
+            Op::Narrow(start, _) => self.add_to(nodes, a, |to, c| {
                 if (start..start + node.cols).contains(&c) {
                     add(to, &g[part(c - start, node.cols, self.stride)]);
                 }
             }),
-            Op::Cat(a, b) => {
+            Op::Cat => {
                 let (left, right) = g.split_at(nodes[a].data.len());
                 self.add_to(nodes, a, |to, c| add(to, &left[c * self.stride..][..self.stride]));
                 self.add_to(nodes, b, |to, c| add(to, &right[c * self.stride..][..self.stride]));
             }
-            Op::Expand(a) => {
-                let sum = g[..self.rows].iter().sum::<f32>();
-                self.add_to(nodes, a, |to, _| to[0] += sum);
-            }
-            Op::Mean(a) => {
+            Op::Mean => {
                 let share = g[0] / self.count(nodes[a].cols) as f32;
                 // Rows beyond the batch are copies that count for nothing.
                 let rows = if nodes[a].cols == 0 { 1 } else { self.rows };
@@ -234,6 +247,21 @@ fn chosen(won: bool, equal: bool) -> f32 {
         (_, true) => 0.5,
         _ => 0.0,
     }
+}
+
+fn sign(x: f32) -> f32 {
+    if x > 0.0 {
+        1.0
+    } else if x < 0.0 {
+        -1.0
+    } else {
+        0.0
+    }
+}
+
+/// `1 / (1 + e^-x)`.
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
 }
 
 fn add(to: &mut [f32], from: &[f32]) {

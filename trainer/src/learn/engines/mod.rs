@@ -1,7 +1,167 @@
-//! The engines that run networks and losses: libtorch, and plain memory for small networks on the CPU.
+//! The two engines that run networks and losses, and the two private contracts that keep everyone else blind to them.
+//!
+//! * **Fused** ([`fused`]), on the CPU, for fully connected networks: forward, loss and backward in plain memory that is
+//!   used again, with the vector instructions that the processor has and no libtorch call and no allocation per row. The
+//!   parameters are libtorch's own memory. Small networks spend most of libtorch's time on dispatch, not on arithmetic.
+//! * **libtorch** ([`torch`]), for everything else: a GPU, convolutions, recurrence, noisy layers, losses over tensors.
+//!
+//! Both cut a batch into pieces whose number depends on the rows alone. Pieces run in parallel and their gradients are
+//! added in order, so the bits do not depend on the number of cores. libtorch's own threads are not used: they spin at
+//! barriers, and when another process holds one of the cores they run tens of times slower, while pieces only wait.
 
+pub(crate) mod backend;
 pub(crate) mod backward;
 pub(crate) mod buffer;
 pub(crate) mod cut;
+pub(crate) mod fused;
 pub(crate) mod kernels;
+pub(crate) mod sequences;
 pub(crate) mod tape;
+pub(crate) mod torch;
+
+use crate::base::{
+    batch::{Column, SampleBatch},
+    error::Result,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use tch::Tensor;
+
+/// One operation on numbers of a graph. An engine says how it is computed and how its gradient flows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Op {
+    Exp,
+    Log,
+    Sqrt,
+    Square,
+    Abs,
+    Sign,
+    Tanh,
+    Sigmoid,
+    Softplus,
+    Relu,
+    /// Within two bounds; beyond them nothing flows back.
+    Clamp(f64, f64),
+    /// `x * scale + shift`.
+    Scale(f64, f64),
+    LogSoftmax,
+    Argmax,
+    SumColumns,
+    MeanColumns,
+    /// The mean over rows and columns.
+    Mean,
+    Detach,
+    /// So many columns from there on.
+    Narrow(usize, usize),
+    Add,
+    Sub,
+    Mul,
+    Div,
+    Minimum,
+    Maximum,
+    /// Of each row the column that the second operand names.
+    Gather,
+    /// The columns of both.
+    Cat,
+    /// The first operand where the second is not 0, else -1e9: what an illegal action's logit becomes.
+    Mask,
+}
+
+/// What an illegal action's logit becomes. With infinity, entropies would be 0 times infinity.
+pub(crate) const MASKED: f32 = -1e9;
+
+/// Parameters as a loss sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Which {
+    /// Those that learn.
+    Online,
+    /// The same, which this use does not change.
+    Frozen,
+    /// The target copy.
+    Target,
+}
+
+/// A layer's place among the parameters, and its shape: all that an engine needs to apply it.
+///
+/// Parameters are numbered as the builder laid them out; a bias is the parameter behind its weight.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Layer {
+    /// `weight` `[out, inputs]`.
+    Dense { weight: usize, inputs: usize, out: usize, activation: Activation },
+    /// As `Dense`, then the deviations of both; see [`NetBuilder::noisy`](crate::learn::nets::NetBuilder::noisy).
+    Noisy { weight: usize, inputs: usize, out: usize, activation: Activation },
+    /// `weight` `[channels out, channels in, kernel height, kernel width]`; `padding` is left, right, top, bottom.
+    Conv2d {
+        weight: usize,
+        input: [usize; 3],
+        stride: [usize; 2],
+        padding: [usize; 4],
+        activation: Activation,
+    },
+    /// A scale and a shift, `[width]` each.
+    LayerNorm { weight: usize, width: usize },
+    /// Weights on the input `[gates * units, inputs]` and their bias, then those on the memory.
+    Recurrent { weight: usize, units: usize, cell: Cell, memory: usize },
+    /// Parameters that no layer reads, the same for every row.
+    Free { parameter: usize },
+}
+
+/// What a recurrent layer is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    /// A gated recurrent unit (Cho et al. 2014); it remembers its output.
+    Gru,
+    /// Long short-term memory (Hochreiter and Schmidhuber 1997); it remembers its output and its cell state.
+    Lstm,
+}
+
+impl Cell {
+    /// Numbers that it remembers per row.
+    pub(crate) fn memory(self, units: usize) -> usize {
+        match self {
+            Self::Gru => units,
+            Self::Lstm => 2 * units,
+        }
+    }
+
+    /// Gates, each of which has the units' weights.
+    pub(crate) fn gates(self) -> usize {
+        match self {
+            Self::Gru => 3,
+            Self::Lstm => 4,
+        }
+    }
+}
+
+/// Where values are computed: libtorch's graph of one piece, or a tape in plain memory.
+pub(crate) trait Graph: Debug {
+    fn apply(&self, op: Op, operands: &[usize]) -> usize;
+    fn layer(&self, layer: Layer, which: Which, operands: &[usize]) -> usize;
+    /// A column of a batch, `[rows, columns]`.
+    fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize>;
+    /// One number that is not differentiated.
+    fn number(&self, number: f32) -> usize;
+    /// Columns of a value; 0 for one number.
+    fn columns(&self, id: usize) -> usize;
+    /// The numbers of a value. Only libtorch has tensors.
+    fn tensor(&self, id: usize) -> Tensor;
+    /// A value of these numbers. Only libtorch has tensors.
+    fn insert(&self, tensor: Tensor) -> usize;
+}
+
+/// What follows a hidden layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Activation {
+    /// Hyperbolic tangent.
+    Tanh,
+    /// `max(x, 0)`.
+    Relu,
+    /// Exponential linear unit.
+    Elu,
+    /// `x * sigmoid(x)`.
+    #[serde(alias = "silu")]
+    Swish,
+    /// Nothing.
+    Linear,
+}

@@ -4,42 +4,21 @@
 //! allocation, dispatch and graph; here it is one loop over memory that is used again for the next minibatch.
 
 use super::buffer::{Buffer, Spare};
-use crate::learn::{
-    engines::kernels::{self, Left, exp, ln},
-    nets::Activation,
+use crate::learn::engines::{
+    Activation, Op,
+    kernels::{self, Left, exp, ln},
 };
 use pulp::Arch;
 use std::cell::{Ref, RefCell};
 
 /// What a node was made by; the numbers are nodes.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Op {
+pub(crate) enum Made {
     /// Numbers that are not differentiated.
     Leaf,
-    Add(usize, usize),
-    Sub(usize, usize),
-    Mul(usize, usize),
-    Div(usize, usize),
-    Min(usize, usize),
-    Max(usize, usize),
-    /// `x * scale` and a shift that has no gradient.
-    Scale(usize, f32),
-    Exp(usize),
-    Ln(usize),
-    Square(usize),
-    Abs(usize),
-    Clamp(usize, f32, f32),
-    LogSoftmax(usize),
-    /// Of each row the column that the second node names.
-    Pick(usize, usize),
-    SumCols(usize),
-    /// Columns from there on.
-    Narrow(usize, usize),
-    Cat(usize, usize),
+    By(Op, [usize; 2]),
     /// One number for every row.
     Expand(usize),
-    /// The mean over rows and columns.
-    Mean(usize),
     /// A linear layer and its activation.
     Layer(LayerPlace),
     /// Parameters from there on, the same for every row.
@@ -49,9 +28,11 @@ pub(crate) enum Op {
 /// What a layer reads: nodes of the tape, places in the flat buffer of parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LayerPlace {
-    /// The observation and the number of the layer: by them a pass finds what it has computed before.
-    pub(crate) key: (usize, usize),
     pub(crate) from: usize,
+    /// Whose weights: 0 the network's, 1 the target copy's.
+    pub(crate) set: usize,
+    /// Its weights collect gradient.
+    pub(crate) learns: bool,
     /// Where its weights begin; its biases follow them.
     pub(crate) weight: usize,
     pub(crate) inputs: usize,
@@ -73,7 +54,7 @@ impl LayerPlace {
 /// A matrix `[cols][stride]`, or one number (`cols` 0).
 #[derive(Debug)]
 pub(crate) struct Node {
-    pub(crate) op: Op,
+    pub(crate) made: Made,
     pub(crate) cols: usize,
     pub(crate) data: Buffer,
     /// Empty while nothing has flowed back.
@@ -129,9 +110,9 @@ impl Tape {
         buffer
     }
 
-    fn push(&self, op: Op, cols: usize, data: Buffer, wants: bool) -> usize {
+    fn push(&self, made: Made, cols: usize, data: Buffer, wants: bool) -> usize {
         let mut nodes = self.nodes.borrow_mut();
-        nodes.push(Node { op, cols, data, grad: Buffer::default(), wants });
+        nodes.push(Node { made, cols, data, grad: Buffer::default(), wants });
         nodes.len() - 1
     }
 
@@ -139,17 +120,11 @@ impl Tape {
     pub(crate) fn leaf(&self, cols: usize, fill: impl FnOnce(&mut [f32])) -> usize {
         let mut data = self.buffer(cols);
         fill(&mut data);
-        self.push(Op::Leaf, cols, data, false)
+        self.push(Made::Leaf, cols, data, false)
     }
 
-    /// The output of a layer that was computed before.
-    pub(crate) fn find_layer(&self, obs: usize, layer: usize) -> Option<usize> {
-        let found = |n: &Node| matches!(n.op, Op::Layer(place) if place.key == (obs, layer));
-        self.nodes.borrow().iter().position(found)
-    }
-
-    /// A layer's output; `learn` differentiates its parameters.
-    pub(crate) fn layer(&self, place: LayerPlace, flat: &[f32], learn: bool) -> usize {
+    /// A layer's output with the parameters `flat`.
+    pub(crate) fn layer(&self, place: LayerPlace, flat: &[f32]) -> usize {
         let mut out = self.buffer(place.out);
         {
             let x = self.data(place.from);
@@ -165,19 +140,19 @@ impl Tape {
             }),
             Activation::Elu => each(&mut out, |y| if y < 0.0 { y.exp_m1() } else { y }),
             Activation::Linear => {}
-            Activation::Swish => unreachable!("`fits_host` was asked"),
+            Activation::Swish => unreachable!("the builder leaves it to libtorch"),
         }
-        let wants = learn || self.wants(place.from);
-        self.push(Op::Layer(place), place.out, out, wants)
+        let wants = place.learns || self.wants(place.from);
+        self.push(Made::Layer(place), place.out, out, wants)
     }
 
     /// Parameters from `start` on, the same for every row.
-    pub(crate) fn param(&self, start: usize, values: &[f32], learn: bool) -> usize {
+    pub(crate) fn param(&self, start: usize, values: &[f32], learns: bool) -> usize {
         let mut out = self.buffer(values.len());
         for (column, &value) in out.chunks_exact_mut(self.stride).zip(values) {
             column.fill(value);
         }
-        self.push(Op::Param(start), values.len(), out, learn)
+        self.push(Made::Param(start), values.len(), out, learns)
     }
 
     pub(crate) fn cols(&self, id: usize) -> usize {
@@ -201,7 +176,7 @@ impl Tape {
             let a = &a[..out.len()];
             self.arch.dispatch(|| out.iter_mut().zip(a).for_each(|(y, &x)| *y = f(x)));
         }
-        self.push(op, cols, out, self.wants(a))
+        self.push(Made::By(op, [a, a]), cols, out, self.wants(a))
     }
 
     /// Brings two operands to forms that go together: numbers become columns beside columns.
@@ -218,7 +193,7 @@ impl Tape {
         let value = self.data(a)[0];
         let mut out = self.buffer(1);
         out.fill(value);
-        self.push(Op::Expand(a), 1, out, self.wants(a))
+        self.push(Made::Expand(a), 1, out, self.wants(a))
     }
 
     pub(crate) fn binary(&self, op: Op, a: usize, b: usize, f: impl Fn(f32, f32) -> f32) -> usize {
@@ -235,7 +210,7 @@ impl Tape {
                 });
             }
         }
-        self.push(op, cols, out, self.wants(a) || self.wants(b))
+        self.push(Made::By(op, [a, b]), cols, out, self.wants(a) || self.wants(b))
     }
 
     pub(crate) fn log_softmax(&self, a: usize) -> usize {
@@ -260,7 +235,7 @@ impl Tape {
         }
         self.spare.borrow_mut().put(max);
         self.spare.borrow_mut().put(sum);
-        self.push(Op::LogSoftmax(a), cols, out, self.wants(a))
+        self.push(Made::By(Op::LogSoftmax, [a, a]), cols, out, self.wants(a))
     }
 
     pub(crate) fn pick(&self, a: usize, index: usize) -> usize {
@@ -271,7 +246,7 @@ impl Tape {
                 *y = data[i as usize * self.stride + r];
             }
         }
-        self.push(Op::Pick(a, index), 1, out, self.wants(a))
+        self.push(Made::By(Op::Gather, [a, index]), 1, out, self.wants(a))
     }
 
     pub(crate) fn sum_cols(&self, a: usize) -> usize {
@@ -279,13 +254,13 @@ impl Tape {
         for column in self.data(a).chunks_exact(self.stride) {
             out.iter_mut().zip(column).for_each(|(y, &x)| *y += x);
         }
-        self.push(Op::SumCols(a), 1, out, self.wants(a))
+        self.push(Made::By(Op::SumColumns, [a, a]), 1, out, self.wants(a))
     }
 
     pub(crate) fn narrow(&self, a: usize, start: usize, cols: usize) -> usize {
         let mut out = self.buffer(cols);
         out.copy_from_slice(&self.data(a)[start * self.stride..][..cols * self.stride]);
-        self.push(Op::Narrow(a, start), cols, out, self.wants(a))
+        self.push(Made::By(Op::Narrow(start, cols), [a, a]), cols, out, self.wants(a))
     }
 
     pub(crate) fn cat(&self, a: usize, b: usize) -> usize {
@@ -296,7 +271,7 @@ impl Tape {
             out[..a.len()].copy_from_slice(&a);
             out[a.len()..].copy_from_slice(&b);
         }
-        self.push(Op::Cat(a, b), cols, out, self.wants(a) || self.wants(b))
+        self.push(Made::By(Op::Cat, [a, b]), cols, out, self.wants(a) || self.wants(b))
     }
 
     /// Every number of the rows that count.
@@ -319,18 +294,43 @@ impl Tape {
             _ => data.chunks_exact(self.stride).map(|c| kernels::sum(&c[..self.rows], |x| x)).sum(),
         };
         drop(data);
-        self.number((sum / self.count(cols) as f64) as f32, Op::Mean(a), self.wants(a))
+        self.number((sum / self.count(cols) as f64) as f32, Made::By(Op::Mean, [a, a]), self.wants(a))
+    }
+
+    fn number(&self, value: f32, made: Made, wants: bool) -> usize {
+        let mut data = self.buffer(0);
+        data[0] = value;
+        self.push(made, 0, data, wants)
     }
 
     /// One number that is not differentiated.
     pub(crate) fn constant(&self, value: f32) -> usize {
-        self.number(value, Op::Leaf, false)
+        self.number(value, Made::Leaf, false)
     }
 
-    fn number(&self, value: f32, op: Op, wants: bool) -> usize {
-        let mut data = self.buffer(0);
-        data[0] = value;
-        self.push(op, 0, data, wants)
+    pub(crate) fn detach(&self, a: usize) -> usize {
+        self.leaf(self.cols(a), |to| to.copy_from_slice(&self.data(a)))
+    }
+
+    pub(crate) fn argmax(&self, a: usize) -> usize {
+        let (cols, stride) = (self.cols(a), self.stride());
+        self.leaf(1, |to| {
+            let data = self.data(a);
+            for (r, to) in to.iter_mut().enumerate() {
+                let better = |best: usize, c: usize| {
+                    if data[c * stride + r] > data[best * stride + r] { c } else { best }
+                };
+                *to = (1..cols).fold(0, better) as f32;
+            }
+        })
+    }
+
+    pub(crate) fn tanh(&self, a: usize) -> usize {
+        let cols = self.cols(a);
+        let mut out = self.buffer(cols);
+        out.copy_from_slice(&self.data(a));
+        kernels::tanh(self.arch, &mut out);
+        self.push(Made::By(Op::Tanh, [a, a]), cols, out, self.wants(a))
     }
 }
 

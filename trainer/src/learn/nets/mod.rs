@@ -1,121 +1,25 @@
-//! Models: parameters in one flat buffer, fully connected networks over them, Ray's model settings.
+//! Networks: parameters in one flat buffer, layers that know their place in it, and what is made of them.
 
-mod net;
-mod noisy;
+mod actor_critic;
+mod builder;
+mod config;
+mod critics;
+mod layers;
 mod params;
+mod torso;
+mod view;
 
-pub(crate) use net::HostWeights;
-pub use net::{Free, Init, Net, NetBuilder, Node, Outputs};
-pub use noisy::NoisyLinear;
+pub use actor_critic::ActorCritic;
+pub use builder::{CustomModel, NetBuilder, PolicySpec, Spaces, Torso};
+pub use config::{Initializer, ModelConfig};
+pub use critics::Critics;
+pub use layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Mlp, Padding, Recurrent};
+pub(crate) use params::Layout;
 pub use params::{Params, ParamsBuilder};
+pub use view::{Input, Net};
 
-use crate::base::error::{Error, Result};
-use serde::{Deserialize, Serialize};
-use tch::Tensor;
-
-/// The `model` settings (Ray's MODEL_DEFAULTS, the fully connected part).
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ModelConfig {
-    /// Units of each hidden layer.
-    pub fcnet_hiddens: Vec<usize>,
-    /// Activation of the hidden layers: tanh, relu, elu, swish or linear.
-    pub fcnet_activation: Activation,
-    /// More hidden layers behind those.
-    pub post_fcnet_hiddens: Vec<usize>,
-    /// Their activation.
-    pub post_fcnet_activation: Activation,
-    /// The last hidden layer is the output itself, activation included.
-    pub no_final_linear: bool,
-    /// Continuous actions: the log standard deviations are parameters of their own, not outputs of the network.
-    pub free_log_std: bool,
-    /// Actor and critic share their hidden layers. Algorithms set their own default.
-    pub vf_share_layers: bool,
-    /// `normc` (Ray's: unit-norm rows of normal numbers) or `orthogonal` (Stable-Baselines3's and CleanRL's).
-    pub fcnet_initializer: Initializer,
-    /// Run fully connected networks on the CPU by [`learner`](crate::learn::learner)'s fused engine; false leaves them to
-    /// libtorch. Results are equal up to rounding.
-    pub fused: bool,
-}
-
-impl Default for ModelConfig {
-    fn default() -> Self {
-        Self {
-            fcnet_hiddens: vec![256, 256],
-            fcnet_activation: Activation::Tanh,
-            post_fcnet_hiddens: Vec::new(),
-            post_fcnet_activation: Activation::Relu,
-            no_final_linear: false,
-            free_log_std: false,
-            vf_share_layers: true,
-            fcnet_initializer: Initializer::Normc,
-            fused: true,
-        }
-    }
-}
-
-impl ModelConfig {
-    /// Refuses what no network can be built from.
-    pub fn validate(&self) -> Result<()> {
-        for (key, sizes) in [
-            ("model.fcnet_hiddens", &self.fcnet_hiddens),
-            ("model.post_fcnet_hiddens", &self.post_fcnet_hiddens),
-        ] {
-            if sizes.contains(&0) {
-                return Err(Error::config(key, format!("{sizes:?}"), "every layer needs at least one unit"));
-            }
-        }
-        if self.no_final_linear && self.fcnet_hiddens.is_empty() && self.post_fcnet_hiddens.is_empty() {
-            let rule =
-                "without a final linear layer there must be a hidden one; add to `model.fcnet_hiddens`";
-            return Err(Error::config("model.no_final_linear", true, rule));
-        }
-        Ok(())
-    }
-
-    /// The hidden layers: units and activation of each.
-    pub fn hidden_layers(&self) -> Vec<(usize, Activation)> {
-        let first = self.fcnet_hiddens.iter().map(|&n| (n, self.fcnet_activation));
-        first.chain(self.post_fcnet_hiddens.iter().map(|&n| (n, self.post_fcnet_activation))).collect()
-    }
-}
-
-/// What follows a hidden layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Activation {
-    /// Hyperbolic tangent.
-    Tanh,
-    /// `max(x, 0)`.
-    Relu,
-    /// Exponential linear unit.
-    Elu,
-    /// `x * sigmoid(x)`.
-    #[serde(alias = "silu")]
-    Swish,
-    /// Nothing.
-    Linear,
-}
-
-impl Activation {
-    /// Applies it; in place where the backward pass allows.
-    pub fn apply(self, mut x: Tensor) -> Tensor {
-        match self {
-            Self::Tanh => x.tanh_(),
-            Self::Relu => x.relu_(),
-            Self::Elu => x.elu(),
-            Self::Swish => x.silu(),
-            Self::Linear => x,
-        }
-    }
-}
-
-/// How weights start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Initializer {
-    /// Normal numbers, each unit's weights scaled to a given norm.
-    Normc,
-    /// Orthogonal rows or columns, scaled by a gain.
-    Orthogonal,
-}
+pub use crate::learn::{
+    engines::Activation,
+    groups::{Group, Rule},
+    value::OnLibtorch,
+};

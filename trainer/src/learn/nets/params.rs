@@ -11,14 +11,14 @@ use tch::{Device, Kind, Tensor};
 
 /// Collects parameters and their initial values.
 #[derive(Debug)]
-pub struct ParamsBuilder<'a> {
-    rng: &'a mut Stream,
+pub struct ParamsBuilder {
+    rng: Stream,
     named: Vec<(String, Vec<i64>, Tensor)>,
 }
 
-impl<'a> ParamsBuilder<'a> {
+impl ParamsBuilder {
     /// Draws initial values from `rng`.
-    pub fn new(rng: &'a mut Stream) -> Self {
+    pub fn new(rng: Stream) -> Self {
         Self { rng, named: Vec::new() }
     }
 
@@ -58,6 +58,22 @@ impl<'a> ParamsBuilder<'a> {
         let n = shape.iter().product::<i64>();
         let values: Vec<f32> = (0..n).map(|_| self.rng.normal()).collect();
         Tensor::from_slice(&values).view(shape)
+    }
+
+    /// Numbers of all parameters so far.
+    pub(crate) fn total(&self) -> usize {
+        self.named.iter().map(|(_, _, init)| init.numel()).sum()
+    }
+
+    /// The name of the parameter that begins there.
+    pub(crate) fn name_at(&self, start: usize) -> &str {
+        let mut at = 0;
+        let found = self.named.iter().find(|(_, _, init)| {
+            let here = at == start;
+            at += init.numel();
+            here
+        });
+        found.map_or("", |(name, ..)| name)
     }
 
     /// The parameters, on `device`.
@@ -124,8 +140,7 @@ impl Params {
         Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), true)
     }
 
-    /// The same memory without gradients: what [`Policy::forward`](crate::policy::Policy::forward) computes with, since
-    /// a module cannot be traced through tensors that want one.
+    /// The same memory without gradients. (A module cannot be traced through tensors that want one.)
     #[must_use]
     pub fn frozen(&self) -> Self {
         Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), false)

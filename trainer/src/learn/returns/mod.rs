@@ -1,4 +1,3 @@
 //! Targets that are computed backwards in time, in plain loops.
 
 pub mod gae;
-pub mod nstep;

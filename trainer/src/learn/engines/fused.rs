@@ -1,0 +1,476 @@
+//! The fused engine: fully connected networks and their losses in plain memory that is used again.
+
+use super::{
+    Graph, Layer, MASKED, Op, Which,
+    backend::{Backend, HeadFn, LossFn, Observed, Report, RowFn, Sets, not_a_number},
+    cut::{bounds, even},
+    kernels::{exp, ln},
+    tape::{LayerPlace, Tape},
+};
+use crate::{
+    base::{
+        batch::{Column, SampleBatch, Selection},
+        error::Result,
+        host,
+        rng::Stream,
+        stats::Stats,
+    },
+    learn::{
+        groups::Live,
+        loss::{Join, Stat, explained},
+        nets::{Input, Layout, Net},
+        rows::{About, Rows},
+        value::Value,
+    },
+};
+use pulp::Arch;
+use std::sync::{
+    Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicUsize, Ordering::Relaxed},
+};
+use tch::{Kind, Tensor};
+
+/// Rows of a piece, about: small enough for the second-level cache.
+const PIECE: usize = 256;
+/// Gradients are added up in at most so many places.
+const SLOTS: usize = 16;
+/// Rows of a slot, at least: waking another thread for fewer costs more than it brings.
+const SLOT_ROWS: usize = 256;
+
+/// A tape and the parameters that its layers read.
+#[derive(Debug)]
+struct FusedGraph<'t> {
+    tape: &'t Tape,
+    layout: &'t Layout,
+    /// The network's, then the target copy's.
+    flats: &'t [&'t [f32]],
+    live: Live<'t>,
+}
+
+impl Graph for FusedGraph<'_> {
+    fn apply(&self, op: Op, operands: &[usize]) -> usize {
+        let (tape, a) = (self.tape, operands[0]);
+        let unary = |f: fn(f32) -> f32| tape.unary(op, a, f);
+        match op {
+            Op::Exp => tape.unary(op, a, exp),
+            Op::Log => tape.unary(op, a, ln),
+            Op::Sqrt => unary(f32::sqrt),
+            Op::Square => tape.unary(op, a, |x| x * x),
+            Op::Abs => tape.unary(op, a, f32::abs),
+            Op::Sign => unary(|x| if x == 0.0 { 0.0 } else { x.signum() }),
+            Op::Tanh => tape.tanh(a),
+            Op::Sigmoid => tape.unary(op, a, |x| 1.0 / (1.0 + exp(-x))),
+            Op::Softplus => tape.unary(op, a, |x| {
+                let size = x.abs();
+                (x + size) * 0.5 + ln(1.0 + exp(-size))
+            }),
+            // Not `f32::max`: what is not a number must stay so.
+            Op::Relu => tape.unary(op, a, |x| if x < 0.0 { 0.0 } else { x }),
+            Op::Clamp(low, high) => {
+                let (low, high) = (low as f32, high as f32);
+                // Comparisons, not `f32::clamp`: what is not a number must stay so.
+                tape.unary(op, a, move |x| {
+                    if x < low {
+                        low
+                    } else if x > high {
+                        high
+                    } else {
+                        x
+                    }
+                })
+            }
+            Op::Scale(scale, shift) => {
+                let (scale, shift) = (scale as f32, shift as f32);
+                tape.unary(op, a, move |x| x * scale + shift)
+            }
+            Op::LogSoftmax => tape.log_softmax(a),
+            Op::Argmax => tape.argmax(a),
+            Op::SumColumns => tape.sum_cols(a),
+            Op::MeanColumns => {
+                let share = 1.0 / tape.cols(a) as f64;
+                self.apply(Op::Scale(share, 0.0), &[tape.sum_cols(a)])
+            }
+            Op::Mean => tape.mean(a),
+            Op::Detach => tape.detach(a),
+            Op::Narrow(start, len) => tape.narrow(a, start, len),
+            Op::Gather => tape.pick(a, operands[1]),
+            Op::Cat => tape.cat(a, operands[1]),
+            Op::Add => self.binary(op, operands, |a, b| a + b),
+            Op::Sub => self.binary(op, operands, |a, b| a - b),
+            Op::Mul => self.binary(op, operands, |a, b| a * b),
+            Op::Div => self.binary(op, operands, |a, b| a / b),
+            Op::Minimum => self.binary(op, operands, |a, b| if b < a || b.is_nan() { b } else { a }),
+            Op::Maximum => self.binary(op, operands, |a, b| if b > a || b.is_nan() { b } else { a }),
+            Op::Mask => self.binary(op, operands, |x, mask| if mask == 0.0 { MASKED } else { x }),
+        }
+    }
+
+    fn layer(&self, layer: Layer, which: Which, operands: &[usize]) -> usize {
+        let set = usize::from(which == Which::Target);
+        let flat = self.flats[set];
+        let learns = |start| which == Which::Online && self.live.at(start);
+        match layer {
+            Layer::Dense { weight, inputs, out, activation } => {
+                let weight = self.layout.range(weight).start;
+                let (from, learns) = (operands[0], learns(weight));
+                self.tape.layer(LayerPlace { from, set, learns, weight, inputs, out, activation }, flat)
+            }
+            Layer::Free { parameter } => {
+                let range = self.layout.range(parameter);
+                self.tape.param(range.start, &flat[range.clone()], learns(range.start))
+            }
+            other => unreachable!("the builder leaves {other:?} to libtorch"),
+        }
+    }
+
+    fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
+        let source = batch.source(column)?;
+        let (cols, rows) = (source.cols, source.rows);
+        let contiguous;
+        let base = if source.base.is_contiguous() {
+            source.base
+        } else {
+            contiguous = source.base.contiguous();
+            &contiguous
+        };
+        Ok(match base.kind() {
+            Kind::Float => fill(self.tape, host::read::<f32>(base), cols, rows, |x| x),
+            Kind::Int64 => fill(self.tape, host::read::<i64>(base), cols, rows, |x| x as f32),
+            Kind::Uint8 | Kind::Bool => fill(self.tape, host::bytes(base), cols, rows, f32::from),
+            _ => fill(self.tape, host::read::<f32>(&base.to_kind(Kind::Float)), cols, rows, |x| x),
+        })
+    }
+
+    fn number(&self, number: f32) -> usize {
+        self.tape.constant(number)
+    }
+
+    fn columns(&self, id: usize) -> usize {
+        self.tape.cols(id)
+    }
+
+    fn tensor(&self, _: usize) -> Tensor {
+        unreachable!("who has an `OnLibtorch` is on libtorch")
+    }
+
+    fn insert(&self, _: Tensor) -> usize {
+        unreachable!("who has an `OnLibtorch` is on libtorch")
+    }
+}
+
+impl FusedGraph<'_> {
+    fn binary(&self, op: Op, operands: &[usize], f: impl Fn(f32, f32) -> f32) -> usize {
+        let (a, b) = self.tape.pair(operands[0], operands[1]);
+        self.tape.binary(op, a, b, f)
+    }
+}
+
+/// The engine's memory: that of the slots, and where all but the first put their gradients.
+#[derive(Debug)]
+pub(crate) struct Fused {
+    slots: Vec<Slot>,
+    gradients: Vec<Vec<f32>>,
+    errors: Vec<f32>,
+}
+
+/// Memory for some of the pieces.
+#[derive(Debug)]
+struct Slot {
+    tape: Tape,
+    stats: Vec<Joined>,
+    has_errors: bool,
+}
+
+/// The rows of a slot.
+struct Part<'a> {
+    index: usize,
+    start: usize,
+    len: usize,
+    out: &'a mut [f32],
+}
+
+/// A statistic of the rows so far.
+#[derive(Clone, Copy, Debug)]
+struct Joined {
+    name: &'static str,
+    join: Join,
+    /// The number, or the sums of an explained variance.
+    sums: [f64; 5],
+}
+
+impl Joined {
+    fn none(stat: &Stat<'_>) -> Self {
+        let first = match stat.join {
+            Join::Mean | Join::ExplainedVariance => 0.0,
+            Join::Min => f64::INFINITY,
+            Join::Max => f64::NEG_INFINITY,
+        };
+        Self { name: stat.name, join: stat.join, sums: [first, 0.0, 0.0, 0.0, 0.0] }
+    }
+
+    /// Adds the statistic of some rows, a `share` of all.
+    fn add(&mut self, tape: &Tape, stat: &Stat<'_>, share: f64) -> Result<()> {
+        let id = stat.of[0].id();
+        match self.join {
+            Join::Mean if tape.cols(id) > 0 => return Err(not_a_number(self.name, tape.cols(id))),
+            Join::Mean => self.sums[0] += share * f64::from(tape.data(id)[0]),
+            Join::Min => tape.numbers(id, |x| self.sums[0] = self.sums[0].min(f64::from(x))),
+            Join::Max => tape.numbers(id, |x| self.sums[0] = self.sums[0].max(f64::from(x))),
+            Join::ExplainedVariance => {
+                let (wanted, found) = (tape.data(id), tape.data(stat.of[1].id()));
+                for (&w, &f) in wanted.iter().zip(found.iter()).take(tape.rows()) {
+                    let (w, d) = (f64::from(w), f64::from(w) - f64::from(f));
+                    let here = [1.0, w, w * w, d, d * d];
+                    self.sums.iter_mut().zip(here).for_each(|(sum, x)| *sum += x);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn join(&mut self, other: &Self) {
+        match self.join {
+            Join::Min => self.sums[0] = self.sums[0].min(other.sums[0]),
+            Join::Max => self.sums[0] = self.sums[0].max(other.sums[0]),
+            Join::Mean | Join::ExplainedVariance => {
+                self.sums.iter_mut().zip(other.sums).for_each(|(sum, x)| *sum += x);
+            }
+        }
+    }
+
+    fn value(&self) -> f64 {
+        if self.join == Join::ExplainedVariance { explained(self.sums) } else { self.sums[0] }
+    }
+}
+
+impl Fused {
+    pub(crate) fn new() -> Self {
+        let slot = || Slot { tape: Tape::new(Arch::new()), stats: Vec::new(), has_errors: false };
+        Self { slots: (0..SLOTS).map(|_| slot()).collect(), gradients: Vec::new(), errors: Vec::new() }
+    }
+}
+
+impl Backend for Fused {
+    fn gradient(
+        &mut self,
+        sets: &Sets,
+        batch: &SampleBatch,
+        about: About<'_>,
+        _noise: Option<&mut Stream>,
+        loss: &dyn LossFn,
+        gradient: &mut Tensor,
+    ) -> Result<Report> {
+        let Self { slots, gradients, errors } = self;
+        let rows = batch.rows();
+        errors.resize(rows, 0.0);
+        let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
+        let layout = sets[0].layout();
+        let bounds = slot_bounds(rows);
+        let (gradient, used) = (host::write::<f32>(gradient), bounds.len());
+        gradients.resize_with(gradients.len().max(used - 1), || vec![0.0; gradient.len()]);
+        let places = std::iter::once(&mut *gradient).chain(gradients.iter_mut().map(Vec::as_mut_slice));
+        let inputs: Vec<Mutex<(SampleBatch, &mut [f32])>> = bounds
+            .clone()
+            .zip(places)
+            .map(|((start, len), place)| Mutex::new((batch.slice(start, len), place)))
+            .collect();
+        on_slots(slots, bounds, 1, errors, |slot, part| {
+            let (batch, gradient) = &mut *lock(&inputs[part.index]);
+            slot.learn(layout, &flats, batch, about, (gradient, part.out), loss)
+        })?;
+        drop(inputs);
+        let (first, others) = slots[..used].split_at_mut(1);
+        for (slot, more) in others.iter().zip(gradients) {
+            gradient.iter_mut().zip(more).for_each(|(g, &mut x)| *g += x);
+            first[0].stats.iter_mut().zip(&slot.stats).for_each(|(sum, more)| sum.join(more));
+        }
+        Ok(Report {
+            stats: Stats::new(first[0].stats.iter().map(|stat| (stat.name, stat.value()))),
+            td_errors: first[0].has_errors.then(|| Tensor::from_slice(errors)),
+            groups: about.live.learning.to_vec(),
+        })
+    }
+
+    fn evaluate(
+        &mut self,
+        sets: &Sets,
+        seen: Observed<'_>,
+        _noise: Option<Stream>,
+        columns: usize,
+        head: &dyn HeadFn,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let [rows, width, ..] = host::size(seen.obs).map(|size| size as usize);
+        let contiguous;
+        let obs = if seen.obs.is_contiguous() {
+            seen.obs
+        } else {
+            contiguous = seen.obs.contiguous();
+            &contiguous
+        };
+        let numbers = host::read::<f32>(obs);
+        let (layout, flats) = (sets[0].layout(), [host::read::<f32>(sets[0].flat())]);
+        let live = Live { groups: &[], learning: &[] };
+        let choices = seen.mask.map_or(0, |mask| mask.len() / rows);
+        on_slots(&mut self.slots, slot_bounds(rows), columns, out, |slot, part| {
+            for (start, len) in bounds(part.len, PIECE) {
+                slot.tape.reset(len);
+                let graph = FusedGraph { tape: &slot.tape, layout, flats: &flats, live };
+                let rows = Selection::Range(part.start + start, len);
+                let obs = fill(&slot.tape, numbers, width, &rows, |x| x);
+                let mask = seen.mask.map(|mask| fill(&slot.tape, mask, choices, &rows, f32::from));
+                let of = |id| Value::new(&graph, id);
+                let value = head.at(Net::new(&graph, Which::Frozen), Input::new(of(obs), mask.map(of)));
+                scatter(&slot.tape, value.id(), &mut part.out[start * columns..][..len * columns]);
+            }
+            Ok(())
+        })
+    }
+
+    fn per_row(
+        &mut self,
+        sets: &Sets,
+        batch: &SampleBatch,
+        about: About<'_>,
+        f: &dyn RowFn,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
+        let tape = &mut self.slots[0].tape;
+        for (start, len) in bounds(batch.rows(), PIECE) {
+            tape.reset(len);
+            let piece = batch.slice(start, len);
+            let graph = FusedGraph { tape, layout: sets[0].layout(), flats: &flats, live: about.live };
+            let id = f.at(&Rows::new(&graph, &piece, about))?.id();
+            scatter(tape, id, &mut out[start..start + len]);
+        }
+        Ok(())
+    }
+
+    fn set_arch(&mut self, arch: Arch) {
+        self.slots.iter_mut().for_each(|slot| slot.tape = Tape::new(arch));
+    }
+}
+
+impl Slot {
+    /// Gradient, written to `gradient`, errors and statistics of a slot's rows, as their share of all.
+    fn learn(
+        &mut self,
+        layout: &Layout,
+        flats: &[&[f32]],
+        batch: &SampleBatch,
+        about: About<'_>,
+        (gradient, errors): (&mut [f32], &mut [f32]),
+        loss: &dyn LossFn,
+    ) -> Result<()> {
+        gradient.fill(0.0);
+        self.stats.clear();
+        for (start, len) in bounds(batch.rows(), PIECE) {
+            self.tape.reset(len);
+            let tape = &self.tape;
+            let piece = (len < batch.rows()).then(|| batch.slice(start, len));
+            let graph = FusedGraph { tape, layout, flats, live: about.live };
+            let loss = loss.at(&Rows::new(&graph, piece.as_ref().unwrap_or(batch), about))?;
+            let share = len as f64 / about.count as f64;
+            if self.stats.is_empty() {
+                self.stats.extend(loss.stats.iter().map(Joined::none));
+            }
+            for (sum, stat) in self.stats.iter_mut().zip(&loss.stats) {
+                sum.add(tape, stat, share)?;
+            }
+            self.has_errors = loss.td_errors.is_some();
+            if let Some(of_rows) = &loss.td_errors {
+                scatter(tape, of_rows.id(), &mut errors[start..start + len]);
+            }
+            let total = loss.total.id();
+            if tape.cols(total) > 0 {
+                return Err(not_a_number("total", tape.cols(total)));
+            }
+            tape.backward(total, share as f32, flats, gradient);
+        }
+        Ok(())
+    }
+}
+
+/// Starts and lengths of the slots' rows.
+fn slot_bounds(rows: usize) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
+    even(rows, (rows / SLOT_ROWS).clamp(1, SLOTS))
+}
+
+/// Runs `f` on the rows of every slot (`bounds`); each writes into its own part of `out` (`columns` numbers per row).
+///
+/// The calling thread works too and every thread takes the next slot that is left, so one that gets little of its core
+/// holds the others up for the slot it has begun and no more.
+fn on_slots<F>(
+    slots: &mut [Slot],
+    bounds: impl ExactSizeIterator<Item = (usize, usize)>,
+    columns: usize,
+    out: &mut [f32],
+    f: F,
+) -> Result<()>
+where
+    F: Fn(&mut Slot, Part<'_>) -> Result<()> + Sync,
+{
+    if bounds.len() == 1 {
+        let len = out.len() / columns;
+        return f(&mut slots[0], Part { index: 0, start: 0, len, out });
+    }
+    let mut rest = out;
+    let mut jobs: Vec<Mutex<Option<(&mut Slot, Part<'_>)>>> = Vec::with_capacity(SLOTS);
+    for (index, ((start, len), slot)) in bounds.zip(slots).enumerate() {
+        let (out, behind) = rest.split_at_mut(len * columns);
+        jobs.push(Mutex::new(Some((slot, Part { index, start, len, out }))));
+        rest = behind;
+    }
+    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Ok(())));
+    let work = || {
+        while let Some(job) = jobs.get(next.fetch_add(1, Relaxed)) {
+            let Some((slot, part)) = lock(job).take() else { continue };
+            if let Err(error) = f(slot, part) {
+                *lock(&failed) = Err(error);
+            }
+        }
+    };
+    rayon::in_place_scope(|scope| {
+        for _ in 1..rayon::current_num_threads().min(jobs.len()) {
+            scope.spawn(|_| work());
+        }
+        work();
+    });
+    failed.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Rows from memory, `cols` numbers per row, as a node of the tape, feature by feature.
+fn fill<T: Copy>(tape: &Tape, from: &[T], cols: usize, rows: &Selection, number: impl Fn(T) -> f32) -> usize {
+    let (stride, count) = (tape.stride(), tape.rows());
+    tape.leaf(cols, |to: &mut [f32]| {
+        for (c, column) in to.chunks_exact_mut(stride).enumerate() {
+            let (real, padding) = column.split_at_mut(count);
+            match rows {
+                Selection::Range(start, _) => {
+                    let from = from[start * cols..].chunks_exact(cols.max(1));
+                    real.iter_mut().zip(from).for_each(|(to, row)| *to = number(row[c]));
+                }
+                Selection::Index(list, start, _) => {
+                    let list = &list[*start..start + count];
+                    real.iter_mut().zip(list).for_each(|(to, &i)| *to = number(from[i as usize * cols + c]));
+                }
+            }
+            padding.fill(real[count - 1]);
+        }
+    })
+}
+
+/// A node of the tape, row by row.
+fn scatter(tape: &Tape, id: usize, to: &mut [f32]) {
+    let (data, stride) = (tape.data(id), tape.stride());
+    let columns = data.len() / stride;
+    assert_eq!(to.len(), columns * tape.rows(), "the head has {columns} columns");
+    for (r, row) in to.chunks_exact_mut(columns.max(1)).enumerate() {
+        row.iter_mut().enumerate().for_each(|(c, x)| *x = data[c * stride + r]);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,452 @@
+//! The libtorch engine: tensors in an arena that lives as long as a piece.
+
+use super::{
+    Activation, Graph, Layer, MASKED, Op, Which,
+    backend::{Backend, HeadFn, LossFn, Observed, Report, RowFn, Sets, not_a_number},
+    cut::bounds,
+    sequences::Sequences,
+};
+use crate::{
+    base::{
+        batch::{Column, SampleBatch},
+        error::Result,
+        host,
+        rng::Stream,
+        stats::Stats,
+    },
+    learn::{
+        groups::Live,
+        loss::{EPSILON, Join, Stat},
+        nets::{Input, Net, Params},
+        rows::{About, Rows},
+        value::Value,
+    },
+};
+use rayon::prelude::*;
+use std::{
+    cell::RefCell,
+    sync::{Mutex, PoisonError},
+};
+use tch::{Device, Kind, Tensor};
+
+/// Rows of a piece on the CPU: enough to be worth libtorch's overhead. A GPU gets one piece.
+const PIECE: usize = 1024;
+
+/// Tensors over the same parameters, for one thread.
+#[derive(Debug)]
+pub(crate) struct Leaves {
+    /// Those that want a gradient.
+    online: Params,
+    /// The same memory without one.
+    frozen: Params,
+    target: Option<Params>,
+}
+
+impl Leaves {
+    fn new(sets: &Sets) -> Self {
+        Self { online: sets[0].alias(), frozen: sets[0].frozen(), target: sets.get(1).map(Params::frozen) }
+    }
+}
+
+/// The operations of one piece. Values are indices, so they are `Copy`.
+#[derive(Debug)]
+struct TorchGraph<'t> {
+    nodes: RefCell<Vec<Tensor>>,
+    leaves: &'t Leaves,
+    live: Live<'t>,
+    noise: Option<RefCell<Stream>>,
+    /// As many rows as the piece has. What is the same for every row takes its length from it, so that an exported
+    /// module takes any number of rows.
+    like: Option<Tensor>,
+    rows: usize,
+    /// What recurrent layers need to know of the rows.
+    sequences: Option<Sequences>,
+}
+
+impl<'t> TorchGraph<'t> {
+    fn new(leaves: &'t Leaves, live: Live<'t>, rows: usize) -> Self {
+        Self { nodes: RefCell::default(), leaves, live, noise: None, like: None, rows, sequences: None }
+    }
+
+    fn leaf(&self, which: Which, i: usize) -> &Tensor {
+        match which {
+            Which::Online if self.live.at(self.leaves.online.layout().range(i).start) => {
+                self.leaves.online.leaf(i)
+            }
+            Which::Online | Which::Frozen => self.leaves.frozen.leaf(i),
+            Which::Target => {
+                let target = self.leaves.target.as_ref().expect("`Rows::target` was asked");
+                target.leaf(i)
+            }
+        }
+    }
+
+    fn device(&self) -> Device {
+        self.leaves.frozen.flat().device()
+    }
+
+    /// `x (W + S e)^T + b + s e`, with factorised Gaussian noise (Fortunato et al. 2018); without noise the means alone.
+    fn noisy(&self, which: Which, first: usize, inputs: usize, out: usize, x: &Tensor) -> Tensor {
+        let (weight, bias) = (self.leaf(which, first), self.leaf(which, first + 1));
+        let Some(noise) = &self.noise else { return x.linear(weight, Some(bias)) };
+        let noise = &mut *noise.borrow_mut();
+        let mut draw = |n: usize| {
+            // f(x) = sign(x) sqrt(|x|)
+            let values: Vec<f32> =
+                (0..n).map(|_| noise.normal()).map(|x: f32| x.signum() * x.abs().sqrt()).collect();
+            Tensor::from_slice(&values).to_device(x.device())
+        };
+        let (from, to) = (draw(inputs), draw(out));
+        let weight = weight + self.leaf(which, first + 2) * to.outer(&from);
+        let bias = bias + self.leaf(which, first + 3) * to;
+        x.linear(&weight, Some(&bias))
+    }
+}
+
+impl Graph for TorchGraph<'_> {
+    fn apply(&self, op: Op, operands: &[usize]) -> usize {
+        let result = {
+            let nodes = self.nodes.borrow();
+            let x = &nodes[operands[0]];
+            let other = || &nodes[operands[1]];
+            match op {
+                Op::Exp => x.exp(),
+                Op::Log => x.log(),
+                Op::Sqrt => x.sqrt(),
+                Op::Square => x.square(),
+                Op::Abs => x.abs(),
+                Op::Sign => x.detach().sign(),
+                Op::Tanh => x.tanh(),
+                Op::Sigmoid => x.sigmoid(),
+                Op::Softplus => x.softplus(),
+                Op::Relu => x.relu(),
+                Op::Clamp(f64::NEG_INFINITY, high) => x.clamp_max(high),
+                Op::Clamp(low, high) => x.clamp(low, high),
+                // Three cases, so that nothing is rounded twice.
+                Op::Scale(1.0, shift) => x + shift,
+                Op::Scale(scale, 0.0) => x * scale,
+                Op::Scale(scale, shift) => x * scale + shift,
+                Op::LogSoftmax => x.log_softmax(-1, Kind::Float),
+                Op::Argmax => x.detach().argmax(-1, true),
+                Op::SumColumns => x.sum_dim_intlist(-1, true, Kind::Float),
+                Op::MeanColumns => x.mean_dim(-1, true, Kind::Float),
+                Op::Mean => x.mean(None),
+                Op::Detach => x.detach(),
+                Op::Narrow(start, len) => x.narrow(-1, start as i64, len as i64),
+                Op::Add => x + other(),
+                Op::Sub => x - other(),
+                Op::Mul => x * other(),
+                Op::Div => x / other(),
+                Op::Minimum => x.minimum(other()),
+                Op::Maximum => x.maximum(other()),
+                Op::Gather => x.gather(-1, &other().to_kind(Kind::Int64), false),
+                Op::Cat => Tensor::cat(&[x, other()], -1),
+                Op::Mask => x.masked_fill(&other().eq(0), f64::from(MASKED)),
+            }
+        };
+        self.insert(result)
+    }
+
+    fn layer(&self, layer: Layer, which: Which, operands: &[usize]) -> usize {
+        let result = {
+            let nodes = self.nodes.borrow();
+            let x = || &nodes[operands[0]];
+            match layer {
+                Layer::Dense { weight, activation, .. } => {
+                    let (weight, bias) = (self.leaf(which, weight), self.leaf(which, weight + 1));
+                    activate(activation, x().linear(weight, Some(bias)))
+                }
+                Layer::Noisy { weight, inputs, out, activation } => {
+                    activate(activation, self.noisy(which, weight, inputs, out, x()))
+                }
+                Layer::Conv2d { weight, input, stride, padding, activation } => {
+                    let [weight, bias] = [weight, weight + 1].map(|i| self.leaf(which, i));
+                    let [channels, height, width] = input.map(|n| n as i64);
+                    let padding = padding.map(|n| n as i64);
+                    let mut x = x().view([-1, channels, height, width]);
+                    if padding != [0; 4] {
+                        x = x.constant_pad_nd(padding);
+                    }
+                    let stride = stride.map(|n| n as i64);
+                    let y = x.conv2d(weight, Some(bias), stride, [0, 0], [1, 1], 1);
+                    activate(activation, y).flatten(1, -1)
+                }
+                Layer::LayerNorm { weight, width } => {
+                    let [weight, bias] = [weight, weight + 1].map(|i| self.leaf(which, i));
+                    x().layer_norm([width as i64], Some(weight), Some(bias), 1e-5, false)
+                }
+                Layer::Recurrent { weight, units, cell, memory } => {
+                    let weights = [0, 1, 2, 3].map(|i| self.leaf(which, weight + i));
+                    let sequences = self
+                        .sequences
+                        .as_ref()
+                        .expect("whoever shows rows to a recurrent network says what it remembers");
+                    sequences.scan(x(), weights, cell, units, memory)
+                }
+                Layer::Free { parameter } => {
+                    let leaf = self.leaf(which, parameter);
+                    let width = leaf.size()[0];
+                    let row = leaf.unsqueeze(0);
+                    match &self.like {
+                        Some(like) => row.expand_as(&like.narrow(1, 0, 1).expand([-1, width], false)),
+                        None => row.expand([self.rows as i64, width], false),
+                    }
+                }
+            }
+        };
+        self.insert(result)
+    }
+
+    fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
+        Ok(self.insert(batch.get(column)?.shallow_clone()))
+    }
+
+    fn number(&self, number: f32) -> usize {
+        self.insert(Tensor::from(number).to_device(self.device()))
+    }
+
+    fn columns(&self, id: usize) -> usize {
+        self.nodes.borrow()[id].size().get(1).map_or(0, |&n| n as usize)
+    }
+
+    fn tensor(&self, id: usize) -> Tensor {
+        self.nodes.borrow()[id].shallow_clone()
+    }
+
+    fn insert(&self, tensor: Tensor) -> usize {
+        let mut nodes = self.nodes.borrow_mut();
+        nodes.push(if tensor.dim() == 1 { tensor.unsqueeze(-1) } else { tensor });
+        nodes.len() - 1
+    }
+}
+
+/// In place where the backward pass allows.
+fn activate(activation: Activation, mut x: Tensor) -> Tensor {
+    match activation {
+        Activation::Tanh => x.tanh_(),
+        Activation::Relu => x.relu_(),
+        Activation::Elu => x.elu(),
+        Activation::Swish => x.silu(),
+        Activation::Linear => x,
+    }
+}
+
+/// Leaves over the parameters for every thread.
+#[derive(Debug)]
+pub(crate) struct Torch {
+    threads: Vec<Mutex<Leaves>>,
+}
+
+/// A piece's gradient, statistics and errors.
+struct Piece {
+    gradient: Tensor,
+    stats: Vec<(&'static str, Join, Tensor)>,
+    errors: Option<Tensor>,
+    noise: Option<Stream>,
+}
+
+impl Torch {
+    pub(crate) fn new(sets: &Sets) -> Self {
+        let threads = rayon::current_num_threads().max(1);
+        Self { threads: (0..threads).map(|_| Mutex::new(Leaves::new(sets))).collect() }
+    }
+
+    /// Runs `f` on every input with the leaves of the thread it is on, in parallel; results are in order.
+    fn on_threads<I: Send, O: Send>(
+        &self,
+        inputs: Vec<I>,
+        f: impl Fn(&Leaves, I) -> Result<O> + Sync,
+    ) -> Result<Vec<O>> {
+        let on = |input| {
+            let thread = rayon::current_thread_index().unwrap_or_default() % self.threads.len();
+            f(&self.threads[thread].lock().unwrap_or_else(PoisonError::into_inner), input)
+        };
+        match inputs.len() {
+            1 => inputs.into_iter().map(on).collect(),
+            _ => inputs.into_par_iter().map(on).collect(),
+        }
+    }
+}
+
+fn piece_size(rows: usize, device: Device) -> usize {
+    if device == Device::Cpu { PIECE } else { rows.max(1) }
+}
+
+impl Backend for Torch {
+    fn gradient(
+        &mut self,
+        sets: &Sets,
+        batch: &SampleBatch,
+        about: About<'_>,
+        noise: Option<&mut Stream>,
+        loss: &dyn LossFn,
+        gradient: &mut Tensor,
+    ) -> Result<Report> {
+        let (rows, device) = (batch.rows(), sets[0].flat().device());
+        let batch = batch.to_device(device);
+        let size = piece_size(rows, device);
+        let inputs = bounds(rows, size).map(|(start, len)| batch.slice(start, len)).collect();
+        let before = noise.as_ref().map(|stream| (**stream).clone());
+        let mut pieces = self.on_threads(inputs, |leaves, batch: SampleBatch| {
+            learn(leaves, &batch, about, before.clone(), loss)
+        })?;
+        let shares: Vec<f32> = bounds(rows, size).map(|(_, len)| len as f32 / rows as f32).collect();
+        let errors: Vec<Tensor> = pieces.iter_mut().filter_map(|piece| piece.errors.take()).collect();
+        let stats = join(&pieces, &shares, device);
+        let mut pieces = pieces.into_iter();
+        let mut first = pieces.next().expect("a batch has at least one piece");
+        for piece in pieces {
+            let _ = first.gradient.g_add_(&piece.gradient);
+        }
+        *gradient = first.gradient;
+        if let (Some(stream), Some(after)) = (noise, first.noise) {
+            *stream = after;
+        }
+        let td_errors = (!errors.is_empty()).then(|| Tensor::cat(&errors, 0));
+        Ok(Report { stats, td_errors, groups: about.live.learning.to_vec() })
+    }
+
+    fn evaluate(
+        &mut self,
+        sets: &Sets,
+        seen: Observed<'_>,
+        noise: Option<Stream>,
+        columns: usize,
+        head: &dyn HeadFn,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let (rows, device) = (seen.obs.size()[0] as usize, sets[0].flat().device());
+        let mask = seen.mask.map(|mask| Tensor::from_slice(mask).view([rows as i64, -1]));
+        let cut = |t: &Tensor, start: usize, len: usize| t.narrow(0, start as i64, len as i64);
+        let inputs = bounds(rows, piece_size(rows, device))
+            .map(|(start, len)| (cut(seen.obs, start, len), mask.as_ref().map(|mask| cut(mask, start, len))));
+        let live = Live { groups: &[], learning: &[] };
+        let outputs =
+            self.on_threads(inputs.collect(), |leaves, (obs, mask): (Tensor, Option<Tensor>)| {
+                let _guard = tch::no_grad_guard();
+                let mut graph = TorchGraph::new(leaves, live, obs.size()[0] as usize);
+                graph.noise = noise.clone().map(RefCell::new);
+                let x = input(&graph, &obs, mask.as_ref());
+                let value = head.at(Net::new(&graph, Which::Frozen), x);
+                Ok(graph.tensor(value.id()).to_device(Device::Cpu).contiguous())
+            })?;
+        let mut start = 0;
+        for from in &outputs {
+            assert_eq!(from.size()[1], columns as i64, "columns of the head");
+            out[start..start + from.numel()].copy_from_slice(host::read(from));
+            start += from.numel();
+        }
+        Ok(())
+    }
+
+    fn per_row(
+        &mut self,
+        sets: &Sets,
+        batch: &SampleBatch,
+        about: About<'_>,
+        f: &dyn RowFn,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let _guard = tch::no_grad_guard();
+        let batch = batch.to_device(sets[0].flat().device());
+        let leaves = self.threads[0].get_mut().unwrap_or_else(PoisonError::into_inner);
+        let graph = TorchGraph::new(leaves, about.live, batch.rows());
+        let value = f.at(&Rows::new(&graph, &batch, about))?;
+        out.copy_from_slice(host::read(&graph.tensor(value.id()).to_device(Device::Cpu).contiguous()));
+        Ok(())
+    }
+}
+
+fn input<'t>(graph: &'t TorchGraph<'t>, obs: &Tensor, mask: Option<&Tensor>) -> Input<'t> {
+    let beside = |tensor: &Tensor| Value::new(graph, graph.insert(tensor.to_device(graph.device())));
+    Input::new(beside(obs), mask.map(beside))
+}
+
+/// `head` of the network on `inputs` (observations, then masks if there are any) as libtorch traces it.
+pub(crate) fn forward(sets: &Sets, inputs: &[Tensor], head: &dyn HeadFn) -> Tensor {
+    let leaves = Leaves::new(sets);
+    let live = Live { groups: &[], learning: &[] };
+    let mut graph = TorchGraph::new(&leaves, live, inputs[0].size()[0] as usize);
+    graph.like = Some(inputs[0].shallow_clone());
+    let x = input(&graph, &inputs[0], inputs.get(1));
+    let value = head.at(Net::new(&graph, Which::Frozen), x);
+    graph.tensor(value.id())
+}
+
+/// Gradient and statistics of a piece, the gradient as its share of all rows.
+fn learn(
+    leaves: &Leaves,
+    batch: &SampleBatch,
+    about: About<'_>,
+    noise: Option<Stream>,
+    loss: &dyn LossFn,
+) -> Result<Piece> {
+    let share = batch.rows() as f64 / about.count as f64;
+    let mut graph = TorchGraph::new(leaves, about.live, batch.rows());
+    graph.noise = noise.map(RefCell::new);
+    let (gradient, stats, errors) = {
+        let loss = loss.at(&Rows::new(&graph, batch, about))?;
+        let total = graph.tensor(loss.total.id());
+        if total.dim() > 0 {
+            return Err(not_a_number("total", total.size()[1] as usize));
+        }
+        let gradient = leaves.online.gradient(&(total * share));
+        let _guard = tch::no_grad_guard();
+        let stats = loss.stats.iter().map(|stat| Ok((stat.name, stat.join, of_piece(&graph, stat)?)));
+        let stats = stats.collect::<Result<Vec<_>>>()?;
+        let errors = loss.td_errors.map(|errors| graph.tensor(errors.id()).detach().view([-1]));
+        (gradient, stats, errors)
+    };
+    Ok(Piece { gradient, stats, errors, noise: graph.noise.map(RefCell::into_inner) })
+}
+
+/// One number, or the sums of an explained variance.
+fn of_piece(graph: &TorchGraph<'_>, stat: &Stat<'_>) -> Result<Tensor> {
+    let value = graph.tensor(stat.of[0].id()).detach();
+    Ok(match stat.join {
+        Join::Mean if value.dim() > 0 => return Err(not_a_number(stat.name, value.size()[1] as usize)),
+        Join::Mean => value.to_kind(Kind::Float),
+        Join::Min => value.min(),
+        Join::Max => value.max(),
+        Join::ExplainedVariance => {
+            let found = graph.tensor(stat.of[1].id()).detach().to_kind(Kind::Double);
+            let wanted = value.to_kind(Kind::Double);
+            let off = &wanted - found;
+            let sum = |x: &Tensor| x.sum(Kind::Double);
+            let sums = [wanted.ones_like(), wanted.shallow_clone(), wanted.square(), off.square(), off];
+            let [n, w, ww, dd, d] = sums.map(|x| sum(&x));
+            Tensor::stack(&[n, w, ww, d, dd], 0)
+        }
+    })
+}
+
+/// The statistics of all rows; they stay on the device.
+fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
+    let names: Vec<&'static str> = pieces[0].stats.iter().map(|(name, ..)| *name).collect();
+    let shares = Tensor::from_slice(shares).to_device(device);
+    let joined: Vec<Tensor> = (0..names.len())
+        .map(|i| {
+            let join = pieces[0].stats[i].1;
+            let all: Vec<&Tensor> = pieces.iter().map(|piece| &piece.stats[i].2).collect();
+            let all = Tensor::stack(&all, 0);
+            match join {
+                Join::Mean if pieces.len() == 1 => all.get(0),
+                Join::Mean => all.dot(&shares),
+                Join::Min => all.min(),
+                Join::Max => all.max(),
+                Join::ExplainedVariance => explained(&all.sum_dim_intlist(0, false, Kind::Double)),
+            }
+        })
+        .collect();
+    match joined.is_empty() {
+        true => Stats::default(),
+        false => Stats::unread(names, Tensor::stack(&joined, 0)),
+    }
+}
+
+/// [`explained`](crate::learn::loss::explained) on a device.
+fn explained(sums: &Tensor) -> Tensor {
+    let [rows, w, ww, d, dd] = [0, 1, 2, 3, 4].map(|i| sums.get(i));
+    let variance = |sum: Tensor, squares: Tensor| (squares - sum.square() / &rows) / &rows;
+    ((variance(d, dd) / (variance(w, ww) + EPSILON)) * -1.0 + 1.0).to_kind(Kind::Float)
+}

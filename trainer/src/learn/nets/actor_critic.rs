@@ -1,0 +1,77 @@
+//! Actor and critic on two torsos, or on one that they share.
+
+use super::{
+    builder::{NetBuilder, Torso},
+    config::ModelConfig,
+    layers::{Dense, Free},
+    view::{Input, Net},
+};
+use crate::{
+    base::error::Result,
+    learn::{
+        dist::{ActionDist, Dist},
+        engines::Activation,
+        value::Value,
+    },
+};
+
+/// Actor and critic on two torsos, or on one that they share.
+#[derive(Debug)]
+pub struct ActorCritic {
+    /// The distributions of the actions.
+    pub dist: ActionDist,
+    torso: Box<dyn Torso>,
+    actor: Dense,
+    /// Log standard deviations that no observation changes.
+    free_log_std: Option<Free>,
+    critic_torso: Option<Box<dyn Torso>>,
+    critic: Dense,
+}
+
+impl ActorCritic {
+    /// As the `model` settings say.
+    pub fn new(net: &mut NetBuilder<'_>, model: &ModelConfig) -> Result<Self> {
+        let dist = ActionDist::for_space(&net.spec().spaces.action_space)?;
+        let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });
+        let outputs = if free { dist.num_inputs() / 2 } else { dist.num_inputs() };
+        let last = model.hidden_layers().last().map_or(Activation::Linear, |(_, activation)| *activation);
+        let behind = if model.no_final_linear { last } else { Activation::Linear };
+        let init = model.fcnet_initializer.scaled(0.01);
+
+        let torso = net.torso("actor", model)?;
+        let actor = net.dense("actor.out", torso.width(), outputs, behind, init);
+        let free_log_std = free.then(|| net.free("actor.log_std", &vec![0.0; outputs]));
+        let critic_torso = if model.vf_share_layers { None } else { Some(net.torso("critic", model)?) };
+        let width = critic_torso.as_ref().unwrap_or(&torso).width();
+        let critic = net.dense("critic.out", width, 1, Activation::Linear, model.value_init());
+        Ok(Self { dist, torso, actor, free_log_std, critic_torso, critic })
+    }
+
+    /// Parameters of the action distributions, `[rows, inputs]`.
+    pub fn dist_inputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.inputs_from(net, x, self.torso.on(net, x))
+    }
+
+    fn inputs_from<'t>(&self, net: Net<'t>, x: Input<'t>, features: Value<'t>) -> Value<'t> {
+        let out = x.masked(self.actor.on(net, features));
+        self.free_log_std.map_or(out, |log_std| out.cat(log_std.on(net)))
+    }
+
+    /// The action distributions.
+    pub fn pi<'t>(&self, net: Net<'t>, x: Input<'t>) -> Dist<'_, 't> {
+        self.dist.at(self.dist_inputs(net, x))
+    }
+
+    /// The critic's values, `[rows, 1]`.
+    pub fn value<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.critic.on(net, self.critic_torso.as_ref().unwrap_or(&self.torso).on(net, x))
+    }
+
+    /// Both, with what they share computed once.
+    pub fn pi_and_value<'t>(&self, net: Net<'t>, x: Input<'t>) -> (Dist<'_, 't>, Value<'t>) {
+        let features = self.torso.on(net, x);
+        let pi = self.dist.at(self.inputs_from(net, x, features));
+        let for_critic = self.critic_torso.as_ref().map_or(features, |own| own.on(net, x));
+        (pi, self.critic.on(net, for_critic))
+    }
+}

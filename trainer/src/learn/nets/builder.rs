@@ -1,0 +1,314 @@
+//! What a policy is built for, and the builder that lays out its parameters.
+
+use super::{
+    layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurrent},
+    params::ParamsBuilder,
+    view::{Input, Net},
+};
+use crate::{
+    base::{
+        error::{Error, Result},
+        rng::Stream,
+        stats::interned,
+    },
+    learn::{
+        engines::{Activation, Cell, Layer},
+        groups::{Group, GroupRange, Rule},
+        value::{OnLibtorch, Value},
+    },
+};
+use pavlov_envs::{AnyVectorEnv, Space};
+use serde::{Deserialize, Serialize};
+use std::{fmt::Debug, sync::Arc};
+use tch::{Device, Kind, Tensor};
+
+/// The observation and action space a policy is made for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Spaces {
+    /// What one copy of the environment observes.
+    pub observation_space: Space,
+    /// What one copy takes.
+    pub action_space: Space,
+}
+
+impl Spaces {
+    /// Those of an environment.
+    pub(crate) fn of(env: &dyn AnyVectorEnv) -> Self {
+        Self { observation_space: env.observation_space().clone(), action_space: env.action_space().clone() }
+    }
+
+    /// Numbers of one observation as the model takes it (one-hot and flattened).
+    pub fn obs_width(&self) -> usize {
+        self.observation_space.flat_width()
+    }
+}
+
+/// What a policy is built for.
+#[derive(Clone, Debug)]
+pub struct PolicySpec {
+    /// Its spaces.
+    pub spaces: Spaces,
+    /// Seed of its initial weights.
+    pub seed: u64,
+    /// Where it computes.
+    pub device: Device,
+    /// The setting `model.fused`: run the network by the fused engine if that can run it.
+    pub fused: bool,
+    /// A network of the user's own, in place of the `model` settings'.
+    pub custom_model: Option<CustomModel>,
+    /// 0 in the trainer, 1.. in a rollout worker.
+    pub worker_index: usize,
+    /// Rollout workers of the run.
+    pub num_workers: usize,
+}
+
+/// What stands between observations and heads. Write one to bring a network of your own to any algorithm.
+pub trait Torso: Debug + Send + Sync {
+    /// Features of every row.
+    fn width(&self) -> usize;
+
+    /// The features, `[rows, width]`.
+    fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
+}
+
+/// Makes a torso in place of the `model` settings' own.
+#[derive(Clone)]
+pub struct CustomModel(Arc<MakeTorso>);
+
+type MakeTorso = dyn Fn(&mut NetBuilder<'_>, &str) -> Result<Box<dyn Torso>> + Send + Sync;
+
+impl Debug for CustomModel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("CustomModel")
+    }
+}
+
+impl CustomModel {
+    /// From a constructor, which gets the builder and the name that its parameters begin with.
+    pub fn new<T: Torso + 'static>(
+        make: impl Fn(&mut NetBuilder<'_>, &str) -> Result<T> + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(move |net, name| Ok(Box::new(make(net, name)?))))
+    }
+
+    pub(crate) fn make(&self, net: &mut NetBuilder<'_>, name: &str) -> Result<Box<dyn Torso>> {
+        (self.0)(net, name)
+    }
+}
+
+/// Lays out parameters, in the order of the calls, and remembers what the layers need of an engine.
+#[derive(Debug)]
+pub struct NetBuilder<'a> {
+    spec: &'a PolicySpec,
+    pub(crate) params: ParamsBuilder,
+    pub(crate) groups: Vec<GroupRange>,
+    pub(crate) has_target: bool,
+    pub(crate) target_in_workers: bool,
+    /// The fused engine can run every layer so far, and nobody asked for tensors.
+    pub(crate) fits_fused: bool,
+    pub(crate) is_noisy: bool,
+    /// Numbers that recurrent layers remember per copy.
+    pub(crate) memory_width: usize,
+    /// Rows of a sequence; what recurrent layers learn from.
+    pub(crate) max_seq_len: usize,
+}
+
+impl<'a> NetBuilder<'a> {
+    /// A network without layers yet. Initial weights follow from the spec's seed.
+    pub fn new(spec: &'a PolicySpec) -> Self {
+        let rng = Stream::new(spec.seed, "initial weights", 0);
+        Self {
+            spec,
+            params: ParamsBuilder::new(rng),
+            groups: Vec::new(),
+            has_target: false,
+            target_in_workers: false,
+            fits_fused: true,
+            is_noisy: false,
+            memory_width: 0,
+            max_seq_len: 1,
+        }
+    }
+
+    /// What the policy is built for.
+    pub fn spec(&self) -> &'a PolicySpec {
+        self.spec
+    }
+
+    /// Columns of [`Input::obs`].
+    pub fn obs_width(&self) -> usize {
+        self.spec.spaces.obs_width()
+    }
+
+    /// Parameters that `lay_out` lays out learn by this rule. Every parameter stands in one group.
+    pub fn group<T>(
+        &mut self,
+        name: &str,
+        rule: Rule,
+        lay_out: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<(Group, T)> {
+        let start = self.params.total();
+        let before = self.groups.len();
+        let laid_out = lay_out(self)?;
+        if self.groups.len() > before {
+            let reason = format!(
+                "group `{}` was opened inside it; lay them out one after the other",
+                self.groups[before].name
+            );
+            return Err(Error::state(format!("the parameter group `{name}`"), reason));
+        }
+        let norm_name = interned(&format!("{name}_grad_gnorm"));
+        let range = start..self.params.total();
+        self.groups.push(GroupRange { name: name.to_owned(), norm_name, range, rule });
+        Ok((Group(before), laid_out))
+    }
+
+    /// Keeps a second copy of all parameters, which moves by
+    /// [`Learner::update_target`](crate::learner::Learner::update_target).
+    pub fn target(&mut self) {
+        self.has_target = true;
+    }
+
+    /// As [`target`](Self::target), and workers get it with the weights: for policies that read it while they postprocess.
+    pub fn target_in_workers(&mut self) {
+        (self.has_target, self.target_in_workers) = (true, true);
+    }
+
+    /// Has libtorch run this network: for losses and layers that use tensors.
+    pub fn on_libtorch(&mut self) -> OnLibtorch {
+        self.fits_fused = false;
+        OnLibtorch(())
+    }
+
+    /// A linear layer and what follows it: `name.weight` `[out, inputs]` and `name.bias` `[out]`.
+    pub fn dense(
+        &mut self,
+        name: &str,
+        inputs: usize,
+        out: usize,
+        activation: Activation,
+        init: Init,
+    ) -> Dense {
+        let (o, i) = (out as i64, inputs as i64);
+        let zero = || Tensor::zeros([o], (Kind::Float, Device::Cpu));
+        let (weight, bias) = match init {
+            Init::Normc(norm) => (self.params.normc(o, i, norm), zero()),
+            Init::Orthogonal(gain) => (self.params.orthogonal(o, i, gain), zero()),
+            Init::Uniform => {
+                let bound = 1.0 / (i as f64).sqrt();
+                (self.params.uniform(&[o, i], -bound, bound), self.params.uniform(&[o], -bound, bound))
+            }
+        };
+        let weight = self.params.add(format!("{name}.weight"), weight);
+        self.params.add(format!("{name}.bias"), bias);
+        // The fused engine takes the slope of an activation from its result, which is not possible for this one.
+        self.fits_fused &= activation != Activation::Swish;
+        Dense { layer: Layer::Dense { weight, inputs, out, activation }, out }
+    }
+
+    /// A linear layer with learned noise (Fortunato et al. 2018): means uniform in plus and minus `1 / sqrt(inputs)`,
+    /// deviations `name.sigma_weight` and `name.sigma_bias` of `sigma0 / sqrt(inputs)`.
+    pub fn noisy(
+        &mut self,
+        name: &str,
+        inputs: usize,
+        out: usize,
+        activation: Activation,
+        sigma0: f64,
+    ) -> Dense {
+        let (o, i) = (out as i64, inputs as i64);
+        let bound = 1.0 / (inputs as f64).sqrt();
+        let weight = self.params.uniform(&[o, i], -bound, bound);
+        let bias = self.params.uniform(&[o], -bound, bound);
+        let sigma = |shape: &[i64]| Tensor::full(shape, sigma0 * bound, (Kind::Float, Device::Cpu));
+        let weight = self.params.add(format!("{name}.weight"), weight);
+        self.params.add(format!("{name}.bias"), bias);
+        self.params.add(format!("{name}.sigma_weight"), sigma(&[o, i]));
+        self.params.add(format!("{name}.sigma_bias"), sigma(&[o]));
+        (self.fits_fused, self.is_noisy) = (false, true);
+        Dense { layer: Layer::Noisy { weight, inputs, out, activation }, out }
+    }
+
+    /// A convolution over images `[channels, height, width]`: `name.weight` `[out, in, kernel height, kernel width]` and
+    /// `name.bias`. Weights start orthogonal times `sqrt(2)`.
+    pub fn conv2d(
+        &mut self,
+        name: &str,
+        input: [usize; 3],
+        filter: Filter,
+        activation: Activation,
+    ) -> Result<Conv2d> {
+        let [channels, height, width] = input;
+        let Filter { channels: out, kernel, stride, padding } = filter;
+        let mut around = [0; 4];
+        let mut sides = [0; 2];
+        for (axis, side) in [height, width].into_iter().enumerate() {
+            let (kernel, stride) = (kernel[axis], stride[axis]);
+            let padded = match padding {
+                Padding::Valid => side,
+                Padding::Same => {
+                    let zeros = ((side.div_ceil(stride) - 1) * stride + kernel).saturating_sub(side);
+                    // Left and right stand before top and bottom.
+                    (around[2 - 2 * axis], around[3 - 2 * axis]) = (zeros / 2, zeros - zeros / 2);
+                    side + zeros
+                }
+            };
+            if padded < kernel || stride == 0 || kernel == 0 || out == 0 {
+                let rule = format!(
+                    "a kernel of {kernel:?} moved by {stride} does not fit an image of {height} x {width}; set others in `model.conv_filters`"
+                );
+                return Err(Error::config("model.conv_filters", format!("{filter:?}"), rule));
+            }
+            sides[axis] = (padded - kernel) / stride + 1;
+        }
+        let fan_in = channels * kernel[0] * kernel[1];
+        let weight = self.params.orthogonal(out as i64, fan_in as i64, std::f64::consts::SQRT_2);
+        let shape = [out, channels, kernel[0], kernel[1]].map(|n| n as i64);
+        let weight = self.params.add(format!("{name}.weight"), weight.view(shape));
+        self.params.add(format!("{name}.bias"), Tensor::zeros([out as i64], (Kind::Float, Device::Cpu)));
+        self.fits_fused = false;
+        let layer = Layer::Conv2d { weight, input, stride, padding: around, activation };
+        Ok(Conv2d { layer, out: [out, sides[0], sides[1]] })
+    }
+
+    /// Layer normalisation: `name.weight` and `name.bias`, `[width]`.
+    pub fn layer_norm(&mut self, name: &str, width: usize) -> LayerNorm {
+        let full = |x: f64| Tensor::full([width as i64], x, (Kind::Float, Device::Cpu));
+        let weight = self.params.add(format!("{name}.weight"), full(1.0));
+        self.params.add(format!("{name}.bias"), full(0.0));
+        self.fits_fused = false;
+        LayerNorm { layer: Layer::LayerNorm { weight, width }, out: width }
+    }
+
+    /// A gated recurrent unit with PyTorch's formulas and names. Its memory travels with whoever acts and with the batch,
+    /// without further words. Weights start orthogonal.
+    pub fn gru(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
+        self.recurrent(name, inputs, units, Cell::Gru)
+    }
+
+    /// Long short-term memory; as [`gru`](Self::gru).
+    pub fn lstm(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
+        self.recurrent(name, inputs, units, Cell::Lstm)
+    }
+
+    fn recurrent(&mut self, name: &str, inputs: usize, units: usize, cell: Cell) -> Recurrent {
+        let rows = (cell.gates() * units) as i64;
+        let mut first = None;
+        for (of, columns) in [("ih", inputs), ("hh", units)] {
+            let weight = self.params.orthogonal(rows, columns as i64, 1.0);
+            first.get_or_insert(self.params.add(format!("{name}.weight_{of}"), weight));
+            let bias = Tensor::zeros([rows], (Kind::Float, Device::Cpu));
+            self.params.add(format!("{name}.bias_{of}"), bias);
+        }
+        let memory = self.memory_width;
+        self.memory_width += cell.memory(units);
+        self.fits_fused = false;
+        let weight = first.unwrap_or_default();
+        Recurrent { layer: Layer::Recurrent { weight, units, cell, memory }, out: units }
+    }
+
+    /// A vector of parameters that no layer reads.
+    pub fn free(&mut self, name: &str, init: &[f32]) -> Free {
+        Free { layer: Layer::Free { parameter: self.params.add(name, Tensor::from_slice(init)) } }
+    }
+}

@@ -1,0 +1,110 @@
+//! The `model` settings.
+
+use crate::{
+    base::error::{Error, Result},
+    learn::{engines::Activation, nets::Init},
+};
+use serde::{Deserialize, Serialize};
+
+/// The `model` settings (Ray's MODEL_DEFAULTS, the fully connected part).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ModelConfig {
+    /// Units of each hidden layer.
+    pub fcnet_hiddens: Vec<usize>,
+    /// Activation of the hidden layers: tanh, relu, elu, swish or linear.
+    pub fcnet_activation: Activation,
+    /// More hidden layers behind those.
+    pub post_fcnet_hiddens: Vec<usize>,
+    /// Their activation.
+    pub post_fcnet_activation: Activation,
+    /// The last hidden layer is the output itself, activation included.
+    pub no_final_linear: bool,
+    /// Continuous actions: the log standard deviations are parameters of their own, not outputs of the network.
+    pub free_log_std: bool,
+    /// Actor and critic share their hidden layers. Algorithms set their own default.
+    pub vf_share_layers: bool,
+    /// `normc` (Ray's: unit-norm rows of normal numbers) or `orthogonal` (Stable-Baselines3's and CleanRL's).
+    pub fcnet_initializer: Initializer,
+    /// Run fully connected networks on the CPU by [`learner`](crate::learn::learner)'s fused engine; false leaves them to
+    /// libtorch. Results are equal up to rounding.
+    pub fused: bool,
+}
+
+impl Default for ModelConfig {
+    fn default() -> Self {
+        Self {
+            fcnet_hiddens: vec![256, 256],
+            fcnet_activation: Activation::Tanh,
+            post_fcnet_hiddens: Vec::new(),
+            post_fcnet_activation: Activation::Relu,
+            no_final_linear: false,
+            free_log_std: false,
+            vf_share_layers: true,
+            fcnet_initializer: Initializer::Normc,
+            fused: true,
+        }
+    }
+}
+
+impl ModelConfig {
+    /// Refuses what no network can be built from.
+    pub fn validate(&self) -> Result<()> {
+        for (key, sizes) in [
+            ("model.fcnet_hiddens", &self.fcnet_hiddens),
+            ("model.post_fcnet_hiddens", &self.post_fcnet_hiddens),
+        ] {
+            if sizes.contains(&0) {
+                return Err(Error::config(key, format!("{sizes:?}"), "every layer needs at least one unit"));
+            }
+        }
+        if self.no_final_linear && self.fcnet_hiddens.is_empty() && self.post_fcnet_hiddens.is_empty() {
+            let rule =
+                "without a final linear layer there must be a hidden one; add to `model.fcnet_hiddens`";
+            return Err(Error::config("model.no_final_linear", true, rule));
+        }
+        Ok(())
+    }
+
+    /// How the weights of a critic's output start.
+    pub(crate) fn value_init(&self) -> Init {
+        self.fcnet_initializer.scaled(match self.fcnet_initializer {
+            Initializer::Normc => 0.01,
+            Initializer::Orthogonal => 1.0,
+        })
+    }
+
+    /// The hidden layers: units and activation of each.
+    pub fn hidden_layers(&self) -> Vec<(usize, Activation)> {
+        let first = self.fcnet_hiddens.iter().map(|&n| (n, self.fcnet_activation));
+        first.chain(self.post_fcnet_hiddens.iter().map(|&n| (n, self.post_fcnet_activation))).collect()
+    }
+}
+
+/// How weights start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Initializer {
+    /// Normal numbers, each unit's weights scaled to a given norm.
+    Normc,
+    /// Orthogonal rows or columns, scaled by a gain.
+    Orthogonal,
+}
+
+impl Initializer {
+    /// For an output layer: both as they are named, at this scale.
+    pub fn scaled(self, scale: f64) -> Init {
+        match self {
+            Self::Normc => Init::Normc(scale),
+            Self::Orthogonal => Init::Orthogonal(scale),
+        }
+    }
+
+    /// For a hidden layer.
+    pub fn hidden(self) -> Init {
+        match self {
+            Self::Normc => Init::Normc(1.0),
+            Self::Orthogonal => Init::Orthogonal(std::f64::consts::SQRT_2),
+        }
+    }
+}

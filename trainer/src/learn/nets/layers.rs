@@ -1,0 +1,138 @@
+//! Layers: handles that know their place among the parameters and are applied to values.
+
+use super::{builder::NetBuilder, view::Net};
+use crate::learn::{
+    engines::{Activation, Layer},
+    value::Value,
+};
+
+/// How a layer's weights start; see [`Initializer`](super::Initializer).
+#[derive(Clone, Copy, Debug)]
+pub enum Init {
+    /// Normal numbers, each row scaled to this norm; bias 0.
+    Normc(f64),
+    /// Orthogonal, scaled by this gain; bias 0.
+    Orthogonal(f64),
+    /// Weights and bias uniform in plus and minus `1 / sqrt(inputs)` (PyTorch's default).
+    Uniform,
+}
+
+/// A linear layer and its activation.
+#[derive(Clone, Copy, Debug)]
+pub struct Dense {
+    pub(crate) layer: Layer,
+    /// Columns of its output.
+    pub out: usize,
+}
+
+impl Dense {
+    /// Its output, `[rows, out]`.
+    pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        net.apply(self.layer, &[x.id()])
+    }
+}
+
+/// A convolution and its activation, `[rows, channels * height * width]` in and out.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv2d {
+    pub(crate) layer: Layer,
+    /// Channels, height and width of its output.
+    pub out: [usize; 3],
+}
+
+impl Conv2d {
+    /// Its output.
+    pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        net.apply(self.layer, &[x.id()])
+    }
+}
+
+/// Channels of a convolution's output, the sides of its kernel, how far it moves, and what stands around the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Channels of the output.
+    pub channels: usize,
+    /// Height and width.
+    pub kernel: [usize; 2],
+    /// Down and to the right.
+    pub stride: [usize; 2],
+    /// Zeros around the image, or none.
+    pub padding: Padding,
+}
+
+/// What stands around an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// So many zeros that the output has the input's size over the stride, rounded up.
+    Same,
+    /// Nothing: the kernel stays within the image.
+    Valid,
+}
+
+/// Mean 0 and variance 1 over the columns of each row, then a learned scale and shift (Ba et al. 2016).
+#[derive(Clone, Copy, Debug)]
+pub struct LayerNorm {
+    pub(crate) layer: Layer,
+    /// Columns of its output.
+    pub out: usize,
+}
+
+impl LayerNorm {
+    /// Its output, `[rows, out]`.
+    pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        net.apply(self.layer, &[x.id()])
+    }
+}
+
+/// A recurrent layer. Episodes that begin within a sequence begin with an empty memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Recurrent {
+    pub(crate) layer: Layer,
+    /// Columns of its output.
+    pub out: usize,
+}
+
+impl Recurrent {
+    /// Its output at every row, `[rows, out]`. `x` stands at the rows of the input that the network looks at.
+    pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        net.apply(self.layer, &[x.id()])
+    }
+}
+
+/// A vector of parameters that no layer reads.
+#[derive(Clone, Copy, Debug)]
+pub struct Free {
+    pub(crate) layer: Layer,
+}
+
+impl Free {
+    /// The same numbers for every row.
+    pub fn on(self, net: Net<'_>) -> Value<'_> {
+        net.apply(self.layer, &[])
+    }
+}
+
+/// Hidden layers and a linear output layer.
+#[derive(Clone, Debug)]
+pub struct Mlp {
+    layers: Vec<Dense>,
+}
+
+impl Mlp {
+    /// Layers `name.0`, `name.1`, ..., of `hidden` units each with ReLU behind them, and a linear one `name.out`. Weights
+    /// start as PyTorch's.
+    pub fn new(net: &mut NetBuilder<'_>, name: &str, inputs: usize, hidden: &[usize], out: usize) -> Self {
+        let (mut layers, mut width) = (Vec::new(), inputs);
+        for (i, &units) in hidden.iter().enumerate() {
+            layers.push(net.dense(&format!("{name}.{i}"), width, units, Activation::Relu, Init::Uniform));
+            width = units;
+        }
+        layers.push(net.dense(&format!("{name}.out"), width, out, Activation::Linear, Init::Uniform));
+        Self { layers }
+    }
+
+    /// Its output, `[rows, out]`.
+    pub fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        self.layers.iter().fold(x, |x, layer| layer.on(net, x))
+    }
+}

@@ -1,0 +1,201 @@
+//! What the author of an algorithm writes: a network, how it acts, and a loss.
+
+use super::{
+    Learned, Policy, PolicyClass,
+    act::{Act, Seen},
+};
+use crate::{
+    base::{
+        batch::{Column, SampleBatch},
+        error::Result,
+        rng::Stream,
+        state::{State, Weights},
+    },
+    learn::{
+        engines::backend::Observed,
+        learner::{Learner, Loss, Rows},
+        nets::{Input, Net, NetBuilder},
+        value::Value,
+    },
+    sample::fragment::Fragment,
+};
+use std::{collections::BTreeMap, fmt::Debug};
+use tch::Tensor;
+
+/// A policy that is a network and a loss. Everything else that a [`Policy`] owes (weights, state, optimizers, schedules,
+/// export) follows from its [`Learner`], which is passed in.
+///
+/// # Contract
+///
+/// * The fields are settings, layers and, if `learn` or `after_training` changes something, what `state` saves.
+/// * `loss` says the same of some rows of a batch whatever the others are.
+pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
+    /// The settings that it is built from.
+    type Config: Clone + Send + Sync + 'static;
+
+    /// Lays out the network.
+    fn build(config: &Self::Config, net: &mut NetBuilder<'_>) -> Result<Self>;
+
+    /// The numbers per row that acting needs: parameters of a distribution, Q-values, actions. It is also what is
+    /// exported.
+    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
+
+    /// Chooses actions by those numbers, `[copies, columns of the head]`.
+    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()>;
+
+    /// Columns that are stored with every step, and their widths.
+    fn step_columns(&self) -> Vec<(Column, usize)> {
+        Vec::new()
+    }
+
+    /// Turns a fragment into rows to learn from, in the worker.
+    fn postprocess(&self, _learner: &mut Learner, fragment: &Fragment<'_>) -> Result<SampleBatch> {
+        Ok(fragment.rows())
+    }
+
+    /// Adds to a training batch what must be known of all its rows, or drawn for them, before it is cut. It runs before
+    /// every pass over the batch.
+    fn prepare(&self, _learner: &mut Learner, _batch: &mut SampleBatch) -> Result<()> {
+        Ok(())
+    }
+
+    /// What is made smaller.
+    fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>>;
+
+    /// One learning step.
+    fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
+        let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
+        learner.clip(&mut report);
+        learner.step(&report);
+        Ok(report.into())
+    }
+
+    /// Moves the target copy when the plan says so.
+    fn update_target(&self, learner: &mut Learner) {
+        learner.update_target(1.0);
+    }
+
+    /// Hears the means of what was reported while a training batch was learned.
+    fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
+
+    /// What `learn` and `after_training` change, for checkpoints.
+    fn state(&self) -> Result<State> {
+        Ok(State::default())
+    }
+
+    /// Continues from [`state`](Self::state).
+    fn set_state(&mut self, _state: &State) -> Result<()> {
+        Ok(())
+    }
+
+    /// Settings that change while training as they stand at `timestep`, for results. Rates of optimizers are there
+    /// already.
+    fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
+        BTreeMap::new()
+    }
+}
+
+/// A [`NetPolicy`] and its learner.
+#[derive(Debug)]
+struct Networked<P> {
+    policy: P,
+    learner: Learner,
+    /// Columns of the head.
+    columns: usize,
+    seed: u64,
+}
+
+impl PolicyClass {
+    /// The policy `P` with these settings.
+    pub fn net<P: NetPolicy>(name: &'static str, config: &P::Config) -> Self {
+        let config = config.clone();
+        Self::new(name, move |spec| {
+            let mut net = NetBuilder::new(spec);
+            let policy = P::build(&config, &mut net)?;
+            let width = net.obs_width();
+            let learner = net.finish()?;
+            let columns = learner.columns_of(width, |net, x| policy.head(net, x));
+            Ok(Networked { policy, learner, columns, seed: spec.seed })
+        })
+    }
+}
+
+impl<P: NetPolicy> Policy for Networked<P> {
+    fn step_columns(&self) -> Vec<(Column, usize)> {
+        self.policy.step_columns()
+    }
+
+    fn memory_width(&self) -> usize {
+        self.learner.memory_width()
+    }
+
+    fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
+        let Self { policy, learner, columns, seed } = self;
+        // Noise of noisy layers follows from the run's step, so that workers need no state for it.
+        let noise =
+            (learner.is_noisy() && seen.explore).then(|| Stream::new(*seed, "noisy acting", seen.timestep));
+        let observed = Observed { obs: seen.obs, mask: seen.mask };
+        let head = learner.look(observed, noise, *columns, |net, x| policy.head(net, x))?;
+        policy.act(head, act)
+    }
+
+    fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
+        self.policy.postprocess(&mut self.learner, &fragment)
+    }
+
+    fn prepare(&mut self, batch: &mut SampleBatch) -> Result<()> {
+        self.policy.prepare(&mut self.learner, batch)
+    }
+
+    fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned> {
+        self.policy.learn(&mut self.learner, batch)
+    }
+
+    fn learner_mut(&mut self) -> Option<&mut Learner> {
+        Some(&mut self.learner)
+    }
+
+    fn get_weights(&self) -> Weights {
+        Weights::new(self.learner.weights())
+    }
+
+    fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        self.learner.set_weights(weights)
+    }
+
+    fn get_state(&self) -> Result<State> {
+        let mut state = self.learner.state()?;
+        state.extend(self.policy.state()?);
+        state.set("timestep", &self.learner.timestep())?;
+        Ok(state)
+    }
+
+    fn set_state(&mut self, state: &State) -> Result<()> {
+        self.learner.set_state(state)?;
+        self.learner.set_timestep(state.get("timestep")?);
+        self.policy.set_state(state)
+    }
+
+    fn on_global_var_update(&mut self, timestep: u64) {
+        self.learner.set_timestep(timestep);
+    }
+
+    fn update_target(&mut self) {
+        self.policy.update_target(&mut self.learner);
+    }
+
+    fn after_training(&mut self, means: &BTreeMap<String, f64>) {
+        self.policy.after_training(means);
+    }
+
+    fn forward(&self, obs: &Tensor) -> Result<Tensor> {
+        let policy = &self.policy;
+        Ok(self.learner.forward(&[obs.shallow_clone()], |net, x| policy.head(net, x)))
+    }
+
+    fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {
+        let mut values = self.learner.rates();
+        values.extend(self.policy.current_values(timestep));
+        values
+    }
+}
