@@ -9,7 +9,7 @@ use pavlov::trainer::plan::{
     PlanExt, after_training, keep_in_replay, owed, replay, store_to_replay, train_epochs, train_on_replay,
     update_priorities, update_target, when,
 };
-use pavlov::trainer::policy::{ActInput, ActOutput, Learned, Policy, Stats};
+use pavlov::trainer::policy::{Act, Learned, Policy, Seen, Stats};
 use pavlov::trainer::replay::{ReplayBufferConfig, ReplayKind};
 use pavlov::trainer::{LearnerInfo, WorkerSet};
 use tch::Tensor;
@@ -41,7 +41,7 @@ impl Noting {
 }
 
 impl Policy for Noting {
-    fn compute_actions(&mut self, _: ActInput<'_>, _: ActOutput<'_>) -> Result<()> {
+    fn compute_actions(&mut self, _: Seen<'_>, _: Act<'_>) -> Result<()> {
         unreachable!("nobody acts here")
     }
     fn prepare(&mut self, batch: &mut SampleBatch) -> Result<()> {

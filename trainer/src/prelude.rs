@@ -21,7 +21,7 @@ pub use crate::{
         returns::gae::discount_cumsum,
         value::Value,
     },
-    plan::{Plan, PlanExt, after_training, standardize, sync_weights, train_epochs, when},
+    plan::{Plan, PlanExt, after_training, standardize, standardized, sync_weights, train_epochs, when},
     policy::{Act, Fragment, Learned, NetPolicy, Policy, PolicyClass, PolicySpec, Seen, Spaces, Stats},
     run::{
         builder::TrainerExt,

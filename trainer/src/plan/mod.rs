@@ -33,7 +33,7 @@ pub use replay::{Replay, Replayed, replay, update_priorities};
 pub use rollouts::Rollouts;
 pub use round_robin::{RoundRobin, round_robin};
 pub use select::Select;
-pub use standardize::standardize;
+pub use standardize::{standardize, standardized};
 pub use store::{keep_in_replay, store_to_replay};
 pub use sync::sync_weights;
 pub use target::update_target;

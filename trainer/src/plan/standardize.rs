@@ -11,33 +11,31 @@ use crate::{
 };
 use tch::{Device, Kind, Tensor};
 
-/// `(x - mean) / max(1e-4, std)` over the rows of each policy, population standard deviation.
+/// [`standardized`] over the rows of each policy, as a step of a plan.
 pub fn standardize(column: Column) -> impl FnMut(TrainBatch) -> Result<TrainBatch> + Send {
     move |mut batch| {
         for rows in batch.policies.values_mut().filter(|rows| rows.rows() > 0) {
-            *rows = rows.standardized(column)?;
+            *rows = standardized(rows, column)?;
         }
         Ok(batch)
     }
 }
 
-impl SampleBatch {
-    /// The same rows with a column as `(x - mean) / max(1e-4, std)`, population standard deviation.
-    pub fn standardized(&self, column: Column) -> Result<Self> {
-        let _guard = tch::no_grad_guard();
-        let source = self.source(column)?;
-        let is_plain = source.base.device() == Device::Cpu
-            && source.base.kind() == Kind::Float
-            && source.base.dim() == 1
-            && source.base.is_contiguous();
-        let standardized = if is_plain {
-            on_host(host::read(source.base), source.rows)
-        } else {
-            let x = self.get(column)?;
-            (x - x.mean(None)) / x.std(false).clamp_min(1e-4)
-        };
-        Ok(self.slice(0, self.rows()).with(column, standardized))
-    }
+/// The same rows with a column as `(x - mean) / max(1e-4, std)`, population standard deviation.
+pub fn standardized(batch: &SampleBatch, column: Column) -> Result<SampleBatch> {
+    let _guard = tch::no_grad_guard();
+    let source = batch.source(column)?;
+    let is_plain = source.base.device() == Device::Cpu
+        && source.base.kind() == Kind::Float
+        && source.base.dim() == 1
+        && source.base.is_contiguous();
+    let standardized = if is_plain {
+        on_host(host::read(source.base), source.rows)
+    } else {
+        let x = batch.get(column)?;
+        (x - x.mean(None)) / x.std(false).clamp_min(1e-4)
+    };
+    Ok(batch.slice(0, batch.rows()).with(column, standardized))
 }
 
 /// In plain memory: a minibatch's few hundred rows cost libtorch ten times more in calls than in arithmetic.

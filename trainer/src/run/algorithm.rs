@@ -121,7 +121,8 @@ impl<T: Trainer> Algorithm<T> {
         let spec = run.spec();
         let (episodes, frames) = run
             .workers()
-            .with_policy(DEFAULT_POLICY, |policy| play(spec, 0, &task, policy, filter.as_ref()))??;
+            .learners
+            .lend_policy(DEFAULT_POLICY, |policy| play(spec, 0, &task, policy, filter.as_ref()))??;
         Ok(Evaluation { episodes, frames })
     }
 
@@ -148,7 +149,7 @@ impl<T: Trainer> Algorithm<T> {
         let rngs = self.inference_rngs(copies);
         let (run, filter) = (self.run()?, self.run()?.workers().filter());
         let timestep = run.workers().counters().num_env_steps_sampled;
-        run.workers().with_policy(DEFAULT_POLICY, |policy| {
+        run.workers().learners.lend_policy(DEFAULT_POLICY, |policy| {
             let mut desk = Desk::new(run.spec(), run.dtypes(), policy, rngs, filter.as_ref())?;
             desk.actions(policy, obs, explore, timestep)
         })?

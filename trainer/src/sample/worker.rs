@@ -218,8 +218,14 @@ impl EnvRunner {
             (i, _) => (i - 1) * n,
         };
         let policy = policies.default_mut()?;
-        let first = (self.spec.seed, first as u64);
-        let sampler = Sampler::new(env, common, policy.as_ref(), self.index, first, callbacks.as_mut())?;
+        let sampler = Sampler::new(
+            env,
+            common,
+            policy.as_ref(),
+            self.index,
+            (self.spec.seed, first as u64),
+            callbacks.as_mut(),
+        )?;
         self.collector = match common.batch_mode {
             BatchMode::TruncateEpisodes => None,
             BatchMode::CompleteEpisodes => Some(EpisodeCollector::new(sampler.copies())),
