@@ -307,7 +307,7 @@ impl NetPolicy for PpoPolicy {
 
     fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
         let batch = match self.config.normalize_advantages {
-            NormalizeAdvantages::Minibatch => &batch.standardized(Column::ADVANTAGES)?,
+            NormalizeAdvantages::Minibatch => &standardized(batch, Column::ADVANTAGES)?,
             _ => batch,
         };
         let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
