@@ -1,6 +1,6 @@
 //! Layers: handles that know their place among the parameters and are applied to values.
 
-use super::{builder::NetBuilder, view::Net};
+use super::{builder::NetBuilder, config::HiddenLayers, view::Net};
 use crate::learn::{
     engines::{Activation, Layer},
     value::Value,
@@ -119,12 +119,18 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// Layers `name.0`, `name.1`, ..., of `hidden` units each with ReLU behind them, and a linear one `name.out`. Weights
-    /// start as PyTorch's.
-    pub fn new(net: &mut NetBuilder<'_>, name: &str, inputs: usize, hidden: &[usize], out: usize) -> Self {
+    /// Hidden layers `name.0`, `name.1`, ..., and a linear one `name.out`. Weights start as PyTorch's.
+    pub fn new(
+        net: &mut NetBuilder<'_>,
+        name: &str,
+        inputs: usize,
+        hidden: &HiddenLayers,
+        out: usize,
+    ) -> Self {
         let (mut layers, mut width) = (Vec::new(), inputs);
-        for (i, &units) in hidden.iter().enumerate() {
-            layers.push(net.dense(&format!("{name}.{i}"), width, units, Activation::Relu, Init::Uniform));
+        for (i, &units) in hidden.fcnet_hiddens.iter().enumerate() {
+            let activation = hidden.fcnet_activation;
+            layers.push(net.dense(&format!("{name}.{i}"), width, units, activation, Init::Uniform));
             width = units;
         }
         layers.push(net.dense(&format!("{name}.out"), width, out, Activation::Linear, Init::Uniform));

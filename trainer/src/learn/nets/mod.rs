@@ -11,7 +11,7 @@ mod view;
 
 pub use actor_critic::ActorCritic;
 pub use builder::{CustomModel, NetBuilder, PolicySpec, Spaces, Torso};
-pub use config::{Initializer, ModelConfig};
+pub use config::{HiddenLayers, Initializer, ModelConfig};
 pub use critics::Critics;
 pub use layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Mlp, Padding, Recurrent};
 pub(crate) use params::Layout;
