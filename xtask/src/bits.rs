@@ -25,9 +25,9 @@ pub(crate) fn bits(root: &Path, revision: Option<&str>, options: &[&str]) -> Res
     let path = tree.to_str().ok_or_else(|| format!("{} is not UTF-8", tree.display()))?;
     // Forced: a call that was interrupted leaves its registration.
     git(root, &["worktree", "add", "--quiet", "--force", "--detach", path, &revision])?;
-    let before = prepare(root, &tree).and_then(|()| run(&tree, options));
+    let before = prepare(root, &tree).and_then(|()| run(&tree, &steps::built("bits", "build")?, options));
     let removed = git(root, &["worktree", "remove", "--force", path]);
-    let (before, now) = (before?, run(root, options)?);
+    let (before, now) = (before?, run(root, &steps::built("", "")?, options)?);
     removed?;
 
     let differences = differences(&before, &now);
@@ -54,10 +54,11 @@ fn prepare(root: &Path, tree: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What the program prints in `tree`. Both trees are built in one place, where they share what they depend on.
-fn run(tree: &Path, options: &[&str]) -> Result<String> {
+/// What the program prints in `tree`, built in `target`. Each tree has its own: cargo tells packages by their place in
+/// the workspace, so it would take those of the one for those of the other.
+fn run(tree: &Path, target: &Path, options: &[&str]) -> Result<String> {
     let mut command = steps::cargo_command(tree, &["bench", "--bench", "bits", "--"]);
-    command.args(options).env("CARGO_TARGET_DIR", steps::built("", "")?);
+    command.args(options).env("CARGO_TARGET_DIR", target);
     steps::output_of(&mut command)
 }
 
