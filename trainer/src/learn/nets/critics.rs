@@ -2,7 +2,7 @@
 
 use super::{
     builder::NetBuilder,
-    layers::Mlp,
+    mlp::Mlp,
     view::{Input, Net},
 };
 use crate::{
