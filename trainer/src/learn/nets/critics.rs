@@ -3,7 +3,7 @@
 use super::{
     builder::NetBuilder,
     config::HiddenLayers,
-    layers::Mlp,
+    mlp::Mlp,
     view::{Input, Net},
 };
 use crate::{
