@@ -11,7 +11,7 @@ use pavlov::trainer::action_dist::ActionRows;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Learner, Rows};
 use pavlov::trainer::models::{NetBuilder, Rule};
-use pavlov::trainer::policy::{Act, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces};
+use pavlov::trainer::policy::{Act, Agent, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces};
 use pavlov::trainer::state::{Array, State, Weights};
 use pavlov::trainer::value::Value;
 use pavlov::trainer::worker::WorkerSpec;
@@ -132,9 +132,9 @@ fn spec_with(common: &Common, policy_class: PolicyClass, env: EnvCreator) -> Res
     Ok(WorkerSpec {
         common: common.clone(),
         seed: common.seed.unwrap_or_default(),
-        spaces: spaces_of(common, &env)?,
+        agents: Agent::only(spaces_of(common, &env)?),
         env,
-        policy_class,
+        policies: policy_class.into(),
         callbacks: None,
         sampling: true,
     })

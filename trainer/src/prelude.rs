@@ -22,7 +22,10 @@ pub use crate::{
         value::Value,
     },
     plan::{Plan, PlanExt, after_training, standardize, standardized, sync_weights, train_epochs, when},
-    policy::{Act, Fragment, Learned, NetPolicy, Policy, PolicyClass, PolicySpec, Seen, Spaces, Stats},
+    policy::{
+        Act, Agent, Fragment, Learned, NetPolicy, Policies, Policy, PolicyClass, PolicySpec, Seen, Spaces,
+        Stats,
+    },
     run::{
         builder::TrainerExt,
         common::{BatchMode, Common},

@@ -20,8 +20,11 @@ use tch::Tensor;
 pub struct Fragment<'a> {
     /// Steps per copy, T.
     pub steps: usize,
-    /// Copies, N.
+    /// Copies, N; where there are several agents, copies times the agents of this policy.
     pub num_envs: usize,
+    /// Steps that each of them took, at most T: agents wait for each other and end early. `None`: all took T. Nothing
+    /// else of a copy counts, but for the observation that its last step led to.
+    pub lengths: Option<&'a [usize]>,
     /// Observations `[T + 1, N, width]`; row T is what the next fragment starts from.
     pub obs: &'a Tensor,
     /// Actions `[T, N]` or `[T, N, components]`.
@@ -52,16 +55,31 @@ pub struct FragmentMasks<'a> {
 }
 
 impl Fragment<'_> {
-    /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`].
+    /// Steps that one copy took.
+    pub fn length(&self, copy: usize) -> usize {
+        self.lengths.map_or(self.steps, |lengths| lengths[copy])
+    }
+
+    /// Time-major rows `[T, N, ...]` (or one more) to batch rows, one copy after the other; as [`env_major`] where all
+    /// took as many steps.
+    pub fn env_major(&self, t: &Tensor) -> Tensor {
+        let t = t.narrow(0, 0, self.steps as i64);
+        let Some(lengths) = self.lengths else { return env_major(&t) };
+        let rows = lengths.iter().enumerate();
+        let rows = rows.flat_map(|(copy, &n)| (0..n).map(move |step| (step * lengths.len() + copy) as i64));
+        t.flatten(0, 1).index_select(0, &Tensor::from_slice(&rows.collect::<Vec<_>>()))
+    }
+
+    /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`](Self::env_major).
     pub fn rows(&self) -> SampleBatch {
         let mut batch = SampleBatch::default()
-            .with(Column::OBS, env_major(&self.obs.narrow(0, 0, self.steps as i64)))
-            .with(Column::ACTIONS, env_major(self.actions));
+            .with(Column::OBS, self.env_major(self.obs))
+            .with(Column::ACTIONS, self.env_major(self.actions));
         if let Some(masks) = self.masks {
-            batch.set(Column::ACTION_MASK, env_major(&masks.rows.narrow(0, 0, self.steps as i64)));
+            batch.set(Column::ACTION_MASK, self.env_major(masks.rows));
         }
         for (column, data) in &self.columns {
-            batch.set(*column, env_major(data));
+            batch.set(*column, self.env_major(data));
         }
         batch
     }
@@ -75,13 +93,14 @@ impl Fragment<'_> {
         let width = self.obs.size()[2];
         let at_rows = learner.evaluate(&self.obs.view([-1, width]), 1, &head)?.to_vec();
         let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
-        Ok(Values { copies: self.num_envs, at_rows, at_ends })
+        Ok(Values { copies: self.num_envs, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
     }
 
     /// Advantages by GAE, ordered as [`rows`](Self::rows).
     pub fn advantages(&self, values: &Values, gamma: f64, lambda: f64) -> Vec<f32> {
         let trajectories = gae::Trajectories {
             num_envs: self.num_envs,
+            lengths: self.lengths,
             rewards: self.rewards,
             values: &values.at_rows,
             terminated: self.terminated,
@@ -97,6 +116,7 @@ impl Fragment<'_> {
 #[derive(Clone, Debug)]
 pub struct Values {
     copies: usize,
+    lengths: Option<Vec<usize>>,
     /// Time-major `[(T + 1) * N]`.
     at_rows: Vec<f32>,
     /// At the observations at which episodes ended.
@@ -107,7 +127,8 @@ impl Values {
     /// Those of the observations that were acted on, ordered as [`Fragment::rows`].
     pub fn rows(&self) -> Vec<f32> {
         let steps = self.at_rows.len() / self.copies - 1;
-        let of_copy = |copy| (0..steps).map(move |t| self.at_rows[t * self.copies + copy]);
+        let length = |copy: usize| self.lengths.as_ref().map_or(steps, |lengths| lengths[copy]);
+        let of_copy = |copy| (0..length(copy)).map(move |t| self.at_rows[t * self.copies + copy]);
         (0..self.copies).flat_map(of_copy).collect()
     }
 }
