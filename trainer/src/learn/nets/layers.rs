@@ -1,10 +1,7 @@
 //! Layers: handles that know their place among the parameters and are applied to values.
 
 use super::view::Net;
-use crate::learn::{
-    engines::{Activation, Layer},
-    value::Value,
-};
+use crate::learn::{engines::Layer, value::Value};
 
 /// How a layer's weights start; see [`Initializer`](super::Initializer).
 #[derive(Clone, Copy, Debug)]
