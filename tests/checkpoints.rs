@@ -10,6 +10,7 @@ use pavlov::trainer::Trainer;
 use pavlov::trainer::common::BatchMode;
 use pavlov::trainer::filter::ObservationFilter;
 use pavlov::trainer::rng::episode_seed;
+use pavlov::trainer::state::State;
 use pavlov::tune::{checkpoint, difference, validate_save_restore};
 use serde_json::Value;
 
@@ -371,4 +372,35 @@ fn a_checkpoint_says_what_was_trained_on_what() {
         assert_eq!(settings[key], value);
     }
     assert_eq!(settings["config"]["num_envs_per_worker"], 2);
+}
+
+/// The checkpoints in `tests/first_layout` were saved by commit bf6727f: two iterations of 16 steps, PPO with fragments
+/// that were sampled ahead.
+#[test]
+fn checkpoints_of_the_first_layout_are_restored() {
+    fn restored<T: Trainer>(name: &str, sampled: f64, trained: f64) {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/first_layout").join(name);
+        let text = fs::read(path.join("settings.json")).expect("settings");
+        let saved: Value = serde_json::from_slice(&text).expect("JSON");
+        let settings: T = serde_json::from_value(saved["config"].clone()).expect("settings of today");
+        let mut driver = quiet(settings, "CartPole-v1").expect("a driver");
+        driver.restore(&path).expect("a checkpoint that fits");
+        let policies = State::read(&path, "policies").expect("the policies");
+        let weights = driver.get_weights().expect("weights");
+        assert!(weights.array_names().count() > 4);
+        for weight in weights.array_names() {
+            let (policy, rest) = weight.split_once('.').expect("the id of a policy in front");
+            let saved = policies.array(&format!("{policy}.weights.{rest}")).expect("the same weight");
+            assert_eq!(weights.array(weight).expect("its numbers"), saved, "{weight}");
+        }
+        let counts = |result: &Metrics| {
+            ["num_env_steps_sampled", "num_env_steps_trained"].map(|key| number(result, key))
+        };
+        let result = driver.train().expect("a result");
+        assert_eq!(counts(&result), [sampled, trained]);
+        assert_eq!(number(&result, "num_agent_steps_sampled"), sampled);
+        assert_eq!(driver.iteration(), 3);
+    }
+    restored::<Ppo>("ppo", 48.0, 48.0);
+    restored::<Dqn>("dqn", 48.0, 44.0);
 }

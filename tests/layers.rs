@@ -98,6 +98,12 @@ fn circles_are_found_through_groups_supers_and_re_exports() {
     assert_eq!(circle(&edges(&direct)), Some(vec!["a".to_owned(), "b".to_owned()]));
     let re_exported = sources(&[lib, ("a", "use crate::b::C;"), ("b", "use crate::Name;")]);
     assert_eq!(circle(&edges(&re_exported)), Some(vec!["a".to_owned(), "b".to_owned()]));
+    let inner = sources(&[
+        ("a", "use crate::a::deep::Thing;"),
+        ("a::deep", "use crate::{\n    a::{\n        other::Name,\n    },\n};"),
+        ("a::other", ""),
+    ]);
+    assert_eq!(circle(&edges(&inner)), None);
     let harmless = "// use crate::a;\n#[cfg(test)]\nmod tests { use crate::a; }";
     assert_eq!(circle(&edges(&sources(&[lib, ("a", "use crate::b::C;"), ("b", harmless)]))), None);
 }
@@ -199,7 +205,8 @@ fn items(group: &str) -> Vec<&str> {
             '{' => depth += 1,
             '}' if depth > 0 => depth -= 1,
             ',' | '}' if depth == 0 => {
-                items.push(group[start..at].trim());
+                // A comma stands behind the last one too.
+                items.extend(Some(group[start..at].trim()).filter(|item| !item.is_empty()));
                 start = at + 1;
                 if c == '}' {
                     break;

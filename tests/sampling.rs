@@ -1,5 +1,6 @@
 //! What workers sample: equal rollouts on any number of workers, endings, fragments, transforms on the way, failures.
 
+mod acting;
 mod allocations;
 mod bridge;
 mod endings;

@@ -7,10 +7,11 @@ use pavlov::envs::{self, Env, EnvCreator, IntoEnvCreator, Space, Step};
 use pavlov::prelude::*;
 use pavlov::torch::{Device, Kind, Tensor};
 use pavlov::trainer::WorkerSet;
+use pavlov::trainer::action_dist::ActionRows;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Learner, Rows};
 use pavlov::trainer::models::{NetBuilder, Rule};
-use pavlov::trainer::policy::{Learned, Policy, PolicySpec, Spaces};
+use pavlov::trainer::policy::{Act, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces};
 use pavlov::trainer::state::{Array, State, Weights};
 use pavlov::trainer::value::Value;
 use pavlov::trainer::worker::WorkerSpec;
@@ -108,22 +109,43 @@ pub(crate) fn stat(learned: &Learned, name: &str) -> f64 {
 
 /// Workers of an algorithm, with equal initial weights and nothing sampled yet.
 pub(crate) fn worker_set<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> Result<WorkerSet> {
+    WorkerSet::new(&worker_spec(settings, env)?, Device::Cpu)
+}
+
+/// What its workers are made from.
+pub(crate) fn worker_spec<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> Result<WorkerSpec> {
     let env = env.into_env_creator();
-    let copies = env.make_vec(&settings.common().env_config, 1)?;
-    let spaces = Spaces {
-        observation_space: copies.observation_space().clone(),
-        action_space: copies.action_space().clone(),
-    };
-    let spec = WorkerSpec {
-        common: settings.common().clone(),
-        seed: settings.common().seed.unwrap_or_default(),
+    let class = settings.get_default_policy_class(&spaces_of(settings.common(), &env)?)?;
+    spec_with(settings.common(), class, env)
+}
+
+/// Workers that act by a policy of a test's own.
+pub(crate) fn workers_with(
+    common: &Common,
+    policy_class: PolicyClass,
+    env: impl IntoEnvCreator,
+) -> Result<WorkerSet> {
+    WorkerSet::new(&spec_with(common, policy_class, env.into_env_creator())?, Device::Cpu)
+}
+
+fn spec_with(common: &Common, policy_class: PolicyClass, env: EnvCreator) -> Result<WorkerSpec> {
+    Ok(WorkerSpec {
+        common: common.clone(),
+        seed: common.seed.unwrap_or_default(),
+        spaces: spaces_of(common, &env)?,
         env,
-        policy_class: settings.get_default_policy_class(&spaces)?,
-        spaces,
+        policy_class,
         callbacks: None,
         sampling: true,
-    };
-    WorkerSet::new(&spec, Device::Cpu)
+    })
+}
+
+fn spaces_of(common: &Common, env: &EnvCreator) -> Result<Spaces> {
+    let copies = env.make_vec(&common.env_config, 1)?;
+    Ok(Spaces {
+        observation_space: copies.observation_space().clone(),
+        action_space: copies.action_space().clone(),
+    })
 }
 
 /// The bytes of a column.
@@ -308,6 +330,106 @@ where
     fn step(&mut self, action: &[A], obs: &mut [f32]) -> envs::Result<Step> {
         self.t += 1;
         (self.step)(self.seed.unwrap_or_default(), self.t, action, obs)
+    }
+}
+
+/// Actions 0 to 3, of which `t % 4` and the next are legal at step `t`; observes `t`.
+#[derive(Clone, Debug)]
+pub(crate) struct Doors {
+    length: usize,
+    truncates: bool,
+    closed_at: Option<usize>,
+    t: usize,
+}
+
+impl Doors {
+    /// Episodes of so many steps.
+    pub(crate) fn new(length: usize, truncates: bool) -> Self {
+        Self { length, truncates, closed_at: None, t: 0 }
+    }
+
+    /// The same, but at step `t` nothing is legal.
+    pub(crate) fn closed_at(self, t: usize) -> Self {
+        Self { closed_at: Some(t), ..self }
+    }
+
+    /// What is legal at step `t`.
+    pub(crate) fn mask(t: usize) -> [bool; 4] {
+        [0, 1, 2, 3].map(|action| action == t % 4 || action == (t + 1) % 4)
+    }
+}
+
+impl Env for Doors {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::real(&[1])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(4)
+    }
+
+    fn reset(&mut self, _seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
+        (self.t, obs[0]) = (0, 0.0);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [f32]) -> envs::Result<Step> {
+        let legal = Self::mask(self.t)[action[0] as usize];
+        self.t += 1;
+        obs[0] = self.t as f32;
+        let over = self.t == self.length;
+        let (terminated, truncated) = (over && !self.truncates, over && self.truncates);
+        Ok(Step { reward: f64::from(u8::from(legal)), terminated, truncated })
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        let Ok(mask) = <&mut [bool; 4]>::try_from(mask) else { return false };
+        *mask = if self.closed_at == Some(self.t) { [false; 4] } else { Self::mask(self.t) };
+        true
+    }
+}
+
+/// What a [`Rememberer`] remembered when it acted, and whether an episode began.
+pub(crate) const REMEMBERED: Column = Column::new("remembered");
+pub(crate) const BEGAN: Column = Column::new("began");
+
+/// Counts the steps of each copy's episode in its memory, and takes that number, modulo `actions`, as its action.
+#[derive(Debug)]
+pub(crate) struct Rememberer(pub(crate) i64);
+
+impl Rememberer {
+    pub(crate) fn class(actions: i64) -> PolicyClass {
+        PolicyClass::new("Rememberer", move |_| Ok(Self(actions)))
+    }
+}
+
+impl Policy for Rememberer {
+    fn step_columns(&self) -> Vec<(Column, usize)> {
+        vec![(REMEMBERED, 2), (BEGAN, 1)]
+    }
+
+    fn memory_width(&self) -> usize {
+        2
+    }
+
+    fn compute_actions(&mut self, seen: Seen<'_>, mut act: Act<'_>) -> Result<()> {
+        act.column(REMEMBERED).expect("it was named").copy_from_slice(seen.memory);
+        let began = act.column(BEGAN).expect("it was named");
+        began.iter_mut().zip(seen.resets).for_each(|(to, &reset)| *to = f32::from(reset));
+        let ActionRows::Int(actions) = act.actions else { panic!("discrete actions") };
+        for (action, memory) in actions.iter_mut().zip(seen.memory.chunks_exact_mut(2)) {
+            *action = memory[0] as i64 % self.0;
+            memory[0] += 1.0;
+            memory[1] -= 2.0;
+        }
+        Ok(())
+    }
+
+    fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
+        Ok(fragment.rows())
     }
 }
 

@@ -7,6 +7,7 @@ mod datasets;
 mod export;
 mod golden;
 mod layers;
+mod plans;
 mod regression;
 #[cfg(feature = "storage")]
 mod remote;

@@ -9,7 +9,7 @@
 use pavlov_envs::Space;
 use pavlov_trainer::{
     exploration::ExplorationConfig,
-    plan::{Replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
+    plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{ReplayBufferConfig, ReplayKind},
     rules,
@@ -174,12 +174,13 @@ impl Trainer for Dqn {
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
         let buffer = workers.replay_buffer(&self.replay_buffer_config, self.store_buffer_in_checkpoints);
         let store = workers.rollouts().then(store_to_replay(&buffer));
-        let replay = Replay::new(&buffer, self.common.train_batch_size)
+        let learn = replay(&buffer, self.common.train_batch_size)
             .then(train_on_replay(workers))
             .then(update_priorities(&buffer))
             .then(update_target(workers, self.target_network_update_freq))
             .then(sync_weights(workers));
-        Box::new(round_robin(Box::new(store), Box::new(replay), self.pulls(workers)))
+        let owed = owed(workers, &buffer, self.training_intensity, self.common.train_batch_size);
+        round_robin(store, learn, owed)
     }
 
     fn common(&self) -> &Common {
@@ -188,24 +189,6 @@ impl Trainer for Dqn {
 
     fn common_mut(&mut self) -> &mut Common {
         &mut self.common
-    }
-}
-
-impl Dqn {
-    /// How many batches to learn from after a fragment: one, or as many as `training_intensity` owes. The debt is
-    /// computed from the counters, so no fraction is lost and a restored run owes the same.
-    fn pulls(&self, workers: &WorkerSet) -> impl FnMut() -> usize + Send + use<> {
-        let workers = workers.clone();
-        let (intensity, batch) = (self.training_intensity, self.common.train_batch_size as f64);
-        let starts = self.replay_buffer_config.learning_starts as u64;
-        move || match intensity {
-            None => 1,
-            Some(intensity) => {
-                let counters = workers.counters();
-                let sampled = counters.num_env_steps_sampled.saturating_sub(starts) as f64;
-                ((intensity * sampled - counters.num_env_steps_trained as f64) / batch).max(0.0) as usize
-            }
-        }
     }
 }
 

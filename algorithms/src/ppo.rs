@@ -6,7 +6,7 @@
 //!    loss, an entropy bonus and a KL penalty (equation 8) whose coefficient adapts.
 //! 4. The workers get the new weights.
 
-use pavlov_trainer::{exploration::ExplorationConfig, plan::update_kl, prelude::*, rules};
+use pavlov_trainer::{exploration::ExplorationConfig, prelude::*, rules};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -174,15 +174,14 @@ impl Trainer for Ppo {
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        let batches = workers.rollouts().concat_batches(self.common.train_batch_size);
-        let batches: Box<dyn Iterator<Item = Result<SampleBatch>> + Send> = match self.normalize_advantages {
-            NormalizeAdvantages::Batch => Box::new(batches.then(standardize(Column::ADVANTAGES))),
-            _ => Box::new(batches),
-        };
+        let over_batch = self.normalize_advantages == NormalizeAdvantages::Batch;
         Box::new(
-            batches
+            workers
+                .rollouts()
+                .concat_batches(self.common.train_batch_size)
+                .then(when(over_batch, standardize(Column::ADVANTAGES)))
                 .then(train_epochs(workers, self.num_sgd_iter, self.sgd_minibatch_size))
-                .then(update_kl(workers))
+                .then(after_training(workers))
                 .then(sync_weights(workers)),
         )
     }

@@ -1,6 +1,9 @@
 //! Copies of an [`Env`] stepped one after the other on the calling thread.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::{
+    cell::Cell,
+    panic::{AssertUnwindSafe, catch_unwind},
+};
 
 use crate::{
     Element, Env, Error, Frame, Result, Space, Step, StepOut, VectorEnv,
@@ -30,6 +33,10 @@ pub struct SyncVectorEnv<E: Env> {
     max_episode_steps: usize,
     sent: Sent<E::Act>,
     info: InfoRows,
+    /// Somebody reads masks: from the next step on those of ended episodes are kept.
+    masks_read: Cell<bool>,
+    /// `[num_envs, flags]`; empty until then.
+    final_masks: Vec<bool>,
 }
 
 #[derive(Debug)]
@@ -83,6 +90,8 @@ impl<E: Env> SyncVectorEnv<E> {
             max_episode_steps: limit.unwrap_or(usize::MAX),
             sent: Sent::new(num_envs, num_envs * act_width),
             info: InfoRows::default(),
+            masks_read: Cell::new(false),
+            final_masks: Vec::new(),
             copies: envs.into_iter().map(copy).collect(),
             observation_space,
             action_space,
@@ -131,7 +140,10 @@ impl<E: Env> SyncVectorEnv<E> {
         out: StepOut<'_, E::Obs>,
     ) -> Result<()> {
         let (obs_width, act_width, limit) = (self.obs_width, self.act_width, self.max_episode_steps);
-        self.for_each(|i, copy| {
+        let mask_width = if self.masks_read.get() { self.action_space.flat_width() } else { 0 };
+        let mut final_masks = std::mem::take(&mut self.final_masks);
+        final_masks.resize(self.copies.len() * mask_width, true);
+        let stepped = self.for_each(|i, copy| {
             let action = &actions[i * act_width..][..act_width];
             let obs = &mut out.obs[i * obs_width..][..obs_width];
             copy.step += 1;
@@ -145,10 +157,16 @@ impl<E: Env> SyncVectorEnv<E> {
             out.truncated[i] = truncated;
             if terminated || truncated {
                 out.final_obs[i * obs_width..][..obs_width].copy_from_slice(obs);
+                let mask = &mut final_masks[i * mask_width..][..mask_width];
+                if mask_width > 0 && !copy.env.action_mask(mask) {
+                    mask.fill(true);
+                }
                 copy.reset(reset_seeds.map(|seeds| seeds[i]), obs)?;
             }
             Ok(())
-        })?;
+        });
+        self.final_masks = final_masks;
+        stepped?;
         self.refresh_info();
         Ok(())
     }
@@ -326,6 +344,16 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
                 false => mask.fill(true),
             }
         }
+        self.masks_read.set(true);
+        true
+    }
+
+    /// Known from the first step on after [`action_masks`](VectorEnv::action_masks) was asked.
+    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
+        if self.sent.in_flight() || self.final_masks.is_empty() || self.final_masks.len() != masks.len() {
+            return false;
+        }
+        masks.copy_from_slice(&self.final_masks);
         true
     }
 

@@ -100,6 +100,25 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
         lock(&self.blocks)
     }
 
+    /// Has every block write its rows; one that has none beside others that have allows everything.
+    fn masks(&self, masks: &mut [bool], write: impl Fn(&V, &mut [bool]) -> bool) -> bool {
+        if self.in_flight() {
+            return false;
+        }
+        let Some(width) = mask_width(&self.action_space, self.num_envs, masks.len()) else { return false };
+        let mut rest = masks;
+        for (i, block) in self.blocks().iter().enumerate() {
+            let (rows, after) = rest.split_at_mut(block.num_envs() * width);
+            match write(block, rows) {
+                true => {}
+                false if i == 0 => return false,
+                false => rows.fill(true),
+            }
+            rest = after;
+        }
+        true
+    }
+
     /// Gives `draw` the block of a copy and the copy's number in it.
     fn in_block<T>(&self, copy: usize, draw: impl FnOnce(&mut V, usize) -> Result<T>) -> Result<T> {
         if self.in_flight() {
@@ -203,21 +222,11 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
     }
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {
-        if self.in_flight() {
-            return false;
-        }
-        let Some(width) = mask_width(&self.action_space, self.num_envs, masks.len()) else { return false };
-        let mut rest = masks;
-        for (i, block) in self.blocks().iter().enumerate() {
-            let (rows, after) = rest.split_at_mut(block.num_envs() * width);
-            match block.action_masks(rows) {
-                true => {}
-                false if i == 0 => return false,
-                false => rows.fill(true),
-            }
-            rest = after;
-        }
-        true
+        self.masks(masks, |block, rows| block.action_masks(rows))
+    }
+
+    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
+        self.masks(masks, |block, rows| block.final_action_masks(rows))
     }
 
     fn info(&self, key: &str) -> Option<&[f64]> {

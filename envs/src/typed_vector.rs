@@ -81,6 +81,10 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
         self.env.action_masks(masks)
     }
 
+    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
+        self.env.final_action_masks(masks)
+    }
+
     fn info(&self, key: &str) -> Option<&[f64]> {
         self.env.info(key)
     }

@@ -15,8 +15,8 @@ use crate::{DType, Element, Error, Frame, Result, Space};
 /// * The caller supplies the seed of the next episode of every copy with every step, so a vector
 ///   environment holds no seeds. No seeds means: each copy continues its own random stream.
 /// * An invalid action is refused before any copy moves.
-/// * Between [`send`](Self::send) and [`recv`](Self::recv) nobody looks: `action_masks` is `false`, `info` is `None`,
-///   `render` and `save_state` are errors.
+/// * Between [`send`](Self::send) and [`recv`](Self::recv) nobody looks: `action_masks` and `final_action_masks` are
+///   `false`, `info` is `None`, `render` and `save_state` are errors.
 /// * After an error the copies are in an unspecified state until the next `reset`.
 ///
 /// [`check_vector_env`](crate::check_vector_env) tests these and those of [`Env`](crate::Env).
@@ -75,6 +75,13 @@ pub trait VectorEnv: Send {
     /// Writes which discrete actions are legal now, `[num_envs, n]`, where `n` is the [`flat_width`](Space::flat_width)
     /// of the action space; `false` when it has no masks or `masks` has another length: nothing was written.
     fn action_masks(&self, masks: &mut [bool]) -> bool {
+        let _ = masks;
+        false
+    }
+
+    /// Writes which discrete actions were legal at the last observations of the episodes that ended in the last step, as
+    /// in [`action_masks`](Self::action_masks); other rows mean nothing. `false` when it cannot say: nothing was written.
+    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
         let _ = masks;
         false
     }
@@ -292,6 +299,7 @@ pub trait AnyVectorEnv: Send {
     fn send(&mut self, actions: &[u8], reset_seeds: Option<&[u64]>) -> Result<()>;
     fn recv(&mut self, out: StepOut<'_, u8>) -> Result<()>;
     fn action_masks(&self, masks: &mut [bool]) -> bool;
+    fn final_action_masks(&self, masks: &mut [bool]) -> bool;
     fn info(&self, key: &str) -> Option<&[f64]>;
     fn save_state(&self) -> Result<Option<Vec<u8>>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
@@ -338,6 +346,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn action_masks(&self, masks: &mut [bool]) -> bool {
         VectorEnv::action_masks(self, masks)
+    }
+
+    fn final_action_masks(&self, masks: &mut [bool]) -> bool {
+        VectorEnv::final_action_masks(self, masks)
     }
 
     fn info(&self, key: &str) -> Option<&[f64]> {

@@ -119,6 +119,11 @@ macro_rules! forward_vector {
             self.env.action_masks(masks)
         }
     };
+    (@ final_action_masks) => {
+        fn final_action_masks(&self, masks: &mut [bool]) -> bool {
+            self.env.final_action_masks(masks)
+        }
+    };
     (@ info) => {
         fn info(&self, key: &str) -> Option<&[f64]> {
             self.env.info(key)

@@ -95,6 +95,29 @@ fn without_exploration_every_strategy_is_greedy_and_ties_go_to_the_first() {
 }
 
 #[test]
+fn illegal_actions_are_never_chosen_and_the_legal_ones_as_without_the_others() {
+    let mask = [true, false, true, true];
+    let chosen = |kind: &str, epsilon, explore| {
+        let (config, mut rng) = (config(json!({"type": kind})), Stream::new(5, "choose", 0));
+        let mut counts = vec![0; Q.len()];
+        let mut choose = || config.choose_legal(&Q, Some(&mask), epsilon, explore, &mut rng) as usize;
+        (0..DRAWS).for_each(|_| counts[choose()] += 1);
+        counts
+    };
+    // The best is illegal: exp([0.1, 0.2, -3.0]) = 1.105171, 1.221403, 0.049787.
+    for (kind, epsilon, p) in [
+        ("EpsilonGreedy", 0.3, [0.1, 0.0, 0.8, 0.1]),
+        ("Random", 0.0, [1.0 / 3.0, 0.0, 1.0 / 3.0, 1.0 / 3.0]),
+        ("SoftQ", 0.0, [0.465069, 0.0, 0.513980, 0.020951]),
+    ] {
+        let counts = chosen(kind, epsilon, true);
+        assert_eq!(counts[1], 0, "{kind}");
+        [0, 2, 3].into_iter().for_each(|action| assert_frequency(DRAWS, counts[action], p[action]));
+        assert_eq!(chosen(kind, epsilon, false), [0, 0, DRAWS, 0], "{kind}");
+    }
+}
+
+#[test]
 fn gaussian_noise_shrinks_to_its_final_scale() {
     let noise = config(json!({"type": "GaussianNoise"}));
     assert_close(&[0, 5000, 10_000, 99_999].map(|t| noise.noise_scale(t)), &[1.0, 0.51, 0.02, 0.02], 1e-12);

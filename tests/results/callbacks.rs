@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use pavlov::prelude::*;
 use pavlov::trainer::Episode;
-use pavlov::trainer::batch::SampleBatch;
+use pavlov::trainer::batch::{SampleBatch, TrainBatch};
 use pavlov::trainer::callbacks::StepView;
 use serde_json::json;
 
@@ -56,7 +56,7 @@ impl Callbacks for Recorder {
         self.note(format!("postprocess {} of {policy_id}", batch.rows()))
     }
 
-    fn on_sample_end(&mut self, worker_index: usize, samples: &mut SampleBatch) -> Result<()> {
+    fn on_sample_end(&mut self, worker_index: usize, samples: &mut TrainBatch) -> Result<()> {
         self.note(format!("sampled {} on {worker_index}", samples.rows()))
     }
 

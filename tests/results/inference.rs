@@ -2,11 +2,11 @@
 
 use pavlov::prelude::*;
 use pavlov::torch::{Tensor, kind::FLOAT_CPU};
-use pavlov::trainer::policy::{ActInput, ActOutput, DEFAULT_POLICY, Policy, PolicyClass};
+use pavlov::trainer::policy::{Act, DEFAULT_POLICY, Policy, PolicyClass, Seen};
 use pavlov::trainer::rng::Stream;
-use pavlov::trainer::{to_config, unsquash};
+use pavlov::trainer::{Session, to_config, unsquash};
 
-use crate::support::{at, floats, number, quiet, refused, tiny_dqn, tiny_ppo};
+use crate::support::{Doors, Rememberer, at, floats, number, quiet, refused, tiny_dqn, tiny_ppo};
 
 /// Rows of standard normal numbers.
 fn random_rows(n: usize, width: usize) -> Vec<f32> {
@@ -95,7 +95,8 @@ fn weights_make_the_round_trip_and_reach_the_workers() {
     second.set_weights(&weights).expect("weights that fit");
     assert_eq!(*second.get_weights().expect("weights"), *weights);
     // What a worker records of acting is what the learner's network says.
-    let batch = second.workers().expect("workers").sample().expect("a fragment");
+    let batch =
+        second.workers().expect("workers").sample().and_then(|batch| batch.single()).expect("a fragment");
     let column = |c| floats(batch.get(c).expect("the column"));
     use pavlov::trainer::batch::Column;
     let obs: Vec<f32> = column(Column::OBS).iter().map(|&x| x as f32).collect();
@@ -134,12 +135,78 @@ fn a_reset_with_other_settings_starts_afresh() {
     assert_eq!(number(&result, "info.learner.default_policy.learner_stats.cur_lr"), 1e-2);
 }
 
+/// A trainer on episodes of 100 steps whose policy counts them in its memory and acts by the count.
+fn remembering() -> Driver<Algorithm<Ppo>> {
+    let builder = tiny_ppo().builder(|| Doors::new(100, false)).policy_class(Rememberer::class(4));
+    builder.loggers(LoggerChoice::None).build().expect("a trainer")
+}
+
+#[test]
+fn a_session_remembers_between_calls_and_forgets_on_reset() {
+    let mut trainer = remembering();
+    let mut session = trainer.session(2).expect("a session");
+    let act = |session: &mut Session| -> Vec<i64> {
+        let actions = session.compute_actions(&[0.0_f32; 2], false).expect("actions");
+        actions.iter().map(|action| action.discrete().expect("a choice")).collect()
+    };
+    assert_eq!([act(&mut session), act(&mut session)], [[0, 0], [1, 1]]);
+    session.reset(0).expect("there is one");
+    assert_eq!([act(&mut session), act(&mut session)], [[0, 2], [1, 3]]);
+    refused(session.reset(2), &["the session: there is no copy 2; it has 2, and the first is 0"]);
+    let three = session.compute_actions(&[0.0_f32; 3], false);
+    refused(three, &["3 rows were given, but the session has 2 copies"]);
+    refused(trainer.session(0), &["a session: it was asked for 0 copies, but it needs at least 1"]);
+    // Single calls have nothing to remember.
+    let mut single = || trainer.compute_single_action(&[0.0_f32], false).expect("an action");
+    assert_eq!([single(), single()], [Action::Int(vec![0]), Action::Int(vec![0])]);
+}
+
+#[test]
+fn a_session_draws_as_single_calls_do_and_training_does_not_change_it() {
+    let make = || quiet(tiny_ppo(), "CartPole-v1").expect("a trainer");
+    let (mut first, mut second) = (make(), make());
+    let obs = random_rows(64, 4);
+    let mut session = first.session(64).expect("a session");
+    let drawn = second.compute_actions(&obs, true).expect("actions");
+    assert_eq!(session.compute_actions(&obs, true).expect("actions"), drawn);
+    assert_ne!(session.compute_actions(&obs, true).expect("actions"), drawn, "streams go on");
+    let outputs_of = |trainer: &mut Driver<Algorithm<Ppo>>| outputs(trainer, &obs, 4);
+    let greedy: Vec<i64> = outputs_of(&mut first).chunks(2).map(|row| i64::from(row[1] > row[0])).collect();
+    for _ in 0..3 {
+        first.train().expect("a result");
+    }
+    let after = session.compute_actions(&obs, false).expect("actions");
+    assert_eq!(after.iter().filter_map(Action::discrete).collect::<Vec<_>>(), greedy);
+}
+
+#[test]
+fn a_session_takes_the_legal_actions_it_is_told() {
+    let mut dqn = tiny_dqn();
+    dqn.common.mask_actions = true;
+    let mut trainer = quiet(dqn, || Doors::new(100, false)).expect("a trainer");
+    let mut session = trainer.session(2).expect("a session");
+    for legal in 0..4 {
+        let mask = session.mask_mut().expect("the environment has masks");
+        mask.iter_mut().enumerate().for_each(|(i, flag)| *flag = i % 4 == (legal + i / 4) % 4);
+        let actions = session.compute_actions(&[0.0_f32; 2], true).expect("actions");
+        let wanted = [legal, (legal + 1) % 4].map(|action| Action::Int(vec![action as i64]));
+        assert_eq!(actions, wanted);
+    }
+    session.mask_mut().expect("the environment has masks").fill(false);
+    refused(
+        session.compute_actions(&[0.0_f32; 2], true),
+        &["the action mask: copy 0 may take none of the 4"],
+    );
+    let mut trainer = quiet(tiny_dqn(), "CartPole-v1").expect("a trainer");
+    assert!(trainer.session(1).expect("a session").mask_mut().is_none());
+}
+
 /// A policy that cannot act.
 #[derive(Debug)]
 struct Refusing;
 
 impl Policy for Refusing {
-    fn compute_actions(&mut self, _: ActInput<'_>, _: ActOutput<'_>) -> Result<()> {
+    fn compute_actions(&mut self, _: Seen<'_>, _: Act<'_>) -> Result<()> {
         Err(Error::state("the refusing policy", "it was asked to act"))
     }
 }

@@ -142,6 +142,18 @@ fn dqn_counts_replayed_rows_and_target_updates() {
 }
 
 #[test]
+fn weights_are_sent_only_when_something_was_learned() {
+    // As above: a worker's rounds of 8 steps, of which the first of all learns nothing.
+    let mut dqn = tiny_dqn();
+    dqn.common.num_workers = 1;
+    let mut trainer = quiet(dqn, "CartPole-v1").expect("a trainer");
+    for (sampled, syncs) in [(16, 1), (32, 3), (48, 5)] {
+        let result = trainer.train().expect("a result");
+        assert_counts(&result, &[("num_env_steps_sampled", sampled), ("counters.num_weight_syncs", syncs)]);
+    }
+}
+
+#[test]
 fn training_intensity_trains_so_many_rows_per_sampled_step() {
     // 16 steps fill the buffer; from then on 2 rows per step, in batches of 8.
     let dqn = Dqn { training_intensity: Some(2.0), ..tiny_dqn() };

@@ -5,8 +5,10 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use pavlov::prelude::*;
+use pavlov::trainer::WorkerSet;
+use pavlov::trainer::policy::PolicyClass;
 
-use crate::support::{tiny_dqn, tiny_ppo, worker_set};
+use crate::support::{Doors, Rememberer, tiny_dqn, tiny_ppo, worker_set, workers_with};
 
 struct Counting;
 
@@ -33,12 +35,15 @@ static ALLOCATOR: Counting = Counting;
 fn allocations<T: Trainer>(mut settings: T, steps: usize) -> u64 {
     let common = settings.common_mut();
     (common.num_envs_per_worker, common.rollout_fragment_length) = (8, steps);
-    let workers = worker_set(&settings, "CartPole-v1").expect("workers");
+    of_a_fragment(&worker_set(&settings, "CartPole-v1").expect("workers"), steps)
+}
+
+fn of_a_fragment(workers: &WorkerSet, steps: usize) -> u64 {
     for _ in 0..3 {
-        workers.sample().expect("a fragment");
+        workers.sample().and_then(|batch| batch.single()).expect("a fragment");
     }
     let before = ALLOCATIONS.get();
-    let batch = workers.sample().expect("a fragment");
+    let batch = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
     assert_eq!(batch.rows(), 8 * steps);
     ALLOCATIONS.get() - before
 }
@@ -60,4 +65,24 @@ fn acting_with_ppo_allocates_nothing_per_step() {
 fn acting_with_dqn_allocates_nothing_per_step() {
     assert_allocates_per_fragment_only(tiny_dqn());
     assert_allocates_per_fragment_only(Dqn { dueling: false, ..tiny_dqn() });
+}
+
+#[test]
+fn acting_with_memory_and_masks_allocates_nothing_per_step() {
+    let allocations = |class: Option<PolicyClass>, steps| {
+        let mut dqn = tiny_dqn();
+        (dqn.common.num_envs_per_worker, dqn.common.rollout_fragment_length) = (8, steps);
+        dqn.common.mask_actions = true;
+        let env = || Doors::new(50, true);
+        let workers = match class {
+            Some(class) => workers_with(&dqn.common, class, env),
+            None => worker_set(&dqn, env),
+        };
+        of_a_fragment(&workers.expect("workers"), steps)
+    };
+    for class in [Some(Rememberer::class(4)), None] {
+        let (short, long) = (allocations(class.clone(), 100), allocations(class, 1100));
+        // Lists of ended episodes, their observations, masks and results grow by doubling.
+        assert!(long <= short + 16, "{short} allocations in 100 steps, {long} in 1,100");
+    }
 }

@@ -36,7 +36,7 @@ fn one_copy(env: Clockwork, fragment: usize, change: impl FnOnce(&mut Common)) -
 fn an_ended_episode_hands_over_its_last_observation_and_the_next_one_starts_in_the_same_step() {
     for (env, ends) in [(Clockwork::terminating(3), 1.0), (Clockwork::truncating(3), 0.0)] {
         let workers = one_copy(env, 8, |_| {});
-        let batch = workers.sample().expect("a fragment");
+        let batch = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
         let seen = [(0, 0), (0, 1), (0, 2), (1, 0), (1, 1), (1, 2), (2, 0), (2, 1)];
         assert_eq!(numbers(&batch, Column::OBS), seen.map(|(k, t)| obs(k, t)).concat());
         // The observation at t = 3 is the cut one, never (k + 1, 0).
@@ -45,7 +45,7 @@ fn an_ended_episode_hands_over_its_last_observation_and_the_next_one_starts_in_t
         assert_eq!(numbers(&batch, Column::REWARDS), [1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0]);
         let ended = [0.0, 0.0, ends, 0.0, 0.0, ends, 0.0, 0.0];
         assert_eq!(numbers(&batch, Column::TERMINATED), ended);
-        let episodes = workers.take_episodes();
+        let episodes = workers.ledger.take_episodes();
         let told: Vec<_> = episodes.iter().map(|e| (e.number, e.seed, e.total_reward, e.length)).collect();
         let wanted = |k| (k, episode_seed(SEED, 0, k), 6.0, 3);
         assert_eq!(told, [wanted(0), wanted(1)]);
@@ -55,14 +55,14 @@ fn an_ended_episode_hands_over_its_last_observation_and_the_next_one_starts_in_t
 #[test]
 fn the_next_fragment_goes_on_where_the_last_one_stopped() {
     let workers = one_copy(Clockwork::terminating(3), 2, |_| {});
-    let sample = || workers.sample().expect("a fragment");
+    let sample = || workers.sample().and_then(|batch| batch.single()).expect("a fragment");
     let (first, second, third) = (sample(), sample(), sample());
     assert_eq!(numbers(&first, Column::OBS), [obs(0, 0), obs(0, 1)].concat());
     assert_eq!(numbers(&second, Column::OBS), [obs(0, 2), obs(1, 0)].concat());
     assert_eq!(numbers(&third, Column::OBS), [obs(1, 1), obs(1, 2)].concat());
     let rewards = [&first, &second, &third].map(|batch| numbers(batch, Column::REWARDS)).concat();
     assert_eq!(rewards, [1.0, 2.0, 3.0, 1.0, 2.0, 3.0]);
-    let episodes = workers.take_episodes();
+    let episodes = workers.ledger.take_episodes();
     assert_eq!(episodes.iter().map(|e| e.length).collect::<Vec<_>>(), [3, 3]);
 }
 
@@ -83,7 +83,7 @@ fn value_targets(env: Clockwork, fragment: usize) -> Vec<f64> {
     let mut all = State::default();
     all.nest(DEFAULT_POLICY, (*critic).clone());
     workers.set_weights(&Arc::new(all)).expect("weights that fit");
-    numbers(&workers.sample().expect("a fragment"), Column::VALUE_TARGETS)
+    numbers(&workers.sample().and_then(|batch| batch.single()).expect("a fragment"), Column::VALUE_TARGETS)
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn whole_episodes_are_sampled_until_there_are_enough_steps() {
         common.batch_mode = BatchMode::CompleteEpisodes;
     });
     for round in 0..3 {
-        let batch = workers.sample().expect("episodes");
+        let batch = workers.sample().and_then(|batch| batch.single()).expect("episodes");
         assert_eq!(batch.rows(), 10);
         let (obs, new_obs) = (numbers(&batch, Column::OBS), numbers(&batch, Column::NEW_OBS));
         for copy in 0..2 {
@@ -124,7 +124,10 @@ fn whole_episodes_are_bootstrapped_as_fragments_are() {
     ppo.common.rollout_fragment_length = 3;
     let targets = |ppo: &Ppo| {
         let workers = worker_set(ppo, clockwork(Clockwork::truncating(3))).expect("workers");
-        numbers(&workers.sample().expect("three steps"), Column::VALUE_TARGETS)
+        numbers(
+            &workers.sample().and_then(|batch| batch.single()).expect("three steps"),
+            Column::VALUE_TARGETS,
+        )
     };
     let fragment = targets(&ppo);
     ppo.common.batch_mode = BatchMode::CompleteEpisodes;
@@ -140,8 +143,8 @@ fn rewards_are_clipped_for_the_algorithm_but_not_in_results() {
         (None, [1.0, 2.0, 3.0]),
     ] {
         let workers = one_copy(Clockwork::terminating(3), 3, |common| common.clip_rewards = clip);
-        let batch = workers.sample().expect("a fragment");
+        let batch = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
         assert_eq!(numbers(&batch, Column::REWARDS), wanted, "{clip:?}");
-        assert_eq!(workers.take_episodes()[0].total_reward, 6.0, "{clip:?}");
+        assert_eq!(workers.ledger.take_episodes()[0].total_reward, 6.0, "{clip:?}");
     }
 }

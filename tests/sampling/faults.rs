@@ -1,15 +1,24 @@
 //! Environments that fail, and what a run makes of it.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use pavlov::envs::{self, Env, Space, Step};
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
+use pavlov::trainer::batch::Column;
 use pavlov::trainer::evaluation::EvaluationTask;
+use pavlov::trainer::pool::{Completion, Fault, ThreadPool, WorkerPool};
 use pavlov::trainer::rng::{derive, episode_seed};
+use pavlov::trainer::worker::Request;
+use tch::Device;
 
-use crate::support::{Clockwork, going_on, number, quiet, refused, scripted, tiny_ppo, worker_set};
+use crate::support::{
+    Clockwork, clockwork, going_on, number, numbers, quiet, refused, scripted, tiny_ppo, worker_set,
+    worker_spec,
+};
 
 const SEED: u64 = 11;
 
@@ -19,24 +28,24 @@ enum Failure {
     Panic,
 }
 
-/// A [`Clockwork`] that fails at step 3 of episodes with these seeds, `fuse` times in all.
+/// A [`Clockwork`] that fails at step 3 of episodes with these seeds, each so many times in all.
 #[derive(Clone)]
 struct Failing {
     inner: Clockwork,
     how: Failure,
-    episodes: Vec<u64>,
-    fuse: Arc<AtomicUsize>,
+    fuses: Arc<Mutex<BTreeMap<u64, usize>>>,
 }
 
 impl Failing {
     /// In the first episode of these copies of the run.
     fn copies(copies: &[u64], how: Failure, times: usize) -> Self {
-        Self {
-            inner: Clockwork::terminating(5),
-            how,
-            episodes: copies.iter().map(|&copy| episode_seed(SEED, copy, 0)).collect(),
-            fuse: Arc::new(AtomicUsize::new(times)),
-        }
+        Self::episodes(copies.iter().map(|&copy| episode_seed(SEED, copy, 0)), how, times)
+    }
+
+    /// In episodes with these seeds.
+    fn episodes(seeds: impl IntoIterator<Item = u64>, how: Failure, times: usize) -> Self {
+        let fuses = seeds.into_iter().map(|seed| (seed, times)).collect();
+        Self { inner: Clockwork::terminating(5), how, fuses: Arc::new(Mutex::new(fuses)) }
     }
 }
 
@@ -58,8 +67,11 @@ impl Env for Failing {
 
     fn step(&mut self, action: &[i64], obs: &mut [f32]) -> envs::Result<Step> {
         let step = self.inner.step(action, obs)?;
-        let due = self.inner.t() == 3 && self.episodes.contains(&self.inner.seed());
-        if due && self.fuse.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok() {
+        let mut fuses = self.fuses.lock().expect("nobody panics while holding it");
+        let fuse = fuses.get_mut(&self.inner.seed()).filter(|left| self.inner.t() == 3 && **left > 0);
+        if let Some(left) = fuse {
+            *left -= 1;
+            drop(fuses);
             match self.how {
                 Failure::Error => return Err(envs::Error::other("the simulator is gone")),
                 Failure::Panic => panic!("the simulator fell over"),
@@ -131,8 +143,7 @@ fn a_worker_that_fails_while_it_samples_ahead_is_replaced_too() {
             (common.recreate_failed_workers, common.sample_async) = (true, true);
         });
         // The third episode begins in the second fragment, which nobody has asked for yet.
-        let third = vec![episode_seed(SEED, 0, 2)];
-        let mut trainer = build(ppo, &Failing { episodes: third, ..Failing::copies(&[], how, 1) });
+        let mut trainer = build(ppo, &Failing::episodes([episode_seed(SEED, 0, 2)], how, 1));
         let steps: Vec<f64> =
             (0..3).map(|_| number(&trainer.train().expect("a result"), "timesteps_total")).collect();
         assert_eq!(steps, [32.0, 64.0, 96.0]);
@@ -146,8 +157,69 @@ fn a_worker_that_fails_while_it_samples_ahead_is_replaced_too() {
 fn a_worker_that_always_fails_is_given_up() {
     let ppo = two_workers(|common| common.recreate_failed_workers = true);
     let mut trainer = build(ppo, &Failing::copies(&[0], Failure::Error, 99));
-    let parts = ["worker 1 failed: ", "that is failure 4 in one round, and 3 are tolerated"];
+    let parts = ["worker 1 failed: ", "that is failure 4 in a row, and 3 are tolerated"];
     refused(trainer.train(), &parts);
+}
+
+#[test]
+fn failures_are_counted_for_each_worker_until_it_delivers() {
+    // Both workers fail three times before their first fragment, and again whenever they come to episode 4, twice in
+    // all. A replaced worker starts anew, so that is in the third round and in the fifth.
+    let ppo = two_workers(|common| common.recreate_failed_workers = true);
+    let env = Failing::copies(&[0, 2], Failure::Error, 3);
+    let later = [0, 2].map(|copy| (episode_seed(SEED, copy, 4), 2));
+    env.fuses.lock().expect("nobody else has it").extend(later);
+    let mut trainer = build(ppo, &env);
+    let restarts: Vec<f64> =
+        (0..6).map(|_| number(&trainer.train().expect("a result"), "num_worker_restarts")).collect();
+    assert_eq!(restarts, [6.0, 6.0, 8.0, 8.0, 10.0, 10.0]);
+}
+
+/// A transport that delivers every completion twice.
+#[derive(Debug)]
+struct Twice {
+    inner: ThreadPool,
+    again: Vec<Completion>,
+}
+
+impl WorkerPool for Twice {
+    fn len(&self) -> usize {
+        self.inner.len()
+    }
+    fn submit(&mut self, worker: usize, request: Request) -> Result<u64> {
+        self.inner.submit(worker, request)
+    }
+    fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>> {
+        if let Some(again) = self.again.pop() {
+            return Ok(Some(again));
+        }
+        let next = self.inner.next(timeout)?;
+        if let Some(Completion { worker, incarnation, request, .. }) = next {
+            let result = Err(Fault::App("a repetition that must not count".into()));
+            self.again.push(Completion { worker, incarnation, request, result });
+        }
+        Ok(next)
+    }
+    fn respawn(&mut self, worker: usize) -> Result<u64> {
+        self.inner.respawn(worker)
+    }
+    fn incarnation(&self, worker: usize) -> u64 {
+        self.inner.incarnation(worker)
+    }
+}
+
+#[test]
+fn a_completion_that_comes_again_is_dropped() {
+    let spec = worker_spec(&two_workers(|_| {}), clockwork(Clockwork::terminating(5))).expect("a spec");
+    let pool = Twice { inner: ThreadPool::new(spec.clone(), 2).expect("workers"), again: Vec::new() };
+    let workers = WorkerSet::over(&spec, Device::Cpu, Box::new(pool)).expect("workers");
+    let plain = WorkerSet::new(&spec, Device::Cpu).expect("workers");
+    for _ in 0..3 {
+        let [twice, once] =
+            [&workers, &plain].map(|w| w.sample().and_then(|batch| batch.single()).expect("a fragment"));
+        assert_eq!(numbers(&twice, Column::OBS), numbers(&once, Column::OBS));
+        workers.set_weights(&plain.get_weights()).expect("weights that fit");
+    }
 }
 
 #[test]
@@ -219,8 +291,7 @@ fn an_evaluation_plays_every_episode_once_although_a_worker_is_lost() {
         let episodes = workers.evaluate(&task).expect("an evaluation");
         episodes.iter().map(|e| e.number).collect::<Vec<_>>()
     };
-    let mut env = Failing::copies(&[], Failure::Panic, 1);
-    env.episodes = vec![derive(3, "evaluation episode", 1) >> 1];
+    let env = Failing::episodes([derive(3, "evaluation episode", 1) >> 1], Failure::Panic, 1);
     let workers = worker_set(&ppo, move || env.clone()).expect("workers");
     assert_eq!(numbers(&workers), [0, 1, 2, 3, 4, 5]);
     assert_eq!(workers.num_healthy_workers(), 2);

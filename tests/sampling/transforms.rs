@@ -30,7 +30,7 @@ fn continuous(change: impl FnOnce(&mut Common)) -> (Vec<f64>, Vec<f64>) {
             Ok(going_on(0.0))
         })
     };
-    let batch = worker_set(&ppo, env).and_then(|workers| workers.sample()).expect("a fragment");
+    let batch = worker_set(&ppo, env).and_then(|workers| workers.sample()?.single()).expect("a fragment");
     let got = seen.lock().expect("no panic while it is held").iter().map(|&a| f64::from(a)).collect();
     (numbers(&batch, Column::ACTIONS), got)
 }
@@ -88,7 +88,7 @@ fn discrete_observations_are_one_hot_and_discrete_actions_start_where_the_space_
     ppo.common.rollout_fragment_length = 64;
     let record = Arc::clone(&seen);
     let env = move || Shifted(0, Arc::clone(&record));
-    let batch = worker_set(&ppo, env).and_then(|workers| workers.sample()).expect("a fragment");
+    let batch = worker_set(&ppo, env).and_then(|workers| workers.sample()?.single()).expect("a fragment");
     let one_hot: Vec<f64> =
         (0..64).flat_map(|t| (0..4).map(move |i| f64::from(u8::from(t % 4 == i)))).collect();
     assert_eq!(numbers(&batch, Column::OBS), one_hot);
@@ -135,7 +135,8 @@ fn merged_filters_of_workers_know_all_observations_once() {
         let workers = worker_set(&ppo, clockwork(Clockwork::terminating(3))).expect("workers");
         for fragments in [2, 3] {
             let before = workers.counters().num_env_steps_sampled / 28;
-            (before..fragments).for_each(|_| drop(workers.sample().expect("a fragment")));
+            (before..fragments)
+                .for_each(|_| drop(workers.sample().and_then(|batch| batch.single()).expect("a fragment")));
             workers.sync_filters().expect("filters of one width");
             assert_same(&workers.filter().expect("a filter"), &seen(7 * fragments as usize));
         }
@@ -149,7 +150,7 @@ fn filtered_observations_are_normalised_by_what_was_seen_until_then() {
     ppo.common.rollout_fragment_length = 4;
     ppo.common.observation_filter = ObservationFilter::MeanStdFilter;
     let workers = worker_set(&ppo, clockwork(Clockwork::terminating(9))).expect("workers");
-    let obs = numbers(&workers.sample().expect("a fragment"), Column::OBS);
+    let obs = numbers(&workers.sample().and_then(|batch| batch.single()).expect("a fragment"), Column::OBS);
     // t: 0, 1, 2, 3. Means 0, 0.5, 1, 1.5; deviations 0, sqrt(0.5), 1, sqrt(5/3).
     let t: Vec<f64> = obs.iter().skip(1).step_by(2).copied().collect();
     assert_close(&t, &[0.0, FRAC_1_SQRT_2, 1.0, 1.161894], 1e-5);

@@ -13,7 +13,7 @@ fn rollouts<T: Trainer>(mut settings: T, copies: usize, num_workers: usize) -> V
     common.rollout_fragment_length = 32;
     common.seed = Some(42);
     let workers = worker_set(&settings, "CartPole-v1").expect("workers");
-    (0..3).map(|_| workers.sample().expect("a fragment")).collect()
+    (0..3).map(|_| workers.sample().and_then(|batch| batch.single()).expect("a fragment")).collect()
 }
 
 /// Every column is byte-identical on 0, 1, 2 and 4 workers, those `but` excepted.
@@ -77,7 +77,7 @@ fn rollouts_of_another_seed_differ() {
     let sample = |seed| {
         let mut ppo = tiny_ppo();
         ppo.common.seed = Some(seed);
-        worker_set(&ppo, "CartPole-v1").and_then(|workers| workers.sample()).expect("a fragment")
+        worker_set(&ppo, "CartPole-v1").and_then(|workers| workers.sample()?.single()).expect("a fragment")
     };
     assert_ne!(numbers(&sample(0), Column::OBS), numbers(&sample(1), Column::OBS));
 }
@@ -92,7 +92,7 @@ fn fragments(sample_async: bool, learned: usize) -> Vec<SampleBatch> {
     let other = worker_set(&Ppo { common: Common { seed: Some(7), ..ppo.common }, ..ppo }, "CartPole-v1");
     let other = other.expect("workers").get_weights();
     let sample = |i| {
-        let fragment = workers.sample().expect("a fragment");
+        let fragment = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
         if i == learned {
             workers.set_weights(&other).expect("weights that fit");
         }

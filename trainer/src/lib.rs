@@ -6,7 +6,8 @@
 //! * [`Trainer`] is what the author of an algorithm writes, on the algorithm's own settings struct. [`Algorithm`] makes
 //!   any of them a `Trainable` of the lifecycle crate; [`TrainerExt::build`] hands it to a user.
 //! * [`plan`]: a training loop as a lazy std iterator that reads in the order things happen.
-//! * [`WorkerSet`]: one local worker that learns, and rollout workers on threads behind the transport of [`pool`].
+//! * [`WorkerSet`]: policies that learn ([`Learners`]), rollout workers on threads behind the transport of [`pool`], and
+//!   the book of the run ([`Ledger`]).
 //! * [`worker`], [`policy`], [`batch`]: a worker steps many copies of an environment with a [`policy::Policy`], which
 //!   sees batches only.
 //! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over [`value`]s, which
@@ -30,17 +31,23 @@ mod torch_train;
 mod workers;
 
 pub use base::{
-    batch,
     episode::Episode,
     error::{Error, Result},
     metrics,
     profile::SamplerPerf,
     rng, rules, schedule, state,
 };
+/// Experience as named columns, and what a plan carries: the rows of every policy.
+pub mod batch {
+    pub use crate::base::{
+        batch::{Column, SampleBatch, env_major, read_f32},
+        train_batch::{DEFAULT_POLICY, PolicyId, TrainBatch},
+    };
+}
 pub use learn::{dist as action_dist, exploration, learner, nets as models, optim, returns::gae, value};
-pub use plan::learner_info::LearnerInfo;
+pub use plan::learner_info::{LearnerInfo, PolicyInfo};
 pub use run::{
-    algorithm::{Action, Algorithm, Evaluation},
+    algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
     common::{self, Common},
     settings::{resolve, to_config},
@@ -49,6 +56,7 @@ pub use run::{
 };
 pub use sample::{
     callbacks, evaluation, filter,
+    session::{Action, Session},
     transforms::{normalize, unsquash},
     worker,
 };
@@ -56,4 +64,4 @@ pub use torch_train::{
     data::{DatasetExt, Dtypes, TorchBatch, TorchBatches},
     torch_trainer::{TorchTrainer, TorchWorker},
 };
-pub use workers::{WorkerSet, transport as pool};
+pub use workers::{WorkerSet, learners::Learners, ledger::Ledger, transport as pool};

@@ -45,7 +45,18 @@ impl<E: Env> Env for ClipReward<E> {
 }
 
 impl<V: VectorEnv> VectorEnv for ClipReward<V> {
-    forward_vector!(Obs, Act, num_envs, observation_space, action_space, reset, send, action_masks, info);
+    forward_vector!(
+        Obs,
+        Act,
+        num_envs,
+        observation_space,
+        action_space,
+        reset,
+        send,
+        action_masks,
+        final_action_masks,
+        info
+    );
     forward_vector!(save_state, load_state, render);
 
     fn step(

@@ -74,7 +74,18 @@ impl<V: VectorEnv> NormalizeReward<V> {
 }
 
 impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
-    forward_vector!(Obs, Act, num_envs, observation_space, action_space, send, action_masks, info, render);
+    forward_vector!(
+        Obs,
+        Act,
+        num_envs,
+        observation_space,
+        action_space,
+        send,
+        action_masks,
+        final_action_masks,
+        info,
+        render
+    );
 
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [V::Obs]) -> Result<()> {
         self.sums.fill(0.0);

@@ -50,7 +50,18 @@ impl<E: Env, F: Fn(f64) -> f64 + Send + 'static> Env for TransformReward<E, F> {
 }
 
 impl<V: VectorEnv, F: Fn(f64) -> f64 + Send> VectorEnv for TransformReward<V, F> {
-    forward_vector!(Obs, Act, num_envs, observation_space, action_space, reset, send, action_masks, info);
+    forward_vector!(
+        Obs,
+        Act,
+        num_envs,
+        observation_space,
+        action_space,
+        reset,
+        send,
+        action_masks,
+        final_action_masks,
+        info
+    );
     forward_vector!(save_state, load_state, render);
 
     fn step(

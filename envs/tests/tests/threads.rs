@@ -8,7 +8,7 @@ use pavlov_envs::{
 };
 
 use crate::{
-    counter::{Counter, END, FAIL, GO, counters},
+    counter::{CUT, Counter, END, FAIL, GO, counters},
     rows::Rows,
 };
 
@@ -193,6 +193,60 @@ fn info_and_masks_of_all_copies_come_in_rows() {
     let mut masks = [false; 5];
     assert!(!counters(1).action_masks(&mut masks));
     assert_eq!(masks, [false; 5]);
+}
+
+/// At step `t` the actions up to it are legal.
+#[derive(Default)]
+struct UpTo(Counter);
+
+impl Env for UpTo {
+    type Obs = i64;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        self.0.observation_space()
+    }
+
+    fn action_space(&self) -> Space {
+        self.0.action_space()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
+        self.0.reset(seed, obs)
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
+        self.0.step(action, obs)
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        mask.iter_mut().enumerate().for_each(|(action, legal)| *legal = action as i64 <= self.0.step);
+        true
+    }
+}
+
+#[test]
+fn final_masks_are_those_of_the_episodes_that_ended_and_masks_those_of_the_next() {
+    fn check(mut env: impl VectorEnv<Obs = i64, Act = i64>) {
+        let (mut rows, mut masks) = (Rows::filled(3, 2, -1), [false; 15]);
+        env.reset(Some(&[7, 8, 9]), &mut rows.obs).unwrap();
+        assert!(!env.final_action_masks(&mut masks), "nothing has ended");
+        assert!(env.action_masks(&mut masks));
+        env.step(&[GO; 3], Some(&[1; 3]), rows.out()).unwrap();
+        env.step(&[GO, CUT, END], Some(&[1; 3]), rows.out()).unwrap();
+        let legal = |row: &[bool]| row.iter().filter(|&&legal| legal).count();
+        assert!(env.final_action_masks(&mut masks));
+        assert_eq!([legal(&masks[5..10]), legal(&masks[10..])], [3, 3], "after two steps");
+        assert!(env.action_masks(&mut masks));
+        assert_eq!(masks.chunks(5).map(legal).collect::<Vec<_>>(), [3, 1, 1]);
+        assert!(!env.final_action_masks(&mut [false; 14]));
+        env.send(&[GO; 3], Some(&[1; 3])).unwrap();
+        assert!(!env.final_action_masks(&mut masks), "a step is in flight");
+        env.recv(rows.out()).unwrap();
+        assert!(env.final_action_masks(&mut masks));
+    }
+    check(SyncVectorEnv::new(3, || Ok(UpTo::default())).unwrap());
+    check(ThreadVectorEnv::of_env(3, 2, || Ok(UpTo::default())).unwrap());
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::base::{
     error::{Error, Result},
+    rng::Stream,
     stats::interned,
 };
 use std::{cell::OnceCell, sync::Arc};
@@ -38,12 +39,13 @@ impl Column {
     pub const WEIGHTS: Self = Self("weights");
     /// Where replayed rows stand in the buffer.
     pub const BATCH_INDEXES: Self = Self("batch_indexes");
-    /// Which discrete actions were legal, bool, where the environment has masks.
-    pub const ACTION_MASK: Self = Self("action_mask");
-    /// Which are legal afterwards.
-    pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
     /// The discount of the bootstrap value: gamma to the number of steps it looks ahead.
     pub const DISCOUNTS: Self = Self("discounts");
+
+    /// Which discrete actions were legal, bool `[rows, options]`; only where `mask_actions` asks for it.
+    pub const ACTION_MASK: Self = Self("action_mask");
+    /// The same for [`NEW_OBS`](Self::NEW_OBS).
+    pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
 
     /// Names a column of your own.
     pub const fn new(name: &'static str) -> Self {
@@ -52,24 +54,7 @@ impl Column {
 
     /// The column of that name, for names read from a file.
     pub fn named(name: &str) -> Self {
-        const KNOWN: [Column; 15] = [
-            Column::OBS,
-            Column::NEW_OBS,
-            Column::ACTIONS,
-            Column::REWARDS,
-            Column::TERMINATED,
-            Column::TRUNCATED,
-            Column::ACTION_DIST_INPUTS,
-            Column::ACTION_LOGP,
-            Column::VF_PREDS,
-            Column::ADVANTAGES,
-            Column::VALUE_TARGETS,
-            Column::WEIGHTS,
-            Column::DISCOUNTS,
-            Column::ACTION_MASK,
-            Column::NEW_ACTION_MASK,
-        ];
-        KNOWN.into_iter().find(|c| c.0 == name).unwrap_or_else(|| Self(interned(name)))
+        Self(interned(name))
     }
 
     /// The name.
@@ -182,6 +167,13 @@ impl SampleBatch {
     #[must_use]
     pub fn with_f32s(self, column: Column, data: &[f32]) -> Self {
         self.with(column, Tensor::from_slice(data))
+    }
+
+    /// Adds a column of `width` standard normal numbers per row. Drawn before the rows are cut, they do not depend on how.
+    pub fn set_noise(&mut self, column: Column, width: usize, rng: &mut Stream) {
+        let (rows, device) = (self.rows(), self.columns.first().map_or(Device::Cpu, |c| c.base.device()));
+        let noise: Vec<f32> = (0..rows * width).map(|_| rng.normal()).collect();
+        self.set(column, Tensor::from_slice(&noise).view([rows as i64, width as i64]).to_device(device));
     }
 
     /// The column, or an error naming the columns there are.

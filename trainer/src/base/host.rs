@@ -25,6 +25,11 @@ impl HostTensor {
         Self { tensor, rows: views, row_bytes }
     }
 
+    /// Rows.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.len()
+    }
+
     /// The whole tensor (aliases the storage).
     pub(crate) fn tensor(&self) -> &Tensor {
         &self.tensor
@@ -49,6 +54,11 @@ impl HostTensor {
     /// Row `i` as scalars of the tensor's kind.
     pub(crate) fn slice_mut<T: Pod>(&mut self, i: usize) -> &mut [T] {
         bytemuck::cast_slice_mut(self.bytes_mut(i))
+    }
+
+    /// Row `i` of a tensor of bools.
+    pub(crate) fn bools_mut(&mut self, i: usize) -> &mut [bool] {
+        bytemuck::checked::cast_slice_mut(self.bytes_mut(i))
     }
 
     /// Copies row `from` over row `to`.

@@ -1,6 +1,9 @@
 //! Counters, timers and the episode window behind a result.
 
-use crate::base::episode::Episode;
+use crate::base::{
+    episode::Episode,
+    train_batch::{DEFAULT_POLICY, PolicyId, TrainBatch},
+};
 use pavlov_tune::Metrics;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -9,19 +12,92 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Cumulative counts, with Ray's names. Environment steps and agent steps are equal in single-agent runs.
+/// Cumulative counts, with Ray's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counters {
     /// Environment steps sampled.
     pub num_env_steps_sampled: u64,
-    /// Rows of training batches, each batch once.
+    /// Environment steps of training batches, each batch once.
     pub num_env_steps_trained: u64,
+    /// Rows sampled, of all policies: steps of agents.
+    #[serde(default)]
+    pub num_agent_steps_sampled: u64,
+    /// Rows of training batches, of all policies, each batch once.
+    #[serde(default)]
+    pub num_agent_steps_trained: u64,
     /// Copies of the online into the target network.
     pub num_target_updates: u64,
     /// `num_env_steps_sampled` at the last of those.
     pub last_target_update_ts: u64,
     /// Times that the workers were sent weights.
     pub num_weight_syncs: u64,
+    /// What is counted for each policy.
+    #[serde(default)]
+    pub policies: BTreeMap<PolicyId, PolicyCounters>,
+}
+
+/// Cumulative counts of one policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyCounters {
+    /// Rows sampled.
+    pub num_steps_sampled: u64,
+    /// Rows of training batches, each batch once.
+    pub num_steps_trained: u64,
+    /// Environment steps that were sampled when its target network was updated the last time.
+    pub last_target_update_ts: u64,
+}
+
+impl Counters {
+    /// The counts of one policy; all 0 if it has sampled and learned nothing.
+    pub fn of_policy(&self, id: &str) -> PolicyCounters {
+        self.policies.get(id).copied().unwrap_or_default()
+    }
+
+    fn policy(&mut self, id: &str) -> &mut PolicyCounters {
+        if !self.policies.contains_key(id) {
+            self.policies.insert(id.to_owned(), PolicyCounters::default());
+        }
+        self.policies.get_mut(id).expect("just added")
+    }
+
+    /// A fragment was sampled.
+    pub(crate) fn sampled(&mut self, batch: &TrainBatch) {
+        self.num_env_steps_sampled += batch.env_steps;
+        self.num_agent_steps_sampled += batch.rows() as u64;
+        for (id, rows) in &batch.policies {
+            self.policy(id).num_steps_sampled += rows.rows() as u64;
+        }
+    }
+
+    /// A training batch was learned from.
+    pub(crate) fn trained(&mut self, batch: &TrainBatch) {
+        self.num_env_steps_trained += batch.env_steps;
+        self.num_agent_steps_trained += batch.rows() as u64;
+        for (id, rows) in &batch.policies {
+            self.policy(id).num_steps_trained += rows.rows() as u64;
+        }
+    }
+
+    /// A policy's target network was updated.
+    pub(crate) fn target_updated(&mut self, id: &str) {
+        self.num_target_updates += 1;
+        self.last_target_update_ts = self.num_env_steps_sampled;
+        self.policy(id).last_target_update_ts = self.num_env_steps_sampled;
+    }
+
+    /// Counts of the first layout of checkpoints, which had a single policy and its rows as environment steps.
+    pub(crate) fn completed(mut self) -> Self {
+        if self.policies.is_empty() {
+            self.num_agent_steps_sampled = self.num_env_steps_sampled;
+            self.num_agent_steps_trained = self.num_env_steps_trained;
+            let last_target_update_ts = self.last_target_update_ts;
+            let (num_steps_sampled, num_steps_trained) =
+                (self.num_env_steps_sampled, self.num_env_steps_trained);
+            let counts = PolicyCounters { num_steps_sampled, num_steps_trained, last_target_update_ts };
+            self.policies.insert(DEFAULT_POLICY.to_owned(), counts);
+        }
+        self
+    }
 }
 
 /// Moving means over the last ten times something took, and how long it took in all since a moment.

@@ -1,6 +1,6 @@
 //! What everything else stands on: experience as columns, saved state, random streams, statistics, errors.
 
-pub mod batch;
+pub(crate) mod batch;
 pub(crate) mod episode;
 pub(crate) mod error;
 pub(crate) mod host;
@@ -11,3 +11,11 @@ pub mod rules;
 pub mod schedule;
 pub mod state;
 pub(crate) mod stats;
+pub(crate) mod train_batch;
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Locks; a panic elsewhere has already become an error of its own.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

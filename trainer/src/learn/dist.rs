@@ -15,6 +15,8 @@ use pavlov_envs::Space;
 
 /// `ln sqrt(2 pi)`.
 const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
+/// The logit of an illegal action. Its probability is 0; with infinity, entropies would not be numbers.
+pub(crate) const ILLEGAL: f32 = -1e9;
 /// Bounds of the log standard deviation of [`ActionDist::SquashedGaussian`], Ray's.
 const LOG_STD_RANGE: (f64, f64) = (-5.0, 2.0);
 
@@ -105,6 +107,11 @@ impl ActionDist {
         }
     }
 
+    /// Whether actions are choices; otherwise they are numbers.
+    pub fn is_discrete(&self) -> bool {
+        matches!(self, Self::Categorical { .. } | Self::MultiCategorical { .. })
+    }
+
     /// Draws one action per copy (with `explore` false the most likely one) and its log-probability.
     ///
     /// `inputs` is `[copies, num_inputs]`; copy `i` draws from `rngs[i]` and from nothing else.
@@ -116,30 +123,48 @@ impl ActionDist {
         actions: ActionRows<'_>,
         logp: &mut [f32],
     ) {
-        let rows = inputs.chunks_exact(self.num_inputs()).zip(rngs).zip(logp);
+        self.draw(inputs, None, rngs, explore, actions, |copy, x| logp[copy] = x);
+    }
+
+    /// As [`sample`](Self::sample), of legal actions only (`mask` is `[copies, num_inputs]`); log-probabilities go to
+    /// `logp`.
+    pub(crate) fn draw(
+        &self,
+        inputs: &[f32],
+        mask: Option<&[bool]>,
+        rngs: &mut [Stream],
+        explore: bool,
+        actions: ActionRows<'_>,
+        mut logp: impl FnMut(usize, f32),
+    ) {
+        let width = self.num_inputs();
+        let rows = inputs.chunks_exact(width).zip(rngs).enumerate();
         match (self, actions) {
             (Self::Categorical { .. }, ActionRows::Int(actions)) => {
-                for (((x, rng), logp), action) in rows.zip(actions) {
-                    (*action, *logp) = choose(x, rng, explore);
+                for ((copy, (x, rng)), action) in rows.zip(actions) {
+                    let (chosen, lp) = choose(x, mask.map(|m| &m[copy * width..][..width]), rng, explore);
+                    *action = chosen;
+                    logp(copy, lp);
                 }
             }
             (Self::MultiCategorical { nvec }, ActionRows::Int(actions)) => {
-                for (((mut x, rng), logp), action) in rows.zip(actions.chunks_exact_mut(nvec.len())) {
-                    *logp = 0.0;
+                for ((copy, (x, rng)), action) in rows.zip(actions.chunks_exact_mut(nvec.len())) {
+                    let (mut sum, mut start) = (0.0, 0);
                     for (&n, a) in nvec.iter().zip(action) {
-                        let (logits, rest) = x.split_at(n);
-                        let (chosen, lp) = choose(logits, rng, explore);
+                        let mask = mask.map(|m| &m[copy * width + start..][..n]);
+                        let (chosen, lp) = choose(&x[start..][..n], mask, rng, explore);
                         *a = chosen;
-                        *logp += lp;
-                        x = rest;
+                        sum += lp;
+                        start += n;
                     }
+                    logp(copy, sum);
                 }
             }
             (Self::DiagGaussian { dim } | Self::SquashedGaussian { dim }, ActionRows::Float(actions)) => {
                 let squash = matches!(self, Self::SquashedGaussian { .. });
-                for (((x, rng), logp), action) in rows.zip(actions.chunks_exact_mut(*dim)) {
+                for ((copy, (x, rng)), action) in rows.zip(actions.chunks_exact_mut(*dim)) {
                     let (mean, log_std) = x.split_at(*dim);
-                    *logp = 0.0;
+                    let mut sum = 0.0;
                     for ((a, &mean), &log_std) in action.iter_mut().zip(mean).zip(log_std) {
                         let log_std = if squash {
                             log_std.clamp(LOG_STD_RANGE.0 as f32, LOG_STD_RANGE.1 as f32)
@@ -147,13 +172,14 @@ impl ActionDist {
                             log_std
                         };
                         let noise = if explore { rng.normal() } else { 0.0 };
-                        *logp -= 0.5 * noise * noise + log_std + HALF_LN_TAU as f32;
+                        sum -= 0.5 * noise * noise + log_std + HALF_LN_TAU as f32;
                         *a = mean + log_std.exp() * noise;
                         if squash {
                             *a = a.tanh();
-                            *logp -= (1.0 - *a * *a + 1e-6).ln();
+                            sum -= (1.0 - *a * *a + 1e-6).ln();
                         }
                     }
+                    logp(copy, sum);
                 }
             }
             (dist, _) => panic!("{dist:?} does not write this kind of action"),
@@ -182,21 +208,29 @@ impl ActionDist {
     }
 }
 
-/// An index drawn from softmax(`logits`) and its log-probability; the largest logit when not exploring.
-fn choose(logits: &[f32], rng: &mut Stream, explore: bool) -> (i64, f32) {
+/// An index drawn from softmax(`logits`) and its log-probability; the largest logit when not exploring. Those of
+/// illegal actions count as [`ILLEGAL`].
+fn choose(logits: &[f32], mask: Option<&[bool]>, rng: &mut Stream, explore: bool) -> (i64, f32) {
+    match mask {
+        None => choose_by(|i| logits[i], logits.len(), rng, explore),
+        Some(mask) => choose_by(|i| if mask[i] { logits[i] } else { ILLEGAL }, logits.len(), rng, explore),
+    }
+}
+
+fn choose_by(logit: impl Fn(usize) -> f32, n: usize, rng: &mut Stream, explore: bool) -> (i64, f32) {
     let mut best = 0;
-    for (i, &x) in logits.iter().enumerate() {
-        if x > logits[best] {
+    for i in 0..n {
+        if logit(i) > logit(best) {
             best = i;
         }
     }
-    let max = logits[best];
-    let total: f32 = logits.iter().map(|x| (x - max).exp()).sum();
+    let max = logit(best);
+    let total: f32 = (0..n).map(|i| (logit(i) - max).exp()).sum();
     let mut chosen = best;
     if explore {
         let mut left = rng.uniform() * total;
-        for (i, x) in logits.iter().enumerate() {
-            let p = (x - max).exp();
+        for i in 0..n {
+            let p = (logit(i) - max).exp();
             if left < p {
                 chosen = i;
                 break;
@@ -204,7 +238,7 @@ fn choose(logits: &[f32], rng: &mut Stream, explore: bool) -> (i64, f32) {
             left -= p;
         }
     }
-    (chosen as i64, logits[chosen] - max - total.ln())
+    (chosen as i64, logit(chosen) - max - total.ln())
 }
 
 /// Distributions of many rows, made by [`ActionDist::at`]. Every result is `[rows, 1]`.

@@ -172,26 +172,50 @@ impl ExplorationConfig {
         }
     }
 
+    /// Steps at the start of a run in which every action is drawn at random.
+    pub fn random_timesteps(&self) -> u64 {
+        match self {
+            Self::StochasticSampling { random_timesteps } | Self::GaussianNoise { random_timesteps, .. } => {
+                *random_timesteps
+            }
+            _ => 0,
+        }
+    }
+
     /// Picks an action from the values of each; ties go to the first.
     pub fn choose(&self, q_values: &[f32], epsilon: f64, explore: bool, rng: &mut Stream) -> i64 {
+        self.choose_legal(q_values, None, epsilon, explore, rng)
+    }
+
+    /// The same among the legal ones; without a mask all are.
+    pub fn choose_legal(
+        &self,
+        q_values: &[f32],
+        mask: Option<&[bool]>,
+        epsilon: f64,
+        explore: bool,
+        rng: &mut Stream,
+    ) -> i64 {
+        let legal = |i: usize| mask.is_none_or(|mask| mask[i]);
         let greedy = || {
-            let mut best = 0;
-            for (i, &q) in q_values.iter().enumerate() {
-                if q > q_values[best] {
-                    best = i;
+            let mut best = None;
+            for (i, &q) in q_values.iter().enumerate().filter(|(i, _)| legal(*i)) {
+                if best.is_none_or(|best: usize| q > q_values[best]) {
+                    best = Some(i);
                 }
             }
-            best as i64
+            best.unwrap_or_default() as i64
         };
         if !explore {
             return greedy();
         }
         match self {
             Self::SoftQ { temperature } => {
-                let max = q_values.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let weights = q_values.iter().map(|q| (f64::from(q - max) / temperature).exp());
-                let mut left = rng.uniform_f64() * weights.clone().sum::<f64>();
-                for (i, w) in weights.enumerate() {
+                let values = || q_values.iter().enumerate().filter(|(i, _)| legal(*i));
+                let max = values().map(|(_, &q)| q).fold(f32::NEG_INFINITY, f32::max);
+                let weights = || values().map(|(i, q)| (i, (f64::from(q - max) / temperature).exp()));
+                let mut left = rng.uniform_f64() * weights().map(|(_, w)| w).sum::<f64>();
+                for (i, w) in weights() {
                     if left < w {
                         return i as i64;
                     }
@@ -199,10 +223,10 @@ impl ExplorationConfig {
                 }
                 greedy()
             }
-            Self::Random {} => rng.below(q_values.len() as u64) as i64,
+            Self::Random {} => any(q_values.len(), mask, rng),
             _ => {
                 if epsilon > 0.0 && rng.uniform_f64() < epsilon {
-                    rng.below(q_values.len() as u64) as i64
+                    any(q_values.len(), mask, rng)
                 } else {
                     greedy()
                 }
@@ -218,6 +242,16 @@ impl ExplorationConfig {
             }
             _ => 0.0,
         }
+    }
+}
+
+/// One of `n` actions, of the legal ones if there is a mask; each is as likely.
+pub(crate) fn any(n: usize, mask: Option<&[bool]>, rng: &mut Stream) -> i64 {
+    let Some(mask) = mask else { return rng.below(n as u64) as i64 };
+    let legal = || (0..n).filter(|&i| mask[i]);
+    match legal().count() {
+        0 => 0,
+        count => legal().nth(rng.below(count as u64) as usize).unwrap_or_default() as i64,
     }
 }
 

@@ -48,6 +48,7 @@ pub struct Learner {
     steps: u64,
     timestep: u64,
     target_in_workers: bool,
+    memory_width: usize,
     /// Results of [`evaluate`](Self::evaluate).
     out: Vec<f32>,
 }
@@ -56,7 +57,9 @@ impl NetBuilder<'_> {
     /// The network, ready to learn.
     pub fn finish(self) -> Result<Learner> {
         let spec = self.spec();
-        let Self { params, groups, has_target, target_in_workers, fits_fused, is_noisy, .. } = self;
+        let Self {
+            params, groups, has_target, target_in_workers, fits_fused, is_noisy, memory_width, ..
+        } = self;
         let starts = groups.iter().map(|group| group.range.start).chain([params.total()]);
         let ends = std::iter::once(0).chain(groups.iter().map(|group| group.range.end));
         if let Some((end, _)) = ends.zip(starts).find(|(end, start)| end < start) {
@@ -89,6 +92,7 @@ impl NetBuilder<'_> {
             optimizers,
             backend,
             target_in_workers,
+            memory_width,
         })
     }
 }
@@ -252,6 +256,11 @@ impl Learner {
     /// Tells the time.
     pub fn set_timestep(&mut self, timestep: u64) {
         self.timestep = timestep;
+    }
+
+    /// Numbers that recurrent layers remember per copy; 0 without one.
+    pub fn memory_width(&self) -> usize {
+        self.memory_width
     }
 
     /// Some of its layers are noisy.

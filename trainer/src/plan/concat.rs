@@ -1,36 +1,35 @@
 //! `concat_batches`: fragments to training batches.
 
-use crate::base::{batch::SampleBatch, error::Result};
+use crate::base::{error::Result, train_batch::TrainBatch};
 
 /// Created by [`PlanExt::concat_batches`](super::PlanExt::concat_batches).
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct ConcatBatches<I> {
     base: I,
-    min_rows: usize,
+    min_steps: u64,
 }
 
 impl<I> ConcatBatches<I> {
-    pub(super) fn new(base: I, min_rows: usize) -> Self {
-        Self { base, min_rows }
+    pub(super) fn new(base: I, min_steps: usize) -> Self {
+        Self { base, min_steps: min_steps as u64 }
     }
 }
 
-impl<I: Iterator<Item = Result<SampleBatch>>> Iterator for ConcatBatches<I> {
-    type Item = Result<SampleBatch>;
+impl<I: Iterator<Item = Result<TrainBatch>>> Iterator for ConcatBatches<I> {
+    type Item = Result<TrainBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let (mut parts, mut rows) = (Vec::new(), 0);
-        while rows < self.min_rows {
+        let (mut parts, mut steps) = (Vec::new(), 0);
+        while steps < self.min_steps {
             match self.base.next()? {
-                Ok(batch) if batch.rows() == 0 => {}
                 Ok(batch) => {
-                    rows += batch.rows();
+                    steps += batch.env_steps;
                     parts.push(batch);
                 }
                 Err(error) => return Some(Err(error)),
             }
         }
-        Some(SampleBatch::concat(parts))
+        Some(TrainBatch::concat(parts))
     }
 }

@@ -1,78 +1,98 @@
-//! What learning reported, unread until a result is made.
+//! What learning reported, policy by policy, unread until a result is made.
 
-use crate::policy::{Learned, Stats};
+use crate::{
+    base::train_batch::PolicyId,
+    policy::{Learned, Stats},
+};
 use std::collections::BTreeMap;
 use tch::Tensor;
 
-/// The reports of a number of learning steps.
+/// The reports of a number of learning steps, by policy.
 #[derive(Debug, Default)]
 pub struct LearnerInfo {
+    policies: BTreeMap<PolicyId, PolicyInfo>,
+}
+
+/// The reports of one policy's learning steps.
+#[derive(Debug, Default)]
+pub struct PolicyInfo {
     steps: Vec<Stats>,
     custom: Vec<BTreeMap<String, f64>>,
     td_error: Option<Tensor>,
     rows: u64,
-    stop: bool,
 }
 
 impl LearnerInfo {
-    /// Adds the report of one learning step.
-    pub fn add(&mut self, learned: Learned, custom: BTreeMap<String, f64>) {
-        self.stop = learned.stop;
-        self.steps.push(learned.stats);
+    fn entry(&mut self, id: &str) -> &mut PolicyInfo {
+        if !self.policies.contains_key(id) {
+            self.policies.insert(id.to_owned(), PolicyInfo::default());
+        }
+        self.policies.get_mut(id).expect("just added")
+    }
+
+    /// Adds the report of one learning step of a policy, and what the hook reported of it.
+    pub fn add(&mut self, id: &str, learned: Learned, custom: BTreeMap<String, f64>) {
+        let info = self.entry(id);
+        info.steps.push(learned.stats);
         if !custom.is_empty() {
-            self.custom.push(custom);
+            info.custom.push(custom);
         }
         if learned.td_errors.is_some() {
-            self.td_error = learned.td_errors;
+            info.td_error = learned.td_errors;
         }
     }
 
-    /// Counts the rows of a training batch.
-    pub fn trained(&mut self, rows: usize) {
-        self.rows += rows as u64;
+    /// Counts the rows of a policy's training batch.
+    pub fn trained(&mut self, id: &str, rows: usize) {
+        self.entry(id).rows += rows as u64;
     }
 
     /// Adds another's reports.
     pub fn merge(&mut self, other: LearnerInfo) {
-        self.steps.extend(other.steps);
-        self.custom.extend(other.custom);
-        self.td_error = other.td_error.or(self.td_error.take());
-        self.rows += other.rows;
+        for (id, more) in other.policies {
+            let info = self.entry(&id);
+            info.steps.extend(more.steps);
+            info.custom.extend(more.custom);
+            info.td_error = more.td_error.or(info.td_error.take());
+            info.rows += more.rows;
+        }
     }
 
     /// Nothing was learned.
     pub fn is_empty(&self) -> bool {
-        self.steps.is_empty()
+        self.policies().next().is_none()
     }
 
-    /// The policy wants no further passes over this batch.
-    pub fn stop(&self) -> bool {
-        self.stop
+    /// The policies that learned, and their reports.
+    pub fn policies(&self) -> impl Iterator<Item = (&str, &PolicyInfo)> {
+        self.policies.iter().filter(|(_, info)| !info.steps.is_empty()).map(|(id, info)| (id.as_str(), info))
     }
+}
 
+impl PolicyInfo {
     /// Rows of training batches.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Reads the statistics: the mean of each over the steps. This is where the host waits for them.
+    /// Reads the statistics: the mean of each over the steps that reported it. This is where the host waits for them.
     pub fn means(&self) -> BTreeMap<String, f64> {
         let Some(first) = self.steps.first() else { return BTreeMap::new() };
+        let alike = |step: &Stats| step.names() == first.names();
         let unread: Option<Vec<&Tensor>> = self.steps.iter().map(Stats::tensor).collect();
-        let means = match unread {
-            Some(unread) => {
-                let means = Tensor::stack(&unread, 0).mean_dim(0, false, tch::Kind::Double);
-                Vec::try_from(means).unwrap_or_default()
+        if let Some(unread) = unread.filter(|_| self.steps.iter().all(alike)) {
+            let means = Tensor::stack(&unread, 0).mean_dim(0, false, tch::Kind::Double);
+            let means: Vec<f64> = Vec::try_from(means).unwrap_or_default();
+            return first.names().iter().map(|name| (*name).to_owned()).zip(means).collect();
+        }
+        let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
+        for step in &self.steps {
+            for (name, value) in step.names().iter().zip(step.values()) {
+                let (sum, n) = sums.entry(name).or_default();
+                (*sum, *n) = (*sum + value, *n + 1.0);
             }
-            None => {
-                let mut sums = vec![0.0; first.names().len()];
-                for step in &self.steps {
-                    sums.iter_mut().zip(step.values()).for_each(|(sum, value)| *sum += value);
-                }
-                sums.iter().map(|sum| sum / self.steps.len() as f64).collect::<Vec<f64>>()
-            }
-        };
-        first.names().iter().map(|name| (*name).to_owned()).zip(means).collect()
+        }
+        sums.into_iter().map(|(name, (sum, n))| (name.to_owned(), sum / n)).collect()
     }
 
     /// Means of what `on_learn_on_batch` reported.

@@ -1,5 +1,8 @@
 //! Execution plans: std iterators over batches, read in the order things happen.
 //!
+//! What goes from step to step is a [`TrainBatch`](crate::batch::TrainBatch), the rows of every policy. A step treats all
+//! policies alike and skips those without rows, so a plan of one policy never names it.
+//!
 //! A plan is lazy; each `next` does one round of work and yields what the learner reported. Adapters are methods of
 //! [`PlanExt`], each in a file of its own and all of one shape; steps that change one item into another are plain
 //! functions for [`PlanExt::then`]. A plan keeps no state of its own: what must survive a checkpoint (counters, random
@@ -7,33 +10,39 @@
 //!
 //! Whoever prefers one function per iteration writes `Box::new(std::iter::repeat_with(move || ...))`.
 
+mod after_training;
 mod concat;
 pub(crate) mod learner_info;
+mod owed;
 mod replay;
 mod rollouts;
 mod round_robin;
+mod select;
 mod standardize;
 mod store;
 mod sync;
 mod target;
 mod then;
 mod train;
-mod update_kl;
+mod when;
 
+pub use after_training::after_training;
 pub use concat::ConcatBatches;
-pub use replay::{Replay, update_priorities};
+pub use owed::owed;
+pub use replay::{Replay, Replayed, replay, update_priorities};
 pub use rollouts::Rollouts;
-pub use round_robin::{RoundRobin, round_robin};
+pub use round_robin::round_robin;
+pub use select::Select;
 pub use standardize::{standardize, standardized};
-pub use store::store_to_replay;
+pub use store::{keep_in_replay, store_to_replay};
 pub use sync::sync_weights;
 pub use target::update_target;
 pub use then::Then;
 pub use train::{train_epochs, train_on_replay};
-pub use update_kl::update_kl;
+pub use when::when;
 
 use crate::{
-    base::{batch::SampleBatch, error::Result},
+    base::{error::Result, train_batch::TrainBatch},
     plan::learner_info::LearnerInfo,
 };
 
@@ -51,12 +60,20 @@ pub trait PlanExt: Iterator + Sized {
         Then::new(self, step)
     }
 
-    /// Collects batches until they have `min_rows` rows together.
-    fn concat_batches(self, min_rows: usize) -> ConcatBatches<Self>
+    /// Collects batches until they took `min_steps` environment steps together.
+    fn concat_batches(self, min_steps: usize) -> ConcatBatches<Self>
     where
-        Self: Iterator<Item = Result<SampleBatch>>,
+        Self: Iterator<Item = Result<TrainBatch>>,
     {
-        ConcatBatches::new(self, min_rows)
+        ConcatBatches::new(self, min_steps)
+    }
+
+    /// Only these policies' rows go on; the environment steps stay counted.
+    fn select(self, policies: &[&str]) -> Select<Self>
+    where
+        Self: Iterator<Item = Result<TrainBatch>>,
+    {
+        Select::new(self, policies)
     }
 }
 

@@ -1,15 +1,17 @@
-//! `Replay`: batches out of the replay buffer, and new priorities into it.
+//! `replay`: batches out of the replay buffer, and new priorities into it.
 
 use crate::{
-    base::{batch::SampleBatch, error::Result},
+    base::{
+        error::Result,
+        train_batch::{PolicyId, TrainBatch},
+    },
     plan::learner_info::LearnerInfo,
     replay::SharedReplay,
-    workers::lock,
 };
-use std::sync::Arc;
+use std::collections::BTreeMap;
 use tch::Tensor;
 
-/// A batch drawn from the buffer per pull; nothing before `learning_starts`.
+/// Created by [`replay`].
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct Replay {
@@ -17,18 +19,18 @@ pub struct Replay {
     rows: usize,
 }
 
-impl Replay {
-    /// Batches of `rows` rows.
-    pub fn new(buffer: &SharedReplay, rows: usize) -> Self {
-        Self { buffer: Arc::clone(buffer), rows }
-    }
+/// A batch of `rows` rows drawn from the buffer per pull; nothing before `learning_starts`.
+pub fn replay(buffer: &SharedReplay, rows: usize) -> Replay {
+    Replay { buffer: buffer.clone(), rows }
 }
 
 impl Iterator for Replay {
-    type Item = Result<Option<SampleBatch>>;
+    type Item = Result<Option<TrainBatch>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        Some(lock(&self.buffer).sample(self.rows))
+        let drawn = self.buffer.lock().sample(self.rows);
+        let of_policy = |batch| TrainBatch::of(self.buffer.policy(), batch, self.rows as u64);
+        Some(drawn.map(|batch| batch.map(of_policy)))
     }
 }
 
@@ -36,9 +38,9 @@ impl Iterator for Replay {
 #[derive(Debug)]
 pub struct Replayed {
     /// The batch.
-    pub batch: SampleBatch,
-    /// The error of each row.
-    pub td_errors: Option<Tensor>,
+    pub batch: TrainBatch,
+    /// The error of each row, by policy.
+    pub td_errors: BTreeMap<PolicyId, Tensor>,
     /// What the learner reported.
     pub info: LearnerInfo,
 }
@@ -47,11 +49,12 @@ pub struct Replayed {
 pub fn update_priorities(
     buffer: &SharedReplay,
 ) -> impl FnMut(Option<Replayed>) -> Result<LearnerInfo> + Send + use<> {
-    let buffer = Arc::clone(buffer);
+    let buffer = buffer.clone();
     move |replayed| {
         let Some(Replayed { batch, td_errors, info }) = replayed else { return Ok(LearnerInfo::default()) };
-        if let Some(td_errors) = td_errors {
-            lock(&buffer).update_priorities(&batch, &td_errors)?;
+        let id = buffer.policy();
+        if let (Some(rows), Some(errors)) = (batch.policies.get(id), td_errors.get(id)) {
+            buffer.lock().update_priorities(rows, errors)?;
         }
         Ok(info)
     }

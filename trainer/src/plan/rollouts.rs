@@ -1,7 +1,7 @@
 //! `rollouts`: a fragment of every worker, for ever (Ray's ParallelRollouts in bulk_sync mode).
 
 use crate::{
-    base::{batch::SampleBatch, error::Result},
+    base::{error::Result, train_batch::TrainBatch},
     workers::WorkerSet,
 };
 
@@ -20,7 +20,7 @@ impl WorkerSet {
 }
 
 impl Iterator for Rollouts {
-    type Item = Result<SampleBatch>;
+    type Item = Result<TrainBatch>;
 
     fn next(&mut self) -> Option<Self::Item> {
         Some(self.workers.sample())

@@ -5,14 +5,20 @@ use crate::{
         batch::{Column, SampleBatch, Selection},
         error::Result,
         host,
+        train_batch::TrainBatch,
     },
     learn::engines::kernels,
 };
 use tch::{Device, Kind, Tensor};
 
-/// [`standardized`] as a step of a plan.
-pub fn standardize(column: Column) -> impl FnMut(SampleBatch) -> Result<SampleBatch> + Send {
-    move |batch| standardized(&batch, column)
+/// [`standardized`] over the rows of each policy, as a step of a plan.
+pub fn standardize(column: Column) -> impl FnMut(TrainBatch) -> Result<TrainBatch> + Send {
+    move |mut batch| {
+        for rows in batch.policies.values_mut().filter(|rows| rows.rows() > 0) {
+            *rows = standardized(rows, column)?;
+        }
+        Ok(batch)
+    }
 }
 
 /// The same rows with a column as `(x - mean) / max(1e-4, std)`, population standard deviation.

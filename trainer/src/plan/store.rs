@@ -1,20 +1,26 @@
-//! `store_to_replay`: fragments into the replay buffer.
+//! `store_to_replay` and `keep_in_replay`: fragments into the replay buffer.
 
 use crate::{
-    base::{batch::SampleBatch, error::Result},
+    base::{error::Result, train_batch::TrainBatch},
     plan::learner_info::LearnerInfo,
     replay::SharedReplay,
-    workers::lock,
 };
-use std::sync::Arc;
 
-/// Adds every row to the buffer.
+/// Adds every row of the buffer's policy; nothing goes on.
 pub fn store_to_replay(
     buffer: &SharedReplay,
-) -> impl FnMut(SampleBatch) -> Result<LearnerInfo> + Send + use<> {
-    let buffer = Arc::clone(buffer);
+) -> impl FnMut(TrainBatch) -> Result<LearnerInfo> + Send + use<> {
+    let mut keep = keep_in_replay(buffer);
+    move |batch| keep(batch).map(|_| LearnerInfo::default())
+}
+
+/// Adds every row of the buffer's policy; the batch goes on.
+pub fn keep_in_replay(buffer: &SharedReplay) -> impl FnMut(TrainBatch) -> Result<TrainBatch> + Send + use<> {
+    let buffer = buffer.clone();
     move |batch| {
-        lock(&buffer).add(&batch)?;
-        Ok(LearnerInfo::default())
+        if let Some(rows) = batch.policies.get(buffer.policy()) {
+            buffer.lock().add(rows)?;
+        }
+        Ok(batch)
     }
 }

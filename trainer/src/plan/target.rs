@@ -2,22 +2,22 @@
 
 use crate::{base::error::Result, plan::learner_info::LearnerInfo, workers::WorkerSet};
 
-/// Updates the targets of all policies when `freq` environment steps were sampled since the last time; with 0 after
-/// every learning step. Rounds that learned nothing update nothing.
+/// Updates the target of every policy that learned, when `freq` environment steps were sampled since its last time; with
+/// 0 after every learning step.
 pub fn update_target(
     workers: &WorkerSet,
     freq: u64,
 ) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {
-    let workers = workers.clone();
+    let (learners, ledger) = (workers.learners.clone(), workers.ledger.clone());
     move |info| {
-        let counters = workers.counters();
-        let due = counters.num_env_steps_sampled >= counters.last_target_update_ts + freq;
-        if due && !info.is_empty() {
-            workers.with_policies(|policies| policies.iter_mut().for_each(|(_, p)| p.update_target()));
-            workers.count(|c| {
-                c.num_target_updates += 1;
-                c.last_target_update_ts = c.num_env_steps_sampled;
-            });
+        for (id, _) in info.policies() {
+            let counters = ledger.counters();
+            let now = counters.num_env_steps_sampled;
+            if now < counters.of_policy(id).last_target_update_ts + freq {
+                continue;
+            }
+            learners.lend_policy(id, |policy| policy.update_target())?;
+            ledger.count(|c| c.target_updated(id));
         }
         Ok(info)
     }

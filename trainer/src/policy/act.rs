@@ -1,46 +1,171 @@
-//! Shim until the actor lands.
-use super::StepColumns;
+//! What a policy is shown when it acts, and where its choices go.
+//!
+//! Everything is lent and stands before the first step, so acting allocates nothing.
+
 use crate::{
-    base::{batch::Column, error::Result, rng::Stream},
+    base::{
+        batch::Column,
+        error::{Error, Result},
+        host::HostTensor,
+        rng::Stream,
+    },
     learn::{
-        dist::{ActionDist, ActionRows},
+        dist::{ActionDist, ActionRows, ILLEGAL},
         exploration::ExplorationConfig,
     },
 };
-/// Where actions go.
+use tch::Tensor;
+
+/// What a policy sees: one row per copy.
+#[derive(Debug)]
+pub struct Seen<'a> {
+    /// Observations as the model takes them, `[copies, width]` f32.
+    pub obs: &'a Tensor,
+    /// Which discrete actions are legal, `[copies, options]`, the options of several choices one after the other. There
+    /// are none unless `mask_actions` asks for them.
+    pub mask: Option<&'a [bool]>,
+    /// What the policy remembers, `[copies, memory_width]`, read and written in place. It is zeros where an episode
+    /// begins.
+    pub memory: &'a mut [f32],
+    /// Whether the copy's episode begins with this row, `[copies]`.
+    pub resets: &'a [bool],
+    /// False: the best known action, no randomness.
+    pub explore: bool,
+    /// Environment steps sampled in the whole run, for schedules.
+    pub timestep: u64,
+}
+
+/// Where actions go, and what may decide them beside the network.
 #[derive(Debug)]
 pub struct Act<'a> {
-    pub(crate) rngs: &'a mut [Stream],
-    pub(crate) actions: ActionRows<'a>,
-    pub(crate) explore: bool,
-    pub(crate) timestep: u64,
-    pub(crate) worker: (usize, usize),
-    pub(crate) names: &'a [Column],
+    /// One random stream per copy; copy `i` draws from `rngs[i]` only.
+    pub rngs: &'a mut [Stream],
+    /// The actions of every copy, to be written.
+    pub actions: ActionRows<'a>,
+    /// As in [`Seen::mask`].
+    pub mask: Option<&'a [bool]>,
+    /// As in [`Seen::explore`].
+    pub explore: bool,
+    /// As in [`Seen::timestep`].
+    pub timestep: u64,
+    /// Which worker acts, 0 in the trainer, and how many rollout workers there are.
+    pub worker: (usize, usize),
     pub(crate) columns: StepColumns<'a>,
 }
+
+/// This step's rows of the policy's own columns.
+#[derive(Debug)]
+pub(crate) struct StepColumns<'a> {
+    pub(crate) names: &'a [Column],
+    pub(crate) rows: &'a mut [HostTensor],
+    pub(crate) step: usize,
+}
+
 impl Act<'_> {
-    /// Draws.
+    /// This step's rows of a column of the policy's own, `[copies, width]`; `None` unless
+    /// [`step_columns`](super::Policy::step_columns) names it.
+    pub fn column(&mut self, column: Column) -> Option<&mut [f32]> {
+        let at = self.columns.names.iter().position(|name| *name == column)?;
+        Some(self.columns.rows[at].slice_mut(self.columns.step))
+    }
+
+    /// Draws from the distributions with these parameters (`[copies, num_inputs]`); the most likely action when not
+    /// exploring. Illegal actions have probability 0.
+    ///
+    /// The log-probabilities and the parameters are stored if the policy has `action_logp` and `action_dist_inputs`
+    /// among its columns.
     pub fn sample(mut self, dist: &ActionDist, inputs: &[f32]) -> Result<()> {
-        let at = |c: Column| self.names.iter().position(|n| *n == c);
-        if let Some(i) = at(Column::ACTION_DIST_INPUTS) {
-            self.columns.row(i).copy_from_slice(inputs);
+        let copies = self.rngs.len();
+        check("parameters of distributions", inputs.len(), copies * dist.num_inputs())?;
+        self.check_kind(dist.is_discrete())?;
+        let mask = self.mask.filter(|_| dist.is_discrete());
+        check("flags of legal actions", mask.map_or(inputs.len(), <[bool]>::len), inputs.len())?;
+        if let Some(column) = self.column(Column::ACTION_DIST_INPUTS) {
+            check("numbers of the column `action_dist_inputs`", column.len(), inputs.len())?;
+            column.copy_from_slice(inputs);
+            for (x, _) in column.iter_mut().zip(mask.unwrap_or_default()).filter(|(_, legal)| !**legal) {
+                *x = ILLEGAL;
+            }
         }
-        match at(Column::ACTION_LOGP) {
-            Some(i) => dist.sample(inputs, self.rngs, self.explore, self.actions, self.columns.row(i)),
-            None => {
-                dist.sample(inputs, self.rngs, self.explore, self.actions, &mut vec![0.0; self.rngs.len()])
+        let Self { rngs, actions, explore, columns: StepColumns { names, rows, step }, .. } = self;
+        let at = names.iter().position(|name| *name == Column::ACTION_LOGP);
+        let mut logp = at.map(|at| rows[at].slice_mut::<f32>(step));
+        check("numbers of the column `action_logp`", logp.as_ref().map_or(copies, |to| to.len()), copies)?;
+        dist.draw(inputs, mask, rngs, explore, actions, |copy, x| {
+            if let Some(to) = &mut logp {
+                to[copy] = x;
+            }
+        });
+        Ok(())
+    }
+
+    /// The legal action with the highest of these values (`[copies, actions]`), or another as `exploration` says. Of
+    /// several choices each has as many actions, and the values of one stand behind those of the other.
+    pub fn by_values(self, values: &[f32], exploration: &ExplorationConfig) -> Result<()> {
+        self.check_kind(true)?;
+        let Self { rngs, actions: ActionRows::Int(actions), mask, explore, timestep, worker, .. } = self
+        else {
+            return Ok(());
+        };
+        let options = values.len() / actions.len().max(1);
+        check("values of actions", values.len(), options.max(1) * actions.len())?;
+        check("flags of legal actions", mask.map_or(values.len(), <[bool]>::len), values.len())?;
+        let choices = actions.len() / rngs.len().max(1);
+        let epsilon = exploration.epsilon(timestep, worker.0, worker.1);
+        for (i, (values, action)) in values.chunks_exact(options.max(1)).zip(actions).enumerate() {
+            let mask = mask.map(|mask| &mask[i * options..][..options]);
+            *action = exploration.choose_legal(values, mask, epsilon, explore, &mut rngs[i / choices]);
+        }
+        Ok(())
+    }
+
+    /// Actions in [-1, 1] as they are, or while exploring with the noise that `exploration` says.
+    pub fn with_noise(self, head: &[f32], exploration: &ExplorationConfig) -> Result<()> {
+        self.check_kind(false)?;
+        let Self { rngs, actions: ActionRows::Float(actions), explore, timestep, .. } = self else {
+            return Ok(());
+        };
+        check("components of actions", head.len(), actions.len())?;
+        actions.copy_from_slice(head);
+        if !explore {
+            return Ok(());
+        }
+        let deviation = match exploration {
+            ExplorationConfig::GaussianNoise { stddev, .. } => {
+                Some((stddev * exploration.noise_scale(timestep)) as f32)
+            }
+            ExplorationConfig::Random {} => None,
+            other => {
+                let rule = "an action without a distribution explores by GaussianNoise or Random";
+                return Err(Error::config("exploration_config.type", other.name(), rule));
+            }
+        };
+        let width = actions.len() / rngs.len().max(1);
+        for (action, rng) in actions.chunks_exact_mut(width.max(1)).zip(rngs) {
+            for a in action {
+                *a = match deviation {
+                    Some(deviation) => (*a + deviation * rng.normal()).clamp(-1.0, 1.0),
+                    None => 2.0 * rng.uniform() - 1.0,
+                };
             }
         }
         Ok(())
     }
-    /// The best.
-    pub fn by_values(self, values: &[f32], exploration: &ExplorationConfig) -> Result<()> {
-        let ActionRows::Int(actions) = self.actions else { return Ok(()) };
-        let epsilon = exploration.epsilon(self.timestep, self.worker.0, self.worker.1);
-        let n = values.len() / actions.len();
-        for ((values, rng), action) in values.chunks_exact(n).zip(self.rngs).zip(actions) {
-            *action = exploration.choose(values, epsilon, self.explore, rng);
-        }
-        Ok(())
+
+    fn check_kind(&self, discrete: bool) -> Result<()> {
+        let (has, wants) = match (discrete, &self.actions) {
+            (true, ActionRows::Float(_)) => ("choices", "continuous actions"),
+            (false, ActionRows::Int(_)) => ("real components", "discrete actions"),
+            _ => return Ok(()),
+        };
+        let reason = format!("it gives {has}, but the environment takes {wants}");
+        Err(Error::state("the policy", reason))
     }
+}
+
+fn check(what: &str, found: usize, wanted: usize) -> Result<()> {
+    if found == wanted {
+        return Ok(());
+    }
+    Err(Error::state("the policy", format!("it gave {found} {what}, but {wanted} are needed")))
 }

@@ -1,69 +1,29 @@
 //! The policy contract. A policy sees batches only, so one virtual call serves many environment copies.
 
+pub(crate) mod act;
+mod net_policy;
+
 use crate::{
     base::{
         batch::{Column, SampleBatch},
         error::{Error, Result},
-        host::HostTensor,
-        rng::Stream,
         state::{State, Weights},
     },
-    learn::{
-        dist::ActionRows,
-        learner::{Learner, Report},
-    },
+    learn::learner::{Learner, Report},
 };
 use std::collections::BTreeMap;
 use tch::Tensor;
 
-pub mod act;
-mod net_policy;
-
 pub use crate::{
-    base::stats::Stats,
+    base::{
+        stats::Stats,
+        train_batch::{DEFAULT_POLICY, PolicyId},
+    },
     learn::nets::{PolicySpec, Spaces},
-    sample::fragment::Fragment,
+    policy::act::{Act, Seen},
+    sample::fragment::{Fragment, FragmentMasks},
 };
 pub use net_policy::NetPolicy;
-
-/// The id of the only policy of a single-agent run.
-pub const DEFAULT_POLICY: &str = "default_policy";
-
-/// What to act on.
-#[derive(Debug)]
-pub struct ActInput<'a> {
-    /// Observations as the model takes them, `[copies, width]` f32.
-    pub obs: &'a Tensor,
-    /// One random stream per copy; copy `i` draws from `rngs[i]` only.
-    pub rngs: &'a mut [Stream],
-    /// False: the best known action, no randomness.
-    pub explore: bool,
-    /// Environment steps sampled in the whole run, for schedules.
-    pub timestep: u64,
-}
-
-/// Where actions go.
-#[derive(Debug)]
-pub struct ActOutput<'a> {
-    /// One action per copy.
-    pub actions: ActionRows<'a>,
-    /// The columns that [`Policy::step_columns`] named.
-    pub columns: StepColumns<'a>,
-}
-
-/// This step's rows of the policy's own columns.
-#[derive(Debug)]
-pub struct StepColumns<'a> {
-    pub(crate) tensors: &'a mut [HostTensor],
-    pub(crate) step: usize,
-}
-
-impl StepColumns<'_> {
-    /// The `i`-th column of [`Policy::step_columns`], `[copies, width]`.
-    pub fn row(&mut self, i: usize) -> &mut [f32] {
-        self.tensors[i].slice_mut(self.step)
-    }
-}
 
 /// What a policy reports of one learning step.
 #[derive(Debug)]
@@ -86,8 +46,8 @@ impl From<Report> for Learned {
 ///
 /// # Contract
 ///
-/// * `compute_actions` with equal observations, streams, timestep and weights gives equal actions; a row's result
-///   does not depend on the other rows beyond rounding.
+/// * `compute_actions` with equal observations, memory, streams, timestep and weights gives equal actions; a row's
+///   result does not depend on the other rows beyond rounding.
 /// * `get_state` holds everything `learn_on_batch` depends on: after `set_state` another instance continues bit for bit.
 /// * A policy that is only asked to act (a worker's replica) gets `set_weights` and `on_global_var_update`.
 ///
@@ -99,13 +59,29 @@ pub trait Policy: Send + std::fmt::Debug {
         Vec::new()
     }
 
+    /// Numbers that it remembers per copy from one step of an episode to the next.
+    fn memory_width(&self) -> usize {
+        0
+    }
+
     /// Chooses one action per row.
-    fn compute_actions(&mut self, input: ActInput<'_>, output: ActOutput<'_>) -> Result<()>;
+    fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
 
     /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::batch::env_major);
     /// by default the transitions as they are.
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
         Ok(fragment.transitions(1, 1.0))
+    }
+
+    /// What must be known of the whole batch, or drawn for it, before it is shuffled and cut: once before every pass over
+    /// a training batch, and before the step on a replayed one.
+    fn prepare(&mut self, _batch: &mut SampleBatch) -> Result<()> {
+        Ok(())
+    }
+
+    /// Rows that stay together when a batch is shuffled: 1, or those of a sequence.
+    fn unit(&self) -> usize {
+        1
     }
 
     /// One optimizer step on a minibatch.
@@ -147,12 +123,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Copies or blends the online network into the target network.
     fn update_target(&mut self) {}
 
-    /// Adds to a training batch what must be known of all its rows before it is shuffled and cut.
-    fn prepare(&mut self, _batch: &mut SampleBatch) -> Result<()> {
-        Ok(())
-    }
-
-    /// Hears the means of what was reported while a training batch was learned.
+    /// Hears the means of the statistics that it reported of a training batch, by name, to adapt to them.
     fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
     /// The network as a function from observations `[rows, width]` to action distribution parameters or Q-values,

@@ -1,6 +1,9 @@
 //! What the author of an algorithm writes: a network, how it acts, and a loss.
 
-use super::{ActInput, ActOutput, Learned, Policy, PolicyClass, act::Act};
+use super::{
+    Learned, Policy, PolicyClass,
+    act::{Act, Seen},
+};
 use crate::{
     base::{
         batch::{Column, SampleBatch},
@@ -100,8 +103,6 @@ struct Networked<P> {
     /// Columns of the head.
     columns: usize,
     seed: u64,
-    names: Vec<Column>,
-    worker: (usize, usize),
 }
 
 impl PolicyClass {
@@ -114,15 +115,7 @@ impl PolicyClass {
             let width = net.obs_width();
             let learner = net.finish()?;
             let columns = learner.columns_of(width, |net, x| policy.head(net, x));
-            let names = policy.step_columns().into_iter().map(|(c, _)| c).collect();
-            Ok(Networked {
-                policy,
-                learner,
-                columns,
-                seed: spec.seed,
-                names,
-                worker: (spec.worker_index, spec.num_workers),
-            })
+            Ok(Networked { policy, learner, columns, seed: spec.seed })
         })
     }
 }
@@ -132,25 +125,18 @@ impl<P: NetPolicy> Policy for Networked<P> {
         self.policy.step_columns()
     }
 
-    fn compute_actions(&mut self, seen: ActInput<'_>, out: ActOutput<'_>) -> Result<()> {
-        let Self { policy, learner, columns, seed, names, worker } = self;
+    fn memory_width(&self) -> usize {
+        self.learner.memory_width()
+    }
+
+    fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
+        let Self { policy, learner, columns, seed } = self;
         // Noise of noisy layers follows from the run's step, so that workers need no state for it.
         let noise =
             (learner.is_noisy() && seen.explore).then(|| Stream::new(*seed, "noisy acting", seen.timestep));
-        let observed = Observed { obs: seen.obs, mask: None };
+        let observed = Observed { obs: seen.obs, mask: seen.mask };
         let head = learner.look(observed, noise, *columns, |net, x| policy.head(net, x))?;
-        policy.act(
-            head,
-            Act {
-                rngs: seen.rngs,
-                actions: out.actions,
-                explore: seen.explore,
-                timestep: seen.timestep,
-                worker: *worker,
-                names,
-                columns: out.columns,
-            },
-        )
+        policy.act(head, act)
     }
 
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {

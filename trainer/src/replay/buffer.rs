@@ -56,6 +56,11 @@ impl ReplayBuffer {
         self.added
     }
 
+    /// Rows that must have been added before any is drawn.
+    pub fn learning_starts(&self) -> usize {
+        self.config.learning_starts
+    }
+
     /// Whether rows may be drawn yet.
     pub fn ready(&self) -> bool {
         self.len > 0 && self.added >= self.config.learning_starts as u64

@@ -1,17 +1,44 @@
 //! Experience replay: a ring of rows, drawn uniformly or by priority.
 
 mod buffer;
+mod off_policy;
 mod sum_tree;
 
 pub use buffer::ReplayBuffer;
+pub use off_policy::OffPolicy;
 pub use sum_tree::SumTree;
 
-use crate::base::error::{Error, Result};
+use crate::base::{
+    error::{Error, Result},
+    lock,
+    train_batch::PolicyId,
+};
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A buffer shared by the steps of a plan.
-pub type SharedReplay = Arc<Mutex<ReplayBuffer>>;
+/// The buffer of a policy's rows, shared by the steps of a plan.
+#[derive(Clone, Debug)]
+pub struct SharedReplay {
+    policy: PolicyId,
+    buffer: Arc<Mutex<ReplayBuffer>>,
+}
+
+impl SharedReplay {
+    /// Shares a buffer of that policy's rows.
+    pub fn new(policy: impl Into<PolicyId>, buffer: ReplayBuffer) -> Self {
+        Self { policy: policy.into(), buffer: Arc::new(Mutex::new(buffer)) }
+    }
+
+    /// Whose rows these are.
+    pub fn policy(&self) -> &str {
+        &self.policy
+    }
+
+    /// The buffer itself, for this caller alone until the guard is dropped.
+    pub fn lock(&self) -> MutexGuard<'_, ReplayBuffer> {
+        lock(&self.buffer)
+    }
+}
 
 /// How rows are drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

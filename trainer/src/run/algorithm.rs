@@ -2,15 +2,12 @@
 
 use crate::{
     base::{
-        batch::Column,
         episode::Episode,
         error::{Error, Result, catch},
-        host::HostTensor,
         rng::Stream,
         state::{State, Weights},
     },
-    learn::dist::ActionRows,
-    policy::{ActInput, ActOutput, DEFAULT_POLICY, Policy, PolicyClass, StepColumns},
+    policy::{DEFAULT_POLICY, Policy, PolicyClass},
     run::{
         settings::{resolve, to_config},
         trainer::Trainer,
@@ -20,7 +17,7 @@ use crate::{
         callbacks::CallbacksMaker,
         evaluation::{EvaluationTask, play},
         filter::MeanStdFilter,
-        transforms::{Preprocess, ToEnv},
+        session::{Action, Desk, Session, rows},
     },
     workers::WorkerSet,
 };
@@ -55,25 +52,6 @@ impl<T: Trainer> std::fmt::Debug for Algorithm<T> {
             .field("settings", &self.settings)
             .field("env", &self.env)
             .finish_non_exhaustive()
-    }
-}
-
-/// An action as the environment takes it.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Discrete choices.
-    Int(Vec<i64>),
-    /// Real components.
-    Float(Vec<f32>),
-}
-
-impl Action {
-    /// The choice of a `Discrete` space.
-    pub fn discrete(&self) -> Option<i64> {
-        match self {
-            Self::Int(choices) if choices.len() == 1 => Some(choices[0]),
-            _ => None,
-        }
     }
 }
 
@@ -141,13 +119,17 @@ impl<T: Trainer> Algorithm<T> {
         };
         let filter = run.workers().filter();
         let spec = run.spec();
-        let (episodes, frames) =
-            run.workers().with_policy(DEFAULT_POLICY, |policy| play(spec, &task, policy, filter))??;
+        let (episodes, frames) = run
+            .workers()
+            .learners
+            .lend_policy(DEFAULT_POLICY, |policy| play(spec, 0, &task, policy, filter.as_ref()))??;
         Ok(Evaluation { episodes, frames })
     }
 
     /// The action for one observation, preprocessed and filtered as in training and stretched to the environment's
     /// bounds. `obs` is one row as the environment writes it.
+    ///
+    /// Every call begins an episode: a policy with memory has none yet. [`session`](Self::session) goes on with one.
     pub fn compute_single_action<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Action> {
         let mut actions = self.compute_actions(obs, explore)?;
         match actions.len() {
@@ -156,67 +138,39 @@ impl<T: Trainer> Algorithm<T> {
         }
     }
 
-    /// The actions for several observations, one row after the other.
+    /// The actions for several observations, one row after the other, each as in
+    /// [`compute_single_action`](Self::compute_single_action).
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
-        let Some(run) = &self.run else { return Err(Error::state("the algorithm", "it is not set up")) };
-        let (obs_dtype, act_dtype) = run.dtypes();
-        let spaces = run.spaces();
-        let raw_width = spaces.observation_space.width();
-        if O::DTYPE != obs_dtype || !obs.len().is_multiple_of(raw_width) {
-            let reason = format!(
-                "{} {} scalars were given, but one row is {raw_width} {obs_dtype} scalars ({})",
-                obs.len(),
-                O::DTYPE,
-                spaces.observation_space
-            );
-            return Err(Error::state("an observation", reason));
-        }
-        let n = obs.len() / raw_width;
-        if n == 0 {
+        let run = self.run()?;
+        let copies = rows(obs, &run.spaces().observation_space, run.dtypes().0)?;
+        if copies == 0 {
             return Ok(Vec::new());
         }
-        let width = spaces.obs_width();
-        let mut rows = vec![0.0_f32; n * width];
-        Preprocess::new(&spaces.observation_space, obs_dtype).apply(bytemuck::cast_slice(obs), &mut rows)?;
-        if let Some(running) = run.workers().filter() {
-            let mut filter = MeanStdFilter::new(width);
-            filter.set_running(&running)?;
-            filter.apply(&mut rows, false);
-        }
-        let mut to_env = ToEnv::new(&spaces.action_space, act_dtype, n, run.common())?;
-        let action_width = spaces.action_space.width();
-        let discrete = matches!(to_env, ToEnv::Int { .. });
-        let kind = if discrete { Kind::Int64 } else { Kind::Float };
-        let mut actions = HostTensor::zeros(1, &[(n * action_width) as i64], kind);
-        let mut rngs: Vec<Stream> =
-            (0..n).map(|_| Stream::new(self.inference_rng.below(u64::MAX), "inference", 0)).collect();
+        let rngs = self.inference_rngs(copies);
+        let (run, filter) = (self.run()?, self.run()?.workers().filter());
         let timestep = run.workers().counters().num_env_steps_sampled;
-        run.workers().with_policy(DEFAULT_POLICY, |policy| {
-            let mut columns: Vec<HostTensor> = policy
-                .step_columns()
-                .into_iter()
-                .map(|(_, w): (Column, usize)| HostTensor::zeros(1, &[(n * w) as i64], Kind::Float))
-                .collect();
-            let obs = Tensor::from_slice(&rows).view([n as i64, width as i64]);
-            let rows = match kind {
-                Kind::Int64 => ActionRows::Int(actions.slice_mut(0)),
-                _ => ActionRows::Float(actions.slice_mut(0)),
-            };
-            let input = ActInput { obs: &obs, rngs: &mut rngs, explore, timestep };
-            let columns = StepColumns { tensors: &mut columns, step: 0 };
-            policy.compute_actions(input, ActOutput { actions: rows, columns })
-        })??;
-        let bytes = to_env.apply(actions.bytes_mut(0));
-        Ok(match discrete {
-            true => bytemuck::cast_slice(bytes)
-                .chunks_exact(action_width)
-                .map(|a| Action::Int(a.to_vec()))
-                .collect(),
-            false => bytemuck::cast_slice(bytes)
-                .chunks_exact(action_width)
-                .map(|a| Action::Float(a.to_vec()))
-                .collect(),
-        })
+        run.workers().learners.lend_policy(DEFAULT_POLICY, |policy| {
+            let mut desk = Desk::new(run.spec(), run.dtypes(), policy, rngs, filter.as_ref())?;
+            desk.actions(policy, obs, explore, timestep)
+        })?
+    }
+
+    /// Acts in `copies` episodes of yours with a replica of the policy as it is now.
+    pub fn session(&mut self, copies: usize) -> Result<Session> {
+        if copies == 0 {
+            return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
+        }
+        let run = self.run()?;
+        let mut policies = run.spec().policies(0, tch::Device::Cpu)?;
+        policies.set_weights(&run.workers().get_weights())?;
+        let rngs = self.inference_rngs(copies);
+        let (run, filter) = (self.run()?, self.run()?.workers().filter());
+        let timestep = run.workers().counters().num_env_steps_sampled;
+        Session::new(run.spec(), run.dtypes(), policies, rngs, filter.as_ref(), timestep)
+    }
+
+    fn inference_rngs(&mut self, copies: usize) -> Vec<Stream> {
+        (0..copies).map(|_| Stream::new(self.inference_rng.below(u64::MAX), "inference", 0)).collect()
     }
 
     /// Calls `f` with the learning policy of that id.
@@ -268,7 +222,7 @@ impl<T: Trainer> Algorithm<T> {
         pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
         let run = self.run()?;
         let policies = State::read(checkpoint, "policies")?;
-        run.workers().with_policies(|map| map.set_state(&policies))?;
+        run.workers().learners.with_policies(|map| map.set_state(&policies))?;
         let filter: Option<MeanStdFilter> = State::read(checkpoint, "run")?.get("filter")?;
         if let Some(filter) = filter {
             run.workers().set_filter(filter.running())?;

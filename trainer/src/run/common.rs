@@ -121,6 +121,9 @@ pub struct Common {
     pub normalize_actions: bool,
     /// Without `normalize_actions`: clip actions to the bounds.
     pub clip_actions: bool,
+    /// Choose only actions that the environment allows: it says which by `Env::action_mask`, and the masks stand beside
+    /// the observations.
+    pub mask_actions: bool,
     /// Skip the contract check of the environment at the start.
     pub disable_env_checking: bool,
     /// Normalisation of observations.
@@ -190,6 +193,7 @@ impl Default for Common {
             clip_rewards: None,
             normalize_actions: true,
             clip_actions: false,
+            mask_actions: false,
             disable_env_checking: false,
             observation_filter: ObservationFilter::NoFilter,
             synchronize_filters: true,

@@ -10,7 +10,7 @@ use crate::{
         state::State,
     },
     plan::{Plan, learner_info::LearnerInfo},
-    policy::{DEFAULT_POLICY, PolicyClass, Spaces},
+    policy::{PolicyClass, Spaces},
     run::common::Common,
     sample::{
         callbacks::CallbacksMaker,
@@ -171,7 +171,7 @@ impl Run {
     /// The result's `time_breakdown` says what the time went to: seconds by phase, which add up to `total_s`.
     pub fn step_attempt(&mut self) -> Result<Metrics> {
         let start = Instant::now();
-        self.workers.start_breakdown();
+        self.workers.ledger.start_breakdown();
         let mut evaluated = Duration::ZERO;
         let due =
             self.common().evaluation_interval.is_some_and(|every| (self.iteration + 1).is_multiple_of(every));
@@ -211,7 +211,7 @@ impl Run {
             result.insert("evaluation".into(), self.last_evaluation.clone());
         }
         self.iteration += 1;
-        let breakdown = Breakdown { evaluate: evaluated, ..self.workers.breakdown(start.elapsed()) };
+        let breakdown = Breakdown { evaluate: evaluated, ..self.workers.ledger.breakdown(start.elapsed()) };
         result.insert("time_breakdown".into(), Value::Object(breakdown.report()));
         Ok(result)
     }
@@ -242,32 +242,41 @@ impl Run {
             }
         }
         self.workers.sync_filters()?;
-        self.workers.time("training_iteration", start, 0);
+        self.workers.ledger.time("training_iteration", start, 0);
         self.result(&before, &info)
     }
 
     fn result(&mut self, before: &crate::base::metrics::Counters, info: &LearnerInfo) -> Result<Metrics> {
         let common = &self.spec.common;
         let counters = self.workers.counters();
-        let episodes = self.workers.take_episodes();
+        let episodes = self.workers.ledger.take_episodes();
         let episodes_this_iter = episodes.len();
         self.window.add(episodes, common.metrics_num_episodes_for_smoothing);
         let mut sampler_results = self.window.summarize(common.keep_per_episode_custom_metrics);
         sampler_results.insert("episodes_this_iter".into(), json!(episodes_this_iter));
-        sampler_results.insert("sampler_perf".into(), Value::Object(self.workers.sampler_perf().report()));
+        sampler_results
+            .insert("sampler_perf".into(), Value::Object(self.workers.ledger.sampler_perf().report()));
 
         let mut learner = Map::new();
-        let means = info.means();
-        if let Some((name, value)) = means.iter().find(|(_, v)| !v.is_finite()) {
-            let hint = "lower `lr`, set `grad_clip`, or scale rewards and observations".to_owned();
-            let what = format!("the statistic `{name}` of the learner");
-            return Err(Error::NotFinite { what, value: *value, step: counters.num_env_steps_sampled, hint });
-        }
-        if !info.is_empty() {
+        for (id, info) in info.policies() {
+            let means = info.means();
+            if let Some((name, value)) = means.iter().find(|(_, v)| !v.is_finite()) {
+                let hint = "lower `lr`, set `grad_clip`, or scale rewards and observations".to_owned();
+                let what = format!("the statistic `{name}` of the learner of `{id}`");
+                return Err(Error::NotFinite {
+                    what,
+                    value: *value,
+                    step: counters.num_env_steps_sampled,
+                    hint,
+                });
+            }
             let mut policy = Map::new();
             let mut stats = json!(means);
             let timestep = counters.num_env_steps_sampled;
-            let current = self.workers.with_policy(DEFAULT_POLICY, |p| p.current_values(timestep))?;
+            let current = self
+                .workers
+                .learners
+                .lend(|policies, _| Ok::<_, Error>(policies.get_mut(id)?.current_values(timestep)))?;
             if let Some(stats) = stats.as_object_mut() {
                 stats.extend(current.into_iter().map(|(k, v)| (k, json!(v))));
             }
@@ -277,15 +286,17 @@ impl Run {
             if let Some(error) = info.mean_td_error() {
                 policy.insert("mean_td_error".into(), json!(error));
             }
-            learner.insert(DEFAULT_POLICY.into(), Value::Object(policy));
+            learner.insert(id.into(), Value::Object(policy));
         }
         let sampled = counters.num_env_steps_sampled;
         let trained = counters.num_env_steps_trained;
+        let (agents_sampled, agents_trained) =
+            (counters.num_agent_steps_sampled, counters.num_agent_steps_trained);
         let counts = json!({
             "num_env_steps_sampled": sampled,
-            "num_agent_steps_sampled": sampled,
+            "num_agent_steps_sampled": agents_sampled,
             "num_env_steps_trained": trained,
-            "num_agent_steps_trained": trained,
+            "num_agent_steps_trained": agents_trained,
             "num_target_updates": counters.num_target_updates,
             "last_target_update_ts": counters.last_target_update_ts,
             "num_weight_syncs": counters.num_weight_syncs,
@@ -304,18 +315,18 @@ impl Run {
         result.insert("num_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
         for (key, value) in [
             ("num_env_steps_sampled", sampled),
-            ("num_agent_steps_sampled", sampled),
+            ("num_agent_steps_sampled", agents_sampled),
             ("num_env_steps_trained", trained),
-            ("num_agent_steps_trained", trained),
+            ("num_agent_steps_trained", agents_trained),
             ("num_env_steps_sampled_this_iter", sampled - before.num_env_steps_sampled),
             ("num_env_steps_trained_this_iter", trained - before.num_env_steps_trained),
             ("timesteps_this_iter", sampled - before.num_env_steps_sampled),
             ("timesteps_total", sampled),
-            ("agent_timesteps_total", sampled),
+            ("agent_timesteps_total", agents_sampled),
         ] {
             result.insert(key.into(), json!(value));
         }
-        result.insert("timers".into(), Value::Object(self.workers.timers()));
+        result.insert("timers".into(), Value::Object(self.workers.ledger.timers()));
         result.insert("counters".into(), counts);
         Ok(result)
     }
@@ -382,12 +393,12 @@ impl Run {
 
     /// Calls the trainer's own hook.
     pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<()> {
-        self.workers.with_callbacks(|callbacks| callbacks.on_train_result(result))
+        self.workers.learners.with_callbacks(|callbacks| callbacks.on_train_result(result))
     }
 
     /// Calls the trainer's own hook.
     pub(crate) fn on_trainer_init(&self) -> Result<()> {
-        self.workers.with_callbacks(|callbacks| callbacks.on_trainer_init())
+        self.workers.learners.with_callbacks(|callbacks| callbacks.on_trainer_init())
     }
 
     /// Every part of the state, by name.

@@ -1,6 +1,6 @@
 //! Hooks into sampling and training, with Ray's names.
 
-use crate::base::{batch::SampleBatch, episode::Episode, error::Result};
+use crate::base::{batch::SampleBatch, episode::Episode, error::Result, train_batch::TrainBatch};
 use pavlov_tune::Metrics;
 use std::collections::BTreeMap;
 
@@ -54,7 +54,7 @@ pub trait Callbacks: Send {
     }
 
     /// A worker hands over what it sampled.
-    fn on_sample_end(&mut self, worker_index: usize, samples: &mut SampleBatch) -> Result<()> {
+    fn on_sample_end(&mut self, worker_index: usize, samples: &mut TrainBatch) -> Result<()> {
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use crate::{
         error::{Error, Result},
         state::State,
     },
-    policy::{DEFAULT_POLICY, Fragment, Policy},
+    policy::{DEFAULT_POLICY, Fragment, FragmentMasks, Policy},
     sample::callbacks::Callbacks,
 };
 use serde::{Deserialize, Serialize};
@@ -18,6 +18,7 @@ struct Pending {
     obs: Vec<Tensor>,
     actions: Vec<Tensor>,
     columns: Vec<Vec<Tensor>>,
+    masks: Vec<Tensor>,
     rewards: Vec<f32>,
 }
 
@@ -27,6 +28,8 @@ struct Complete {
     rows: Pending,
     /// `[1, width]`.
     final_obs: Tensor,
+    /// `[1, options]`.
+    final_mask: Option<Tensor>,
     terminated: bool,
 }
 
@@ -69,7 +72,8 @@ impl EpisodeCollector {
             from[copy] = t + 1;
             let rows = std::mem::take(&mut self.pending[copy]);
             let final_obs = f.final_obs.narrow(0, k as i64, 1).copy();
-            self.complete.push(Complete { rows, final_obs, terminated: f.terminated[row] });
+            let final_mask = f.masks.map(|masks| masks.behind.narrow(0, k as i64, 1).copy());
+            self.complete.push(Complete { rows, final_obs, final_mask, terminated: f.terminated[row] });
         }
         for (copy, &start) in from.iter().enumerate() {
             self.extend(f, copy, start, f.steps);
@@ -85,6 +89,7 @@ impl EpisodeCollector {
         let pending = &mut self.pending[copy];
         pending.obs.push(cut(f.obs));
         pending.actions.push(cut(f.actions));
+        pending.masks.extend(f.masks.map(|masks| cut(masks.rows)));
         pending.columns.resize_with(f.columns.len(), Vec::new);
         for (rows, (_, column)) in pending.columns.iter_mut().zip(&f.columns) {
             rows.push(cut(column));
@@ -118,6 +123,11 @@ impl EpisodeCollector {
             steps += length as u64;
             let last = episode.final_obs.unsqueeze(0);
             let obs = Tensor::cat(&episode.rows.obs.iter().chain([&last]).collect::<Vec<_>>(), 0);
+            let masks = episode.final_mask.as_ref().map(|behind| {
+                let last = behind.unsqueeze(0);
+                let rows = Tensor::cat(&episode.rows.masks.iter().chain([&last]).collect::<Vec<_>>(), 0);
+                (rows, behind)
+            });
             let actions = Tensor::cat(&episode.rows.actions, 0);
             let columns: Vec<Tensor> = episode.rows.columns.iter().map(|rows| Tensor::cat(rows, 0)).collect();
             let (mut terminated, mut truncated) = (vec![false; length], vec![false; length]);
@@ -134,6 +144,7 @@ impl EpisodeCollector {
                 columns: self.names.iter().copied().zip(&columns).collect(),
                 ended: &[length - 1],
                 final_obs: &episode.final_obs,
+                masks: masks.as_ref().map(|(rows, behind)| FragmentMasks { rows, behind }),
             })?;
             if let Some(callbacks) = &mut callbacks {
                 callbacks.on_postprocess_trajectory(DEFAULT_POLICY, &mut batch)?;
@@ -153,6 +164,9 @@ impl EpisodeCollector {
             if !pending.rewards.is_empty() {
                 one.set_tensor("obs", &Tensor::cat(&pending.obs, 0));
                 one.set_tensor("actions", &Tensor::cat(&pending.actions, 0));
+                if !pending.masks.is_empty() {
+                    one.set_tensor("masks", &Tensor::cat(&pending.masks, 0));
+                }
                 for (k, rows) in pending.columns.iter().enumerate() {
                     one.set_tensor(&format!("column{k}"), &Tensor::cat(rows, 0));
                 }
@@ -171,6 +185,9 @@ impl EpisodeCollector {
             if !pending.rewards.is_empty() {
                 pending.obs.push(one.tensor("obs")?);
                 pending.actions.push(one.tensor("actions")?);
+                if one.array_names().any(|name| name == "masks") {
+                    pending.masks.push(one.tensor("masks")?);
+                }
                 for k in 0..rows.columns {
                     pending.columns.push(vec![one.tensor(&format!("column{k}"))?]);
                 }

@@ -7,21 +7,14 @@ use crate::{
     base::{
         episode::Episode,
         error::{Error, Result},
-        host::HostTensor,
         rng::{Stream, derive},
     },
-    learn::dist::ActionRows,
-    policy::{ActInput, ActOutput, Policy, StepColumns},
+    policy::{Policy, Spaces},
     run::common::{Common, DurationUnit, EvaluationDuration},
-    sample::{
-        filter::{MeanStdFilter, RunningStat},
-        transforms::{Preprocess, ToEnv},
-        worker::WorkerSpec,
-    },
+    sample::{filter::RunningStat, pilot::Pilot, worker::WorkerSpec},
 };
 use pavlov_envs::{Frame, StepOut};
 use std::{ops::Range, sync::Weak};
-use tch::Kind;
 
 /// Copies stepped together while evaluating, at most.
 const COPIES: usize = 16;
@@ -79,103 +72,75 @@ impl Until {
     }
 }
 
-/// Plays the episodes of `task`, in the order of `task.episodes`.
-pub(crate) fn run_episodes(
-    spec: &WorkerSpec,
-    task: &EvaluationTask,
-    policy: &mut dyn Policy,
-    filter: Option<RunningStat>,
-) -> Result<Vec<Episode>> {
-    Ok(play(spec, task, policy, filter)?.0)
-}
-
-/// As [`run_episodes`]; also returns the pictures.
+/// Plays the episodes of `task`; returns them in the order of `task.episodes`, and the pictures.
 pub(crate) fn play(
     spec: &WorkerSpec,
+    worker: usize,
     task: &EvaluationTask,
     policy: &mut dyn Policy,
-    filter: Option<RunningStat>,
+    filter: Option<&RunningStat>,
 ) -> Result<(Vec<Episode>, Vec<Frame>)> {
     let n = task.episodes.len().min(COPIES);
     if n == 0 {
         return Ok((Vec::new(), Vec::new()));
     }
-    let common = &spec.common;
-    let mut env = spec.env.make_vec(&common.env_config, n)?;
-    let preprocess = Preprocess::new(env.observation_space(), env.obs_dtype());
-    let mut to_env = ToEnv::new(env.action_space(), env.act_dtype(), n, common)?;
-    let (width, raw_width) =
-        (spec.spaces.obs_width(), env.observation_space().width() * env.obs_dtype().size());
-    let action_width = env.action_space().width() as i64;
-    let kind = if matches!(to_env, ToEnv::Int { .. }) { Kind::Int64 } else { Kind::Float };
-    let mut obs = HostTensor::zeros(1, &[n as i64, width as i64], Kind::Float);
-    let mut actions = HostTensor::zeros(1, &[n as i64 * action_width], kind);
-    let mut columns: Vec<HostTensor> = policy
-        .step_columns()
-        .into_iter()
-        .map(|(_, w)| HostTensor::zeros(1, &[(n * w) as i64], Kind::Float))
-        .collect();
-    let mut raw = vec![0_u64; (n * raw_width).div_ceil(8)];
-    let mut raw_final = raw.clone();
-    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
-    let mut filter = match filter {
-        None => None,
-        Some(running) => {
-            let mut filter = MeanStdFilter::new(width);
-            filter.set_running(&running)?;
-            Some(filter)
-        }
-    };
-
     // Copy i plays the episodes at positions i, i + n, i + 2n, ...
     let seed_of = |position: usize| {
         task.episodes.get(position).map_or(0, |&k| derive(task.seed, "evaluation episode", k) >> 1)
     };
-    let mut at: Vec<usize> = (0..n).collect();
-    let mut seeds: Vec<u64> = (0..n).map(seed_of).collect();
-    let mut done: Vec<Option<Episode>> = vec![None; task.episodes.len()];
     let fresh = |position: usize| Episode {
         number: task.episodes.get(position).copied().unwrap_or_default(),
         seed: seed_of(position),
         ..Episode::default()
     };
+    let stream = |episode: &Episode| Stream::new(episode.seed, "evaluation action", 0);
+    let mut at: Vec<usize> = (0..n).collect();
     let mut running: Vec<Episode> = (0..n).map(fresh).collect();
-    let mut rngs: Vec<Stream> = running.iter().map(|e| Stream::new(e.seed, "evaluation action", 0)).collect();
-    let mut frames = Vec::new();
-    let raw_bytes = n * raw_width;
+    let mut done: Vec<Option<Episode>> = vec![None; task.episodes.len()];
 
-    env.reset(Some(&seeds), &mut bytemuck::cast_slice_mut(&mut raw)[..raw_bytes])?;
-    for (i, seed) in seeds.iter_mut().enumerate() {
-        *seed = seed_of(i + n);
+    let mut env = spec.env.make_vec(&spec.common.env_config, n)?;
+    let (spaces, dtypes) = (Spaces::of(env.as_ref()), (env.obs_dtype(), env.act_dtype()));
+    if spaces.obs_width() != spec.spaces.obs_width() {
+        let needs = format!("the space it was made for ({})", spec.spaces.observation_space);
+        let space = spaces.observation_space.to_string();
+        return Err(Error::Space { who: "the policy".into(), needs, space });
     }
+    let rngs = running.iter().map(stream).collect();
+    let mut pilot = Pilot::new(&spaces, dtypes, &spec.common, policy, worker, rngs)?.filtered_by(filter)?;
+    let mut storage = pilot.steps(1)?;
+    let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
+    let mut frames = Vec::new();
+
+    let seeds: Vec<u64> = (0..n).map(seed_of).collect();
+    env.reset(Some(&seeds), pilot.first(&mut storage))?;
+    pilot.observe(&mut storage, 0, false)?;
+    if let Some(masks) = &mut storage.masks {
+        masks.read(env.as_ref(), 0)?;
+    }
+    let mut next_seeds: Vec<u64> = (n..2 * n).map(seed_of).collect();
     let mut left = task.episodes.len();
     while left > 0 {
         if at[0] == 0 && frames.len() < task.frames {
             frames.extend(env.render(0)?);
         }
-        preprocess.apply(&bytemuck::cast_slice(&raw)[..raw_bytes], obs.slice_mut(0))?;
-        if let Some(filter) = &mut filter {
-            filter.apply(obs.slice_mut(0), false);
-        }
-        let rows = match kind {
-            Kind::Int64 => ActionRows::Int(actions.slice_mut(0)),
-            _ => ActionRows::Float(actions.slice_mut(0)),
-        };
-        let input =
-            ActInput { obs: obs.row(0), rngs: &mut rngs, explore: task.explore, timestep: task.timestep };
-        let step_columns = StepColumns { tensors: &mut columns, step: 0 };
-        policy.compute_actions(input, ActOutput { actions: rows, columns: step_columns })?;
+        pilot.act(policy, &mut storage, 0, task.explore, task.timestep)?;
+        let exchange = pilot.exchange(&mut storage, 0);
         env.step(
-            to_env.apply(actions.bytes_mut(0)),
-            Some(&seeds),
+            exchange.actions,
+            Some(&next_seeds),
             StepOut {
-                obs: &mut bytemuck::cast_slice_mut(&mut raw)[..raw_bytes],
-                final_obs: &mut bytemuck::cast_slice_mut(&mut raw_final)[..raw_bytes],
+                obs: exchange.obs,
+                final_obs: exchange.final_obs,
                 rewards: &mut rewards,
                 terminated: &mut terminated,
                 truncated: &mut truncated,
             },
         )?;
+        pilot.observe(&mut storage, 1, false)?;
+        if let Some(masks) = &mut storage.masks {
+            masks.read(env.as_ref(), 1)?;
+        }
+        storage.carry();
         for i in 0..n {
             running[i].total_reward += f64::from(rewards[i]);
             running[i].length += 1;
@@ -184,17 +149,17 @@ pub(crate) fn play(
                     "episode {} has not ended in {MOST_STEPS} steps; give the environment a time limit (`TimeLimit`)",
                     running[i].number
                 );
-                return Err(Error::Worker { worker: 0, reason });
+                return Err(Error::Worker { worker, reason });
             }
             if terminated[i] || truncated[i] {
                 let finished = std::mem::replace(&mut running[i], fresh(at[i] + n));
-                rngs[i] = Stream::new(running[i].seed, "evaluation action", 0);
+                pilot.begin(i, Some(stream(&running[i])));
                 if let Some(slot) = done.get_mut(at[i]) {
                     *slot = Some(finished);
                     left -= 1;
                 }
                 at[i] += n;
-                seeds[i] = seed_of(at[i] + n);
+                next_seeds[i] = seed_of(at[i] + n);
             }
         }
     }

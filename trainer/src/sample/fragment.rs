@@ -38,14 +38,28 @@ pub struct Fragment<'a> {
     pub ended: &'a [usize],
     /// The last observation of each of those episodes, `[ended, width]`.
     pub final_obs: &'a Tensor,
+    /// Which actions were legal; only where `mask_actions` asks for it.
+    pub masks: Option<FragmentMasks<'a>>,
+}
+
+/// Which actions were legal at every observation of a [`Fragment`], bool.
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentMasks<'a> {
+    /// `[T + 1, N, options]`.
+    pub rows: &'a Tensor,
+    /// At the last observation of every episode that ended, `[ended, options]`.
+    pub behind: &'a Tensor,
 }
 
 impl Fragment<'_> {
-    /// Observations, actions and the policy's own columns as rows, ordered as [`env_major`].
+    /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`].
     pub fn rows(&self) -> SampleBatch {
         let mut batch = SampleBatch::default()
             .with(Column::OBS, env_major(&self.obs.narrow(0, 0, self.steps as i64)))
             .with(Column::ACTIONS, env_major(self.actions));
+        if let Some(masks) = self.masks {
+            batch.set(Column::ACTION_MASK, env_major(&masks.rows.narrow(0, 0, self.steps as i64)));
+        }
         for (column, data) in &self.columns {
             batch.set(*column, env_major(data));
         }

@@ -2,10 +2,15 @@
 
 pub mod callbacks;
 pub(crate) mod complete_episodes;
+pub(crate) mod counting;
 pub mod evaluation;
 pub mod filter;
 pub(crate) mod fragment;
+pub(crate) mod masks;
 pub(crate) mod nstep;
+pub(crate) mod pilot;
 pub(crate) mod sampler;
+pub(crate) mod session;
+pub(crate) mod steps;
 pub(crate) mod transforms;
 pub mod worker;

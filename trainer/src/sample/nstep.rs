@@ -59,14 +59,22 @@ impl Fragment<'_> {
             index.for_each(|i| data.extend_from_slice(row(i)));
             Tensor::from_slice(&data).view([rows as i64, width as i64])
         };
-        let new_obs = gather(&mut next.into_iter());
+        let new_obs = gather(&mut next.iter().copied());
         let obs = gather(&mut (0..rows).map(|out| out % steps * copies + out / steps));
-        SampleBatch::default()
+        let mut batch = SampleBatch::default()
             .with(Column::OBS, obs)
             .with(Column::ACTIONS, env_major(f.actions))
             .with(Column::REWARDS, Tensor::from_slice(&rewards))
             .with(Column::NEW_OBS, new_obs)
             .with(Column::TERMINATED, Tensor::from_slice(&terminated))
-            .with(Column::DISCOUNTS, Tensor::from_slice(&discounts))
+            .with(Column::DISCOUNTS, Tensor::from_slice(&discounts));
+        if let Some(masks) = f.masks {
+            // The same rows of masks as of observations.
+            let all = Tensor::cat(&[masks.rows.flatten(0, 1), masks.behind.shallow_clone()], 0);
+            let next: Vec<i64> = next.iter().map(|&i| i as i64).collect();
+            batch.set(Column::ACTION_MASK, env_major(&masks.rows.narrow(0, 0, steps as i64)));
+            batch.set(Column::NEW_ACTION_MASK, all.index_select(0, &Tensor::from_slice(&next)));
+        }
+        batch
     }
 }

@@ -2,7 +2,11 @@
 //! environment takes.
 
 use crate::{
-    base::error::{Error, Result},
+    base::{
+        error::{Error, Result},
+        rng::Stream,
+    },
+    learn::{dist::ActionRows, exploration::any},
     run::common::Common,
 };
 use pavlov_envs::{DType, Space};
@@ -51,8 +55,8 @@ impl Preprocess {
 /// The policy's actions to the environment's.
 #[derive(Debug)]
 pub(crate) enum ToEnv {
-    /// Discrete: the space's first value is added.
-    Int { start: i64, buffer: Vec<i64> },
+    /// Discrete: the space's first value is added. `sizes` are the actions of each choice.
+    Int { start: i64, sizes: Vec<usize>, buffer: Vec<i64> },
     /// Continuous: stretched from [-1, 1] to the bounds, or clipped to them, or left alone.
     Float { low: Vec<f32>, high: Vec<f32>, how: FloatActions, buffer: Vec<f32> },
 }
@@ -77,8 +81,12 @@ impl ToEnv {
                 if dtype != DType::I64 {
                     return refuse("discrete actions of type i64 (`type Act = i64`)");
                 }
-                let start = if let Space::Discrete { start, .. } = space { *start } else { 0 };
-                Ok(Self::Int { start, buffer: vec![0; n * space.width()] })
+                let (start, sizes) = match space {
+                    Space::Discrete { n, start } => (*start, vec![*n as usize]),
+                    Space::MultiDiscrete { nvec } => (0, nvec.iter().map(|&n| n as usize).collect()),
+                    other => (0, vec![2; other.width()]),
+                };
+                Ok(Self::Int { start, sizes, buffer: vec![0; n * space.width()] })
             }
             Space::Box { low, high, .. } => {
                 if dtype != DType::F32 {
@@ -98,11 +106,46 @@ impl ToEnv {
         }
     }
 
+    /// Stored actions as scalars, for a policy to write.
+    pub(crate) fn rows<'a>(&self, actions: &'a mut [u8]) -> ActionRows<'a> {
+        match self {
+            Self::Int { .. } => ActionRows::Int(bytemuck::cast_slice_mut(actions)),
+            Self::Float { .. } => ActionRows::Float(bytemuck::cast_slice_mut(actions)),
+        }
+    }
+
+    /// Draws actions as a policy gives them: one of each choice, of the legal ones if there is a mask; between the
+    /// bounds, or a standard normal number where there are none.
+    pub(crate) fn draw(&self, actions: &mut [u8], mask: Option<&[bool]>, rngs: &mut [Stream]) {
+        let width = actions.len() / rngs.len();
+        for (copy, (row, rng)) in actions.chunks_exact_mut(width).zip(rngs).enumerate() {
+            match self {
+                Self::Int { sizes, .. } => {
+                    let mut start = copy * sizes.iter().sum::<usize>();
+                    for (action, &n) in bytemuck::cast_slice_mut(row).iter_mut().zip(sizes) {
+                        *action = any(n, mask.map(|mask| &mask[start..][..n]), rng);
+                        start += n;
+                    }
+                }
+                Self::Float { low, high, how, .. } => {
+                    let row: &mut [f32] = bytemuck::cast_slice_mut(row);
+                    for ((action, &low), &high) in row.iter_mut().zip(low).zip(high) {
+                        *action = match how {
+                            FloatActions::Unsquash => 2.0 * rng.uniform() - 1.0,
+                            _ if low.is_finite() && high.is_finite() => low + (high - low) * rng.uniform(),
+                            _ => rng.normal(),
+                        };
+                    }
+                }
+            }
+        }
+    }
+
     /// The actions as the environment takes them.
     pub(crate) fn apply<'a>(&'a mut self, actions: &'a mut [u8]) -> &'a [u8] {
         match self {
             Self::Int { start: 0, .. } => actions,
-            Self::Int { start, buffer } => {
+            Self::Int { start, buffer, .. } => {
                 let actions: &[i64] = bytemuck::cast_slice(actions);
                 buffer.iter_mut().zip(actions).for_each(|(to, a)| *to = a + *start);
                 bytemuck::cast_slice(buffer)

@@ -1,7 +1,8 @@
 //! A rollout worker: environments, policies, filter and callbacks, driven by requests.
 //!
-//! The local worker of a trainer and those on threads (later in processes, on a cluster) are the same struct and
-//! answer the same [`Request`]s, so a transport only has to carry them.
+//! An [`EnvRunner`] steps environments with policies that it is lent: in the trainer those that learn. A
+//! [`RolloutWorker`] is a runner with policies of its own that answers [`Request`]s, so a transport only has to carry
+//! them.
 
 use crate::{
     base::{
@@ -10,13 +11,14 @@ use crate::{
         error::{Error, Result},
         profile::SamplerPerf,
         state::{State, Weights},
+        train_batch::TrainBatch,
     },
     policy::{DEFAULT_POLICY, PolicyClass, PolicyMap, PolicySpec, Spaces},
     run::common::{BatchMode, Common},
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         complete_episodes::EpisodeCollector,
-        evaluation::{EvaluationTask, run_episodes},
+        evaluation::{EvaluationTask, play},
         filter::{MeanStdFilter, RunningStat},
         sampler::Sampler,
     },
@@ -34,7 +36,12 @@ pub enum Request {
         timestep: u64,
     },
     /// Take over the learner's weights.
-    SetWeights(Weights),
+    SetWeights {
+        /// How many times weights were published until then.
+        version: u64,
+        /// The weights.
+        weights: Weights,
+    },
     /// Play whole episodes without learning from them.
     Evaluate(EvaluationTask),
     /// Hand over everything the next fragment depends on.
@@ -66,12 +73,12 @@ pub enum Reply {
 /// One fragment, postprocessed.
 #[derive(Debug)]
 pub struct Sampled {
-    /// Rows to learn from.
-    pub batch: SampleBatch,
-    /// Environment steps it took.
-    pub env_steps: u64,
+    /// Rows to learn from, and the environment steps they took.
+    pub batch: TrainBatch,
     /// Episodes that ended meanwhile.
     pub episodes: Vec<Episode>,
+    /// The version of the weights it was made with.
+    pub version: u64,
     /// What the worker's time went to.
     pub perf: SamplerPerf,
 }
@@ -80,25 +87,55 @@ impl Sampled {
     /// As a checkpoint has it; what the time went to is not kept.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
-        state.set("env_steps", &self.env_steps)?;
+        state.set("env_steps", &self.batch.env_steps)?;
         state.set("episodes", &self.episodes)?;
-        let names: Vec<&str> = self.batch.columns().map(|(column, _)| column.name()).collect();
-        state.set("columns", &names)?;
-        for (column, data) in self.batch.columns() {
-            state.set_tensor(column.name(), data);
+        state.set("version", &self.version)?;
+        // The rows of a single-agent run stand at the top.
+        if let Some(rows) = self.batch.policies.get(DEFAULT_POLICY) {
+            save_rows(rows, &mut state)?;
+        }
+        let others = || self.batch.policies.iter().filter(|(id, _)| *id != DEFAULT_POLICY);
+        if others().next().is_some() {
+            state.set("policies", &others().map(|(id, _)| id).collect::<Vec<_>>())?;
+        }
+        for (id, rows) in others() {
+            let mut own = State::default();
+            save_rows(rows, &mut own)?;
+            state.nest(id, own);
         }
         Ok(state)
     }
 
     /// What [`state`](Self::state) saved.
     pub(crate) fn from_state(state: &State) -> Result<Self> {
-        let mut batch = SampleBatch::default();
-        for name in state.get::<Vec<String>>("columns")? {
-            batch.set(Column::named(&name), state.tensor(&name)?);
+        let mut batch = TrainBatch { env_steps: state.get("env_steps")?, ..TrainBatch::default() };
+        if state.has("columns") {
+            batch.policies.insert(DEFAULT_POLICY.to_owned(), saved_rows(state)?);
         }
-        let (env_steps, episodes) = (state.get("env_steps")?, state.get("episodes")?);
-        Ok(Self { batch, env_steps, episodes, perf: SamplerPerf::default() })
+        let others = if state.has("policies") { state.get::<Vec<String>>("policies")? } else { Vec::new() };
+        for id in others {
+            let rows = saved_rows(&state.nested(&id)?)?;
+            batch.policies.insert(id, rows);
+        }
+        let episodes = state.get("episodes")?;
+        // Runs of the first layout had no versions.
+        let version = if state.has("version") { state.get("version")? } else { 0 };
+        Ok(Self { batch, episodes, version, perf: SamplerPerf::default() })
     }
+}
+
+fn save_rows(rows: &SampleBatch, state: &mut State) -> Result<()> {
+    state.set("columns", &rows.columns().map(|(column, _)| column.name()).collect::<Vec<_>>())?;
+    rows.columns().for_each(|(column, data)| state.set_tensor(column.name(), data));
+    Ok(())
+}
+
+fn saved_rows(state: &State) -> Result<SampleBatch> {
+    let mut rows = SampleBatch::default();
+    for name in state.get::<Vec<String>>("columns")? {
+        rows.set(Column::named(&name), state.tensor(&name)?);
+    }
+    Ok(rows)
 }
 
 /// All that is needed to make a worker, in this process or another.
@@ -136,42 +173,41 @@ impl WorkerSpec {
     }
 }
 
-/// Environments stepped with policies.
-pub struct RolloutWorker {
+/// Environments stepped with policies that are lent.
+#[derive(Debug)]
+pub(crate) struct EnvRunner {
     spec: WorkerSpec,
     index: usize,
     sampler: Option<Sampler>,
     collector: Option<EpisodeCollector>,
-    policies: PolicyMap,
-    callbacks: Option<Box<dyn Callbacks>>,
-    /// On a local worker without environments: what the rollout workers' filters have seen.
+    /// Without environments: what the rollout workers' filters have seen, or what to evaluate with.
     merged_filter: Option<MeanStdFilter>,
 }
 
-impl std::fmt::Debug for RolloutWorker {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("RolloutWorker").field("index", &self.index).finish_non_exhaustive()
-    }
-}
+/// Hooks of a worker, if it has any.
+pub(crate) type Hooks = Option<Box<dyn Callbacks>>;
 
-impl RolloutWorker {
-    /// A worker that samples. Index 0 is the local worker, whose policies learn on `device`.
-    pub fn new(spec: WorkerSpec, index: usize, device: tch::Device, with_env: bool) -> Result<Self> {
-        let policies = spec.policies(index, device)?;
-        let callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
-        let mut worker =
-            Self { spec, index, sampler: None, collector: None, policies, callbacks, merged_filter: None };
+impl EnvRunner {
+    /// Environments of the worker with that index, or none.
+    pub(crate) fn new(
+        spec: WorkerSpec,
+        index: usize,
+        with_env: bool,
+        policies: &mut PolicyMap,
+        callbacks: &mut Hooks,
+    ) -> Result<Self> {
+        let mut runner = Self { spec, index, sampler: None, collector: None, merged_filter: None };
         if with_env {
-            worker.start_sampler()?;
+            runner.start_sampler(policies, callbacks)?;
         }
-        Ok(worker)
+        Ok(runner)
     }
 
-    fn start_sampler(&mut self) -> Result<()> {
+    fn start_sampler(&mut self, policies: &mut PolicyMap, callbacks: &mut Hooks) -> Result<()> {
         let common = &self.spec.common;
         let n = common.num_envs_per_worker;
         let env = self.spec.env.make_vec(&common.env_config, n)?;
-        if let Some(callbacks) = &mut self.callbacks {
+        if let Some(callbacks) = callbacks {
             callbacks.on_sub_environment_created(self.index, n)?;
         }
         // Copies are numbered through the whole run: those of worker 1 first. The local worker has the first numbers
@@ -181,14 +217,14 @@ impl RolloutWorker {
             (0, workers) => workers * n,
             (i, _) => (i - 1) * n,
         };
-        let policy = self.policies.default_mut()?;
+        let policy = policies.default_mut()?;
         let sampler = Sampler::new(
             env,
             common,
             policy.as_ref(),
-            self.spec.seed,
-            first as u64,
-            self.callbacks.as_mut(),
+            self.index,
+            (self.spec.seed, first as u64),
+            callbacks.as_mut(),
         )?;
         self.collector = match common.batch_mode {
             BatchMode::TruncateEpisodes => None,
@@ -198,40 +234,15 @@ impl RolloutWorker {
         Ok(())
     }
 
-    /// Answers a request.
-    pub fn handle(&mut self, request: Request) -> Result<Reply> {
-        Ok(match request {
-            Request::Sample { timestep } => Reply::Sample(self.sample(timestep)?),
-            Request::SetWeights(weights) => {
-                self.policies.set_weights(&weights)?;
-                Reply::Done
-            }
-            Request::Evaluate(task) => {
-                let filter = self.filter().map(|f| f.running().clone());
-                Reply::Episodes(run_episodes(
-                    &self.spec,
-                    &task,
-                    self.policies.default_mut()?.as_mut(),
-                    filter,
-                )?)
-            }
-            Request::GetState => Reply::State(self.state()?),
-            Request::SetState(state) => {
-                self.set_state(&state)?;
-                Reply::Done
-            }
-            Request::FlushFilter => Reply::Filter(self.filter().map(MeanStdFilter::flush)),
-            Request::SetFilter(running) => {
-                self.filter_or_new(running.mean().len()).set_running(&running)?;
-                Reply::Done
-            }
-        })
-    }
-
     /// One fragment: `rollout_fragment_length` steps of every copy, or whole episodes of at least as many.
-    pub fn sample(&mut self, timestep: u64) -> Result<Sampled> {
+    pub(crate) fn sample(
+        &mut self,
+        policies: &mut PolicyMap,
+        callbacks: &mut Hooks,
+        timestep: u64,
+    ) -> Result<Sampled> {
         let start = Instant::now();
-        let Self { spec, index, sampler, collector, policies, callbacks, .. } = self;
+        let Self { spec, index, sampler, collector, .. } = self;
         let Some(sampler) = sampler else {
             let reason = "it has no environment; set `create_env_on_driver`".to_owned();
             return Err(Error::Worker { worker: *index, reason });
@@ -241,13 +252,11 @@ impl RolloutWorker {
             policy.on_global_var_update(timestep);
         }
         let explore = spec.common.explore;
-        let (mut batch, env_steps) = match collector {
+        let (batch, env_steps) = match collector {
             None => {
                 sampler.fill(policy.as_mut(), explore, timestep, callbacks.as_mut())?;
                 let steps = (spec.common.rollout_fragment_length * sampler.copies()) as u64;
-                // The policy is lent twice: its columns are read before it is asked to postprocess.
-                let columns = policy.step_columns();
-                let mut batch = sampler.with_fragment(&columns, |f| policy.postprocess_trajectory(f))?;
+                let mut batch = sampler.with_fragment(|f| policy.postprocess_trajectory(f))?;
                 if let Some(callbacks) = callbacks {
                     callbacks.on_postprocess_trajectory(DEFAULT_POLICY, &mut batch)?;
                 }
@@ -259,29 +268,30 @@ impl RolloutWorker {
                 while collector.steps() < goal {
                     sampler.fill(policy.as_mut(), explore, now, callbacks.as_mut())?;
                     now += spec.common.steps_per_round() as u64;
-                    let columns = policy.step_columns();
-                    sampler.with_fragment(&columns, |f| collector.add(&f));
+                    sampler.with_fragment(|f| collector.add(&f));
                     collector.check_length()?;
                 }
                 let (batches, steps) = collector.take(policy.as_mut(), callbacks.as_mut())?;
                 (SampleBatch::concat(batches)?, steps)
             }
         };
+        let mut batch = TrainBatch::of(DEFAULT_POLICY, batch, env_steps);
         if let Some(callbacks) = callbacks {
             callbacks.on_sample_end(*index, &mut batch)?;
         }
         let perf = SamplerPerf { total: start.elapsed(), ..sampler.take_perf() };
-        Ok(Sampled { batch, env_steps, episodes: sampler.take_episodes(), perf })
+        Ok(Sampled { batch, episodes: sampler.take_episodes(), version: 0, perf })
     }
 
-    /// Its policies.
-    pub fn policies(&mut self) -> &mut PolicyMap {
-        &mut self.policies
-    }
-
-    /// Its hooks.
-    pub(crate) fn callbacks(&mut self) -> Option<&mut Box<dyn Callbacks>> {
-        self.callbacks.as_mut()
+    /// Plays the episodes of `task`.
+    pub(crate) fn evaluate(
+        &mut self,
+        policies: &mut PolicyMap,
+        task: &EvaluationTask,
+    ) -> Result<Vec<Episode>> {
+        let filter = self.filter().map(|f| f.running().clone());
+        let policy = policies.default_mut()?.as_mut();
+        Ok(play(&self.spec, self.index, task, policy, filter.as_ref())?.0)
     }
 
     /// The filter: the sampler's, or the one that collects what rollout workers have seen.
@@ -308,12 +318,8 @@ impl RolloutWorker {
         }
     }
 
-    /// Policies and sampler.
-    pub(crate) fn policies_and_callbacks(&mut self) -> (&mut PolicyMap, Option<&mut Box<dyn Callbacks>>) {
-        (&mut self.policies, self.callbacks.as_mut())
-    }
-
-    fn state(&self) -> Result<State> {
+    /// Everything the next fragment depends on.
+    pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         if let Some(sampler) = &self.sampler {
             state.nest("sampler", sampler.state()?);
@@ -324,9 +330,10 @@ impl RolloutWorker {
         Ok(state)
     }
 
-    fn set_state(&mut self, state: &State) -> Result<()> {
+    /// Continues from [`state`](Self::state).
+    pub(crate) fn set_state(&mut self, state: &State, callbacks: &mut Hooks) -> Result<()> {
         let Some(sampler) = &mut self.sampler else { return Ok(()) };
-        let continued = sampler.set_state(&state.nested("sampler")?, self.callbacks.as_mut())?;
+        let continued = sampler.set_state(&state.nested("sampler")?, callbacks.as_mut())?;
         if let Some(collector) = &mut self.collector {
             match continued {
                 true => collector.set_state(&state.nested("collector")?)?,
@@ -335,5 +342,60 @@ impl RolloutWorker {
             }
         }
         Ok(())
+    }
+}
+
+/// Environments and policies of its own, driven by requests.
+pub struct RolloutWorker {
+    runner: EnvRunner,
+    policies: PolicyMap,
+    callbacks: Hooks,
+    version: u64,
+}
+
+impl std::fmt::Debug for RolloutWorker {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("RolloutWorker").field("index", &self.runner.index).finish_non_exhaustive()
+    }
+}
+
+impl RolloutWorker {
+    /// The worker with that index, counted from 1.
+    pub fn new(spec: WorkerSpec, index: usize) -> Result<Self> {
+        let mut policies = spec.policies(index, tch::Device::Cpu)?;
+        let mut callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
+        let with_env = spec.sampling;
+        let runner = EnvRunner::new(spec, index, with_env, &mut policies, &mut callbacks)?;
+        Ok(Self { runner, policies, callbacks, version: 0 })
+    }
+
+    /// Answers a request.
+    pub fn handle(&mut self, request: Request) -> Result<Reply> {
+        let Self { runner, policies, callbacks, version } = self;
+        Ok(match request {
+            Request::Sample { timestep } => {
+                let part = runner.sample(policies, callbacks, timestep)?;
+                Reply::Sample(Sampled { version: *version, ..part })
+            }
+            // Older ones than it has may come late.
+            Request::SetWeights { version: new, weights } => {
+                if new >= *version {
+                    policies.set_weights(&weights)?;
+                    *version = new;
+                }
+                Reply::Done
+            }
+            Request::Evaluate(task) => Reply::Episodes(runner.evaluate(policies, &task)?),
+            Request::GetState => Reply::State(runner.state()?),
+            Request::SetState(state) => {
+                runner.set_state(&state, callbacks)?;
+                Reply::Done
+            }
+            Request::FlushFilter => Reply::Filter(runner.filter().map(MeanStdFilter::flush)),
+            Request::SetFilter(running) => {
+                runner.filter_or_new(running.mean().len()).set_running(&running)?;
+                Reply::Done
+            }
+        })
     }
 }

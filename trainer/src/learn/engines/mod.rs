@@ -15,6 +15,7 @@ pub(crate) mod buffer;
 pub(crate) mod cut;
 pub(crate) mod fused;
 pub(crate) mod kernels;
+pub(crate) mod sequences;
 pub(crate) mod tape;
 pub(crate) mod torch;
 
@@ -89,8 +90,47 @@ pub(crate) enum Layer {
     Dense { weight: usize, inputs: usize, out: usize, activation: Activation },
     /// As `Dense`, then the deviations of both; see [`NetBuilder::noisy`](crate::learn::nets::NetBuilder::noisy).
     Noisy { weight: usize, inputs: usize, out: usize, activation: Activation },
+    /// `weight` `[channels out, channels in, kernel height, kernel width]`; `padding` is left, right, top, bottom.
+    Conv2d {
+        weight: usize,
+        input: [usize; 3],
+        stride: [usize; 2],
+        padding: [usize; 4],
+        activation: Activation,
+    },
+    /// A scale and a shift, `[width]` each.
+    LayerNorm { weight: usize, width: usize },
+    /// Weights on the input `[gates * units, inputs]` and their bias, then those on the memory.
+    Recurrent { weight: usize, units: usize, cell: Cell, memory: usize },
     /// Parameters that no layer reads, the same for every row.
     Free { parameter: usize },
+}
+
+/// What a recurrent layer is made of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cell {
+    /// A gated recurrent unit (Cho et al. 2014); it remembers its output.
+    Gru,
+    /// Long short-term memory (Hochreiter and Schmidhuber 1997); it remembers its output and its cell state.
+    Lstm,
+}
+
+impl Cell {
+    /// Numbers that it remembers per row.
+    pub(crate) fn memory(self, units: usize) -> usize {
+        match self {
+            Self::Gru => units,
+            Self::Lstm => 2 * units,
+        }
+    }
+
+    /// Gates, each of which has the units' weights.
+    pub(crate) fn gates(self) -> usize {
+        match self {
+            Self::Gru => 3,
+            Self::Lstm => 4,
+        }
+    }
 }
 
 /// Where values are computed: libtorch's graph of one piece, or a tape in plain memory.

@@ -4,6 +4,7 @@ use super::{
     Activation, Graph, Layer, MASKED, Op, Which,
     backend::{Backend, HeadFn, LossFn, Observed, Report, RowFn, Sets, not_a_number},
     cut::bounds,
+    sequences::Sequences,
 };
 use crate::{
     base::{
@@ -58,11 +59,13 @@ struct TorchGraph<'t> {
     /// module takes any number of rows.
     like: Option<Tensor>,
     rows: usize,
+    /// What recurrent layers need to know of the rows.
+    sequences: Option<Sequences>,
 }
 
 impl<'t> TorchGraph<'t> {
     fn new(leaves: &'t Leaves, live: Live<'t>, rows: usize) -> Self {
-        Self { nodes: RefCell::default(), leaves, live, noise: None, like: None, rows }
+        Self { nodes: RefCell::default(), leaves, live, noise: None, like: None, rows, sequences: None }
     }
 
     fn leaf(&self, which: Which, i: usize) -> &Tensor {
@@ -155,6 +158,30 @@ impl Graph for TorchGraph<'_> {
                 }
                 Layer::Noisy { weight, inputs, out, activation } => {
                     activate(activation, self.noisy(which, weight, inputs, out, x()))
+                }
+                Layer::Conv2d { weight, input, stride, padding, activation } => {
+                    let [weight, bias] = [weight, weight + 1].map(|i| self.leaf(which, i));
+                    let [channels, height, width] = input.map(|n| n as i64);
+                    let padding = padding.map(|n| n as i64);
+                    let mut x = x().view([-1, channels, height, width]);
+                    if padding != [0; 4] {
+                        x = x.constant_pad_nd(padding);
+                    }
+                    let stride = stride.map(|n| n as i64);
+                    let y = x.conv2d(weight, Some(bias), stride, [0, 0], [1, 1], 1);
+                    activate(activation, y).flatten(1, -1)
+                }
+                Layer::LayerNorm { weight, width } => {
+                    let [weight, bias] = [weight, weight + 1].map(|i| self.leaf(which, i));
+                    x().layer_norm([width as i64], Some(weight), Some(bias), 1e-5, false)
+                }
+                Layer::Recurrent { weight, units, cell, memory } => {
+                    let weights = [0, 1, 2, 3].map(|i| self.leaf(which, weight + i));
+                    let sequences = self
+                        .sequences
+                        .as_ref()
+                        .expect("whoever shows rows to a recurrent network says what it remembers");
+                    sequences.scan(x(), weights, cell, units, memory)
                 }
                 Layer::Free { parameter } => {
                     let leaf = self.leaf(which, parameter);

@@ -1,7 +1,7 @@
 //! What a policy is built for, and the builder that lays out its parameters.
 
 use super::{
-    layers::{Dense, Free, Init},
+    layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurrent},
     params::ParamsBuilder,
     view::{Input, Net},
 };
@@ -12,12 +12,12 @@ use crate::{
         stats::interned,
     },
     learn::{
-        engines::{Activation, Layer},
+        engines::{Activation, Cell, Layer},
         groups::{Group, GroupRange, Rule},
         value::{OnLibtorch, Value},
     },
 };
-use pavlov_envs::Space;
+use pavlov_envs::{AnyVectorEnv, Space};
 use serde::{Deserialize, Serialize};
 use std::{fmt::Debug, sync::Arc};
 use tch::{Device, Kind, Tensor};
@@ -32,6 +32,11 @@ pub struct Spaces {
 }
 
 impl Spaces {
+    /// Those of an environment.
+    pub(crate) fn of(env: &dyn AnyVectorEnv) -> Self {
+        Self { observation_space: env.observation_space().clone(), action_space: env.action_space().clone() }
+    }
+
     /// Numbers of one observation as the model takes it (one-hot and flattened).
     pub fn obs_width(&self) -> usize {
         self.observation_space.flat_width()
@@ -102,6 +107,10 @@ pub struct NetBuilder<'a> {
     /// The fused engine can run every layer so far, and nobody asked for tensors.
     pub(crate) fits_fused: bool,
     pub(crate) is_noisy: bool,
+    /// Numbers that recurrent layers remember per copy.
+    pub(crate) memory_width: usize,
+    /// Rows of a sequence; what recurrent layers learn from.
+    pub(crate) max_seq_len: usize,
 }
 
 impl<'a> NetBuilder<'a> {
@@ -116,6 +125,8 @@ impl<'a> NetBuilder<'a> {
             target_in_workers: false,
             fits_fused: true,
             is_noisy: false,
+            memory_width: 0,
+            max_seq_len: 1,
         }
     }
 
@@ -216,6 +227,84 @@ impl<'a> NetBuilder<'a> {
         self.params.add(format!("{name}.sigma_bias"), sigma(&[o]));
         (self.fits_fused, self.is_noisy) = (false, true);
         Dense { layer: Layer::Noisy { weight, inputs, out, activation }, out }
+    }
+
+    /// A convolution over images `[channels, height, width]`: `name.weight` `[out, in, kernel height, kernel width]` and
+    /// `name.bias`. Weights start orthogonal times `sqrt(2)`.
+    pub fn conv2d(
+        &mut self,
+        name: &str,
+        input: [usize; 3],
+        filter: Filter,
+        activation: Activation,
+    ) -> Result<Conv2d> {
+        let [channels, height, width] = input;
+        let Filter { channels: out, kernel, stride, padding } = filter;
+        let mut around = [0; 4];
+        let mut sides = [0; 2];
+        for (axis, side) in [height, width].into_iter().enumerate() {
+            let (kernel, stride) = (kernel[axis], stride[axis]);
+            let padded = match padding {
+                Padding::Valid => side,
+                Padding::Same => {
+                    let zeros = ((side.div_ceil(stride) - 1) * stride + kernel).saturating_sub(side);
+                    // Left and right stand before top and bottom.
+                    (around[2 - 2 * axis], around[3 - 2 * axis]) = (zeros / 2, zeros - zeros / 2);
+                    side + zeros
+                }
+            };
+            if padded < kernel || stride == 0 || kernel == 0 || out == 0 {
+                let rule = format!(
+                    "a kernel of {kernel:?} moved by {stride} does not fit an image of {height} x {width}; set others in `model.conv_filters`"
+                );
+                return Err(Error::config("model.conv_filters", format!("{filter:?}"), rule));
+            }
+            sides[axis] = (padded - kernel) / stride + 1;
+        }
+        let fan_in = channels * kernel[0] * kernel[1];
+        let weight = self.params.orthogonal(out as i64, fan_in as i64, std::f64::consts::SQRT_2);
+        let shape = [out, channels, kernel[0], kernel[1]].map(|n| n as i64);
+        let weight = self.params.add(format!("{name}.weight"), weight.view(shape));
+        self.params.add(format!("{name}.bias"), Tensor::zeros([out as i64], (Kind::Float, Device::Cpu)));
+        self.fits_fused = false;
+        let layer = Layer::Conv2d { weight, input, stride, padding: around, activation };
+        Ok(Conv2d { layer, out: [out, sides[0], sides[1]] })
+    }
+
+    /// Layer normalisation: `name.weight` and `name.bias`, `[width]`.
+    pub fn layer_norm(&mut self, name: &str, width: usize) -> LayerNorm {
+        let full = |x: f64| Tensor::full([width as i64], x, (Kind::Float, Device::Cpu));
+        let weight = self.params.add(format!("{name}.weight"), full(1.0));
+        self.params.add(format!("{name}.bias"), full(0.0));
+        self.fits_fused = false;
+        LayerNorm { layer: Layer::LayerNorm { weight, width }, out: width }
+    }
+
+    /// A gated recurrent unit with PyTorch's formulas and names. Its memory travels with whoever acts and with the batch,
+    /// without further words. Weights start orthogonal.
+    pub fn gru(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
+        self.recurrent(name, inputs, units, Cell::Gru)
+    }
+
+    /// Long short-term memory; as [`gru`](Self::gru).
+    pub fn lstm(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
+        self.recurrent(name, inputs, units, Cell::Lstm)
+    }
+
+    fn recurrent(&mut self, name: &str, inputs: usize, units: usize, cell: Cell) -> Recurrent {
+        let rows = (cell.gates() * units) as i64;
+        let mut first = None;
+        for (of, columns) in [("ih", inputs), ("hh", units)] {
+            let weight = self.params.orthogonal(rows, columns as i64, 1.0);
+            first.get_or_insert(self.params.add(format!("{name}.weight_{of}"), weight));
+            let bias = Tensor::zeros([rows], (Kind::Float, Device::Cpu));
+            self.params.add(format!("{name}.bias_{of}"), bias);
+        }
+        let memory = self.memory_width;
+        self.memory_width += cell.memory(units);
+        self.fits_fused = false;
+        let weight = first.unwrap_or_default();
+        Recurrent { layer: Layer::Recurrent { weight, units, cell, memory }, out: units }
     }
 
     /// A vector of parameters that no layer reads.

@@ -2,6 +2,7 @@
 
 use super::{
     builder::NetBuilder,
+    config::HiddenLayers,
     mlp::Mlp,
     view::{Input, Net},
 };
@@ -27,7 +28,7 @@ impl Critics {
         net: &mut NetBuilder<'_>,
         twin: bool,
         action_width: usize,
-        hidden: &[usize],
+        hidden: &HiddenLayers,
         rule: &Rule,
     ) -> Result<Self> {
         let inputs = net.obs_width() + action_width;

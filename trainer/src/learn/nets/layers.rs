@@ -29,6 +29,73 @@ impl Dense {
     }
 }
 
+/// A convolution and its activation, `[rows, channels * height * width]` in and out.
+#[derive(Clone, Copy, Debug)]
+pub struct Conv2d {
+    pub(crate) layer: Layer,
+    /// Channels, height and width of its output.
+    pub out: [usize; 3],
+}
+
+impl Conv2d {
+    /// Its output.
+    pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        net.apply(self.layer, &[x.id()])
+    }
+}
+
+/// Channels of a convolution's output, the sides of its kernel, how far it moves, and what stands around the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Filter {
+    /// Channels of the output.
+    pub channels: usize,
+    /// Height and width.
+    pub kernel: [usize; 2],
+    /// Down and to the right.
+    pub stride: [usize; 2],
+    /// Zeros around the image, or none.
+    pub padding: Padding,
+}
+
+/// What stands around an image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Padding {
+    /// So many zeros that the output has the input's size over the stride, rounded up.
+    Same,
+    /// Nothing: the kernel stays within the image.
+    Valid,
+}
+
+/// Mean 0 and variance 1 over the columns of each row, then a learned scale and shift (Ba et al. 2016).
+#[derive(Clone, Copy, Debug)]
+pub struct LayerNorm {
+    pub(crate) layer: Layer,
+    /// Columns of its output.
+    pub out: usize,
+}
+
+impl LayerNorm {
+    /// Its output, `[rows, out]`.
+    pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        net.apply(self.layer, &[x.id()])
+    }
+}
+
+/// A recurrent layer. Episodes that begin within a sequence begin with an empty memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Recurrent {
+    pub(crate) layer: Layer,
+    /// Columns of its output.
+    pub out: usize,
+}
+
+impl Recurrent {
+    /// Its output at every row, `[rows, out]`. `x` stands at the rows of the input that the network looks at.
+    pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        net.apply(self.layer, &[x.id()])
+    }
+}
+
 /// A vector of parameters that no layer reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Free {

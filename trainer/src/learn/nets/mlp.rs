@@ -1,7 +1,8 @@
-//! A fully connected network of several layers.
+//! A network of hidden layers and an output layer.
 
 use super::{
     builder::NetBuilder,
+    config::HiddenLayers,
     layers::{Dense, Init},
     view::Net,
 };
@@ -14,12 +15,18 @@ pub struct Mlp {
 }
 
 impl Mlp {
-    /// Layers `name.0`, `name.1`, ..., of `hidden` units each with ReLU behind them, and a linear one `name.out`. Weights
-    /// start as PyTorch's.
-    pub fn new(net: &mut NetBuilder<'_>, name: &str, inputs: usize, hidden: &[usize], out: usize) -> Self {
+    /// Hidden layers `name.0`, `name.1`, ..., and a linear one `name.out`. Weights start as PyTorch's.
+    pub fn new(
+        net: &mut NetBuilder<'_>,
+        name: &str,
+        inputs: usize,
+        hidden: &HiddenLayers,
+        out: usize,
+    ) -> Self {
         let (mut layers, mut width) = (Vec::new(), inputs);
-        for (i, &units) in hidden.iter().enumerate() {
-            layers.push(net.dense(&format!("{name}.{i}"), width, units, Activation::Relu, Init::Uniform));
+        for (i, &units) in hidden.fcnet_hiddens.iter().enumerate() {
+            let activation = hidden.fcnet_activation;
+            layers.push(net.dense(&format!("{name}.{i}"), width, units, activation, Init::Uniform));
             width = units;
         }
         layers.push(net.dense(&format!("{name}.out"), width, out, Activation::Linear, Init::Uniform));

@@ -12,9 +12,9 @@ mod view;
 
 pub use actor_critic::ActorCritic;
 pub use builder::{CustomModel, NetBuilder, PolicySpec, Spaces, Torso};
-pub use config::{Initializer, ModelConfig};
+pub use config::{HiddenLayers, Initializer, ModelConfig};
 pub use critics::Critics;
-pub use layers::{Dense, Free, Init};
+pub use layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurrent};
 pub use mlp::Mlp;
 pub(crate) use params::Layout;
 pub use params::{Params, ParamsBuilder};

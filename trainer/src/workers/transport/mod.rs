@@ -1,14 +1,10 @@
 //! Rollout workers behind a transport: threads now, processes and a cluster later.
 //!
-//! A [`WorkerPool`] only carries requests and replies. [`ManagedPool`] has the rules of health, the same for every
-//! transport: a worker is up until it fails or misses its deadline, a replaced worker gets the weights and the filter
-//! before it works again, and late replies of its former self are dropped by their incarnation number.
+//! A [`WorkerPool`] only carries requests and replies. The rules of health are the same for every transport and stand
+//! above it.
 
-mod managed;
 mod threads;
 
-pub use managed::ManagedPool;
-pub(crate) use managed::Replies;
 pub use threads::ThreadPool;
 
 use crate::{

@@ -48,8 +48,7 @@ impl ThreadPool {
         let (spec, completions) = (self.spec.clone(), self.send_completions.clone());
         let run = move || {
             let during = || format!("making the environments of worker {}", worker + 1);
-            let sampling = spec.sampling;
-            let made = catch(during, || RolloutWorker::new(spec, worker + 1, tch::Device::Cpu, sampling));
+            let made = catch(during, || RolloutWorker::new(spec, worker + 1));
             let mut rollout_worker = match made {
                 Ok(made) => made,
                 Err(error) => {

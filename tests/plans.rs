@@ -1,0 +1,276 @@
+//! Steps of plans over batches of several policies, which are put together by hand.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use pavlov::prelude::*;
+use pavlov::trainer::batch::{Column, DEFAULT_POLICY, SampleBatch, TrainBatch};
+use pavlov::trainer::plan::{
+    PlanExt, after_training, keep_in_replay, owed, replay, store_to_replay, train_epochs, train_on_replay,
+    update_priorities, update_target, when,
+};
+use pavlov::trainer::policy::{Act, Learned, Policy, Seen, Stats};
+use pavlov::trainer::replay::{ReplayBufferConfig, ReplayKind};
+use pavlov::trainer::{LearnerInfo, WorkerSet};
+use tch::Tensor;
+
+use crate::support::{numbers, refused, tiny_ppo, worker_set};
+
+/// What a [`Noting`] policy was asked, in order.
+#[derive(Clone, Debug, PartialEq)]
+enum Note {
+    Prepared(Vec<f64>),
+    Learned(Vec<f64>),
+    Heard(BTreeMap<String, f64>),
+    Target,
+}
+use Note::{Heard, Learned as LearnedFrom, Prepared, Target};
+
+/// Writes down what it is asked. Its statistic `step` counts its learning steps; `other` comes with every other one.
+#[derive(Debug)]
+struct Noting {
+    unit: usize,
+    steps: usize,
+    notes: Arc<Mutex<Vec<Note>>>,
+}
+
+impl Noting {
+    fn note(&self, note: Note) {
+        self.notes.lock().expect("no panic while it is held").push(note);
+    }
+}
+
+impl Policy for Noting {
+    fn compute_actions(&mut self, _: Seen<'_>, _: Act<'_>) -> Result<()> {
+        unreachable!("nobody acts here")
+    }
+    fn prepare(&mut self, batch: &mut SampleBatch) -> Result<()> {
+        self.note(Prepared(numbers(batch, Column::REWARDS)));
+        let doubled = batch.get(Column::REWARDS)? * 2.0;
+        batch.set(Column::ADVANTAGES, doubled);
+        Ok(())
+    }
+    fn unit(&self) -> usize {
+        self.unit
+    }
+    fn learn_on_batch(&mut self, batch: &SampleBatch) -> Result<Learned> {
+        let rewards = numbers(batch, Column::REWARDS);
+        let doubled: Vec<f64> = rewards.iter().map(|r| 2.0 * r).collect();
+        assert_eq!(numbers(batch, Column::ADVANTAGES), doubled, "prepared before it was cut");
+        self.note(LearnedFrom(rewards));
+        self.steps += 1;
+        let mut stats = Stats::new([("step", self.steps as f64)]);
+        if self.steps.is_multiple_of(2) {
+            stats.push("other", 10.0 * self.steps as f64);
+        }
+        let errors = batch.get(Column::REWARDS)?.shallow_clone();
+        Ok(Learned { stats, td_errors: Some(errors), stop: false })
+    }
+    fn update_target(&mut self) {
+        self.note(Target);
+    }
+    fn after_training(&mut self, means: &BTreeMap<String, f64>) {
+        self.note(Heard(means.clone()));
+    }
+}
+
+/// Learning policies `a`, `b` and `idle` beside the default one, and what they note.
+struct Three {
+    workers: WorkerSet,
+    notes: BTreeMap<&'static str, Arc<Mutex<Vec<Note>>>>,
+}
+
+impl Three {
+    fn with_unit(unit: usize) -> Self {
+        let workers = worker_set(&tiny_ppo(), "CartPole-v1").expect("workers");
+        let mut notes = BTreeMap::new();
+        for id in ["a", "b", "idle"] {
+            let shared: Arc<Mutex<Vec<Note>>> = Arc::default();
+            let policy = Noting { unit, steps: 0, notes: Arc::clone(&shared) };
+            workers.learners.with_policies(|policies| policies.insert(id, Box::new(policy)));
+            notes.insert(id, shared);
+        }
+        Self { workers, notes }
+    }
+
+    fn take(&self, id: &str) -> Vec<Note> {
+        std::mem::take(&mut *self.notes[id].lock().expect("no panic while it is held"))
+    }
+}
+
+/// Rows whose rewards are `from..to`.
+fn rows(from: usize, to: usize) -> SampleBatch {
+    let rewards: Vec<f32> = (from..to).map(|i| i as f32).collect();
+    SampleBatch::default().with(Column::REWARDS, Tensor::from_slice(&rewards))
+}
+
+fn batch<const N: usize>(policies: [(&str, SampleBatch); N], env_steps: u64) -> TrainBatch {
+    let policies = policies.into_iter().map(|(id, rows)| (id.to_owned(), rows)).collect();
+    TrainBatch { policies, env_steps, sources: Vec::new() }
+}
+
+/// The rewards of all learning steps, and in sorted order.
+fn learned(notes: &[Note]) -> (Vec<Vec<f64>>, Vec<f64>) {
+    let steps: Vec<_> =
+        notes.iter().filter_map(|n| if let LearnedFrom(r) = n { Some(r.clone()) } else { None }).collect();
+    let mut all = steps.concat();
+    all.sort_by(f64::total_cmp);
+    (steps, all)
+}
+
+fn ids(info: &LearnerInfo) -> Vec<&str> {
+    info.policies().map(|(id, _)| id).collect()
+}
+
+fn range(from: usize, to: usize) -> Vec<f64> {
+    (from..to).map(|i| i as f64).collect()
+}
+
+#[test]
+fn every_policy_learns_from_its_own_rows_and_one_without_rows_is_skipped() {
+    let three = Three::with_unit(1);
+    let both = batch([("a", rows(0, 4)), ("b", rows(10, 16)), ("idle", rows(0, 0))], 5);
+    let info = train_epochs(&three.workers, 2, 2)(both).expect("a report");
+    assert_eq!(ids(&info), ["a", "b"]);
+    let (a, b) = (three.take("a"), three.take("b"));
+    assert_eq!(learned(&a).1, [0, 0, 1, 1, 2, 2, 3, 3].map(f64::from));
+    assert_eq!(learned(&b).0.len(), 6);
+    assert_eq!(three.take("idle"), []);
+    // Prepared before each pass, whole and in order.
+    assert_eq!(a.iter().filter(|note| **note == Prepared(range(0, 4))).count(), 2);
+    assert_eq!((&a[0], &a[3]), (&Prepared(range(0, 4)), &Prepared(range(0, 4))));
+    let counters = three.workers.counters();
+    assert_eq!((counters.num_env_steps_trained, counters.num_agent_steps_trained), (5, 10));
+    let of = |id| counters.of_policy(id).num_steps_trained;
+    assert_eq!((of("a"), of("b"), of("idle"), of(DEFAULT_POLICY)), (4, 6, 0, 0));
+}
+
+#[test]
+fn shuffling_and_cutting_keep_units_together() {
+    let three = Three::with_unit(3);
+    // Minibatches of 7 rows have room for two units.
+    train_epochs(&three.workers, 1, 7)(batch([("a", rows(0, 30))], 30)).expect("a report");
+    let (steps, all) = learned(&three.take("a"));
+    assert_eq!(all, range(0, 30));
+    assert_ne!(steps.concat(), all, "shuffled");
+    for step in steps {
+        assert_eq!(step.len(), 6);
+        for unit in step.chunks(3) {
+            assert_eq!((unit[0] % 3.0, unit[1], unit[2]), (0.0, unit[0] + 1.0, unit[0] + 2.0));
+        }
+    }
+    let odd = train_epochs(&three.workers, 1, 6)(batch([("b", rows(0, 10))], 10));
+    refused(odd, &["it has 10 rows, but policy `b` learns from units of 3"]);
+}
+
+#[test]
+fn a_mean_is_over_the_steps_that_reported_the_name_and_policies_hear_their_own() {
+    let three = Three::with_unit(1);
+    let info = train_epochs(&three.workers, 1, 1)(batch([("a", rows(0, 4)), ("b", rows(0, 1))], 4));
+    let info = after_training(&three.workers)(info.expect("a report")).expect("the same");
+    // Steps 1 to 4; `other` was 20 and 40.
+    let wanted = BTreeMap::from([("step".to_owned(), 2.5), ("other".to_owned(), 30.0)]);
+    assert_eq!(info.policies().next().map(|(_, a)| a.means()), Some(wanted.clone()));
+    assert_eq!(three.take("a").last(), Some(&Heard(wanted)));
+    assert_eq!(three.take("b").last(), Some(&Heard(BTreeMap::from([("step".to_owned(), 1.0)]))));
+    assert_eq!(three.take("idle"), []);
+}
+
+#[test]
+fn concat_batches_counts_environment_steps_and_joins_policy_by_policy() {
+    let fragments = [
+        batch([("a", rows(0, 2)), ("b", rows(20, 21))], 3),
+        batch([("b", rows(21, 23))], 3),
+        batch([("a", rows(2, 4)), ("b", rows(23, 23))], 3),
+    ];
+    let mut plan = fragments.into_iter().map(Ok).concat_batches(7);
+    let joined = plan.next().expect("a batch").expect("joined");
+    assert_eq!((joined.env_steps, joined.rows()), (9, 7));
+    assert_eq!(numbers(&joined.policies["a"], Column::REWARDS), range(0, 4));
+    assert_eq!(numbers(&joined.policies["b"], Column::REWARDS), range(20, 23));
+    refused(joined.single(), &["it has rows of a, b"]);
+    assert!(plan.next().is_none());
+}
+
+#[test]
+fn select_and_when_hand_on_what_they_are_told_to() {
+    let both = || Ok(batch([("a", rows(0, 2)), ("b", rows(0, 3))], 4));
+    let selected = std::iter::once(both()).select(&["b"]).next().expect("a batch").expect("selected");
+    assert_eq!((selected.rows(), selected.env_steps), (3, 4));
+    for (condition, wanted) in [(false, 5), (true, 3)] {
+        let only_b = |mut batch: TrainBatch| {
+            batch.policies.remove("a");
+            Ok(batch)
+        };
+        assert_eq!(when(condition, only_b)(both().expect("a batch")).expect("a batch").rows(), wanted);
+    }
+}
+
+#[test]
+fn a_replay_buffer_keeps_the_rows_of_its_policy() {
+    let three = Three::with_unit(1);
+    let workers = &three.workers;
+    let config = ReplayBufferConfig {
+        kind: ReplayKind::PrioritizedReplayBuffer,
+        capacity: 8,
+        learning_starts: 2,
+        ..ReplayBufferConfig::default()
+    };
+    let buffer = workers.replay_buffer_of("b", &config, true);
+    let both = || batch([("a", rows(0, 3)), ("b", rows(10, 12))], 3);
+    let kept = keep_in_replay(&buffer)(both()).expect("the batch goes on");
+    assert_eq!(kept.rows(), 5);
+    assert!(store_to_replay(&buffer)(batch([("a", rows(0, 3))], 3)).expect("nothing").is_empty());
+    assert_eq!(buffer.lock().len(), 2);
+
+    let mut learn = replay(&buffer, 4).then(train_on_replay(workers)).then(update_priorities(&buffer));
+    let info = learn.next().expect("a pull").expect("a report");
+    assert_eq!(ids(&info), ["b"]);
+    let notes = three.take("b");
+    let [Prepared(prepared), LearnedFrom(learned)] = &notes[..] else { panic!("{notes:?}") };
+    assert_eq!(prepared, learned);
+    assert!(learned.len() == 4 && learned.iter().all(|r| [10.0, 11.0].contains(r)), "{learned:?}");
+    assert_eq!(workers.counters().of_policy("b").num_steps_trained, 4);
+    // Another policy's buffer is another part of a checkpoint, and draws from a stream of its own.
+    workers.replay_buffer(&config, true);
+    let parts: Vec<String> = workers.state().expect("a state").into_iter().map(|(name, _)| name).collect();
+    assert!(
+        parts.contains(&"replay_buffer_b".into()) && parts.contains(&"replay_buffer".into()),
+        "{parts:?}"
+    );
+}
+
+#[test]
+fn what_is_owed_follows_from_the_counters_of_the_policy() {
+    let three = Three::with_unit(1);
+    let config = ReplayBufferConfig { learning_starts: 10, ..ReplayBufferConfig::default() };
+    let buffer = three.workers.replay_buffer_of("b", &config, true);
+    let mut every = owed(&three.workers, &buffer, None, 4);
+    let mut twice = owed(&three.workers, &buffer, Some(2.0), 4);
+    assert_eq!((every(), twice()), (1, 0));
+    // 17 rows: 7 more than where learning starts, twice each, in batches of 4.
+    three.workers.ledger.count(|c| c.policies.entry("b".into()).or_default().num_steps_sampled = 17);
+    assert_eq!((every(), twice()), (1, 3));
+    three.workers.ledger.count(|c| c.policies.entry("b".into()).or_default().num_steps_trained = 8);
+    assert_eq!(twice(), 1);
+}
+
+#[test]
+fn the_targets_of_policies_that_learned_move_when_they_are_due() {
+    let three = Three::with_unit(1);
+    let mut learn = train_epochs(&three.workers, 1, 0);
+    let mut step = update_target(&three.workers, 10);
+    let mut targets = |id: &str, sampled| {
+        three.workers.ledger.count(|c| c.num_env_steps_sampled = sampled);
+        let info = learn(batch([(id, rows(0, 1))], 1)).expect("a report");
+        step(info).expect("the same");
+        ["a", "b"].map(|id| three.take(id).contains(&Target))
+    };
+    assert_eq!(targets("a", 9), [false, false]);
+    assert_eq!(targets("a", 10), [true, false]);
+    assert_eq!(targets("b", 11), [false, true]);
+    assert_eq!(targets("a", 19), [false, false]);
+    assert_eq!(targets("b", 20), [false, false]);
+    assert_eq!(targets("a", 20), [true, false]);
+    assert_eq!(three.workers.counters().num_target_updates, 3);
+}

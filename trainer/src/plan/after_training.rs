@@ -1,0 +1,15 @@
+//! `after_training`: policies hear what their training batch was like (Ray's UpdateKL, for any setting that adapts).
+
+use crate::{base::error::Result, plan::learner_info::LearnerInfo, workers::WorkerSet};
+
+/// Tells every policy that learned the means of the statistics it reported.
+pub fn after_training(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {
+    let learners = workers.learners.clone();
+    move |info| {
+        for (id, learned) in info.policies() {
+            let means = learned.means();
+            learners.lend_policy(id, |policy| policy.after_training(&means))?;
+        }
+        Ok(info)
+    }
+}

@@ -1,0 +1,31 @@
+//! `select`: only some policies' rows go on (Ray's SelectExperiences).
+
+use crate::base::{
+    error::Result,
+    train_batch::{PolicyId, TrainBatch},
+};
+
+/// Created by [`PlanExt::select`](super::PlanExt::select).
+#[derive(Debug)]
+#[must_use = "plans are lazy and do nothing unless pulled"]
+pub struct Select<I> {
+    base: I,
+    policies: Vec<PolicyId>,
+}
+
+impl<I> Select<I> {
+    pub(super) fn new(base: I, policies: &[&str]) -> Self {
+        Self { base, policies: policies.iter().map(|&id| id.to_owned()).collect() }
+    }
+}
+
+impl<I: Iterator<Item = Result<TrainBatch>>> Iterator for Select<I> {
+    type Item = Result<TrainBatch>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        Some(self.base.next()?.map(|mut batch| {
+            batch.policies.retain(|id, _| self.policies.contains(id));
+            batch
+        }))
+    }
+}

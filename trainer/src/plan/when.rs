@@ -1,0 +1,11 @@
+//! `when`: a step that a setting switches on.
+
+use crate::base::error::Result;
+
+/// The step, or none.
+pub fn when<T>(
+    condition: bool,
+    mut step: impl FnMut(T) -> Result<T> + Send,
+) -> impl FnMut(T) -> Result<T> + Send {
+    move |item| if condition { step(item) } else { Ok(item) }
+}

@@ -1,0 +1,196 @@
+//! The episodes in progress, step by step, and the check that their numbers are finite.
+
+use crate::{
+    base::{
+        episode::Episode,
+        error::{Error, Result},
+        rng::episode_seed,
+        state::State,
+    },
+    sample::callbacks::{Callbacks, StepView},
+};
+
+/// One running episode per copy, the seeds of the next ones, and those that ended.
+#[derive(Debug)]
+pub(crate) struct Counting {
+    run_seed: u64,
+    running: Vec<Episode>,
+    next_seeds: Vec<u64>,
+    finished: Vec<Episode>,
+    /// Environment steps of complete fragments.
+    sampled: u64,
+}
+
+impl Counting {
+    /// The first episodes of `copies` copies, of which the first is number `first_env` in the whole run.
+    pub(crate) fn new(run_seed: u64, first_env: u64, copies: usize) -> Self {
+        let running: Vec<Episode> = (0..copies as u64)
+            .map(|i| Episode {
+                env_index: first_env + i,
+                seed: episode_seed(run_seed, first_env + i, 0),
+                ..Episode::default()
+            })
+            .collect();
+        let next_seeds = running.iter().map(|e| next_seed(run_seed, e)).collect();
+        Self { run_seed, running, next_seeds, finished: Vec::new(), sampled: 0 }
+    }
+
+    /// Environment copies.
+    pub(crate) fn copies(&self) -> usize {
+        self.running.len()
+    }
+
+    /// Seeds of the running episodes.
+    pub(crate) fn seeds(&self) -> Vec<u64> {
+        self.running.iter().map(|e| e.seed).collect()
+    }
+
+    /// Seeds of those that follow.
+    pub(crate) fn next_seeds(&self) -> &[u64] {
+        &self.next_seeds
+    }
+
+    /// Whether each copy's episode has not taken a step yet.
+    pub(crate) fn beginnings(&self) -> impl Iterator<Item = bool> {
+        self.running.iter().map(|e| e.length == 0)
+    }
+
+    /// Tells that the running episodes begin.
+    pub(crate) fn start(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
+        if let Some(callbacks) = callbacks {
+            for episode in &mut self.running {
+                callbacks.on_episode_start(episode)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts a step of copy `i` in its episode; one that ended goes to the finished ones.
+    pub(crate) fn step(
+        &mut self,
+        i: usize,
+        step: StepView<'_>,
+        callbacks: &mut Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<()> {
+        let episode = &mut self.running[i];
+        episode.total_reward += f64::from(step.reward);
+        episode.length += 1;
+        let ended = step.terminated || step.truncated;
+        if let Some(callbacks) = callbacks {
+            callbacks.on_episode_step(episode, step)?;
+            if ended {
+                callbacks.on_episode_end(episode)?;
+            }
+        }
+        if ended {
+            let ended = self.follow(i);
+            self.finished.push(ended);
+            if let Some(callbacks) = callbacks {
+                callbacks.on_episode_start(&mut self.running[i])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Copy `i` goes on to its next episode; returns the one until then.
+    fn follow(&mut self, i: usize) -> Episode {
+        let episode = &mut self.running[i];
+        let next = Episode {
+            env_index: episode.env_index,
+            number: episode.number + 1,
+            seed: self.next_seeds[i],
+            ..Episode::default()
+        };
+        self.next_seeds[i] = next_seed(self.run_seed, &next);
+        std::mem::replace(episode, next)
+    }
+
+    /// All copies go on to their next episodes: the running ones cannot be continued.
+    pub(crate) fn follow_all(&mut self) {
+        (0..self.running.len()).for_each(|i| drop(self.follow(i)));
+    }
+
+    /// The episodes that ended since the last call.
+    pub(crate) fn take_finished(&mut self) -> Vec<Episode> {
+        std::mem::take(&mut self.finished)
+    }
+
+    /// Refuses numbers of a fragment that are not finite, and counts its steps.
+    pub(crate) fn check_and_count(&mut self, numbers: Numbers<'_>) -> Result<()> {
+        numbers.check(&self.running, self.sampled)?;
+        self.sampled += numbers.rewards.len() as u64;
+        Ok(())
+    }
+
+    /// Adds what [`set_state`](Self::set_state) reads.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+        state.set("episodes", &self.running)?;
+        state.set("finished", &self.finished)?;
+        state.set("sampled", &self.sampled)
+    }
+
+    /// Continues with the saved episodes.
+    pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
+        let running: Vec<Episode> = state.get("episodes")?;
+        if running.len() != self.running.len() {
+            let reason = format!(
+                "it holds {} environment copies, but this worker has {}; `num_workers` and `num_envs_per_worker` must be those of the saved run",
+                running.len(),
+                self.running.len()
+            );
+            return Err(Error::state("a worker's environments", reason));
+        }
+        self.running = running;
+        self.finished = state.get("finished")?;
+        self.sampled = state.get("sampled")?;
+        self.next_seeds = self.running.iter().map(|e| next_seed(self.run_seed, e)).collect();
+        Ok(())
+    }
+}
+
+fn next_seed(run_seed: u64, episode: &Episode) -> u64 {
+    episode_seed(run_seed, episode.env_index, episode.number + 1)
+}
+
+/// The numbers of a fragment that environments made, time-major.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Numbers<'a> {
+    /// `[T * N]`.
+    pub(crate) rewards: &'a [f32],
+    /// `[(T + 1) * N, width]`.
+    pub(crate) obs: &'a [f32],
+    /// Steps (`t * N + copy`) at which episodes ended, and the last observation of each.
+    pub(crate) ended: (&'a [usize], &'a [f32]),
+    pub(crate) width: usize,
+}
+
+impl Numbers<'_> {
+    /// `before`: environment steps until then.
+    fn check(&self, episodes: &[Episode], before: u64) -> Result<()> {
+        let (n, width) = (episodes.len(), self.width);
+        let copy = |row: usize| episodes[row % n].env_index;
+        // `rows`: steps of this fragment until then.
+        let error = |what: String, value: f32, rows: usize| {
+            let hint =
+                "look at what the environment computes, or normalise its observations and rewards".into();
+            Err(Error::NotFinite { what, value: f64::from(value), step: before + rows as u64, hint })
+        };
+        let component =
+            |i: usize, copy| format!("component {} of an observation of environment copy {copy}", i % width);
+        if let Some(row) = self.rewards.iter().position(|r| !r.is_finite()) {
+            let what = format!("the reward of environment copy {}", copy(row));
+            return error(what, self.rewards[row], row + 1);
+        }
+        let (ended, ended_obs) = self.ended;
+        if let Some(i) = ended_obs.iter().position(|x| !x.is_finite()) {
+            let row = ended[i / width];
+            return error(component(i, copy(row)), ended_obs[i], row + 1);
+        }
+        if let Some(i) = self.obs.iter().position(|x| !x.is_finite()) {
+            // Row t of a copy was written by its step t - 1; the first rows by none.
+            let row = i / width;
+            return error(component(i, copy(row)), self.obs[i], (row + 1).saturating_sub(n));
+        }
+        Ok(())
+    }
+}

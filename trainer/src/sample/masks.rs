@@ -1,0 +1,94 @@
+//! Which discrete actions are legal: what the environment says of every observation, checked.
+
+use crate::base::{
+    error::{Error, Result},
+    host::HostTensor,
+};
+use pavlov_envs::{AnyVectorEnv, Space};
+
+/// One row of flags per step, `[rows, copies, options]`; all are legal until somebody writes them.
+#[derive(Debug)]
+pub(crate) struct Masks {
+    pub(crate) rows: HostTensor,
+    /// Actions of each choice; their flags stand one after the other.
+    choices: Vec<usize>,
+    options: usize,
+    /// Of the episodes that ended in a step, `[copies, options]`.
+    ended: Vec<bool>,
+}
+
+impl Masks {
+    pub(crate) fn new(space: &Space, rows: usize, copies: usize) -> Result<Self> {
+        let choices = match space {
+            Space::Discrete { n, .. } => vec![*n as usize],
+            Space::MultiDiscrete { nvec } => nvec.iter().map(|&n| n as usize).collect(),
+            other => {
+                let rule = format!("it needs a Discrete or MultiDiscrete action space, not {other}");
+                return Err(Error::config("mask_actions", true, rule));
+            }
+        };
+        let options = choices.iter().sum();
+        let mut rows = HostTensor::zeros(rows, &[copies as i64, options as i64], tch::Kind::Bool);
+        (0..rows.len()).for_each(|i| rows.bools_mut(i).fill(true));
+        Ok(Self { rows, choices, options, ended: vec![true; copies * options] })
+    }
+
+    /// Flags of one copy.
+    pub(crate) fn options(&self) -> usize {
+        self.options
+    }
+
+    /// The mask of row `i`, `[copies, options]`.
+    pub(crate) fn row(&mut self, i: usize) -> &mut [bool] {
+        self.rows.bools_mut(i)
+    }
+
+    /// Asks which actions are legal now.
+    pub(crate) fn read(&mut self, env: &dyn AnyVectorEnv, i: usize) -> Result<()> {
+        if !env.action_masks(self.rows.bools_mut(i)) {
+            let rule = "this environment does not say which actions are legal: implement `action_mask`, or leave it out";
+            return Err(Error::config("mask_actions", true, rule));
+        }
+        self.check(i)
+    }
+
+    /// Refuses a copy that may do nothing.
+    pub(crate) fn check(&mut self, i: usize) -> Result<()> {
+        let (choices, options) = (&self.choices, self.options);
+        for (copy, mask) in self.rows.bools_mut(i).chunks_exact(options).enumerate() {
+            if let Some(choice) = choice_without_action(choices, mask) {
+                let reason = format!(
+                    "copy {copy} may take none of the {} actions of choice {choice}, but its episode goes on; allow one, or end the episode",
+                    choices[choice]
+                );
+                return Err(Error::state("the action mask", reason));
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks which actions were legal when episodes ended in this step. Where the environment cannot say, all were.
+    pub(crate) fn read_ended(&mut self, env: &dyn AnyVectorEnv) {
+        if !env.final_action_masks(&mut self.ended) {
+            self.ended.fill(true);
+        }
+    }
+
+    /// The mask behind the episode of copy `i` that has just ended. A choice without a legal action means there that
+    /// nothing is masked.
+    pub(crate) fn ended(&mut self, copy: usize) -> &[bool] {
+        let mask = &mut self.ended[copy * self.options..][..self.options];
+        if choice_without_action(&self.choices, mask).is_some() {
+            mask.fill(true);
+        }
+        mask
+    }
+}
+
+fn choice_without_action(choices: &[usize], mask: &[bool]) -> Option<usize> {
+    let mut start = 0;
+    choices.iter().position(|&n| {
+        start += n;
+        !mask[start - n..start].contains(&true)
+    })
+}

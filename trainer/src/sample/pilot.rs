@@ -1,0 +1,252 @@
+//! Acting: everything between an environment and a policy but the policy itself. The sampler, evaluation and users'
+//! calls share it.
+
+use crate::{
+    base::{
+        batch::Column,
+        error::{Error, Result},
+        host,
+        rng::{Stream, StreamState},
+        state::State,
+    },
+    policy::{
+        Policy, Spaces,
+        act::{Act, Seen, StepColumns},
+    },
+    run::common::Common,
+    sample::{
+        filter::{MeanStdFilter, RunningStat},
+        steps::Steps,
+        transforms::{Preprocess, ToEnv},
+    },
+};
+use pavlov_envs::DType;
+use tch::Tensor;
+
+/// What acting needs besides a policy: how observations are stored and filtered, the memory of every copy, random
+/// streams, random first steps, and the way of actions to the environment.
+///
+/// # Contract
+///
+/// * What copy `i` does depends on its own observations, memory and stream only.
+/// * Nothing is allocated per step.
+#[derive(Debug)]
+pub(crate) struct Pilot {
+    spaces: Spaces,
+    copies: usize,
+    worker: (usize, usize),
+    masked: bool,
+    /// Steps of the run in which actions are drawn at random.
+    random_timesteps: u64,
+    preprocess: Preprocess,
+    pub(crate) filter: Option<MeanStdFilter>,
+    to_env: ToEnv,
+    columns: Vec<(Column, usize)>,
+    names: Vec<Column>,
+    /// `[copies, width]`.
+    memory: Vec<f32>,
+    memory_width: usize,
+    resets: Vec<bool>,
+    rngs: Vec<Stream>,
+    /// Raw observations of one step, when they are not the model's own form. Eight-byte scalars, so that the bytes are
+    /// aligned for whatever the environment writes.
+    raw: Vec<u64>,
+    raw_final: Vec<u64>,
+}
+
+/// A step of the environments: what they are given, and where they write.
+#[derive(Debug)]
+pub(crate) struct Exchange<'a> {
+    pub(crate) actions: &'a [u8],
+    pub(crate) obs: &'a mut [u8],
+    pub(crate) final_obs: &'a mut [u8],
+}
+
+impl Pilot {
+    /// For as many copies as there are streams; `dtypes` are those of observations and actions.
+    pub(crate) fn new(
+        spaces: &Spaces,
+        dtypes: (DType, DType),
+        common: &Common,
+        policy: &dyn Policy,
+        worker: usize,
+        rngs: Vec<Stream>,
+    ) -> Result<Self> {
+        let copies = rngs.len();
+        let preprocess = Preprocess::new(&spaces.observation_space, dtypes.0);
+        let (columns, memory_width) = (policy.step_columns(), policy.memory_width());
+        Ok(Self {
+            to_env: ToEnv::new(&spaces.action_space, dtypes.1, copies, common)?,
+            spaces: spaces.clone(),
+            copies,
+            worker: (worker, common.num_workers),
+            masked: common.mask_actions,
+            random_timesteps: common.exploration_config.random_timesteps(),
+            filter: None,
+            names: columns.iter().map(|(name, _)| *name).collect(),
+            columns,
+            memory: vec![0.0; copies * memory_width],
+            memory_width,
+            resets: vec![true; copies],
+            rngs,
+            raw: preprocess.buffer(copies),
+            raw_final: vec![0; (copies * preprocess.raw_bytes).div_ceil(8)],
+            preprocess,
+        })
+    }
+
+    /// Observations are normalised by these statistics, if there are any.
+    pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
+        self.filter = match running {
+            None => None,
+            Some(running) => {
+                let mut filter = MeanStdFilter::new(self.preprocess.width);
+                filter.set_running(running)?;
+                Some(filter)
+            }
+        };
+        Ok(self)
+    }
+
+    /// Storage of so many steps.
+    pub(crate) fn steps(&self, steps: usize) -> Result<Steps> {
+        let widths = self.columns.iter().map(|(_, width)| *width);
+        let space = &self.spaces.action_space;
+        Steps::new(steps, self.copies, self.preprocess.width, space, widths, self.masked)
+    }
+
+    /// The policy's own columns.
+    pub(crate) fn columns(&self) -> &[Column] {
+        &self.names
+    }
+
+    /// Whether actions are choices; otherwise they are numbers.
+    pub(crate) fn is_discrete(&self) -> bool {
+        matches!(self.to_env, ToEnv::Int { .. })
+    }
+
+    /// Numbers of one observation as the model takes it.
+    pub(crate) fn obs_width(&self) -> usize {
+        self.preprocess.width
+    }
+
+    /// Copy `i` begins an episode: it remembers nothing. A stream replaces its own.
+    pub(crate) fn begin(&mut self, copy: usize, stream: Option<Stream>) {
+        self.memory[copy * self.memory_width..][..self.memory_width].fill(0.0);
+        self.resets[copy] = true;
+        if let Some(stream) = stream {
+            self.rngs[copy] = stream;
+        }
+    }
+
+    /// Adds what [`set_state`](Self::set_state) reads.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+        state.set("filter", &self.filter)?;
+        state.set("rngs", &self.rngs.iter().map(Stream::state).collect::<Vec<_>>())?;
+        if !self.memory.is_empty() {
+            state.set_tensor("memory", &Tensor::from_slice(&self.memory));
+        }
+        Ok(())
+    }
+
+    /// Continues in the middle of episodes; `resets` says which copies begin one.
+    pub(crate) fn set_state(&mut self, state: &State, resets: impl Iterator<Item = bool>) -> Result<()> {
+        let rngs: Vec<StreamState> = state.get("rngs")?;
+        if rngs.len() != self.copies {
+            let reason = format!("there are {}, but {} are needed", rngs.len(), self.copies);
+            return Err(Error::state("a worker's random streams", reason));
+        }
+        if !self.memory.is_empty() {
+            let memory = state.tensor("memory")?;
+            if memory.numel() != self.memory.len() {
+                let reason =
+                    format!("it is {} numbers, but {} are needed", memory.numel(), self.memory.len());
+                return Err(Error::state("the policy's memory", reason));
+            }
+            self.memory.copy_from_slice(host::read(&memory));
+        }
+        self.filter = state.get("filter")?;
+        self.rngs = rngs.into_iter().map(Stream::from_state).collect();
+        self.resets.iter_mut().zip(resets).for_each(|(to, reset)| *to = reset);
+        Ok(())
+    }
+
+    /// Where first observations are written: row 0, or what [`observe`](Self::observe) makes it of.
+    pub(crate) fn first<'a>(&'a mut self, steps: &'a mut Steps) -> &'a mut [u8] {
+        let Self { preprocess, raw, copies, .. } = self;
+        match preprocess.direct() {
+            true => steps.obs.bytes_mut(0),
+            false => &mut bytemuck::cast_slice_mut(raw)[..*copies * preprocess.raw_bytes],
+        }
+    }
+
+    /// What was just written becomes row `t`. With `learn` the filter counts it.
+    pub(crate) fn observe(&mut self, steps: &mut Steps, t: usize, learn: bool) -> Result<()> {
+        let row = steps.obs.slice_mut(t);
+        if !self.preprocess.direct() {
+            let bytes = self.copies * self.preprocess.raw_bytes;
+            self.preprocess.apply(&bytemuck::cast_slice(&self.raw)[..bytes], row)?;
+        }
+        if let Some(filter) = &mut self.filter {
+            filter.apply(row, learn);
+        }
+        Ok(())
+    }
+
+    /// The last observation of the episode of copy `i` that has just ended, as the model takes it.
+    pub(crate) fn final_obs(&mut self, copy: usize, to: &mut [f32]) -> Result<()> {
+        let bytes = self.preprocess.raw_bytes;
+        let raw = &bytemuck::cast_slice(&self.raw_final)[copy * bytes..][..bytes];
+        self.preprocess.apply(raw, to)?;
+        if let Some(filter) = &mut self.filter {
+            filter.apply(to, false);
+        }
+        Ok(())
+    }
+
+    /// Chooses one action per copy by row `t`, and stores it there with the policy's columns.
+    pub(crate) fn act(
+        &mut self,
+        policy: &mut dyn Policy,
+        steps: &mut Steps,
+        t: usize,
+        explore: bool,
+        timestep: u64,
+    ) -> Result<()> {
+        let Steps { obs, masks, actions, columns, .. } = steps;
+        let mask = masks.as_mut().map(|masks| &*masks.row(t));
+        let columns = StepColumns { names: &self.names, rows: columns, step: t };
+        let seen =
+            Seen { obs: obs.row(t), mask, memory: &mut self.memory, resets: &self.resets, explore, timestep };
+        let act = Act {
+            rngs: &mut self.rngs,
+            actions: self.to_env.rows(actions.bytes_mut(t)),
+            mask,
+            explore,
+            timestep,
+            worker: self.worker,
+            columns,
+        };
+        policy.compute_actions(seen, act)?;
+        if explore && timestep < self.random_timesteps {
+            // What the policy remembers and stores goes on as ever.
+            self.to_env.draw(actions.bytes_mut(t), mask, &mut self.rngs);
+        }
+        self.resets.fill(false);
+        Ok(())
+    }
+
+    /// The actions of step `t` as the environment takes them, and where it writes what they lead to.
+    pub(crate) fn exchange<'a>(&'a mut self, steps: &'a mut Steps, t: usize) -> Exchange<'a> {
+        let Self { preprocess, raw, raw_final, to_env, copies, .. } = self;
+        let bytes = *copies * preprocess.raw_bytes;
+        Exchange {
+            actions: to_env.apply(steps.actions.bytes_mut(t)),
+            obs: match preprocess.direct() {
+                true => steps.obs.bytes_mut(t + 1),
+                false => &mut bytemuck::cast_slice_mut(raw)[..bytes],
+            },
+            final_obs: &mut bytemuck::cast_slice_mut(raw_final)[..bytes],
+        }
+    }
+}

@@ -1,0 +1,162 @@
+//! Acting in a user's hands: raw observations in, actions out.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        rng::Stream,
+    },
+    policy::{Policy, PolicyMap},
+    sample::{filter::RunningStat, pilot::Pilot, steps::Steps, worker::WorkerSpec},
+};
+use pavlov_envs::{DType, Element, Space};
+
+/// An action as the environment takes it.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Discrete choices.
+    Int(Vec<i64>),
+    /// Real components.
+    Float(Vec<f32>),
+}
+
+impl Action {
+    /// The choice of a `Discrete` space.
+    pub fn discrete(&self) -> Option<i64> {
+        match self {
+            Self::Int(choices) if choices.len() == 1 => Some(choices[0]),
+            _ => None,
+        }
+    }
+}
+
+/// Acts in episodes of yours, for instance in production. Made by
+/// [`Algorithm::session`](crate::run::algorithm::Algorithm::session).
+///
+/// It has a replica of the policy as it was when the session was made: training goes on without changing it. A policy
+/// with memory remembers each copy's episode from one call to the next.
+#[derive(Debug)]
+pub struct Session {
+    desk: Desk,
+    policies: PolicyMap,
+    copies: usize,
+    timestep: u64,
+}
+
+impl Session {
+    /// One copy per stream; `timestep` is that of exploration's schedules.
+    pub(crate) fn new(
+        spec: &WorkerSpec,
+        dtypes: (DType, DType),
+        mut policies: PolicyMap,
+        rngs: Vec<Stream>,
+        filter: Option<&RunningStat>,
+        timestep: u64,
+    ) -> Result<Self> {
+        let copies = rngs.len();
+        let policy = policies.default_mut()?;
+        policy.on_global_var_update(timestep);
+        let desk = Desk::new(spec, dtypes, policy.as_ref(), rngs, filter)?;
+        Ok(Self { desk, policies, copies, timestep })
+    }
+
+    /// The actions for one observation per copy, one row after the other as the environment writes them, preprocessed
+    /// and filtered as in training.
+    pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
+        let rows = self.desk.rows(obs)?;
+        if rows != self.copies {
+            let reason = format!("{rows} rows were given, but the session has {} copies", self.copies);
+            return Err(Error::state("an observation", reason));
+        }
+        self.desk.actions(self.policies.default_mut()?.as_mut(), obs, explore, self.timestep)
+    }
+
+    /// Copy `copy` begins an episode: what the policy remembers of the last one is forgotten.
+    pub fn reset(&mut self, copy: usize) -> Result<()> {
+        if copy >= self.copies {
+            let reason = format!("there is no copy {copy}; it has {}, and the first is 0", self.copies);
+            return Err(Error::state("the session", reason));
+        }
+        self.desk.pilot.begin(copy, None);
+        Ok(())
+    }
+
+    /// Which actions are legal from now on, `[copies, options]`, to be written; all are at first. `None` unless the
+    /// algorithm was told `mask_actions`.
+    pub fn mask_mut(&mut self) -> Option<&mut [bool]> {
+        self.desk.storage.masks.as_mut().map(|masks| masks.row(0))
+    }
+}
+
+/// One step at a time, by whichever policy.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    pilot: Pilot,
+    storage: Steps,
+    space: Space,
+    obs_dtype: DType,
+    action_width: usize,
+}
+
+impl Desk {
+    /// One copy per stream.
+    pub(crate) fn new(
+        spec: &WorkerSpec,
+        dtypes: (DType, DType),
+        policy: &dyn Policy,
+        rngs: Vec<Stream>,
+        filter: Option<&RunningStat>,
+    ) -> Result<Self> {
+        let pilot = Pilot::new(&spec.spaces, dtypes, &spec.common, policy, 0, rngs)?.filtered_by(filter)?;
+        Ok(Self {
+            storage: pilot.steps(1)?,
+            pilot,
+            space: spec.spaces.observation_space.clone(),
+            obs_dtype: dtypes.0,
+            action_width: spec.spaces.action_space.width(),
+        })
+    }
+
+    fn rows<O: Element>(&self, obs: &[O]) -> Result<usize> {
+        rows(obs, &self.space, self.obs_dtype)
+    }
+
+    /// The actions for as many rows as there are copies.
+    pub(crate) fn actions<O: Element>(
+        &mut self,
+        policy: &mut dyn Policy,
+        obs: &[O],
+        explore: bool,
+        timestep: u64,
+    ) -> Result<Vec<Action>> {
+        let Self { pilot, storage, action_width, .. } = self;
+        if let Some(masks) = &mut storage.masks {
+            masks.check(0)?;
+        }
+        pilot.first(storage).copy_from_slice(bytemuck::cast_slice(obs));
+        pilot.observe(storage, 0, false)?;
+        pilot.act(policy, storage, 0, explore, timestep)?;
+        let (discrete, bytes) = (pilot.is_discrete(), pilot.exchange(storage, 0).actions);
+        Ok(match discrete {
+            true => chunks(bytes, *action_width).map(Action::Int).collect(),
+            false => chunks(bytes, *action_width).map(Action::Float).collect(),
+        })
+    }
+}
+
+fn chunks<T: Element>(bytes: &[u8], width: usize) -> impl Iterator<Item = Vec<T>> {
+    bytemuck::cast_slice(bytes).chunks_exact(width).map(<[T]>::to_vec)
+}
+
+/// How many rows of the environment these scalars are.
+pub(crate) fn rows<O: Element>(obs: &[O], space: &Space, dtype: DType) -> Result<usize> {
+    let width = space.width();
+    if O::DTYPE != dtype || !obs.len().is_multiple_of(width) {
+        let reason = format!(
+            "{} {} scalars were given, but one row is {width} {dtype} scalars ({space})",
+            obs.len(),
+            O::DTYPE
+        );
+        return Err(Error::state("an observation", reason));
+    }
+    Ok(obs.len() / width)
+}

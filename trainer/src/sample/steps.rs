@@ -1,0 +1,76 @@
+//! What acting reads and writes, one row per step: the storage of a fragment, or of a single step.
+
+use crate::{
+    base::{error::Result, host::HostTensor, state::State},
+    sample::masks::Masks,
+};
+use pavlov_envs::Space;
+use tch::Kind;
+
+/// Rows of every copy, time-major. Observations and masks have one row more: what the last step led to.
+#[derive(Debug)]
+pub(crate) struct Steps {
+    /// `[T + 1, N, width]`.
+    pub(crate) obs: HostTensor,
+    /// `[T + 1, N, options]`.
+    pub(crate) masks: Option<Masks>,
+    /// `[T, N]` or `[T, N, components]`.
+    pub(crate) actions: HostTensor,
+    /// The policy's own columns, `[T, N]` or `[T, N, width]`.
+    pub(crate) columns: Vec<HostTensor>,
+    steps: usize,
+}
+
+impl Steps {
+    /// Room for `steps` steps of `copies` copies; `columns` are the widths of the policy's own.
+    pub(crate) fn new(
+        steps: usize,
+        copies: usize,
+        obs_width: usize,
+        action_space: &Space,
+        columns: impl Iterator<Item = usize>,
+        masked: bool,
+    ) -> Result<Self> {
+        let n = copies as i64;
+        let tail = |width: usize| if width == 1 { vec![n] } else { vec![n, width as i64] };
+        let (action_tail, action_kind) = match action_space {
+            Space::Discrete { .. } => (vec![n], Kind::Int64),
+            Space::MultiDiscrete { .. } | Space::MultiBinary { .. } => {
+                (vec![n, action_space.width() as i64], Kind::Int64)
+            }
+            _ => (vec![n, action_space.width() as i64], Kind::Float),
+        };
+        Ok(Self {
+            obs: HostTensor::zeros(steps + 1, &[n, obs_width as i64], Kind::Float),
+            masks: masked.then(|| Masks::new(action_space, steps + 1, copies)).transpose()?,
+            actions: HostTensor::zeros(steps, &action_tail, action_kind),
+            columns: columns.map(|width| HostTensor::zeros(steps, &tail(width), Kind::Float)).collect(),
+            steps,
+        })
+    }
+
+    /// What the last step led to is what the next first step begins with.
+    pub(crate) fn carry(&mut self) {
+        self.obs.copy_row(self.steps, 0);
+        if let Some(masks) = &mut self.masks {
+            masks.rows.copy_row(self.steps, 0);
+        }
+    }
+
+    /// Adds row `t` to a checkpoint.
+    pub(crate) fn save(&self, t: usize, state: &mut State) {
+        state.set_tensor("obs", self.obs.row(t));
+        if let Some(masks) = &self.masks {
+            state.set_tensor("mask", masks.rows.row(t));
+        }
+    }
+
+    /// A saved row becomes row 0.
+    pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
+        state.copy_into("obs", &mut self.obs.row(0).shallow_clone())?;
+        match &self.masks {
+            Some(masks) => state.copy_into("mask", &mut masks.rows.row(0).shallow_clone()),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,249 @@
+//! The workers of a run: in which order they are asked and heard, and what came before its turn.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        state::State,
+    },
+    run::common::Common,
+    sample::{
+        filter::RunningStat,
+        worker::{EnvRunner, Reply, Request, Sampled},
+    },
+    workers::{
+        health::{Event, Health},
+        learners::Learners,
+        transport::WorkerPool,
+    },
+};
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+};
+
+/// Rollout workers over a transport, and the runner in the plan's own thread. It belongs to the thread that pulls the
+/// plan; nobody else asks workers.
+#[derive(Debug)]
+pub(crate) struct Fleet {
+    health: Health,
+    local: EnvRunner,
+    learners: Learners,
+    /// By worker: fragments that came before somebody wanted them.
+    early: Vec<VecDeque<Sampled>>,
+}
+
+impl Fleet {
+    pub(crate) fn new(
+        pool: Box<dyn WorkerPool>,
+        common: &Common,
+        local: EnvRunner,
+        learners: Learners,
+    ) -> Self {
+        let early = (0..pool.len()).map(|_| VecDeque::new()).collect();
+        Self { health: Health::new(pool, common), local, learners, early }
+    }
+
+    /// Whether there are no rollout workers at all.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.early.is_empty()
+    }
+
+    /// Workers that answer, counted from 0.
+    pub(crate) fn up(&self) -> Vec<usize> {
+        self.health.up().collect()
+    }
+
+    /// Workers that were replaced.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.health.restarts()
+    }
+
+    /// The environments of the plan's own thread.
+    pub(crate) fn local(&mut self) -> &mut EnvRunner {
+        &mut self.local
+    }
+
+    /// The next event; a fragment is put aside and is none.
+    fn next(&mut self) -> Result<Option<Event>> {
+        let Self { health, local, learners, early } = self;
+        let revive = || {
+            let published = learners.published();
+            let weights = published.weights;
+            let filter = local.filter().map(|f| Arc::new(f.running().clone()));
+            let weights = weights.map(|weights| Request::SetWeights { version: published.version, weights });
+            weights.into_iter().chain(filter.map(Request::SetFilter)).collect()
+        };
+        match health.next(revive)? {
+            Event::Answer { worker, reply: Reply::Sample(part), .. } => {
+                early[worker].push_back(part);
+                Ok(None)
+            }
+            event => Ok(Some(event)),
+        }
+    }
+
+    /// Sends a request to every worker that is up and waits for all; replies by worker, counted from 0.
+    pub(crate) fn ask_all(&mut self, request: impl Fn(usize) -> Request) -> Result<BTreeMap<usize, Reply>> {
+        let mut waiting = BTreeMap::new();
+        for worker in self.up() {
+            waiting.insert(worker, self.health.ask(worker, request(worker))?);
+        }
+        let mut replies = BTreeMap::new();
+        while !waiting.is_empty() {
+            match self.next()? {
+                Some(Event::Answer { worker, ticket, reply }) if waiting.get(&worker) == Some(&ticket) => {
+                    waiting.remove(&worker);
+                    replies.insert(worker, reply);
+                }
+                Some(Event::Lost { worker }) => drop(waiting.remove(&worker)),
+                _ => {}
+            }
+        }
+        match replies.is_empty() && !self.is_empty() {
+            true => Err(nobody_left()),
+            false => Ok(replies),
+        }
+    }
+
+    /// One fragment of every worker, in their order. One that was asked for before is the next.
+    pub(crate) fn round(&mut self, timestep: u64) -> Result<Vec<Sampled>> {
+        if self.is_empty() {
+            let Self { local, learners, .. } = self;
+            let mut part = learners.lend(|policies, hooks| local.sample(policies, hooks, timestep))?;
+            part.batch.sources = vec![(0, learners.published().version)];
+            return Ok(vec![part]);
+        }
+        for worker in self.up() {
+            if self.early[worker].is_empty() && self.health.fragments_owed(worker) == 0 {
+                self.health.ask(worker, Request::Sample { timestep })?;
+            }
+        }
+        while self.health.up().any(|worker| self.early[worker].is_empty()) {
+            self.next()?;
+        }
+        let mut parts = Vec::with_capacity(self.early.len());
+        for (worker, early) in self.early.iter_mut().enumerate() {
+            parts.extend(early.pop_front().map(|part| from_worker(worker, part)));
+        }
+        if parts.is_empty() { Err(nobody_left()) } else { Ok(parts) }
+    }
+
+    /// Asks every worker for a fragment and does not wait for it.
+    pub(crate) fn ask_ahead(&mut self, timestep: u64) -> Result<()> {
+        for worker in self.up() {
+            self.health.ask(worker, Request::Sample { timestep })?;
+        }
+        Ok(())
+    }
+
+    /// Sends everybody the weights that were published last, and waits until they have them.
+    pub(crate) fn send_weights(&mut self) -> Result<()> {
+        let published = self.learners.published();
+        let Some(weights) = published.weights else { return Ok(()) };
+        let version = published.version;
+        self.ask_all(|_| Request::SetWeights { version, weights: Arc::clone(&weights) })?;
+        Ok(())
+    }
+
+    /// Replaces the statistics of all filters.
+    pub(crate) fn set_filter(&mut self, running: &RunningStat) -> Result<()> {
+        self.local.filter_or_new(running.mean().len()).set_running(running)?;
+        self.send_filter(running)
+    }
+
+    fn send_filter(&mut self, running: &RunningStat) -> Result<()> {
+        let running = Arc::new(running.clone());
+        if !self.is_empty() {
+            self.ask_all(|_| Request::SetFilter(Arc::clone(&running)))?;
+        }
+        Ok(())
+    }
+
+    /// Merges what the workers' filters have seen, in the order of the workers; with `share` they get the result back.
+    pub(crate) fn sync_filters(&mut self, share: bool) -> Result<()> {
+        if self.is_empty() {
+            self.local.filter().map(|filter| filter.flush());
+            return Ok(());
+        }
+        let replies = self.ask_all(|_| Request::FlushFilter)?;
+        let seen: Vec<RunningStat> =
+            replies.into_values().filter_map(|r| if let Reply::Filter(f) = r { f } else { None }).collect();
+        let Some(first) = seen.first() else { return Ok(()) };
+        let filter = self.local.filter_or_new(first.mean().len());
+        seen.iter().for_each(|s| filter.merge(s));
+        let merged = filter.running().clone();
+        if share { self.send_filter(&merged) } else { Ok(()) }
+    }
+
+    /// Every worker's state as a part of a checkpoint, and the fragments that came before their turn.
+    pub(crate) fn save(&mut self, run: &mut State) -> Result<Vec<(String, State)>> {
+        let mut parts = vec![("worker0".to_owned(), self.local.state()?)];
+        run.set("filter", &self.local.filter())?;
+        if self.is_empty() {
+            return Ok(parts);
+        }
+        // Workers answer in order: whatever fragment was asked for is here by then.
+        let replies = self.ask_all(|_| Request::GetState)?;
+        run.set("workers", &replies.keys().map(|w| w + 1).collect::<Vec<_>>())?;
+        for (worker, reply) in replies {
+            if let Reply::State(state) = reply {
+                parts.push((format!("worker{}", worker + 1), state));
+            }
+        }
+        let early = || self.early.iter().enumerate().filter_map(|(w, parts)| Some((w + 1, parts.front()?)));
+        if early().next().is_some() {
+            let mut sampled = State::default();
+            run.set("ahead", &early().map(|(worker, _)| worker).collect::<Vec<_>>())?;
+            for (worker, part) in early() {
+                sampled.nest(&format!("worker{worker}"), part.state()?);
+            }
+            parts.push(("ahead".to_owned(), sampled));
+        }
+        Ok(parts)
+    }
+
+    /// Continues from [`save`](Self::save), with the weights that were published last. A worker that had failed by then
+    /// starts new episodes.
+    pub(crate) fn restore(&mut self, run: &State, read: &dyn Fn(&str) -> Result<State>) -> Result<()> {
+        let Self { local, learners, .. } = self;
+        let own = read("worker0")?;
+        learners.lend(|_, hooks| local.set_state(&own, hooks)).map_err(|e| e.within("worker0"))?;
+        local.set_filter_state(run.get("filter")?);
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.health.forget_all();
+        self.early.iter_mut().for_each(VecDeque::clear);
+        let saved: Vec<usize> = run.get("workers")?;
+        let states: BTreeMap<usize, Arc<State>> = saved
+            .into_iter()
+            .map(|i| Ok((i, Arc::new(read(&format!("worker{i}"))?))))
+            .collect::<Result<_>>()?;
+        self.send_weights()?;
+        if let Some(running) = self.local.filter().map(|f| f.running().clone()) {
+            self.send_filter(&running)?;
+        }
+        // A worker without a state is asked for it, which changes nothing.
+        let request = |w: usize| {
+            states.get(&(w + 1)).map_or(Request::GetState, |state| Request::SetState(Arc::clone(state)))
+        };
+        self.ask_all(request)?;
+        if run.has("ahead") {
+            let sampled = read("ahead")?;
+            for worker in run.get::<Vec<usize>>("ahead")? {
+                let part = Sampled::from_state(&sampled.nested(&format!("worker{worker}"))?);
+                self.early[worker - 1].push_back(part.map_err(|e| e.within("ahead"))?);
+            }
+        }
+        Ok(())
+    }
+}
+
+fn from_worker(worker: usize, mut part: Sampled) -> Sampled {
+    part.batch.sources = vec![(worker + 1, part.version)];
+    part
+}
+
+fn nobody_left() -> Error {
+    Error::Worker { worker: 0, reason: "no healthy worker is left".to_owned() }
+}

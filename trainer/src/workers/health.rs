@@ -1,0 +1,213 @@
+//! The rules of health over any transport, one completion at a time.
+//!
+//! A worker is up until it fails or misses a deadline. Then it is replaced, left out, or the run ends, as the settings
+//! say. A replaced worker gets the weights and the filter before it is asked again what it still owed, and late words of
+//! its former self are dropped by their incarnation number.
+
+use crate::{
+    base::error::{Error, Result},
+    run::common::Common,
+    sample::worker::{Reply, Request},
+    workers::transport::{Completion, Fault, WorkerPool},
+};
+use std::{
+    collections::VecDeque,
+    time::{Duration, Instant},
+};
+
+/// Failures of a worker in a row after which a run gives up (Ray's MAX_WORKER_FAILURE_RETRIES).
+const MAX_FAILURES: usize = 3;
+
+/// A transport and the state of its workers.
+#[derive(Debug)]
+pub(crate) struct Health {
+    pool: Box<dyn WorkerPool>,
+    workers: Vec<Condition>,
+    timeout: Option<Duration>,
+    recreate: bool,
+    ignore: bool,
+    restarts: u64,
+    tickets: u64,
+}
+
+#[derive(Debug)]
+struct Condition {
+    up: bool,
+    /// Failures since it last delivered.
+    failures: usize,
+    /// What it owes, in the order it was asked.
+    owes: VecDeque<Owed>,
+}
+
+/// A request that has no answer yet.
+#[derive(Debug)]
+struct Owed {
+    /// Stays the same when a replaced worker is asked again. None: nobody waits for the answer.
+    ticket: Option<u64>,
+    /// As the transport numbered it.
+    number: u64,
+    request: Request,
+    /// When the worker could begin with it.
+    since: Instant,
+}
+
+/// What happened next.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// A worker answered the request of that ticket.
+    Answer { worker: usize, ticket: u64, reply: Reply },
+    /// A worker failed and is left out from now on; what it owed will not come.
+    Lost { worker: usize },
+}
+
+impl Health {
+    /// Every worker of `pool` is up.
+    pub(crate) fn new(pool: Box<dyn WorkerPool>, common: &Common) -> Self {
+        let condition = |_| Condition { up: true, failures: 0, owes: VecDeque::new() };
+        Self {
+            workers: (0..pool.len()).map(condition).collect(),
+            pool,
+            timeout: common.worker_timeout_s.map(Duration::from_secs_f64),
+            recreate: common.recreate_failed_workers,
+            ignore: common.ignore_worker_failures,
+            restarts: 0,
+            tickets: 0,
+        }
+    }
+
+    /// Workers that answer, counted from 0.
+    pub(crate) fn up(&self) -> impl Iterator<Item = usize> + '_ {
+        self.workers.iter().enumerate().filter(|(_, w)| w.up).map(|(worker, _)| worker)
+    }
+
+    /// Workers that were replaced.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// Fragments that a worker was asked for and that somebody waits for.
+    pub(crate) fn fragments_owed(&self, worker: usize) -> usize {
+        let is_fragment = |o: &&Owed| o.ticket.is_some() && matches!(o.request, Request::Sample { .. });
+        self.workers[worker].owes.iter().filter(is_fragment).count()
+    }
+
+    /// Nobody waits any more for what workers owe.
+    pub(crate) fn forget_all(&mut self) {
+        self.workers.iter_mut().flat_map(|w| &mut w.owes).for_each(|o| o.ticket = None);
+    }
+
+    /// Asks a worker; the answer comes with this ticket.
+    pub(crate) fn ask(&mut self, worker: usize, request: Request) -> Result<u64> {
+        self.tickets += 1;
+        self.submit(worker, Some(self.tickets), request)?;
+        Ok(self.tickets)
+    }
+
+    fn submit(&mut self, worker: usize, ticket: Option<u64>, request: Request) -> Result<()> {
+        let number = self.pool.submit(worker, request.clone())?;
+        self.workers[worker].owes.push_back(Owed { ticket, number, request, since: Instant::now() });
+        Ok(())
+    }
+
+    /// Waits for the next thing that happens. `revive` says what a replaced worker is sent first.
+    pub(crate) fn next(&mut self, mut revive: impl FnMut() -> Vec<Request>) -> Result<Event> {
+        loop {
+            if self.workers.iter().all(|w| w.owes.is_empty()) {
+                return Err(Error::state("the rollout workers", "nothing was asked of them"));
+            }
+            let event = match self.pool.next(self.patience())? {
+                Some(completion) => self.completed(completion, &mut revive)?,
+                None => self.late(&mut revive)?,
+            };
+            if let Some(event) = event {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// How long to wait until a worker misses its deadline.
+    fn patience(&self) -> Option<Duration> {
+        let timeout = self.timeout?;
+        let first = self.workers.iter().filter_map(|w| Some(w.owes.front()?.since)).min()?;
+        Some((first + timeout).saturating_duration_since(Instant::now()))
+    }
+
+    fn completed(
+        &mut self,
+        Completion { worker, incarnation, request, result }: Completion,
+        revive: &mut impl FnMut() -> Vec<Request>,
+    ) -> Result<Option<Event>> {
+        if self.pool.incarnation(worker) != incarnation {
+            return Ok(None);
+        }
+        let condition = &mut self.workers[worker];
+        let Some(place) = condition.owes.iter().position(|o| o.number == request) else { return Ok(None) };
+        let Some(owed) = condition.owes.remove(place) else { return Ok(None) };
+        // It begins with the next one now.
+        if let Some(next) = condition.owes.front_mut().filter(|_| place == 0) {
+            next.since = Instant::now();
+        }
+        match result {
+            Ok(reply) => {
+                if matches!(reply, Reply::Sample(_) | Reply::Episodes(_)) {
+                    condition.failures = 0;
+                }
+                Ok(owed.ticket.map(|ticket| Event::Answer { worker, ticket, reply }))
+            }
+            Err(fault) => self.failed(worker, &fault, Some(owed), revive),
+        }
+    }
+
+    /// Nothing came in time: the first worker that is overdue has failed.
+    fn late(&mut self, revive: &mut impl FnMut() -> Vec<Request>) -> Result<Option<Event>> {
+        let timeout = self.timeout.unwrap_or_default();
+        let is_late = |w: &Condition| w.owes.front().is_some_and(|o| o.since.elapsed() >= timeout);
+        let Some(worker) = self.workers.iter().position(is_late) else { return Ok(None) };
+        let seconds = timeout.as_secs_f64();
+        let fault = Fault::Dead(format!("no answer in {seconds} s (`worker_timeout_s`)"));
+        let owed = self.workers[worker].owes.pop_front();
+        self.failed(worker, &fault, owed, revive)
+    }
+
+    /// `owed` is what the worker failed at; what it owes besides stands behind that.
+    fn failed(
+        &mut self,
+        worker: usize,
+        fault: &Fault,
+        owed: Option<Owed>,
+        revive: &mut impl FnMut() -> Vec<Request>,
+    ) -> Result<Option<Event>> {
+        let (Fault::App(reason) | Fault::Dead(reason)) = fault;
+        let error = |reason| Err(Error::Worker { worker: worker + 1, reason });
+        let condition = &mut self.workers[worker];
+        condition.failures += 1;
+        if !self.recreate && !self.ignore {
+            return error(format!(
+                "{reason}; set `recreate_failed_workers` or `ignore_worker_failures` to carry on"
+            ));
+        }
+        if condition.failures > MAX_FAILURES {
+            let failures = condition.failures;
+            return error(format!(
+                "{reason}; that is failure {failures} in a row, and {MAX_FAILURES} are tolerated"
+            ));
+        }
+        let owes = std::mem::take(&mut condition.owes);
+        if !self.recreate {
+            tracing::warn!("worker {} failed and is left out: {reason}", worker + 1);
+            condition.up = false;
+            return Ok(Some(Event::Lost { worker }));
+        }
+        tracing::warn!("worker {} failed and is replaced: {reason}", worker + 1);
+        self.pool.respawn(worker)?;
+        self.restarts += 1;
+        for request in revive() {
+            self.submit(worker, None, request)?;
+        }
+        // What nobody waits for was meant for the former self.
+        for Owed { ticket, request, .. } in owed.into_iter().chain(owes).filter(|o| o.ticket.is_some()) {
+            self.submit(worker, ticket, request)?;
+        }
+        Ok(None)
+    }
+}

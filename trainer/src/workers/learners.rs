@@ -1,0 +1,223 @@
+//! The policies that learn, and what learning draws and remembers. No environment, no transport.
+
+use crate::{
+    base::{
+        batch::SampleBatch,
+        error::Result,
+        lock,
+        rng::Stream,
+        state::{State, Weights},
+    },
+    policy::{DEFAULT_POLICY, Learned, Policy, PolicyId, PolicyMap},
+    replay::{ReplayBuffer, ReplayBufferConfig, SharedReplay},
+    sample::{
+        callbacks::{Callbacks, CallbacksMaker},
+        worker::{Hooks, WorkerSpec},
+    },
+};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+};
+use tch::Device;
+
+/// The policies that learn, their hooks, the stream that shuffles, and the replay buffers. A clone is another handle to
+/// them.
+///
+/// Weights that workers are sent stand in a slot of their own with their version, so whoever sends them never waits for
+/// a gradient.
+#[derive(Clone, Debug)]
+pub struct Learners {
+    learning: Arc<Mutex<Learning>>,
+    published: Arc<Mutex<Published>>,
+    seed: u64,
+}
+
+struct Learning {
+    policies: PolicyMap,
+    callbacks: Hooks,
+    rng: Stream,
+    replay: BTreeMap<PolicyId, Replay>,
+    /// Since weights were published the last time.
+    learned: bool,
+}
+
+impl std::fmt::Debug for Learning {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Learning").field("policies", &self.policies).finish_non_exhaustive()
+    }
+}
+
+#[derive(Debug)]
+struct Replay {
+    buffer: SharedReplay,
+    store_in_checkpoints: bool,
+}
+
+/// Weights as workers have them or are to have them. Before the first publication there are none: everybody starts
+/// equal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Published {
+    pub(crate) version: u64,
+    pub(crate) weights: Option<Weights>,
+}
+
+impl Learners {
+    /// Policies that learn on `device`.
+    pub(crate) fn new(spec: &WorkerSpec, device: Device) -> Result<Self> {
+        Ok(Self {
+            learning: Arc::new(Mutex::new(Learning {
+                policies: spec.policies(0, device)?,
+                callbacks: spec.callbacks.as_ref().map(CallbacksMaker::make),
+                rng: Stream::new(spec.seed, "learner", 0),
+                replay: BTreeMap::new(),
+                learned: false,
+            })),
+            published: Arc::default(),
+            seed: spec.seed,
+        })
+    }
+
+    /// One learning step of that policy, hooks included; with it what the hook reported.
+    pub fn learn_on_batch(&self, id: &str, batch: &SampleBatch) -> Result<(Learned, BTreeMap<String, f64>)> {
+        let Learning { policies, callbacks, learned, .. } = &mut *lock(&self.learning);
+        let mut custom = BTreeMap::new();
+        if let Some(callbacks) = callbacks {
+            callbacks.on_learn_on_batch(id, batch, &mut custom)?;
+        }
+        *learned = true;
+        Ok((policies.get_mut(id)?.learn_on_batch(batch)?, custom))
+    }
+
+    /// Calls `f` with the learning policy of that id. It counts as learning: whatever `f` does, the next
+    /// synchronisation sends the weights.
+    pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
+        let Learning { policies, learned, .. } = &mut *lock(&self.learning);
+        let policy = policies.get_mut(id)?;
+        *learned = true;
+        Ok(f(policy.as_mut()))
+    }
+
+    /// Calls `f` with all learning policies, as [`with_policy`](Self::with_policy) does.
+    pub fn with_policies<T>(&self, f: impl FnOnce(&mut PolicyMap) -> T) -> T {
+        let Learning { policies, learned, .. } = &mut *lock(&self.learning);
+        *learned = true;
+        f(policies)
+    }
+
+    /// Lends policies and hooks to something that leaves the weights as they are.
+    pub(crate) fn lend<T>(&self, f: impl FnOnce(&mut PolicyMap, &mut Hooks) -> T) -> T {
+        let Learning { policies, callbacks, .. } = &mut *lock(&self.learning);
+        f(policies, callbacks)
+    }
+
+    /// Lends the policy of that id to something that leaves its weights as they are.
+    pub(crate) fn lend_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
+        self.lend(|policies, _| Ok(f(policies.get_mut(id)?.as_mut())))
+    }
+
+    /// Calls `f` with the trainer's own hooks, if there are any.
+    pub(crate) fn with_callbacks(&self, f: impl FnOnce(&mut Box<dyn Callbacks>) -> Result<()>) -> Result<()> {
+        self.lend(|_, callbacks| callbacks.as_mut().map_or(Ok(()), f))
+    }
+
+    /// The random stream of learning: shuffling.
+    pub fn rng<T>(&self, f: impl FnOnce(&mut Stream) -> T) -> T {
+        f(&mut lock(&self.learning).rng)
+    }
+
+    /// Tells all policies how many environment steps were sampled.
+    pub(crate) fn tell_time(&self, timestep: u64) {
+        self.lend(|policies, _| policies.iter_mut().for_each(|(_, p)| p.on_global_var_update(timestep)));
+    }
+
+    /// The weights of all policies.
+    pub fn get_weights(&self) -> Weights {
+        lock(&self.learning).policies.get_weights()
+    }
+
+    /// Publishes the weights if something was learned since the last time; whether it was.
+    pub(crate) fn publish(&self) -> bool {
+        let mut learning = lock(&self.learning);
+        if !std::mem::take(&mut learning.learned) {
+            return false;
+        }
+        let weights = learning.policies.get_weights();
+        drop(learning);
+        let mut published = lock(&self.published);
+        *published = Published { version: published.version + 1, weights: Some(weights) };
+        true
+    }
+
+    /// What was published last.
+    pub(crate) fn published(&self) -> Published {
+        lock(&self.published).clone()
+    }
+
+    /// The replay buffer of that policy; made at the first call. With `store_in_checkpoints` its rows are saved and
+    /// restored with the run.
+    pub(crate) fn replay_buffer(
+        &self,
+        id: &str,
+        config: &ReplayBufferConfig,
+        store_in_checkpoints: bool,
+    ) -> SharedReplay {
+        let make = || {
+            let rng = Stream::new(self.seed, &part_of("replay", id), 0);
+            let buffer = SharedReplay::new(id, ReplayBuffer::new(config.clone(), rng));
+            Replay { buffer, store_in_checkpoints }
+        };
+        lock(&self.learning).replay.entry(id.to_owned()).or_insert_with(make).buffer.clone()
+    }
+
+    /// Policies and replay buffer as parts of a checkpoint; the rest goes into the state of the run.
+    pub(crate) fn save(&self, run: &mut State) -> Result<Vec<(String, State)>> {
+        let learning = lock(&self.learning);
+        run.set("learner_rng", &learning.rng.state())?;
+        run.set("weights_version", &self.published().version)?;
+        let mut parts = vec![("policies".to_owned(), learning.policies.get_state()?)];
+        for (id, replay) in learning.replay.iter().filter(|(_, r)| r.store_in_checkpoints) {
+            parts.push((part_of("replay_buffer", id), replay.buffer.lock().state()?));
+        }
+        Ok(parts)
+    }
+
+    /// What [`save`](Self::save) saved, and publishes the weights.
+    pub(crate) fn restore(
+        &self,
+        run: &State,
+        timestep: u64,
+        read: &dyn Fn(&str) -> Result<State>,
+    ) -> Result<()> {
+        let learning = &mut *lock(&self.learning);
+        // For policies that do not save it.
+        learning.policies.iter_mut().for_each(|(_, policy)| policy.on_global_var_update(timestep));
+        learning.policies.set_state(&read("policies")?).map_err(|e| e.within("policies"))?;
+        learning.learned = false;
+        learning.rng = Stream::from_state(run.get("learner_rng")?);
+        // Runs of the first layout had no versions.
+        let version = if run.has("weights_version") { run.get("weights_version")? } else { 0 };
+        let mut published = lock(&self.published);
+        // Never back: workers ignore what is older than what they have.
+        let version = published.version.max(version);
+        *published = Published { version, weights: Some(learning.policies.get_weights()) };
+        drop(published);
+        for (id, replay) in &learning.replay {
+            if replay.store_in_checkpoints {
+                let part = part_of("replay_buffer", id);
+                let state = read(&part)?;
+                replay.buffer.lock().set_state(&state).map_err(|e| e.within(&part))?;
+            } else {
+                tracing::warn!(
+                    "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"
+                );
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of what a policy has for itself; that of a single-agent run has the short one.
+fn part_of(name: &str, id: &str) -> String {
+    if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
+}

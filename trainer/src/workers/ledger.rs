@@ -1,0 +1,118 @@
+//! Counters, timers, finished episodes and where the time went: what a result is made of.
+
+use crate::{
+    base::{
+        episode::Episode,
+        error::Result,
+        lock,
+        metrics::{Counters, Timers},
+        profile::{Breakdown, SamplerPerf},
+        state::State,
+        train_batch::TrainBatch,
+    },
+    sample::worker::Sampled,
+};
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+/// The book of a run: steps of a plan write in it, a result reads it. A clone is another handle to it.
+#[derive(Clone, Debug, Default)]
+pub struct Ledger(Arc<Mutex<Book>>);
+
+#[derive(Debug, Default)]
+struct Book {
+    counters: Counters,
+    timers: Timers,
+    /// Since the iteration began.
+    perf: SamplerPerf,
+    episodes: Vec<Episode>,
+}
+
+impl Ledger {
+    /// The counters as they stand.
+    pub fn counters(&self) -> Counters {
+        lock(&self.0).counters.clone()
+    }
+
+    /// Changes the counters.
+    pub fn count(&self, f: impl FnOnce(&mut Counters)) {
+        f(&mut lock(&self.0).counters);
+    }
+
+    /// Records how long something took.
+    pub fn time(&self, name: &'static str, start: Instant, units: u64) {
+        lock(&self.0).timers.add(name, start, units);
+    }
+
+    /// All timers.
+    pub fn timers(&self) -> serde_json::Map<String, serde_json::Value> {
+        lock(&self.0).timers.report()
+    }
+
+    /// Fragments that were sampled side by side: their steps, their episodes, what the mean worker's time went to.
+    pub(crate) fn sampled(&self, parts: &mut [Sampled]) {
+        let mut book = lock(&self.0);
+        let mut perf = SamplerPerf::default();
+        for part in parts.iter_mut() {
+            perf += part.perf;
+            book.counters.sampled(&part.batch);
+            book.episodes.append(&mut part.episodes);
+        }
+        book.perf += perf / (parts.len() as u32).max(1);
+    }
+
+    /// A training batch, which learning has taken since `start`.
+    pub(crate) fn trained(&self, batch: &TrainBatch, start: Instant) {
+        let mut book = lock(&self.0);
+        book.counters.trained(batch);
+        book.timers.add("learn", start, batch.rows() as u64);
+    }
+
+    /// The episodes that ended since the last call.
+    pub fn take_episodes(&self) -> Vec<Episode> {
+        std::mem::take(&mut lock(&self.0).episodes)
+    }
+
+    /// Begins an iteration: what time went to before is forgotten.
+    pub(crate) fn start_breakdown(&self) {
+        let mut book = lock(&self.0);
+        book.timers.restart_totals();
+        book.perf = SamplerPerf::default();
+    }
+
+    /// What time went to since then, but for evaluation.
+    pub(crate) fn breakdown(&self, total: Duration) -> Breakdown {
+        let book = lock(&self.0);
+        let timers = &book.timers;
+        Breakdown {
+            sample: timers.total("sample"),
+            workers: book.perf,
+            learn: timers.total("learn"),
+            sync: timers.total("synch_weights") + timers.total("synch_filters"),
+            evaluate: Duration::ZERO,
+            total,
+        }
+    }
+
+    /// What the mean worker's time went to in this iteration.
+    pub(crate) fn sampler_perf(&self) -> SamplerPerf {
+        lock(&self.0).perf
+    }
+
+    /// Counters and episodes, into the state of the run.
+    pub(crate) fn save(&self, run: &mut State) -> Result<()> {
+        let book = lock(&self.0);
+        run.set("counters", &book.counters)?;
+        run.set("episodes", &book.episodes)
+    }
+
+    /// What [`save`](Self::save) saved.
+    pub(crate) fn restore(&self, run: &State) -> Result<()> {
+        let (counters, episodes) = (run.get::<Counters>("counters")?, run.get("episodes")?);
+        let mut book = lock(&self.0);
+        (book.counters, book.episodes) = (counters.completed(), episodes);
+        Ok(())
+    }
+}
