@@ -10,4 +10,5 @@ mod optimizers;
 mod ppo;
 mod replay;
 mod returns;
+mod seam;
 mod values;
