@@ -130,7 +130,7 @@ impl Graph for TorchGraph<'_> {
                 Op::Argmax => x.detach().argmax(-1, true),
                 Op::SumColumns => x.sum_dim_intlist(-1, true, Kind::Float),
                 Op::MeanColumns => x.mean_dim(-1, true, Kind::Float),
-                Op::Mean => x.mean(None),
+                Op::Mean => x.mean(Kind::Float),
                 Op::Detach => x.detach(),
                 Op::Narrow(start, len) => x.narrow(-1, start as i64, len as i64),
                 Op::Add => x + other(),
@@ -198,7 +198,12 @@ impl Graph for TorchGraph<'_> {
     }
 
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
-        Ok(self.insert(batch.get(column)?.shallow_clone()))
+        let data = batch.get(column)?;
+        Ok(self.insert(match data.kind() {
+            // Bytes wrap around, and flags do not subtract; an index stays one.
+            Kind::Uint8 | Kind::Bool => data.to_kind(Kind::Float),
+            _ => data.shallow_clone(),
+        }))
     }
 
     fn number(&self, number: f32) -> usize {
