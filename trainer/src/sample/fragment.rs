@@ -4,8 +4,10 @@ use crate::{
     base::{
         batch::{Column, SampleBatch, env_major},
         error::Result,
+        host,
     },
     learn::{
+        engines::backend::{Observed, Remembered},
         learner::Learner,
         nets::{Input, Net},
         returns::gae,
@@ -43,6 +45,23 @@ pub struct Fragment<'a> {
     pub final_obs: &'a Tensor,
     /// Which actions were legal; only where `mask_actions` asks for it.
     pub masks: Option<FragmentMasks<'a>>,
+    /// What the policy remembered; only where it does.
+    pub memory: Option<FragmentMemory<'a>>,
+}
+
+/// What a policy remembered in a [`Fragment`].
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentMemory<'a> {
+    /// Rows of a sequence. The last one of a copy is shorter where T is no multiple of it.
+    pub max_seq_len: usize,
+    /// At the first row of every sequence, `[ceil(T / max_seq_len), N, width]`.
+    pub rows: &'a Tensor,
+    /// Whether an episode begins with the row, `[T * N]`.
+    pub resets: &'a [bool],
+    /// Behind the last step of every episode that ended, `[ended, width]`.
+    pub behind: &'a [f32],
+    /// Behind the last step of the fragment, `[N, width]`.
+    pub next: &'a [f32],
 }
 
 /// Which actions were legal at every observation of a [`Fragment`], bool.
@@ -63,11 +82,15 @@ impl Fragment<'_> {
     /// Time-major rows `[T, N, ...]` (or one more) to batch rows, one copy after the other; as [`env_major`] where all
     /// took as many steps.
     pub fn env_major(&self, t: &Tensor) -> Tensor {
-        let t = t.narrow(0, 0, self.steps as i64);
-        let Some(lengths) = self.lengths else { return env_major(&t) };
-        let rows = lengths.iter().enumerate();
-        let rows = rows.flat_map(|(copy, &n)| (0..n).map(move |step| (step * lengths.len() + copy) as i64));
-        t.flatten(0, 1).index_select(0, &Tensor::from_slice(&rows.collect::<Vec<_>>()))
+        self.copies_of(t, self.steps, |length| length)
+    }
+
+    /// The first `rows(length)` rows of every copy of `t`, which has at least `most`.
+    fn copies_of(&self, t: &Tensor, most: usize, rows: impl Fn(usize) -> usize) -> Tensor {
+        let Some(lengths) = self.lengths else { return env_major(&t.narrow(0, 0, most as i64)) };
+        let of_copy = |(copy, &length)| (0..rows(length)).map(move |t| (t * lengths.len() + copy) as i64);
+        let index: Vec<i64> = lengths.iter().enumerate().flat_map(of_copy).collect();
+        t.flatten(0, 1).index_select(0, &Tensor::from_slice(&index))
     }
 
     /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`](Self::env_major).
@@ -81,7 +104,37 @@ impl Fragment<'_> {
         for (column, data) in &self.columns {
             batch.set(*column, self.env_major(data));
         }
-        batch
+        let Some(memory) = self.memory else { return batch };
+        let resets: Vec<f32> = self.env_major_resets(memory).map(f32::from).collect();
+        let lengths = self.sequence_lengths(memory.max_seq_len);
+        batch.with_f32s(Column::RESETS, &resets).with_sequences(
+            lengths,
+            Column::STATE_IN,
+            self.first_memories(memory),
+        )
+    }
+
+    /// What was remembered at the first row of each sequence, one copy after the other.
+    fn first_memories(&self, memory: FragmentMemory<'_>) -> Tensor {
+        let sequences = |length: usize| length.div_ceil(memory.max_seq_len);
+        self.copies_of(memory.rows, sequences(self.steps), sequences)
+    }
+
+    /// Rows of each sequence, one copy after the other.
+    fn sequence_lengths(&self, max_seq_len: usize) -> Vec<usize> {
+        let of_copy =
+            |length: usize| (0..length).step_by(max_seq_len).map(move |t| (length - t).min(max_seq_len));
+        (0..self.num_envs).flat_map(|copy| of_copy(self.length(copy))).collect()
+    }
+
+    /// Where the rows stand in what is time-major, one copy after the other.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let of_copy = move |copy| (0..self.length(copy)).map(move |t| t * self.num_envs + copy);
+        (0..self.num_envs).flat_map(of_copy)
+    }
+
+    fn env_major_resets(&self, memory: FragmentMemory<'_>) -> impl Iterator<Item = bool> {
+        self.places().map(move |row| memory.resets[row])
     }
 
     /// A head of one number at every observation, those at which episodes ended included.
@@ -89,11 +142,49 @@ impl Fragment<'_> {
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
+        if let Some(memory) = self.memory {
+            return self.values_of_sequences(memory, learner, &head);
+        }
         let _guard = tch::no_grad_guard();
         let width = self.obs.size()[2];
         let at_rows = learner.evaluate(&self.obs.view([-1, width]), 1, &head)?.to_vec();
         let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
         Ok(Values { copies: self.num_envs, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
+    }
+
+    fn values_of_sequences<H>(
+        &self,
+        memory: FragmentMemory<'_>,
+        learner: &mut Learner,
+        head: &H,
+    ) -> Result<Values>
+    where
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
+    {
+        let _guard = tch::no_grad_guard();
+        let (steps, copies) = (self.steps, self.num_envs);
+        let resets: Vec<bool> = self.env_major_resets(memory).collect();
+        let lengths = self.sequence_lengths(memory.max_seq_len);
+        let mut at = |obs: &Tensor, memory: &mut [f32], resets: &[bool], lengths| {
+            let remembered = Some(Remembered { memory, resets, lengths });
+            let seen = Observed { obs, mask: None, remembered };
+            learner.look(seen, None, 1, |net, x| head(net, x)).map(<[f32]>::to_vec)
+        };
+        let obs = self.env_major(self.obs);
+        let mut first = host::read::<f32>(&self.first_memories(memory)).to_vec();
+        let acted_on = at(&obs, &mut first, &resets, Some(&lengths))?;
+        // The observations behind the fragment and behind endings are one step further.
+        let none = vec![false; copies.max(self.ended.len())];
+        let behind: Vec<usize> = (0..copies).map(|copy| self.length(copy) * copies + copy).collect();
+        let index: Vec<i64> = behind.iter().map(|&row| row as i64).collect();
+        let obs = self.obs.flatten(0, 1).index_select(0, &Tensor::from_slice(&index));
+        let next = at(&obs, &mut memory.next.to_vec(), &none[..copies], None)?;
+        let at_ends = at(self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;
+        let mut at_rows = vec![0.0; (steps + 1) * copies];
+        for (row, value) in self.places().zip(acted_on).chain(behind.into_iter().zip(next)) {
+            at_rows[row] = value;
+        }
+        Ok(Values { copies, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
     }
 
     /// Advantages by GAE, ordered as [`rows`](Self::rows).

@@ -10,6 +10,7 @@ pub mod filter;
 pub(crate) mod fragment;
 pub(crate) mod gather;
 pub(crate) mod masks;
+pub(crate) mod memory;
 pub(crate) mod multi_agent;
 pub(crate) mod nstep;
 pub(crate) mod pilot;

@@ -17,6 +17,7 @@ use crate::{
     sample::{
         filter::{MeanStdFilter, RunningStat},
         gather::Gathered,
+        memory::Memories,
         steps::Steps,
         transforms::{Preprocess, ToEnv},
     },
@@ -47,6 +48,8 @@ pub(crate) struct Pilot {
     /// `[copies, width]`.
     memory: Vec<f32>,
     memory_width: usize,
+    /// Steps from one stored memory to the next.
+    max_seq_len: usize,
     resets: Vec<bool>,
     rngs: Vec<Stream>,
     /// Raw observations of one step, when they are not the model's own form. Eight-byte scalars, so that the bytes are
@@ -131,6 +134,7 @@ impl Pilot {
             columns,
             memory: vec![0.0; copies * memory_width],
             memory_width,
+            max_seq_len: policy.max_seq_len(),
             resets: vec![true; copies],
             rngs,
             raw: preprocess.buffer(copies),
@@ -156,7 +160,20 @@ impl Pilot {
     pub(crate) fn steps(&self, steps: usize) -> Result<Steps> {
         let widths = self.columns.iter().map(|(_, width)| *width);
         let space = &self.spaces.action_space;
-        Steps::new(steps, self.copies, self.preprocess.width, space, widths, self.masked)
+        let mut storage = Steps::new(steps, self.copies, self.preprocess.width, space, widths, self.masked)?;
+        storage.memories = (self.memory_width > 0)
+            .then(|| Memories::new(steps, self.copies, self.memory_width, self.max_seq_len));
+        Ok(storage)
+    }
+
+    /// What copy `i` remembers.
+    pub(crate) fn memory(&self, copy: usize) -> &[f32] {
+        &self.memory[copy * self.memory_width..][..self.memory_width]
+    }
+
+    /// What all copies remember, `[copies, width]`.
+    pub(crate) fn memories(&self) -> &[f32] {
+        &self.memory
     }
 
     /// The policy's own columns.
@@ -262,7 +279,10 @@ impl Pilot {
         explore: bool,
         timestep: u64,
     ) -> Result<()> {
-        let Steps { obs, masks, actions, columns, .. } = steps;
+        let Steps { obs, masks, actions, columns, memories, .. } = steps;
+        if let Some(memories) = memories {
+            memories.store(t, &self.memory, &self.resets);
+        }
         let chosen = Chosen {
             mask: masks.as_mut().map(|masks| &*masks.row(t)),
             memory: &mut self.memory,
@@ -301,6 +321,10 @@ impl Pilot {
             gathered.memory[i * width..][..width].copy_from_slice(&self.memory[copy * width..][..width]);
             gathered.resets[i] = std::mem::take(&mut self.resets[copy]);
             steps.lend_seen((at[copy], copy), &mut gathered.rows, i);
+            if let Some(memories) = &mut steps.memories {
+                let memory = &self.memory[copy * width..][..width];
+                memories.store_one(at[copy], (copy, self.copies), memory, gathered.resets[i]);
+            }
         }
         let acting = gathered.slots.len();
         let (rows, obs, rngs, memory, resets) = gathered.acting();

@@ -8,12 +8,12 @@
 use crate::{
     base::{
         error::{Error, Result},
-        host::HostTensor,
+        host::{self, HostTensor},
         rng::Stream,
         state::State,
         train_batch::PolicyId,
     },
-    policy::{Fragment, FragmentMasks, Policy, Spaces},
+    policy::{Fragment, FragmentMasks, FragmentMemory, Policy, Spaces},
     run::common::{ClipRewards, Common},
     sample::{
         agent_copies::{AgentCopies, AgentStep},
@@ -45,6 +45,9 @@ pub(crate) struct Seats {
     open: Vec<bool>,
     /// Its reward since.
     earned: Vec<f64>,
+    /// What it remembered when it acted, and whether its episode began with that; only where the policy remembers.
+    before: Vec<f32>,
+    began: Vec<bool>,
 
     /// Time-major `[T * slots]`.
     rewards: Vec<f32>,
@@ -74,17 +77,19 @@ impl Seats {
             agents,
             storage: pilot.steps(steps)?,
             gathered: pilot.gathered()?,
-            pilot,
             learning: false,
             closed: vec![0; slots],
             due: vec![false; slots],
             open: vec![false; slots],
             earned: vec![0.0; slots],
+            before: vec![0.0; pilot.memories().len()],
+            began: vec![false; slots],
             rewards: vec![0.0; steps * slots],
             terminated: vec![false; steps * slots],
             truncated: vec![false; steps * slots],
             ended: Vec::new(),
             ended_obs: Vec::new(),
+            pilot,
         })
     }
 
@@ -169,7 +174,14 @@ impl Seats {
         if acting == 0 {
             return Ok(());
         }
-        let Self { pilot, storage, gathered, closed, .. } = self;
+        let Self { pilot, storage, gathered, closed, before, began, .. } = self;
+        if storage.memories.is_some() {
+            for &slot in &gathered.slots {
+                let memory = pilot.memory(slot);
+                before[slot * memory.len()..][..memory.len()].copy_from_slice(memory);
+                began[slot] = pilot.resets()[slot];
+            }
+        }
         let t = closed[0];
         // Whom everybody's row stands in one line for needs no gathering.
         let actions = if acting == slots && closed.iter().all(|&rows| rows == t) {
@@ -229,6 +241,9 @@ impl Seats {
         self.ended_obs.resize(start + width, 0.0);
         self.pilot.last_obs(copies.obs(copy, agent), &mut self.ended_obs[start..])?;
         check_finite(&self.ended_obs[start..], &copies.names()[agent])?;
+        if let Some(memories) = &mut self.storage.memories {
+            memories.behind.extend_from_slice(self.pilot.memory(slot));
+        }
         self.close(slot, step);
         Ok(())
     }
@@ -254,6 +269,23 @@ impl Seats {
         let last: Vec<f32> =
             order.iter().flat_map(|&k| &self.ended_obs[k * width..][..width]).copied().collect();
         let final_obs = Tensor::from_slice(&last).view([ended.len() as i64, width as i64]);
+        if let Some(memories) = &mut self.storage.memories {
+            let remembers = memories.next.len() / slots;
+            for slot in 0..slots {
+                // What it sees behind its closed rows, it sees with what it remembered before it acted on it.
+                memories.next[slot * remembers..][..remembers].copy_from_slice(match self.open[slot] {
+                    true => &self.before[slot * remembers..][..remembers],
+                    false => self.pilot.memory(slot),
+                });
+            }
+        }
+        let behind: Vec<f32> = match &self.storage.memories {
+            None => Vec::new(),
+            Some(memories) => {
+                let remembers = memories.next.len() / slots;
+                order.iter().flat_map(|&k| &memories.behind[k * remembers..][..remembers]).copied().collect()
+            }
+        };
         let cut = |t: &Tensor, rows: usize| t.narrow(0, 0, rows as i64);
         let Self { pilot, storage, .. } = self;
         let (obs, actions) = (cut(storage.obs.tensor(), steps + 1), cut(storage.actions.tensor(), steps));
@@ -281,6 +313,13 @@ impl Seats {
                 ended: &ended,
                 final_obs: &final_obs,
                 masks: masks.as_ref().map(|(rows, behind)| FragmentMasks { rows, behind }),
+                memory: storage.memories.as_ref().map(|memories| FragmentMemory {
+                    max_seq_len: memories.every,
+                    rows: memories.rows.tensor(),
+                    resets: &memories.resets[..steps * slots],
+                    behind: &behind,
+                    next: &memories.next,
+                }),
             },
         )
     }
@@ -291,10 +330,26 @@ impl Seats {
             if self.closed[slot] > 0 {
                 self.storage.carry_copy(self.closed[slot], slot, self.open[slot]);
                 self.closed[slot] = 0;
+                if self.open[slot] {
+                    self.reopen(slot);
+                }
             }
+        }
+        if let Some(memories) = &mut self.storage.memories {
+            memories.behind.clear();
         }
         self.ended.clear();
         self.ended_obs.clear();
+    }
+
+    /// What an open row began with stands at the front, too.
+    fn reopen(&mut self, slot: usize) {
+        let slots = self.slots();
+        if let Some(memories) = &mut self.storage.memories {
+            let width = self.before.len() / slots;
+            let memory = &self.before[slot * width..][..width];
+            memories.store_one(0, (slot, slots), memory, self.began[slot]);
+        }
     }
 
     /// Everything the next rows depend on; closed rows are carried before.
@@ -305,6 +360,10 @@ impl Seats {
         state.set("open", &self.open)?;
         state.set("earned", &self.earned)?;
         state.set("resets", &self.pilot.resets())?;
+        if !self.before.is_empty() {
+            state.set_tensor("before", &Tensor::from_slice(&self.before));
+            state.set("began", &self.began)?;
+        }
         self.pilot.save(&mut state)?;
         Ok(state)
     }
@@ -317,6 +376,13 @@ impl Seats {
         self.storage.restore_chosen(state)?;
         let (due, open, earned) = (state.get("due")?, state.get("open")?, state.get("earned")?);
         (self.due, self.open, self.earned) = (due, open, earned);
+        if !self.before.is_empty() {
+            self.before.copy_from_slice(host::read(&state.tensor("before")?));
+            self.began = state.get("began")?;
+        }
+        for slot in (0..self.slots()).filter(|&slot| self.open[slot]).collect::<Vec<_>>() {
+            self.reopen(slot);
+        }
         Ok(())
     }
 }
