@@ -48,6 +48,31 @@ fn of_a_fragment(workers: &WorkerSet, steps: usize) -> u64 {
     ALLOCATIONS.get() - before
 }
 
+#[test]
+fn agents_that_act_at_once_or_in_turn_allocate_nothing_per_step() {
+    let allocations = |env: &str, episode, steps| {
+        let mut ppo = tiny_ppo();
+        (ppo.common.num_envs_per_worker, ppo.common.rollout_fragment_length) = (4, steps);
+        ppo.common.mask_actions = env == "tictactoe_v3";
+        let workers = worker_set(&ppo, env).expect("workers");
+        let sample = || workers.sample().expect("a fragment").rows() as u64;
+        (0..3).for_each(|_| drop(sample()));
+        workers.ledger.take_episodes();
+        let before = ALLOCATIONS.get();
+        let rows = sample();
+        let allocated = ALLOCATIONS.get() - before;
+        let episodes = workers.ledger.take_episodes().len() as u64;
+        assert!(rows >= 4 * steps as u64 - 8 && episodes >= 4 * steps as u64 / episode);
+        // The names of an episode's agents and their policies, and the list of both.
+        allocated - episodes * 7
+    };
+    for (env, episode) in [("simple_spread_v3", 25), ("tictactoe_v3", 9)] {
+        let (short, long) = (allocations(env, episode, 100), allocations(env, episode, 1100));
+        // Lists of episodes and of their endings grow by doubling.
+        assert!(long <= short + 64, "{env}: {short} allocations in 100 steps, {long} in 1,100");
+    }
+}
+
 #[track_caller]
 fn assert_allocates_per_fragment_only<T: Trainer>(settings: T) {
     let (short, long) = (allocations(settings.clone(), 100), allocations(settings, 1100));
