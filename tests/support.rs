@@ -11,7 +11,9 @@ use pavlov::trainer::action_dist::ActionRows;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Learner, Rows};
 use pavlov::trainer::models::{NetBuilder, Rule};
-use pavlov::trainer::policy::{Act, Agent, Policies, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces};
+use pavlov::trainer::policy::{
+    Act, Agent, Fragment, Learned, Policies, Policy, PolicyClass, PolicySpec, Seen, Spaces,
+};
 use pavlov::trainer::state::{Array, State, Weights};
 use pavlov::trainer::value::Value;
 use pavlov::trainer::worker::WorkerSpec;
