@@ -21,7 +21,9 @@ fn compare<T: Trainer>(settings: T, env: &str, names: &[&str]) -> Result<()> {
     for (i, (gpu, cpu)) in on_gpu.iter().zip(&on_cpu).enumerate() {
         for name in names {
             let of = |result: &Metrics| {
-                result["info"]["learner"]["default_policy"]["learner_stats"][name].as_f64().unwrap_or(f64::NAN)
+                result["info"]["learner"]["default_policy"]["learner_stats"][name]
+                    .as_f64()
+                    .unwrap_or(f64::NAN)
             };
             let (gpu, cpu) = (of(gpu), of(cpu));
             println!("{} iteration {} {name}: {gpu:.6} on the GPU, {cpu:.6} on the CPU", T::NAME, i + 1);

@@ -11,7 +11,8 @@ pub use crate::{
         train_batch::TrainBatch,
     },
     learn::{
-        dist::{ActionDist, ActionRows, Dist},
+        dist::{ActionDist, Dist},
+        draw::ActionRows,
         learner::{Learner, Loss, Report, Rows},
         nets::{
             Activation, ActorCritic, Critics, CustomModel, Dense, Free, Group, HiddenLayers, Init,

@@ -9,10 +9,7 @@ use crate::{
         host::HostTensor,
         rng::Stream,
     },
-    learn::{
-        dist::{ActionDist, ActionRows, ILLEGAL},
-        exploration::ExplorationConfig,
-    },
+    learn::{dist::ActionDist, draw::ActionRows, engines::MASKED, exploration::ExplorationConfig},
 };
 use tch::Tensor;
 
@@ -84,7 +81,7 @@ impl Act<'_> {
             check("numbers of the column `action_dist_inputs`", column.len(), inputs.len())?;
             column.copy_from_slice(inputs);
             for (x, _) in column.iter_mut().zip(mask.unwrap_or_default()).filter(|(_, legal)| !**legal) {
-                *x = ILLEGAL;
+                *x = MASKED;
             }
         }
         let Self { rngs, actions, explore, columns: StepColumns { names, rows, step }, .. } = self;

@@ -6,7 +6,7 @@ use crate::{
         error::{Error, Result},
         rng::Stream,
     },
-    learn::{dist::ActionRows, exploration::any},
+    learn::{draw::ActionRows, exploration::any},
     run::common::Common,
 };
 use pavlov_envs::{DType, Space};
