@@ -8,6 +8,7 @@ mod export;
 mod golden;
 mod layers;
 mod plans;
+mod reading;
 mod regression;
 #[cfg(feature = "storage")]
 mod remote;
