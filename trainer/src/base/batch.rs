@@ -12,7 +12,7 @@ use tch::{Device, Kind, Tensor};
 pub struct Column(&'static str);
 
 impl Column {
-    /// What the policy saw: preprocessed and filtered, `[rows, width]` f32.
+    /// What the policy saw, `[rows, ...]` in the shape and the scalars of the space; behind a filter `[rows, width]` f32.
     pub const OBS: Self = Self("obs");
     /// What followed; at the end of an episode the ended observation, never the next episode's first.
     pub const NEW_OBS: Self = Self("new_obs");

@@ -22,7 +22,8 @@ pub struct Fragment<'a> {
     pub steps: usize,
     /// Copies, N.
     pub num_envs: usize,
-    /// Observations `[T + 1, N, width]`; row T is what the next fragment starts from.
+    /// Observations `[T + 1, N, ...]` in the shape and the scalars of the space; row T is what the next fragment starts
+    /// from.
     pub obs: &'a Tensor,
     /// Actions `[T, N]` or `[T, N, components]`.
     pub actions: &'a Tensor,
@@ -36,7 +37,7 @@ pub struct Fragment<'a> {
     pub columns: Vec<(Column, &'a Tensor)>,
     /// Steps (`t * N + copy`) at which an episode ended, either way.
     pub ended: &'a [usize],
-    /// The last observation of each of those episodes, `[ended, width]`.
+    /// The last observation of each of those episodes, `[ended, ...]`.
     pub final_obs: &'a Tensor,
     /// Which actions were legal; only where `mask_actions` asks for it.
     pub masks: Option<FragmentMasks<'a>>,
@@ -72,8 +73,7 @@ impl Fragment<'_> {
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
         let _guard = tch::no_grad_guard();
-        let width = self.obs.size()[2];
-        let at_rows = learner.evaluate(&self.obs.view([-1, width]), 1, &head)?.to_vec();
+        let at_rows = learner.evaluate(&self.obs.flatten(0, 1), 1, &head)?.to_vec();
         let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
         Ok(Values { copies: self.num_envs, at_rows, at_ends })
     }

@@ -161,7 +161,7 @@ impl WorkerSpec {
     /// The policies as a worker of that index has them; all workers start with equal weights.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let spec = PolicySpec {
-            spaces: self.spaces.clone(),
+            spaces: self.common.stored(&self.spaces),
             seed: self.seed,
             device,
             fused: self.common.model.fused,
