@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, RwLock};
 
-use pavlov_algorithms::{Dqn, Ppo};
+use pavlov_algorithms::{Dqn, Ppo, Sac};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::common::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
 use pavlov_trainer::policy::Spaces;
@@ -241,6 +241,7 @@ static REGISTRY: LazyLock<RwLock<Vec<AlgorithmEntry>>> = LazyLock::new(|| {
     RwLock::new(vec![
         AlgorithmEntry::new::<Dqn>("deep Q-learning from replay: discrete actions, few samples").off_policy(),
         AlgorithmEntry::new::<Ppo>("proximal policy optimisation: discrete and continuous actions, robust"),
+        AlgorithmEntry::new::<Sac>("soft actor-critic: continuous actions, few samples").off_policy(),
     ])
 });
 

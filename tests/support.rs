@@ -10,10 +10,8 @@ use pavlov::trainer::WorkerSet;
 use pavlov::trainer::action_dist::ActionRows;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Learner, Rows};
-use pavlov::trainer::models::NetBuilder;
-use pavlov::trainer::optim::OptimizerConfig;
+use pavlov::trainer::models::{NetBuilder, Rule};
 use pavlov::trainer::policy::{Act, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces};
-use pavlov::trainer::rng::Stream;
 use pavlov::trainer::state::{Array, State, Weights};
 use pavlov::trainer::value::Value;
 use pavlov::trainer::worker::WorkerSpec;
@@ -56,9 +54,34 @@ pub(crate) fn discrete_spaces(width: usize, actions: i64) -> Spaces {
 
 /// A learner's policy with initial weights of seed 0.
 pub(crate) fn policy<T: Trainer>(settings: &T, spaces: &Spaces) -> Box<dyn Policy> {
-    let spec =
-        PolicySpec { spaces: spaces.clone(), seed: 0, device: Device::Cpu, worker_index: 0, num_workers: 0 };
+    let spec = spec(spaces, settings.common().model.fused);
     settings.get_default_policy_class(spaces).and_then(|class| class.build(&spec)).expect("a policy")
+}
+
+/// What a learner's policy is built for, with initial weights of seed 0.
+pub(crate) fn spec(spaces: &Spaces, fused: bool) -> PolicySpec {
+    PolicySpec {
+        spaces: spaces.clone(),
+        seed: 0,
+        device: Device::Cpu,
+        fused,
+        custom_model: None,
+        worker_index: 0,
+        num_workers: 0,
+    }
+}
+
+/// A network of one group that learns by `rule`, on observations of `width` numbers, and the layers that `lay_out` names.
+pub(crate) fn learner<T>(
+    width: usize,
+    fused: bool,
+    rule: Rule,
+    lay_out: impl FnOnce(&mut NetBuilder<'_>) -> T,
+) -> (Learner, T) {
+    let spec = spec(&discrete_spaces(width, 2), fused);
+    let mut net = NetBuilder::new(&spec);
+    let (_, layers) = net.group("all", rule, |net| Ok(lay_out(net))).expect("a group");
+    (net.finish().expect("a learner"), layers)
 }
 
 /// One number per row of `batch`, computed by libtorch and by the fused engine.
@@ -67,9 +90,7 @@ where
     F: for<'t> Fn(&Rows<'t>) -> pavlov::trainer::Result<Value<'t>> + Sync,
 {
     [false, true].map(|fused| {
-        let mut rng = Stream::new(0, "weights", 0);
-        let (net, params) = NetBuilder::new(1, &mut rng).finish(Device::Cpu);
-        let mut learner = Learner::new(net, params, OptimizerConfig::adam(1e-8), fused);
+        let (mut learner, ()) = learner(1, fused, Rule::adam(1e-3, 1e-8), |_| ());
         learner.per_row(batch, &f).expect("a number per row").iter().map(|&x| f64::from(x)).collect()
     })
 }

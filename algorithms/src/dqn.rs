@@ -180,7 +180,7 @@ impl Trainer for Dqn {
             .then(update_target(workers, self.target_network_update_freq))
             .then(sync_weights(workers));
         let owed = owed(workers, &buffer, self.training_intensity, self.common.train_batch_size);
-        Box::new(round_robin(Box::new(store), Box::new(learn), owed))
+        round_robin(store, learn, owed)
     }
 
     fn common(&self) -> &Common {

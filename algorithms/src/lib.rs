@@ -2,6 +2,8 @@
 
 pub mod dqn;
 pub mod ppo;
+pub mod sac;
 
 pub use dqn::Dqn;
 pub use ppo::Ppo;
+pub use sac::Sac;

@@ -19,7 +19,7 @@ fn sixths() -> [f32; 3] {
 /// What a distribution says of each row, on libtorch and on the fused engine; they agree.
 fn of_rows<F>(inputs: &Tensor, other: &Tensor, actions: &Tensor, f: F) -> Vec<f64>
 where
-    F: for<'t> Fn(&Value<'t>, &Value<'t>, &Value<'t>) -> Value<'t> + Sync,
+    F: for<'t> Fn(Value<'t>, Value<'t>, Value<'t>) -> Value<'t> + Sync,
 {
     let (other_inputs, batch) = (Column::new("other"), SampleBatch::default());
     let batch = batch.with(Column::ACTION_DIST_INPUTS, inputs.shallow_clone());
@@ -27,7 +27,7 @@ where
         batch.with(other_inputs, other.shallow_clone()).with(Column::ACTIONS, actions.shallow_clone());
     let [torch, fused] = on_both_engines(&batch, |rows| {
         let inputs = rows.get(Column::ACTION_DIST_INPUTS)?;
-        Ok(f(&inputs, &rows.get(other_inputs)?, &rows.get(Column::ACTIONS)?))
+        Ok(f(inputs, rows.get(other_inputs)?, rows.get(Column::ACTIONS)?))
     });
     assert_close(&fused, &torch, 2e-6);
     torch
@@ -148,7 +148,7 @@ fn the_log_probability_of_a_draw_on_the_host_is_that_of_the_tensors() {
         let batch =
             SampleBatch::default().with(Column::ACTION_DIST_INPUTS, inputs).with(Column::ACTIONS, actions);
         for learned in on_both_engines(&batch, |rows| {
-            Ok(dist.at(&rows.get(Column::ACTION_DIST_INPUTS)?).logp(&rows.get(Column::ACTIONS)?))
+            Ok(dist.at(rows.get(Column::ACTION_DIST_INPUTS)?).logp(rows.get(Column::ACTIONS)?))
         }) {
             let logp: Vec<f64> = logp.iter().map(|&l| f64::from(l)).collect();
             assert_close(&learned, &logp, tolerance);

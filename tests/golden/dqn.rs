@@ -2,15 +2,16 @@
 
 use std::f64::consts::LN_2;
 
-use pavlov::algorithms::dqn::{huber, project};
+use pavlov::algorithms::dqn::project;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::learner::Loss;
+use pavlov::trainer::models::Rule;
 use pavlov::trainer::policy::{Learned, Policy};
-use pavlov::trainer::value::Value;
 
 use crate::support::{
-    assert_close, column, discrete_spaces, floats, on_both_engines, policy, rows, stat, weights,
+    assert_close, column, discrete_spaces, floats, learner, on_both_engines, policy, rows, stat, weights,
 };
 
 /// Q-values of the two one-hot states, `[action][state]`: no hidden layers, no dueling unless changed.
@@ -86,17 +87,22 @@ fn the_loss_is_hubers_weighted_by_importance() {
 #[test]
 fn huber_is_quadratic_inside_one_and_linear_beyond() {
     let batch = SampleBatch::default().with(Column::OBS, column(&[0.0, 0.5, -1.0, 1.0, -3.0]));
-    for found in on_both_engines(&batch, |rows| Ok(huber(&rows.get(Column::OBS)?))) {
+    for found in on_both_engines(&batch, |rows| Ok(rows.get(Column::OBS)?.huber())) {
         assert_close(&found, &[0.0, 0.125, 0.5, 0.5, 2.5], 1e-7);
     }
 }
 
 #[test]
 fn huber_has_a_gradient_of_at_most_one() {
-    let x = column(&[0.5, -3.0]).set_requires_grad(true);
-    let huber = huber(&Value::torch(x.shallow_clone()));
-    huber.as_torch().expect("a tensor").sum(pavlov::torch::Kind::Float).backward();
-    assert_close(&floats(&x.grad()), &[0.5, -1.0], 1e-7);
+    for fused in [false, true] {
+        let (mut learner, free) =
+            learner(2, fused, Rule::adam(1e-3, 1e-8), |net| net.free("x", &[0.5, -3.0]));
+        let batch = SampleBatch::default().with(Column::OBS, rows(&[&[0.0, 0.0]]));
+        learner
+            .gradient(&batch, |rows| Ok(Loss::new(free.on(rows.online()).huber().sum_columns().mean())))
+            .expect("a gradient");
+        assert_close(&floats(learner.last_gradient()), &[0.5, -1.0], 1e-7);
+    }
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use pavlov::trainer::exploration::{ExplorationConfig, per_worker_epsilon};
 use pavlov::trainer::rng::Stream;
-use pavlov::trainer::schedule::{Piecewise, exponential, polynomial, scheduled};
+use pavlov::trainer::schedule::{Piecewise, Schedule, exponential, polynomial};
 use serde_json::{Value, json};
 
 use crate::support::{assert_close, assert_frequency};
@@ -153,6 +153,6 @@ fn a_piecewise_schedule_is_linear_between_and_constant_outside() {
     let schedule = Piecewise(vec![(10, 1.0), (20, 0.5), (40, 0.1)]);
     let at = [0, 10, 15, 20, 30, 40, 99].map(|t| schedule.value(t));
     assert_close(&at, &[1.0, 1.0, 0.75, 0.5, 0.3, 0.1, 0.1], 1e-12);
-    assert_eq!(scheduled(7.0, None, 15), 7.0);
-    assert_eq!(scheduled(7.0, Some(&schedule), 15), 0.75);
+    assert_eq!(Schedule::of(7.0, None).at(15), 7.0);
+    assert_eq!(Schedule::of(7.0, Some(&schedule)).at(15), 0.75);
 }

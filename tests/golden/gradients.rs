@@ -3,16 +3,16 @@
 use pavlov::torch::{Device, Kind, Tensor};
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Learner, Loss};
-use pavlov::trainer::models::{Activation, Init, Initializer, NetBuilder, Node, NoisyLinear, ParamsBuilder};
-use pavlov::trainer::optim::OptimizerConfig;
+use pavlov::trainer::models::{Activation, Dense, Init, Input, Net, NetBuilder, ParamsBuilder, Rule};
 use pavlov::trainer::rng::Stream;
+use pavlov::trainer::value::Value;
 
-use crate::support::{assert_close, floats, refused};
+use crate::support::{assert_close, floats, learner, refused};
 
 #[test]
 fn normc_rows_have_the_stated_norm() {
-    let mut rng = Stream::new(0, "weights", 0);
-    let weight = ParamsBuilder::new(&mut rng).normc(5, 7, 0.01);
+    let rng = Stream::new(0, "weights", 0);
+    let weight = ParamsBuilder::new(rng).normc(5, 7, 0.01);
     assert_eq!(weight.size(), [5, 7]);
     let norms = weight.square().sum_dim_intlist(1, false, Kind::Double).sqrt();
     assert_close(&floats(&norms), &[0.01; 5], 1e-8);
@@ -22,9 +22,8 @@ fn normc_rows_have_the_stated_norm() {
 
 #[test]
 fn orthogonal_weights_are_orthogonal_times_the_gain() {
-    let mut rng = Stream::new(0, "weights", 0);
     for (out, inputs) in [(3, 8), (8, 3), (4, 4)] {
-        let weight = ParamsBuilder::new(&mut rng).orthogonal(out, inputs, 2.0);
+        let weight = ParamsBuilder::new(Stream::new(0, "weights", 0)).orthogonal(out, inputs, 2.0);
         assert_eq!(weight.size(), [out, inputs]);
         let gram = if out < inputs { weight.mm(&weight.tr()) } else { weight.tr().mm(&weight) };
         let identity = Tensor::eye(out.min(inputs), (Kind::Float, Device::Cpu)) * 4.0;
@@ -33,41 +32,74 @@ fn orthogonal_weights_are_orthogonal_times_the_gain() {
     }
 }
 
+/// A noisy layer from 3 numbers to 2.
+fn noisy() -> (Learner, Dense) {
+    learner(3, true, Rule::adam(1e-3, 1e-8), |net| net.noisy("noisy", 3, 2, Activation::Linear, 0.5))
+}
+
 #[test]
 fn a_noisy_layer_without_noise_is_linear() {
-    let mut rng = Stream::new(0, "weights", 0);
-    let mut builder = ParamsBuilder::new(&mut rng);
-    let layer = NoisyLinear::new(&mut builder, "noisy", 3, 2, 0.5);
-    let params = builder.finish(Device::Cpu);
-    let weights = params.weights();
+    let (mut learner, layer) = noisy();
+    let weights = learner.weights();
     let named = |name: &str| weights.tensor(name).expect("a parameter of that name");
     let x = Tensor::from_slice(&[1.0_f32, -2.0, 0.5, 0.0, 3.0, 1.0]).view([2, 3]);
-    let linear = x.matmul(&named("noisy.weight").tr()) + named("noisy.bias");
-    assert_close(&floats(&layer.forward(&params, &x, None)), &floats(&linear), 1e-6);
+    let linear = floats(&(x.matmul(&named("noisy.weight").tr()) + named("noisy.bias")));
+    let values = learner.evaluate(&x, 2, |net, x| layer.on(net, x.obs())).expect("values");
+    assert_close(&values.iter().map(|&v| f64::from(v)).collect::<Vec<_>>(), &linear, 1e-6);
     // Deviations start at sigma0 / sqrt(inputs).
     assert_close(&floats(&named("noisy.sigma_bias")), &[0.5 / 3.0_f64.sqrt(); 2], 1e-6);
+}
 
-    let noisy = |index| layer.forward(&params, &x, Some(&mut Stream::new(0, "noise", index)));
-    assert_eq!(noisy(0), noisy(0));
-    assert_ne!(noisy(0), noisy(1));
+#[test]
+fn noise_of_a_learner_is_drawn_anew_for_every_gradient_and_follows_from_the_seed() {
+    let obs = Tensor::from_slice(&[1.0_f32, -2.0, 0.5]).view([1, 3]);
+    let batch = SampleBatch::default().with(Column::OBS, obs.shallow_clone());
+    let run = || {
+        let (mut learner, layer) = noisy();
+        let mut output = || {
+            let report = learner.gradient(&batch, |rows| {
+                let mean = layer.on(rows.online(), rows.obs()?.obs()).mean();
+                Ok(Loss::new(mean).mean("mean", mean))
+            });
+            report.expect("a gradient").stats.read("mean").expect("the mean")
+        };
+        [output(), output()]
+    };
+    let (first, again) = (run(), run());
+    assert_ne!(first[0], first[1]);
+    assert_eq!(first, again);
+}
+
+/// Three layers.
+#[derive(Clone, Copy)]
+struct Layers([Dense; 3]);
+
+impl Layers {
+    fn new(net: &mut NetBuilder<'_>, second: usize) -> Self {
+        let hidden = Init::Orthogonal(std::f64::consts::SQRT_2);
+        Self([
+            net.dense("net.0", 4, 16, Activation::Tanh, hidden),
+            net.dense("net.1", 16, second, Activation::Relu, hidden),
+            net.dense("net.out", second, 1, Activation::Linear, Init::Orthogonal(1.0)),
+        ])
+    }
+
+    fn on<'t>(self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.0.iter().fold(x.obs(), |x, layer| layer.on(net, x))
+    }
 }
 
 /// A small network with a loss, and 5,000 rows: several pieces for either engine.
 struct Problem {
     learner: Learner,
-    out: Node,
+    out: Layers,
     batch: SampleBatch,
 }
 
 impl Problem {
     fn new(fused: bool) -> Self {
-        let mut rng = Stream::new(0, "weights", 0);
-        let mut net = NetBuilder::new(4, &mut rng);
-        let layers = [(16, Activation::Tanh), (16, Activation::Relu)];
-        let hidden = net.tower("net", net.obs(), &layers, Initializer::Orthogonal);
-        let out = net.layer("net.out", hidden, 1, Activation::Linear, Init::Orthogonal(1.0));
-        let (net, params) = net.finish(Device::Cpu);
-        let learner = Learner::new(net, params, OptimizerConfig::Sgd { momentum: 0.0 }, fused);
+        let rule = Rule::adam(1e-3, 1e-8);
+        let (learner, out) = learner(4, fused, rule, |net| Layers::new(net, 16));
         let mut rng = Stream::new(1, "rows", 0);
         let numbers: Vec<f32> = (0..5000 * 4).map(|_| rng.normal()).collect();
         let obs = Tensor::from_slice(&numbers).view([5000, 4]);
@@ -80,9 +112,8 @@ impl Problem {
     fn gradient(&mut self) -> (Vec<f64>, Vec<f64>) {
         let out = self.out;
         let report = self.learner.gradient(&self.batch, |rows| {
-            let values = rows.net(Column::OBS)?.get(out);
-            let total = (values - rows.get(Column::VALUE_TARGETS)?).square().mean();
-            Ok(Loss { stats: vec![("loss", total.clone())], total, td_errors: None })
+            let values = out.on(rows.online(), rows.obs()?);
+            Ok(Loss::sum([("loss", (values - rows.get(Column::VALUE_TARGETS)?).square().mean())]))
         });
         let report = report.expect("a gradient");
         assert_eq!(report.stats.names(), ["loss"]);
@@ -91,7 +122,7 @@ impl Problem {
 
     fn values(&mut self, obs: &Tensor) -> Vec<f32> {
         let out = self.out;
-        self.learner.evaluate(obs, 1, |net| net.get(out)).expect("values").to_vec()
+        self.learner.evaluate(obs, 1, |net, x| out.on(net, x)).expect("values").to_vec()
     }
 }
 
@@ -104,7 +135,7 @@ fn on_threads<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
 fn the_gradient_in_pieces_is_autograds_of_the_whole() {
     for fused in [false, true] {
         let mut problem = Problem::new(fused);
-        let weights = problem.learner.weights(false);
+        let weights = problem.learner.weights();
         let leaf = |name: &str| weights.tensor(name).expect("a parameter").set_requires_grad(true);
         let names = ["net.0", "net.1", "net.out"].map(|l| [format!("{l}.weight"), format!("{l}.bias")]);
         let leaves: Vec<Tensor> = names.iter().flatten().map(|name| leaf(name)).collect();
@@ -140,7 +171,7 @@ fn values_of_many_rows_in_pieces_are_those_of_the_network() {
         on_threads(2, || {
             let mut problem = Problem::new(fused);
             let obs = problem.batch.get(Column::OBS).expect("the column").shallow_clone();
-            let exported = problem.learner.forward(&obs, |net| net.get(problem.out));
+            let exported = problem.learner.forward(&[obs.shallow_clone()], |net, x| problem.out.on(net, x));
             (problem.values(&obs), floats(&exported))
         })
     };
@@ -186,22 +217,11 @@ fn a_batch_without_rows_is_refused_and_has_no_values() {
         let mut problem = Problem::new(fused);
         problem.batch = problem.batch.slice(0, 0);
         let out = problem.out;
-        let nothing = problem.learner.gradient(&problem.batch, |rows| {
-            let total = rows.net(Column::OBS)?.get(out).mean();
-            Ok(Loss { total, stats: vec![], td_errors: None })
-        });
+        let nothing = problem
+            .learner
+            .gradient(&problem.batch, |rows| Ok(Loss::new(out.on(rows.online(), rows.obs()?).mean())));
         refused(nothing, &["a batch", "no rows"]);
         assert!(problem.values(&Tensor::zeros([0, 4], (Kind::Float, Device::Cpu))).is_empty());
-    }
-}
-
-#[test]
-fn a_target_network_that_is_not_there_is_an_error() {
-    for fused in [false, true] {
-        let mut problem = Problem::new(fused);
-        let out = problem.out;
-        let values = problem.learner.per_row(&problem.batch, |rows| Ok(rows.target(Column::OBS)?.get(out)));
-        refused(values, &["no target network", "Learner::with_target"]);
     }
 }
 
@@ -209,12 +229,8 @@ fn a_target_network_that_is_not_there_is_an_error() {
 fn weights_of_another_shape_are_refused_and_change_nothing() {
     let mut problem = Problem::new(true);
     let before = floats(problem.learner.params().flat());
-    let mut rng = Stream::new(9, "weights", 0);
-    let mut net = NetBuilder::new(4, &mut rng);
-    let layers = [(16, Activation::Tanh), (8, Activation::Relu)];
-    net.tower("net", net.obs(), &layers, Initializer::Orthogonal);
-    let other = net.finish(Device::Cpu).1.weights();
+    let (other, _) = learner(4, true, Rule::adam(1e-3, 1e-8), |net| Layers::new(net, 8));
     let parts = ["net.1.weight: its shape is [8, 16], but the model's is [16, 16]"];
-    refused(problem.learner.set_weights(&other), &parts);
+    refused(problem.learner.set_weights(&other.weights()), &parts);
     assert_eq!(floats(problem.learner.params().flat()), before);
 }

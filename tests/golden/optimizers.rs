@@ -1,10 +1,11 @@
 //! Optimizers against PyTorch's formulas worked out by hand for one parameter that starts at 1.
 
-use pavlov::torch::{Kind, Tensor};
-use pavlov::trainer::optim::{Optimizer, OptimizerConfig, clip_grad_norm};
-use pavlov::trainer::policy::Stats;
+use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::learner::Loss;
+use pavlov::trainer::models::Rule;
+use pavlov::trainer::optim::{Optimizer, OptimizerConfig};
 
-use crate::support::{assert_close, column, floats};
+use crate::support::{assert_close, column, floats, learner, rows};
 
 /// The parameter after each of the gradients 0.5, -0.2, 0.1 at learning rate 0.1.
 fn path(config: OptimizerConfig) -> Vec<f64> {
@@ -79,19 +80,27 @@ fn the_state_of_another_rule_is_refused() {
 
 #[test]
 fn clipping_scales_to_the_norm_and_reports_the_norm_before() {
-    let mut gradient = column(&[3.0, 4.0]);
-    assert_close(&norm_before_clipping(&mut gradient), &[5.0], 1e-6);
-    assert_close(&floats(&gradient), &[0.6, 0.8], 1e-6);
-    let mut small = column(&[0.3, 0.4]);
-    assert_close(&norm_before_clipping(&mut small), &[0.5], 1e-6);
-    assert_eq!(small, column(&[0.3, 0.4]));
-    let mut zero = Tensor::zeros([2], (Kind::Float, pavlov::torch::Device::Cpu));
-    assert_close(&norm_before_clipping(&mut zero), &[0.0], 0.0);
-    assert_close(&floats(&zero), &[0.0; 2], 0.0);
-}
-
-fn norm_before_clipping(gradient: &mut Tensor) -> [f64; 1] {
-    let mut stats = Stats::default();
-    clip_grad_norm(gradient, 1.0, &mut stats);
-    [stats.read("grad_gnorm").expect("it was pushed")]
+    for fused in [false, true] {
+        let (mut learner, free) =
+            learner(2, fused, Rule::adam(1e-3, 1e-8).clip(Some(1.0)), |net| net.free("x", &[0.0; 2]));
+        // The gradient by the free numbers is the observation.
+        let mut clipped = |obs: [f32; 2]| {
+            let batch = SampleBatch::default().with(Column::OBS, rows(&[obs]));
+            let report = learner.gradient(&batch, |rows| {
+                let product = free.on(rows.online()) * rows.get(Column::OBS)?;
+                Ok(Loss::new(product.sum_columns().mean()))
+            });
+            let mut report = report.expect("a gradient");
+            learner.clip(&mut report);
+            let norm = report.stats.read("grad_gnorm").expect("the norm before");
+            (floats(learner.last_gradient()), norm)
+        };
+        let (gradient, norm) = clipped([3.0, 4.0]);
+        assert_close(&[norm], &[5.0], 1e-6);
+        assert_close(&gradient, &[0.6, 0.8], 1e-6);
+        let (small, norm) = clipped([0.3, 0.4]);
+        assert_close(&[norm], &[0.5], 1e-6);
+        assert_eq!(small, floats(&column(&[0.3, 0.4])));
+        assert_eq!(clipped([0.0; 2]), (vec![0.0; 2], 0.0));
+    }
 }

@@ -6,6 +6,7 @@ use pavlov::algorithms::ppo::{NormalizeAdvantages, ValueClip, adapt_kl_coeff};
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::plan::standardized;
 use pavlov::trainer::policy::{Learned, Policy};
 
 use crate::support::{assert_close, column, discrete_spaces, floats, numbers, policy, rows, stat, weights};
@@ -150,7 +151,7 @@ fn the_kl_coefficient_grows_shrinks_and_stays() {
 fn standardising_uses_the_population_deviation_and_a_floor() {
     let standardized = |values: &[f32]| {
         let batch = SampleBatch::default().with(Column::ADVANTAGES, column(values));
-        numbers(&batch.standardized(Column::ADVANTAGES).expect("the column"), Column::ADVANTAGES)
+        numbers(&standardized(&batch, Column::ADVANTAGES).expect("the column"), Column::ADVANTAGES)
     };
     let wanted = [-1.341641, -0.447214, 0.447214, 1.341641];
     assert_close(&standardized(&[1.0, 2.0, 3.0, 4.0]), &wanted, 1e-6);

@@ -5,7 +5,6 @@ use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::gae::{Trajectories, advantages, discount_cumsum};
-use pavlov::trainer::nstep::transitions;
 use pavlov::trainer::policy::Fragment;
 
 use crate::support::{assert_close, discrete_spaces, numbers, policy, rows, weights};
@@ -159,7 +158,7 @@ fn three_step(terminated: [bool; 5], truncated: [bool; 5]) -> NStep {
         final_obs: &final_obs,
         masks: None,
     };
-    let batch = transitions(&fragment, 3, 0.9);
+    let batch = fragment.transitions(3, 0.9);
     assert_close(&numbers(&batch, Column::OBS), &[0.0, 1.0, 2.0, 3.0, 4.0], 0.0);
     NStep {
         rewards: numbers(&batch, Column::REWARDS),
@@ -205,23 +204,20 @@ fn n_step_rows_of_a_truncated_episode_keep_bootstrapping_from_where_it_was_cut()
 #[test]
 fn n_step_rows_of_several_copies_stay_apart() {
     // Copy 0 has rewards 1, 2 and terminates at once; copy 1 has rewards 10, 20 and goes on.
-    let batch = transitions(
-        &Fragment {
-            steps: 2,
-            num_envs: 2,
-            obs: &Tensor::from_slice(&[0.0_f32, 10.0, 1.0, 11.0, 2.0, 12.0]).view([3, 2, 1]),
-            actions: &Tensor::from_slice(&[0_i64, 1, 2, 3]).view([2, 2]),
-            rewards: &[1.0, 10.0, 2.0, 20.0],
-            terminated: &[true, false, false, false],
-            truncated: &[false; 4],
-            columns: vec![],
-            ended: &[0],
-            final_obs: &Tensor::from_slice(&[9.0_f32]).view([1, 1]),
-            masks: None,
-        },
-        2,
-        0.5,
-    );
+    let fragment = Fragment {
+        steps: 2,
+        num_envs: 2,
+        obs: &Tensor::from_slice(&[0.0_f32, 10.0, 1.0, 11.0, 2.0, 12.0]).view([3, 2, 1]),
+        actions: &Tensor::from_slice(&[0_i64, 1, 2, 3]).view([2, 2]),
+        rewards: &[1.0, 10.0, 2.0, 20.0],
+        terminated: &[true, false, false, false],
+        truncated: &[false; 4],
+        columns: vec![],
+        ended: &[0],
+        final_obs: &Tensor::from_slice(&[9.0_f32]).view([1, 1]),
+        masks: None,
+    };
+    let batch = fragment.transitions(2, 0.5);
     assert_close(&numbers(&batch, Column::OBS), &[0.0, 1.0, 10.0, 11.0], 0.0);
     assert_close(&numbers(&batch, Column::ACTIONS), &[0.0, 2.0, 1.0, 3.0], 0.0);
     assert_close(&numbers(&batch, Column::REWARDS), &[1.0, 2.0, 20.0, 20.0], 1e-6);

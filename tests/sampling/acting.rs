@@ -4,7 +4,7 @@ use pavlov::envs::Space;
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::action_dist::ActionDist;
-use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::batch::{Column, SampleBatch, TrainBatch};
 use pavlov::trainer::common::BatchMode;
 use pavlov::trainer::exploration::ExplorationConfig;
 use pavlov::trainer::policy::{Act, Fragment, Policy, PolicyClass, Seen};
@@ -20,7 +20,7 @@ fn two_copies(fragment: usize) -> Common {
 }
 
 fn sample(workers: &WorkerSet) -> SampleBatch {
-    workers.sample().expect("a fragment")
+    workers.sample().and_then(TrainBatch::single).expect("a fragment")
 }
 
 #[test]

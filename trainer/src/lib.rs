@@ -6,7 +6,8 @@
 //! * [`Trainer`] is what the author of an algorithm writes, on the algorithm's own settings struct. [`Algorithm`] makes
 //!   any of them a `Trainable` of the lifecycle crate; [`TrainerExt::build`] hands it to a user.
 //! * [`plan`]: a training loop as a lazy std iterator that reads in the order things happen.
-//! * [`WorkerSet`]: one local worker that learns, and rollout workers on threads behind the transport of [`pool`].
+//! * [`WorkerSet`]: policies that learn ([`Learners`]), rollout workers on threads behind the transport of [`pool`], and
+//!   the book of the run ([`Ledger`]).
 //! * [`worker`], [`policy`], [`batch`]: a worker steps many copies of an environment with a [`policy::Policy`], which
 //!   sees batches only.
 //! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over [`value`]s, which

@@ -11,11 +11,11 @@ pub use crate::{
         train_batch::TrainBatch,
     },
     learn::{
-        dist::{ActionDist, ActionRows},
+        dist::{ActionDist, ActionRows, Dist},
         learner::{Learner, Loss, Report, Rows},
         nets::{
-            Activation, ActorCritic, Critics, CustomModel, Dense, Free, Group, Init, Initializer, Input, Mlp,
-            ModelConfig, Net, NetBuilder, OnLibtorch, Rule, Torso,
+            Activation, ActorCritic, Critics, CustomModel, Dense, Free, Group, HiddenLayers, Init,
+            Initializer, Input, Mlp, ModelConfig, Net, NetBuilder, OnLibtorch, Rule, Torso,
         },
         optim::OptimizerConfig,
         returns::gae::discount_cumsum,

@@ -1,8 +1,9 @@
-//! The chores of the checkout: `cargo xtask setup | demo | test | learn | bench`.
+//! The chores of the checkout: `cargo xtask setup | demo | test | learn | bench | bits`.
 //!
 //! It is the first thing built on a fresh machine, so it depends on neither tch nor pavlov.
 
 mod bench;
+mod bits;
 mod demo;
 mod learn;
 mod libtorch;
@@ -21,7 +22,10 @@ usage: cargo xtask COMMAND
   test             everything that CI runs
   learn [NAME..] [--set KEY=VALUE]
                    train every preset of examples/tuned with every seed, print a table (takes minutes)
-  bench [NAME..]   run the programs of benches/
+  bench [NAME..]   run the programs of benches/ that measure
+  bits [REV] [OPTION..]
+                   train with REV (where this branch left main) and with the checkout; print the hashes that differ;
+                   options go to benches/bits.rs: --case TEXT, --skip-column NAME, --skip-stat NAME, --verbose
 
 example: cargo xtask setup && cargo run --release -- train PPO --env CartPole-v1
 ";
@@ -42,6 +46,8 @@ fn main() -> ExitCode {
         ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),
         ["learn", names @ ..] if are_names(names) => learn::learn(root, names, None),
         ["bench", names @ ..] if are_names(names) => bench::bench(root, names),
+        ["bits", options @ ..] if are_options(options) => bits::bits(root, None, options),
+        ["bits", revision, options @ ..] if are_options(options) => bits::bits(root, Some(revision), options),
         [] | ["help" | "-h" | "--help"] => {
             print!("{USAGE}");
             return ExitCode::SUCCESS;
@@ -62,4 +68,9 @@ fn main() -> ExitCode {
 
 fn are_names(arguments: &[&str]) -> bool {
     arguments.iter().all(|argument| !argument.starts_with('-'))
+}
+
+/// Nothing, or what begins with a `--word`.
+fn are_options(arguments: &[&str]) -> bool {
+    arguments.first().is_none_or(|argument| argument.starts_with("--"))
 }

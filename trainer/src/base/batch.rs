@@ -2,6 +2,7 @@
 
 use crate::base::{
     error::{Error, Result},
+    rng::Stream,
     stats::interned,
 };
 use std::{cell::OnceCell, sync::Arc};
@@ -166,6 +167,13 @@ impl SampleBatch {
     #[must_use]
     pub fn with_f32s(self, column: Column, data: &[f32]) -> Self {
         self.with(column, Tensor::from_slice(data))
+    }
+
+    /// Adds a column of `width` standard normal numbers per row. Drawn before the rows are cut, they do not depend on how.
+    pub fn set_noise(&mut self, column: Column, width: usize, rng: &mut Stream) {
+        let (rows, device) = (self.rows(), self.columns.first().map_or(Device::Cpu, |c| c.base.device()));
+        let noise: Vec<f32> = (0..rows * width).map(|_| rng.normal()).collect();
+        self.set(column, Tensor::from_slice(&noise).view([rows as i64, width as i64]).to_device(device));
     }
 
     /// The column, or an error naming the columns there are.

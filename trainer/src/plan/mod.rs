@@ -31,7 +31,7 @@ pub use concat::ConcatBatches;
 pub use owed::owed;
 pub use replay::{Replay, Replayed, replay, update_priorities};
 pub use rollouts::Rollouts;
-pub use round_robin::{RoundRobin, round_robin};
+pub use round_robin::round_robin;
 pub use select::Select;
 pub use standardize::{standardize, standardized};
 pub use store::{keep_in_replay, store_to_replay};

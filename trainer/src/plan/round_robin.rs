@@ -4,25 +4,22 @@ use super::Plan;
 use crate::{base::error::Result, plan::learner_info::LearnerInfo};
 
 /// Created by [`round_robin`].
-#[must_use = "plans are lazy and do nothing unless pulled"]
-pub struct RoundRobin<F> {
+struct RoundRobin<F> {
     first: Plan,
     second: Plan,
     pulls: F,
-}
-
-impl<F> std::fmt::Debug for RoundRobin<F> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("RoundRobin")
-    }
 }
 
 /// Pulls `first` once, then `second` as often as `pulls` says at that moment, and yields what all of them reported.
 ///
 /// The number is asked for every round so that a ratio can be kept exactly: answer with the pulls that are owed, from
 /// counters that survive a checkpoint.
-pub fn round_robin<F: FnMut() -> usize>(first: Plan, second: Plan, pulls: F) -> RoundRobin<F> {
-    RoundRobin { first, second, pulls }
+pub fn round_robin(
+    first: impl Iterator<Item = Result<LearnerInfo>> + Send + 'static,
+    second: impl Iterator<Item = Result<LearnerInfo>> + Send + 'static,
+    pulls: impl FnMut() -> usize + Send + 'static,
+) -> Plan {
+    Box::new(RoundRobin { first: Box::new(first), second: Box::new(second), pulls })
 }
 
 impl<F: FnMut() -> usize> Iterator for RoundRobin<F> {

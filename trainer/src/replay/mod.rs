@@ -1,9 +1,11 @@
 //! Experience replay: a ring of rows, drawn uniformly or by priority.
 
 mod buffer;
+mod off_policy;
 mod sum_tree;
 
 pub use buffer::ReplayBuffer;
+pub use off_policy::OffPolicy;
 pub use sum_tree::SumTree;
 
 use crate::base::{

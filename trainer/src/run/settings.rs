@@ -2,6 +2,7 @@
 
 use crate::{
     base::error::{Error, Result},
+    replay::OffPolicy,
     run::{
         common::{Common, OPEN_KEYS, REFUSED_KEYS, refuse_keys},
         trainer::Trainer,
@@ -30,6 +31,7 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
     let resolved = overlay(&defaults, vec![layer], OPEN_KEYS)?;
     // serde's `flatten` forgets where it was: an error in a common setting names its key only when read alone.
     decode::<Common>(&resolved.config)?;
+    decode::<OffPolicy>(&resolved.config)?;
     Ok((decode(&resolved.config)?, env))
 }
 

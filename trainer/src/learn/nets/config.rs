@@ -81,6 +81,36 @@ impl ModelConfig {
     }
 }
 
+/// Hidden layers of one network of an algorithm that has several.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct HiddenLayers {
+    /// Units of each.
+    pub fcnet_hiddens: Vec<usize>,
+    /// What follows each.
+    pub fcnet_activation: Activation,
+}
+
+impl Default for HiddenLayers {
+    fn default() -> Self {
+        Self { fcnet_hiddens: vec![256, 256], fcnet_activation: Activation::Relu }
+    }
+}
+
+impl HiddenLayers {
+    /// Refuses layers without units; `key` is where they stand among the settings.
+    pub fn validate(&self, key: &str) -> Result<()> {
+        match self.fcnet_hiddens.contains(&0) {
+            true => {
+                let value = format!("{:?}", self.fcnet_hiddens);
+                let rule = "every layer needs at least one unit";
+                Err(Error::config(format!("{key}.fcnet_hiddens"), value, rule))
+            }
+            false => Ok(()),
+        }
+    }
+}
+
 /// How weights start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -2,7 +2,8 @@
 
 use super::{
     builder::NetBuilder,
-    layers::Mlp,
+    config::HiddenLayers,
+    mlp::Mlp,
     view::{Input, Net},
 };
 use crate::{
@@ -27,7 +28,7 @@ impl Critics {
         net: &mut NetBuilder<'_>,
         twin: bool,
         action_width: usize,
-        hidden: &[usize],
+        hidden: &HiddenLayers,
         rule: &Rule,
     ) -> Result<Self> {
         let inputs = net.obs_width() + action_width;

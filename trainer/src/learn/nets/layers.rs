@@ -1,10 +1,7 @@
 //! Layers: handles that know their place among the parameters and are applied to values.
 
-use super::{builder::NetBuilder, view::Net};
-use crate::learn::{
-    engines::{Activation, Layer},
-    value::Value,
-};
+use super::view::Net;
+use crate::learn::{engines::Layer, value::Value};
 
 /// How a layer's weights start; see [`Initializer`](super::Initializer).
 #[derive(Clone, Copy, Debug)]
@@ -109,30 +106,5 @@ impl Free {
     /// The same numbers for every row.
     pub fn on(self, net: Net<'_>) -> Value<'_> {
         net.apply(self.layer, &[])
-    }
-}
-
-/// Hidden layers and a linear output layer.
-#[derive(Clone, Debug)]
-pub struct Mlp {
-    layers: Vec<Dense>,
-}
-
-impl Mlp {
-    /// Layers `name.0`, `name.1`, ..., of `hidden` units each with ReLU behind them, and a linear one `name.out`. Weights
-    /// start as PyTorch's.
-    pub fn new(net: &mut NetBuilder<'_>, name: &str, inputs: usize, hidden: &[usize], out: usize) -> Self {
-        let (mut layers, mut width) = (Vec::new(), inputs);
-        for (i, &units) in hidden.iter().enumerate() {
-            layers.push(net.dense(&format!("{name}.{i}"), width, units, Activation::Relu, Init::Uniform));
-            width = units;
-        }
-        layers.push(net.dense(&format!("{name}.out"), width, out, Activation::Linear, Init::Uniform));
-        Self { layers }
-    }
-
-    /// Its output, `[rows, out]`.
-    pub fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
-        self.layers.iter().fold(x, |x, layer| layer.on(net, x))
     }
 }

@@ -1,0 +1,42 @@
+//! The settings that all algorithms with a replay buffer share.
+
+use super::ReplayBufferConfig;
+use crate::base::{error::Result, rules};
+use serde::{Deserialize, Serialize};
+
+/// Settings of learning from a replay buffer. Put them under `#[serde(flatten)]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OffPolicy {
+    /// The store of experience.
+    pub replay_buffer_config: ReplayBufferConfig,
+    /// Keep the replay buffer in checkpoints. Without it a continued run starts with an empty one.
+    pub store_buffer_in_checkpoints: bool,
+    /// Trained rows per sampled step; null learns one batch per fragment.
+    pub training_intensity: Option<f64>,
+    /// Sampled environment steps between two moves of the target network; 0 moves it after every learning step.
+    pub target_network_update_freq: u64,
+    /// Steps of reward before the value of what follows.
+    pub n_step: usize,
+}
+
+impl Default for OffPolicy {
+    fn default() -> Self {
+        Self {
+            replay_buffer_config: ReplayBufferConfig::default(),
+            store_buffer_in_checkpoints: true,
+            training_intensity: None,
+            target_network_update_freq: 0,
+            n_step: 1,
+        }
+    }
+}
+
+impl OffPolicy {
+    /// Refuses what no learning can be done with; `train_batch_size` rows are drawn at a time.
+    pub fn validate(&self, train_batch_size: usize) -> Result<()> {
+        self.replay_buffer_config.validate(train_batch_size)?;
+        rules::at_least_one([("n_step", self.n_step)])?;
+        rules::above_zero_or_null([("training_intensity", self.training_intensity)])
+    }
+}

@@ -1,0 +1,101 @@
+//! `cargo xtask bits`: trains the cases of `benches/bits.rs` with an older revision and with the checkout, and compares
+//! their hashes.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::Result;
+use crate::steps;
+
+/// Builds and runs the checkout's `benches/bits.rs` in `revision` and in the checkout; an error if a line differs. What
+/// `options` says goes to the program.
+///
+/// Without a revision it is where this branch left `main`, or the one before the last if that is the last.
+pub(crate) fn bits(root: &Path, revision: Option<&str>, options: &[&str]) -> Result<()> {
+    let revision = match revision {
+        Some(revision) => commit(root, revision)?,
+        None => {
+            let left = git(root, &["merge-base", "HEAD", "main"]).map(|found| found.trim().to_owned());
+            let head = commit(root, "HEAD")?;
+            left.ok().filter(|left| *left != head).map_or_else(|| commit(root, "HEAD~1"), Ok)?
+        }
+    };
+    let tree = steps::fresh("bits", "revision")?;
+    let path = tree.to_str().ok_or_else(|| format!("{} is not UTF-8", tree.display()))?;
+    // Forced: a call that was interrupted leaves its registration.
+    git(root, &["worktree", "add", "--quiet", "--force", "--detach", path, &revision])?;
+    let before = prepare(root, &tree).and_then(|()| run(&tree, &steps::built("bits", "build")?, options));
+    let removed = git(root, &["worktree", "remove", "--force", path]);
+    let (before, now) = (before?, run(root, &steps::built("", "")?, options)?);
+    removed?;
+
+    let differences = differences(&before, &now);
+    differences.iter().for_each(|line| println!("{line}"));
+    if differences.is_empty() {
+        println!("{} lines, all as in {revision}", now.lines().count());
+        return Ok(());
+    }
+    Err(format!("{} lines differ (- {revision}, + the checkout)", differences.len()))
+}
+
+/// Puts the checkout's program into the tree of an older revision.
+fn prepare(root: &Path, tree: &Path) -> Result<()> {
+    let program = Path::new("benches/bits.rs");
+    fs::copy(root.join(program), tree.join(program))
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let manifest = tree.join("Cargo.toml");
+    let failed = |error| format!("{}: {error}", manifest.display());
+    let mut text = fs::read_to_string(&manifest).map_err(failed)?;
+    if !text.contains("name = \"bits\"") {
+        text.push_str("\n[[bench]]\nname = \"bits\"\nharness = false\n");
+        fs::write(&manifest, text).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// What the program prints in `tree`, built in `target`. Each tree has its own: cargo tells packages by their place in
+/// the workspace, so it would take those of the one for those of the other.
+fn run(tree: &Path, target: &Path, options: &[&str]) -> Result<String> {
+    let mut command = steps::cargo_command(tree, &["bench", "--bench", "bits", "--"]);
+    command.args(options).env("CARGO_TARGET_DIR", target);
+    steps::output_of(&mut command)
+}
+
+/// The lines that are not in both, in pairs where they stand at the same place.
+fn differences(before: &str, now: &str) -> Vec<String> {
+    let (mut before, mut now) = (before.lines(), now.lines());
+    let mut differences = Vec::new();
+    loop {
+        let pair = (before.next(), now.next());
+        if pair == (None, None) {
+            return differences;
+        }
+        if pair.0 != pair.1 {
+            differences.extend(pair.0.map(|line| format!("- {line}")));
+            differences.extend(pair.1.map(|line| format!("+ {line}")));
+        }
+    }
+}
+
+/// The full name of a revision.
+fn commit(root: &Path, revision: &str) -> Result<String> {
+    let found = git(root, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
+        .map_err(|error| format!("there is no revision {revision}: {error}"))?;
+    Ok(found.trim().to_owned())
+}
+
+fn git(root: &Path, arguments: &[&str]) -> Result<String> {
+    steps::output_of(Command::new("git").current_dir(root).args(arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_that_differ_are_shown_and_missing_ones_count() {
+        assert_eq!(differences("a 1\nb 2\nc 3\n", "a 1\nb 5\n"), ["- b 2", "+ b 5", "- c 3"]);
+        assert!(differences("a 1\n", "a 1\n").is_empty());
+    }
+}
