@@ -7,7 +7,7 @@ use crate::{
         rng::Stream,
         state::{State, Weights},
     },
-    learn::nets::Encoding,
+    learn::nets::{CustomModel, Encoding},
     policy::{DEFAULT_POLICY, Policy, PolicyClass},
     run::{
         settings::{resolve, to_config},
@@ -43,6 +43,7 @@ pub struct Algorithm<T: Trainer> {
     env: EnvCreator,
     pub(crate) callbacks: Option<CallbacksMaker>,
     pub(crate) policy_class: Option<PolicyClass>,
+    pub(crate) custom_model: Option<CustomModel>,
     run: Option<Run>,
     inference_rng: Stream,
 }
@@ -75,6 +76,7 @@ impl<T: Trainer> Algorithm<T> {
             env,
             callbacks: None,
             policy_class: None,
+            custom_model: None,
             run: None,
             inference_rng,
         }
@@ -252,7 +254,8 @@ impl<T: Trainer> Algorithm<T> {
             Some(policy_class) => policy_class.clone(),
             None => settings.get_default_policy_class(&probe.spaces)?,
         };
-        let mut run = Run::new(settings.common(), env, probe, policy_class, self.callbacks.clone())?;
+        let (models, hooks) = (self.custom_model.clone(), self.callbacks.clone());
+        let mut run = Run::new(settings.common(), env, probe, policy_class, models, hooks)?;
         run.set_plan(settings.execution_plan(run.workers()));
         settings.setup(&mut run)?;
         run.on_trainer_init()?;

@@ -297,8 +297,6 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ),
     ("_disable_action_flattening", "actions are stored as the environment takes them; leave it out"),
     ("_tf_policy_handles_more_than_one_loss", "it belongs to TensorFlow; leave it out"),
-    ("model.conv_filters", "convolutional networks are not there yet"),
-    ("model.conv_activation", "convolutional networks are not there yet"),
     ("model.framestack", "wrap the environment in `FrameStack`"),
     ("model.dim", "wrap the environment in `AtariPreprocessing`"),
     ("model.grayscale", "wrap the environment in `AtariPreprocessing`"),
@@ -326,10 +324,10 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
         "networks read observations one-hot, flattened or as images, by their space; leave it out",
     ),
     ("model._disable_action_flattening", "actions are stored as the environment takes them; leave it out"),
-    ("model.custom_model", "a model of your own is a `Policy` of your own: see examples/custom_algorithm.rs"),
+    ("model.custom_model", "give a network of your own to `Builder::custom_model`: see examples/custom_model.rs"),
     (
         "model.custom_model_config",
-        "a model of your own is a `Policy` of your own: see examples/custom_policy.rs",
+        "give a network of your own to `Builder::custom_model`: see examples/custom_model.rs",
     ),
     (
         "model.custom_action_dist",

@@ -10,6 +10,7 @@ use crate::{
         state::State,
     },
     plan::{Plan, learner_info::LearnerInfo},
+    learn::nets::CustomModel,
     policy::{PolicyClass, Spaces},
     run::common::Common,
     sample::{
@@ -92,6 +93,7 @@ impl Run {
         env: &EnvCreator,
         probe: Probe,
         policy_class: PolicyClass,
+        custom_model: Option<CustomModel>,
         callbacks: Option<CallbacksMaker>,
     ) -> Result<Self> {
         // Small networks: libtorch's own threads cost more than they bring; see `learner`.
@@ -110,6 +112,7 @@ impl Run {
             env: env.clone(),
             spaces: probe.spaces,
             policy_class,
+            custom_model,
             callbacks,
             sampling: true,
         };

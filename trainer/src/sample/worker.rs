@@ -13,6 +13,7 @@ use crate::{
         state::{State, Weights},
         train_batch::TrainBatch,
     },
+    learn::nets::CustomModel,
     policy::{DEFAULT_POLICY, PolicyClass, PolicyMap, PolicySpec, Spaces},
     run::common::{BatchMode, Common},
     sample::{
@@ -151,6 +152,8 @@ pub struct WorkerSpec {
     pub spaces: Spaces,
     /// The policy.
     pub policy_class: PolicyClass,
+    /// A network of the user's own, in place of the `model` settings'.
+    pub custom_model: Option<CustomModel>,
     /// Hooks.
     pub callbacks: Option<CallbacksMaker>,
     /// Whether rollout workers sample; those of an evaluation only play episodes.
@@ -165,7 +168,7 @@ impl WorkerSpec {
             seed: self.seed,
             device,
             fused: self.common.model.fused,
-            custom_model: None,
+            custom_model: self.custom_model.clone(),
             worker_index,
             num_workers: self.common.num_workers,
         };

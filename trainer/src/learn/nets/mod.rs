@@ -3,6 +3,8 @@
 mod actor_critic;
 mod builder;
 mod config;
+mod conv_filters;
+mod conv_tower;
 mod critics;
 mod encoding;
 mod layers;
@@ -14,6 +16,7 @@ mod view;
 pub use actor_critic::ActorCritic;
 pub use builder::{CustomModel, NetBuilder, PolicySpec, Spaces, Torso};
 pub use config::{HiddenLayers, Initializer, ModelConfig};
+pub use conv_filters::ConvFilters;
 pub use critics::Critics;
 pub use encoding::Encoding;
 pub(crate) use encoding::{Raw, readable};

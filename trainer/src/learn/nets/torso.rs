@@ -3,6 +3,8 @@
 use super::{
     builder::{NetBuilder, Torso},
     config::{Initializer, ModelConfig},
+    conv_tower::ConvTower,
+    encoding::image,
     layers::Dense,
     view::{Input, Net},
 };
@@ -12,10 +14,14 @@ use crate::{
 };
 
 impl NetBuilder<'_> {
-    /// Hidden layers as the `model` settings say, with parameters `name.0.weight` and so on; or the user's own network.
+    /// Hidden layers as the `model` settings say, convolutions for images, with parameters `name.0.weight` and so on; or
+    /// the user's own network.
     pub fn torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         if let Some(custom) = &self.spec().custom_model {
             return custom.make(self, name);
+        }
+        if let Some(image) = image(&self.spec().spaces.observation_space) {
+            return Ok(Box::new(ConvTower::new(self, name, image, model)?));
         }
         let width = self.obs_width();
         Ok(Box::new(Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer)))
