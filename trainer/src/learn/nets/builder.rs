@@ -82,7 +82,7 @@ impl PolicySpec {
         let space = &self.spaces.observation_space;
         image(space).ok_or_else(|| Error::Space {
             who: "the network".into(),
-            needs: "images, a Box of three dimensions [height, width, channels], and no filter before it".into(),
+            needs: "images, a Box of three dimensions, and no filter before it".into(),
             space: space.to_string(),
         })
     }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 pub struct ModelConfig {
     /// Units of each hidden layer. Images have convolutions instead.
     pub fcnet_hiddens: Vec<usize>,
-    /// Convolutions for images (boxes of three dimensions, `[height, width, channels]`): `[[channels, kernel, stride], ...]`,
+    /// Convolutions for images (boxes of three dimensions, channels last or first): `[[channels, kernel, stride], ...]`,
     /// `"nature"`, or null for Ray's, which exist for 84x84, 42x42, 96x96, 10x10, 240x320 and 480x640.
     /// `post_fcnet_hiddens` stand behind them.
     pub conv_filters: Option<ConvFilters>,

@@ -8,7 +8,8 @@ use tch::{Device, Kind, Tensor};
 /// at them, wherever they are kept.
 ///
 /// The numbers are those of [`Space::flatten_into`]: boxes and bits as they are, each integer of a discrete space one-hot.
-/// Images, boxes of three dimensions `[height, width, channels]`, come with the channels first; bytes from 0 to 1.
+/// Images, boxes of three dimensions, come with the channels first; bytes from 0 to 1. Their channels are the last
+/// dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::FrameStack) stacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
     parts: Vec<Part>,
@@ -51,9 +52,11 @@ impl Encoding {
             kind: stored_kind(space.dtype()),
             width: space.flat_width(),
         };
-        if let Some([height, width, channels]) = image(space) {
+        if let Some([_, _, channels]) = image(space) {
             let scale = if encoding.kind == Kind::Uint8 { 1.0 / 255.0 } else { 1.0 };
-            encoding.parts.push(Part::Image { pixels: height * width, channels, scale });
+            // With the channels first already, it is one channel of more pixels.
+            let channels = if channels_first(&space.shape()) { 1 } else { channels };
+            encoding.parts.push(Part::Image { pixels: encoding.width / channels, channels, scale });
             return encoding;
         }
         for leaf in Layout::new(space).leaves {
@@ -190,10 +193,14 @@ impl Part {
 
 /// Height, width and channels of an image: a box of three dimensions.
 pub(crate) fn image(space: &Space) -> Option<[usize; 3]> {
-    match space {
-        Space::Box { shape, .. } => shape.as_slice().try_into().ok(),
-        _ => None,
-    }
+    let Space::Box { shape, .. } = space else { return None };
+    let &[a, b, c] = shape.as_slice() else { return None };
+    Some(if channels_first(shape) { [b, c, a] } else { [a, b, c] })
+}
+
+/// The first dimension is smaller than all others: a stack, or channels.
+pub(crate) fn channels_first(shape: &[usize]) -> bool {
+    shape.len() > 1 && shape[1..].iter().all(|n| shape[0] < *n)
 }
 
 /// Integers keep their type, floats are single.
