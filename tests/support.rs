@@ -84,6 +84,11 @@ pub(crate) fn learner<T>(
     (net.finish().expect("a learner"), layers)
 }
 
+/// Calls `f` in a rayon pool of so many threads.
+pub(crate) fn on_threads<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool").install(f)
+}
+
 /// One number per row of `batch`, computed by libtorch and by the fused engine.
 pub(crate) fn on_both_engines<F>(batch: &SampleBatch, f: F) -> [Vec<f64>; 2]
 where

@@ -45,6 +45,8 @@ pub mod batch {
     };
 }
 pub use learn::{dist as action_dist, exploration, learner, nets as models, optim, returns::gae, value};
+/// What [`SampleBatch::array`](batch::SampleBatch::array) returns views of.
+pub use ndarray;
 pub use plan::learner_info::{LearnerInfo, PolicyInfo};
 pub use run::{
     algorithm::{Algorithm, Evaluation},

@@ -1,12 +1,16 @@
 //! Experience as named columns.
 
 use crate::base::{
+    array,
     error::{Error, Result},
     rng::Stream,
+    state::State,
     stats::interned,
 };
+use bytemuck::Pod;
+use ndarray::ArrayViewD;
 use std::{cell::OnceCell, sync::Arc};
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Kind, Tensor, kind};
 
 /// The name of a column, as Ray spells it. An algorithm that needs another declares its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -47,6 +51,11 @@ impl Column {
     /// The same for [`NEW_OBS`](Self::NEW_OBS).
     pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
 
+    /// What recurrent layers remembered at the first row of each sequence, `[sequences, width]`.
+    pub const STATE_IN: Self = Self("state_in");
+    /// An episode begins with the row, f32 0 or 1; only where a policy remembers.
+    pub const RESETS: Self = Self("resets");
+
     /// Names a column of your own.
     pub const fn new(name: &'static str) -> Self {
         Self(name)
@@ -67,9 +76,14 @@ impl Column {
 ///
 /// Slices and selections keep the whole columns and remember their rows; libtorch makes the copy when a column is
 /// asked for, the fused path of [`learner`](crate::learn::learner) reads the rows where they stand.
+///
+/// The rows of a policy that remembers are sequences, one after the other, which [`slice`](Self::slice) and
+/// [`select_sequences`](Self::select_sequences) leave whole; some columns have a row per sequence.
 #[derive(Debug, Default)]
 pub struct SampleBatch {
     columns: Vec<Stored>,
+    /// Rows of each sequence, if the rows are sequences.
+    sequences: Option<Vec<usize>>,
 }
 
 /// A whole column, the numbers of one of its rows, and the rows that count.
@@ -83,6 +97,8 @@ pub(crate) struct Source<'a> {
 #[derive(Debug)]
 struct Stored {
     column: Column,
+    /// It has a row per sequence, not one per transition.
+    per_sequence: bool,
     base: Tensor,
     cols: usize,
     rows: Selection,
@@ -119,12 +135,20 @@ impl Stored {
     fn new(column: Column, base: Tensor) -> Self {
         let shape = base.size();
         let rows = Selection::Range(0, shape[0] as usize);
-        Self { column, base, cols: shape[1..].iter().product::<i64>() as usize, rows, ready: OnceCell::new() }
+        let cols = shape[1..].iter().product::<i64>() as usize;
+        Self { column, per_sequence: false, base, cols, rows, ready: OnceCell::new() }
     }
 
     fn with_rows(&self, rows: Selection) -> Self {
-        let Self { column, cols, .. } = *self;
-        Self { column, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
+        let Self { column, per_sequence, cols, .. } = *self;
+        Self { column, per_sequence, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
+    }
+
+    /// The rows at `index`.
+    fn at(&self, index: &Arc<[i64]>) -> Self {
+        let whole = Stored::new(self.column, self.tensor().shallow_clone());
+        let rows = Selection::Index(Arc::clone(index), 0, index.len());
+        Self { per_sequence: self.per_sequence, ..whole.with_rows(rows) }
     }
 
     fn tensor(&self) -> &Tensor {
@@ -144,7 +168,26 @@ impl Stored {
 impl SampleBatch {
     /// The number of transitions.
     pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |c| c.rows.len())
+        self.columns.iter().find(|c| !c.per_sequence).map_or(0, |c| c.rows.len())
+    }
+
+    /// Rows of each sequence; none unless the rows are sequences.
+    pub fn sequences(&self) -> Option<&[usize]> {
+        self.sequences.as_deref()
+    }
+
+    /// Says that the rows are sequences of these lengths, and adds a column with a row for each.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths do not add up to the rows, or `data` has another number of rows than there are sequences.
+    #[must_use]
+    pub fn with_sequences(mut self, lengths: Vec<usize>, column: Column, data: Tensor) -> Self {
+        assert_eq!(lengths.iter().sum::<usize>(), self.rows(), "rows of all sequences");
+        assert_eq!(lengths.len() as i64, data.size()[0], "rows of `{}`", column.name());
+        self.columns.push(Stored { per_sequence: true, ..Stored::new(column, data) });
+        self.sequences = Some(lengths);
+        self
     }
 
     /// Adds or replaces a column.
@@ -181,6 +224,12 @@ impl SampleBatch {
         self.stored(column).map(Stored::tensor)
     }
 
+    /// The numbers of a column where they stand, in the column's shape: an array of one dimension more than an observation
+    /// has, for instance. Integers keep their type, so `T` is `u8` for images, `i64` for choices, else `f32`.
+    pub fn array<T: Pod + kind::Element>(&self, column: Column) -> Result<ArrayViewD<'_, T>> {
+        array::view(self.get(column)?, column.0)
+    }
+
     fn stored(&self, column: Column) -> Result<&Stored> {
         self.columns.iter().find(|c| c.column == column).ok_or_else(|| {
             let have = self.columns.iter().map(|c| c.column.0).collect::<Vec<_>>().join(", ");
@@ -203,20 +252,54 @@ impl SampleBatch {
         self.columns.iter().map(|c| (c.column, c.tensor()))
     }
 
-    /// The rows at `index`, in that order.
+    /// The rows at `index`, in that order. They are sequences no more.
     #[must_use]
     pub fn select(&self, index: &Arc<[i64]>) -> Self {
-        let whole = self.columns.iter().map(|c| {
-            let whole = Stored::new(c.column, c.tensor().shallow_clone());
-            whole.with_rows(Selection::Index(Arc::clone(index), 0, index.len()))
-        });
-        Self { columns: whole.collect() }
+        let of_rows = self.columns.iter().filter(|c| !c.per_sequence);
+        Self { columns: of_rows.map(|c| c.at(index)).collect(), sequences: None }
     }
 
-    /// Selection `start..start + len`.
+    /// The sequences at `order`, in that order; of rows that are no sequences, the rows.
+    #[must_use]
+    pub fn select_sequences(&self, order: Vec<i64>) -> Self {
+        let Some(lengths) = &self.sequences else { return self.select(&order.into()) };
+        let mut starts = vec![0];
+        for length in lengths {
+            starts.push(starts[starts.len() - 1] + *length as i64);
+        }
+        let rows: Arc<[i64]> =
+            order.iter().flat_map(|&s| starts[s as usize]..starts[s as usize + 1]).collect();
+        let sequences = order.iter().map(|&s| lengths[s as usize]).collect();
+        let order = order.into();
+        let columns = self.columns.iter().map(|c| c.at(if c.per_sequence { &order } else { &rows }));
+        Self { columns: columns.collect(), sequences: Some(sequences) }
+    }
+
+    /// Rows `start..start + len`.
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer, or a sequence would be cut.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
-        Self { columns: self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len))).collect() }
+        let Some(lengths) = &self.sequences else {
+            let columns = self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len)));
+            return Self { columns: columns.collect(), sequences: None };
+        };
+        let at = |row: usize| {
+            let firsts = lengths.iter().scan(0, |next, length| Some(std::mem::replace(next, *next + length)));
+            firsts.chain([self.rows()]).position(|first| first == row)
+        };
+        let (Some(first), Some(last)) = (at(start), at(start + len)) else {
+            panic!("rows {start}..{} would cut a sequence", start + len);
+        };
+        let columns = self.columns.iter().map(|c| {
+            c.with_rows(match c.per_sequence {
+                true => c.rows.slice(first, last - first),
+                false => c.rows.slice(start, len),
+            })
+        });
+        Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()) }
     }
 
     /// The same rows on `device`.
@@ -226,10 +309,41 @@ impl SampleBatch {
             if c.base.device() == device {
                 c.with_rows(c.rows.clone())
             } else {
-                Stored::new(c.column, c.tensor().to_device(device))
+                let moved = Stored::new(c.column, c.tensor().to_device(device));
+                Stored { per_sequence: c.per_sequence, ..moved }
             }
         });
-        Self { columns: columns.collect() }
+        Self { columns: columns.collect(), sequences: self.sequences.clone() }
+    }
+
+    /// Adds the rows to a checkpoint.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+        let names = |per_sequence: bool| -> Vec<&str> {
+            let those = self.columns.iter().filter(|c| c.per_sequence == per_sequence);
+            those.map(|c| c.column.name()).collect()
+        };
+        state.set("columns", &names(false))?;
+        if let Some(lengths) = &self.sequences {
+            state.set("sequences", lengths)?;
+            state.set("columns_of_sequences", &names(true))?;
+        }
+        self.columns().for_each(|(column, data)| state.set_tensor(column.name(), data));
+        Ok(())
+    }
+
+    /// What [`save`](Self::save) added.
+    pub(crate) fn saved(state: &State) -> Result<Self> {
+        let mut rows = Self::default();
+        for name in state.get::<Vec<String>>("columns")? {
+            rows.set(Column::named(&name), state.tensor(&name)?);
+        }
+        if state.has("sequences") {
+            for name in state.get::<Vec<String>>("columns_of_sequences")? {
+                rows =
+                    rows.with_sequences(state.get("sequences")?, Column::named(&name), state.tensor(&name)?);
+            }
+        }
+        Ok(rows)
     }
 
     /// Row-wise concatenation; the first batch decides the columns.
@@ -241,7 +355,12 @@ impl SampleBatch {
         let Some(first) = batches.first() else { return Ok(out) };
         for c in &first.columns {
             let parts = batches.iter().map(|b| b.get(c.column)).collect::<Result<Vec<_>>>()?;
-            out.columns.push(Stored::new(c.column, Tensor::cat(&parts, 0)));
+            let joined = Stored::new(c.column, Tensor::cat(&parts, 0));
+            out.columns.push(Stored { per_sequence: c.per_sequence, ..joined });
+        }
+        if first.sequences.is_some() {
+            let lengths = batches.iter().flat_map(|b| b.sequences.iter().flatten());
+            out.sequences = Some(lengths.copied().collect());
         }
         Ok(out)
     }

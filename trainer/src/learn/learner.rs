@@ -29,7 +29,7 @@ use crate::{
     },
 };
 use std::{collections::BTreeMap, sync::Arc};
-use tch::{Device, Tensor};
+use tch::{Device, Kind, Tensor};
 
 /// A network, its parameters (and those of its target copy), and how they learn.
 #[derive(Debug)]
@@ -50,6 +50,7 @@ pub struct Learner {
     timestep: u64,
     target_in_workers: bool,
     memory_width: usize,
+    max_seq_len: usize,
     /// Results of [`evaluate`](Self::evaluate).
     out: Vec<f32>,
 }
@@ -59,7 +60,15 @@ impl NetBuilder<'_> {
     pub fn finish(self) -> Result<Learner> {
         let (spec, encoding) = (self.spec(), Arc::new(self.encoding()));
         let Self {
-            params, groups, has_target, target_in_workers, fits_fused, is_noisy, memory_width, ..
+            params,
+            groups,
+            has_target,
+            target_in_workers,
+            fits_fused,
+            is_noisy,
+            memory_width,
+            max_seq_len,
+            ..
         } = self;
         let starts = groups.iter().map(|group| group.range.start).chain([params.total()]);
         let ends = std::iter::once(0).chain(groups.iter().map(|group| group.range.end));
@@ -95,6 +104,7 @@ impl NetBuilder<'_> {
             backend,
             target_in_workers,
             memory_width,
+            max_seq_len: if memory_width > 0 { max_seq_len } else { 1 },
         })
     }
 }
@@ -111,7 +121,9 @@ impl Learner {
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
         let zeros = self.encoding.zeros(1, self.sets[0].flat().device());
-        tch::no_grad(|| forward(&self.sets, &self.encoding, &[zeros], &head)).size()[1] as usize
+        let memory = self.no_memory(1);
+        let of_head = || forward(&self.sets, &self.encoding, &[zeros], memory.as_ref(), &head);
+        tch::no_grad(of_head).size()[1] as usize
     }
 
     /// Computes `head`, `columns` numbers per row, for observations `[rows, ...]`: `[rows, columns]`, row by row.
@@ -120,7 +132,7 @@ impl Learner {
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        self.look(Observed { obs, mask: None }, None, columns, head)
+        self.look(Observed { obs, mask: None, remembered: None }, None, columns, head)
     }
 
     /// As [`evaluate`](Self::evaluate), with masks, and noise in noisy layers.
@@ -260,6 +272,17 @@ impl Learner {
         self.timestep = timestep;
     }
 
+    /// What is remembered where episodes begin, of so many copies; nothing without recurrent layers.
+    fn no_memory(&self, copies: i64) -> Option<Tensor> {
+        let options = (Kind::Float, self.sets[0].flat().device());
+        (self.memory_width > 0).then(|| Tensor::zeros([copies, self.memory_width as i64], options))
+    }
+
+    /// Rows of a sequence; 1 without recurrent layers.
+    pub fn max_seq_len(&self) -> usize {
+        self.max_seq_len
+    }
+
     /// Numbers that recurrent layers remember per copy; 0 without one.
     pub fn memory_width(&self) -> usize {
         self.memory_width
@@ -285,7 +308,22 @@ impl Learner {
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        forward(&self.sets, &self.encoding, inputs, &head)
+        forward(&self.sets, &self.encoding, inputs, None, &head)
+    }
+
+    /// Refuses observations that are no rows of the space.
+    pub(crate) fn check_obs(&self, obs: &Tensor) -> Result<()> {
+        let (found, wanted) = (obs.size(), self.encoding.shape());
+        if found.first().is_some() && found[1..] == *wanted {
+            return Ok(());
+        }
+        let rows: Vec<String> =
+            std::iter::once("rows".into()).chain(wanted.iter().map(i64::to_string)).collect();
+        let reason = format!(
+            "they are {found:?}, but [{}] is needed: as the environment writes them, behind a filter flattened",
+            rows.join(", ")
+        );
+        Err(Error::state("observations", reason))
     }
 
     /// The parameters.

@@ -6,7 +6,7 @@
 
 use crate::{
     base::{
-        batch::{Column, SampleBatch},
+        batch::SampleBatch,
         episode::Episode,
         error::{Error, Result},
         profile::SamplerPerf,
@@ -93,7 +93,7 @@ impl Sampled {
         state.set("version", &self.version)?;
         // The rows of a single-agent run stand at the top.
         if let Some(rows) = self.batch.policies.get(DEFAULT_POLICY) {
-            save_rows(rows, &mut state)?;
+            rows.save(&mut state)?;
         }
         let others = || self.batch.policies.iter().filter(|(id, _)| *id != DEFAULT_POLICY);
         if others().next().is_some() {
@@ -101,7 +101,7 @@ impl Sampled {
         }
         for (id, rows) in others() {
             let mut own = State::default();
-            save_rows(rows, &mut own)?;
+            rows.save(&mut own)?;
             state.nest(id, own);
         }
         Ok(state)
@@ -111,11 +111,11 @@ impl Sampled {
     pub(crate) fn from_state(state: &State) -> Result<Self> {
         let mut batch = TrainBatch { env_steps: state.get("env_steps")?, ..TrainBatch::default() };
         if state.has("columns") {
-            batch.policies.insert(DEFAULT_POLICY.to_owned(), saved_rows(state)?);
+            batch.policies.insert(DEFAULT_POLICY.to_owned(), SampleBatch::saved(state)?);
         }
         let others = if state.has("policies") { state.get::<Vec<String>>("policies")? } else { Vec::new() };
         for id in others {
-            let rows = saved_rows(&state.nested(&id)?)?;
+            let rows = SampleBatch::saved(&state.nested(&id)?)?;
             batch.policies.insert(id, rows);
         }
         let episodes = state.get("episodes")?;
@@ -123,20 +123,6 @@ impl Sampled {
         let version = if state.has("version") { state.get("version")? } else { 0 };
         Ok(Self { batch, episodes, version, perf: SamplerPerf::default() })
     }
-}
-
-fn save_rows(rows: &SampleBatch, state: &mut State) -> Result<()> {
-    state.set("columns", &rows.columns().map(|(column, _)| column.name()).collect::<Vec<_>>())?;
-    rows.columns().for_each(|(column, data)| state.set_tensor(column.name(), data));
-    Ok(())
-}
-
-fn saved_rows(state: &State) -> Result<SampleBatch> {
-    let mut rows = SampleBatch::default();
-    for name in state.get::<Vec<String>>("columns")? {
-        rows.set(Column::named(&name), state.tensor(&name)?);
-    }
-    Ok(rows)
 }
 
 /// All that is needed to make a worker, in this process or another.

@@ -5,7 +5,7 @@ use super::{
     config::{Initializer, ModelConfig},
     conv_tower::ConvTower,
     encoding::image,
-    layers::Dense,
+    layers::{Dense, Recurrent},
     view::{Input, Net},
 };
 use crate::{
@@ -17,14 +17,44 @@ impl NetBuilder<'_> {
     /// Hidden layers as the `model` settings say, convolutions for images, with parameters `name.0.weight` and so on; or
     /// the user's own network.
     pub fn torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
+        self.max_seq_len = model.max_seq_len;
         if let Some(custom) = &self.spec().custom_model {
             return custom.make(self, name);
         }
-        if let Some(image) = image(&self.spec().spaces.observation_space) {
-            return Ok(Box::new(ConvTower::new(self, name, image, model)?));
-        }
-        let width = self.obs_width();
-        Ok(Box::new(Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer)))
+        let tower: Box<dyn Torso> = match image(&self.spec().spaces.observation_space) {
+            Some(image) => Box::new(ConvTower::new(self, name, image, model)?),
+            None => {
+                let width = self.obs_width();
+                Box::new(Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer))
+            }
+        };
+        let (inputs, units) = (tower.width(), model.lstm_cell_size);
+        Ok(match (model.use_gru, model.use_lstm) {
+            (true, _) => {
+                Box::new(Remembering { layer: self.gru(&format!("{name}.gru"), inputs, units), tower })
+            }
+            (_, true) => {
+                Box::new(Remembering { layer: self.lstm(&format!("{name}.lstm"), inputs, units), tower })
+            }
+            _ => tower,
+        })
+    }
+}
+
+/// Hidden layers and a recurrent one.
+#[derive(Debug)]
+struct Remembering {
+    tower: Box<dyn Torso>,
+    layer: Recurrent,
+}
+
+impl Torso for Remembering {
+    fn width(&self) -> usize {
+        self.layer.out
+    }
+
+    fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.layer.on(net, self.tower.on(net, x))
     }
 }
 
