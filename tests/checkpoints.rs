@@ -14,7 +14,7 @@ use pavlov::trainer::state::State;
 use pavlov::tune::{checkpoint, difference, validate_save_restore};
 use serde_json::Value;
 
-use crate::support::{going_on, number, quiet, refused, scripted, tiny_dqn, tiny_ppo};
+use crate::support::{going_on, number, quiet, refused, scripted, tiny_dqn, tiny_ppo, with_off_policy};
 
 /// A PPO run with two iterations behind it, and its checkpoint.
 fn saved(home: &Path) -> PathBuf {
@@ -163,7 +163,7 @@ fn a_replay_buffer_of_another_size_is_refused_after_the_policy_was_read_and_noth
     driver.train().expect("a result");
     let path = driver.save_to(home.path()).expect("a checkpoint");
     let mut dqn = tiny_dqn();
-    dqn.replay_buffer_config.capacity = 32;
+    dqn.off_policy.replay_buffer_config.capacity = 32;
     Pair::new(dqn, "CartPole-v1").refuses(
         &path,
         &["replay_buffer: the replay buffer: it is a PrioritizedReplayBuffer of 64 rows", "of 32"],
@@ -233,8 +233,8 @@ fn a_run_that_lost_a_worker_is_saved_and_restored() {
 fn without_its_replay_buffer_a_run_goes_on_when_it_has_filled_a_new_one() {
     let home = tempfile::tempdir().expect("a directory");
     let make = || {
-        let mut dqn = Dqn { store_buffer_in_checkpoints: false, ..tiny_dqn() };
-        dqn.replay_buffer_config.learning_starts = 32;
+        let mut dqn = with_off_policy(|off| off.store_buffer_in_checkpoints = false);
+        dqn.off_policy.replay_buffer_config.learning_starts = 32;
         quiet(dqn, "CartPole-v1").expect("a driver")
     };
     let mut driver = make();

@@ -3,7 +3,7 @@
 use pavlov::prelude::*;
 use pavlov::trainer::batch::{Column, SampleBatch};
 
-use crate::support::{assert_close, bytes, numbers, tiny_dqn, tiny_ppo, worker_set};
+use crate::support::{assert_close, bytes, numbers, tiny_dqn, tiny_ppo, with_off_policy, worker_set};
 
 /// Three fragments of 32 steps of so many CartPoles, on so many workers.
 fn rollouts<T: Trainer>(mut settings: T, copies: usize, num_workers: usize) -> Vec<SampleBatch> {
@@ -69,7 +69,7 @@ fn dqn_rollouts_are_byte_identical_for_any_number_of_workers() {
 
 #[test]
 fn dqn_rollouts_with_noisy_layers_are_byte_identical_for_any_number_of_workers() {
-    assert_equal_rollouts(&Dqn { noisy: true, n_step: 3, ..tiny_dqn() }, 8, &[]);
+    assert_equal_rollouts(&Dqn { noisy: true, ..with_off_policy(|off| off.n_step = 3) }, 8, &[]);
 }
 
 #[test]

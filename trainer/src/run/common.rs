@@ -426,6 +426,10 @@ impl Common {
             ));
         }
         self.model.validate()?;
+        if self.model.is_recurrent() && self.batch_mode == BatchMode::CompleteEpisodes {
+            let rule = "a policy that remembers samples fragments of episodes so far: leave it at \"truncate_episodes\"";
+            return Err(Error::config("batch_mode", "\"complete_episodes\"", rule));
+        }
         self.exploration_config.validate()
     }
 
