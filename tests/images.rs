@@ -142,10 +142,14 @@ fn images_get_rays_convolutions_natures_or_those_of_the_settings() {
 #[test]
 fn images_without_convolutions_that_fit_are_refused_with_the_way_out() {
     let refused = features(&[20, 30, 3], json!({})).expect_err("no default").to_string();
-    assert!(refused.contains("20 x 30") && refused.contains("nature") && refused.contains("FlattenObservation"));
-    let refused = features(&[4, 4, 1], json!({"conv_filters": [[2, 9, 1]]})).expect_err("too large").to_string();
+    assert!(
+        refused.contains("20 x 30") && refused.contains("nature") && refused.contains("FlattenObservation")
+    );
+    let refused =
+        features(&[4, 4, 1], json!({"conv_filters": [[2, 9, 1]]})).expect_err("too large").to_string();
     assert!(refused.contains("does not fit") && refused.contains("model.conv_filters"), "{refused}");
-    for wrong in [json!([]), json!("vgg"), json!([[16, 4]]), json!([[16, 4, 0]]), json!([[16, [4, 4, 4], 1]])] {
+    for wrong in [json!([]), json!("vgg"), json!([[16, 4]]), json!([[16, 4, 0]]), json!([[16, [4, 4, 4], 1]])]
+    {
         let refused = serde_json::from_value::<ModelConfig>(json!({"conv_filters": wrong}));
         let refused = refused.expect_err("no filters").to_string();
         assert!(refused.contains("[channels, kernel, stride]"), "{refused}");

@@ -7,14 +7,14 @@ const SIDE: usize = 10;
 /// Pictures of 10 x 10 bytes: 255 where the ball and the paddle are. Actions: left, stay, right. The last of nine steps
 /// gives 1 if the ball is caught, else -1.
 #[derive(Clone, Debug)]
-pub struct Catch {
+pub(crate) struct Catch {
     rng: NpRandom,
     ball: [usize; 2],
     paddle: usize,
 }
 
 impl Catch {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { rng: NpRandom::new(0), ball: [0, 0], paddle: 0 }
     }
 

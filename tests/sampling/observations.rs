@@ -138,8 +138,7 @@ fn networks_read_the_numbers_of_the_flattened_space() {
         let raw: Vec<O> = rows.iter().flatten().map(|&x| O::from_f64(x)).collect();
         let mut wanted = vec![9.0; rows.len() * space.flat_width()];
         space.flatten_into(bytemuck::cast_slice(&raw), &mut wanted).expect("rows of the space");
-        let shape: Vec<i64> =
-            std::iter::once(rows.len()).chain(space.shape()).map(|n| n as i64).collect();
+        let shape: Vec<i64> = std::iter::once(rows.len()).chain(space.shape()).map(|n| n as i64).collect();
         let obs = Tensor::from_slice(&raw).view(shape.as_slice());
         let spaces = Spaces { observation_space: space.clone(), action_space: Space::discrete(2) };
         for fused in [false, true] {
@@ -159,7 +158,7 @@ fn networks_read_the_numbers_of_the_flattened_space() {
     // Outside of the space: zeros.
     check::<i64>(&Space::Discrete { n: 3, start: -1 }, &[vec![-2.0], vec![2.0]]);
     check::<i64>(&Space::MultiDiscrete { nvec: vec![3, 2] }, &[vec![2.0, 0.0], vec![0.0, 1.0]]);
-    let parts = [("a", speed.clone()), ("b", Space::discrete(3)), ("c", Space::MultiBinary { n: 1 }), ("d", speed)];
+    let parts =
+        [("a", speed.clone()), ("b", Space::discrete(3)), ("c", Space::MultiBinary { n: 1 }), ("d", speed)];
     check::<f32>(&Space::dict(parts), &[vec![0.5, -0.5, 2.0, 1.0, 0.25, 1.0], vec![0.0; 6]]);
 }
-

@@ -14,9 +14,9 @@ pub use crate::{
         dist::{ActionDist, ActionRows, Dist},
         learner::{Learner, Loss, Report, Rows},
         nets::{
-            Activation, ActorCritic, Conv2d, ConvFilters, Critics, CustomModel, Dense, Encoding, Filter, Free,
-            Group, HiddenLayers, Init, Initializer, Input, Mlp, ModelConfig, Net, NetBuilder, OnLibtorch,
-            Padding, Rule, Torso,
+            Activation, ActorCritic, Conv2d, ConvFilters, Critics, CustomModel, Dense, Encoding, Filter,
+            Free, Group, HiddenLayers, Init, Initializer, Input, Mlp, ModelConfig, Net, NetBuilder,
+            OnLibtorch, Padding, Rule, Torso,
         },
         optim::OptimizerConfig,
         returns::gae::discount_cumsum,

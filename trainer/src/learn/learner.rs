@@ -314,7 +314,7 @@ impl Learner {
     /// Refuses observations that are no rows of the space.
     pub(crate) fn check_obs(&self, obs: &Tensor) -> Result<()> {
         let (found, wanted) = (obs.size(), self.encoding.shape());
-        if found.first().is_some() && found[1..] == *wanted {
+        if !found.is_empty() && found[1..] == *wanted {
             return Ok(());
         }
         let rows: Vec<String> =

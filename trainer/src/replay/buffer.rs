@@ -170,6 +170,13 @@ impl ReplayBuffer {
                 return Err(Error::state(format!("replay column `{}`", column.name()), reason));
             }
         }
+        // Room first, so that old frames do not stand beside the new ones.
+        for (_, kept) in &mut self.columns {
+            if let Kept::Frames(kept) = kept {
+                let slots = (0..rows.min(capacity)).map(|i| (self.next + i) % capacity);
+                slots.for_each(|slot| kept.clear(slot, &mut self.frames));
+            }
+        }
         for (column, kept) in &mut self.columns {
             kept.write(&batch.get(*column)?.contiguous(), self.next, capacity, &mut self.frames);
         }

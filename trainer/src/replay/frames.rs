@@ -106,7 +106,10 @@ impl Frames {
     pub(super) fn held(&self) -> usize {
         let about = size_of::<u32>() * (self.uses.capacity() + self.free.capacity());
         let known = self.known.capacity() * size_of::<(u64, u32)>();
-        self.chunks.iter().map(|chunk| chunk.len()).sum::<usize>() + about + known + 8 * self.hashes.capacity()
+        self.chunks.iter().map(|chunk| chunk.len()).sum::<usize>()
+            + about
+            + known
+            + 8 * self.hashes.capacity()
     }
 }
 
@@ -166,6 +169,13 @@ impl Rows {
         (std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect(), self.kind)
     }
 
+    /// A row is forgotten.
+    pub(super) fn clear(&mut self, slot: usize, stores: &mut [Frames]) {
+        for id in &mut self.ids[slot * self.planes..][..self.planes] {
+            stores[self.store].release(std::mem::replace(id, NONE));
+        }
+    }
+
     /// A row takes the place of another.
     pub(super) fn write(&mut self, slot: usize, row: &[u8], stores: &mut [Frames]) {
         let (frames, planes, element) = (&mut stores[self.store], self.planes, self.kind.elt_size_in_bytes());
@@ -176,7 +186,9 @@ impl Rows {
                 &self.split
             }
         };
-        for (id, frame) in self.ids[slot * planes..][..planes].iter_mut().zip(split.chunks_exact(frames.bytes)) {
+        for (id, frame) in
+            self.ids[slot * planes..][..planes].iter_mut().zip(split.chunks_exact(frames.bytes))
+        {
             let new = frames.put(frame);
             frames.release(std::mem::replace(id, new));
         }
@@ -213,7 +225,9 @@ impl Rows {
         let fits = ids.len() <= self.ids.len() && frames.size()[1..] == [bytes as i64];
         for (to, &id) in self.ids.iter_mut().zip(ids).filter(|_| fits) {
             let frame = usize::try_from(id).ok().and_then(|id| saved.get(id * bytes..(id + 1) * bytes));
-            let Some(frame) = frame else { return Err(Error::state("the replay buffer", format!("it has no frame {id}"))) };
+            let Some(frame) = frame else {
+                return Err(Error::state("the replay buffer", format!("it has no frame {id}")));
+            };
             *to = stores[self.store].put(frame);
         }
         match fits {

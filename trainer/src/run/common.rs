@@ -256,7 +256,10 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("env_task_fn", "it is code: implement `Callbacks::on_train_result`"),
     ("render_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
     ("record_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
-    ("preprocessor_pref", "networks read observations one-hot, flattened or as images, by their space; leave it out"),
+    (
+        "preprocessor_pref",
+        "networks read observations one-hot, flattened or as images, by their space; leave it out",
+    ),
     ("log_level", "set the environment variable RUST_LOG"),
     ("callbacks", "it is code: give it to `Builder::callbacks`"),
     ("fake_sampler", "it was a debugging aid of Ray's; leave it out"),
@@ -321,7 +324,10 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
         "networks read observations one-hot, flattened or as images, by their space; leave it out",
     ),
     ("model._disable_action_flattening", "actions are stored as the environment takes them; leave it out"),
-    ("model.custom_model", "give a network of your own to `Builder::custom_model`: see examples/custom_model.rs"),
+    (
+        "model.custom_model",
+        "give a network of your own to `Builder::custom_model`: see examples/custom_model.rs",
+    ),
     (
         "model.custom_model_config",
         "give a network of your own to `Builder::custom_model`: see examples/custom_model.rs",

@@ -9,8 +9,8 @@ use crate::{
         rng::derive,
         state::State,
     },
-    plan::{Plan, learner_info::LearnerInfo},
     learn::nets::CustomModel,
+    plan::{Plan, learner_info::LearnerInfo},
     policy::{PolicyClass, Spaces},
     run::common::Common,
     sample::{

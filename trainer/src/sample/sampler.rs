@@ -244,8 +244,7 @@ impl Sampler {
         let ended = self.ended.len() as i64;
         let shape: Vec<i64> =
             std::iter::once(ended).chain(pilot.encoding().shape().iter().copied()).collect();
-        let final_obs =
-            Tensor::from_data_size(self.ended_obs.bytes(), &shape, pilot.encoding().kind());
+        let final_obs = Tensor::from_data_size(self.ended_obs.bytes(), &shape, pilot.encoding().kind());
         let behind = storage
             .masks
             .as_ref()

@@ -271,6 +271,15 @@ impl<'a> NetBuilder<'a> {
     ) -> Result<Conv2d> {
         let [channels, height, width] = input;
         let Filter { channels: out, kernel, stride, padding } = filter;
+        let refuse = || {
+            let rule = format!(
+                "a kernel of {kernel:?} moved by {stride:?} does not fit an image of {height} x {width}; set others in `model.conv_filters`"
+            );
+            Err(Error::config("model.conv_filters", format!("{filter:?}"), rule))
+        };
+        if [channels, height, width, out].contains(&0) || kernel.contains(&0) || stride.contains(&0) {
+            return refuse();
+        }
         let mut around = [0; 4];
         let mut sides = [0; 2];
         for (axis, side) in [height, width].into_iter().enumerate() {
@@ -284,11 +293,8 @@ impl<'a> NetBuilder<'a> {
                     side + zeros
                 }
             };
-            if padded < kernel || stride == 0 || kernel == 0 || out == 0 {
-                let rule = format!(
-                    "a kernel of {kernel:?} moved by {stride} does not fit an image of {height} x {width}; set others in `model.conv_filters`"
-                );
-                return Err(Error::config("model.conv_filters", format!("{filter:?}"), rule));
+            if padded < kernel {
+                return refuse();
             }
             sides[axis] = (padded - kernel) / stride + 1;
         }

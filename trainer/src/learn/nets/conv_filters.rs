@@ -28,9 +28,7 @@ impl TryFrom<Json> for ConvFilters {
             one => number(one).map(|n| [n, n]),
         };
         let filter = |value: &Json| match value.as_array()?.as_slice() {
-            [channels, kernel, stride] => {
-                Some((number(channels)?, sides(kernel)?, sides(stride)?))
-            }
+            [channels, kernel, stride] => Some((number(channels)?, sides(kernel)?, sides(stride)?)),
             _ => None,
         };
         if value == "nature" {
