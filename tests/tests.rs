@@ -9,6 +9,7 @@ mod golden;
 mod images;
 mod layers;
 mod plans;
+mod reading;
 mod regression;
 #[cfg(feature = "storage")]
 mod remote;
