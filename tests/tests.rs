@@ -6,6 +6,7 @@ mod cli;
 mod datasets;
 mod export;
 mod golden;
+mod images;
 mod layers;
 mod plans;
 mod reading;

@@ -52,6 +52,8 @@ pub mod action_dist {
     };
 }
 pub use learn::{exploration, learner, nets as models, optim, returns::gae, value};
+/// What [`SampleBatch::array`](batch::SampleBatch::array) returns views of.
+pub use ndarray;
 pub use plan::learner_info::{LearnerInfo, PolicyInfo};
 pub use run::{
     algorithm::{Algorithm, Evaluation},

@@ -16,7 +16,7 @@ use tch::Tensor;
 /// What a policy sees: one row per copy.
 #[derive(Debug)]
 pub struct Seen<'a> {
-    /// Observations as the model takes them, `[copies, width]` f32.
+    /// Observations, `[copies, ...]` in the shape and the scalars of the space; behind a filter `[copies, width]` f32.
     pub obs: &'a Tensor,
     /// Which discrete actions are legal, `[copies, options]`, the options of several choices one after the other. There
     /// are none unless `mask_actions` asks for them.
