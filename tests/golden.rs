@@ -9,6 +9,7 @@ mod gradients;
 mod groups;
 mod optimizers;
 mod ppo;
+mod recurrent;
 mod replay;
 mod returns;
 mod seam;

@@ -14,6 +14,7 @@ use pavlov::trainer::models::{NetBuilder, Rule};
 use pavlov::trainer::policy::{
     Act, Agent, Fragment, Learned, Policies, Policy, PolicyClass, PolicySpec, Seen, Spaces,
 };
+use pavlov::trainer::replay::OffPolicy;
 use pavlov::trainer::state::{Array, State, Weights};
 use pavlov::trainer::value::Value;
 use pavlov::trainer::worker::WorkerSpec;
@@ -143,6 +144,7 @@ pub(crate) fn spec_with(common: &Common, policies: Policies, env: EnvCreator) ->
         agents: agents_of(common, &env)?,
         env,
         policies,
+        custom_model: None,
         callbacks: None,
         sampling: true,
     })
@@ -183,8 +185,15 @@ pub(crate) fn tiny_dqn() -> Dqn {
     dqn.common.min_sample_timesteps_per_reporting = Some(16);
     dqn.common.model.fcnet_hiddens = vec![8];
     dqn.common.seed = Some(0);
-    dqn.replay_buffer_config.capacity = 64;
-    dqn.replay_buffer_config.learning_starts = 16;
+    dqn.off_policy.replay_buffer_config.capacity = 64;
+    dqn.off_policy.replay_buffer_config.learning_starts = 16;
+    dqn
+}
+
+/// The same, learning from replay in another way.
+pub(crate) fn with_off_policy(change: impl FnOnce(&mut OffPolicy)) -> Dqn {
+    let mut dqn = tiny_dqn();
+    change(&mut dqn.off_policy);
     dqn
 }
 

@@ -44,7 +44,16 @@ pub mod batch {
         train_batch::{DEFAULT_POLICY, PolicyId, TrainBatch},
     };
 }
-pub use learn::{dist as action_dist, exploration, learner, nets as models, optim, returns::gae, value};
+/// Action distributions, and how actions are drawn from them.
+pub mod action_dist {
+    pub use crate::learn::{
+        dist::{ActionDist, Dist},
+        draw::ActionRows,
+    };
+}
+pub use learn::{exploration, learner, nets as models, optim, returns::gae, value};
+/// What [`SampleBatch::array`](batch::SampleBatch::array) returns views of.
+pub use ndarray;
 pub use plan::learner_info::{LearnerInfo, PolicyInfo};
 pub use run::{
     algorithm::{Algorithm, Evaluation},

@@ -9,6 +9,7 @@ use crate::{
         rng::derive,
         state::State,
     },
+    learn::nets::CustomModel,
     plan::{Plan, learner_info::LearnerInfo},
     policy::{Agent, Policies, Spaces},
     run::common::Common,
@@ -95,6 +96,7 @@ impl Run {
         env: &EnvCreator,
         probe: Probe,
         policies: Policies,
+        custom_model: Option<CustomModel>,
         callbacks: Option<CallbacksMaker>,
     ) -> Result<Self> {
         policies.check(&probe.agents)?;
@@ -118,6 +120,7 @@ impl Run {
             env: env.clone(),
             agents: probe.agents,
             policies,
+            custom_model,
             callbacks,
             sampling: true,
         };

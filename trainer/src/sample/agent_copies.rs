@@ -81,9 +81,9 @@ impl AgentCopies {
         &self.names
     }
 
-    /// Scalar types of observations and actions.
-    pub(crate) fn dtypes(&self) -> (DType, DType) {
-        self.envs.first().map_or((DType::F32, DType::I64), |env| (env.obs_dtype(), env.act_dtype()))
+    /// Scalar type of actions.
+    pub(crate) fn act_dtype(&self) -> DType {
+        self.envs.first().map_or(DType::I64, |env| env.act_dtype())
     }
 
     /// The environment of one copy.

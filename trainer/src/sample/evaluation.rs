@@ -113,15 +113,19 @@ fn play_vector(
     mut roster: Roster<'_>,
 ) -> Result<(Vec<Episode>, Vec<Frame>)> {
     let n = env.num_envs();
-    let (spaces, dtypes) = (Spaces::of(env.as_ref()), (env.obs_dtype(), env.act_dtype()));
+    let (spaces, dtype) = (Spaces::of(env.as_ref()), env.act_dtype());
+    let rows = |spaces: &Spaces| {
+        let space = &spaces.observation_space;
+        (space.shape(), space.dtype(), space.flat_width())
+    };
     let made_for = &spec.agents[0].spaces;
-    if spaces.obs_width() != made_for.obs_width() {
+    if rows(&spaces) != rows(made_for) {
         let needs = format!("the space it was made for ({})", made_for.observation_space);
         let space = spaces.observation_space.to_string();
         return Err(Error::Space { who: "the policy".into(), needs, space });
     }
     let rngs = (0..n).map(|copy| roster.stream(copy, 0)).collect();
-    let mut pilot = Pilot::new(&spaces, dtypes, &spec.common, policy, worker, rngs)?.filtered_by(filter)?;
+    let mut pilot = Pilot::new(&spaces, dtype, &spec.common, policy, worker, rngs)?.filtered_by(filter)?;
     let mut storage = pilot.steps(1)?;
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     let mut frames = Vec::new();

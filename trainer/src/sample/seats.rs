@@ -23,7 +23,7 @@ use crate::{
         steps::Steps,
     },
 };
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 /// Slots, ordered by copy and then by agent.
 #[derive(Debug)]
@@ -55,7 +55,7 @@ pub(crate) struct Seats {
     truncated: Vec<bool>,
     /// Rows that ended an episode, in whatever order, and what was behind each.
     ended: Vec<usize>,
-    ended_obs: Vec<f32>,
+    ended_obs: Vec<u8>,
 }
 
 impl Seats {
@@ -71,7 +71,7 @@ impl Seats {
         steps: usize,
     ) -> Result<Self> {
         let slots = rngs.len();
-        let pilot = Pilot::new(spaces, copies.dtypes(), common, policy, worker, rngs)?;
+        let pilot = Pilot::new(spaces, copies.act_dtype(), common, policy, worker, rngs)?;
         Ok(Self {
             id,
             agents,
@@ -95,7 +95,7 @@ impl Seats {
 
     /// Observations pass a filter, which learns from them.
     pub(crate) fn with_filter(mut self) -> Self {
-        self.pilot.filter = Some(MeanStdFilter::new(self.pilot.obs_width()));
+        self.pilot.filter = Some(MeanStdFilter::new(self.pilot.encoding().width()));
         self.learning = true;
         self
     }
@@ -156,7 +156,7 @@ impl Seats {
         }
         let raw = copies.obs(copy, agent);
         let obs = self.pilot.observe_one(&mut self.storage, (t, slot), raw, self.learning)?;
-        check_finite(obs, &copies.names()[agent])
+        check_finite(obs, self.pilot.encoding().kind(), &copies.names()[agent])
     }
 
     /// Everybody whose turn it is chooses an action.
@@ -235,12 +235,12 @@ impl Seats {
     }
 
     fn end(&mut self, copies: &AgentCopies, slot: usize, step: AgentStep) -> Result<()> {
-        let ((copy, agent), width) = (self.place(slot), self.pilot.obs_width());
+        let (copy, agent) = self.place(slot);
         self.ended.push(self.closed[slot] * self.slots() + slot);
-        let start = self.ended_obs.len();
-        self.ended_obs.resize(start + width, 0.0);
-        self.pilot.last_obs(copies.obs(copy, agent), &mut self.ended_obs[start..])?;
-        check_finite(&self.ended_obs[start..], &copies.names()[agent])?;
+        let kind = self.pilot.encoding().kind();
+        let obs = self.pilot.last_obs(copies.obs(copy, agent))?;
+        check_finite(obs, kind, &copies.names()[agent])?;
+        self.ended_obs.extend_from_slice(obs);
         if let Some(memories) = &mut self.storage.memories {
             memories.behind.extend_from_slice(self.pilot.memory(slot));
         }
@@ -254,7 +254,7 @@ impl Seats {
         clip: Option<ClipRewards>,
         f: &mut dyn FnMut(&str, Fragment<'_>) -> Result<()>,
     ) -> Result<()> {
-        let (slots, width) = (self.slots(), self.pilot.obs_width());
+        let (slots, width) = (self.slots(), self.pilot.row_bytes());
         let steps = self.closed.iter().copied().max().unwrap_or(0);
         if steps == 0 {
             return Ok(());
@@ -266,9 +266,11 @@ impl Seats {
         let mut order: Vec<usize> = (0..self.ended.len()).collect();
         order.sort_by_key(|&k| self.ended[k]);
         let ended: Vec<usize> = order.iter().map(|&k| self.ended[k]).collect();
-        let last: Vec<f32> =
+        let last: Vec<u8> =
             order.iter().flat_map(|&k| &self.ended_obs[k * width..][..width]).copied().collect();
-        let final_obs = Tensor::from_slice(&last).view([ended.len() as i64, width as i64]);
+        let encoding = self.pilot.encoding();
+        let shape = [&[ended.len() as i64], encoding.shape()].concat();
+        let final_obs = Tensor::from_data_size(&last, &shape, encoding.kind());
         if let Some(memories) = &mut self.storage.memories {
             let remembers = memories.next.len() / slots;
             for slot in 0..slots {
@@ -294,7 +296,7 @@ impl Seats {
         // No environment of several agents says what was legal behind an ending.
         let masks = storage.masks.as_ref().map(|masks| {
             let behind = [ended.len() as i64, masks.options() as i64];
-            let behind = Tensor::ones(behind, (tch::Kind::Bool, tch::Device::Cpu));
+            let behind = Tensor::ones(behind, (Kind::Bool, tch::Device::Cpu));
             (cut(masks.rows.tensor(), steps + 1), behind)
         });
         let equal = self.closed.iter().all(|&rows| rows == steps);
@@ -387,7 +389,12 @@ impl Seats {
     }
 }
 
-fn check_finite(obs: &[f32], agent: &str) -> Result<()> {
+/// Integers are always finite.
+fn check_finite(obs: &[u8], kind: Kind, agent: &str) -> Result<()> {
+    if kind != Kind::Float {
+        return Ok(());
+    }
+    let obs: &[f32] = bytemuck::cast_slice(obs);
     match obs.iter().position(|x| !x.is_finite()) {
         None => Ok(()),
         Some(i) => {

@@ -13,6 +13,7 @@ use crate::{
         state::{State, Weights},
         train_batch::TrainBatch,
     },
+    learn::nets::CustomModel,
     policy::{Agent, DEFAULT_POLICY, Policies, PolicyId, PolicyMap, PolicySpec},
     run::common::{BatchMode, Common},
     sample::{
@@ -139,6 +140,8 @@ pub struct WorkerSpec {
     pub agents: Vec<Agent>,
     /// The policies, and which agent acts by which.
     pub policies: Policies,
+    /// A network of the user's own, in place of the `model` settings'.
+    pub custom_model: Option<CustomModel>,
     /// Hooks.
     pub callbacks: Option<CallbacksMaker>,
     /// Whether rollout workers sample; those of an evaluation only play episodes.
@@ -151,11 +154,11 @@ impl WorkerSpec {
         let mut map = PolicyMap::default();
         for (id, class) in self.policies.classes() {
             let spec = PolicySpec {
-                spaces: self.policies.spaces(id, &self.agents)?.clone(),
+                spaces: self.common.stored(self.policies.spaces(id, &self.agents)?),
                 seed: Policies::seed(self.seed, id),
                 device,
                 fused: self.common.model.fused,
-                custom_model: None,
+                custom_model: self.custom_model.clone(),
                 worker_index,
                 num_workers: self.common.num_workers,
             };
