@@ -3,7 +3,9 @@
 use crate::base::{
     error::{Error, Result},
     rng::Stream,
+    state::State,
     stats::interned,
+    trajectories::{self, Trajectory},
 };
 use std::{cell::OnceCell, sync::Arc};
 use tch::{Device, Kind, Tensor};
@@ -70,6 +72,15 @@ impl Column {
 #[derive(Debug, Default)]
 pub struct SampleBatch {
     columns: Vec<Stored>,
+    cuts: Option<Cuts>,
+}
+
+/// Which rows follow each other, and what stands behind those that were cut.
+#[derive(Debug)]
+struct Cuts {
+    pieces: Vec<Trajectory>,
+    /// A row for each piece that was cut, in their order.
+    behind: Box<SampleBatch>,
 }
 
 /// A whole column, the numbers of one of its rows, and the rows that count.
@@ -169,6 +180,12 @@ impl SampleBatch {
         self.with(column, Tensor::from_slice(data))
     }
 
+    /// Adds or replaces a column of one number per row.
+    pub fn set_f32s(&mut self, column: Column, data: &[f32]) {
+        let device = self.columns.first().map_or(Device::Cpu, |c| c.base.device());
+        self.set(column, Tensor::from_slice(data).to_device(device));
+    }
+
     /// Adds a column of `width` standard normal numbers per row. Drawn before the rows are cut, they do not depend on how.
     pub fn set_noise(&mut self, column: Column, width: usize, rng: &mut Stream) {
         let (rows, device) = (self.rows(), self.columns.first().map_or(Device::Cpu, |c| c.base.device()));
@@ -210,13 +227,59 @@ impl SampleBatch {
             let whole = Stored::new(c.column, c.tensor().shallow_clone());
             whole.with_rows(Selection::Index(Arc::clone(index), 0, index.len()))
         });
-        Self { columns: whole.collect() }
+        Self { columns: whole.collect(), cuts: None }
     }
 
-    /// Selection `start..start + len`.
+    /// Selection `start..start + len`. It knows its trajectories unless it cuts one.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
-        Self { columns: self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len))).collect() }
+        let cuts = self.cuts.as_ref().and_then(|cuts| {
+            let (pieces, behind) = trajectories::within(&cuts.pieces, &(start..start + len))?;
+            Some(Cuts { pieces, behind: Box::new(cuts.behind.slice(behind.start, behind.len())) })
+        });
+        Self { columns: self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len))).collect(), cuts }
+    }
+
+    /// Says which rows follow each other. `behind` has a row for each piece that was cut, in their order: what the policy
+    /// saw there, under the names that rows have.
+    ///
+    /// # Panics
+    ///
+    /// When the pieces do not cover the rows one after the other, or `behind` has another number of rows.
+    #[must_use]
+    pub fn with_trajectories(mut self, pieces: Vec<Trajectory>, behind: Self) -> Self {
+        let covered = pieces.iter().fold(0, |end, piece| {
+            assert_eq!(piece.start, end, "a trajectory begins where the last one ended");
+            piece.rows().end
+        });
+        assert_eq!(covered, self.rows(), "rows of all trajectories");
+        assert_eq!(trajectories::cuts(&pieces), behind.rows(), "rows behind trajectories that were cut");
+        self.cuts = Some(Cuts { pieces, behind: Box::new(behind) });
+        self
+    }
+
+    /// Which rows follow each other.
+    ///
+    /// # Errors
+    /// Nobody said so, or single rows were selected since.
+    pub fn trajectories(&self) -> Result<&[Trajectory]> {
+        self.cuts().map(|cuts| cuts.pieces.as_slice())
+    }
+
+    /// What stands behind each trajectory that was cut, a row for each in their order.
+    ///
+    /// # Errors
+    /// As [`trajectories`](Self::trajectories).
+    pub fn behind(&self) -> Result<&Self> {
+        self.cuts().map(|cuts| &*cuts.behind)
+    }
+
+    fn cuts(&self) -> Result<&Cuts> {
+        self.cuts.as_ref().ok_or_else(|| {
+            let reason = "it does not know which of its rows follow each other; make it by \
+                          `Fragment::rows_with_trajectories`, and select no single rows of it";
+            Error::state("a batch", reason)
+        })
     }
 
     /// The same rows on `device`.
@@ -229,10 +292,39 @@ impl SampleBatch {
                 Stored::new(c.column, c.tensor().to_device(device))
             }
         });
-        Self { columns: columns.collect() }
+        let to_device = |cuts: &Cuts| {
+            let behind = Box::new(cuts.behind.to_device(device));
+            Cuts { pieces: cuts.pieces.clone(), behind }
+        };
+        Self { columns: columns.collect(), cuts: self.cuts.as_ref().map(to_device) }
     }
 
-    /// Row-wise concatenation; the first batch decides the columns.
+    /// Adds the rows to a checkpoint.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+        state.set("columns", &self.columns().map(|(column, _)| column.name()).collect::<Vec<_>>())?;
+        self.columns().for_each(|(column, data)| state.set_tensor(column.name(), data));
+        if let Some(cuts) = &self.cuts {
+            let mut behind = State::default();
+            cuts.behind.save(&mut behind)?;
+            state.set("trajectories", &cuts.pieces)?;
+            state.nest("behind", behind);
+        }
+        Ok(())
+    }
+
+    /// What [`save`](Self::save) added.
+    pub(crate) fn saved(state: &State) -> Result<Self> {
+        let mut rows = Self::default();
+        for name in state.get::<Vec<String>>("columns")? {
+            rows.set(Column::named(&name), state.tensor(&name)?);
+        }
+        if state.has("trajectories") {
+            rows = rows.with_trajectories(state.get("trajectories")?, Self::saved(&state.nested("behind")?)?);
+        }
+        Ok(rows)
+    }
+
+    /// Row-wise concatenation; the first batch decides the columns. The result knows its trajectories if all do.
     pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
         if batches.len() == 1 {
             return Ok(batches.remove(0));
@@ -242,6 +334,14 @@ impl SampleBatch {
         for c in &first.columns {
             let parts = batches.iter().map(|b| b.get(c.column)).collect::<Result<Vec<_>>>()?;
             out.columns.push(Stored::new(c.column, Tensor::cat(&parts, 0)));
+        }
+        if batches.iter().all(|b| b.cuts.is_some()) {
+            let cuts = || batches.iter().filter_map(|b| Some((b.rows(), b.cuts.as_ref()?)));
+            let pieces = trajectories::joined(cuts().map(|(rows, cuts)| (rows, cuts.pieces.as_slice())));
+            // A batch without a cut has no row and no column behind it.
+            let behind = cuts().map(|(_, cuts)| &cuts.behind).filter(|behind| behind.rows() > 0);
+            let behind = Self::concat(behind.map(|behind| behind.slice(0, behind.rows())).collect())?;
+            out.cuts = Some(Cuts { pieces, behind: Box::new(behind) });
         }
         Ok(out)
     }

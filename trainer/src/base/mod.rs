@@ -12,6 +12,7 @@ pub mod schedule;
 pub mod state;
 pub(crate) mod stats;
 pub(crate) mod train_batch;
+pub(crate) mod trajectories;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
