@@ -10,3 +10,4 @@ mod optimizers;
 mod ppo;
 mod replay;
 mod returns;
+mod vtrace;

@@ -100,7 +100,6 @@ impl Trainer for Impala {
     const NAME: &'static str = "IMPALA";
 
     const REFUSED_KEYS: &'static [(&'static str, &'static str)] = &[
-        ("sample_async", "workers always sample while the trainer learns; leave it out"),
         ("vtrace", "experience is always corrected by V-trace; leave it out"),
         (
             "vtrace_drop_last_ts",
@@ -134,6 +133,10 @@ impl Trainer for Impala {
                  next: {nearest}"
             );
             return Err(Error::config("train_batch_size", common.train_batch_size, rule));
+        }
+        if common.sample_async {
+            let rule = "workers always sample while the trainer learns: leave it out";
+            return Err(Error::config("sample_async", true, rule));
         }
         rules::at_least_one([
             ("max_sample_requests_in_flight_per_worker", self.max_sample_requests_in_flight_per_worker),
