@@ -6,7 +6,7 @@ use pavlov::{
     prelude::*,
     trainer::{
         models::Activation,
-        replay::{ReplayBufferConfig, ReplayKind},
+        replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
     },
 };
 use serde_json::{Value, json};
@@ -37,12 +37,14 @@ fn settings(extended: bool) -> Dqn {
     let mut dqn = Dqn {
         lr: 1e-3,
         grad_clip: Some(10.0),
-        target_network_update_freq: 500,
-        replay_buffer_config: ReplayBufferConfig {
-            kind,
-            capacity: 50_000,
-            learning_starts: 1000,
-            ..ReplayBufferConfig::default()
+        off_policy: OffPolicy {
+            replay_buffer_config: ReplayBufferConfig {
+                kind,
+                capacity: 50_000,
+                learning_starts: 1000,
+                ..ReplayBufferConfig::default()
+            },
+            ..Dqn::get_default_config().off_policy
         },
         double_q: extended,
         dueling: extended,

@@ -51,6 +51,7 @@ const FILES: &[(&str, &str)] = &[
     ("ppo-cartpole-ray", include_str!("../examples/tuned/ppo-cartpole-ray.toml")),
     ("ppo-lunarlander", include_str!("../examples/tuned/ppo-lunarlander.toml")),
     ("ppo-pendulum", include_str!("../examples/tuned/ppo-pendulum.toml")),
+    ("ppo-stateless-cartpole", include_str!("../examples/tuned/ppo-stateless-cartpole.toml")),
     ("sac-pendulum", include_str!("../examples/tuned/sac-pendulum.toml")),
 ];
 

@@ -14,7 +14,9 @@ use pavlov::trainer::state::State;
 use pavlov::tune::{checkpoint, difference, validate_save_restore};
 use serde_json::Value;
 
-use crate::support::{going_on, number, quiet, refused, scripted, tiny_dqn, tiny_ppo};
+use crate::support::{
+    floats, going_on, number, quiet, refused, scripted, tiny_dqn, tiny_ppo, with_off_policy,
+};
 
 /// A PPO run with two iterations behind it, and its checkpoint.
 fn saved(home: &Path) -> PathBuf {
@@ -163,7 +165,7 @@ fn a_replay_buffer_of_another_size_is_refused_after_the_policy_was_read_and_noth
     driver.train().expect("a result");
     let path = driver.save_to(home.path()).expect("a checkpoint");
     let mut dqn = tiny_dqn();
-    dqn.replay_buffer_config.capacity = 32;
+    dqn.off_policy.replay_buffer_config.capacity = 32;
     Pair::new(dqn, "CartPole-v1").refuses(
         &path,
         &["replay_buffer: the replay buffer: it is a PrioritizedReplayBuffer of 64 rows", "of 32"],
@@ -233,8 +235,8 @@ fn a_run_that_lost_a_worker_is_saved_and_restored() {
 fn without_its_replay_buffer_a_run_goes_on_when_it_has_filled_a_new_one() {
     let home = tempfile::tempdir().expect("a directory");
     let make = || {
-        let mut dqn = Dqn { store_buffer_in_checkpoints: false, ..tiny_dqn() };
-        dqn.replay_buffer_config.learning_starts = 32;
+        let mut dqn = with_off_policy(|off| off.store_buffer_in_checkpoints = false);
+        dqn.off_policy.replay_buffer_config.learning_starts = 32;
         quiet(dqn, "CartPole-v1").expect("a driver")
     };
     let mut driver = make();
@@ -374,15 +376,18 @@ fn a_checkpoint_says_what_was_trained_on_what() {
     assert_eq!(settings["config"]["num_envs_per_worker"], 2);
 }
 
-/// The checkpoints in `tests/first_layout` were saved by commit bf6727f: two iterations of 16 steps, PPO with fragments
-/// that were sampled ahead.
+/// The checkpoints in `tests/first_layout` were saved by commit bf6727f: two iterations of PPO on two workers with fragments
+/// that were sampled ahead, of PPO without workers, and of DQN with prioritised replay. `next.json` is what that commit,
+/// restored from them, said of its next iteration, and its weights afterwards.
 #[test]
-fn checkpoints_of_the_first_layout_are_restored() {
+fn checkpoints_of_the_first_layout_are_restored_and_go_on_with_its_numbers() {
     fn restored<T: Trainer>(name: &str, sampled: f64, trained: f64) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/first_layout").join(name);
-        let text = fs::read(path.join("settings.json")).expect("settings");
-        let saved: Value = serde_json::from_slice(&text).expect("JSON");
-        let settings: T = serde_json::from_value(saved["config"].clone()).expect("settings of today");
+        let json = |file: &str| -> Value {
+            serde_json::from_slice(&fs::read(path.join(file)).expect("a file")).expect("JSON")
+        };
+        let settings: T =
+            serde_json::from_value(json("settings.json")["config"].clone()).expect("settings of today");
         let mut driver = quiet(settings, "CartPole-v1").expect("a driver");
         driver.restore(&path).expect("a checkpoint that fits");
         let policies = State::read(&path, "policies").expect("the policies");
@@ -400,7 +405,32 @@ fn checkpoints_of_the_first_layout_are_restored() {
         assert_eq!(counts(&result), [sampled, trained]);
         assert_eq!(number(&result, "num_agent_steps_sampled"), sampled);
         assert_eq!(driver.iteration(), 3);
+
+        // Sums of floats differ between processors in their last digits.
+        let same = |what: &str, found: f64, wanted: &Value, tolerance: f64| {
+            let wanted = wanted.as_f64().expect("a number");
+            let off = (found - wanted).abs();
+            assert!(off <= tolerance * wanted.abs().max(0.1), "{name}, {what}: {found}, but it was {wanted}");
+        };
+        let next = json("next.json");
+        let found = number(&result, "episode_reward_mean");
+        same("episode_reward_mean", found, &next["episode_reward_mean"], 0.0);
+        let stats = next["learner_stats"].as_object().expect("statistics");
+        assert!(stats.len() > 6);
+        // Joined from moments since then.
+        for (key, wanted) in stats.iter().filter(|(key, _)| *key != "vf_explained_var") {
+            let found = number(&result, &format!("info.learner.default_policy.learner_stats.{key}"));
+            same(key, found, wanted, 1e-5);
+        }
+        let weights = driver.get_weights().expect("weights");
+        for (weight, wanted) in next["weights"].as_object().expect("weights") {
+            let found = floats(&weights.tensor(weight).expect("the same weight"));
+            let wanted = wanted.as_array().expect("numbers");
+            assert_eq!(found.len(), wanted.len());
+            found.iter().zip(wanted).for_each(|(&found, wanted)| same(weight, found, wanted, 1e-6));
+        }
     }
     restored::<Ppo>("ppo", 48.0, 48.0);
+    restored::<Ppo>("ppo_alone", 96.0, 96.0);
     restored::<Dqn>("dqn", 48.0, 44.0);
 }

@@ -90,6 +90,10 @@ cases! {
     impala_with_several_passes_and_replayed_fragments: "IMPALA" on "CartPole-v1" with {
         "num_sgd_iter": 2, "replay_proportion": 1.5, "replay_buffer_num_slots": 3, "opt_type": "rmsprop",
     };
+    impala_that_remembers: "IMPALA" on "CartPole-v1" with {
+        "model": {"use_lstm": true, "lstm_cell_size": 4, "max_seq_len": 7}, "replay_proportion": 0.5,
+        "replay_buffer_num_slots": 2,
+    };
     impala_complete_episodes: "IMPALA" on "CartPole-v1" with { "batch_mode": "complete_episodes" };
 }
 

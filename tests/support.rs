@@ -12,6 +12,7 @@ use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Learner, Rows};
 use pavlov::trainer::models::{NetBuilder, Rule};
 use pavlov::trainer::policy::{Act, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces};
+use pavlov::trainer::replay::OffPolicy;
 use pavlov::trainer::state::{Array, State, Weights};
 use pavlov::trainer::value::Value;
 use pavlov::trainer::worker::WorkerSpec;
@@ -82,6 +83,11 @@ pub(crate) fn learner<T>(
     let mut net = NetBuilder::new(&spec);
     let (_, layers) = net.group("all", rule, |net| Ok(lay_out(net))).expect("a group");
     (net.finish().expect("a learner"), layers)
+}
+
+/// Calls `f` in a rayon pool of so many threads.
+pub(crate) fn on_threads<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
+    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool").install(f)
 }
 
 /// One number per row of `batch`, computed by libtorch and by the fused engine.
@@ -179,8 +185,15 @@ pub(crate) fn tiny_dqn() -> Dqn {
     dqn.common.min_sample_timesteps_per_reporting = Some(16);
     dqn.common.model.fcnet_hiddens = vec![8];
     dqn.common.seed = Some(0);
-    dqn.replay_buffer_config.capacity = 64;
-    dqn.replay_buffer_config.learning_starts = 16;
+    dqn.off_policy.replay_buffer_config.capacity = 64;
+    dqn.off_policy.replay_buffer_config.learning_starts = 16;
+    dqn
+}
+
+/// The same, learning from replay in another way.
+pub(crate) fn with_off_policy(change: impl FnOnce(&mut OffPolicy)) -> Dqn {
+    let mut dqn = tiny_dqn();
+    change(&mut dqn.off_policy);
     dqn
 }
 

@@ -11,7 +11,7 @@ use pavlov_trainer::{
     exploration::ExplorationConfig,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
-    replay::{ReplayBufferConfig, ReplayKind},
+    replay::{OffPolicy, ReplayKind},
     rules,
 };
 use serde::{Deserialize, Serialize};
@@ -33,22 +33,15 @@ pub struct Dqn {
     pub adam_epsilon: f64,
     /// Bound of the gradient's norm.
     pub grad_clip: Option<f64>,
-    /// Sampled environment steps between two copies into the target network; 0 copies after every learning step.
-    pub target_network_update_freq: u64,
-    /// The store of experience.
-    pub replay_buffer_config: ReplayBufferConfig,
-    /// Trained rows per sampled step; null learns one batch per fragment.
-    pub training_intensity: Option<f64>,
-    /// Keep the replay buffer in checkpoints. Without it a continued run starts with an empty one.
-    pub store_buffer_in_checkpoints: bool,
+    /// Settings of the replay buffer and of learning from it.
+    #[serde(flatten)]
+    pub off_policy: OffPolicy,
     /// The network chooses the next action, the target network values it (van Hasselt et al. 2016).
     pub double_q: bool,
     /// Values and advantages in separate heads (Wang et al. 2016).
     pub dueling: bool,
     /// Units of each hidden layer of the heads, ReLU; empty puts the output right on the model.
     pub hiddens: Vec<usize>,
-    /// Steps of reward before the value of what follows.
-    pub n_step: usize,
     /// More than 1: learn the distribution of returns on so many atoms (Bellemare et al. 2017).
     pub num_atoms: usize,
     /// Lowest return that atoms stand for.
@@ -84,14 +77,10 @@ impl Default for Dqn {
             lr_schedule: None,
             adam_epsilon: 1e-8,
             grad_clip: Some(40.0),
-            target_network_update_freq: 500,
-            replay_buffer_config: ReplayBufferConfig::default(),
-            training_intensity: None,
-            store_buffer_in_checkpoints: true,
+            off_policy: OffPolicy { target_network_update_freq: 500, ..OffPolicy::default() },
             double_q: true,
             dueling: true,
             hiddens: vec![256],
-            n_step: 1,
             num_atoms: 1,
             v_min: -10.0,
             v_max: 10.0,
@@ -133,23 +122,20 @@ impl Trainer for Dqn {
                 space: spaces.action_space.to_string(),
             });
         }
-        self.replay_buffer_config.validate(self.common.train_batch_size)?;
-        rules::at_least_one([("n_step", self.n_step), ("num_atoms", self.num_atoms)])?;
+        self.off_policy.validate(&self.common)?;
+        rules::at_least_one([("num_atoms", self.num_atoms)])?;
         if self.hiddens.contains(&0) {
             let value = format!("{:?}", self.hiddens);
             return Err(Error::config("hiddens", value, "every layer needs at least one unit"));
         }
         rules::above_zero([("lr", self.lr), ("sigma0", self.sigma0)])?;
-        rules::above_zero_or_null([
-            ("grad_clip", self.grad_clip),
-            ("training_intensity", self.training_intensity),
-        ])?;
+        rules::above_zero_or_null([("grad_clip", self.grad_clip)])?;
         if self.num_atoms > 1 && self.v_min >= self.v_max {
             let rule = format!("it must be below {} (`v_max`)", self.v_max);
             return Err(Error::config("v_min", self.v_min, rule));
         }
         if self.worker_side_prioritization
-            && self.replay_buffer_config.kind != ReplayKind::PrioritizedReplayBuffer
+            && self.off_policy.replay_buffer_config.kind != ReplayKind::PrioritizedReplayBuffer
         {
             let rule = "it needs `replay_buffer_config.type` to be \"PrioritizedReplayBuffer\"";
             return Err(Error::config("worker_side_prioritization", true, rule));
@@ -163,7 +149,7 @@ impl Trainer for Dqn {
             return Err(Error::config("exploration_config.type", format!("{value:?}"), rule));
         }
         self.lr_schedule.as_ref().map_or(Ok(()), |s| s.validate("lr_schedule"))?;
-        self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.n_step);
+        self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
     }
 
@@ -172,15 +158,15 @@ impl Trainer for Dqn {
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
-        let buffer = workers.replay_buffer(&self.replay_buffer_config, self.store_buffer_in_checkpoints);
+        let (off, rows) = (&self.off_policy, self.common.train_batch_size);
+        let buffer = workers.replay_buffer(&off.replay_buffer_config, off.store_buffer_in_checkpoints);
         let store = workers.rollouts().then(store_to_replay(&buffer));
-        let learn = replay(&buffer, self.common.train_batch_size)
+        let learn = replay(&buffer, rows)
             .then(train_on_replay(workers))
             .then(update_priorities(&buffer))
-            .then(update_target(workers, self.target_network_update_freq))
+            .then(update_target(workers, off.target_network_update_freq))
             .then(sync_weights(workers));
-        let owed = owed(workers, &buffer, self.training_intensity, self.common.train_batch_size);
-        round_robin(store, learn, owed)
+        round_robin(store, learn, owed(workers, &buffer, off.training_intensity, rows))
     }
 
     fn common(&self) -> &Common {
@@ -333,13 +319,13 @@ impl NetPolicy for DqnPolicy {
     }
 
     fn postprocess(&self, learner: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
-        let batch = f.transitions(self.config.n_step, self.config.common.gamma);
+        let batch = f.transitions(self.config.off_policy.n_step, self.config.common.gamma);
         if !self.config.worker_side_prioritization {
             return Ok(batch);
         }
         // Without noise: first priorities are then a function of weights and rows, on whatever worker.
         let errors = learner.per_row(&batch, |rows| Ok(self.td_error(rows)?.0))?;
-        let eps = self.config.replay_buffer_config.prioritized_replay_eps as f32;
+        let eps = self.config.off_policy.replay_buffer_config.prioritized_replay_eps as f32;
         let priorities: Vec<f32> = errors.iter().map(|e| e.abs() + eps).collect();
         Ok(batch.with_f32s(Column::WEIGHTS, &priorities))
     }

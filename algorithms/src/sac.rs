@@ -114,7 +114,7 @@ impl Trainer for Sac {
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
         ActionDist::squashed(&spaces.action_space)?;
-        self.off_policy.validate(self.common.train_batch_size)?;
+        self.off_policy.validate(&self.common)?;
         self.policy_model_config.validate("policy_model_config")?;
         self.q_model_config.validate("q_model_config")?;
         rules::above_zero([

@@ -19,6 +19,7 @@ mod pendulum;
 mod simple_spread;
 #[cfg(target_arch = "x86_64")]
 mod sincos;
+mod stateless_cartpole;
 mod table;
 mod taxi;
 mod tictactoe;
@@ -86,8 +87,16 @@ pub(crate) fn entries() -> Vec<Entry> {
             Some(-100.0),
             AcrobotVector::new,
         ),
-        toy_text("FrozenLake-v1", lake, Some(100), Some(0.7), None, FrozenLake::new),
-        toy_text(
+        single(
+            "StatelessCartPole-v1",
+            "balance a pole on a cart without being told how fast they move: remember",
+            Some(500),
+            Some(475.0),
+            None,
+            stateless_cartpole::make,
+        ),
+        single("FrozenLake-v1", lake, Some(100), Some(0.7), None, FrozenLake::new),
+        single(
             "FrozenLake8x8-v1",
             lake,
             Some(200),
@@ -95,7 +104,7 @@ pub(crate) fn entries() -> Vec<Entry> {
             Some(("map_name", "8x8".into())),
             FrozenLake::new,
         ),
-        toy_text(
+        single(
             "Taxi-v4",
             "fetch a passenger and drive to the destination",
             Some(200),
@@ -103,16 +112,11 @@ pub(crate) fn entries() -> Vec<Entry> {
             None,
             Taxi::new,
         ),
-        toy_text("CliffWalking-v1", cliff, None, None, None, |config| Ok(CliffWalking::new(config))),
-        toy_text(
-            "CliffWalkingSlippery-v1",
-            cliff,
-            None,
-            None,
-            Some(("is_slippery", true.into())),
-            |config| Ok(CliffWalking::new(config)),
-        ),
-        toy_text(
+        single("CliffWalking-v1", cliff, None, None, None, |config| Ok(CliffWalking::new(config))),
+        single("CliffWalkingSlippery-v1", cliff, None, None, Some(("is_slippery", true.into())), |config| {
+            Ok(CliffWalking::new(config))
+        }),
+        single(
             "Blackjack-v1",
             "come closer to 21 than the dealer, but not beyond",
             None,
@@ -140,7 +144,7 @@ where
 }
 
 /// `preset` is a setting that this id has instead of the default.
-fn toy_text<C, E>(
+fn single<C, E>(
     id: &'static str,
     summary: &str,
     limit: Option<usize>,

@@ -7,7 +7,7 @@ use pavlov::trainer::models::{Activation, Dense, Init, Input, Net, NetBuilder, P
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::value::Value;
 
-use crate::support::{assert_close, floats, learner, refused};
+use crate::support::{assert_close, floats, learner, on_threads, refused};
 
 #[test]
 fn normc_rows_have_the_stated_norm() {
@@ -124,11 +124,6 @@ impl Problem {
         let out = self.out;
         self.learner.evaluate(obs, 1, |net, x| out.on(net, x)).expect("values").to_vec()
     }
-}
-
-/// Calls `f` in a rayon pool of so many threads.
-fn on_threads<T: Send>(threads: usize, f: impl FnOnce() -> T + Send) -> T {
-    rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool").install(f)
 }
 
 #[test]

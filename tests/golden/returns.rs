@@ -107,6 +107,7 @@ fn postprocess(change: impl FnOnce(&mut Ppo)) -> (Vec<f64>, Vec<f64>) {
             ended: &[2],
             final_obs: &one_hot.narrow(0, 3, 1),
             masks: None,
+            memory: None,
         })
         .expect("a batch");
     (numbers(&batch, Column::ADVANTAGES), numbers(&batch, Column::VALUE_TARGETS))
@@ -157,6 +158,7 @@ fn three_step(terminated: [bool; 5], truncated: [bool; 5]) -> NStep {
         ended: &ended,
         final_obs: &final_obs,
         masks: None,
+        memory: None,
     };
     let batch = fragment.transitions(3, 0.9);
     assert_close(&numbers(&batch, Column::OBS), &[0.0, 1.0, 2.0, 3.0, 4.0], 0.0);
@@ -216,6 +218,7 @@ fn n_step_rows_of_several_copies_stay_apart() {
         ended: &[0],
         final_obs: &Tensor::from_slice(&[9.0_f32]).view([1, 1]),
         masks: None,
+        memory: None,
     };
     let batch = fragment.transitions(2, 0.5);
     assert_close(&numbers(&batch, Column::OBS), &[0.0, 1.0, 10.0, 11.0], 0.0);

@@ -8,7 +8,7 @@ use pavlov::trainer::gae::discount_cumsum;
 use pavlov::trainer::policy::{Fragment, FragmentMasks};
 use pavlov::trainer::vtrace::{BatchValues, Targets, VTrace, vtrace};
 
-use crate::support::{assert_close, discrete_spaces, numbers, policy, rows};
+use crate::support::{assert_close, discrete_spaces, numbers, policy, rows, worker_set};
 
 const SETTINGS: VTrace = VTrace { gamma: 0.9, clip_rho: 1.0, clip_pg_rho: 1.0 };
 
@@ -150,6 +150,7 @@ fn a_fragment_knows_what_is_behind_each_of_its_cuts() {
         ended: &[1, 2],
         final_obs: &rows(&[[91.0], [90.0]]),
         masks: Some(FragmentMasks { rows: &masks, behind: &rows(&[[0.0], [1.0]]).ge(0.5) }),
+        memory: None,
     };
     let batch = fragment.rows_with_trajectories();
     let found: Vec<_> =
@@ -183,5 +184,43 @@ fn impala_learns_from_targets_with_the_parameters_before_the_step() {
             .with_trajectories(pieces, SampleBatch::default());
         policy.prepare(&mut batch).expect("targets");
         assert_close(&numbers(&batch, Column::VALUE_TARGETS), &[3.0, 4.0], 1e-5);
+    }
+}
+
+#[test]
+fn on_policy_a_fragments_targets_are_rewards_and_the_next_fragments_values_with_and_without_memory() {
+    // Ratios are 1 and values right only if whoever learns sees what was seen and remembered while acting.
+    for (gru, lstm) in [(false, false), (true, false), (false, true)] {
+        let mut impala = Impala::get_default_config();
+        let common = &mut impala.common;
+        (common.num_workers, common.num_envs_per_worker, common.rollout_fragment_length) = (0, 2, 11);
+        (common.seed, common.gamma) = (Some(1), 0.9);
+        let model = &mut common.model;
+        (model.fcnet_hiddens, model.max_seq_len, model.lstm_cell_size) = (vec![4], 5, 4);
+        (model.use_gru, model.use_lstm) = (gru, lstm);
+        let workers = worker_set(&impala, "CartPole-v1").expect("workers");
+        let [first, next] = [(); 2].map(|()| {
+            let mut rows = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
+            let prepared = workers.with_policy("default_policy", |policy| policy.prepare(&mut rows));
+            prepared.expect("a policy").expect("targets");
+            rows
+        });
+        let values: Vec<f64> = numbers(&next, Column::VALUE_TARGETS)
+            .iter()
+            .zip(numbers(&next, Column::ADVANTAGES))
+            .map(|(target, advantage)| target - advantage)
+            .collect();
+        let (rewards, targets) = (numbers(&first, Column::REWARDS), numbers(&first, Column::VALUE_TARGETS));
+        let mut cuts = 0;
+        for piece in first.trajectories().expect("trajectories") {
+            let last = piece.rows().end - 1;
+            let behind = if piece.terminated { 0.0 } else { values[last / 11 * 11] };
+            cuts += usize::from(!piece.terminated);
+            for t in piece.rows() {
+                let following = if t == last { behind } else { targets[t + 1] };
+                assert_close(&[targets[t]], &[rewards[t] + 0.9 * following], 1e-5);
+            }
+        }
+        assert!(cuts > 0, "something is cut by the fragment's end");
     }
 }

@@ -3,7 +3,7 @@
 use pavlov::prelude::*;
 use serde_json::{Value, json};
 
-use crate::support::{Clockwork, at, clockwork, number, quiet, tiny_dqn, tiny_ppo};
+use crate::support::{Clockwork, at, clockwork, number, quiet, tiny_dqn, tiny_ppo, with_off_policy};
 
 /// What Ray's `check_train_results` wants at the top.
 const TOP: &str = "agent_timesteps_total config custom_metrics episode_len_mean episode_reward_max
@@ -126,7 +126,7 @@ fn ppo_counts_each_row_of_a_batch_once_whatever_the_passes() {
 #[test]
 fn dqn_counts_replayed_rows_and_target_updates() {
     // Rounds of 8 steps, each followed by a batch of 8 once 16 steps are stored; targets every 16 steps.
-    let dqn = Dqn { target_network_update_freq: 16, ..tiny_dqn() };
+    let dqn = with_off_policy(|off| off.target_network_update_freq = 16);
     let mut trainer = quiet(dqn, "CartPole-v1").expect("a trainer");
     for (sampled, trained, updates) in [(16, 8, 1), (32, 24, 2), (48, 40, 3)] {
         assert_counts(
@@ -156,7 +156,7 @@ fn weights_are_sent_only_when_something_was_learned() {
 #[test]
 fn training_intensity_trains_so_many_rows_per_sampled_step() {
     // 16 steps fill the buffer; from then on 2 rows per step, in batches of 8.
-    let dqn = Dqn { training_intensity: Some(2.0), ..tiny_dqn() };
+    let dqn = with_off_policy(|off| off.training_intensity = Some(2.0));
     let mut trainer = quiet(dqn, "CartPole-v1").expect("a trainer");
     for trained in [0, 32, 64] {
         let result = trainer.train().expect("a result");

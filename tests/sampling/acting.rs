@@ -11,7 +11,7 @@ use pavlov::trainer::policy::{Act, Fragment, Policy, PolicyClass, Seen};
 
 use crate::support::{
     BEGAN, Clockwork, Doors, REMEMBERED, Rememberer, assert_close, bytes, clockwork, going_on, numbers,
-    quiet, refused, scripted, tiny_dqn, tiny_ppo, worker_set, workers_with,
+    quiet, refused, scripted, tiny_dqn, tiny_ppo, with_off_policy, worker_set, workers_with,
 };
 
 /// Two copies, fragments of so many steps.
@@ -139,7 +139,7 @@ fn algorithms_learn_from_masked_rows() {
         }
     }
     check(tiny_ppo());
-    check(Dqn { n_step: 3, ..tiny_dqn() });
+    check(with_off_policy(|off| off.n_step = 3));
     let mut whole = tiny_ppo();
     whole.common.batch_mode = BatchMode::CompleteEpisodes;
     check(whole);

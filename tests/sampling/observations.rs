@@ -7,7 +7,7 @@ use pavlov::prelude::*;
 use pavlov::torch::{Tensor, kind::FLOAT_CPU};
 use pavlov::trainer::policy::DEFAULT_POLICY;
 
-use crate::support::{quiet, tiny_dqn, tiny_ppo};
+use crate::support::{quiet, tiny_dqn, tiny_ppo, with_off_policy};
 
 /// Shows one of `rows` by the seed of the episode; its one step is rewarded for the action that is the row's number
 /// modulo 2.
@@ -81,10 +81,10 @@ fn check<O: Element>(space: Space, rows: Vec<Vec<f64>>) {
     ppo.common.rollout_fragment_length = 64;
     ppo.common.train_batch_size = 128;
     assert!(learns(ppo, &env), "PPO on {}", env.space);
-    let mut dqn = Dqn { lr: 0.02, target_network_update_freq: 32, ..tiny_dqn() };
+    let mut dqn = Dqn { lr: 0.02, ..with_off_policy(|off| off.target_network_update_freq = 32) };
     dqn.common.train_batch_size = 32;
     dqn.common.min_sample_timesteps_per_reporting = Some(128);
-    dqn.replay_buffer_config.capacity = 1024;
+    dqn.off_policy.replay_buffer_config.capacity = 1024;
     assert!(learns(dqn, &env), "DQN on {}", env.space);
 }
 

@@ -49,6 +49,11 @@ impl Column {
     /// The same for [`NEW_OBS`](Self::NEW_OBS).
     pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
 
+    /// What recurrent layers remembered at the first row of each sequence, `[sequences, width]`.
+    pub const STATE_IN: Self = Self("state_in");
+    /// An episode begins with the row, f32 0 or 1; only where a policy remembers.
+    pub const RESETS: Self = Self("resets");
+
     /// Names a column of your own.
     pub const fn new(name: &'static str) -> Self {
         Self(name)
@@ -69,18 +74,24 @@ impl Column {
 ///
 /// Slices and selections keep the whole columns and remember their rows; libtorch makes the copy when a column is
 /// asked for, the fused path of [`learner`](crate::learn::learner) reads the rows where they stand.
+///
+/// The rows of a policy that remembers are sequences, one after the other, which [`slice`](Self::slice) and
+/// [`select_sequences`](Self::select_sequences) leave whole; some columns have a row per sequence.
 #[derive(Debug, Default)]
 pub struct SampleBatch {
     columns: Vec<Stored>,
-    cuts: Option<Cuts>,
+    /// Rows of each sequence, if the rows are sequences.
+    sequences: Option<Vec<usize>>,
+    /// Which rows follow each other, if that is known.
+    pub(super) cuts: Option<Cuts>,
 }
 
 /// Which rows follow each other, and what stands behind those that were cut.
 #[derive(Debug)]
-struct Cuts {
-    pieces: Vec<Trajectory>,
+pub(super) struct Cuts {
+    pub(super) pieces: Vec<Trajectory>,
     /// A row for each piece that was cut, in their order.
-    behind: Box<SampleBatch>,
+    pub(super) behind: Box<SampleBatch>,
 }
 
 /// A whole column, the numbers of one of its rows, and the rows that count.
@@ -94,6 +105,8 @@ pub(crate) struct Source<'a> {
 #[derive(Debug)]
 struct Stored {
     column: Column,
+    /// It has a row per sequence, not one per transition.
+    per_sequence: bool,
     base: Tensor,
     cols: usize,
     rows: Selection,
@@ -130,12 +143,20 @@ impl Stored {
     fn new(column: Column, base: Tensor) -> Self {
         let shape = base.size();
         let rows = Selection::Range(0, shape[0] as usize);
-        Self { column, base, cols: shape[1..].iter().product::<i64>() as usize, rows, ready: OnceCell::new() }
+        let cols = shape[1..].iter().product::<i64>() as usize;
+        Self { column, per_sequence: false, base, cols, rows, ready: OnceCell::new() }
     }
 
     fn with_rows(&self, rows: Selection) -> Self {
-        let Self { column, cols, .. } = *self;
-        Self { column, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
+        let Self { column, per_sequence, cols, .. } = *self;
+        Self { column, per_sequence, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
+    }
+
+    /// The rows at `index`.
+    fn at(&self, index: &Arc<[i64]>) -> Self {
+        let whole = Stored::new(self.column, self.tensor().shallow_clone());
+        let rows = Selection::Index(Arc::clone(index), 0, index.len());
+        Self { per_sequence: self.per_sequence, ..whole.with_rows(rows) }
     }
 
     fn tensor(&self) -> &Tensor {
@@ -155,7 +176,26 @@ impl Stored {
 impl SampleBatch {
     /// The number of transitions.
     pub fn rows(&self) -> usize {
-        self.columns.first().map_or(0, |c| c.rows.len())
+        self.columns.iter().find(|c| !c.per_sequence).map_or(0, |c| c.rows.len())
+    }
+
+    /// Rows of each sequence; none unless the rows are sequences.
+    pub fn sequences(&self) -> Option<&[usize]> {
+        self.sequences.as_deref()
+    }
+
+    /// Says that the rows are sequences of these lengths, and adds a column with a row for each.
+    ///
+    /// # Panics
+    ///
+    /// When the lengths do not add up to the rows, or `data` has another number of rows than there are sequences.
+    #[must_use]
+    pub fn with_sequences(mut self, lengths: Vec<usize>, column: Column, data: Tensor) -> Self {
+        assert_eq!(lengths.iter().sum::<usize>(), self.rows(), "rows of all sequences");
+        assert_eq!(lengths.len() as i64, data.size()[0], "rows of `{}`", column.name());
+        self.columns.push(Stored { per_sequence: true, ..Stored::new(column, data) });
+        self.sequences = Some(lengths);
+        self
     }
 
     /// Adds or replaces a column.
@@ -220,66 +260,58 @@ impl SampleBatch {
         self.columns.iter().map(|c| (c.column, c.tensor()))
     }
 
-    /// The rows at `index`, in that order.
+    /// The rows at `index`, in that order. They are sequences no more.
     #[must_use]
     pub fn select(&self, index: &Arc<[i64]>) -> Self {
-        let whole = self.columns.iter().map(|c| {
-            let whole = Stored::new(c.column, c.tensor().shallow_clone());
-            whole.with_rows(Selection::Index(Arc::clone(index), 0, index.len()))
-        });
-        Self { columns: whole.collect(), cuts: None }
+        let of_rows = self.columns.iter().filter(|c| !c.per_sequence);
+        Self { columns: of_rows.map(|c| c.at(index)).collect(), ..Self::default() }
     }
 
-    /// Selection `start..start + len`. It knows its trajectories unless it cuts one.
+    /// The sequences at `order`, in that order; of rows that are no sequences, the rows.
+    #[must_use]
+    pub fn select_sequences(&self, order: Vec<i64>) -> Self {
+        let Some(lengths) = &self.sequences else { return self.select(&order.into()) };
+        let mut starts = vec![0];
+        for length in lengths {
+            starts.push(starts[starts.len() - 1] + *length as i64);
+        }
+        let rows: Arc<[i64]> =
+            order.iter().flat_map(|&s| starts[s as usize]..starts[s as usize + 1]).collect();
+        let sequences = order.iter().map(|&s| lengths[s as usize]).collect();
+        let order = order.into();
+        let columns = self.columns.iter().map(|c| c.at(if c.per_sequence { &order } else { &rows }));
+        Self { columns: columns.collect(), sequences: Some(sequences), cuts: None }
+    }
+
+    /// Rows `start..start + len`. They know their trajectories unless one is cut.
+    ///
+    /// # Panics
+    ///
+    /// When there are fewer, or a sequence would be cut.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
         let cuts = self.cuts.as_ref().and_then(|cuts| {
             let (pieces, behind) = trajectories::within(&cuts.pieces, &(start..start + len))?;
             Some(Cuts { pieces, behind: Box::new(cuts.behind.slice(behind.start, behind.len())) })
         });
-        Self { columns: self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len))).collect(), cuts }
-    }
-
-    /// Says which rows follow each other. `behind` has a row for each piece that was cut, in their order: what the policy
-    /// saw there, under the names that rows have.
-    ///
-    /// # Panics
-    ///
-    /// When the pieces do not cover the rows one after the other, or `behind` has another number of rows.
-    #[must_use]
-    pub fn with_trajectories(mut self, pieces: Vec<Trajectory>, behind: Self) -> Self {
-        let covered = pieces.iter().fold(0, |end, piece| {
-            assert_eq!(piece.start, end, "a trajectory begins where the last one ended");
-            piece.rows().end
+        let Some(lengths) = &self.sequences else {
+            let columns = self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len)));
+            return Self { columns: columns.collect(), sequences: None, cuts };
+        };
+        let at = |row: usize| {
+            let firsts = lengths.iter().scan(0, |next, length| Some(std::mem::replace(next, *next + length)));
+            firsts.chain([self.rows()]).position(|first| first == row)
+        };
+        let (Some(first), Some(last)) = (at(start), at(start + len)) else {
+            panic!("rows {start}..{} would cut a sequence", start + len);
+        };
+        let columns = self.columns.iter().map(|c| {
+            c.with_rows(match c.per_sequence {
+                true => c.rows.slice(first, last - first),
+                false => c.rows.slice(start, len),
+            })
         });
-        assert_eq!(covered, self.rows(), "rows of all trajectories");
-        assert_eq!(trajectories::cuts(&pieces), behind.rows(), "rows behind trajectories that were cut");
-        self.cuts = Some(Cuts { pieces, behind: Box::new(behind) });
-        self
-    }
-
-    /// Which rows follow each other.
-    ///
-    /// # Errors
-    /// Nobody said so, or single rows were selected since.
-    pub fn trajectories(&self) -> Result<&[Trajectory]> {
-        self.cuts().map(|cuts| cuts.pieces.as_slice())
-    }
-
-    /// What stands behind each trajectory that was cut, a row for each in their order.
-    ///
-    /// # Errors
-    /// As [`trajectories`](Self::trajectories).
-    pub fn behind(&self) -> Result<&Self> {
-        self.cuts().map(|cuts| &*cuts.behind)
-    }
-
-    fn cuts(&self) -> Result<&Cuts> {
-        self.cuts.as_ref().ok_or_else(|| {
-            let reason = "it does not know which of its rows follow each other; make it by \
-                          `Fragment::rows_with_trajectories`, and select no single rows of it";
-            Error::state("a batch", reason)
-        })
+        Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()), cuts }
     }
 
     /// The same rows on `device`.
@@ -289,19 +321,28 @@ impl SampleBatch {
             if c.base.device() == device {
                 c.with_rows(c.rows.clone())
             } else {
-                Stored::new(c.column, c.tensor().to_device(device))
+                let moved = Stored::new(c.column, c.tensor().to_device(device));
+                Stored { per_sequence: c.per_sequence, ..moved }
             }
         });
-        let to_device = |cuts: &Cuts| {
+        let cuts = self.cuts.as_ref().map(|cuts| {
             let behind = Box::new(cuts.behind.to_device(device));
             Cuts { pieces: cuts.pieces.clone(), behind }
-        };
-        Self { columns: columns.collect(), cuts: self.cuts.as_ref().map(to_device) }
+        });
+        Self { columns: columns.collect(), sequences: self.sequences.clone(), cuts }
     }
 
     /// Adds the rows to a checkpoint.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
-        state.set("columns", &self.columns().map(|(column, _)| column.name()).collect::<Vec<_>>())?;
+        let names = |per_sequence: bool| -> Vec<&str> {
+            let those = self.columns.iter().filter(|c| c.per_sequence == per_sequence);
+            those.map(|c| c.column.name()).collect()
+        };
+        state.set("columns", &names(false))?;
+        if let Some(lengths) = &self.sequences {
+            state.set("sequences", lengths)?;
+            state.set("columns_of_sequences", &names(true))?;
+        }
         self.columns().for_each(|(column, data)| state.set_tensor(column.name(), data));
         if let Some(cuts) = &self.cuts {
             let mut behind = State::default();
@@ -318,6 +359,12 @@ impl SampleBatch {
         for name in state.get::<Vec<String>>("columns")? {
             rows.set(Column::named(&name), state.tensor(&name)?);
         }
+        if state.has("sequences") {
+            for name in state.get::<Vec<String>>("columns_of_sequences")? {
+                rows =
+                    rows.with_sequences(state.get("sequences")?, Column::named(&name), state.tensor(&name)?);
+            }
+        }
         if state.has("trajectories") {
             rows = rows.with_trajectories(state.get("trajectories")?, Self::saved(&state.nested("behind")?)?);
         }
@@ -333,7 +380,12 @@ impl SampleBatch {
         let Some(first) = batches.first() else { return Ok(out) };
         for c in &first.columns {
             let parts = batches.iter().map(|b| b.get(c.column)).collect::<Result<Vec<_>>>()?;
-            out.columns.push(Stored::new(c.column, Tensor::cat(&parts, 0)));
+            let joined = Stored::new(c.column, Tensor::cat(&parts, 0));
+            out.columns.push(Stored { per_sequence: c.per_sequence, ..joined });
+        }
+        if first.sequences.is_some() {
+            let lengths = batches.iter().flat_map(|b| b.sequences.iter().flatten());
+            out.sequences = Some(lengths.copied().collect());
         }
         if batches.iter().all(|b| b.cuts.is_some()) {
             let cuts = || batches.iter().filter_map(|b| Some((b.rows(), b.cuts.as_ref()?)));

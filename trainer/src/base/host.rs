@@ -129,6 +129,9 @@ pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
 /// As [`read`].
 pub(crate) fn write<T: Pod + tch::kind::Element>(tensor: &mut Tensor) -> &mut [T] {
     assert!(tensor.kind() == T::KIND);
+    if tensor.numel() == 0 {
+        return &mut []; // No bytes need not stand where a scalar may.
+    }
     bytemuck::cast_slice_mut(bytes_mut(tensor))
 }
 

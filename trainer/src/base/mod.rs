@@ -1,6 +1,7 @@
 //! What everything else stands on: experience as columns, saved state, random streams, statistics, errors.
 
 pub(crate) mod batch;
+mod cuts;
 pub(crate) mod episode;
 pub(crate) mod error;
 pub(crate) mod host;

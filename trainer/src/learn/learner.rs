@@ -50,6 +50,7 @@ pub struct Learner {
     timestep: u64,
     target_in_workers: bool,
     memory_width: usize,
+    max_seq_len: usize,
     /// Results of [`evaluate`](Self::evaluate).
     out: Vec<f32>,
 }
@@ -59,7 +60,15 @@ impl NetBuilder<'_> {
     pub fn finish(self) -> Result<Learner> {
         let spec = self.spec();
         let Self {
-            params, groups, has_target, target_in_workers, fits_fused, is_noisy, memory_width, ..
+            params,
+            groups,
+            has_target,
+            target_in_workers,
+            fits_fused,
+            is_noisy,
+            memory_width,
+            max_seq_len,
+            ..
         } = self;
         let starts = groups.iter().map(|group| group.range.start).chain([params.total()]);
         let ends = std::iter::once(0).chain(groups.iter().map(|group| group.range.end));
@@ -94,6 +103,7 @@ impl NetBuilder<'_> {
             backend,
             target_in_workers,
             memory_width,
+            max_seq_len: if memory_width > 0 { max_seq_len } else { 1 },
         })
     }
 }
@@ -110,7 +120,8 @@ impl Learner {
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
         let zeros = Tensor::zeros([1, obs_width as i64], (Kind::Float, self.sets[0].flat().device()));
-        tch::no_grad(|| forward(&self.sets, &[zeros], &head)).size()[1] as usize
+        let memory = self.no_memory(1);
+        tch::no_grad(|| forward(&self.sets, &[zeros], memory.as_ref(), &head)).size()[1] as usize
     }
 
     /// Computes `head`, `columns` numbers per row, for observations `[rows, width]`: `[rows, columns]`, row by row.
@@ -119,7 +130,7 @@ impl Learner {
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        self.look(Observed { obs, mask: None }, None, columns, head)
+        self.look(Observed { obs, mask: None, remembered: None }, None, columns, head)
     }
 
     /// As [`evaluate`](Self::evaluate), with masks, and noise in noisy layers.
@@ -272,6 +283,17 @@ impl Learner {
         self.timestep = timestep;
     }
 
+    /// What is remembered where episodes begin, of so many copies; nothing without recurrent layers.
+    fn no_memory(&self, copies: i64) -> Option<Tensor> {
+        let options = (Kind::Float, self.sets[0].flat().device());
+        (self.memory_width > 0).then(|| Tensor::zeros([copies, self.memory_width as i64], options))
+    }
+
+    /// Rows of a sequence; 1 without recurrent layers.
+    pub fn max_seq_len(&self) -> usize {
+        self.max_seq_len
+    }
+
     /// Numbers that recurrent layers remember per copy; 0 without one.
     pub fn memory_width(&self) -> usize {
         self.memory_width
@@ -297,7 +319,7 @@ impl Learner {
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        forward(&self.sets, inputs, &head)
+        forward(&self.sets, inputs, None, &head)
     }
 
     /// The parameters.

@@ -2,22 +2,17 @@
 
 use super::replay::Replayed;
 use crate::{
-    base::{
-        batch::SampleBatch,
-        error::{Error, Result},
-        rng::Stream,
-        train_batch::TrainBatch,
-    },
+    base::{batch::SampleBatch, error::Result, train_batch::TrainBatch},
     plan::learner_info::LearnerInfo,
     workers::{WorkerSet, learners::Learners},
 };
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, time::Instant};
 use tch::{Device, Tensor};
 
 /// `num_sgd_iter` passes over the rows of every policy in minibatches of `sgd_minibatch_size` rows (0: all of them).
 ///
-/// Before each pass the policy prepares the rows, and they are shuffled anew; units of a recurrent policy stay whole, and
-/// a short rest is left out of that pass. A policy that reports to have moved far enough
+/// Before each pass the policy prepares the rows, and they are shuffled anew; sequences of a policy that remembers stay whole,
+/// and a short rest is left out of that pass. A policy that reports to have moved far enough
 /// ([`Learned::stop`](crate::policy::Learned::stop)) ends its passes early.
 pub fn train_epochs(
     workers: &WorkerSet,
@@ -47,20 +42,15 @@ fn passes(
     sgd_minibatch_size: usize,
     info: &mut LearnerInfo,
 ) -> Result<()> {
-    let (rows, unit) = (batch.rows(), learners.lend_policy(id, |policy| policy.unit())?);
-    if unit == 0 || !rows.is_multiple_of(unit) {
-        let reason = format!("it has {rows} rows, but policy `{id}` learns from units of {unit}");
-        return Err(Error::state("a training batch", reason));
-    }
+    let rows = batch.rows();
     let size = if sgd_minibatch_size == 0 { rows } else { sgd_minibatch_size.min(rows) };
-    let size = (size / unit).max(1) * unit;
     for _ in 0..num_sgd_iter {
         let mut batch = batch.slice(0, rows);
         learners.lend_policy(id, |policy| policy.prepare(&mut batch))??;
-        let order = learners.rng(|rng| shuffled_units(rng, rows, unit));
-        let shuffled = if rows == size { batch } else { batch.select(&order) };
-        for i in 0..rows / size {
-            let (learned, custom) = learners.learn_on_batch(id, &shuffled.slice(i * size, size))?;
+        let order = learners.rng(|rng| rng.permutation(batch.sequences().map_or(rows, <[usize]>::len)));
+        let shuffled = if rows == size { batch } else { batch.select_sequences(order) };
+        for (start, len) in minibatches(&shuffled, size) {
+            let (learned, custom) = learners.learn_on_batch(id, &shuffled.slice(start, len))?;
             let stop = learned.stop;
             info.add(id, learned, custom);
             if stop {
@@ -71,13 +61,20 @@ fn passes(
     Ok(())
 }
 
-/// All rows, unit by unit in a random order.
-fn shuffled_units(rng: &mut Stream, rows: usize, unit: usize) -> Arc<[i64]> {
-    let order = rng.permutation(rows / unit);
-    match unit {
-        1 => order.into(),
-        _ => order.iter().flat_map(|&u| (0..unit as i64).map(move |i| u * unit as i64 + i)).collect(),
-    }
+/// Starts and lengths of minibatches of `size` rows; a short rest is left out. Sequences stay whole, and as many of the
+/// longest as fit into `size` make a minibatch.
+fn minibatches(batch: &SampleBatch, size: usize) -> Vec<(usize, usize)> {
+    let Some(lengths) = batch.sequences() else {
+        return (0..batch.rows() / size).map(|i| (i * size, size)).collect();
+    };
+    let several = (size / lengths.iter().max().copied().unwrap_or(1)).max(1);
+    let mut start = 0;
+    let rows = |lengths: &[usize]| {
+        let len = lengths.iter().sum::<usize>();
+        start += len;
+        (start - len, len)
+    };
+    lengths.chunks_exact(several.min(lengths.len())).map(rows).collect()
 }
 
 /// One optimizer step on a replayed batch, which its policy prepares first; nothing while the buffer is still filling.

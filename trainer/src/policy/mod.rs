@@ -21,7 +21,7 @@ pub use crate::{
     },
     learn::nets::{PolicySpec, Spaces},
     policy::act::{Act, Seen},
-    sample::fragment::{Fragment, FragmentMasks},
+    sample::fragment::{Fragment, FragmentMasks, FragmentMemory},
 };
 pub use net_policy::NetPolicy;
 
@@ -79,8 +79,8 @@ pub trait Policy: Send + std::fmt::Debug {
         Ok(())
     }
 
-    /// Rows that stay together when a batch is shuffled: 1, or those of a sequence.
-    fn unit(&self) -> usize {
+    /// Rows of the sequences that it learns from, if it remembers: what it remembers is stored at the first row of each.
+    fn max_seq_len(&self) -> usize {
         1
     }
 

@@ -12,7 +12,7 @@ use crate::{
         state::{State, Weights},
     },
     learn::{
-        engines::backend::Observed,
+        engines::backend::{Observed, Remembered},
         learner::{Learner, Loss, Rows},
         nets::{Input, Net, NetBuilder},
         value::Value,
@@ -129,12 +129,21 @@ impl<P: NetPolicy> Policy for Networked<P> {
         self.learner.memory_width()
     }
 
+    fn max_seq_len(&self) -> usize {
+        self.learner.max_seq_len()
+    }
+
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
         let Self { policy, learner, columns, seed } = self;
         // Noise of noisy layers follows from the run's step, so that workers need no state for it.
         let noise =
             (learner.is_noisy() && seen.explore).then(|| Stream::new(*seed, "noisy acting", seen.timestep));
-        let observed = Observed { obs: seen.obs, mask: seen.mask };
+        let remembered = (learner.memory_width() > 0).then_some(Remembered {
+            memory: seen.memory,
+            resets: seen.resets,
+            lengths: None,
+        });
+        let observed = Observed { obs: seen.obs, mask: seen.mask, remembered };
         let head = learner.look(observed, noise, *columns, |net, x| policy.head(net, x))?;
         policy.act(head, act)
     }

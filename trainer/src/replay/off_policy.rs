@@ -1,7 +1,13 @@
 //! The settings that all algorithms with a replay buffer share.
 
 use super::ReplayBufferConfig;
-use crate::base::{error::Result, rules};
+use crate::{
+    base::{
+        error::{Error, Result},
+        rules,
+    },
+    run::common::Common,
+};
 use serde::{Deserialize, Serialize};
 
 /// Settings of learning from a replay buffer. Put them under `#[serde(flatten)]`.
@@ -33,9 +39,14 @@ impl Default for OffPolicy {
 }
 
 impl OffPolicy {
-    /// Refuses what no learning can be done with; `train_batch_size` rows are drawn at a time.
-    pub fn validate(&self, train_batch_size: usize) -> Result<()> {
-        self.replay_buffer_config.validate(train_batch_size)?;
+    /// Refuses what no learning can be done with.
+    pub fn validate(&self, common: &Common) -> Result<()> {
+        if common.model.is_recurrent() {
+            let key = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
+            let rule = "the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO";
+            return Err(Error::config(key, true, rule));
+        }
+        self.replay_buffer_config.validate(common.train_batch_size)?;
         rules::at_least_one([("n_step", self.n_step)])?;
         rules::above_zero_or_null([("training_intensity", self.training_intensity)])
     }

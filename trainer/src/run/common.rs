@@ -300,9 +300,6 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("model.dim", "wrap the environment in `AtariPreprocessing`"),
     ("model.grayscale", "wrap the environment in `AtariPreprocessing`"),
     ("model.zero_mean", "wrap the environment in `TransformObservation`"),
-    ("model.use_lstm", "recurrent networks are not there yet"),
-    ("model.max_seq_len", "recurrent networks are not there yet"),
-    ("model.lstm_cell_size", "recurrent networks are not there yet"),
     ("model.lstm_use_prev_action", "recurrent networks are not there yet"),
     ("model.lstm_use_prev_reward", "recurrent networks are not there yet"),
     ("model._time_major", "recurrent networks are not there yet"),
@@ -423,6 +420,10 @@ impl Common {
             ));
         }
         self.model.validate()?;
+        if self.model.is_recurrent() && self.batch_mode == BatchMode::CompleteEpisodes {
+            let rule = "a policy that remembers samples fragments of episodes so far: leave it at \"truncate_episodes\"";
+            return Err(Error::config("batch_mode", "\"complete_episodes\"", rule));
+        }
         self.exploration_config.validate()
     }
 

@@ -145,6 +145,7 @@ impl EpisodeCollector {
                 ended: &[length - 1],
                 final_obs: &episode.final_obs,
                 masks: masks.as_ref().map(|(rows, behind)| FragmentMasks { rows, behind }),
+                memory: None,
             })?;
             if let Some(callbacks) = &mut callbacks {
                 callbacks.on_postprocess_trajectory(DEFAULT_POLICY, &mut batch)?;

@@ -4,9 +4,11 @@ use crate::{
     base::{
         batch::{Column, SampleBatch, env_major},
         error::Result,
+        host,
         trajectories::Trajectory,
     },
     learn::{
+        engines::backend::{Observed, Remembered},
         learner::Learner,
         nets::{Input, Net},
         returns::gae,
@@ -41,6 +43,23 @@ pub struct Fragment<'a> {
     pub final_obs: &'a Tensor,
     /// Which actions were legal; only where `mask_actions` asks for it.
     pub masks: Option<FragmentMasks<'a>>,
+    /// What the policy remembered; only where it does.
+    pub memory: Option<FragmentMemory<'a>>,
+}
+
+/// What a policy remembered in a [`Fragment`].
+#[derive(Clone, Copy, Debug)]
+pub struct FragmentMemory<'a> {
+    /// Rows of a sequence. The last one of a copy is shorter where T is no multiple of it.
+    pub max_seq_len: usize,
+    /// At the first row of every sequence, `[ceil(T / max_seq_len), N, width]`.
+    pub rows: &'a Tensor,
+    /// Whether an episode begins with the row, `[T * N]`.
+    pub resets: &'a [bool],
+    /// Behind the last step of every episode that ended, `[ended, width]`.
+    pub behind: &'a [f32],
+    /// Behind the last step of the fragment, `[N, width]`.
+    pub next: &'a [f32],
 }
 
 /// Which actions were legal at every observation of a [`Fragment`], bool.
@@ -64,11 +83,29 @@ impl Fragment<'_> {
         for (column, data) in &self.columns {
             batch.set(*column, env_major(data));
         }
-        batch
+        let Some(memory) = self.memory else { return batch };
+        let resets: Vec<f32> = self.env_major_resets(memory).map(f32::from).collect();
+        let lengths = self.sequence_lengths(memory.max_seq_len);
+        batch.with_f32s(Column::RESETS, &resets).with_sequences(
+            lengths,
+            Column::STATE_IN,
+            env_major(memory.rows),
+        )
+    }
+
+    /// Rows of each sequence, one copy after the other.
+    fn sequence_lengths(&self, max_seq_len: usize) -> Vec<usize> {
+        let of_copy = || (0..self.steps).step_by(max_seq_len).map(|t| (self.steps - t).min(max_seq_len));
+        (0..self.num_envs).flat_map(|_| of_copy()).collect()
+    }
+
+    fn env_major_resets(&self, memory: FragmentMemory<'_>) -> impl Iterator<Item = bool> {
+        let (steps, copies) = (self.steps, self.num_envs);
+        (0..steps * copies).map(move |row| memory.resets[row % steps * copies + row / steps])
     }
 
     /// The rows and their rewards, with what learning from whole trajectories needs: which rows follow each other, and
-    /// observation and mask behind every piece of an episode that was cut, by time or by the fragment's end.
+    /// observation, mask and memory behind every piece of an episode that was cut, by time or by the fragment's end.
     pub fn rows_with_trajectories(&self) -> SampleBatch {
         let n = self.num_envs;
         let mut rewards = Vec::with_capacity(self.rewards.len());
@@ -104,6 +141,16 @@ impl Fragment<'_> {
             if let Some(masks) = self.masks {
                 at_cuts.set(Column::ACTION_MASK, of(masks.rows, masks.behind));
             }
+            if let Some(memory) = self.memory {
+                // Sequences of a single row.
+                let all = Tensor::from_slice(&[memory.next, memory.behind].concat());
+                let all = all.view([(n + self.ended.len()) as i64, -1]);
+                at_cuts = at_cuts.with_f32s(Column::RESETS, &vec![0.0; behind.len()]).with_sequences(
+                    vec![1; behind.len()],
+                    Column::STATE_IN,
+                    all.index_select(0, &index),
+                );
+            }
         }
         self.rows().with_f32s(Column::REWARDS, &rewards).with_trajectories(pieces, at_cuts)
     }
@@ -113,11 +160,43 @@ impl Fragment<'_> {
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
+        if let Some(memory) = self.memory {
+            return self.values_of_sequences(memory, learner, &head);
+        }
         let _guard = tch::no_grad_guard();
         let width = self.obs.size()[2];
         let at_rows = learner.evaluate(&self.obs.view([-1, width]), 1, &head)?.to_vec();
         let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
         Ok(Values { copies: self.num_envs, at_rows, at_ends })
+    }
+
+    fn values_of_sequences<H>(
+        &self,
+        memory: FragmentMemory<'_>,
+        learner: &mut Learner,
+        head: &H,
+    ) -> Result<Values>
+    where
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
+    {
+        let _guard = tch::no_grad_guard();
+        let (steps, copies) = (self.steps, self.num_envs);
+        let resets: Vec<bool> = self.env_major_resets(memory).collect();
+        let lengths = self.sequence_lengths(memory.max_seq_len);
+        let mut at = |obs: &Tensor, memory: &mut [f32], resets: &[bool], lengths| {
+            let remembered = Some(Remembered { memory, resets, lengths });
+            let seen = Observed { obs, mask: None, remembered };
+            learner.look(seen, None, 1, |net, x| head(net, x)).map(<[f32]>::to_vec)
+        };
+        let obs = env_major(&self.obs.narrow(0, 0, steps as i64));
+        let mut first = host::read::<f32>(&env_major(memory.rows)).to_vec();
+        let acted_on = at(&obs, &mut first, &resets, Some(&lengths))?;
+        // The observations behind the fragment and behind endings are one step further.
+        let none = vec![false; copies.max(self.ended.len())];
+        let next = at(&self.obs.get(steps as i64), &mut memory.next.to_vec(), &none[..copies], None)?;
+        let at_ends = at(self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;
+        let time_major = (0..steps * copies).map(|row| acted_on[row % copies * steps + row / copies]);
+        Ok(Values { copies, at_rows: time_major.chain(next).collect(), at_ends })
     }
 
     /// Advantages by GAE, ordered as [`rows`](Self::rows).

@@ -7,6 +7,7 @@ pub mod evaluation;
 pub mod filter;
 pub(crate) mod fragment;
 pub(crate) mod masks;
+pub(crate) mod memory;
 pub(crate) mod nstep;
 pub(crate) mod pilot;
 pub(crate) mod sampler;

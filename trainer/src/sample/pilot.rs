@@ -16,6 +16,7 @@ use crate::{
     run::common::Common,
     sample::{
         filter::{MeanStdFilter, RunningStat},
+        memory::Memories,
         steps::Steps,
         transforms::{Preprocess, ToEnv},
     },
@@ -46,6 +47,8 @@ pub(crate) struct Pilot {
     /// `[copies, width]`.
     memory: Vec<f32>,
     memory_width: usize,
+    /// Steps from one stored memory to the next.
+    max_seq_len: usize,
     resets: Vec<bool>,
     rngs: Vec<Stream>,
     /// Raw observations of one step, when they are not the model's own form. Eight-byte scalars, so that the bytes are
@@ -87,6 +90,7 @@ impl Pilot {
             columns,
             memory: vec![0.0; copies * memory_width],
             memory_width,
+            max_seq_len: policy.max_seq_len(),
             resets: vec![true; copies],
             rngs,
             raw: preprocess.buffer(copies),
@@ -112,7 +116,20 @@ impl Pilot {
     pub(crate) fn steps(&self, steps: usize) -> Result<Steps> {
         let widths = self.columns.iter().map(|(_, width)| *width);
         let space = &self.spaces.action_space;
-        Steps::new(steps, self.copies, self.preprocess.width, space, widths, self.masked)
+        let mut storage = Steps::new(steps, self.copies, self.preprocess.width, space, widths, self.masked)?;
+        storage.memories = (self.memory_width > 0)
+            .then(|| Memories::new(steps, self.copies, self.memory_width, self.max_seq_len));
+        Ok(storage)
+    }
+
+    /// What copy `i` remembers.
+    pub(crate) fn memory(&self, copy: usize) -> &[f32] {
+        &self.memory[copy * self.memory_width..][..self.memory_width]
+    }
+
+    /// What all copies remember, `[copies, width]`.
+    pub(crate) fn memories(&self) -> &[f32] {
+        &self.memory
     }
 
     /// The policy's own columns.
@@ -213,7 +230,10 @@ impl Pilot {
         explore: bool,
         timestep: u64,
     ) -> Result<()> {
-        let Steps { obs, masks, actions, columns, .. } = steps;
+        let Steps { obs, masks, actions, columns, memories, .. } = steps;
+        if let Some(memories) = memories {
+            memories.store(t, &self.memory, &self.resets);
+        }
         let mask = masks.as_mut().map(|masks| &*masks.row(t));
         let columns = StepColumns { names: &self.names, rows: columns, step: t };
         let seen =

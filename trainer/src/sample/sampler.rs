@@ -13,7 +13,7 @@ use crate::{
         rng::Stream,
         state::State,
     },
-    policy::{Fragment, FragmentMasks, Policy, Spaces},
+    policy::{Fragment, FragmentMasks, FragmentMemory, Policy, Spaces},
     run::common::{ClipRewards, Common},
     sample::{
         callbacks::{Callbacks, StepView},
@@ -116,6 +116,9 @@ impl Sampler {
         self.ended.clear();
         self.ended_obs.clear();
         self.ended_masks.clear();
+        if let Some(memories) = &mut self.storage.memories {
+            memories.behind.clear();
+        }
         let mut laps = Laps::start();
         for t in 0..self.steps {
             let now = timestep + t as u64 * self.total_envs;
@@ -124,6 +127,9 @@ impl Sampler {
             self.step_env(t, &mut laps)?;
             self.count(t, &mut callbacks)?;
             laps.lap(&mut self.perf.raw_obs_processing);
+        }
+        if let Some(memories) = &mut self.storage.memories {
+            memories.next.copy_from_slice(self.pilot.memories());
         }
         self.perf.steps += self.steps as u32;
         self.carry = true;
@@ -179,6 +185,9 @@ impl Sampler {
                     }
                     self.ended_masks.extend_from_slice(masks.ended(i));
                 }
+                if let Some(memories) = &mut self.storage.memories {
+                    memories.behind.extend_from_slice(self.pilot.memory(i));
+                }
                 self.ended.push(row);
                 self.pilot.begin(i, None);
             }
@@ -232,6 +241,13 @@ impl Sampler {
             ended: &self.ended,
             final_obs: &final_obs,
             masks: masks.map(|(masks, behind)| FragmentMasks { rows: masks.rows.tensor(), behind }),
+            memory: storage.memories.as_ref().map(|memories| FragmentMemory {
+                max_seq_len: memories.every,
+                rows: memories.rows.tensor(),
+                resets: &memories.resets,
+                behind: &memories.behind,
+                next: &memories.next,
+            }),
         })
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     base::{error::Result, host::HostTensor, state::State},
-    sample::masks::Masks,
+    sample::{masks::Masks, memory::Memories},
 };
 use pavlov_envs::Space;
 use tch::Kind;
@@ -18,6 +18,8 @@ pub(crate) struct Steps {
     pub(crate) actions: HostTensor,
     /// The policy's own columns, `[T, N]` or `[T, N, width]`.
     pub(crate) columns: Vec<HostTensor>,
+    /// Only where the policy remembers.
+    pub(crate) memories: Option<Memories>,
     steps: usize,
 }
 
@@ -45,6 +47,7 @@ impl Steps {
             masks: masked.then(|| Masks::new(action_space, steps + 1, copies)).transpose()?,
             actions: HostTensor::zeros(steps, &action_tail, action_kind),
             columns: columns.map(|width| HostTensor::zeros(steps, &tail(width), Kind::Float)).collect(),
+            memories: None,
             steps,
         })
     }

@@ -110,13 +110,26 @@ pub(crate) trait Backend: Send + Debug {
     fn set_arch(&mut self, _arch: Arch) {}
 }
 
+/// What a policy remembers of the rows that a head is asked about.
+#[derive(Debug)]
+pub(crate) struct Remembered<'a> {
+    /// `[sequences, width]`: before the first row of each, and when the head was computed, behind the last.
+    pub(crate) memory: &'a mut [f32],
+    /// Whether an episode begins with the row, `[rows]`.
+    pub(crate) resets: &'a [bool],
+    /// Rows of each sequence; without them every row is one.
+    pub(crate) lengths: Option<&'a [usize]>,
+}
+
 /// The rows that a head is asked about, in plain memory of the caller.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(crate) struct Observed<'a> {
     /// `[rows, ...]`.
     pub(crate) obs: &'a Tensor,
     /// Which discrete actions are legal, `[rows, choices]`.
     pub(crate) mask: Option<&'a [bool]>,
+    /// Only where a policy remembers.
+    pub(crate) remembered: Option<Remembered<'a>>,
 }
 
 /// What both engines say when a loss gives a shape they cannot use.

@@ -1,8 +1,24 @@
 //! How the rows of a batch are cut: at places that depend on the rows alone, never on cores or threads.
 
+use crate::base::batch::SampleBatch;
+
 /// Starts and lengths of pieces of about `size` rows; one piece for less than two.
 pub(crate) fn bounds(rows: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
     even(rows, if rows < 2 * size { 1 } else { rows.div_ceil(size) })
+}
+
+/// Starts and lengths of pieces of about `size` rows of a batch. Sequences stay whole.
+pub(crate) fn pieces(batch: &SampleBatch, size: usize) -> Vec<(usize, usize)> {
+    let rows = batch.rows();
+    let Some(lengths) = batch.sequences() else { return bounds(rows, size).collect() };
+    let parts = if rows < 2 * size { 1 } else { rows.div_ceil(size) }.min(lengths.len());
+    let mut start = 0;
+    let piece = |(first, len): (usize, usize)| {
+        let rows = lengths[first..first + len].iter().sum::<usize>();
+        start += rows;
+        (start - rows, rows)
+    };
+    even(lengths.len(), parts).map(piece).collect()
 }
 
 /// Starts and lengths of so many parts of almost equal length.

@@ -1,6 +1,10 @@
 //! Recurrent layers by libtorch: rows of sequences, what is remembered at their first rows, and the way through them.
 
 use super::Cell;
+use crate::base::{
+    batch::{Column, SampleBatch},
+    error::Result,
+};
 use std::cell::RefCell;
 use tch::{Kind, Tensor};
 
@@ -18,6 +22,14 @@ pub(crate) struct Sequences {
 }
 
 impl Sequences {
+    /// Those that the rows of a batch are, if they are sequences.
+    pub(crate) fn of(batch: &SampleBatch) -> Result<Option<Self>> {
+        let Some(lengths) = batch.sequences() else { return Ok(None) };
+        let lengths = lengths.iter().map(|&n| n as i64).collect();
+        let [memory, resets] = [Column::STATE_IN, Column::RESETS].map(|column| batch.get(column));
+        Ok(Some(Self::new(lengths, memory?.shallow_clone(), resets?.shallow_clone())))
+    }
+
     pub(crate) fn new(lengths: Vec<i64>, memory: Tensor, resets: Tensor) -> Self {
         let behind = RefCell::new(memory.detach().copy());
         let resets = resets.to_kind(Kind::Float).view([-1, 1]);

@@ -2,8 +2,8 @@
 
 use super::{
     Activation, Graph, Layer, MASKED, Op, Which,
-    backend::{Backend, HeadFn, LossFn, Observed, Report, RowFn, Sets, not_a_number},
-    cut::bounds,
+    backend::{Backend, HeadFn, LossFn, Observed, Remembered, Report, RowFn, Sets, not_a_number},
+    cut::{bounds, pieces},
     sequences::Sequences,
 };
 use crate::{
@@ -130,7 +130,7 @@ impl Graph for TorchGraph<'_> {
                 Op::Argmax => x.detach().argmax(-1, true),
                 Op::SumColumns => x.sum_dim_intlist(-1, true, Kind::Float),
                 Op::MeanColumns => x.mean_dim(-1, true, Kind::Float),
-                Op::Mean => x.mean(None),
+                Op::Mean => x.mean(Kind::Float),
                 Op::Detach => x.detach(),
                 Op::Narrow(start, len) => x.narrow(-1, start as i64, len as i64),
                 Op::Add => x + other(),
@@ -198,7 +198,12 @@ impl Graph for TorchGraph<'_> {
     }
 
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
-        Ok(self.insert(batch.get(column)?.shallow_clone()))
+        let data = batch.get(column)?;
+        Ok(self.insert(match data.kind() {
+            // Bytes wrap around, and flags do not subtract; an index stays one.
+            Kind::Uint8 | Kind::Bool => data.to_kind(Kind::Float),
+            _ => data.shallow_clone(),
+        }))
     }
 
     fn number(&self, number: f32) -> usize {
@@ -268,6 +273,39 @@ impl Torch {
     }
 }
 
+impl Torch {
+    /// A head at rows that are sequences. What is remembered behind them replaces what was before.
+    fn evaluate_sequences(
+        &mut self,
+        obs: &Tensor,
+        mask: Option<&Tensor>,
+        remembered: Remembered<'_>,
+        noise: Option<Stream>,
+        head: &dyn HeadFn,
+        device: Device,
+    ) -> Tensor {
+        let _guard = tch::no_grad_guard();
+        let rows = obs.size()[0] as usize;
+        let Remembered { memory, resets, lengths } = remembered;
+        let lengths: Vec<i64> =
+            lengths.map_or_else(|| vec![1; rows], |lengths| lengths.iter().map(|&n| n as i64).collect());
+        let before = Tensor::from_slice(memory).view([lengths.len() as i64, -1]).to_device(device);
+        let resets = Tensor::from_slice(resets).to_device(device);
+        let leaves = self.threads[0].get_mut().unwrap_or_else(PoisonError::into_inner);
+        let live = Live { groups: &[], learning: &[] };
+        let mut graph = TorchGraph::new(leaves, live, rows);
+        graph.noise = noise.map(RefCell::new);
+        graph.sequences = Some(Sequences::new(lengths, before, resets));
+        let value = head.at(Net::new(&graph, Which::Frozen), input(&graph, obs, mask)).id();
+        let value = graph.tensor(value).to_device(Device::Cpu).contiguous();
+        if let Some(sequences) = graph.sequences {
+            let behind = sequences.behind().to_device(Device::Cpu).contiguous();
+            memory.copy_from_slice(host::read(&behind));
+        }
+        value
+    }
+}
+
 fn piece_size(rows: usize, device: Device) -> usize {
     if device == Device::Cpu { PIECE } else { rows.max(1) }
 }
@@ -285,12 +323,13 @@ impl Backend for Torch {
         let (rows, device) = (batch.rows(), sets[0].flat().device());
         let batch = batch.to_device(device);
         let size = piece_size(rows, device);
-        let inputs = bounds(rows, size).map(|(start, len)| batch.slice(start, len)).collect();
+        let pieces = pieces(&batch, size);
+        let inputs = pieces.iter().map(|&(start, len)| batch.slice(start, len)).collect();
+        let shares: Vec<f32> = pieces.iter().map(|&(_, len)| len as f32 / rows as f32).collect();
         let before = noise.as_ref().map(|stream| (**stream).clone());
         let mut pieces = self.on_threads(inputs, |leaves, batch: SampleBatch| {
             learn(leaves, &batch, about, before.clone(), loss)
         })?;
-        let shares: Vec<f32> = bounds(rows, size).map(|(_, len)| len as f32 / rows as f32).collect();
         let errors: Vec<Tensor> = pieces.iter_mut().filter_map(|piece| piece.errors.take()).collect();
         let stats = join(&pieces, &shares, device);
         let mut pieces = pieces.into_iter();
@@ -315,11 +354,17 @@ impl Backend for Torch {
         head: &dyn HeadFn,
         out: &mut [f32],
     ) -> Result<()> {
-        let (rows, device) = (seen.obs.size()[0] as usize, sets[0].flat().device());
-        let mask = seen.mask.map(|mask| Tensor::from_slice(mask).view([rows as i64, -1]));
+        let Observed { obs, mask, remembered } = seen;
+        let (rows, device) = (obs.size()[0] as usize, sets[0].flat().device());
+        let mask = mask.map(|mask| Tensor::from_slice(mask).view([rows as i64, -1]));
+        if let Some(remembered) = remembered {
+            let value = self.evaluate_sequences(obs, mask.as_ref(), remembered, noise, head, device);
+            out.copy_from_slice(host::read(&value));
+            return Ok(());
+        }
         let cut = |t: &Tensor, start: usize, len: usize| t.narrow(0, start as i64, len as i64);
         let inputs = bounds(rows, piece_size(rows, device))
-            .map(|(start, len)| (cut(seen.obs, start, len), mask.as_ref().map(|mask| cut(mask, start, len))));
+            .map(|(start, len)| (cut(obs, start, len), mask.as_ref().map(|mask| cut(mask, start, len))));
         let live = Live { groups: &[], learning: &[] };
         let outputs =
             self.on_threads(inputs.collect(), |leaves, (obs, mask): (Tensor, Option<Tensor>)| {
@@ -350,7 +395,8 @@ impl Backend for Torch {
         let _guard = tch::no_grad_guard();
         let batch = batch.to_device(sets[0].flat().device());
         let leaves = self.threads[0].get_mut().unwrap_or_else(PoisonError::into_inner);
-        let graph = TorchGraph::new(leaves, about.live, batch.rows());
+        let mut graph = TorchGraph::new(leaves, about.live, batch.rows());
+        graph.sequences = Sequences::of(&batch)?;
         let value = f.at(&Rows::new(&graph, &batch, about))?;
         out.copy_from_slice(host::read(&graph.tensor(value.id()).to_device(Device::Cpu).contiguous()));
         Ok(())
@@ -363,11 +409,16 @@ fn input<'t>(graph: &'t TorchGraph<'t>, obs: &Tensor, mask: Option<&Tensor>) -> 
 }
 
 /// `head` of the network on `inputs` (observations, then masks if there are any) as libtorch traces it.
-pub(crate) fn forward(sets: &Sets, inputs: &[Tensor], head: &dyn HeadFn) -> Tensor {
+pub(crate) fn forward(sets: &Sets, inputs: &[Tensor], memory: Option<&Tensor>, head: &dyn HeadFn) -> Tensor {
     let leaves = Leaves::new(sets);
     let live = Live { groups: &[], learning: &[] };
     let mut graph = TorchGraph::new(&leaves, live, inputs[0].size()[0] as usize);
     graph.like = Some(inputs[0].shallow_clone());
+    if let Some(memory) = memory {
+        let rows = inputs[0].size()[0];
+        let resets = Tensor::zeros([rows], (Kind::Float, inputs[0].device()));
+        graph.sequences = Some(Sequences::new(vec![1; rows as usize], memory.shallow_clone(), resets));
+    }
     let x = input(&graph, &inputs[0], inputs.get(1));
     let value = head.at(Net::new(&graph, Which::Frozen), x);
     graph.tensor(value.id())
@@ -384,6 +435,7 @@ fn learn(
     let share = batch.rows() as f64 / about.count as f64;
     let mut graph = TorchGraph::new(leaves, about.live, batch.rows());
     graph.noise = noise.map(RefCell::new);
+    graph.sequences = Sequences::of(batch)?;
     let (gradient, stats, errors) = {
         let loss = loss.at(&Rows::new(&graph, batch, about))?;
         let total = graph.tensor(loss.total.id());

@@ -41,7 +41,9 @@ impl ActorCritic {
         let torso = net.torso("actor", model)?;
         let actor = net.dense("actor.out", torso.width(), outputs, behind, init);
         let free_log_std = free.then(|| net.free("actor.log_std", &vec![0.0; outputs]));
-        let critic_torso = if model.vf_share_layers { None } else { Some(net.torso("critic", model)?) };
+        // Acting runs the actor alone, so what a critic of its own remembers would stand still.
+        let shares = model.vf_share_layers || net.memory_width > 0;
+        let critic_torso = if shares { None } else { Some(net.torso("critic", model)?) };
         let width = critic_torso.as_ref().unwrap_or(&torso).width();
         let critic = net.dense("critic.out", width, 1, Activation::Linear, model.value_init());
         Ok(Self { dist, torso, actor, free_log_std, critic_torso, critic })

@@ -1,7 +1,10 @@
 //! The `model` settings.
 
 use crate::{
-    base::error::{Error, Result},
+    base::{
+        error::{Error, Result},
+        rules,
+    },
     learn::{engines::Activation, nets::Init},
 };
 use serde::{Deserialize, Serialize};
@@ -26,6 +29,15 @@ pub struct ModelConfig {
     pub vf_share_layers: bool,
     /// `normc` (Ray's: unit-norm rows of normal numbers) or `orthogonal` (Stable-Baselines3's and CleanRL's).
     pub fcnet_initializer: Initializer,
+    /// A gated recurrent unit behind the hidden layers: the policy remembers. Actor and critic then share all layers but
+    /// the last.
+    pub use_gru: bool,
+    /// Long short-term memory behind the hidden layers, likewise.
+    pub use_lstm: bool,
+    /// Units of the recurrent layer.
+    pub lstm_cell_size: usize,
+    /// Steps that a recurrent layer learns over at a time.
+    pub max_seq_len: usize,
     /// Run fully connected networks on the CPU by [`learner`](crate::learn::learner)'s fused engine; false leaves them to
     /// libtorch. Results are equal up to rounding.
     pub fused: bool,
@@ -42,6 +54,10 @@ impl Default for ModelConfig {
             free_log_std: false,
             vf_share_layers: true,
             fcnet_initializer: Initializer::Normc,
+            use_gru: false,
+            use_lstm: false,
+            lstm_cell_size: 256,
+            max_seq_len: 20,
             fused: true,
         }
     }
@@ -58,12 +74,30 @@ impl ModelConfig {
                 return Err(Error::config(key, format!("{sizes:?}"), "every layer needs at least one unit"));
             }
         }
+        if self.use_gru && self.use_lstm {
+            return Err(Error::config(
+                "model.use_gru",
+                true,
+                "`model.use_lstm` is set as well; set one of them",
+            ));
+        }
+        if self.is_recurrent() {
+            rules::at_least_one([
+                ("model.lstm_cell_size", self.lstm_cell_size),
+                ("model.max_seq_len", self.max_seq_len),
+            ])?;
+        }
         if self.no_final_linear && self.fcnet_hiddens.is_empty() && self.post_fcnet_hiddens.is_empty() {
             let rule =
                 "without a final linear layer there must be a hidden one; add to `model.fcnet_hiddens`";
             return Err(Error::config("model.no_final_linear", true, rule));
         }
         Ok(())
+    }
+
+    /// The policy remembers.
+    pub fn is_recurrent(&self) -> bool {
+        self.use_gru || self.use_lstm
     }
 
     /// How the weights of a critic's output start.

@@ -174,6 +174,10 @@ impl Params {
 
     /// d loss / d parameters, `[total]`; zero where the loss does not depend on a parameter.
     pub fn gradient(&self, loss: &Tensor) -> Tensor {
+        // libtorch has nothing to go back through, and tch does not survive its refusal.
+        if !loss.requires_grad() {
+            return self.flat.zeros_like();
+        }
         let grads = Tensor::run_backward(&[loss], &self.leaves, false, false);
         let parts: Vec<Tensor> = grads
             .into_iter()

@@ -3,7 +3,7 @@
 use super::{
     builder::{NetBuilder, Torso},
     config::{Initializer, ModelConfig},
-    layers::Dense,
+    layers::{Dense, Recurrent},
     view::{Input, Net},
 };
 use crate::{
@@ -14,11 +14,39 @@ use crate::{
 impl NetBuilder<'_> {
     /// Hidden layers as the `model` settings say, with parameters `name.0.weight` and so on; or the user's own network.
     pub fn torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
+        self.max_seq_len = model.max_seq_len;
         if let Some(custom) = &self.spec().custom_model {
             return custom.make(self, name);
         }
         let width = self.obs_width();
-        Ok(Box::new(Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer)))
+        let tower = Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer);
+        let (inputs, units) = (tower.width, model.lstm_cell_size);
+        Ok(match (model.use_gru, model.use_lstm) {
+            (true, _) => {
+                Box::new(Remembering { layer: self.gru(&format!("{name}.gru"), inputs, units), tower })
+            }
+            (_, true) => {
+                Box::new(Remembering { layer: self.lstm(&format!("{name}.lstm"), inputs, units), tower })
+            }
+            _ => Box::new(tower),
+        })
+    }
+}
+
+/// Hidden layers and a recurrent one.
+#[derive(Clone, Debug)]
+struct Remembering {
+    tower: Tower,
+    layer: Recurrent,
+}
+
+impl Torso for Remembering {
+    fn width(&self) -> usize {
+        self.layer.out
+    }
+
+    fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.layer.on(net, self.tower.on(net, x))
     }
 }
 

@@ -1,0 +1,19 @@
+//! CartPole without its two velocities (RLlib's `StatelessCartPole`): who wants to balance it must remember.
+
+use super::cartpole::{CartPole, CartPoleConfig};
+use crate::{Env, Result, Space, TransformObservation};
+
+/// Positions of a row of CartPole: those of the cart and of the pole.
+type Positions = fn(&[f32], &mut [f32]);
+
+/// [`CartPole`] that shows the cart's position and the pole's angle.
+pub(super) type StatelessCartPole = TransformObservation<CartPole, f32, Positions>;
+
+pub(super) fn make(config: CartPoleConfig) -> Result<StatelessCartPole> {
+    let env = CartPole::new(config);
+    let Space::Box { low, high, .. } = env.observation_space() else {
+        unreachable!("CartPole observes a Box")
+    };
+    let space = Space::bounded(&[low[0], low[2]], &[high[0], high[2]])?;
+    TransformObservation::new(env, space, |all, shown| (shown[0], shown[1]) = (all[0], all[2]))
+}

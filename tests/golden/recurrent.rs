@@ -1,0 +1,246 @@
+//! Recurrent layers: libtorch's own formulas, episodes that begin within sequences, and what acting and learning agree on.
+
+use pavlov::prelude::*;
+use pavlov::torch::{Device, Kind, Tensor};
+use pavlov::trainer::batch::{Column, SampleBatch, TrainBatch};
+use pavlov::trainer::learner::{Learner, Loss};
+use pavlov::trainer::models::{NetBuilder, PolicySpec, Recurrent, Rule};
+use pavlov::trainer::rng::Stream;
+use pavlov::trainer::state::State;
+
+use crate::support::{
+    assert_close, bytes, discrete_spaces, floats, number, numbers, quiet, spec, tiny_ppo, worker_set,
+};
+
+const INPUTS: usize = 3;
+const UNITS: usize = 4;
+
+/// A recurrent layer whose biases are not zero, and the learner around it.
+fn recurrent(lstm: bool) -> (Recurrent, Learner) {
+    let spec = PolicySpec { seed: 3, ..spec(&discrete_spaces(INPUTS, 2), true) };
+    let mut net = NetBuilder::new(&spec);
+    let lay_out = |net: &mut NetBuilder<'_>| {
+        Ok(if lstm { net.lstm("layer", INPUTS, UNITS) } else { net.gru("layer", INPUTS, UNITS) })
+    };
+    let (_, layer) = net.group("all", Rule::adam(1e-3, 1e-8), lay_out).expect("a layer");
+    let mut learner = net.finish().expect("a learner");
+    let mut rng = Stream::new(1, "biases", 0);
+    let mut weights = State::default();
+    for name in learner.weights().array_names() {
+        let old = learner.weights().tensor(name).expect("a parameter");
+        let noise: Vec<f32> = (0..old.numel()).map(|_| 0.3 * rng.normal()).collect();
+        weights.set_tensor(
+            name,
+            &(old.shallow_clone() + Tensor::from_slice(&noise).view(old.size().as_slice())),
+        );
+    }
+    learner.set_weights(&weights).expect("weights that fit");
+    (layer, learner)
+}
+
+fn normal(rng: &mut Stream, shape: &[i64]) -> Tensor {
+    let n = shape.iter().product::<i64>();
+    Tensor::from_slice(&(0..n).map(|_| rng.normal()).collect::<Vec<f32>>()).view(shape)
+}
+
+/// Sequences of these lengths; episodes begin at the rows in `begin`.
+fn batch(lengths: &[usize], width: usize, begin: &[usize]) -> SampleBatch {
+    let mut rng = Stream::new(2, "rows", 0);
+    let rows = lengths.iter().sum::<usize>();
+    let resets: Vec<f32> = (0..rows).map(|row| f32::from(begin.contains(&row))).collect();
+    SampleBatch::default()
+        .with(Column::OBS, normal(&mut rng, &[rows as i64, INPUTS as i64]))
+        .with_f32s(Column::RESETS, &resets)
+        .with_sequences(
+            lengths.to_vec(),
+            Column::STATE_IN,
+            normal(&mut rng, &[lengths.len() as i64, width as i64]),
+        )
+}
+
+/// The layer's first unit at every row.
+fn outputs(layer: Recurrent, learner: &mut Learner, batch: &SampleBatch) -> Vec<f64> {
+    let first = learner.per_row(batch, |rows| Ok(layer.on(rows.online(), rows.obs()?.obs()).narrow(0, 1)));
+    first.expect("numbers").iter().map(|&x| f64::from(x)).collect()
+}
+
+#[test]
+fn a_recurrent_layer_computes_what_libtorchs_does() {
+    for lstm in [false, true] {
+        let (layer, mut learner) = recurrent(lstm);
+        let width = if lstm { 2 * UNITS } else { UNITS };
+        let batch = batch(&[5, 5, 5], width, &[]);
+        let weights = learner.weights();
+        let named = |name: &str| weights.tensor(&format!("layer.{name}")).expect("a parameter");
+        let flat = ["weight_ih", "weight_hh", "bias_ih", "bias_hh"].map(named);
+        let x = batch.get(Column::OBS).expect("rows").view([3, 5, INPUTS as i64]);
+        let state = batch.get(Column::STATE_IN).expect("memory").unsqueeze(0);
+        let h = state.narrow(2, 0, UNITS as i64).contiguous();
+        let wanted = match lstm {
+            false => x.gru(&h, &flat, true, 1, 0.0, false, false, true).0,
+            true => {
+                let c = state.narrow(2, UNITS as i64, UNITS as i64).contiguous();
+                x.lstm(&[h, c], &flat, true, 1, 0.0, false, false, true).0
+            }
+        };
+        let wanted = floats(&wanted.reshape([15, UNITS as i64]).narrow(1, 0, 1));
+        assert_close(&outputs(layer, &mut learner, &batch), &wanted, 1e-6);
+    }
+}
+
+#[test]
+fn an_episode_that_begins_within_a_sequence_begins_with_nothing_remembered() {
+    for lstm in [false, true] {
+        let (layer, mut learner) = recurrent(lstm);
+        let width = if lstm { 2 * UNITS } else { UNITS };
+        let whole = batch(&[6], width, &[4]);
+        let apart = |start: i64, len: usize, memory: Tensor| {
+            let obs = whole.get(Column::OBS).expect("rows").narrow(0, start, len as i64);
+            SampleBatch::default()
+                .with(Column::OBS, obs)
+                .with_f32s(Column::RESETS, &vec![0.0; len])
+                .with_sequences(vec![len], Column::STATE_IN, memory)
+        };
+        let before = apart(0, 4, whole.get(Column::STATE_IN).expect("memory").shallow_clone());
+        let after = apart(4, 2, Tensor::zeros([1, width as i64], (Kind::Float, Device::Cpu)));
+        let wanted = [outputs(layer, &mut learner, &before), outputs(layer, &mut learner, &after)].concat();
+        assert_close(&outputs(layer, &mut learner, &whole), &wanted, 1e-6);
+    }
+}
+
+#[test]
+fn sequences_of_several_lengths_are_what_each_is_alone() {
+    let (layer, mut learner) = recurrent(false);
+    let all = batch(&[4, 2, 3], UNITS, &[5]);
+    let alone: Vec<f64> = [(0, 4), (4, 2), (6, 3)]
+        .into_iter()
+        .flat_map(|(start, len)| outputs(layer, &mut learner, &all.slice(start, len)))
+        .collect();
+    assert_close(&outputs(layer, &mut learner, &all), &alone, 1e-6);
+}
+
+#[test]
+fn the_gradient_through_time_is_the_slope() {
+    for lstm in [false, true] {
+        let (layer, mut learner) = recurrent(lstm);
+        let batch = batch(&[4, 3], if lstm { 2 * UNITS } else { UNITS }, &[2]);
+        let loss = |learner: &mut Learner| {
+            let report = learner
+                .gradient(&batch, |rows| {
+                    let x = layer.on(rows.online(), rows.obs()?.obs());
+                    Ok(Loss::sum([("loss", x.square().mean())]))
+                })
+                .expect("a gradient");
+            report.stats.read("loss").expect("the loss")
+        };
+        loss(&mut learner);
+        let gradient = floats(learner.last_gradient());
+        let weights = learner.weights();
+        let mut at = 0;
+        for name in weights.array_names() {
+            let parameter = weights.tensor(name).expect("a parameter");
+            let n = parameter.numel();
+            // A number in the middle of each parameter, moved up and down.
+            let i = n / 2;
+            let moved = |by: f64, learner: &mut Learner| {
+                let flat = parameter.copy().view([-1]);
+                let _ = flat.get(i as i64).g_add_scalar_(by);
+                let mut fresh = State::default();
+                for known in weights.array_names() {
+                    let tensor = if known == name {
+                        flat.view(parameter.size().as_slice())
+                    } else {
+                        weights.tensor(known).expect("a parameter")
+                    };
+                    fresh.set_tensor(known, &tensor);
+                }
+                learner.set_weights(&fresh).expect("weights that fit");
+                loss(learner)
+            };
+            let slope = (moved(1e-2, &mut learner) - moved(-1e-2, &mut learner)) / 2e-2;
+            assert_close(&[gradient[at + i]], &[slope], 2e-4);
+            at += n;
+        }
+    }
+}
+
+/// PPO that remembers, on the CartPole that has to.
+fn remembering() -> Ppo {
+    let mut ppo = tiny_ppo();
+    ppo.common.rollout_fragment_length = 12;
+    ppo.common.train_batch_size = 24;
+    ppo.sgd_minibatch_size = 12;
+    let model = &mut ppo.common.model;
+    (model.use_gru, model.lstm_cell_size, model.max_seq_len) = (true, 8, 5);
+    ppo
+}
+
+#[test]
+fn learning_sees_what_acting_computed() {
+    for (gru, lstm) in [(true, false), (false, true)] {
+        let mut ppo = Ppo { kl_coeff: 0.2, num_sgd_iter: 1, sgd_minibatch_size: 24, ..remembering() };
+        (ppo.common.model.use_gru, ppo.common.model.use_lstm) = (gru, lstm);
+        // Episodes of about 10 steps begin within sequences of 5, and the last of 12 steps has 2.
+        let mut trainer = quiet(ppo, "StatelessCartPole-v1").expect("a trainer");
+        let result = trainer.train().expect("a result");
+        // One step on all rows: the old policy is the new one, so every ratio is 1.
+        let kl = number(&result, "info.learner.default_policy.learner_stats.kl");
+        assert!(kl.abs() < 1e-6, "KL {kl}");
+    }
+}
+
+#[test]
+fn rows_are_sequences_with_what_was_remembered_before_each() {
+    let workers = worker_set(&remembering(), "StatelessCartPole-v1").expect("workers");
+    let sample = || workers.sample().and_then(TrainBatch::single).expect("a fragment");
+    let (first, second) = (sample(), sample());
+    assert_eq!(first.sequences(), Some(&[5, 5, 2, 5, 5, 2][..]));
+    let memory = numbers(&first, Column::STATE_IN);
+    assert_eq!(memory.len(), 6 * 8);
+    // Two copies begin their first episodes, then remember.
+    assert!(memory[..8].iter().chain(&memory[24..32]).all(|&x| x == 0.0));
+    assert!(memory[8..16].iter().any(|&x| x != 0.0));
+    assert_eq!(numbers(&first, Column::RESETS)[0], 1.0);
+    // The next fragment goes on where this one ended.
+    let resets = numbers(&second, Column::RESETS);
+    let goes_on = numbers(&second, Column::STATE_IN)[..8].iter().any(|&x| x != 0.0);
+    assert_eq!(goes_on, resets[0] == 0.0);
+}
+
+#[test]
+fn rollouts_that_remember_are_the_same_on_any_number_of_workers() {
+    let rollouts = |num_workers: usize| {
+        let mut ppo = remembering();
+        let common = &mut ppo.common;
+        (common.num_workers, common.num_envs_per_worker) = (num_workers, 8 / num_workers.max(1));
+        let workers = worker_set(&ppo, "StatelessCartPole-v1").expect("workers");
+        let sample = |_| workers.sample().and_then(TrainBatch::single).expect("a fragment");
+        (0..3).map(sample).collect::<Vec<_>>()
+    };
+    let (alone, spread) = (rollouts(0), rollouts(2));
+    for (alone, spread) in alone.iter().zip(&spread) {
+        assert_eq!(alone.sequences(), spread.sequences());
+        assert!(bytes(alone, Column::ACTIONS) == bytes(spread, Column::ACTIONS));
+        assert_close(&numbers(spread, Column::STATE_IN), &numbers(alone, Column::STATE_IN), 1e-6);
+    }
+}
+
+#[test]
+fn a_run_that_remembers_continues_bit_for_bit() {
+    let home = tempfile::tempdir().expect("a directory");
+    let losses = |results: &[Metrics]| -> Vec<f64> {
+        results.iter().map(|r| number(r, "info.learner.default_policy.learner_stats.total_loss")).collect()
+    };
+    let train = |trainer: &mut Driver<Algorithm<Ppo>>, n: usize| -> Vec<Metrics> {
+        (0..n).map(|_| trainer.train().expect("a result")).collect()
+    };
+    let mut whole = quiet(remembering(), "StatelessCartPole-v1").expect("a trainer");
+    let wanted = losses(&train(&mut whole, 4));
+    let mut first = quiet(remembering(), "StatelessCartPole-v1").expect("a trainer");
+    let mut found = losses(&train(&mut first, 2));
+    let saved = first.save_to(&home.path().join("checkpoint")).expect("a checkpoint");
+    let mut second = quiet(remembering(), "StatelessCartPole-v1").expect("a trainer");
+    second.restore(&saved).expect("a restored run");
+    found.extend(losses(&train(&mut second, 2)));
+    assert_eq!(found, wanted);
+}

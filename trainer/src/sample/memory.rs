@@ -1,0 +1,40 @@
+//! What a policy remembers, beside the steps of a fragment: at the first row of every sequence, and behind every cut.
+
+use crate::base::host::HostTensor;
+use tch::Kind;
+
+/// Memory of every copy, stored at every `every`-th step.
+#[derive(Debug)]
+pub(crate) struct Memories {
+    /// Rows of a sequence.
+    pub(crate) every: usize,
+    /// `[ceil(T / every), N, width]`.
+    pub(crate) rows: HostTensor,
+    /// Whether an episode begins with the row, `[T * N]`.
+    pub(crate) resets: Vec<bool>,
+    /// Behind the last step of every episode that ended, `[ended, width]`.
+    pub(crate) behind: Vec<f32>,
+    /// Behind the last step of the fragment, `[N, width]`.
+    pub(crate) next: Vec<f32>,
+}
+
+impl Memories {
+    pub(crate) fn new(steps: usize, copies: usize, width: usize, every: usize) -> Self {
+        let tail = [copies as i64, width as i64];
+        Self {
+            every,
+            rows: HostTensor::zeros(steps.div_ceil(every), &tail, Kind::Float),
+            resets: vec![false; steps * copies],
+            behind: Vec::new(),
+            next: vec![0.0; copies * width],
+        }
+    }
+
+    /// Keeps what step `t` begins with.
+    pub(crate) fn store(&mut self, t: usize, memory: &[f32], resets: &[bool]) {
+        if t.is_multiple_of(self.every) {
+            self.rows.slice_mut(t / self.every).copy_from_slice(memory);
+        }
+        self.resets[t * resets.len()..][..resets.len()].copy_from_slice(resets);
+    }
+}
