@@ -1,6 +1,5 @@
 //! V-trace by hand arithmetic, and against returns where the policy that acted is the one that learns.
 
-use pavlov::algorithms::Impala;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch, Trajectory};

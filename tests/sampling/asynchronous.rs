@@ -1,6 +1,5 @@
 //! Workers that sample while others learn: whose fragment comes when, and which weights made it.
 
-use pavlov::algorithms::Impala;
 use pavlov::prelude::*;
 use pavlov::trainer::batch::{Column, TrainBatch};
 use pavlov::trainer::plan::Order;
