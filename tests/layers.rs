@@ -8,9 +8,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// A module's path from the crate root.
-type Module = Vec<String>;
+pub(crate) type Module = Vec<String>;
+/// The code of each file.
+pub(crate) type Sources = BTreeMap<Module, String>;
+/// What the names that `use` lines bring stand for.
+pub(crate) type Names = BTreeMap<Module, Module>;
 /// What each file names.
-type Edges = BTreeMap<Module, BTreeSet<Module>>;
+pub(crate) type Edges = BTreeMap<Module, BTreeSet<Module>>;
 
 /// Source folders of the workspace.
 const CRATES: &[&str] =
@@ -90,7 +94,7 @@ fn no_crate_depends_on_one_above_it() {
 
 #[test]
 fn circles_are_found_through_groups_supers_and_re_exports() {
-    let sources = |texts: &[(&str, &str)]| -> BTreeMap<Module, String> {
+    let sources = |texts: &[(&str, &str)]| -> Sources {
         texts.iter().map(|(name, text)| (module(name), code(text))).collect()
     };
     let lib = ("", "mod a;\npub use a::{deep::Thing as Other, Name};");
@@ -108,16 +112,16 @@ fn circles_are_found_through_groups_supers_and_re_exports() {
     assert_eq!(circle(&edges(&sources(&[lib, ("a", "use crate::b::C;"), ("b", harmless)]))), None);
 }
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn module(name: &str) -> Module {
+pub(crate) fn module(name: &str) -> Module {
     name.split("::").filter(|part| !part.is_empty()).map(str::to_owned).collect()
 }
 
 /// The code of every file of a crate by module.
-fn sources(folder: &str) -> BTreeMap<Module, String> {
+pub(crate) fn sources(folder: &str) -> Sources {
     let top = root().join(folder);
     let (mut sources, mut waiting) = (BTreeMap::new(), vec![top.clone()]);
     while let Some(directory) = waiting.pop() {
@@ -142,13 +146,13 @@ fn module_of(top: &Path, file: &Path) -> Module {
 }
 
 /// The text without comments and without unit tests, which stand at the end of a file.
-fn code(text: &str) -> String {
+pub(crate) fn code(text: &str) -> String {
     let tested = text.find("#[cfg(test)]\nmod ").map_or(text, |end| &text[..end]);
     tested.lines().map(|line| line.split("//").next().unwrap_or("")).collect::<Vec<_>>().join("\n")
 }
 
-fn edges(sources: &BTreeMap<Module, String>) -> Edges {
-    let mut named = BTreeMap::new();
+pub(crate) fn names(sources: &Sources) -> Names {
+    let mut named = Names::new();
     for (module, code) in sources {
         for start in ends_of(code, "use ") {
             for (path, name) in paths(&code[start..]) {
@@ -158,6 +162,11 @@ fn edges(sources: &BTreeMap<Module, String>) -> Edges {
             }
         }
     }
+    named
+}
+
+pub(crate) fn edges(sources: &Sources) -> Edges {
+    let named = names(sources);
     let mut edges = Edges::new();
     for (module, code) in sources {
         let targets = edges.entry(module.clone()).or_default();
@@ -176,12 +185,12 @@ fn edges(sources: &BTreeMap<Module, String>) -> Edges {
 }
 
 /// The places behind each `word`.
-fn ends_of<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
+pub(crate) fn ends_of<'a>(code: &'a str, word: &'a str) -> impl Iterator<Item = usize> + 'a {
     code.match_indices(word).map(|(start, word)| start + word.len())
 }
 
 /// The paths of a use tree or of a plain path, and the name that each brings.
-fn paths(tree: &str) -> Vec<(Module, String)> {
+pub(crate) fn paths(tree: &str) -> Vec<(Module, String)> {
     let tree = tree.trim_start();
     if let Some(group) = tree.strip_prefix('{') {
         return items(group).into_iter().flat_map(paths).collect();
@@ -219,7 +228,7 @@ fn items(group: &str) -> Vec<&str> {
 }
 
 /// The file that a path leads to, through the `use` lines on the way: `named` says what their names stand for.
-fn file_of(path: Module, sources: &BTreeMap<Module, String>, named: &BTreeMap<Module, Module>) -> Module {
+pub(crate) fn file_of(path: Module, sources: &Sources, named: &Names) -> Module {
     let known = (0..=path.len()).rev().find(|&n| sources.contains_key(&path[..n])).unwrap_or(0);
     match path.get(..known + 1).and_then(|name| named.get(name)) {
         Some(origin) if origin.as_slice() != &path[..known + 1] => {

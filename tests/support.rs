@@ -141,6 +141,7 @@ fn spec_with(common: &Common, policy_class: PolicyClass, env: EnvCreator) -> Res
         spaces: spaces_of(common, &env)?,
         env,
         policy_class,
+        custom_model: None,
         callbacks: None,
         sampling: true,
     })

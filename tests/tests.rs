@@ -6,8 +6,10 @@ mod cli;
 mod datasets;
 mod export;
 mod golden;
+mod images;
 mod layers;
 mod plans;
+mod reading;
 mod regression;
 #[cfg(feature = "storage")]
 mod remote;

@@ -180,16 +180,16 @@ fn a_learner_of_several_groups_goes_on_from_its_state_bit_for_bit() {
 #[test]
 fn a_parameter_outside_of_all_groups_is_refused_by_name() {
     let spec = specified(true);
-    let lay_out = |net: &mut NetBuilder<'_>, name: &str| {
-        net.dense(name, 6, 2, Activation::Linear, Init::Uniform);
-    };
-    let grouped = |net: &mut NetBuilder<'_>, name: &str| {
-        net.group(name, sgd(1.0), |net| Ok(lay_out(net, name))).expect("a group");
-    };
+    let lay_out =
+        |net: &mut NetBuilder<'_>, name: &str| net.dense(name, 6, 2, Activation::Linear, Init::Uniform);
     for order in [["lost", "a", "b"], ["a", "lost", "b"], ["a", "b", "lost"]] {
         let mut net = NetBuilder::new(&spec);
         for name in order {
-            if name == "lost" { lay_out(&mut net, name) } else { grouped(&mut net, name) }
+            if name == "lost" {
+                lay_out(&mut net, name);
+            } else {
+                net.group(name, sgd(1.0), |net| Ok(lay_out(net, name))).expect("a group");
+            }
         }
         refused(net.finish(), &["the parameter `lost.weight`", "it is in no group", "`NetBuilder::group`"]);
     }

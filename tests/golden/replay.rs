@@ -2,12 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use pavlov::torch::Tensor;
+use pavlov::torch::{Kind, Tensor};
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::replay::{ReplayBuffer, ReplayBufferConfig, ReplayKind, SumTree};
 use pavlov::trainer::rng::Stream;
+use pavlov::trainer::state::State;
 
-use crate::support::{assert_close, assert_frequency, column, numbers};
+use crate::support::{assert_close, assert_frequency, bytes, column, numbers};
 
 const DRAWS: usize = 40_000;
 
@@ -178,4 +179,103 @@ fn the_sum_tree_never_finds_an_empty_leaf() {
     assert_eq!(tree.find(0.0), 0);
     // All of the mass: rounding may bring it here.
     assert_eq!(tree.find(tree.total()), 1);
+}
+
+const FRAME: usize = 84 * 84;
+const EPISODE: usize = 50;
+
+/// Frame `t` of an episode, of which no two are equal; before the first stands the first.
+fn frame(episode: usize, t: i64) -> Vec<u8> {
+    let mut rng = Stream::new(episode as u64, "frame", t.max(0) as u64);
+    (0..FRAME).map(|_| rng.below(256) as u8).collect()
+}
+
+/// The last four frames at `t`, the channels last.
+fn stack(episode: usize, t: i64) -> Vec<u8> {
+    let frames: Vec<Vec<u8>> = (0..4).map(|i| frame(episode, t - 3 + i)).collect();
+    (0..FRAME).flat_map(|pixel| frames.iter().map(move |frame| frame[pixel])).collect()
+}
+
+/// Rows `from..to` of episodes of 50 steps; their actions are their numbers.
+fn stacked(from: usize, to: usize) -> SampleBatch {
+    let tensor = |rows: Vec<u8>| Tensor::from_slice(&rows).view([-1, 84, 84, 4]);
+    let at = |row: usize, ahead: usize| stack(row / EPISODE, (row % EPISODE + ahead) as i64);
+    let rows = |ahead| (from..to).flat_map(|row| at(row, ahead)).collect();
+    let numbers: Vec<i64> = (from as i64..to as i64).collect();
+    SampleBatch::default()
+        .with(Column::OBS, tensor(rows(0)))
+        .with(Column::ACTIONS, Tensor::from_slice(&numbers))
+        .with(Column::NEW_OBS, tensor(rows(1)))
+}
+
+/// Every drawn row shows what its number says.
+#[track_caller]
+fn assert_stacked(batch: &SampleBatch) {
+    let actions = batch.array::<i64>(Column::ACTIONS).expect("numbers");
+    for (ahead, column) in [(0, Column::OBS), (1, Column::NEW_OBS)] {
+        let pixels = batch.get(column).expect("the column");
+        assert_eq!(pixels.kind(), Kind::Uint8);
+        for (i, &row) in actions.iter().enumerate() {
+            let wanted = stack(row as usize / EPISODE, row % EPISODE as i64 + ahead);
+            let found: Vec<u8> = Vec::try_from(pixels.get(i as i64).reshape([-1])).expect("bytes");
+            assert!(found == wanted, "{} of row {row}", column.name());
+        }
+    }
+}
+
+/// 84 x 84 x 4 bytes are kept as about one frame per row, not as the eight of two stacks: a row, its share of an
+/// episode's first frame (1 / 50) and of memory taken in pieces.
+#[test]
+fn stacked_frames_are_kept_once_and_rows_are_drawn_as_they_were() {
+    const CAPACITY: usize = 200;
+    let mut first = buffer(ReplayKind::ReplayBuffer, CAPACITY, 1);
+    // Fragments that cut episodes; the ring is written over once.
+    (0..14).for_each(|i| first.add(&stacked(i * 30, (i + 1) * 30)).expect("rows"));
+    let per_row = first.bytes() / CAPACITY;
+    assert!(per_row > FRAME && per_row < FRAME * 6 / 5, "{per_row} bytes per row, a frame has {FRAME}");
+    assert_stacked(&drawn(&mut first, 20));
+
+    let state = first.state().expect("a state");
+    let mut second = buffer(ReplayKind::ReplayBuffer, CAPACITY, 1);
+    second.set_state(&state).expect("its own state");
+    assert_eq!(second.state().expect("a state"), state);
+    let (a, b) = (drawn(&mut first, 20), drawn(&mut second, 20));
+    assert_eq!(bytes(&a, Column::NEW_OBS), bytes(&b, Column::NEW_OBS));
+    second.add(&stacked(420, 450)).expect("rows");
+    assert_stacked(&drawn(&mut second, 20));
+    assert!(second.bytes() / CAPACITY < FRAME * 6 / 5);
+}
+
+/// Buffers were once saved with every observation as it is.
+#[test]
+fn a_buffer_that_was_saved_without_frames_is_read() {
+    let mut first = buffer(ReplayKind::ReplayBuffer, 8, 1);
+    first.add(&stacked(45, 53)).expect("rows");
+    let saved = first.state().expect("a state");
+    let mut old = State::default();
+    for key in ["columns", "kind", "capacity", "len", "next", "added", "max_priority", "rng"] {
+        old.set(key, &saved.get::<serde_json::Value>(key).expect("a value")).expect("the same value");
+    }
+    stacked(45, 53).columns().for_each(|(column, data)| old.set_tensor(column.name(), data));
+    let mut second = buffer(ReplayKind::ReplayBuffer, 8, 1);
+    second.set_state(&old).expect("a state of the old layout");
+    assert_eq!(second.state().expect("a state"), saved);
+    assert_stacked(&drawn(&mut second, 8));
+}
+
+#[test]
+fn long_rows_that_are_no_stacks_are_kept_once_and_of_another_shape_refused() {
+    let rows = |n: i64| (Tensor::arange(n * 100, (Kind::Float, pavlov::torch::Device::Cpu))).view([n, 100]);
+    let pair = |from: i64| {
+        SampleBatch::default()
+            .with(Column::OBS, rows(31).narrow(0, from, 10))
+            .with(Column::NEW_OBS, rows(31).narrow(0, from + 1, 10))
+    };
+    let mut buffer = buffer(ReplayKind::ReplayBuffer, 30, 1);
+    (0..3).for_each(|i| buffer.add(&pair(10 * i)).expect("rows"));
+    let batch = drawn(&mut buffer, 50);
+    let [obs, next] = [Column::OBS, Column::NEW_OBS].map(|column| numbers(&batch, column));
+    assert!(obs.iter().zip(&next).all(|(obs, next)| obs + 100.0 == *next));
+    let error = buffer.add(&SampleBatch::default().with(Column::OBS, rows(3).view([3, 10, 10])));
+    assert!(error.expect_err("other rows").to_string().contains("obs"));
 }

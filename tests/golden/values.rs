@@ -87,7 +87,8 @@ where
 #[test]
 fn operations_on_one_number_are_autograds() {
     type Operation = for<'t> fn(Value<'t>) -> Value<'t>;
-    let operations: &[(&str, Operation, fn(&Tensor) -> Tensor)] = &[
+    type Reference = fn(&Tensor) -> Tensor;
+    let operations: &[(&str, Operation, Reference)] = &[
         ("exp", |x| x.exp(), |x| x.exp()),
         ("log", |x| x.log(), |x| x.log()),
         ("sqrt", |x| x.sqrt(), |x| x.sqrt()),
@@ -126,7 +127,8 @@ fn operations_on_one_number_are_autograds() {
 #[test]
 fn operations_on_two_numbers_are_autograds() {
     type Operation = for<'t> fn(Value<'t>, Value<'t>) -> Value<'t>;
-    let operations: &[(&str, Operation, fn(&Tensor, &Tensor) -> Tensor)] = &[
+    type Reference = fn(&Tensor, &Tensor) -> Tensor;
+    let operations: &[(&str, Operation, Reference)] = &[
         ("add", |a, b| a + b, |a, b| a + b),
         ("sub", |a, b| a - b, |a, b| a - b),
         ("mul", |a, b| a * b, |a, b| a * b),
@@ -160,7 +162,8 @@ fn operations_on_two_numbers_are_autograds() {
 fn operations_on_rows_are_autograds() {
     // x of four columns, v of one, parameters, an index and a mask.
     type Operation = for<'t> fn([Value<'t>; 5]) -> Value<'t>;
-    let operations: &[(&str, Operation, fn([&Tensor; 5]) -> Tensor)] = &[
+    type Reference = fn([&Tensor; 5]) -> Tensor;
+    let operations: &[(&str, Operation, Reference)] = &[
         ("log_softmax", |[x, ..]| x.log_softmax(), |[x, ..]| x.log_softmax(-1, Kind::Double)),
         (
             "columns and a column",

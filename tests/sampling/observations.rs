@@ -1,13 +1,15 @@
-//! Observations that are no row of reals: integers and composite spaces reach the networks one-hot and flattened.
+//! Observations that are no row of reals: integers and composite spaces are kept as they are, and networks read them
+//! one-hot and flattened.
 
 use std::marker::PhantomData;
 
 use pavlov::envs::{self, Element, Env, Space, Step};
 use pavlov::prelude::*;
 use pavlov::torch::{Tensor, kind::FLOAT_CPU};
-use pavlov::trainer::policy::DEFAULT_POLICY;
+use pavlov::trainer::models::NetBuilder;
+use pavlov::trainer::policy::{DEFAULT_POLICY, Spaces};
 
-use crate::support::{quiet, tiny_dqn, tiny_ppo, with_off_policy};
+use crate::support::{quiet, spec, tiny_dqn, tiny_ppo, with_off_policy};
 
 /// Shows one of `rows` by the seed of the episode; its one step is rewarded for the action that is the row's number
 /// modulo 2.
@@ -60,12 +62,13 @@ impl<O: Element> Env for Guess<O> {
 fn learns<T: Trainer, O: Element>(settings: T, env: &Guess<O>) -> bool {
     let copy = env.clone();
     let mut trainer = quiet(settings, move || copy.clone()).expect("a trainer");
-    // The network reads the flattened row, and nothing else fits.
-    let width = env.space.flat_width() as i64;
-    let forward = |trainer: &Driver<Algorithm<T>>, width| {
-        trainer.get_policy(DEFAULT_POLICY, |policy| policy.forward(&Tensor::zeros([1, width], FLOAT_CPU)))
+    // The policy reads rows as the environment writes them, and nothing else fits.
+    let forward = |trainer: &Driver<Algorithm<T>>, shape: &[i64]| {
+        trainer.get_policy(DEFAULT_POLICY, |policy| policy.forward(&Tensor::zeros(shape, FLOAT_CPU)))
     };
-    assert!(forward(&trainer, width).expect("the only policy").is_ok(), "{}", env.space);
+    let shape: Vec<i64> = std::iter::once(1).chain(env.space.shape().iter().map(|&n| n as i64)).collect();
+    assert!(forward(&trainer, &shape).expect("the only policy").is_ok(), "{}", env.space);
+    assert!(forward(&trainer, &[1, 99]).expect("the only policy").is_err(), "{}", env.space);
     let all: Vec<O> = (0..env.rows.len()).flat_map(|state| env.row(state)).collect();
     (0..60).any(|_| {
         trainer.train().expect("a result");
@@ -126,4 +129,36 @@ fn dqn_and_ppo_act_and_train_on_five_hundred_integers() {
     }
     check(tiny_ppo());
     check(tiny_dqn());
+}
+
+/// Both engines read rows as `Space::flatten_into` writes them.
+#[test]
+fn networks_read_the_numbers_of_the_flattened_space() {
+    fn check<O: Element + pavlov::torch::kind::Element>(space: &Space, rows: &[Vec<f64>]) {
+        let raw: Vec<O> = rows.iter().flatten().map(|&x| O::from_f64(x)).collect();
+        let mut wanted = vec![9.0; rows.len() * space.flat_width()];
+        space.flatten_into(bytemuck::cast_slice(&raw), &mut wanted).expect("rows of the space");
+        let shape: Vec<i64> = std::iter::once(rows.len()).chain(space.shape()).map(|n| n as i64).collect();
+        let obs = Tensor::from_slice(&raw).view(shape.as_slice());
+        let spaces = Spaces { observation_space: space.clone(), action_space: Space::discrete(2) };
+        for fused in [false, true] {
+            let spec = spec(&spaces, fused);
+            let net = NetBuilder::new(&spec);
+            let width = net.obs_width();
+            let mut learner = net.finish().expect("a learner");
+            let found = learner.evaluate(&obs, width, |_, x| x.obs()).expect("numbers");
+            assert_eq!(found, wanted, "{space}, fused: {fused}");
+        }
+    }
+    let speed = Space::boxed(-1.0, 1.0, &[2]);
+    check::<f32>(&Space::boxed(-9.0, 9.0, &[2, 2]), &[vec![1.0, 2.0, -3.0, 4.5], vec![0.0; 4]]);
+    check::<u8>(&Space::image(&[3]), &[vec![0.0, 7.0, 255.0]]);
+    check::<u8>(&Space::MultiBinary { n: 2 }, &[vec![0.0, 1.0], vec![1.0, 1.0]]);
+    check::<i64>(&Space::Discrete { n: 3, start: -1 }, &[vec![-1.0], vec![1.0], vec![0.0]]);
+    // Outside of the space: zeros.
+    check::<i64>(&Space::Discrete { n: 3, start: -1 }, &[vec![-2.0], vec![2.0]]);
+    check::<i64>(&Space::MultiDiscrete { nvec: vec![3, 2] }, &[vec![2.0, 0.0], vec![0.0, 1.0]]);
+    let parts =
+        [("a", speed.clone()), ("b", Space::discrete(3)), ("c", Space::MultiBinary { n: 1 }), ("d", speed)];
+    check::<f32>(&Space::dict(parts), &[vec![0.5, -0.5, 2.0, 1.0, 0.25, 1.0], vec![0.0; 6]]);
 }

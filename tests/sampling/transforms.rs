@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use pavlov::envs::{self, Env, Space, Step};
 use pavlov::prelude::*;
+use pavlov::torch::Kind;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::filter::{ObservationFilter, RunningStat};
 use pavlov::trainer::rng::episode_seed;
@@ -81,7 +82,7 @@ impl Env for Shifted {
 }
 
 #[test]
-fn discrete_observations_are_one_hot_and_discrete_actions_start_where_the_space_does() {
+fn discrete_observations_are_kept_as_they_are_and_discrete_actions_start_where_the_space_does() {
     let seen: Arc<Mutex<Vec<i64>>> = Arc::default();
     let mut ppo = tiny_ppo();
     ppo.common.num_envs_per_worker = 1;
@@ -89,9 +90,9 @@ fn discrete_observations_are_one_hot_and_discrete_actions_start_where_the_space_
     let record = Arc::clone(&seen);
     let env = move || Shifted(0, Arc::clone(&record));
     let batch = worker_set(&ppo, env).and_then(|workers| workers.sample()?.single()).expect("a fragment");
-    let one_hot: Vec<f64> =
-        (0..64).flat_map(|t| (0..4).map(move |i| f64::from(u8::from(t % 4 == i)))).collect();
-    assert_eq!(numbers(&batch, Column::OBS), one_hot);
+    let obs = batch.get(Column::OBS).expect("the column");
+    assert_eq!((obs.kind(), obs.size()), (Kind::Int64, vec![64]));
+    assert_eq!(numbers(&batch, Column::OBS), (0..64).map(|t| f64::from(2 + t % 4)).collect::<Vec<_>>());
     let chosen = numbers(&batch, Column::ACTIONS);
     assert!([0.0, 1.0, 2.0].iter().all(|a| chosen.contains(a)), "{chosen:?}");
     let got: Vec<f64> = seen.lock().expect("no panic while it is held").iter().map(|&a| a as f64).collect();

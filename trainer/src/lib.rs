@@ -46,11 +46,20 @@ pub mod batch {
         trajectories::Trajectory,
     };
 }
+/// Action distributions, and how actions are drawn from them.
+pub mod action_dist {
+    pub use crate::learn::{
+        dist::{ActionDist, Dist},
+        draw::ActionRows,
+    };
+}
 pub use learn::{
-    dist as action_dist, exploration, learner, nets as models, optim,
+    exploration, learner, nets as models, optim,
     returns::{gae, vtrace},
     value,
 };
+/// What [`SampleBatch::array`](batch::SampleBatch::array) returns views of.
+pub use ndarray;
 pub use plan::learner_info::{LearnerInfo, PolicyInfo};
 pub use run::{
     algorithm::{Algorithm, Evaluation},

@@ -11,11 +11,13 @@ pub use crate::{
         train_batch::TrainBatch,
     },
     learn::{
-        dist::{ActionDist, ActionRows, Dist},
+        dist::{ActionDist, Dist},
+        draw::ActionRows,
         learner::{Learner, Loss, Report, Rows},
         nets::{
-            Activation, ActorCritic, Critics, CustomModel, Dense, Free, Group, HiddenLayers, Init,
-            Initializer, Input, Mlp, ModelConfig, Net, NetBuilder, OnLibtorch, Rule, Torso,
+            Activation, ActorCritic, Conv2d, ConvFilters, Critics, CustomModel, Dense, Encoding, Filter,
+            Free, Group, HiddenLayers, Init, Initializer, Input, Mlp, ModelConfig, Net, NetBuilder,
+            OnLibtorch, Padding, Rule, Torso,
         },
         optim::OptimizerConfig,
         returns::{

@@ -1,21 +1,24 @@
 //! Experience as named columns.
 
 use crate::base::{
+    array,
     error::{Error, Result},
     rng::Stream,
     state::State,
     stats::interned,
     trajectories::{self, Trajectory},
 };
+use bytemuck::Pod;
+use ndarray::ArrayViewD;
 use std::{cell::OnceCell, sync::Arc};
-use tch::{Device, Kind, Tensor};
+use tch::{Device, Kind, Tensor, kind};
 
 /// The name of a column, as Ray spells it. An algorithm that needs another declares its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Column(&'static str);
 
 impl Column {
-    /// What the policy saw: preprocessed and filtered, `[rows, width]` f32.
+    /// What the policy saw, `[rows, ...]` in the shape and the scalars of the space; behind a filter `[rows, width]` f32.
     pub const OBS: Self = Self("obs");
     /// What followed; at the end of an episode the ended observation, never the next episode's first.
     pub const NEW_OBS: Self = Self("new_obs");
@@ -236,6 +239,12 @@ impl SampleBatch {
     /// The column, or an error naming the columns there are.
     pub fn get(&self, column: Column) -> Result<&Tensor> {
         self.stored(column).map(Stored::tensor)
+    }
+
+    /// The numbers of a column where they stand, in the column's shape: an array of one dimension more than an observation
+    /// has, for instance. Integers keep their type, so `T` is `u8` for images, `i64` for choices, else `f32`.
+    pub fn array<T: Pod + kind::Element>(&self, column: Column) -> Result<ArrayViewD<'_, T>> {
+        array::view(self.get(column)?, column.0)
     }
 
     fn stored(&self, column: Column) -> Result<&Stored> {

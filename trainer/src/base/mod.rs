@@ -1,5 +1,6 @@
 //! What everything else stands on: experience as columns, saved state, random streams, statistics, errors.
 
+pub(crate) mod array;
 pub(crate) mod batch;
 mod cuts;
 pub(crate) mod episode;

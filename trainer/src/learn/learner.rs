@@ -22,14 +22,14 @@ use crate::{
             torch::{Torch, forward},
         },
         groups::{GroupRange, Live},
-        nets::{Input, Net, NetBuilder, Params},
+        nets::{Encoding, Input, Net, NetBuilder, Params},
         optim::{Optimizer, clip_grad_norm},
         returns::vtrace::BatchValues,
         rows::About,
         value::Value,
     },
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 use tch::{Device, Kind, Tensor};
 
 /// A network, its parameters (and those of its target copy), and how they learn.
@@ -37,6 +37,7 @@ use tch::{Device, Kind, Tensor};
 pub struct Learner {
     /// The network's, then its target copy's.
     sets: Vec<Params>,
+    encoding: Arc<Encoding>,
     groups: Vec<GroupRange>,
     all: Vec<Group>,
     /// One per group.
@@ -58,7 +59,7 @@ pub struct Learner {
 impl NetBuilder<'_> {
     /// The network, ready to learn.
     pub fn finish(self) -> Result<Learner> {
-        let spec = self.spec();
+        let (spec, encoding) = (self.spec(), Arc::new(self.encoding()));
         let Self {
             params,
             groups,
@@ -86,8 +87,8 @@ impl NetBuilder<'_> {
             .map(|group| Optimizer::new(group.rule.optimizer, &part(sets[0].flat(), group)))
             .collect();
         let backend: Box<dyn Backend> = match spec.fused && fits_fused && device == Device::Cpu {
-            true => Box::new(Fused::new()),
-            false => Box::new(Torch::new(&sets)),
+            true => Box::new(Fused::new(&encoding)),
+            false => Box::new(Torch::new(&sets, &encoding)),
         };
         Ok(Learner {
             all: (0..groups.len()).map(Group).collect(),
@@ -97,6 +98,7 @@ impl NetBuilder<'_> {
             steps: 0,
             timestep: 0,
             out: Vec::new(),
+            encoding,
             sets,
             groups,
             optimizers,
@@ -115,16 +117,17 @@ fn part(flat: &Tensor, group: &GroupRange) -> Tensor {
 
 impl Learner {
     /// Columns of a head.
-    pub(crate) fn columns_of<H>(&self, obs_width: usize, head: H) -> usize
+    pub(crate) fn columns_of<H>(&self, head: H) -> usize
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        let zeros = Tensor::zeros([1, obs_width as i64], (Kind::Float, self.sets[0].flat().device()));
+        let zeros = self.encoding.zeros(1, self.sets[0].flat().device());
         let memory = self.no_memory(1);
-        tch::no_grad(|| forward(&self.sets, &[zeros], memory.as_ref(), &head)).size()[1] as usize
+        let of_head = || forward(&self.sets, &self.encoding, &[zeros], memory.as_ref(), &head);
+        tch::no_grad(of_head).size()[1] as usize
     }
 
-    /// Computes `head`, `columns` numbers per row, for observations `[rows, width]`: `[rows, columns]`, row by row.
+    /// Computes `head`, `columns` numbers per row, for observations `[rows, ...]`: `[rows, columns]`, row by row.
     /// Nothing is differentiated, and noisy layers are silent.
     pub fn evaluate<H>(&mut self, obs: &Tensor, columns: usize, head: H) -> Result<&[f32]>
     where
@@ -313,13 +316,28 @@ impl Learner {
         self.groups.iter().map(rate).collect()
     }
 
-    /// `head` of the network as a function that libtorch can trace, for export. `inputs` are observations `[rows, width]`,
-    /// and masks behind them if the head reads them.
+    /// `head` of the network as a function that libtorch can trace, for export. `inputs` are observations `[rows, ...]` as
+    /// the environment writes them, and masks behind them if the head reads them.
     pub fn forward<H>(&self, inputs: &[Tensor], head: H) -> Tensor
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
     {
-        forward(&self.sets, inputs, None, &head)
+        forward(&self.sets, &self.encoding, inputs, None, &head)
+    }
+
+    /// Refuses observations that are no rows of the space.
+    pub(crate) fn check_obs(&self, obs: &Tensor) -> Result<()> {
+        let (found, wanted) = (obs.size(), self.encoding.shape());
+        if !found.is_empty() && found[1..] == *wanted {
+            return Ok(());
+        }
+        let rows: Vec<String> =
+            std::iter::once("rows".into()).chain(wanted.iter().map(i64::to_string)).collect();
+        let reason = format!(
+            "they are {found:?}, but [{}] is needed: as the environment writes them, behind a filter flattened",
+            rows.join(", ")
+        );
+        Err(Error::state("observations", reason))
     }
 
     /// The parameters.

@@ -1,6 +1,7 @@
 //! What an algorithm learns with: networks, losses over values, two engines that run them, optimizers, returns.
 
-pub mod dist;
+pub(crate) mod dist;
+pub(crate) mod draw;
 pub(crate) mod engines;
 pub mod exploration;
 pub(crate) mod groups;

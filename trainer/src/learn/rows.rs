@@ -73,7 +73,8 @@ impl<'t> Rows<'t> {
             return Ok(input);
         }
         let mask = if self.has(mask) { Some(self.get(mask)?) } else { None };
-        let input = Input::new(self.get(obs)?, mask);
+        let obs = Value::new(self.graph, self.graph.observation(self.batch, obs)?);
+        let input = Input::new(obs, mask);
         ready.set(Some(input));
         Ok(input)
     }

@@ -9,17 +9,14 @@ use crate::{
         host::HostTensor,
         rng::Stream,
     },
-    learn::{
-        dist::{ActionDist, ActionRows, ILLEGAL},
-        exploration::ExplorationConfig,
-    },
+    learn::{dist::ActionDist, draw::ActionRows, engines::MASKED, exploration::ExplorationConfig},
 };
 use tch::Tensor;
 
 /// What a policy sees: one row per copy.
 #[derive(Debug)]
 pub struct Seen<'a> {
-    /// Observations as the model takes them, `[copies, width]` f32.
+    /// Observations, `[copies, ...]` in the shape and the scalars of the space; behind a filter `[copies, width]` f32.
     pub obs: &'a Tensor,
     /// Which discrete actions are legal, `[copies, options]`, the options of several choices one after the other. There
     /// are none unless `mask_actions` asks for them.
@@ -84,7 +81,7 @@ impl Act<'_> {
             check("numbers of the column `action_dist_inputs`", column.len(), inputs.len())?;
             column.copy_from_slice(inputs);
             for (x, _) in column.iter_mut().zip(mask.unwrap_or_default()).filter(|(_, legal)| !**legal) {
-                *x = ILLEGAL;
+                *x = MASKED;
             }
         }
         let Self { rngs, actions, explore, columns: StepColumns { names, rows, step }, .. } = self;

@@ -126,7 +126,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Hears the means of the statistics that it reported of a training batch, by name, to adapt to them.
     fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
-    /// The network as a function from observations `[rows, width]` to action distribution parameters or Q-values,
+    /// The network as a function from observations `[rows, ...]` to action distribution parameters or Q-values,
     /// for export; see [`Learner::forward`].
     fn forward(&self, _obs: &Tensor) -> Result<Tensor> {
         Err(Error::state("the policy", "it has no network to export: implement `forward`"))

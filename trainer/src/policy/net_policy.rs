@@ -112,9 +112,8 @@ impl PolicyClass {
         Self::new(name, move |spec| {
             let mut net = NetBuilder::new(spec);
             let policy = P::build(&config, &mut net)?;
-            let width = net.obs_width();
             let learner = net.finish()?;
-            let columns = learner.columns_of(width, |net, x| policy.head(net, x));
+            let columns = learner.columns_of(|net, x| policy.head(net, x));
             Ok(Networked { policy, learner, columns, seed: spec.seed })
         })
     }
@@ -199,6 +198,7 @@ impl<P: NetPolicy> Policy for Networked<P> {
 
     fn forward(&self, obs: &Tensor) -> Result<Tensor> {
         let policy = &self.policy;
+        self.learner.check_obs(obs)?;
         Ok(self.learner.forward(&[obs.shallow_clone()], |net, x| policy.head(net, x)))
     }
 

@@ -1,6 +1,9 @@
 //! The ring of rows.
 
-use super::{ReplayBufferConfig, ReplayKind, SumTree};
+use super::{
+    ReplayBufferConfig, ReplayKind, SumTree,
+    frames::{Frames, Rows, Saved},
+};
 use crate::base::{
     batch::{Column, SampleBatch},
     error::{Error, Result},
@@ -12,17 +15,89 @@ use tch::{Device, Kind, Tensor};
 
 /// Rows of experience, the newest `capacity` of them.
 ///
-/// Storage is allocated once, when the first batch shows the columns; adding and drawing copy rows on the host.
+/// Storage is allocated once, when the first batch shows the columns; adding and drawing copy rows on the host. Long rows
+/// (256 bytes and more) are kept as frames instead, and equal frames once: an observation is not kept a second time as
+/// the next one of the row before, nor is a frame of a stack.
 #[derive(Debug)]
 pub struct ReplayBuffer {
     config: ReplayBufferConfig,
-    columns: Vec<(Column, Tensor)>,
+    columns: Vec<(Column, Kept)>,
+    /// Frames of each length that occurs.
+    frames: Vec<Frames>,
     len: usize,
     next: usize,
     added: u64,
     priorities: Option<SumTree>,
     max_priority: f64,
     rng: Stream,
+}
+
+/// How the rows of a column are kept.
+#[derive(Debug)]
+enum Kept {
+    /// `[capacity, ...]`.
+    Plain(Tensor),
+    Frames(Rows),
+}
+
+impl Kept {
+    /// Room for rows like those of `data`.
+    fn new(data: &Tensor, capacity: usize, frames: &mut Vec<Frames>) -> Self {
+        Rows::new(data, capacity, frames).map_or_else(
+            || {
+                let shape = [&[capacity as i64], &data.size()[1..]].concat();
+                Self::Plain(Tensor::zeros(&shape, (data.kind(), Device::Cpu)))
+            },
+            Self::Frames,
+        )
+    }
+
+    /// Sizes and kind of a tensor of so many rows.
+    fn of(&self, rows: usize) -> (Vec<i64>, Kind) {
+        match self {
+            Self::Plain(storage) => {
+                let mut shape = storage.size();
+                shape[0] = rows as i64;
+                (shape, storage.kind())
+            }
+            Self::Frames(kept) => kept.of(rows),
+        }
+    }
+
+    /// Rows of `data` go to the slots from `first` on, round the ring.
+    fn write(&mut self, data: &Tensor, first: usize, capacity: usize, frames: &mut [Frames]) {
+        let rows = data.size()[0] as usize;
+        let from = host::bytes(data);
+        let width = from.len() / rows.max(1);
+        let rows = from.chunks_exact(width.max(1)).enumerate().take(rows);
+        let rows = rows.map(|(i, row)| ((first + i) % capacity, row));
+        match self {
+            Self::Plain(storage) => {
+                let to = host::bytes_mut(storage);
+                rows.for_each(|(slot, row)| to[slot * width..][..width].copy_from_slice(row));
+            }
+            Self::Frames(kept) => rows.for_each(|(slot, row)| kept.write(slot, row, frames)),
+        }
+    }
+
+    /// The rows in these slots.
+    fn read(&self, index: &[usize], capacity: usize, frames: &[Frames]) -> Tensor {
+        let (shape, kind) = self.of(index.len());
+        let mut drawn = Tensor::empty(&shape, (kind, Device::Cpu));
+        let to = host::bytes_mut(&mut drawn);
+        match self {
+            Self::Plain(storage) => {
+                let from = host::bytes(storage);
+                copy_rows(from, from.len() / capacity, index, to);
+            }
+            Self::Frames(kept) => {
+                let width = to.len() / index.len().max(1);
+                let rows = to.chunks_exact_mut(width.max(1)).zip(index);
+                rows.for_each(|(to, &slot)| kept.read(slot, frames, to));
+            }
+        }
+        drawn
+    }
 }
 
 impl ReplayBuffer {
@@ -33,6 +108,7 @@ impl ReplayBuffer {
             priorities: prioritized.then(|| SumTree::new(config.capacity)),
             config,
             columns: Vec::new(),
+            frames: Vec::new(),
             len: 0,
             next: 0,
             added: 0,
@@ -66,31 +142,43 @@ impl ReplayBuffer {
         self.len > 0 && self.added >= self.config.learning_starts as u64
     }
 
+    /// Bytes of memory that its rows take.
+    pub fn bytes(&self) -> usize {
+        let columns = self.columns.iter().map(|(_, kept)| match kept {
+            Kept::Plain(storage) => storage.numel() * storage.kind().elt_size_in_bytes(),
+            Kept::Frames(rows) => rows.held(),
+        });
+        columns.sum::<usize>() + self.frames.iter().map(Frames::held).sum::<usize>()
+    }
+
     /// Copies every row; the oldest make room. A `weights` column holds the rows' first priorities; without it they
     /// get the highest priority so far.
     pub fn add(&mut self, batch: &SampleBatch) -> Result<()> {
+        let capacity = self.config.capacity;
         if self.columns.is_empty() {
             for (column, data) in batch.columns().filter(|(c, _)| *c != Column::WEIGHTS) {
-                let shape: Vec<i64> = std::iter::once(self.config.capacity as i64)
-                    .chain(data.size()[1..].iter().copied())
-                    .collect();
-                self.columns.push((column, Tensor::zeros(&shape, (data.kind(), Device::Cpu))));
+                self.columns.push((column, Kept::new(data, capacity, &mut self.frames)));
             }
         }
         let rows = batch.rows();
-        for (column, storage) in &mut self.columns {
-            let data = batch.get(*column)?.contiguous();
-            if data.kind() != storage.kind() || data.size()[1..] != storage.size()[1..] {
-                let reason = format!("its rows changed from {:?} to {:?}", storage.size(), data.size());
+        // All is looked at before anything is written.
+        for (column, kept) in &self.columns {
+            let data = batch.get(*column)?;
+            let (found, wanted) = ((data.size(), data.kind()), kept.of(rows));
+            if found != wanted {
+                let reason = format!("its rows changed from {wanted:?} to {found:?}");
                 return Err(Error::state(format!("replay column `{}`", column.name()), reason));
             }
-            let from = host::bytes(&data);
-            let width = from.len() / rows.max(1);
-            let to = host::bytes_mut(storage);
-            for (i, row) in from.chunks_exact(width.max(1)).enumerate().take(rows) {
-                let slot = (self.next + i) % self.config.capacity;
-                to[slot * width..][..width].copy_from_slice(row);
+        }
+        // Room first, so that old frames do not stand beside the new ones.
+        for (_, kept) in &mut self.columns {
+            if let Kept::Frames(kept) = kept {
+                let slots = (0..rows.min(capacity)).map(|i| (self.next + i) % capacity);
+                slots.for_each(|slot| kept.clear(slot, &mut self.frames));
             }
+        }
+        for (column, kept) in &mut self.columns {
+            kept.write(&batch.get(*column)?.contiguous(), self.next, capacity, &mut self.frames);
         }
         if let Some(tree) = &mut self.priorities {
             let given = batch.get(Column::WEIGHTS).ok().map(Tensor::contiguous);
@@ -128,13 +216,8 @@ impl ReplayBuffer {
                 .collect(),
         };
         let mut batch = SampleBatch::default();
-        for (column, storage) in &self.columns {
-            let mut shape = storage.size();
-            shape[0] = rows as i64;
-            let mut drawn = Tensor::empty(&shape, (storage.kind(), Device::Cpu));
-            let from = host::bytes(storage);
-            copy_rows(from, from.len() / self.config.capacity, &index, host::bytes_mut(&mut drawn));
-            batch.set(*column, drawn);
+        for (column, kept) in &self.columns {
+            batch.set(*column, kept.read(&index, self.config.capacity, &self.frames));
         }
         if let Some(tree) = &self.priorities {
             let beta = self.config.prioritized_replay_beta;
@@ -181,8 +264,28 @@ impl ReplayBuffer {
         state.set("added", &self.added)?;
         state.set("max_priority", &self.max_priority)?;
         state.set("rng", &self.rng.state())?;
-        for (column, data) in &self.columns {
-            state.set_tensor(column.name(), &data.narrow(0, 0, self.len as i64));
+        for (column, kept) in &self.columns {
+            match kept {
+                Kept::Plain(data) => state.set_tensor(column.name(), &data.narrow(0, 0, self.len as i64)),
+                // One row says what the others are like.
+                Kept::Frames(_) if self.len > 0 => {
+                    let one = kept.read(&[0], self.config.capacity, &self.frames);
+                    state.set_tensor(column.name(), &one);
+                }
+                Kept::Frames(_) => {}
+            }
+        }
+        for (i, frames) in self.frames.iter().enumerate() {
+            let of_store = self.columns.iter().filter_map(|(column, kept)| match kept {
+                Kept::Frames(rows) if rows.store() == i => Some((column, rows)),
+                _ => None,
+            });
+            let (columns, rows): (Vec<&Column>, Vec<&Rows>) = of_store.unzip();
+            let saved = Saved::new(frames, &rows, self.len);
+            for (column, ids) in columns.into_iter().zip(&saved.ids) {
+                state.set_tensor(&format!("{}_frames", column.name()), ids);
+            }
+            state.set_tensor(&format!("frames{i}"), &saved.frames);
         }
         if let Some(tree) = &self.priorities {
             let priorities: Vec<f64> = (0..self.len).map(|i| tree.get(i)).collect();
@@ -208,13 +311,20 @@ impl ReplayBuffer {
         self.max_priority = state.get("max_priority")?;
         self.rng = Stream::from_state(state.get::<StreamState>("rng")?);
         self.columns.clear();
-        for name in &names {
+        self.frames.clear();
+        for name in names.iter().filter(|_| self.len > 0) {
             let rows = state.tensor(name)?;
-            let mut shape = rows.size();
-            shape[0] = capacity as i64;
-            let storage = Tensor::zeros(&shape, (rows.kind(), Device::Cpu));
-            storage.narrow(0, 0, self.len as i64).copy_(&rows);
-            self.columns.push((Column::named(name), storage));
+            let mut kept = Kept::new(&rows, capacity, &mut self.frames);
+            let ids = format!("{name}_frames");
+            match &mut kept {
+                Kept::Frames(kept) if state.array_names().any(|name| name == ids) => {
+                    let frames = state.tensor(&format!("frames{}", kept.store()))?;
+                    kept.restore(&state.tensor(&ids)?, &frames, &mut self.frames)?;
+                }
+                // Also where long rows were saved as they are.
+                _ => kept.write(&rows, 0, capacity, &mut self.frames),
+            }
+            self.columns.push((Column::named(name), kept));
         }
         if self.priorities.is_some() {
             let mut tree = SumTree::new(capacity);

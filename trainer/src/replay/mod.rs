@@ -2,6 +2,7 @@
 
 mod buffer;
 pub(crate) mod fragments;
+mod frames;
 mod off_policy;
 mod sum_tree;
 

@@ -7,6 +7,7 @@ use crate::{
         rng::Stream,
         state::{State, Weights},
     },
+    learn::nets::{CustomModel, Encoding},
     policy::{DEFAULT_POLICY, Policy, PolicyClass},
     run::{
         settings::{resolve, to_config},
@@ -25,7 +26,7 @@ use pavlov_envs::{Element, EnvCreator, Frame};
 use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 /// The file in a checkpoint that says what was trained.
 const SETTINGS: &str = "settings";
@@ -42,6 +43,7 @@ pub struct Algorithm<T: Trainer> {
     env: EnvCreator,
     pub(crate) callbacks: Option<CallbacksMaker>,
     pub(crate) policy_class: Option<PolicyClass>,
+    pub(crate) custom_model: Option<CustomModel>,
     run: Option<Run>,
     inference_rng: Stream,
 }
@@ -74,6 +76,7 @@ impl<T: Trainer> Algorithm<T> {
             env,
             callbacks: None,
             policy_class: None,
+            custom_model: None,
             run: None,
             inference_rng,
         }
@@ -188,16 +191,18 @@ impl<T: Trainer> Algorithm<T> {
         self.workers()?.set_weights(weights)
     }
 
-    /// Writes the policy as TorchScript: `model.pt`, a function from observations `[rows, width]` (preprocessed and
-    /// filtered) to action distribution parameters or Q-values.
+    /// Writes the policy as TorchScript: `model.pt`, a function from observations `[rows, ...]`, as the environment
+    /// writes them or behind a filter as `[rows, width]` f32, to action distribution parameters or Q-values.
     pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
-        let width = self.run()?.spaces().obs_width() as i64;
+        let spec = self.run()?.spec();
+        let stored = spec.common.stored(&spec.spaces);
+        let encoding = Encoding::of(&stored.observation_space);
         let path = dir.join("model.pt");
         std::fs::create_dir_all(dir)
             .map_err(|e| Error::state(dir.display().to_string(), format!("cannot make it: {e}")))?;
         self.get_policy(DEFAULT_POLICY, |policy| {
             let _guard = tch::no_grad_guard();
-            let example = Tensor::zeros([2, width], (Kind::Float, tch::Device::Cpu));
+            let example = encoding.zeros(2, tch::Device::Cpu);
             let mut failed = None;
             let mut forward = |inputs: &[Tensor]| match policy.forward(&inputs[0]) {
                 Ok(output) => vec![output],
@@ -249,7 +254,8 @@ impl<T: Trainer> Algorithm<T> {
             Some(policy_class) => policy_class.clone(),
             None => settings.get_default_policy_class(&probe.spaces)?,
         };
-        let mut run = Run::new(settings.common(), env, probe, policy_class, self.callbacks.clone())?;
+        let (models, hooks) = (self.custom_model.clone(), self.callbacks.clone());
+        let mut run = Run::new(settings.common(), env, probe, policy_class, models, hooks)?;
         run.set_plan(settings.execution_plan(run.workers()));
         settings.setup(&mut run)?;
         run.on_trainer_init()?;

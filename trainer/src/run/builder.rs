@@ -2,6 +2,7 @@
 
 use crate::{
     base::error::Result,
+    learn::nets::CustomModel,
     policy::PolicyClass,
     run::{algorithm::Algorithm, trainer::Trainer},
     sample::callbacks::{Callbacks, CallbacksMaker},
@@ -71,6 +72,13 @@ impl<T: Trainer> Builder<T> {
     #[must_use]
     pub fn callbacks<C: Callbacks + 'static>(mut self, make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         self.algorithm.callbacks = Some(CallbacksMaker::new(make));
+        self
+    }
+
+    /// Puts this network in the place of the `model` settings' own layers. What restores the run must say so too.
+    #[must_use]
+    pub fn custom_model(mut self, model: CustomModel) -> Self {
+        self.algorithm.custom_model = Some(model);
         self
     }
 

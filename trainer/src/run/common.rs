@@ -2,7 +2,10 @@
 
 use crate::{
     base::error::{Error, Result},
-    learn::{exploration::ExplorationConfig, nets::ModelConfig},
+    learn::{
+        exploration::ExplorationConfig,
+        nets::{ModelConfig, Spaces},
+    },
     sample::filter::ObservationFilter,
 };
 use pavlov_tune::Config;
@@ -253,7 +256,10 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("env_task_fn", "it is code: implement `Callbacks::on_train_result`"),
     ("render_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
     ("record_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
-    ("preprocessor_pref", "observations are flattened and one-hot encoded by their space; leave it out"),
+    (
+        "preprocessor_pref",
+        "networks read observations one-hot, flattened or as images, by their space; leave it out",
+    ),
     ("log_level", "set the environment variable RUST_LOG"),
     ("callbacks", "it is code: give it to `Builder::callbacks`"),
     ("fake_sampler", "it was a debugging aid of Ray's; leave it out"),
@@ -290,12 +296,10 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("_disable_execution_plan_api", "plans are how algorithms are written here; leave it out"),
     (
         "_disable_preprocessor_api",
-        "observations are flattened and one-hot encoded by their space; leave it out",
+        "networks read observations one-hot, flattened or as images, by their space; leave it out",
     ),
     ("_disable_action_flattening", "actions are stored as the environment takes them; leave it out"),
     ("_tf_policy_handles_more_than_one_loss", "it belongs to TensorFlow; leave it out"),
-    ("model.conv_filters", "convolutional networks are not there yet"),
-    ("model.conv_activation", "convolutional networks are not there yet"),
     ("model.framestack", "wrap the environment in `FrameStack`"),
     ("model.dim", "wrap the environment in `AtariPreprocessing`"),
     ("model.grayscale", "wrap the environment in `AtariPreprocessing`"),
@@ -317,13 +321,16 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("model._use_default_native_models", "it belongs to TensorFlow; leave it out"),
     (
         "model._disable_preprocessor_api",
-        "observations are flattened and one-hot encoded by their space; leave it out",
+        "networks read observations one-hot, flattened or as images, by their space; leave it out",
     ),
     ("model._disable_action_flattening", "actions are stored as the environment takes them; leave it out"),
-    ("model.custom_model", "a model of your own is a `Policy` of your own: see examples/custom_algorithm.rs"),
+    (
+        "model.custom_model",
+        "give a network of your own to `Builder::custom_model`: see examples/custom_model.rs",
+    ),
     (
         "model.custom_model_config",
-        "a model of your own is a `Policy` of your own: see examples/custom_policy.rs",
+        "give a network of your own to `Builder::custom_model`: see examples/custom_model.rs",
     ),
     (
         "model.custom_action_dist",
@@ -351,6 +358,11 @@ pub fn refuse_keys(values: &Config, refused: &[(&str, &str)]) -> Result<()> {
 }
 
 impl Common {
+    /// The spaces as policies see them behind these settings' filter.
+    pub(crate) fn stored(&self, spaces: &Spaces) -> Spaces {
+        spaces.stored(self.observation_filter != ObservationFilter::NoFilter)
+    }
+
     /// Rules between common settings.
     pub fn validate(&self) -> Result<()> {
         let at_least_one = [

@@ -9,6 +9,7 @@ use crate::{
         rng::derive,
         state::State,
     },
+    learn::nets::CustomModel,
     plan::{Plan, learner_info::LearnerInfo},
     policy::{PolicyClass, Spaces},
     run::common::Common,
@@ -92,6 +93,7 @@ impl Run {
         env: &EnvCreator,
         probe: Probe,
         policy_class: PolicyClass,
+        custom_model: Option<CustomModel>,
         callbacks: Option<CallbacksMaker>,
     ) -> Result<Self> {
         // Small networks: libtorch's own threads cost more than they bring; see `learner`.
@@ -110,6 +112,7 @@ impl Run {
             env: env.clone(),
             spaces: probe.spaces,
             policy_class,
+            custom_model,
             callbacks,
             sampling: true,
         };

@@ -99,14 +99,18 @@ pub(crate) fn play(
     let mut done: Vec<Option<Episode>> = vec![None; task.episodes.len()];
 
     let mut env = spec.env.make_vec(&spec.common.env_config, n)?;
-    let (spaces, dtypes) = (Spaces::of(env.as_ref()), (env.obs_dtype(), env.act_dtype()));
-    if spaces.obs_width() != spec.spaces.obs_width() {
+    let (spaces, dtype) = (Spaces::of(env.as_ref()), env.act_dtype());
+    let rows = |spaces: &Spaces| {
+        let space = &spaces.observation_space;
+        (space.shape(), space.dtype(), space.flat_width())
+    };
+    if rows(&spaces) != rows(&spec.spaces) {
         let needs = format!("the space it was made for ({})", spec.spaces.observation_space);
         let space = spaces.observation_space.to_string();
         return Err(Error::Space { who: "the policy".into(), needs, space });
     }
     let rngs = running.iter().map(stream).collect();
-    let mut pilot = Pilot::new(&spaces, dtypes, &spec.common, policy, worker, rngs)?.filtered_by(filter)?;
+    let mut pilot = Pilot::new(&spaces, dtype, &spec.common, policy, worker, rngs)?.filtered_by(filter)?;
     let mut storage = pilot.steps(1)?;
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     let mut frames = Vec::new();

@@ -2,6 +2,7 @@
 
 use crate::{
     base::{
+        array,
         batch::{Column, SampleBatch, env_major},
         error::Result,
         host,
@@ -15,7 +16,9 @@ use crate::{
         value::Value,
     },
 };
-use tch::Tensor;
+use bytemuck::Pod;
+use ndarray::ArrayViewD;
+use tch::{Tensor, kind};
 
 /// A piece of several trajectories, time-major, before postprocessing. Everything is lent by the sampler, which
 /// will write over it: keep copies.
@@ -25,7 +28,8 @@ pub struct Fragment<'a> {
     pub steps: usize,
     /// Copies, N.
     pub num_envs: usize,
-    /// Observations `[T + 1, N, width]`; row T is what the next fragment starts from.
+    /// Observations `[T + 1, N, ...]` in the shape and the scalars of the space; row T is what the next fragment starts
+    /// from.
     pub obs: &'a Tensor,
     /// Actions `[T, N]` or `[T, N, components]`.
     pub actions: &'a Tensor,
@@ -39,7 +43,7 @@ pub struct Fragment<'a> {
     pub columns: Vec<(Column, &'a Tensor)>,
     /// Steps (`t * N + copy`) at which an episode ended, either way.
     pub ended: &'a [usize],
-    /// The last observation of each of those episodes, `[ended, width]`.
+    /// The last observation of each of those episodes, `[ended, ...]`.
     pub final_obs: &'a Tensor,
     /// Which actions were legal; only where `mask_actions` asks for it.
     pub masks: Option<FragmentMasks<'a>>,
@@ -72,6 +76,11 @@ pub struct FragmentMasks<'a> {
 }
 
 impl Fragment<'_> {
+    /// The observations where they stand, `[T + 1, N, ...]`, in the shape and the scalars of the space.
+    pub fn observations<T: Pod + kind::Element>(&self) -> Result<ArrayViewD<'_, T>> {
+        array::view(self.obs, "the observations of a fragment")
+    }
+
     /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`].
     pub fn rows(&self) -> SampleBatch {
         let mut batch = SampleBatch::default()
@@ -164,8 +173,7 @@ impl Fragment<'_> {
             return self.values_of_sequences(memory, learner, &head);
         }
         let _guard = tch::no_grad_guard();
-        let width = self.obs.size()[2];
-        let at_rows = learner.evaluate(&self.obs.view([-1, width]), 1, &head)?.to_vec();
+        let at_rows = learner.evaluate(&self.obs.flatten(0, 1), 1, &head)?.to_vec();
         let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
         Ok(Values { copies: self.num_envs, at_rows, at_ends })
     }

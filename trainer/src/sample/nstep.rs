@@ -48,16 +48,17 @@ impl Fragment<'_> {
                 };
             }
         }
-        let width = f.obs.size()[2] as usize;
-        let (obs, last) = (host::read::<f32>(f.obs), host::read::<f32>(f.final_obs));
+        let (obs, last) = (host::bytes(f.obs), host::bytes(f.final_obs));
+        let width = obs.len() / (rows + copies);
         let row = |i: usize| match i.checked_sub(rows + copies) {
             None => &obs[i * width..][..width],
             Some(k) => &last[k * width..][..width],
         };
+        let shape = [&[rows as i64], &f.obs.size()[2..]].concat();
         let gather = |index: &mut dyn Iterator<Item = usize>| {
             let mut data = Vec::with_capacity(rows * width);
             index.for_each(|i| data.extend_from_slice(row(i)));
-            Tensor::from_slice(&data).view([rows as i64, width as i64])
+            Tensor::from_data_size(&data, &shape, f.obs.kind())
         };
         let new_obs = gather(&mut next.iter().copied());
         let obs = gather(&mut (0..rows).map(|out| out % steps * copies + out / steps));

@@ -9,6 +9,7 @@ use crate::{
         rng::{Stream, StreamState},
         state::State,
     },
+    learn::nets::Encoding,
     policy::{
         Policy, Spaces,
         act::{Act, Seen, StepColumns},
@@ -40,6 +41,8 @@ pub(crate) struct Pilot {
     /// Steps of the run in which actions are drawn at random.
     random_timesteps: u64,
     preprocess: Preprocess,
+    /// How stored rows become the model's numbers.
+    encoding: Encoding,
     pub(crate) filter: Option<MeanStdFilter>,
     to_env: ToEnv,
     columns: Vec<(Column, usize)>,
@@ -55,6 +58,9 @@ pub(crate) struct Pilot {
     /// aligned for whatever the environment writes.
     raw: Vec<u64>,
     raw_final: Vec<u64>,
+    /// One stored row, and one as the model takes it.
+    final_row: Vec<u64>,
+    model_row: Vec<f32>,
 }
 
 /// A step of the environments: what they are given, and where they write.
@@ -65,21 +71,28 @@ pub(crate) struct Exchange<'a> {
     pub(crate) final_obs: &'a mut [u8],
 }
 
+/// Bytes of one stored row.
+fn row_bytes(encoding: &Encoding) -> usize {
+    encoding.shape().iter().product::<i64>() as usize * encoding.kind().elt_size_in_bytes()
+}
+
 impl Pilot {
-    /// For as many copies as there are streams; `dtypes` are those of observations and actions.
+    /// For as many copies as there are streams; `act_dtype` is that of actions.
     pub(crate) fn new(
         spaces: &Spaces,
-        dtypes: (DType, DType),
+        act_dtype: DType,
         common: &Common,
         policy: &dyn Policy,
         worker: usize,
         rngs: Vec<Stream>,
     ) -> Result<Self> {
         let copies = rngs.len();
-        let preprocess = Preprocess::new(&spaces.observation_space, dtypes.0);
+        let stored = common.stored(spaces);
+        let preprocess = Preprocess::new(&spaces.observation_space, &stored.observation_space);
+        let encoding = Encoding::of(&stored.observation_space);
         let (columns, memory_width) = (policy.step_columns(), policy.memory_width());
         Ok(Self {
-            to_env: ToEnv::new(&spaces.action_space, dtypes.1, copies, common)?,
+            to_env: ToEnv::new(&spaces.action_space, act_dtype, copies, common)?,
             spaces: spaces.clone(),
             copies,
             worker: (worker, common.num_workers),
@@ -95,7 +108,10 @@ impl Pilot {
             rngs,
             raw: preprocess.buffer(copies),
             raw_final: vec![0; (copies * preprocess.raw_bytes).div_ceil(8)],
+            final_row: vec![0; row_bytes(&encoding).div_ceil(8)],
+            model_row: vec![0.0; encoding.width()],
             preprocess,
+            encoding,
         })
     }
 
@@ -104,7 +120,7 @@ impl Pilot {
         self.filter = match running {
             None => None,
             Some(running) => {
-                let mut filter = MeanStdFilter::new(self.preprocess.width);
+                let mut filter = MeanStdFilter::new(self.encoding.width());
                 filter.set_running(running)?;
                 Some(filter)
             }
@@ -116,7 +132,8 @@ impl Pilot {
     pub(crate) fn steps(&self, steps: usize) -> Result<Steps> {
         let widths = self.columns.iter().map(|(_, width)| *width);
         let space = &self.spaces.action_space;
-        let mut storage = Steps::new(steps, self.copies, self.preprocess.width, space, widths, self.masked)?;
+        let obs = (self.encoding.shape(), self.encoding.kind());
+        let mut storage = Steps::new(steps, self.copies, obs, space, widths, self.masked)?;
         storage.memories = (self.memory_width > 0)
             .then(|| Memories::new(steps, self.copies, self.memory_width, self.max_seq_len));
         Ok(storage)
@@ -142,9 +159,14 @@ impl Pilot {
         matches!(self.to_env, ToEnv::Int { .. })
     }
 
-    /// Numbers of one observation as the model takes it.
-    pub(crate) fn obs_width(&self) -> usize {
-        self.preprocess.width
+    /// What stored rows are.
+    pub(crate) fn encoding(&self) -> &Encoding {
+        &self.encoding
+    }
+
+    /// Bytes of one stored row.
+    pub(crate) fn row_bytes(&self) -> usize {
+        row_bytes(&self.encoding)
     }
 
     /// Copy `i` begins an episode: it remembers nothing. A stream replaces its own.
@@ -191,7 +213,7 @@ impl Pilot {
     /// Where first observations are written: row 0, or what [`observe`](Self::observe) makes it of.
     pub(crate) fn first<'a>(&'a mut self, steps: &'a mut Steps) -> &'a mut [u8] {
         let Self { preprocess, raw, copies, .. } = self;
-        match preprocess.direct() {
+        match preprocess.direct {
             true => steps.obs.bytes_mut(0),
             false => &mut bytemuck::cast_slice_mut(raw)[..*copies * preprocess.raw_bytes],
         }
@@ -199,26 +221,37 @@ impl Pilot {
 
     /// What was just written becomes row `t`. With `learn` the filter counts it.
     pub(crate) fn observe(&mut self, steps: &mut Steps, t: usize, learn: bool) -> Result<()> {
-        let row = steps.obs.slice_mut(t);
-        if !self.preprocess.direct() {
+        if !self.preprocess.direct {
             let bytes = self.copies * self.preprocess.raw_bytes;
-            self.preprocess.apply(&bytemuck::cast_slice(&self.raw)[..bytes], row)?;
+            self.preprocess.apply(&bytemuck::cast_slice(&self.raw)[..bytes], steps.obs.bytes_mut(t))?;
         }
         if let Some(filter) = &mut self.filter {
-            filter.apply(row, learn);
+            filter.apply(steps.obs.slice_mut(t), learn);
         }
         Ok(())
     }
 
-    /// The last observation of the episode of copy `i` that has just ended, as the model takes it.
-    pub(crate) fn final_obs(&mut self, copy: usize, to: &mut [f32]) -> Result<()> {
-        let bytes = self.preprocess.raw_bytes;
-        let raw = &bytemuck::cast_slice(&self.raw_final)[copy * bytes..][..bytes];
-        self.preprocess.apply(raw, to)?;
+    /// The last observation of the episode of copy `i` that has just ended, as it is stored.
+    pub(crate) fn final_obs(&mut self, copy: usize) -> Result<&[u8]> {
+        let (raw_bytes, row_bytes) = (self.preprocess.raw_bytes, self.row_bytes());
+        let raw = &bytemuck::cast_slice(&self.raw_final)[copy * raw_bytes..][..raw_bytes];
+        let row = &mut bytemuck::cast_slice_mut(&mut self.final_row)[..row_bytes];
+        self.preprocess.apply(raw, row)?;
         if let Some(filter) = &mut self.filter {
-            filter.apply(to, false);
+            filter.apply(bytemuck::cast_slice_mut(row), false);
         }
-        Ok(())
+        Ok(row)
+    }
+
+    /// A stored row as the model takes it: that of copy `i` in row `t`, or what [`final_obs`](Self::final_obs) made last.
+    pub(crate) fn model_row(&mut self, steps: &mut Steps, at: Option<(usize, usize)>) -> &[f32] {
+        let bytes = self.row_bytes();
+        let row = match at {
+            Some((t, copy)) => &steps.obs.bytes_mut(t)[copy * bytes..][..bytes],
+            None => &bytemuck::cast_slice(&self.final_row)[..bytes],
+        };
+        self.encoding.row(row, &mut self.model_row);
+        &self.model_row
     }
 
     /// Chooses one action per copy by row `t`, and stores it there with the policy's columns.
@@ -262,7 +295,7 @@ impl Pilot {
         let bytes = *copies * preprocess.raw_bytes;
         Exchange {
             actions: to_env.apply(steps.actions.bytes_mut(t)),
-            obs: match preprocess.direct() {
+            obs: match preprocess.direct {
                 true => steps.obs.bytes_mut(t + 1),
                 false => &mut bytemuck::cast_slice_mut(raw)[..bytes],
             },

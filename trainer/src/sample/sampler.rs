@@ -24,7 +24,7 @@ use crate::{
     },
 };
 use pavlov_envs::{AnyVectorEnv, StepOut};
-use tch::Tensor;
+use tch::{Kind, Tensor};
 
 /// Copies of an environment, every buffer a fragment needs, and the episodes in progress.
 #[derive(Debug)]
@@ -43,12 +43,36 @@ pub(crate) struct Sampler {
     truncated: Vec<bool>,
     /// Steps at which episodes ended, and what was behind each: the last observation and its mask.
     ended: Vec<usize>,
-    ended_obs: Vec<f32>,
+    ended_obs: Rows,
     ended_masks: Vec<bool>,
 
     /// What the next fragment starts from stands in row T, not in row 0.
     carry: bool,
     perf: SamplerPerf,
+}
+
+/// Rows of bytes, aligned for whatever stands in them.
+#[derive(Debug, Default)]
+struct Rows {
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Rows {
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
+    }
+
+    fn push(&mut self, row: &[u8]) {
+        let start = self.len;
+        self.len += row.len();
+        self.words.resize(self.len.div_ceil(8), 0);
+        bytemuck::cast_slice_mut(&mut self.words)[start..self.len].copy_from_slice(row);
+    }
+
+    fn clear(&mut self) {
+        self.len = 0;
+    }
 }
 
 impl Sampler {
@@ -63,11 +87,11 @@ impl Sampler {
     ) -> Result<Self> {
         let (n, t) = (env.num_envs(), common.rollout_fragment_length);
         let rngs = (0..n as u64).map(|i| Stream::new(run_seed, "action", first_env + i)).collect();
-        let dtypes = (env.obs_dtype(), env.act_dtype());
-        let mut pilot = Pilot::new(&Spaces::of(env.as_ref()), dtypes, common, policy, worker, rngs)?;
+        let spaces = Spaces::of(env.as_ref());
+        let mut pilot = Pilot::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?;
         pilot.filter = match common.observation_filter {
             ObservationFilter::NoFilter => None,
-            ObservationFilter::MeanStdFilter => Some(MeanStdFilter::new(pilot.obs_width())),
+            ObservationFilter::MeanStdFilter => Some(MeanStdFilter::new(pilot.encoding().width())),
         };
         let mut sampler = Self {
             storage: pilot.steps(t)?,
@@ -80,7 +104,7 @@ impl Sampler {
             terminated: vec![false; t * n],
             truncated: vec![false; t * n],
             ended: Vec::new(),
-            ended_obs: Vec::new(),
+            ended_obs: Rows::default(),
             ended_masks: Vec::new(),
             carry: false,
             perf: SamplerPerf::default(),
@@ -133,11 +157,13 @@ impl Sampler {
         }
         self.perf.steps += self.steps as u32;
         self.carry = true;
+        // Integers are always finite.
+        let is_float = self.pilot.encoding().kind() == Kind::Float;
         self.counting.check_and_count(Numbers {
             rewards: &self.rewards,
-            obs: host::read(self.storage.obs.tensor()),
-            ended: (&self.ended, &self.ended_obs),
-            width: self.pilot.obs_width(),
+            obs: if is_float { host::read(self.storage.obs.tensor()) } else { &[] },
+            ended: (&self.ended, if is_float { bytemuck::cast_slice(self.ended_obs.bytes()) } else { &[] }),
+            width: self.pilot.encoding().shape().iter().product::<i64>() as usize,
         })?;
         self.clip();
         Ok(())
@@ -170,15 +196,13 @@ impl Sampler {
 
     /// Counts the step in the episodes, and keeps what was behind those that ended.
     fn count(&mut self, t: usize, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
-        let (n, width) = (self.counting.copies(), self.pilot.obs_width());
+        let n = self.counting.copies();
         for i in 0..n {
             let row = t * n + i;
             let (terminated, truncated) = (self.terminated[row], self.truncated[row]);
             let ended = terminated || truncated;
             if ended {
-                let start = self.ended_obs.len();
-                self.ended_obs.resize(start + width, 0.0);
-                self.pilot.final_obs(i, &mut self.ended_obs[start..])?;
+                self.ended_obs.push(self.pilot.final_obs(i)?);
                 if let Some(masks) = &mut self.storage.masks {
                     if self.ended.last().is_none_or(|&last| last < t * n) {
                         masks.read_ended(self.env.as_ref());
@@ -191,10 +215,10 @@ impl Sampler {
                 self.ended.push(row);
                 self.pilot.begin(i, None);
             }
-            let obs: &[f32] = if ended {
-                &self.ended_obs[self.ended_obs.len() - width..]
-            } else {
-                &self.storage.obs.slice_mut(t + 1)[i * width..][..width]
+            // Nobody else looks.
+            let obs: &[f32] = match callbacks.is_some() {
+                true => self.pilot.model_row(&mut self.storage, (!ended).then_some((t + 1, i))),
+                false => &[],
             };
             let step = StepView { obs, reward: self.rewards[row], terminated, truncated };
             self.counting.step(i, step, callbacks)?;
@@ -218,7 +242,9 @@ impl Sampler {
     pub(crate) fn with_fragment<T>(&mut self, f: impl FnOnce(Fragment<'_>) -> T) -> T {
         let Self { pilot, storage, .. } = self;
         let ended = self.ended.len() as i64;
-        let final_obs = Tensor::from_slice(&self.ended_obs).view([ended, pilot.obs_width() as i64]);
+        let shape: Vec<i64> =
+            std::iter::once(ended).chain(pilot.encoding().shape().iter().copied()).collect();
+        let final_obs = Tensor::from_data_size(self.ended_obs.bytes(), &shape, pilot.encoding().kind());
         let behind = storage
             .masks
             .as_ref()

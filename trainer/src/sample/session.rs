@@ -106,7 +106,7 @@ impl Desk {
         rngs: Vec<Stream>,
         filter: Option<&RunningStat>,
     ) -> Result<Self> {
-        let pilot = Pilot::new(&spec.spaces, dtypes, &spec.common, policy, 0, rngs)?.filtered_by(filter)?;
+        let pilot = Pilot::new(&spec.spaces, dtypes.1, &spec.common, policy, 0, rngs)?.filtered_by(filter)?;
         Ok(Self {
             storage: pilot.steps(1)?,
             pilot,

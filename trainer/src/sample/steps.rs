@@ -10,7 +10,7 @@ use tch::Kind;
 /// Rows of every copy, time-major. Observations and masks have one row more: what the last step led to.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// `[T + 1, N, width]`.
+    /// `[T + 1, N, ...]`, in the scalars of [`Spaces::stored`](crate::policy::Spaces::stored).
     pub(crate) obs: HostTensor,
     /// `[T + 1, N, options]`.
     pub(crate) masks: Option<Masks>,
@@ -28,7 +28,7 @@ impl Steps {
     pub(crate) fn new(
         steps: usize,
         copies: usize,
-        obs_width: usize,
+        (obs_shape, obs_kind): (&[i64], Kind),
         action_space: &Space,
         columns: impl Iterator<Item = usize>,
         masked: bool,
@@ -43,7 +43,7 @@ impl Steps {
             _ => (vec![n, action_space.width() as i64], Kind::Float),
         };
         Ok(Self {
-            obs: HostTensor::zeros(steps + 1, &[n, obs_width as i64], Kind::Float),
+            obs: HostTensor::zeros(steps + 1, &[&[n], obs_shape].concat(), obs_kind),
             masks: masked.then(|| Masks::new(action_space, steps + 1, copies)).transpose()?,
             actions: HostTensor::zeros(steps, &action_tail, action_kind),
             columns: columns.map(|width| HostTensor::zeros(steps, &tail(width), Kind::Float)).collect(),

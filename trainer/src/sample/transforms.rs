@@ -1,4 +1,4 @@
-//! What stands between environment and policy: raw observations to numbers for a model, a policy's actions to what the
+//! What stands between environment and policy: raw observations to stored rows, a policy's actions to what the
 //! environment takes.
 
 use crate::{
@@ -6,49 +6,44 @@ use crate::{
         error::{Error, Result},
         rng::Stream,
     },
-    learn::{dist::ActionRows, exploration::any},
+    learn::{draw::ActionRows, exploration::any},
     run::common::Common,
 };
 use pavlov_envs::{DType, Space};
 
-/// Raw rows of the environment to rows of f32: nothing, or one-hot encoding and flattening by the space.
+/// Raw rows of the environment to rows as they are stored: the same, or flattened to f32.
 #[derive(Debug)]
 pub(crate) struct Preprocess {
     space: Space,
-    dtype: DType,
+    /// The environment may write stored rows itself.
+    pub(crate) direct: bool,
     /// Bytes of one raw row.
     pub(crate) raw_bytes: usize,
-    /// Numbers of one row for the model.
-    pub(crate) width: usize,
 }
 
 impl Preprocess {
-    pub(crate) fn new(space: &Space, dtype: DType) -> Self {
+    /// From rows of `space` to rows of `stored`.
+    pub(crate) fn new(space: &Space, stored: &Space) -> Self {
+        let boxes = matches!((space, stored), (Space::Box { .. }, Space::Box { .. }));
         Self {
-            width: space.flat_width(),
-            dtype,
+            direct: space == stored || boxes && space.dtype() == stored.dtype(),
+            raw_bytes: space.width() * space.dtype().size(),
             space: space.clone(),
-            raw_bytes: space.width() * dtype.size(),
         }
-    }
-
-    /// The environment's rows are the model's: it may write into them itself.
-    pub(crate) fn direct(&self) -> bool {
-        self.dtype == DType::F32 && matches!(self.space, Space::Box { .. })
     }
 
     pub(crate) fn buffer(&self, n: usize) -> Vec<u64> {
         // Eight-byte scalars, so that the bytes are aligned for whatever the environment writes.
-        if self.direct() { Vec::new() } else { vec![0; (n * self.raw_bytes).div_ceil(8)] }
+        if self.direct { Vec::new() } else { vec![0; (n * self.raw_bytes).div_ceil(8)] }
     }
 
-    /// Raw rows to model rows.
-    pub(crate) fn apply(&self, raw: &[u8], out: &mut [f32]) -> Result<()> {
-        if self.direct() {
-            out.copy_from_slice(bytemuck::cast_slice(raw));
+    /// Raw rows to stored rows.
+    pub(crate) fn apply(&self, raw: &[u8], out: &mut [u8]) -> Result<()> {
+        if self.direct {
+            out.copy_from_slice(raw);
             return Ok(());
         }
-        Ok(self.space.flatten_into(raw, out)?)
+        Ok(self.space.flatten_into(raw, bytemuck::cast_slice_mut(out))?)
     }
 }
 

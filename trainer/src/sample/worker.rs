@@ -13,6 +13,7 @@ use crate::{
         state::{State, Weights},
         train_batch::TrainBatch,
     },
+    learn::nets::CustomModel,
     policy::{DEFAULT_POLICY, PolicyClass, PolicyMap, PolicySpec, Spaces},
     run::common::{BatchMode, Common},
     sample::{
@@ -116,6 +117,8 @@ pub struct WorkerSpec {
     pub spaces: Spaces,
     /// The policy.
     pub policy_class: PolicyClass,
+    /// A network of the user's own, in place of the `model` settings'.
+    pub custom_model: Option<CustomModel>,
     /// Hooks.
     pub callbacks: Option<CallbacksMaker>,
     /// Whether rollout workers sample; those of an evaluation only play episodes.
@@ -126,11 +129,11 @@ impl WorkerSpec {
     /// The policies as a worker of that index has them; all workers start with equal weights.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let spec = PolicySpec {
-            spaces: self.spaces.clone(),
+            spaces: self.common.stored(&self.spaces),
             seed: self.seed,
             device,
             fused: self.common.model.fused,
-            custom_model: None,
+            custom_model: self.custom_model.clone(),
             worker_index,
             num_workers: self.common.num_workers,
         };

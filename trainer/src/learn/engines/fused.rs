@@ -18,17 +18,18 @@ use crate::{
     learn::{
         groups::Live,
         loss::{Join, Stat, explained},
-        nets::{Input, Layout, Net},
+        nets::{Encoding, Input, Layout, Net, Raw, readable},
         rows::{About, Rows},
         value::Value,
     },
 };
+use pavlov_envs::Element;
 use pulp::Arch;
 use std::sync::{
-    Mutex, MutexGuard, PoisonError,
+    Arc, Mutex, MutexGuard, PoisonError,
     atomic::{AtomicUsize, Ordering::Relaxed},
 };
-use tch::{Kind, Tensor};
+use tch::Tensor;
 
 /// Rows of a piece, about: small enough for the second-level cache.
 const PIECE: usize = 256;
@@ -42,6 +43,7 @@ const SLOT_ROWS: usize = 256;
 struct FusedGraph<'t> {
     tape: &'t Tape,
     layout: &'t Layout,
+    encoding: &'t Encoding,
     /// The network's, then the target copy's.
     flats: &'t [&'t [f32]],
     live: Live<'t>,
@@ -126,19 +128,16 @@ impl Graph for FusedGraph<'_> {
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
         let source = batch.source(column)?;
         let (cols, rows) = (source.cols, source.rows);
-        let contiguous;
-        let base = if source.base.is_contiguous() {
-            source.base
-        } else {
-            contiguous = source.base.contiguous();
-            &contiguous
-        };
-        Ok(match base.kind() {
-            Kind::Float => fill(self.tape, host::read::<f32>(base), cols, rows, |x| x),
-            Kind::Int64 => fill(self.tape, host::read::<i64>(base), cols, rows, |x| x as f32),
-            Kind::Uint8 | Kind::Bool => fill(self.tape, host::bytes(base), cols, rows, f32::from),
-            _ => fill(self.tape, host::read::<f32>(&base.to_kind(Kind::Float)), cols, rows, |x| x),
+        Ok(match Raw::of(readable(source.base, &mut None)) {
+            Raw::F32(from) => fill(self.tape, from, cols, rows, |x| x),
+            Raw::I64(from) => fill(self.tape, from, cols, rows, |x| x as f32),
+            Raw::U8(from) => fill(self.tape, from, cols, rows, f32::from),
         })
+    }
+
+    fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
+        let source = batch.source(column)?;
+        Ok(self.encoded(Raw::of(readable(source.base, &mut None)), source.rows))
     }
 
     fn number(&self, number: f32) -> usize {
@@ -159,6 +158,38 @@ impl Graph for FusedGraph<'_> {
 }
 
 impl FusedGraph<'_> {
+    /// Rows in the network's numbers.
+    fn encoded(&self, from: Raw<'_>, rows: &Selection) -> usize {
+        match from {
+            // The numbers are the row itself.
+            Raw::F32(from) if self.encoding.is_identity() => {
+                fill(self.tape, from, self.encoding.width(), rows, |x| x)
+            }
+            Raw::F32(from) => self.encode(from, rows),
+            Raw::I64(from) => self.encode(from, rows),
+            Raw::U8(from) => self.encode(from, rows),
+        }
+    }
+
+    fn encode<T: Element>(&self, from: &[T], rows: &Selection) -> usize {
+        let (stride, count) = (self.tape.stride(), self.tape.rows());
+        self.tape.leaf(self.encoding.width(), |to| {
+            match rows {
+                Selection::Range(start, _) => {
+                    self.encoding.columns(from, |r| start + r, (count, stride), to);
+                }
+                Selection::Index(list, start, _) => {
+                    let list = &list[*start..start + count];
+                    self.encoding.columns(from, |r| list[r] as usize, (count, stride), to);
+                }
+            }
+            for column in to.chunks_exact_mut(stride) {
+                let (real, padding) = column.split_at_mut(count);
+                padding.fill(real[count - 1]);
+            }
+        })
+    }
+
     fn binary(&self, op: Op, operands: &[usize], f: impl Fn(f32, f32) -> f32) -> usize {
         let (a, b) = self.tape.pair(operands[0], operands[1]);
         self.tape.binary(op, a, b, f)
@@ -168,6 +199,7 @@ impl FusedGraph<'_> {
 /// The engine's memory: that of the slots, and where all but the first put their gradients.
 #[derive(Debug)]
 pub(crate) struct Fused {
+    encoding: Arc<Encoding>,
     slots: Vec<Slot>,
     gradients: Vec<Vec<f32>>,
     errors: Vec<f32>,
@@ -244,9 +276,14 @@ impl Joined {
 }
 
 impl Fused {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(encoding: &Arc<Encoding>) -> Self {
         let slot = || Slot { tape: Tape::new(Arch::new()), stats: Vec::new(), has_errors: false };
-        Self { slots: (0..SLOTS).map(|_| slot()).collect(), gradients: Vec::new(), errors: Vec::new() }
+        Self {
+            encoding: Arc::clone(encoding),
+            slots: (0..SLOTS).map(|_| slot()).collect(),
+            gradients: Vec::new(),
+            errors: Vec::new(),
+        }
     }
 }
 
@@ -260,7 +297,8 @@ impl Backend for Fused {
         loss: &dyn LossFn,
         gradient: &mut Tensor,
     ) -> Result<Report> {
-        let Self { slots, gradients, errors } = self;
+        let Self { encoding, slots, gradients, errors } = self;
+        let encoding = &**encoding;
         let rows = batch.rows();
         errors.resize(rows, 0.0);
         let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
@@ -276,7 +314,7 @@ impl Backend for Fused {
             .collect();
         on_slots(slots, bounds, 1, errors, |slot, part| {
             let (batch, gradient) = &mut *lock(&inputs[part.index]);
-            slot.learn(layout, &flats, batch, about, (gradient, part.out), loss)
+            slot.learn((layout, encoding), &flats, batch, about, (gradient, part.out), loss)
         })?;
         drop(inputs);
         let (first, others) = slots[..used].split_at_mut(1);
@@ -300,24 +338,18 @@ impl Backend for Fused {
         head: &dyn HeadFn,
         out: &mut [f32],
     ) -> Result<()> {
-        let [rows, width, ..] = host::size(seen.obs).map(|size| size as usize);
-        let contiguous;
-        let obs = if seen.obs.is_contiguous() {
-            seen.obs
-        } else {
-            contiguous = seen.obs.contiguous();
-            &contiguous
-        };
-        let numbers = host::read::<f32>(obs);
+        let rows = host::size(seen.obs)[0] as usize;
+        let mut own = None;
+        let (raw, encoding) = (Raw::of(readable(seen.obs, &mut own)), &*self.encoding);
         let (layout, flats) = (sets[0].layout(), [host::read::<f32>(sets[0].flat())]);
         let live = Live { groups: &[], learning: &[] };
         let choices = seen.mask.map_or(0, |mask| mask.len() / rows);
         on_slots(&mut self.slots, slot_bounds(rows), columns, out, |slot, part| {
             for (start, len) in bounds(part.len, PIECE) {
                 slot.tape.reset(len);
-                let graph = FusedGraph { tape: &slot.tape, layout, flats: &flats, live };
+                let graph = FusedGraph { tape: &slot.tape, layout, encoding, flats: &flats, live };
                 let rows = Selection::Range(part.start + start, len);
-                let obs = fill(&slot.tape, numbers, width, &rows, |x| x);
+                let obs = graph.encoded(raw, &rows);
                 let mask = seen.mask.map(|mask| fill(&slot.tape, mask, choices, &rows, f32::from));
                 let of = |id| Value::new(&graph, id);
                 let value = head.at(Net::new(&graph, Which::Frozen), Input::new(of(obs), mask.map(of)));
@@ -340,7 +372,8 @@ impl Backend for Fused {
         for (start, len) in bounds(batch.rows(), PIECE) {
             tape.reset(len);
             let piece = batch.slice(start, len);
-            let graph = FusedGraph { tape, layout: sets[0].layout(), flats: &flats, live: about.live };
+            let (layout, encoding) = (sets[0].layout(), &*self.encoding);
+            let graph = FusedGraph { tape, layout, encoding, flats: &flats, live: about.live };
             let id = f.at(&Rows::new(&graph, &piece, about))?.id();
             scatter(tape, id, &mut out[start..start + len]);
         }
@@ -356,7 +389,7 @@ impl Slot {
     /// Gradient, written to `gradient`, errors and statistics of a slot's rows, as their share of all.
     fn learn(
         &mut self,
-        layout: &Layout,
+        (layout, encoding): (&Layout, &Encoding),
         flats: &[&[f32]],
         batch: &SampleBatch,
         about: About<'_>,
@@ -369,7 +402,7 @@ impl Slot {
             self.tape.reset(len);
             let tape = &self.tape;
             let piece = (len < batch.rows()).then(|| batch.slice(start, len));
-            let graph = FusedGraph { tape, layout, flats, live: about.live };
+            let graph = FusedGraph { tape, layout, encoding, flats, live: about.live };
             let loss = loss.at(&Rows::new(&graph, piece.as_ref().unwrap_or(batch), about))?;
             let share = len as f64 / about.count as f64;
             if self.stats.is_empty() {

@@ -139,6 +139,8 @@ pub(crate) trait Graph: Debug {
     fn layer(&self, layer: Layer, which: Which, operands: &[usize]) -> usize;
     /// A column of a batch, `[rows, columns]`.
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize>;
+    /// A column of observations in the network's numbers.
+    fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize>;
     /// One number that is not differentiated.
     fn number(&self, number: f32) -> usize;
     /// Columns of a value; 0 for one number.

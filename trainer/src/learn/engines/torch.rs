@@ -17,7 +17,7 @@ use crate::{
     learn::{
         groups::Live,
         loss::{EPSILON, Join, Stat},
-        nets::{Input, Net, Params},
+        nets::{Encoding, Input, Net, Params},
         rows::{About, Rows},
         value::Value,
     },
@@ -25,7 +25,7 @@ use crate::{
 use rayon::prelude::*;
 use std::{
     cell::RefCell,
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 use tch::{Device, Kind, Tensor};
 
@@ -40,11 +40,17 @@ pub(crate) struct Leaves {
     /// The same memory without one.
     frozen: Params,
     target: Option<Params>,
+    encoding: Arc<Encoding>,
 }
 
 impl Leaves {
-    fn new(sets: &Sets) -> Self {
-        Self { online: sets[0].alias(), frozen: sets[0].frozen(), target: sets.get(1).map(Params::frozen) }
+    fn new(sets: &Sets, encoding: &Arc<Encoding>) -> Self {
+        Self {
+            online: sets[0].alias(),
+            frozen: sets[0].frozen(),
+            target: sets.get(1).map(Params::frozen),
+            encoding: Arc::clone(encoding),
+        }
     }
 }
 
@@ -206,6 +212,10 @@ impl Graph for TorchGraph<'_> {
         }))
     }
 
+    fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
+        Ok(self.insert(self.leaves.encoding.encode(batch.get(column)?)))
+    }
+
     fn number(&self, number: f32) -> usize {
         self.insert(Tensor::from(number).to_device(self.device()))
     }
@@ -251,9 +261,9 @@ struct Piece {
 }
 
 impl Torch {
-    pub(crate) fn new(sets: &Sets) -> Self {
+    pub(crate) fn new(sets: &Sets, encoding: &Arc<Encoding>) -> Self {
         let threads = rayon::current_num_threads().max(1);
-        Self { threads: (0..threads).map(|_| Mutex::new(Leaves::new(sets))).collect() }
+        Self { threads: (0..threads).map(|_| Mutex::new(Leaves::new(sets, encoding))).collect() }
     }
 
     /// Runs `f` on every input with the leaves of the thread it is on, in parallel; results are in order.
@@ -404,16 +414,24 @@ impl Backend for Torch {
 }
 
 fn input<'t>(graph: &'t TorchGraph<'t>, obs: &Tensor, mask: Option<&Tensor>) -> Input<'t> {
-    let beside = |tensor: &Tensor| Value::new(graph, graph.insert(tensor.to_device(graph.device())));
-    Input::new(beside(obs), mask.map(beside))
+    let beside = |tensor: Tensor| Value::new(graph, graph.insert(tensor));
+    let here = |tensor: &Tensor| tensor.to_device(graph.device());
+    let obs = graph.leaves.encoding.encode(&here(obs));
+    Input::new(beside(obs), mask.map(|mask| beside(here(mask))))
 }
 
 /// `head` of the network on `inputs` (observations, then masks if there are any) as libtorch traces it.
-pub(crate) fn forward(sets: &Sets, inputs: &[Tensor], memory: Option<&Tensor>, head: &dyn HeadFn) -> Tensor {
-    let leaves = Leaves::new(sets);
+pub(crate) fn forward(
+    sets: &Sets,
+    encoding: &Arc<Encoding>,
+    inputs: &[Tensor],
+    memory: Option<&Tensor>,
+    head: &dyn HeadFn,
+) -> Tensor {
+    let leaves = Leaves::new(sets, encoding);
     let live = Live { groups: &[], learning: &[] };
     let mut graph = TorchGraph::new(&leaves, live, inputs[0].size()[0] as usize);
-    graph.like = Some(inputs[0].shallow_clone());
+    graph.like = Some(encoding.rows(&inputs[0]));
     if let Some(memory) = memory {
         let rows = inputs[0].size()[0];
         let resets = Tensor::zeros([rows], (Kind::Float, inputs[0].device()));

@@ -1,6 +1,7 @@
 //! What a policy is built for, and the builder that lays out its parameters.
 
 use super::{
+    encoding::{Encoding, image},
     layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurrent},
     params::ParamsBuilder,
     view::{Input, Net},
@@ -17,7 +18,7 @@ use crate::{
         value::{OnLibtorch, Value},
     },
 };
-use pavlov_envs::{AnyVectorEnv, Space};
+use pavlov_envs::{AnyVectorEnv, DType, Space};
 use serde::{Deserialize, Serialize};
 use std::{fmt::Debug, sync::Arc};
 use tch::{Device, Kind, Tensor};
@@ -37,16 +38,29 @@ impl Spaces {
         Self { observation_space: env.observation_space().clone(), action_space: env.action_space().clone() }
     }
 
-    /// Numbers of one observation as the model takes it (one-hot and flattened).
+    /// Numbers of one observation as a network reads it; see [`Encoding`].
     pub fn obs_width(&self) -> usize {
         self.observation_space.flat_width()
+    }
+
+    /// The spaces of rows as they are kept and as policies see them. Floats are single; other numbers keep their type. What
+    /// passes a filter is flattened and f32, and so are composite rows of f64.
+    #[must_use]
+    pub fn stored(&self, filtered: bool) -> Self {
+        let space = &self.observation_space;
+        let observation_space = match space {
+            Space::Box { dtype: DType::F64, .. } if !filtered => space.clone().with_dtype(DType::F32),
+            _ if filtered || space.dtype() == DType::F64 => space.flattened(),
+            _ => space.clone(),
+        };
+        Self { observation_space, action_space: self.action_space.clone() }
     }
 }
 
 /// What a policy is built for.
 #[derive(Clone, Debug)]
 pub struct PolicySpec {
-    /// Its spaces.
+    /// Its spaces, as [`Spaces::stored`] says.
     pub spaces: Spaces,
     /// Seed of its initial weights.
     pub seed: u64,
@@ -60,6 +74,18 @@ pub struct PolicySpec {
     pub worker_index: usize,
     /// Rollout workers of the run.
     pub num_workers: usize,
+}
+
+impl PolicySpec {
+    /// Height, width and channels of what is observed; an error where that is no image.
+    pub fn image(&self) -> Result<[usize; 3]> {
+        let space = &self.spaces.observation_space;
+        image(space).ok_or_else(|| Error::Space {
+            who: "the network".into(),
+            needs: "images, a Box of three dimensions, and no filter before it".into(),
+            space: space.to_string(),
+        })
+    }
 }
 
 /// What stands between observations and heads. Write one to bring a network of your own to any algorithm.
@@ -133,6 +159,11 @@ impl<'a> NetBuilder<'a> {
     /// What the policy is built for.
     pub fn spec(&self) -> &'a PolicySpec {
         self.spec
+    }
+
+    /// How observations become numbers.
+    pub fn encoding(&self) -> Encoding {
+        Encoding::of(&self.spec.spaces.observation_space)
     }
 
     /// Columns of [`Input::obs`].
@@ -240,6 +271,15 @@ impl<'a> NetBuilder<'a> {
     ) -> Result<Conv2d> {
         let [channels, height, width] = input;
         let Filter { channels: out, kernel, stride, padding } = filter;
+        let refuse = || {
+            let rule = format!(
+                "a kernel of {kernel:?} moved by {stride:?} does not fit an image of {height} x {width}; set others in `model.conv_filters`"
+            );
+            Err(Error::config("model.conv_filters", format!("{filter:?}"), rule))
+        };
+        if [channels, height, width, out].contains(&0) || kernel.contains(&0) || stride.contains(&0) {
+            return refuse();
+        }
         let mut around = [0; 4];
         let mut sides = [0; 2];
         for (axis, side) in [height, width].into_iter().enumerate() {
@@ -253,11 +293,8 @@ impl<'a> NetBuilder<'a> {
                     side + zeros
                 }
             };
-            if padded < kernel || stride == 0 || kernel == 0 || out == 0 {
-                let rule = format!(
-                    "a kernel of {kernel:?} moved by {stride} does not fit an image of {height} x {width}; set others in `model.conv_filters`"
-                );
-                return Err(Error::config("model.conv_filters", format!("{filter:?}"), rule));
+            if padded < kernel {
+                return refuse();
             }
             sides[axis] = (padded - kernel) / stride + 1;
         }

@@ -5,16 +5,27 @@ use crate::{
         error::{Error, Result},
         rules,
     },
-    learn::{engines::Activation, nets::Init},
+    learn::{
+        engines::Activation,
+        nets::{Init, conv_filters::ConvFilters},
+    },
 };
 use serde::{Deserialize, Serialize};
 
-/// The `model` settings (Ray's MODEL_DEFAULTS, the fully connected part).
+/// The `model` settings (Ray's MODEL_DEFAULTS). A network of the user's own
+/// ([`Builder::custom_model`](crate::run::builder::Builder::custom_model)) takes the place of the layers that they
+/// describe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelConfig {
-    /// Units of each hidden layer.
+    /// Units of each hidden layer. Images have convolutions instead.
     pub fcnet_hiddens: Vec<usize>,
+    /// Convolutions for images (boxes of three dimensions, channels last or first): `[[channels, kernel, stride], ...]`,
+    /// `"nature"`, or null for Ray's, which exist for 84x84, 42x42, 96x96, 10x10, 240x320 and 480x640.
+    /// `post_fcnet_hiddens` stand behind them.
+    pub conv_filters: Option<ConvFilters>,
+    /// Their activation.
+    pub conv_activation: Activation,
     /// Activation of the hidden layers: tanh, relu, elu, swish or linear.
     pub fcnet_activation: Activation,
     /// More hidden layers behind those.
@@ -47,6 +58,8 @@ impl Default for ModelConfig {
     fn default() -> Self {
         Self {
             fcnet_hiddens: vec![256, 256],
+            conv_filters: None,
+            conv_activation: Activation::Relu,
             fcnet_activation: Activation::Tanh,
             post_fcnet_hiddens: Vec::new(),
             post_fcnet_activation: Activation::Relu,
@@ -106,6 +119,15 @@ impl ModelConfig {
             Initializer::Normc => 0.01,
             Initializer::Orthogonal => 1.0,
         })
+    }
+
+    /// What follows the last layer before the heads.
+    pub(crate) fn last_activation(&self, for_images: bool) -> Activation {
+        match (for_images, self.hidden_layers().last()) {
+            (true, _) if self.post_fcnet_hiddens.is_empty() => self.conv_activation,
+            (_, Some((_, activation))) => *activation,
+            _ => Activation::Linear,
+        }
     }
 
     /// The hidden layers: units and activation of each.

@@ -3,6 +3,8 @@
 use super::{
     builder::{NetBuilder, Torso},
     config::{Initializer, ModelConfig},
+    conv_tower::ConvTower,
+    encoding::image,
     layers::{Dense, Recurrent},
     view::{Input, Net},
 };
@@ -12,15 +14,21 @@ use crate::{
 };
 
 impl NetBuilder<'_> {
-    /// Hidden layers as the `model` settings say, with parameters `name.0.weight` and so on; or the user's own network.
+    /// Hidden layers as the `model` settings say, convolutions for images, with parameters `name.0.weight` and so on; or
+    /// the user's own network.
     pub fn torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         self.max_seq_len = model.max_seq_len;
         if let Some(custom) = &self.spec().custom_model {
             return custom.make(self, name);
         }
-        let width = self.obs_width();
-        let tower = Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer);
-        let (inputs, units) = (tower.width, model.lstm_cell_size);
+        let tower: Box<dyn Torso> = match image(&self.spec().spaces.observation_space) {
+            Some(image) => Box::new(ConvTower::new(self, name, image, model)?),
+            None => {
+                let width = self.obs_width();
+                Box::new(Tower::new(self, name, width, &model.hidden_layers(), model.fcnet_initializer))
+            }
+        };
+        let (inputs, units) = (tower.width(), model.lstm_cell_size);
         Ok(match (model.use_gru, model.use_lstm) {
             (true, _) => {
                 Box::new(Remembering { layer: self.gru(&format!("{name}.gru"), inputs, units), tower })
@@ -28,15 +36,15 @@ impl NetBuilder<'_> {
             (_, true) => {
                 Box::new(Remembering { layer: self.lstm(&format!("{name}.lstm"), inputs, units), tower })
             }
-            _ => Box::new(tower),
+            _ => tower,
         })
     }
 }
 
 /// Hidden layers and a recurrent one.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 struct Remembering {
-    tower: Tower,
+    tower: Box<dyn Torso>,
     layer: Recurrent,
 }
 

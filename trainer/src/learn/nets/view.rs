@@ -38,7 +38,8 @@ impl<'t> Input<'t> {
         Self { obs, mask }
     }
 
-    /// The observation in numbers, `[rows, width]`: discrete ones one-hot, pixels from 0 to 1 with the channels first.
+    /// The observation in numbers, `[rows, width]`: discrete ones one-hot, pixels from 0 to 1 with the channels first; see
+    /// [`Encoding`](super::Encoding).
     pub fn obs(self) -> Value<'t> {
         self.obs
     }

@@ -1,0 +1,23 @@
+//! Tensors as `ndarray` reads them.
+
+use crate::base::{
+    error::{Error, Result},
+    host,
+};
+use bytemuck::Pod;
+use ndarray::ArrayViewD;
+use tch::{Device, Tensor, kind};
+
+/// The numbers of a tensor where they stand, in its shape. `what` is its name in errors.
+pub(crate) fn view<'a, T: Pod + kind::Element>(tensor: &'a Tensor, what: &str) -> Result<ArrayViewD<'a, T>> {
+    let refuse = |reason: String| Err(Error::state(what, reason));
+    if tensor.kind() != T::KIND {
+        return refuse(format!("it holds {:?}, but {:?} was asked for", tensor.kind(), T::KIND));
+    }
+    if tensor.device() != Device::Cpu || !tensor.is_contiguous() {
+        let device = tensor.device();
+        return refuse(format!("it is on {device:?} or strided; copy it to the CPU as one piece first"));
+    }
+    let shape: Vec<usize> = tensor.size().into_iter().map(|n| n as usize).collect();
+    ArrayViewD::from_shape(shape, host::read(tensor)).or_else(|error| refuse(error.to_string()))
+}

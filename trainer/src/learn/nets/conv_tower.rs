@@ -1,0 +1,64 @@
+//! Convolutions for images, as the `model` settings say.
+
+use super::{
+    builder::{NetBuilder, Torso},
+    config::ModelConfig,
+    conv_filters::ConvFilters,
+    layers::{Conv2d, Dense, Init},
+    view::{Input, Net},
+};
+use crate::{
+    base::error::Result,
+    learn::{engines::Activation, value::Value},
+};
+
+/// Convolutions, then fully connected layers.
+#[derive(Clone, Debug)]
+pub(super) struct ConvTower {
+    convolutions: Vec<Conv2d>,
+    dense: Vec<Dense>,
+    width: usize,
+}
+
+impl ConvTower {
+    /// For images of that height, width and number of channels; parameters are `name.conv0.weight` and so on, then
+    /// `name.0.weight`.
+    pub(super) fn new(
+        net: &mut NetBuilder<'_>,
+        name: &str,
+        [height, width, channels]: [usize; 3],
+        model: &ModelConfig,
+    ) -> Result<Self> {
+        let filters = match &model.conv_filters {
+            Some(filters) => filters.clone(),
+            None => ConvFilters::of_size(height, width)?,
+        };
+        let (filters, units) = filters.unfolded();
+        let (mut convolutions, mut image) = (Vec::new(), [channels, height, width]);
+        for (i, filter) in filters.into_iter().enumerate() {
+            let layer = net.conv2d(&format!("{name}.conv{i}"), image, filter, model.conv_activation)?;
+            image = layer.out;
+            convolutions.push(layer);
+        }
+        let (mut dense, mut width) = (Vec::new(), image.iter().product());
+        let first = units.map(|n| (n, Activation::Relu, Init::Orthogonal(std::f64::consts::SQRT_2)));
+        let others = model.post_fcnet_hiddens.iter();
+        let others = others.map(|&n| (n, model.post_fcnet_activation, model.fcnet_initializer.hidden()));
+        for (i, (units, activation, init)) in first.into_iter().chain(others).enumerate() {
+            dense.push(net.dense(&format!("{name}.{i}"), width, units, activation, init));
+            width = units;
+        }
+        Ok(Self { convolutions, dense, width })
+    }
+}
+
+impl Torso for ConvTower {
+    fn width(&self) -> usize {
+        self.width
+    }
+
+    fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        let features = self.convolutions.iter().fold(x.obs(), |x, layer| layer.on(net, x));
+        self.dense.iter().fold(features, |x, layer| layer.on(net, x))
+    }
+}

@@ -1,0 +1,288 @@
+//! Long rows, kept as frames that stand in memory once, however many rows show them.
+//!
+//! What follows an observation is the next one, and a stack of frames shares all but one with the stack before. Nobody
+//! says so: a frame that is there already, byte by byte, is used again. That holds from fragment to fragment, for every
+//! copy, and where an episode was cut.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        host,
+    },
+    learn::nets::channels_first,
+};
+use std::collections::HashMap;
+use tch::{Kind, Tensor};
+
+/// Rows of fewer bytes are kept as they are: to share them costs as much as it saves.
+const LONG: usize = 256;
+
+/// Memory is taken in pieces of about so many bytes.
+const CHUNK: usize = 1 << 18;
+
+/// A place in [`Rows::ids`] that holds nothing yet.
+const NONE: u32 = u32::MAX;
+
+/// Frames of equal length, counted by their uses.
+#[derive(Debug)]
+pub(super) struct Frames {
+    bytes: usize,
+    chunks: Vec<Box<[u8]>>,
+    uses: Vec<u32>,
+    hashes: Vec<u64>,
+    free: Vec<u32>,
+    /// A frame with that hash.
+    known: HashMap<u64, u32>,
+}
+
+impl Frames {
+    fn new(bytes: usize) -> Self {
+        Self {
+            bytes,
+            chunks: Vec::new(),
+            uses: Vec::new(),
+            hashes: Vec::new(),
+            free: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    fn per_chunk(&self) -> usize {
+        (CHUNK / self.bytes).max(1)
+    }
+
+    fn place(&self, id: u32) -> (usize, std::ops::Range<usize>) {
+        let (chunk, at) = (id as usize / self.per_chunk(), id as usize % self.per_chunk() * self.bytes);
+        (chunk, at..at + self.bytes)
+    }
+
+    fn get(&self, id: u32) -> &[u8] {
+        let (chunk, range) = self.place(id);
+        &self.chunks[chunk][range]
+    }
+
+    /// The frame with these bytes, used once more.
+    fn put(&mut self, frame: &[u8]) -> u32 {
+        let hash = hash(frame);
+        if let Some(&id) = self.known.get(&hash)
+            && self.get(id) == frame
+        {
+            self.uses[id as usize] += 1;
+            return id;
+        }
+        let id = self.free.pop().unwrap_or(self.uses.len() as u32);
+        let index = id as usize;
+        if index == self.uses.len() {
+            self.uses.push(0);
+            self.hashes.push(0);
+            if self.chunks.len() * self.per_chunk() == index {
+                self.chunks.push(vec![0; self.per_chunk() * self.bytes].into());
+            }
+        }
+        let (chunk, range) = self.place(id);
+        self.chunks[chunk][range].copy_from_slice(frame);
+        (self.uses[index], self.hashes[index]) = (1, hash);
+        self.known.insert(hash, id);
+        id
+    }
+
+    /// The frame is used once less.
+    fn release(&mut self, id: u32) {
+        if id == NONE {
+            return;
+        }
+        let uses = &mut self.uses[id as usize];
+        *uses -= 1;
+        if *uses == 0 {
+            let hash = self.hashes[id as usize];
+            if self.known.get(&hash) == Some(&id) {
+                self.known.remove(&hash);
+            }
+            self.free.push(id);
+        }
+    }
+
+    /// Bytes of memory, what is kept about the frames included.
+    pub(super) fn held(&self) -> usize {
+        let about = size_of::<u32>() * (self.uses.capacity() + self.free.capacity());
+        let known = self.known.capacity() * size_of::<(u64, u32)>();
+        self.chunks.iter().map(|chunk| chunk.len()).sum::<usize>()
+            + about
+            + known
+            + 8 * self.hashes.capacity()
+    }
+}
+
+/// Not for secrets: fast, and equal frames are compared byte by byte.
+fn hash(bytes: &[u8]) -> u64 {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
+    let sum = words.iter().fold(bytes.len() as u64, |sum, word| mix(sum, u64::from_le_bytes(*word)));
+    rest.iter().fold(sum, |sum, &byte| mix(sum, u64::from(byte)))
+}
+
+/// Rows of a column as numbers of frames: one per channel of an image and per member of a stack, else one per row.
+#[derive(Debug)]
+pub(super) struct Rows {
+    /// Sizes of a row.
+    shape: Vec<i64>,
+    kind: Kind,
+    /// Frames of a row, and whether they stand in it element by element.
+    planes: usize,
+    interleaved: bool,
+    /// `[capacity, planes]`.
+    ids: Vec<u32>,
+    /// Which [`Frames`] they are.
+    store: usize,
+    /// A row, frame by frame.
+    split: Vec<u8>,
+}
+
+impl Rows {
+    /// Room for rows like those of `data`, if they are long.
+    pub(super) fn new(data: &Tensor, capacity: usize, stores: &mut Vec<Frames>) -> Option<Self> {
+        let (shape, kind) = (data.size()[1..].to_vec(), data.kind());
+        let row_bytes = shape.iter().product::<i64>() as usize * kind.elt_size_in_bytes();
+        if row_bytes < LONG {
+            return None;
+        }
+        let sizes: Vec<usize> = shape.iter().map(|&n| n as usize).collect();
+        let (planes, interleaved) = match sizes.as_slice() {
+            [stack, ..] if channels_first(&sizes) => (*stack, false),
+            [_, _, channels] => (*channels, *channels > 1),
+            _ => (1, false),
+        };
+        // Smaller frames cost more than they save.
+        let (planes, interleaved) =
+            if row_bytes / planes < LONG / 4 { (1, false) } else { (planes, interleaved) };
+        let bytes = row_bytes / planes;
+        let store = stores.iter().position(|frames| frames.bytes == bytes).unwrap_or_else(|| {
+            stores.push(Frames::new(bytes));
+            stores.len() - 1
+        });
+        let split = if interleaved { vec![0; row_bytes] } else { Vec::new() };
+        Some(Self { shape, kind, planes, interleaved, ids: vec![NONE; capacity * planes], store, split })
+    }
+
+    /// Sizes and kind of a tensor of so many rows.
+    pub(super) fn of(&self, rows: usize) -> (Vec<i64>, Kind) {
+        (std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect(), self.kind)
+    }
+
+    /// A row is forgotten.
+    pub(super) fn clear(&mut self, slot: usize, stores: &mut [Frames]) {
+        for id in &mut self.ids[slot * self.planes..][..self.planes] {
+            stores[self.store].release(std::mem::replace(id, NONE));
+        }
+    }
+
+    /// A row takes the place of another.
+    pub(super) fn write(&mut self, slot: usize, row: &[u8], stores: &mut [Frames]) {
+        let (frames, planes, element) = (&mut stores[self.store], self.planes, self.kind.elt_size_in_bytes());
+        let split = match self.interleaved {
+            false => row,
+            true => {
+                transpose(row, &mut self.split, (row.len() / planes / element, planes), element);
+                &self.split
+            }
+        };
+        for (id, frame) in
+            self.ids[slot * planes..][..planes].iter_mut().zip(split.chunks_exact(frames.bytes))
+        {
+            let new = frames.put(frame);
+            frames.release(std::mem::replace(id, new));
+        }
+    }
+
+    /// A row as it was written.
+    pub(super) fn read(&self, slot: usize, stores: &[Frames], to: &mut [u8]) {
+        let (frames, element) = (&stores[self.store], self.kind.elt_size_in_bytes());
+        let ids = &self.ids[slot * self.planes..][..self.planes];
+        for (plane, &id) in ids.iter().enumerate() {
+            let frame = frames.get(id);
+            match (self.planes, element) {
+                _ if !self.interleaved => to[plane * frames.bytes..][..frames.bytes].copy_from_slice(frame),
+                (planes, 1) => {
+                    to[plane..].iter_mut().step_by(planes).zip(frame).for_each(|(to, &byte)| *to = byte);
+                }
+                (planes, element) => {
+                    let to = to.chunks_exact_mut(element).skip(plane).step_by(planes);
+                    to.zip(frame.chunks_exact(element)).for_each(|(to, from)| to.copy_from_slice(from));
+                }
+            }
+        }
+    }
+
+    /// Which of the stores its frames are in.
+    pub(super) fn store(&self) -> usize {
+        self.store
+    }
+
+    /// The rows that were [`Saved`].
+    pub(super) fn restore(&mut self, ids: &Tensor, frames: &Tensor, stores: &mut [Frames]) -> Result<()> {
+        let (bytes, saved) = (stores[self.store].bytes, host::bytes(frames));
+        let ids = host::read::<i64>(ids);
+        let fits = ids.len() <= self.ids.len() && frames.size()[1..] == [bytes as i64];
+        for (to, &id) in self.ids.iter_mut().zip(ids).filter(|_| fits) {
+            let frame = usize::try_from(id).ok().and_then(|id| saved.get(id * bytes..(id + 1) * bytes));
+            let Some(frame) = frame else {
+                return Err(Error::state("the replay buffer", format!("it has no frame {id}")));
+            };
+            *to = stores[self.store].put(frame);
+        }
+        match fits {
+            true => Ok(()),
+            false => Err(Error::state("the replay buffer", "its frames are of another size than its rows")),
+        }
+    }
+
+    /// Bytes of memory besides those of the frames.
+    pub(super) fn held(&self) -> usize {
+        self.ids.capacity() * size_of::<u32>() + self.split.capacity()
+    }
+}
+
+/// `[rows, columns]` elements to `[columns, rows]`.
+fn transpose(from: &[u8], to: &mut [u8], (rows, columns): (usize, usize), element: usize) {
+    for (column, to) in to.chunks_exact_mut(rows * element).enumerate() {
+        match element {
+            1 => to.iter_mut().zip(from[column..].iter().step_by(columns)).for_each(|(to, &byte)| *to = byte),
+            _ => {
+                let from = from.chunks_exact(element).skip(column).step_by(columns);
+                to.chunks_exact_mut(element).zip(from).for_each(|(to, from)| to.copy_from_slice(from));
+            }
+        }
+    }
+}
+
+/// Saved rows: the frames that they use, numbered by their first use, and the numbers of each row.
+pub(super) struct Saved {
+    /// `[frames, bytes]`.
+    pub(super) frames: Tensor,
+    /// `[rows, planes]` of each column.
+    pub(super) ids: Vec<Tensor>,
+}
+
+impl Saved {
+    /// The first `len` rows of all columns that stand in a store.
+    pub(super) fn new(frames: &Frames, columns: &[&Rows], len: usize) -> Self {
+        let mut numbers = HashMap::new();
+        let mut bytes = Vec::new();
+        let ids = columns.iter().map(|rows| {
+            let ids: Vec<i64> = rows.ids[..len * rows.planes]
+                .iter()
+                .map(|&id| {
+                    let next = numbers.len() as i64;
+                    *numbers.entry(id).or_insert_with(|| {
+                        bytes.extend_from_slice(frames.get(id));
+                        next
+                    })
+                })
+                .collect();
+            Tensor::from_slice(&ids).view([len as i64, rows.planes as i64])
+        });
+        let ids = ids.collect();
+        let shape = [numbers.len() as i64, frames.bytes as i64];
+        Self { frames: Tensor::from_data_size(&bytes, &shape, Kind::Uint8), ids }
+    }
+}
