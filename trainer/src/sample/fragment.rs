@@ -6,6 +6,7 @@ use crate::{
         batch::{Column, SampleBatch, env_major},
         error::Result,
         host,
+        trajectories::Trajectory,
     },
     learn::{
         engines::backend::{Observed, Remembered},
@@ -146,6 +147,64 @@ impl Fragment<'_> {
         self.places().map(move |row| memory.resets[row])
     }
 
+    /// The rows and their rewards, with what learning from whole trajectories needs: which rows follow each other, and
+    /// observation, mask and memory behind every piece of an episode that was cut, by time or by the fragment's end.
+    pub fn rows_with_trajectories(&self) -> SampleBatch {
+        let n = self.num_envs;
+        let mut rewards = Vec::with_capacity(self.rewards.len());
+        let (mut pieces, mut behind) = (Vec::new(), Vec::new());
+        for copy in 0..n {
+            let mut start = rewards.len();
+            for t in 0..self.length(copy) {
+                let row = t * n + copy;
+                rewards.push(self.rewards[row]);
+                let (terminated, truncated) = (self.terminated[row], self.truncated[row]);
+                if !(terminated || truncated || t + 1 == self.length(copy)) {
+                    continue;
+                }
+                // Of what follows the last step of every copy, then of what episodes ended at.
+                if truncated {
+                    let end =
+                        self.ended.binary_search(&row).expect("an episode that ended has a last observation");
+                    behind.push((n + end) as i64);
+                } else if !terminated {
+                    behind.push(copy as i64);
+                }
+                pieces.push(Trajectory { start, len: rewards.len() - start, terminated });
+                start = rewards.len();
+            }
+        }
+        let mut at_cuts = SampleBatch::default();
+        if !behind.is_empty() {
+            let index = Tensor::from_slice(&behind);
+            let of = |all: &Tensor, at_ends: &Tensor| {
+                Tensor::cat(&[&self.behind(all), at_ends], 0).index_select(0, &index)
+            };
+            at_cuts.set(Column::OBS, of(self.obs, self.final_obs));
+            if let Some(masks) = self.masks {
+                at_cuts.set(Column::ACTION_MASK, of(masks.rows, masks.behind));
+            }
+            if let Some(memory) = self.memory {
+                // Sequences of a single row.
+                let all = Tensor::from_slice(&[memory.next, memory.behind].concat());
+                let all = all.view([(n + self.ended.len()) as i64, -1]);
+                at_cuts = at_cuts.with_f32s(Column::RESETS, &vec![0.0; behind.len()]).with_sequences(
+                    vec![1; behind.len()],
+                    Column::STATE_IN,
+                    all.index_select(0, &index),
+                );
+            }
+        }
+        self.rows().with_f32s(Column::REWARDS, &rewards).with_trajectories(pieces, at_cuts)
+    }
+
+    /// What stands behind the last row of every copy.
+    fn behind(&self, all: &Tensor) -> Tensor {
+        let Some(lengths) = self.lengths else { return all.get(self.steps as i64) };
+        let index = lengths.iter().enumerate().map(|(copy, &length)| (length * self.num_envs + copy) as i64);
+        all.flatten(0, 1).index_select(0, &Tensor::from_slice(&index.collect::<Vec<_>>()))
+    }
+
     /// A head of one number at every observation, those at which episodes ended included.
     pub fn values<H>(&self, learner: &mut Learner, head: H) -> Result<Values>
     where
@@ -183,13 +242,11 @@ impl Fragment<'_> {
         let acted_on = at(&obs, &mut first, &resets, Some(&lengths))?;
         // The observations behind the fragment and behind endings are one step further.
         let none = vec![false; copies.max(self.ended.len())];
-        let behind: Vec<usize> = (0..copies).map(|copy| self.length(copy) * copies + copy).collect();
-        let index: Vec<i64> = behind.iter().map(|&row| row as i64).collect();
-        let obs = self.obs.flatten(0, 1).index_select(0, &Tensor::from_slice(&index));
-        let next = at(&obs, &mut memory.next.to_vec(), &none[..copies], None)?;
+        let next = at(&self.behind(self.obs), &mut memory.next.to_vec(), &none[..copies], None)?;
         let at_ends = at(self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;
         let mut at_rows = vec![0.0; (steps + 1) * copies];
-        for (row, value) in self.places().zip(acted_on).chain(behind.into_iter().zip(next)) {
+        let behind = (0..copies).map(|copy| self.length(copy) * copies + copy);
+        for (row, value) in self.places().zip(acted_on).chain(behind.zip(next)) {
             at_rows[row] = value;
         }
         Ok(Values { copies, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
