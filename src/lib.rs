@@ -118,7 +118,7 @@ pub use pavlov_trainer::{Error, Result};
 
 /// What most programs need: `use pavlov::prelude::*`.
 pub mod prelude {
-    pub use crate::algorithms::{Dqn, Ppo, Sac};
+    pub use crate::algorithms::{Dqn, Impala, Ppo, Sac};
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
     pub use crate::trainer::{
         Action, Algorithm, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer, TorchWorker, Trainer,

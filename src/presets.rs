@@ -45,6 +45,7 @@ const FILES: &[(&str, &str)] = &[
     ("dqn-cartpole-ray", include_str!("../examples/tuned/dqn-cartpole-ray.toml")),
     ("dqn-frozenlake", include_str!("../examples/tuned/dqn-frozenlake.toml")),
     ("dqn-taxi", include_str!("../examples/tuned/dqn-taxi.toml")),
+    ("impala-cartpole", include_str!("../examples/tuned/impala-cartpole.toml")),
     ("ppo-acrobot", include_str!("../examples/tuned/ppo-acrobot.toml")),
     ("ppo-cartpole", include_str!("../examples/tuned/ppo-cartpole.toml")),
     ("ppo-cartpole-ray", include_str!("../examples/tuned/ppo-cartpole-ray.toml")),

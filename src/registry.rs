@@ -4,7 +4,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, RwLock};
 
-use pavlov_algorithms::{Dqn, Ppo, Sac};
+use pavlov_algorithms::{Dqn, Impala, Ppo, Sac};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::common::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
 use pavlov_trainer::policy::Spaces;
@@ -105,7 +105,7 @@ impl Error {
 pub struct AlgorithmEntry {
     name: &'static str,
     summary: &'static str,
-    off_policy: bool,
+    arithmetic: Option<fn(&Common) -> String>,
     refused: &'static [(&'static str, &'static str)],
     default_config: fn() -> Result<Config>,
     validated: fn(&Config, &Spaces) -> Result<(Config, Common)>,
@@ -134,7 +134,7 @@ impl AlgorithmEntry {
         AlgorithmEntry {
             name: T::NAME,
             summary,
-            off_policy: false,
+            arithmetic: Some(Common::batch_arithmetic),
             refused: T::REFUSED_KEYS,
             default_config: || to_config(&T::get_default_config()),
             validated: |config, spaces| {
@@ -153,7 +153,14 @@ impl AlgorithmEntry {
     /// It learns from a replay buffer: batches are not made of whole rounds of sampling.
     #[must_use]
     pub fn off_policy(mut self) -> Self {
-        self.off_policy = true;
+        self.arithmetic = None;
+        self
+    }
+
+    /// Workers sample without waiting for each other: batches are made of fragments, whichever workers they come from.
+    #[must_use]
+    pub fn asynchronous(mut self) -> Self {
+        self.arithmetic = Some(Common::fragment_arithmetic);
         self
     }
 
@@ -211,7 +218,7 @@ impl AlgorithmEntry {
             }
         }
         resolved.config = fitted;
-        let batch_arithmetic = (!self.off_policy).then(|| common.batch_arithmetic());
+        let batch_arithmetic = self.arithmetic.map(|arithmetic| arithmetic(&common));
         Ok(Effective { resolved, batch_arithmetic })
     }
 
@@ -240,6 +247,10 @@ impl AlgorithmEntry {
 static REGISTRY: LazyLock<RwLock<Vec<AlgorithmEntry>>> = LazyLock::new(|| {
     RwLock::new(vec![
         AlgorithmEntry::new::<Dqn>("deep Q-learning from replay: discrete actions, few samples").off_policy(),
+        AlgorithmEntry::new::<Impala>(
+            "importance-weighted actor-learner: discrete and continuous actions, many workers",
+        )
+        .asynchronous(),
         AlgorithmEntry::new::<Ppo>("proximal policy optimisation: discrete and continuous actions, robust"),
         AlgorithmEntry::new::<Sac>("soft actor-critic: continuous actions, few samples").off_policy(),
     ])

@@ -15,3 +15,4 @@ mod returns;
 mod seam;
 mod statistics;
 mod values;
+mod vtrace;

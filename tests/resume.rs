@@ -81,6 +81,20 @@ cases! {
         "evaluation_duration": 2,
     };
     dqn_on_replayed_episodes: "DQN" on "Stateless-v0" with {};
+    impala: "IMPALA" on "CartPole-v1" with {};
+    impala_before_its_first_broadcast: "IMPALA" on "CartPole-v1" with { "broadcast_interval": 3 };
+    impala_between_two_broadcasts_with_a_filter: "IMPALA" on "CartPole-v1" with {
+        "broadcast_interval": 3, "min_train_timesteps_per_reporting": 80, "observation_filter": "MeanStdFilter",
+        "max_sample_requests_in_flight_per_worker": 3,
+    };
+    impala_with_several_passes_and_replayed_fragments: "IMPALA" on "CartPole-v1" with {
+        "num_sgd_iter": 2, "replay_proportion": 1.5, "replay_buffer_num_slots": 3, "opt_type": "rmsprop",
+    };
+    impala_that_remembers: "IMPALA" on "CartPole-v1" with {
+        "model": {"use_lstm": true, "lstm_cell_size": 4, "max_seq_len": 7}, "replay_proportion": 0.5,
+        "replay_buffer_num_slots": 2,
+    };
+    impala_complete_episodes: "IMPALA" on "CartPole-v1" with { "batch_mode": "complete_episodes" };
 }
 
 struct Case {
@@ -101,6 +115,10 @@ impl Case {
                 "min_sample_timesteps_per_reporting": 100, "train_batch_size": 8, "hiddens": [8],
                 "target_network_update_freq": 60,
                 "replay_buffer_config": {"capacity": 300, "learning_starts": 20},
+            }),
+            // A batch is a single fragment, so workers are more than the fragments of a batch.
+            "IMPALA" => json!({
+                "rollout_fragment_length": 20, "train_batch_size": 40, "min_sample_timesteps_per_reporting": 40,
             }),
             _ => json!({}),
         }

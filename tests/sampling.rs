@@ -2,6 +2,7 @@
 
 mod acting;
 mod allocations;
+mod asynchronous;
 mod bridge;
 mod endings;
 mod faults;

@@ -1,6 +1,7 @@
 //! Settings: Ray's defaults, Ray's keys, the rules with their words, batch arithmetic, seeds.
 
 mod batches;
+mod impala;
 mod keys;
 mod rules;
 mod seeds;

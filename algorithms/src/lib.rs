@@ -1,9 +1,11 @@
 //! Algorithms, one file each, read from top to bottom: the idea, the settings, the plan, the policy.
 
 pub mod dqn;
+pub mod impala;
 pub mod ppo;
 pub mod sac;
 
 pub use dqn::Dqn;
+pub use impala::Impala;
 pub use ppo::Ppo;
 pub use sac::Sac;

@@ -10,6 +10,7 @@ use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::evaluation::EvaluationTask;
+use pavlov::trainer::plan::Order;
 use pavlov::trainer::pool::{Completion, Fault, ThreadPool, WorkerPool};
 use pavlov::trainer::rng::{derive, episode_seed};
 use pavlov::trainer::worker::Request;
@@ -150,6 +151,35 @@ fn a_worker_that_fails_while_it_samples_ahead_is_replaced_too() {
         let result = trainer.train().expect("a result");
         assert_eq!(number(&result, "num_healthy_workers"), 2.0);
         assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+    }
+}
+
+#[test]
+fn an_asynchronous_worker_that_fails_is_replaced_and_owes_its_fragments_still() {
+    for how in [Failure::Error, Failure::Panic] {
+        let ppo = two_workers(|common| common.recreate_failed_workers = true);
+        let env = Failing::episodes([episode_seed(SEED, 0, 2)], how, 1);
+        let workers = worker_set(&ppo, move || env.clone()).expect("workers");
+        let fragments = workers.rollouts_async(2, Order::Deterministic).take(8);
+        let whose: Vec<usize> =
+            fragments.map(|fragment| fragment.expect("a fragment").sources[0].worker).collect();
+        assert_eq!(whose, [1, 2, 1, 2, 1, 2, 1, 2]);
+        assert_eq!(workers.num_worker_restarts(), 1);
+    }
+}
+
+#[test]
+fn without_an_asynchronous_worker_that_failed_the_others_go_on() {
+    for order in [Order::Deterministic, Order::FirstCome] {
+        let ppo = two_workers(|common| common.ignore_worker_failures = true);
+        // In the second fragment of worker 1; the first was delivered.
+        let env = Failing::episodes([episode_seed(SEED, 0, 2)], Failure::Error, 99);
+        let workers = worker_set(&ppo, move || env.clone()).expect("workers");
+        let fragments = workers.rollouts_async(2, order).take(8);
+        let whose: Vec<usize> =
+            fragments.map(|fragment| fragment.expect("a fragment").sources[0].worker).collect();
+        assert_eq!(whose.iter().filter(|&&worker| worker == 1).count(), 1, "{order:?}: {whose:?}");
+        assert_eq!(workers.num_healthy_workers(), 1);
     }
 }
 

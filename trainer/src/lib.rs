@@ -12,7 +12,8 @@
 //!   sees batches only.
 //! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over [`value`]s, which
 //!   libtorch computes, or for fully connected networks on the CPU a fused engine in plain memory.
-//! * [`models`], [`action_dist`], [`exploration`], [`optim`], [`schedule`], [`filter`], [`replay`]: the other parts that
+//! * [`models`], [`action_dist`], [`exploration`], [`optim`], [`gae`], [`vtrace`], [`schedule`], [`filter`], [`replay`]: the
+//!   other parts that
 //!   algorithms are made of. [`prelude`] names what their authors use.
 //! * [`rng`]: every random number is a function of the run's seed, what it is for, and an index; never of the worker.
 //! * [`state`]: what a checkpoint holds.
@@ -41,7 +42,8 @@ pub use base::{
 pub mod batch {
     pub use crate::base::{
         batch::{Column, SampleBatch, env_major, read_f32},
-        train_batch::{DEFAULT_POLICY, PolicyId, TrainBatch},
+        train_batch::{DEFAULT_POLICY, PolicyId, Source, TrainBatch},
+        trajectories::Trajectory,
     };
 }
 /// Action distributions, and how actions are drawn from them.
@@ -51,7 +53,11 @@ pub mod action_dist {
         draw::ActionRows,
     };
 }
-pub use learn::{exploration, learner, nets as models, optim, returns::gae, value};
+pub use learn::{
+    exploration, learner, nets as models, optim,
+    returns::{gae, vtrace},
+    value,
+};
 /// What [`SampleBatch::array`](batch::SampleBatch::array) returns views of.
 pub use ndarray;
 pub use plan::learner_info::{LearnerInfo, PolicyInfo};

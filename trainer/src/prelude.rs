@@ -20,10 +20,16 @@ pub use crate::{
             OnLibtorch, Padding, Rule, Torso,
         },
         optim::OptimizerConfig,
-        returns::gae::discount_cumsum,
+        returns::{
+            gae::discount_cumsum,
+            vtrace::{BatchValues, VTrace, vtrace},
+        },
         value::Value,
     },
-    plan::{Plan, PlanExt, after_training, standardize, standardized, sync_weights, train_epochs, when},
+    plan::{
+        Order, Plan, PlanExt, after_training, broadcast_weights, standardize, standardized, sync_weights,
+        train_epochs, when,
+    },
     policy::{Act, Fragment, Learned, NetPolicy, Policy, PolicyClass, PolicySpec, Seen, Spaces, Stats},
     run::{
         builder::TrainerExt,

@@ -6,6 +6,7 @@ use crate::base::{
     rng::Stream,
     state::State,
     stats::interned,
+    trajectories::{self, Trajectory},
 };
 use bytemuck::Pod;
 use ndarray::ArrayViewD;
@@ -84,6 +85,16 @@ pub struct SampleBatch {
     columns: Vec<Stored>,
     /// Rows of each sequence, if the rows are sequences.
     sequences: Option<Vec<usize>>,
+    /// Which rows follow each other, if that is known.
+    pub(super) cuts: Option<Cuts>,
+}
+
+/// Which rows follow each other, and what stands behind those that were cut.
+#[derive(Debug)]
+pub(super) struct Cuts {
+    pub(super) pieces: Vec<Trajectory>,
+    /// A row for each piece that was cut, in their order.
+    pub(super) behind: Box<SampleBatch>,
 }
 
 /// A whole column, the numbers of one of its rows, and the rows that count.
@@ -212,6 +223,12 @@ impl SampleBatch {
         self.with(column, Tensor::from_slice(data))
     }
 
+    /// Adds or replaces a column of one number per row.
+    pub fn set_f32s(&mut self, column: Column, data: &[f32]) {
+        let device = self.columns.first().map_or(Device::Cpu, |c| c.base.device());
+        self.set(column, Tensor::from_slice(data).to_device(device));
+    }
+
     /// Adds a column of `width` standard normal numbers per row. Drawn before the rows are cut, they do not depend on how.
     pub fn set_noise(&mut self, column: Column, width: usize, rng: &mut Stream) {
         let (rows, device) = (self.rows(), self.columns.first().map_or(Device::Cpu, |c| c.base.device()));
@@ -256,7 +273,7 @@ impl SampleBatch {
     #[must_use]
     pub fn select(&self, index: &Arc<[i64]>) -> Self {
         let of_rows = self.columns.iter().filter(|c| !c.per_sequence);
-        Self { columns: of_rows.map(|c| c.at(index)).collect(), sequences: None }
+        Self { columns: of_rows.map(|c| c.at(index)).collect(), ..Self::default() }
     }
 
     /// The sequences at `order`, in that order; of rows that are no sequences, the rows.
@@ -272,19 +289,23 @@ impl SampleBatch {
         let sequences = order.iter().map(|&s| lengths[s as usize]).collect();
         let order = order.into();
         let columns = self.columns.iter().map(|c| c.at(if c.per_sequence { &order } else { &rows }));
-        Self { columns: columns.collect(), sequences: Some(sequences) }
+        Self { columns: columns.collect(), sequences: Some(sequences), cuts: None }
     }
 
-    /// Rows `start..start + len`.
+    /// Rows `start..start + len`. They know their trajectories unless one is cut.
     ///
     /// # Panics
     ///
     /// When there are fewer, or a sequence would be cut.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
+        let cuts = self.cuts.as_ref().and_then(|cuts| {
+            let (pieces, behind) = trajectories::within(&cuts.pieces, &(start..start + len))?;
+            Some(Cuts { pieces, behind: Box::new(cuts.behind.slice(behind.start, behind.len())) })
+        });
         let Some(lengths) = &self.sequences else {
             let columns = self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len)));
-            return Self { columns: columns.collect(), sequences: None };
+            return Self { columns: columns.collect(), sequences: None, cuts };
         };
         let at = |row: usize| {
             let firsts = lengths.iter().scan(0, |next, length| Some(std::mem::replace(next, *next + length)));
@@ -299,7 +320,7 @@ impl SampleBatch {
                 false => c.rows.slice(start, len),
             })
         });
-        Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()) }
+        Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()), cuts }
     }
 
     /// The same rows on `device`.
@@ -313,7 +334,11 @@ impl SampleBatch {
                 Stored { per_sequence: c.per_sequence, ..moved }
             }
         });
-        Self { columns: columns.collect(), sequences: self.sequences.clone() }
+        let cuts = self.cuts.as_ref().map(|cuts| {
+            let behind = Box::new(cuts.behind.to_device(device));
+            Cuts { pieces: cuts.pieces.clone(), behind }
+        });
+        Self { columns: columns.collect(), sequences: self.sequences.clone(), cuts }
     }
 
     /// Adds the rows to a checkpoint.
@@ -328,6 +353,12 @@ impl SampleBatch {
             state.set("columns_of_sequences", &names(true))?;
         }
         self.columns().for_each(|(column, data)| state.set_tensor(column.name(), data));
+        if let Some(cuts) = &self.cuts {
+            let mut behind = State::default();
+            cuts.behind.save(&mut behind)?;
+            state.set("trajectories", &cuts.pieces)?;
+            state.nest("behind", behind);
+        }
         Ok(())
     }
 
@@ -343,10 +374,13 @@ impl SampleBatch {
                     rows.with_sequences(state.get("sequences")?, Column::named(&name), state.tensor(&name)?);
             }
         }
+        if state.has("trajectories") {
+            rows = rows.with_trajectories(state.get("trajectories")?, Self::saved(&state.nested("behind")?)?);
+        }
         Ok(rows)
     }
 
-    /// Row-wise concatenation; the first batch decides the columns.
+    /// Row-wise concatenation; the first batch decides the columns. The result knows its trajectories if all do.
     pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
         if batches.len() == 1 {
             return Ok(batches.remove(0));
@@ -361,6 +395,14 @@ impl SampleBatch {
         if first.sequences.is_some() {
             let lengths = batches.iter().flat_map(|b| b.sequences.iter().flatten());
             out.sequences = Some(lengths.copied().collect());
+        }
+        if batches.iter().all(|b| b.cuts.is_some()) {
+            let cuts = || batches.iter().filter_map(|b| Some((b.rows(), b.cuts.as_ref()?)));
+            let pieces = trajectories::joined(cuts().map(|(rows, cuts)| (rows, cuts.pieces.as_slice())));
+            // A batch without a cut has no row and no column behind it.
+            let behind = cuts().map(|(_, cuts)| &cuts.behind).filter(|behind| behind.rows() > 0);
+            let behind = Self::concat(behind.map(|behind| behind.slice(0, behind.rows())).collect())?;
+            out.cuts = Some(Cuts { pieces, behind: Box::new(behind) });
         }
         Ok(out)
     }

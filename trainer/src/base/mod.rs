@@ -2,6 +2,7 @@
 
 pub(crate) mod array;
 pub(crate) mod batch;
+mod cuts;
 pub(crate) mod episode;
 pub(crate) mod error;
 pub(crate) mod host;
@@ -13,6 +14,7 @@ pub mod schedule;
 pub mod state;
 pub(crate) mod stats;
 pub(crate) mod train_batch;
+pub(crate) mod trajectories;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

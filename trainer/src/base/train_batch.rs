@@ -3,7 +3,9 @@
 use crate::base::{
     batch::SampleBatch,
     error::{Error, Result},
+    state::State,
 };
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The id of a policy.
@@ -19,8 +21,19 @@ pub struct TrainBatch {
     pub policies: BTreeMap<PolicyId, SampleBatch>,
     /// Environment steps that they took together.
     pub env_steps: u64,
-    /// Who sampled them with which weights: the worker (0 is the trainer itself) and the version.
-    pub sources: Vec<(usize, u64)>,
+    /// Who sampled them with which weights.
+    pub sources: Vec<Source>,
+}
+
+/// Where a fragment of a batch comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The worker; 0 is the trainer itself.
+    pub worker: usize,
+    /// Which weights it was made with: so many were published before them.
+    pub version: u64,
+    /// Environment steps.
+    pub env_steps: u64,
 }
 
 impl TrainBatch {
@@ -32,6 +45,52 @@ impl TrainBatch {
     /// Rows of all policies: agent steps.
     pub fn rows(&self) -> usize {
         self.policies.values().map(SampleBatch::rows).sum()
+    }
+
+    /// The same rows once more, without a copy.
+    pub(crate) fn share(&self) -> Self {
+        let rows = |(id, rows): (&PolicyId, &SampleBatch)| (id.clone(), rows.slice(0, rows.rows()));
+        let policies = self.policies.iter().map(rows).collect();
+        Self { policies, env_steps: self.env_steps, sources: self.sources.clone() }
+    }
+
+    /// Adds everything to a checkpoint.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+        state.set("env_steps", &self.env_steps)?;
+        if !self.sources.is_empty() {
+            state.set("sources", &self.sources)?;
+        }
+        // The rows of a single-agent run stand at the top.
+        if let Some(rows) = self.policies.get(DEFAULT_POLICY) {
+            rows.save(state)?;
+        }
+        let others = || self.policies.iter().filter(|(id, _)| *id != DEFAULT_POLICY);
+        if others().next().is_some() {
+            state.set("policies", &others().map(|(id, _)| id).collect::<Vec<_>>())?;
+        }
+        for (id, rows) in others() {
+            let mut own = State::default();
+            rows.save(&mut own)?;
+            state.nest(id, own);
+        }
+        Ok(())
+    }
+
+    /// What [`save`](Self::save) added.
+    pub(crate) fn saved(state: &State) -> Result<Self> {
+        let mut batch = Self { env_steps: state.get("env_steps")?, ..Self::default() };
+        if state.has("sources") {
+            batch.sources = state.get("sources")?;
+        }
+        if state.has("columns") {
+            batch.policies.insert(DEFAULT_POLICY.to_owned(), SampleBatch::saved(state)?);
+        }
+        let others = if state.has("policies") { state.get::<Vec<String>>("policies")? } else { Vec::new() };
+        for id in others {
+            let rows = SampleBatch::saved(&state.nested(&id)?)?;
+            batch.policies.insert(id, rows);
+        }
+        Ok(batch)
     }
 
     /// The only policy's rows.

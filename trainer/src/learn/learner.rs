@@ -24,6 +24,7 @@ use crate::{
         groups::{GroupRange, Live},
         nets::{Encoding, Input, Net, NetBuilder, Params},
         optim::{Optimizer, clip_grad_norm},
+        returns::vtrace::BatchValues,
         rows::About,
         value::Value,
     },
@@ -173,6 +174,19 @@ impl Learner {
             self.backend.per_row(&self.sets, batch, about, &f, &mut self.out)?;
         }
         Ok(&self.out)
+    }
+
+    /// A head of one number at every row of `batch`, and at what stands behind its trajectories that were cut.
+    ///
+    /// # Errors
+    /// The batch does not know its trajectories.
+    pub fn values<H>(&mut self, batch: &SampleBatch, head: H) -> Result<BatchValues>
+    where
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
+    {
+        let behind = self.per_row(batch.behind()?, |rows| Ok(head(rows.frozen(), rows.obs()?)))?.to_vec();
+        let rows = self.per_row(batch, |rows| Ok(head(rows.frozen(), rows.obs()?)))?.to_vec();
+        Ok(BatchValues { rows, behind })
     }
 
     /// Takes the gradient of `loss`, a mean over the rows of `batch`, by the parameters of all groups.

@@ -13,9 +13,11 @@
 mod after_training;
 mod concat;
 pub(crate) mod learner_info;
+mod mix_in_replay;
 mod owed;
 mod replay;
 mod rollouts;
+mod rollouts_async;
 mod round_robin;
 mod select;
 mod standardize;
@@ -26,16 +28,19 @@ mod then;
 mod train;
 mod when;
 
+pub use crate::workers::fleet::Order;
 pub use after_training::after_training;
 pub use concat::ConcatBatches;
+pub use mix_in_replay::MixInReplay;
 pub use owed::owed;
 pub use replay::{Replay, Replayed, replay, update_priorities};
 pub use rollouts::Rollouts;
+pub use rollouts_async::RolloutsAsync;
 pub use round_robin::round_robin;
 pub use select::Select;
 pub use standardize::{standardize, standardized};
 pub use store::{keep_in_replay, store_to_replay};
-pub use sync::sync_weights;
+pub use sync::{broadcast_weights, sync_weights};
 pub use target::update_target;
 pub use then::Then;
 pub use train::{train_epochs, train_on_replay};
@@ -44,6 +49,7 @@ pub use when::when;
 use crate::{
     base::{error::Result, train_batch::TrainBatch},
     plan::learner_info::LearnerInfo,
+    workers::WorkerSet,
 };
 
 /// A lazy sequence of training rounds.
@@ -66,6 +72,15 @@ pub trait PlanExt: Iterator + Sized {
         Self: Iterator<Item = Result<TrainBatch>>,
     {
         ConcatBatches::new(self, min_steps)
+    }
+
+    /// Joins to every fragment `proportion` earlier ones (a rest of it is their probability), drawn from the last `slots`. They
+    /// are saved with the run.
+    fn mix_in_replay(self, workers: &WorkerSet, proportion: f64, slots: usize) -> MixInReplay<Self>
+    where
+        Self: Iterator<Item = Result<TrainBatch>>,
+    {
+        MixInReplay::new(self, workers, proportion, slots)
     }
 
     /// Only these policies' rows go on; the environment steps stay counted.

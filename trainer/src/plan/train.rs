@@ -29,7 +29,7 @@ pub fn train_epochs(
             passes(&learners, id, &rows, num_sgd_iter, sgd_minibatch_size, &mut info)?;
             info.trained(id, rows.rows());
         }
-        ledger.trained(&batch, start);
+        ledger.trained(&batch, learners.published().version, start);
         Ok(info)
     }
 }
@@ -94,7 +94,7 @@ pub fn train_on_replay(
             info.add(id, learned, custom);
             info.trained(id, rows.rows());
         }
-        ledger.trained(&batch, start);
+        ledger.trained(&batch, learners.published().version, start);
         Ok(Some(Replayed { batch, td_errors, info }))
     }
 }

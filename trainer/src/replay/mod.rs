@@ -1,6 +1,7 @@
 //! Experience replay: a ring of rows, drawn uniformly or by priority.
 
 mod buffer;
+pub(crate) mod fragments;
 mod frames;
 mod off_policy;
 mod sum_tree;

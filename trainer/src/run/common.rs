@@ -478,6 +478,22 @@ impl Common {
         Ok(())
     }
 
+    /// The arithmetic of one batch of fragments that come one by one, in words.
+    pub fn fragment_arithmetic(&self) -> String {
+        let (envs, fragment) = (self.num_envs_per_worker, self.rollout_fragment_length);
+        match self.batch_mode {
+            BatchMode::TruncateEpisodes => {
+                let steps = envs * fragment;
+                let fragments = self.train_batch_size.div_ceil(steps);
+                let batch = fragments * steps;
+                format!(
+                    "{envs} env(s) x {fragment} steps = {steps} steps per fragment; {fragments} fragment(s) = a batch of {batch}"
+                )
+            }
+            BatchMode::CompleteEpisodes => self.batch_arithmetic(),
+        }
+    }
+
     /// The arithmetic of one on-policy batch, in words.
     pub fn batch_arithmetic(&self) -> String {
         let (workers, envs, fragment) =

@@ -309,6 +309,7 @@ impl Run {
         if let Value::Object(counts) = &counts {
             block.extend(counts.clone());
         }
+        block.insert("policy_lag".into(), json!(self.workers.ledger.policy_lag()));
 
         let mut result = Metrics::new();
         result.extend(sampler_results.clone());

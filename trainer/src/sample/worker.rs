@@ -88,36 +88,15 @@ impl Sampled {
     /// As a checkpoint has it; what the time went to is not kept.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
-        state.set("env_steps", &self.batch.env_steps)?;
+        self.batch.save(&mut state)?;
         state.set("episodes", &self.episodes)?;
         state.set("version", &self.version)?;
-        // The rows of a single-agent run stand at the top.
-        if let Some(rows) = self.batch.policies.get(DEFAULT_POLICY) {
-            rows.save(&mut state)?;
-        }
-        let others = || self.batch.policies.iter().filter(|(id, _)| *id != DEFAULT_POLICY);
-        if others().next().is_some() {
-            state.set("policies", &others().map(|(id, _)| id).collect::<Vec<_>>())?;
-        }
-        for (id, rows) in others() {
-            let mut own = State::default();
-            rows.save(&mut own)?;
-            state.nest(id, own);
-        }
         Ok(state)
     }
 
     /// What [`state`](Self::state) saved.
     pub(crate) fn from_state(state: &State) -> Result<Self> {
-        let mut batch = TrainBatch { env_steps: state.get("env_steps")?, ..TrainBatch::default() };
-        if state.has("columns") {
-            batch.policies.insert(DEFAULT_POLICY.to_owned(), SampleBatch::saved(state)?);
-        }
-        let others = if state.has("policies") { state.get::<Vec<String>>("policies")? } else { Vec::new() };
-        for id in others {
-            let rows = SampleBatch::saved(&state.nested(&id)?)?;
-            batch.policies.insert(id, rows);
-        }
+        let batch = TrainBatch::saved(state)?;
         let episodes = state.get("episodes")?;
         // Runs of the first layout had no versions.
         let version = if state.has("version") { state.get("version")? } else { 0 };

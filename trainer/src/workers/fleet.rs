@@ -4,6 +4,7 @@ use crate::{
     base::{
         error::{Error, Result},
         state::State,
+        train_batch::Source,
     },
     run::common::Common,
     sample::{
@@ -12,14 +13,27 @@ use crate::{
     },
     workers::{
         health::{Event, Health},
-        learners::Learners,
+        learners::{Learners, Published},
         transport::WorkerPool,
     },
 };
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
 };
+
+/// In which order fragments of asynchronous workers are taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Order {
+    /// Worker by worker: which weights made a fragment is known beforehand, so a run repeats bit for bit. A slow worker
+    /// holds the others up once they are as far ahead as they may be.
+    #[default]
+    Deterministic,
+    /// As they come, for environments that take uneven time. A run does not repeat.
+    FirstCome,
+}
 
 /// Rollout workers over a transport, and the runner in the plan's own thread. It belongs to the thread that pulls the
 /// plan; nobody else asks workers.
@@ -30,6 +44,10 @@ pub(crate) struct Fleet {
     learners: Learners,
     /// By worker: fragments that came before somebody wanted them.
     early: Vec<VecDeque<Sampled>>,
+    /// By worker: the version of the weights that it was sent last.
+    sent: Vec<u64>,
+    /// Whose fragment is taken next, counted from 0; where they come in any order, who is looked at first.
+    turn: usize,
 }
 
 impl Fleet {
@@ -40,7 +58,8 @@ impl Fleet {
         learners: Learners,
     ) -> Self {
         let early = (0..pool.len()).map(|_| VecDeque::new()).collect();
-        Self { health: Health::new(pool, common), local, learners, early }
+        let sent = vec![0; pool.len()];
+        Self { health: Health::new(pool, common), local, learners, early, sent, turn: 0 }
     }
 
     /// Whether there are no rollout workers at all.
@@ -65,7 +84,7 @@ impl Fleet {
 
     /// The next event; a fragment is put aside and is none.
     fn next(&mut self) -> Result<Option<Event>> {
-        let Self { health, local, learners, early } = self;
+        let Self { health, local, learners, early, .. } = self;
         let revive = || {
             let published = learners.published();
             let weights = published.weights;
@@ -109,9 +128,9 @@ impl Fleet {
     pub(crate) fn round(&mut self, timestep: u64) -> Result<Vec<Sampled>> {
         if self.is_empty() {
             let Self { local, learners, .. } = self;
-            let mut part = learners.lend(|policies, hooks| local.sample(policies, hooks, timestep))?;
-            part.batch.sources = vec![(0, learners.published().version)];
-            return Ok(vec![part]);
+            let part = learners.lend(|policies, hooks| local.sample(policies, hooks, timestep))?;
+            let version = learners.published().version;
+            return Ok(vec![from_worker(0, Sampled { version, ..part })]);
         }
         for worker in self.up() {
             if self.early[worker].is_empty() && self.health.fragments_owed(worker) == 0 {
@@ -123,9 +142,57 @@ impl Fleet {
         }
         let mut parts = Vec::with_capacity(self.early.len());
         for (worker, early) in self.early.iter_mut().enumerate() {
-            parts.extend(early.pop_front().map(|part| from_worker(worker, part)));
+            parts.extend(early.pop_front().map(|part| from_worker(worker + 1, part)));
         }
         if parts.is_empty() { Err(nobody_left()) } else { Ok(parts) }
+    }
+
+    /// The next fragment of one worker, in that order. The worker is asked for another one at this moment, so that
+    /// `in_flight` are under way or waiting at all times; weights that were published since it was asked last go before.
+    pub(crate) fn take(&mut self, in_flight: usize, order: Order, timestep: u64) -> Result<Sampled> {
+        for worker in self.up() {
+            while self.early[worker].len() + self.health.fragments_owed(worker) < in_flight {
+                self.ask_fragment(worker, timestep)?;
+            }
+        }
+        let worker = loop {
+            match self.ready(order)? {
+                Some(worker) => break worker,
+                None => drop(self.next()?),
+            }
+        };
+        self.turn = (worker + 1) % self.early.len();
+        let part = self.early[worker].pop_front().ok_or_else(nobody_left)?;
+        if self.health.is_up(worker)
+            && self.early[worker].len() + self.health.fragments_owed(worker) < in_flight
+        {
+            self.ask_fragment(worker, timestep + part.batch.env_steps)?;
+        }
+        Ok(from_worker(worker + 1, part))
+    }
+
+    /// The worker whose fragment can be taken; none if it must be waited for.
+    fn ready(&self, order: Order) -> Result<Option<usize>> {
+        let workers = self.early.len();
+        let mut from_turn = (0..workers).map(|i| (self.turn + i) % workers);
+        let has_one = |&worker: &usize| !self.early[worker].is_empty();
+        let can_have_one = |worker: &usize| has_one(worker) || self.health.is_up(*worker);
+        let Some(next) = from_turn.clone().find(can_have_one) else { return Err(nobody_left()) };
+        Ok(match order {
+            Order::Deterministic => Some(next).filter(has_one),
+            Order::FirstCome => from_turn.find(has_one),
+        })
+    }
+
+    /// Asks a worker for a fragment, with the weights that were published last.
+    fn ask_fragment(&mut self, worker: usize, timestep: u64) -> Result<()> {
+        let Published { version, weights } = self.learners.published();
+        if let (true, Some(weights)) = (version > self.sent[worker], weights) {
+            self.health.tell(worker, Request::SetWeights { version, weights })?;
+            self.sent[worker] = version;
+        }
+        self.health.ask(worker, Request::Sample { timestep })?;
+        Ok(())
     }
 
     /// Asks every worker for a fragment and does not wait for it.
@@ -142,6 +209,7 @@ impl Fleet {
         let Some(weights) = published.weights else { return Ok(()) };
         let version = published.version;
         self.ask_all(|_| Request::SetWeights { version, weights: Arc::clone(&weights) })?;
+        self.sent.fill(version);
         Ok(())
     }
 
@@ -190,12 +258,19 @@ impl Fleet {
                 parts.push((format!("worker{}", worker + 1), state));
             }
         }
-        let early = || self.early.iter().enumerate().filter_map(|(w, parts)| Some((w + 1, parts.front()?)));
+        if self.turn > 0 {
+            run.set("turn", &(self.turn + 1))?;
+        }
+        // A worker is named once for every fragment.
+        let early = || {
+            let of_worker = |(w, parts): (usize, &'_ VecDeque<Sampled>)| vec![w + 1; parts.len()];
+            self.early.iter().enumerate().flat_map(of_worker).zip(self.early.iter().flatten())
+        };
         if early().next().is_some() {
             let mut sampled = State::default();
             run.set("ahead", &early().map(|(worker, _)| worker).collect::<Vec<_>>())?;
-            for (worker, part) in early() {
-                sampled.nest(&format!("worker{worker}"), part.state()?);
+            for (i, (worker, part)) in early().enumerate() {
+                sampled.nest(&early_name(early().map(|(w, _)| w), i, worker), part.state()?);
             }
             parts.push(("ahead".to_owned(), sampled));
         }
@@ -229,18 +304,28 @@ impl Fleet {
         };
         self.ask_all(request)?;
         if run.has("ahead") {
-            let sampled = read("ahead")?;
-            for worker in run.get::<Vec<usize>>("ahead")? {
-                let part = Sampled::from_state(&sampled.nested(&format!("worker{worker}"))?);
+            let (sampled, workers) = (read("ahead")?, run.get::<Vec<usize>>("ahead")?);
+            for (i, &worker) in workers.iter().enumerate() {
+                let name = early_name(workers.iter().copied(), i, worker);
+                let part = sampled.nested(&name).and_then(|state| Sampled::from_state(&state));
                 self.early[worker - 1].push_back(part.map_err(|e| e.within("ahead"))?);
             }
         }
+        self.turn = if run.has("turn") { run.get::<usize>("turn")? - 1 } else { 0 };
         Ok(())
     }
 }
 
+/// The name of the `i`th early fragment, which is `worker`'s: a checkpoint's first of a worker has the worker's.
+fn early_name(workers: impl Iterator<Item = usize>, i: usize, worker: usize) -> String {
+    match workers.take(i).filter(|&w| w == worker).count() {
+        0 => format!("worker{worker}"),
+        before => format!("worker{worker}_{before}"),
+    }
+}
+
 fn from_worker(worker: usize, mut part: Sampled) -> Sampled {
-    part.batch.sources = vec![(worker + 1, part.version)];
+    part.batch.sources = vec![Source { worker, version: part.version, env_steps: part.batch.env_steps }];
     part
 }
 

@@ -80,6 +80,11 @@ impl Health {
         self.workers.iter().enumerate().filter(|(_, w)| w.up).map(|(worker, _)| worker)
     }
 
+    /// Whether a worker answers.
+    pub(crate) fn is_up(&self, worker: usize) -> bool {
+        self.workers[worker].up
+    }
+
     /// Workers that were replaced.
     pub(crate) fn restarts(&self) -> u64 {
         self.restarts
@@ -101,6 +106,11 @@ impl Health {
         self.tickets += 1;
         self.submit(worker, Some(self.tickets), request)?;
         Ok(self.tickets)
+    }
+
+    /// Tells a worker something; nobody waits for its answer.
+    pub(crate) fn tell(&mut self, worker: usize, request: Request) -> Result<()> {
+        self.submit(worker, None, request)
     }
 
     fn submit(&mut self, worker: usize, ticket: Option<u64>, request: Request) -> Result<()> {

@@ -7,9 +7,10 @@ use crate::{
         lock,
         rng::Stream,
         state::{State, Weights},
+        train_batch::TrainBatch,
     },
     policy::{DEFAULT_POLICY, Learned, Policy, PolicyId, PolicyMap},
-    replay::{ReplayBuffer, ReplayBufferConfig, SharedReplay},
+    replay::{ReplayBuffer, ReplayBufferConfig, SharedReplay, fragments::Fragments},
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         worker::{Hooks, WorkerSpec},
@@ -38,8 +39,12 @@ struct Learning {
     callbacks: Hooks,
     rng: Stream,
     replay: BTreeMap<PolicyId, Replay>,
+    /// Fragments that are mixed in among new ones, and how many there may be.
+    fragments: Option<(Fragments, usize)>,
     /// Since weights were published the last time.
     learned: bool,
+    /// Training batches since then, where not every one is followed by new weights.
+    batches: usize,
 }
 
 impl std::fmt::Debug for Learning {
@@ -71,7 +76,9 @@ impl Learners {
                 callbacks: spec.callbacks.as_ref().map(CallbacksMaker::make),
                 rng: Stream::new(spec.seed, "learner", 0),
                 replay: BTreeMap::new(),
+                fragments: None,
                 learned: false,
+                batches: 0,
             })),
             published: Arc::default(),
             seed: spec.seed,
@@ -126,6 +133,23 @@ impl Learners {
         f(&mut lock(&self.learning).rng)
     }
 
+    /// Keeps the last `capacity` fragments that [`mix_in`](Self::mix_in) gets.
+    pub(crate) fn keep_fragments(&self, capacity: usize) {
+        lock(&self.learning).fragments.get_or_insert_with(|| (Fragments::default(), capacity));
+    }
+
+    /// The fragment and behind it `proportion` of those that are kept; a rest of it is their probability. It is kept itself.
+    pub(crate) fn mix_in(&self, fragment: TrainBatch, proportion: f64) -> Result<TrainBatch> {
+        let Learning { fragments, rng, .. } = &mut *lock(&self.learning);
+        let Some((fragments, capacity)) = fragments else { return Ok(fragment) };
+        let (whole, rest) = (proportion.trunc() as usize, proportion.fract());
+        let times = whole + usize::from(rest > 0.0 && rng.uniform_f64() < rest);
+        let mut all: Vec<TrainBatch> = (0..times).filter_map(|_| fragments.draw(rng)).collect();
+        fragments.add(fragment.share(), *capacity);
+        all.insert(0, fragment);
+        TrainBatch::concat(all)
+    }
+
     /// Tells all policies how many environment steps were sampled.
     pub(crate) fn tell_time(&self, timestep: u64) {
         self.lend(|policies, _| policies.iter_mut().for_each(|(_, p)| p.on_global_var_update(timestep)));
@@ -142,11 +166,35 @@ impl Learners {
         if !std::mem::take(&mut learning.learned) {
             return false;
         }
+        learning.batches = 0;
         let weights = learning.policies.get_weights();
         drop(learning);
         let mut published = lock(&self.published);
         *published = Published { version: published.version + 1, weights: Some(weights) };
         true
+    }
+
+    /// Publishes the weights if something was learned in at least `interval` calls since the last time; whether it did.
+    pub(crate) fn broadcast(&self, interval: usize) -> bool {
+        let mut learning = lock(&self.learning);
+        if !learning.learned {
+            return false;
+        }
+        learning.batches += 1;
+        if learning.batches < interval {
+            return false;
+        }
+        drop(learning);
+        self.publish()
+    }
+
+    /// Keeps the weights that everybody starts with, for a run that may be saved before others are published.
+    pub(crate) fn publish_first(&self) {
+        let learning = lock(&self.learning);
+        let mut published = lock(&self.published);
+        if published.weights.is_none() {
+            published.weights = Some(learning.policies.get_weights());
+        }
     }
 
     /// What was published last.
@@ -170,19 +218,28 @@ impl Learners {
         lock(&self.learning).replay.entry(id.to_owned()).or_insert_with(make).buffer.clone()
     }
 
-    /// Policies and replay buffer as parts of a checkpoint; the rest goes into the state of the run.
-    pub(crate) fn save(&self, run: &mut State) -> Result<Vec<(String, State)>> {
+    /// Policies and replay buffer as parts of a checkpoint, and `with_workers` the weights that these have if others were
+    /// learned since; the rest goes into the state of the run.
+    pub(crate) fn save(&self, run: &mut State, with_workers: bool) -> Result<Vec<(String, State)>> {
         let learning = lock(&self.learning);
         run.set("learner_rng", &learning.rng.state())?;
         run.set("weights_version", &self.published().version)?;
         let mut parts = vec![("policies".to_owned(), learning.policies.get_state()?)];
+        let published = lock(&self.published).weights.clone().filter(|_| with_workers && learning.learned);
+        if let Some(weights) = published {
+            run.set("batches_since_broadcast", &learning.batches)?;
+            parts.push(("broadcast_weights".to_owned(), State::clone(&weights)));
+        }
         for (id, replay) in learning.replay.iter().filter(|(_, r)| r.store_in_checkpoints) {
             parts.push((part_of("replay_buffer", id), replay.buffer.lock().state()?));
+        }
+        if let Some((fragments, _)) = &learning.fragments {
+            parts.push(("fragments".to_owned(), fragments.state()?));
         }
         Ok(parts)
     }
 
-    /// What [`save`](Self::save) saved, and publishes the weights.
+    /// What [`save`](Self::save) saved, and publishes the weights that workers are to go on with.
     pub(crate) fn restore(
         &self,
         run: &State,
@@ -193,15 +250,24 @@ impl Learners {
         // For policies that do not save it.
         learning.policies.iter_mut().for_each(|(_, policy)| policy.on_global_var_update(timestep));
         learning.policies.set_state(&read("policies")?).map_err(|e| e.within("policies"))?;
-        learning.learned = false;
+        learning.learned = run.has("batches_since_broadcast");
+        learning.batches = if learning.learned { run.get("batches_since_broadcast")? } else { 0 };
+        let workers_have = match learning.learned {
+            true => Weights::new(read("broadcast_weights")?),
+            false => learning.policies.get_weights(),
+        };
         learning.rng = Stream::from_state(run.get("learner_rng")?);
         // Runs of the first layout had no versions.
         let version = if run.has("weights_version") { run.get("weights_version")? } else { 0 };
         let mut published = lock(&self.published);
         // Never back: workers ignore what is older than what they have.
         let version = published.version.max(version);
-        *published = Published { version, weights: Some(learning.policies.get_weights()) };
+        *published = Published { version, weights: Some(workers_have) };
         drop(published);
+        if let Some((fragments, capacity)) = &mut learning.fragments {
+            let saved = read("fragments")?;
+            *fragments = Fragments::from_state(&saved, *capacity).map_err(|e| e.within("fragments"))?;
+        }
         for (id, replay) in &learning.replay {
             if replay.store_in_checkpoints {
                 let part = part_of("replay_buffer", id);

@@ -28,6 +28,15 @@ struct Book {
     /// Since the iteration began.
     perf: SamplerPerf,
     episodes: Vec<Episode>,
+    lag: Lag,
+}
+
+/// How old the weights were that the trained rows were made with, since the iteration began.
+#[derive(Clone, Copy, Debug, Default)]
+struct Lag {
+    /// Versions, summed up over environment steps.
+    versions: u64,
+    env_steps: u64,
 }
 
 impl Ledger {
@@ -51,8 +60,9 @@ impl Ledger {
         lock(&self.0).timers.report()
     }
 
-    /// Fragments that were sampled side by side: their steps, their episodes, what the mean worker's time went to.
-    pub(crate) fn sampled(&self, parts: &mut [Sampled]) {
+    /// Fragments that so many workers sampled side by side: their steps, their episodes, what the mean worker's time went
+    /// to.
+    pub(crate) fn sampled(&self, parts: &mut [Sampled], workers: usize) {
         let mut book = lock(&self.0);
         let mut perf = SamplerPerf::default();
         for part in parts.iter_mut() {
@@ -60,12 +70,16 @@ impl Ledger {
             book.counters.sampled(&part.batch);
             book.episodes.append(&mut part.episodes);
         }
-        book.perf += perf / (parts.len() as u32).max(1);
+        book.perf += perf / (workers as u32).max(1);
     }
 
-    /// A training batch, which learning has taken since `start`.
-    pub(crate) fn trained(&self, batch: &TrainBatch, start: Instant) {
+    /// A training batch, which learning has taken since `start`, when so many weights had been published.
+    pub(crate) fn trained(&self, batch: &TrainBatch, version: u64, start: Instant) {
         let mut book = lock(&self.0);
+        for source in &batch.sources {
+            book.lag.versions += version.saturating_sub(source.version) * source.env_steps;
+            book.lag.env_steps += source.env_steps;
+        }
         book.counters.trained(batch);
         book.timers.add("learn", start, batch.rows() as u64);
     }
@@ -79,7 +93,14 @@ impl Ledger {
     pub(crate) fn start_breakdown(&self) {
         let mut book = lock(&self.0);
         book.timers.restart_totals();
-        book.perf = SamplerPerf::default();
+        (book.perf, book.lag) = (SamplerPerf::default(), Lag::default());
+    }
+
+    /// How many versions older than the newest the weights were that made the experience of this iteration's training, on
+    /// average; none when what was learned from came from a replay buffer, or nothing was.
+    pub(crate) fn policy_lag(&self) -> Option<f64> {
+        let Lag { versions, env_steps } = lock(&self.0).lag;
+        (env_steps > 0).then(|| versions as f64 / env_steps as f64)
     }
 
     /// What time went to since then, but for evaluation.

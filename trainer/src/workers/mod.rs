@@ -1,6 +1,6 @@
 //! What a plan drives, as one cheap handle: workers that sample, policies that learn, and the book of the run.
 
-mod fleet;
+pub(crate) mod fleet;
 mod health;
 pub(crate) mod learners;
 pub(crate) mod ledger;
@@ -20,11 +20,11 @@ use crate::{
     run::common::Common,
     sample::{
         evaluation::EvaluationTask,
-        filter::RunningStat,
+        filter::{ObservationFilter, RunningStat},
         worker::{EnvRunner, Reply, Request, WorkerSpec},
     },
     workers::{
-        fleet::Fleet,
+        fleet::{Fleet, Order},
         learners::Learners,
         ledger::Ledger,
         transport::{ThreadPool, WorkerPool},
@@ -96,10 +96,41 @@ impl WorkerSet {
             fleet.ask_ahead(timestep + steps)?;
         }
         drop(fleet);
-        self.ledger.sampled(&mut parts);
+        let workers = parts.len();
+        self.ledger.sampled(&mut parts, workers);
         let batch = TrainBatch::concat(parts.into_iter().map(|part| part.batch).collect());
         self.ledger.time("sample", start, steps);
         batch
+    }
+
+    /// The next fragment of one rollout worker, which is asked for another one at this moment: `in_flight` of each worker
+    /// are under way or waiting. Without rollout workers it is [`sample`](Self::sample).
+    pub fn sample_next(&self, in_flight: usize, order: Order) -> Result<TrainBatch> {
+        let start = Instant::now();
+        let timestep = self.counters().num_env_steps_sampled;
+        let mut fleet = lock(&self.fleet);
+        if fleet.is_empty() {
+            drop(fleet);
+            return self.sample();
+        }
+        let mut part = fleet.take(in_flight, order, timestep)?;
+        let workers = fleet.up().len();
+        drop(fleet);
+        self.ledger.sampled(std::slice::from_mut(&mut part), workers);
+        self.ledger.time("sample", start, part.batch.env_steps);
+        Ok(part.batch)
+    }
+
+    /// Publishes the learner's weights if something was learned in at least `interval` calls since the last time, and
+    /// tells the policies the time in any case. A worker gets them with the next request for a fragment; nobody waits.
+    pub fn broadcast_weights(&self, interval: usize) -> Result<()> {
+        let start = Instant::now();
+        if !lock(&self.fleet).is_empty() && self.learners.broadcast(interval) {
+            self.ledger.count(|c| c.num_weight_syncs += 1);
+            self.ledger.time("synch_weights", start, 0);
+        }
+        self.learners.tell_time(self.counters().num_env_steps_sampled);
+        Ok(())
     }
 
     /// Sends the learner's weights to every rollout worker if something was learned since the last time, and tells the
@@ -120,6 +151,9 @@ impl WorkerSet {
     /// Merges what the workers' filters have seen, in the order of the workers; hands the result back to them if
     /// `synchronize_filters` says so.
     pub fn sync_filters(&self) -> Result<()> {
+        if self.common.observation_filter == ObservationFilter::NoFilter {
+            return Ok(());
+        }
         let start = Instant::now();
         let mut fleet = lock(&self.fleet);
         fleet.sync_filters(self.common.synchronize_filters)?;
@@ -214,8 +248,9 @@ impl WorkerSet {
     /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer.
     pub fn state(&self) -> Result<Vec<(String, State)>> {
         let mut run = State::default();
-        let mut parts = self.learners.save(&mut run)?;
-        parts.extend(lock(&self.fleet).save(&mut run)?);
+        let mut fleet = lock(&self.fleet);
+        let mut parts = self.learners.save(&mut run, !fleet.is_empty())?;
+        parts.extend(fleet.save(&mut run)?);
         self.ledger.save(&mut run)?;
         parts.push(("run".to_owned(), run));
         Ok(parts)

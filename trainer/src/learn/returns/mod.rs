@@ -1,3 +1,4 @@
 //! Targets that are computed backwards in time, in plain loops.
 
 pub mod gae;
+pub mod vtrace;

@@ -1,0 +1,290 @@
+//! Importance-weighted actor-learner architecture (Espeholt et al. 2018), in Ray's form.
+//!
+//! 1. Workers sample without waiting for the learner, with weights that are a few updates old.
+//! 2. V-trace corrects for that: targets and advantages by the ratio of the new policy to the one that acted.
+//! 3. One step per batch: policy gradient, value loss and entropy bonus, summed up over its rows.
+//! 4. Workers get the new weights with their next request.
+
+use pavlov_trainer::{exploration::ExplorationConfig, optim::OptimizerConfig, prelude::*, rules};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Settings of IMPALA. Defaults are those of Ray 1.13.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Impala {
+    /// Settings that all algorithms share.
+    #[serde(flatten)]
+    pub common: Common,
+    /// Bound of the ratio in value targets: below 1 the critic learns the value of an older policy.
+    pub vtrace_clip_rho_threshold: f64,
+    /// Bound of the ratio in advantages.
+    pub vtrace_clip_pg_rho_threshold: f64,
+    /// Fragments of a worker that are under way or waiting. More keep workers busier, and make what they sample older.
+    pub max_sample_requests_in_flight_per_worker: usize,
+    /// `"deterministic"` takes fragments worker by worker and repeats bit for bit, `"first_come"` takes them as they come.
+    pub sample_order: Order,
+    /// Training batches between two shipments of weights.
+    pub broadcast_interval: usize,
+    /// Passes over each batch; V-trace is computed anew for each.
+    pub num_sgd_iter: usize,
+    /// Earlier fragments that are joined to each new one.
+    pub replay_proportion: f64,
+    /// How many fragments are kept for that.
+    pub replay_buffer_num_slots: usize,
+    /// The optimizer.
+    pub opt_type: OptType,
+    /// Step size: higher learns faster and less steadily. Typical: 1e-4 to 1e-3.
+    pub lr: f64,
+    /// Replaces `lr`: `[[step, value], ...]`.
+    pub lr_schedule: Option<Piecewise>,
+    /// Bound of the gradient's norm. The loss is a sum over the batch, so it is larger than elsewhere.
+    pub grad_clip: Option<f64>,
+    /// RMSprop's decay of the second moment.
+    pub decay: f64,
+    /// RMSprop's momentum.
+    pub momentum: f64,
+    /// What RMSprop adds to the root of the second moment.
+    pub epsilon: f64,
+    /// Weight of the value loss.
+    pub vf_loss_coeff: f64,
+    /// Weight of the entropy bonus: higher explores longer. Typical: 0 to 0.02.
+    pub entropy_coeff: f64,
+    /// Replaces `entropy_coeff`.
+    pub entropy_coeff_schedule: Option<Piecewise>,
+}
+
+/// Which optimizer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OptType {
+    /// Adam with PyTorch's defaults.
+    Adam,
+    /// RMSprop with `decay`, `momentum` and `epsilon`.
+    Rmsprop,
+}
+
+impl Default for Impala {
+    fn default() -> Self {
+        Self {
+            common: Common {
+                rollout_fragment_length: 50,
+                train_batch_size: 500,
+                // Ray reports every ten seconds, which no run repeats.
+                min_sample_timesteps_per_reporting: Some(5000),
+                ..Common::default()
+            },
+            vtrace_clip_rho_threshold: 1.0,
+            vtrace_clip_pg_rho_threshold: 1.0,
+            max_sample_requests_in_flight_per_worker: 2,
+            sample_order: Order::Deterministic,
+            broadcast_interval: 1,
+            num_sgd_iter: 1,
+            replay_proportion: 0.0,
+            replay_buffer_num_slots: 0,
+            opt_type: OptType::Adam,
+            lr: 5e-4,
+            lr_schedule: None,
+            grad_clip: Some(40.0),
+            decay: 0.99,
+            momentum: 0.0,
+            epsilon: 0.1,
+            vf_loss_coeff: 0.5,
+            entropy_coeff: 0.01,
+            entropy_coeff_schedule: None,
+        }
+    }
+}
+
+impl Trainer for Impala {
+    const NAME: &'static str = "IMPALA";
+
+    const REFUSED_KEYS: &'static [(&'static str, &'static str)] = &[
+        ("vtrace", "experience is always corrected by V-trace; leave it out"),
+        (
+            "vtrace_drop_last_ts",
+            "the observation behind the last row is known, so no row is dropped; leave it out",
+        ),
+        ("learner_queue_size", "the trainer's thread learns while workers sample; leave it out"),
+        ("learner_queue_timeout", "the trainer's thread learns while workers sample; leave it out"),
+        (
+            "minibatch_buffer_size",
+            "set `num_sgd_iter` and `replay_proportion` to learn more often from a batch",
+        ),
+        ("num_multi_gpu_tower_stacks", "a batch goes to the GPU as one piece; leave it out"),
+        ("num_aggregation_workers", "fragments cross threads without a copy; leave it out"),
+        ("max_requests_in_flight_per_aggregator_worker", "there are no aggregation workers; leave it out"),
+    ];
+
+    fn get_default_config() -> Self {
+        Self::default()
+    }
+
+    fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
+        ActionDist::for_space(&spaces.action_space)?;
+        let common = &self.common;
+        let fragment = common.rollout_fragment_length * common.num_envs_per_worker;
+        if common.batch_mode == BatchMode::TruncateEpisodes
+            && !common.train_batch_size.is_multiple_of(fragment)
+        {
+            let nearest = common.train_batch_size.div_ceil(fragment) * fragment;
+            let rule = format!(
+                "it must be whole fragments of {fragment} steps (`rollout_fragment_length` x `num_envs_per_worker`); \
+                 next: {nearest}"
+            );
+            return Err(Error::config("train_batch_size", common.train_batch_size, rule));
+        }
+        if common.sample_async {
+            let rule = "workers always sample while the trainer learns: leave it out";
+            return Err(Error::config("sample_async", true, rule));
+        }
+        rules::at_least_one([
+            ("max_sample_requests_in_flight_per_worker", self.max_sample_requests_in_flight_per_worker),
+            ("broadcast_interval", self.broadcast_interval),
+            ("num_sgd_iter", self.num_sgd_iter),
+        ])?;
+        rules::above_zero([
+            ("lr", self.lr),
+            ("vtrace_clip_rho_threshold", self.vtrace_clip_rho_threshold),
+            ("vtrace_clip_pg_rho_threshold", self.vtrace_clip_pg_rho_threshold),
+            ("epsilon", self.epsilon),
+        ])?;
+        rules::not_negative([
+            ("replay_proportion", self.replay_proportion),
+            ("momentum", self.momentum),
+            ("vf_loss_coeff", self.vf_loss_coeff),
+            ("entropy_coeff", self.entropy_coeff),
+        ])?;
+        rules::share([("decay", self.decay)])?;
+        rules::above_zero_or_null([("grad_clip", self.grad_clip)])?;
+        if self.replay_proportion > 0.0 && self.replay_buffer_num_slots == 0 {
+            let rule = "nothing is kept that could be replayed: set `replay_buffer_num_slots` to at least 1";
+            return Err(Error::config("replay_proportion", self.replay_proportion, rule));
+        }
+        for (key, schedule) in
+            [("lr_schedule", &self.lr_schedule), ("entropy_coeff_schedule", &self.entropy_coeff_schedule)]
+        {
+            schedule.as_ref().map_or(Ok(()), |s| s.validate(key))?;
+        }
+        match self.common.exploration_config {
+            ExplorationConfig::StochasticSampling { random_timesteps: 0 } => Ok(()),
+            ref other => {
+                let value = serde_json::to_string(other).unwrap_or_default();
+                let rule = "V-trace needs the probability of every action: only {\"type\": \"StochasticSampling\"} \
+                            gives it";
+                Err(Error::config("exploration_config", value, rule))
+            }
+        }
+    }
+
+    fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
+        Ok(PolicyClass::net::<ImpalaPolicy>("ImpalaPolicy", self))
+    }
+
+    fn execution_plan(&self, workers: &WorkerSet) -> Plan {
+        Box::new(
+            workers
+                .rollouts_async(self.max_sample_requests_in_flight_per_worker, self.sample_order)
+                .mix_in_replay(workers, self.replay_proportion, self.replay_buffer_num_slots)
+                .concat_batches(self.common.train_batch_size)
+                .then(train_epochs(workers, self.num_sgd_iter, 0))
+                .then(broadcast_weights(workers, self.broadcast_interval)),
+        )
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+/// Actor and critic.
+#[derive(Debug)]
+struct ImpalaPolicy {
+    nets: ActorCritic,
+    vtrace: VTrace,
+    vf_loss_coeff: f64,
+    entropy: Schedule,
+}
+
+impl NetPolicy for ImpalaPolicy {
+    type Config = Impala;
+
+    fn build(config: &Impala, net: &mut NetBuilder<'_>) -> Result<Self> {
+        let optimizer = match config.opt_type {
+            OptType::Adam => OptimizerConfig::adam(1e-8),
+            OptType::Rmsprop => OptimizerConfig::Rmsprop {
+                alpha: config.decay,
+                eps: config.epsilon,
+                momentum: config.momentum,
+            },
+        };
+        let lr = Schedule::of(config.lr, config.lr_schedule.as_ref());
+        let rule = Rule { optimizer, lr, grad_clip: config.grad_clip };
+        let (_, nets) = net.group("all", rule, |net| ActorCritic::new(net, &config.common.model))?;
+        Ok(Self {
+            nets,
+            vtrace: VTrace {
+                gamma: config.common.gamma as f32,
+                clip_rho: config.vtrace_clip_rho_threshold as f32,
+                clip_pg_rho: config.vtrace_clip_pg_rho_threshold as f32,
+            },
+            vf_loss_coeff: config.vf_loss_coeff,
+            entropy: Schedule::of(config.entropy_coeff, config.entropy_coeff_schedule.as_ref()),
+        })
+    }
+
+    fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
+        self.nets.dist_inputs(net, x)
+    }
+
+    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
+        act.sample(&self.nets.dist, head)
+    }
+
+    fn step_columns(&self) -> Vec<(Column, usize)> {
+        vec![(Column::ACTION_LOGP, 1)]
+    }
+
+    fn postprocess(&self, _learner: &mut Learner, fragment: &Fragment<'_>) -> Result<SampleBatch> {
+        Ok(fragment.rows_with_trajectories())
+    }
+
+    /// V-trace with the parameters before the step.
+    fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {
+        let values = learner.values(batch, |net, x| self.nets.value(net, x))?;
+        let log_rhos = learner.per_row(batch, |rows| {
+            let [actions, acted_logp] = rows.columns([Column::ACTIONS, Column::ACTION_LOGP])?;
+            Ok(self.nets.pi(rows.frozen(), rows.obs()?).logp(actions) - acted_logp)
+        })?;
+        let targets = vtrace(batch, &values, log_rhos, self.vtrace)?;
+        batch.set_f32s(Column::ADVANTAGES, &targets.advantages);
+        batch.set_f32s(Column::VALUE_TARGETS, &targets.values);
+        Ok(())
+    }
+
+    /// Section 4.2 of the paper. Ray's losses are sums over the batch, and its `grad_clip` is meant for those.
+    fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
+        let [actions, advantages, targets] =
+            rows.columns([Column::ACTIONS, Column::ADVANTAGES, Column::VALUE_TARGETS])?;
+        let (pi, values) = self.nets.pi_and_value(rows.online(), rows.obs()?);
+
+        let policy_loss = -(pi.logp(actions) * advantages).mean();
+        let vf_loss = (values - targets).square().mean() * 0.5;
+        let entropy = pi.entropy().mean();
+        let total = policy_loss + vf_loss * self.vf_loss_coeff - entropy * self.entropy.at(rows.timestep());
+        Ok(Loss::new(total * rows.count())
+            .mean("total_loss", total)
+            .mean("policy_loss", policy_loss)
+            .mean("vf_loss", vf_loss)
+            .mean("entropy", entropy)
+            .explained_variance("vf_explained_var", targets, values))
+    }
+
+    fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {
+        BTreeMap::from([("entropy_coeff".to_owned(), self.entropy.at(timestep))])
+    }
+}

@@ -1,0 +1,62 @@
+//! Whole fragments of the past, for algorithms that mix them in among new ones.
+
+use crate::base::{
+    error::{Error, Result},
+    rng::Stream,
+    state::State,
+    train_batch::TrainBatch,
+};
+
+/// A ring of fragments: the newest takes the place of the oldest.
+#[derive(Debug, Default)]
+pub(crate) struct Fragments {
+    slots: Vec<TrainBatch>,
+    /// The oldest, once all slots are taken.
+    next: usize,
+}
+
+impl Fragments {
+    /// Keeps a fragment, one of `capacity`.
+    pub(crate) fn add(&mut self, fragment: TrainBatch, capacity: usize) {
+        if self.slots.len() < capacity {
+            self.slots.push(fragment);
+        } else {
+            self.slots[self.next] = fragment;
+            self.next = (self.next + 1) % capacity;
+        }
+    }
+
+    /// One of them, each equally often; none if there is none. It shares its rows with the one that is kept.
+    pub(crate) fn draw(&self, rng: &mut Stream) -> Option<TrainBatch> {
+        match self.slots.len() {
+            0 => None,
+            n => self.slots.get(rng.below(n as u64) as usize).map(TrainBatch::share),
+        }
+    }
+
+    /// Everything, for checkpoints.
+    pub(crate) fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        state.set("fragments", &self.slots.len())?;
+        state.set("next", &self.next)?;
+        for (i, fragment) in self.slots.iter().enumerate() {
+            let mut own = State::default();
+            fragment.save(&mut own)?;
+            state.nest(&i.to_string(), own);
+        }
+        Ok(state)
+    }
+
+    /// What [`state`](Self::state) saved.
+    pub(crate) fn from_state(state: &State, capacity: usize) -> Result<Self> {
+        let saved: usize = state.get("fragments")?;
+        if saved > capacity {
+            let reason =
+                format!("it has {saved} fragments, but there is room for {capacity}; use the saved settings");
+            return Err(Error::state("the saved fragments", reason));
+        }
+        let slots =
+            (0..saved).map(|i| TrainBatch::saved(&state.nested(&i.to_string())?)).collect::<Result<_>>()?;
+        Ok(Self { slots, next: state.get("next")? })
+    }
+}
