@@ -186,10 +186,10 @@ impl Seats {
         // Whom everybody's row stands in one line for needs no gathering.
         let actions = if acting == slots && closed.iter().all(|&rows| rows == t) {
             pilot.act(policy, storage, t, explore, timestep)?;
-            pilot.to_env(storage, t)
+            pilot.taken(storage, t)
         } else {
             pilot.act_some(policy, storage, gathered, closed, explore, timestep)?;
-            pilot.to_env(&mut gathered.rows, 0)
+            pilot.taken(&mut gathered.rows, 0)
         };
         let width = actions.len() / slots;
         for (i, &slot) in gathered.slots.iter().enumerate() {

@@ -1,15 +1,15 @@
 //! What a sampler hands to a policy: a piece of several trajectories.
 
+mod sequences;
+mod trajectories;
+
 use crate::{
     base::{
         array,
         batch::{Column, SampleBatch, env_major},
         error::Result,
-        host,
-        trajectories::Trajectory,
     },
     learn::{
-        engines::backend::{Observed, Remembered},
         learner::Learner,
         nets::{Input, Net},
         returns::gae,
@@ -114,88 +114,13 @@ impl Fragment<'_> {
         for (column, data) in &self.columns {
             batch.set(*column, self.env_major(data));
         }
-        let Some(memory) = self.memory else { return batch };
-        let resets: Vec<f32> = self.env_major_resets(memory).map(f32::from).collect();
-        let lengths = self.sequence_lengths(memory.max_seq_len);
-        batch.with_f32s(Column::RESETS, &resets).with_sequences(
-            lengths,
-            Column::STATE_IN,
-            self.first_memories(memory),
-        )
-    }
-
-    /// What was remembered at the first row of each sequence, one copy after the other.
-    fn first_memories(&self, memory: FragmentMemory<'_>) -> Tensor {
-        let sequences = |length: usize| length.div_ceil(memory.max_seq_len);
-        self.copies_of(memory.rows, sequences(self.steps), sequences)
-    }
-
-    /// Rows of each sequence, one copy after the other.
-    fn sequence_lengths(&self, max_seq_len: usize) -> Vec<usize> {
-        let of_copy =
-            |length: usize| (0..length).step_by(max_seq_len).map(move |t| (length - t).min(max_seq_len));
-        (0..self.num_envs).flat_map(|copy| of_copy(self.length(copy))).collect()
+        self.with_sequences(batch)
     }
 
     /// Where the rows stand in what is time-major, one copy after the other.
     fn places(&self) -> impl Iterator<Item = usize> {
         let of_copy = move |copy| (0..self.length(copy)).map(move |t| t * self.num_envs + copy);
         (0..self.num_envs).flat_map(of_copy)
-    }
-
-    fn env_major_resets(&self, memory: FragmentMemory<'_>) -> impl Iterator<Item = bool> {
-        self.places().map(move |row| memory.resets[row])
-    }
-
-    /// The rows and their rewards, with what learning from whole trajectories needs: which rows follow each other, and
-    /// observation, mask and memory behind every piece of an episode that was cut, by time or by the fragment's end.
-    pub fn rows_with_trajectories(&self) -> SampleBatch {
-        let n = self.num_envs;
-        let mut rewards = Vec::with_capacity(self.rewards.len());
-        let (mut pieces, mut behind) = (Vec::new(), Vec::new());
-        for copy in 0..n {
-            let mut start = rewards.len();
-            for t in 0..self.length(copy) {
-                let row = t * n + copy;
-                rewards.push(self.rewards[row]);
-                let (terminated, truncated) = (self.terminated[row], self.truncated[row]);
-                if !(terminated || truncated || t + 1 == self.length(copy)) {
-                    continue;
-                }
-                // Of what follows the last step of every copy, then of what episodes ended at.
-                if truncated {
-                    let end =
-                        self.ended.binary_search(&row).expect("an episode that ended has a last observation");
-                    behind.push((n + end) as i64);
-                } else if !terminated {
-                    behind.push(copy as i64);
-                }
-                pieces.push(Trajectory { start, len: rewards.len() - start, terminated });
-                start = rewards.len();
-            }
-        }
-        let mut at_cuts = SampleBatch::default();
-        if !behind.is_empty() {
-            let index = Tensor::from_slice(&behind);
-            let of = |all: &Tensor, at_ends: &Tensor| {
-                Tensor::cat(&[&self.behind(all), at_ends], 0).index_select(0, &index)
-            };
-            at_cuts.set(Column::OBS, of(self.obs, self.final_obs));
-            if let Some(masks) = self.masks {
-                at_cuts.set(Column::ACTION_MASK, of(masks.rows, masks.behind));
-            }
-            if let Some(memory) = self.memory {
-                // Sequences of a single row.
-                let all = Tensor::from_slice(&[memory.next, memory.behind].concat());
-                let all = all.view([(n + self.ended.len()) as i64, -1]);
-                at_cuts = at_cuts.with_f32s(Column::RESETS, &vec![0.0; behind.len()]).with_sequences(
-                    vec![1; behind.len()],
-                    Column::STATE_IN,
-                    all.index_select(0, &index),
-                );
-            }
-        }
-        self.rows().with_f32s(Column::REWARDS, &rewards).with_trajectories(pieces, at_cuts)
     }
 
     /// What stands behind the last row of every copy.
@@ -217,39 +142,6 @@ impl Fragment<'_> {
         let at_rows = learner.evaluate(&self.obs.flatten(0, 1), 1, &head)?.to_vec();
         let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
         Ok(Values { copies: self.num_envs, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
-    }
-
-    fn values_of_sequences<H>(
-        &self,
-        memory: FragmentMemory<'_>,
-        learner: &mut Learner,
-        head: &H,
-    ) -> Result<Values>
-    where
-        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
-    {
-        let _guard = tch::no_grad_guard();
-        let (steps, copies) = (self.steps, self.num_envs);
-        let resets: Vec<bool> = self.env_major_resets(memory).collect();
-        let lengths = self.sequence_lengths(memory.max_seq_len);
-        let mut at = |obs: &Tensor, memory: &mut [f32], resets: &[bool], lengths| {
-            let remembered = Some(Remembered { memory, resets, lengths });
-            let seen = Observed { obs, mask: None, remembered };
-            learner.look(seen, None, 1, head).map(<[f32]>::to_vec)
-        };
-        let obs = self.env_major(self.obs);
-        let mut first = host::read::<f32>(&self.first_memories(memory)).to_vec();
-        let acted_on = at(&obs, &mut first, &resets, Some(&lengths))?;
-        // The observations behind the fragment and behind endings are one step further.
-        let none = vec![false; copies.max(self.ended.len())];
-        let next = at(&self.behind(self.obs), &mut memory.next.to_vec(), &none[..copies], None)?;
-        let at_ends = at(self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;
-        let mut at_rows = vec![0.0; (steps + 1) * copies];
-        let behind = (0..copies).map(|copy| self.length(copy) * copies + copy);
-        for (row, value) in self.places().zip(acted_on).chain(behind.zip(next)) {
-            at_rows[row] = value;
-        }
-        Ok(Values { copies, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
     }
 
     /// Advantages by GAE, ordered as [`rows`](Self::rows).

@@ -1,14 +1,11 @@
 //! Acting: everything between an environment and a policy but the policy itself. The sampler, evaluation and users'
 //! calls share it.
 
+mod gathering;
+mod saving;
+
 use crate::{
-    base::{
-        batch::Column,
-        error::{Error, Result},
-        host,
-        rng::{Stream, StreamState},
-        state::State,
-    },
+    base::{batch::Column, error::Result, rng::Stream},
     learn::nets::Encoding,
     policy::{
         Policy, Spaces,
@@ -17,7 +14,6 @@ use crate::{
     run::common::Common,
     sample::{
         filter::{MeanStdFilter, RunningStat},
-        gather::Gathered,
         memory::Memories,
         steps::Steps,
         transforms::{Preprocess, ToEnv},
@@ -227,38 +223,6 @@ impl Pilot {
         &self.resets
     }
 
-    /// Adds what [`set_state`](Self::set_state) reads.
-    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
-        state.set("filter", &self.filter)?;
-        state.set("rngs", &self.rngs.iter().map(Stream::state).collect::<Vec<_>>())?;
-        if !self.memory.is_empty() {
-            state.set_tensor("memory", &Tensor::from_slice(&self.memory));
-        }
-        Ok(())
-    }
-
-    /// Continues in the middle of episodes; `resets` says which copies begin one.
-    pub(crate) fn set_state(&mut self, state: &State, resets: impl Iterator<Item = bool>) -> Result<()> {
-        let rngs: Vec<StreamState> = state.get("rngs")?;
-        if rngs.len() != self.copies {
-            let reason = format!("there are {}, but {} are needed", rngs.len(), self.copies);
-            return Err(Error::state("a worker's random streams", reason));
-        }
-        if !self.memory.is_empty() {
-            let memory = state.tensor("memory")?;
-            if memory.numel() != self.memory.len() {
-                let reason =
-                    format!("it is {} numbers, but {} are needed", memory.numel(), self.memory.len());
-                return Err(Error::state("the policy's memory", reason));
-            }
-            self.memory.copy_from_slice(host::read(&memory));
-        }
-        self.filter = state.get("filter")?;
-        self.rngs = rngs.into_iter().map(Stream::from_state).collect();
-        self.resets.iter_mut().zip(resets).for_each(|(to, reset)| *to = reset);
-        Ok(())
-    }
-
     /// Where first observations are written: row 0, or what [`observe`](Self::observe) makes it of.
     pub(crate) fn first<'a>(&'a mut self, steps: &'a mut Steps) -> &'a mut [u8] {
         let Self { preprocess, raw, copies, .. } = self;
@@ -337,100 +301,9 @@ impl Pilot {
         Ok(())
     }
 
-    /// As [`act`](Self::act), but only the copies that `gathered` names act, each by its row `at`; the others wait.
-    pub(crate) fn act_some(
-        &mut self,
-        policy: &mut dyn Policy,
-        steps: &mut Steps,
-        gathered: &mut Gathered,
-        at: &[usize],
-        explore: bool,
-        timestep: u64,
-    ) -> Result<()> {
-        let width = self.memory_width;
-        for i in 0..gathered.slots.len() {
-            let copy = gathered.slots[i];
-            std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);
-            gathered.memory[i * width..][..width].copy_from_slice(&self.memory[copy * width..][..width]);
-            gathered.resets[i] = std::mem::take(&mut self.resets[copy]);
-            steps.lend_seen((at[copy], copy), &mut gathered.rows, i);
-            if let Some(memories) = &mut steps.memories {
-                let memory = &self.memory[copy * width..][..width];
-                memories.store_one(at[copy], (copy, self.copies), memory, gathered.resets[i]);
-            }
-        }
-        let acting = gathered.slots.len();
-        let (rows, obs, rngs, memory, resets) = gathered.acting();
-        let Steps { masks, actions, columns, .. } = rows;
-        let actions = actions.bytes_mut(0);
-        let bytes = actions.len() / self.copies * acting;
-        let chosen = Chosen {
-            mask: masks.as_mut().map(|masks| {
-                let flags = masks.options() * acting;
-                &masks.row(0)[..flags]
-            }),
-            memory,
-            resets,
-            rngs,
-            actions: &mut actions[..bytes],
-            columns: StepColumns {
-                names: &self.names,
-                rows: columns,
-                step: 0,
-                acting: (acting, self.copies),
-            },
-        };
-        let chose = self.how(explore, timestep).act(policy, obs, chosen);
-        for i in 0..acting {
-            let copy = gathered.slots[i];
-            std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);
-            self.memory[copy * width..][..width].copy_from_slice(&gathered.memory[i * width..][..width]);
-            steps.take_choice((at[copy], copy), &mut gathered.rows, i);
-        }
-        chose
-    }
-
     fn how(&self, explore: bool, timestep: u64) -> How<'_> {
         let first_steps = explore && timestep < self.random_timesteps;
         How { to_env: &self.to_env, worker: self.worker, first_steps, explore, timestep }
-    }
-
-    /// Room for the copies that act while others wait.
-    pub(crate) fn gathered(&self) -> Result<Gathered> {
-        Ok(Gathered::new(self.steps(1)?, self.copies, self.memory_width))
-    }
-
-    /// The observation of one copy as its environment writes it becomes its part of row `t`; returns that. With `learn`
-    /// the filter counts it.
-    pub(crate) fn observe_one<'a>(
-        &mut self,
-        steps: &'a mut Steps,
-        (t, copy): (usize, usize),
-        raw: &[u8],
-        learn: bool,
-    ) -> Result<&'a [u8]> {
-        let row = steps.obs.part_mut(t, copy, self.copies);
-        self.preprocess.apply(raw, row)?;
-        if let Some(filter) = &mut self.filter {
-            filter.apply(bytemuck::cast_slice_mut(row), learn);
-        }
-        Ok(row)
-    }
-
-    /// An episode's last observation as its environment writes it, as it is stored.
-    pub(crate) fn last_obs(&mut self, raw: &[u8]) -> Result<&[u8]> {
-        let bytes = self.row_bytes();
-        let row = &mut bytemuck::cast_slice_mut(&mut self.final_row)[..bytes];
-        self.preprocess.apply(raw, row)?;
-        if let Some(filter) = &mut self.filter {
-            filter.apply(bytemuck::cast_slice_mut(row), false);
-        }
-        Ok(row)
-    }
-
-    /// The actions of row `t` as the environment takes them.
-    pub(crate) fn to_env<'a>(&'a mut self, steps: &'a mut Steps, t: usize) -> &'a [u8] {
-        self.to_env.apply(steps.actions.bytes_mut(t))
     }
 
     /// The actions of step `t` as the environment takes them, and where it writes what they lead to.

@@ -1,0 +1,101 @@
+//! Acting of some copies while others wait: agents that take turns, or are no longer there.
+
+use super::{Chosen, Pilot};
+use crate::{
+    base::error::Result,
+    policy::{Policy, act::StepColumns},
+    sample::{gather::Gathered, steps::Steps},
+};
+
+impl Pilot {
+    /// As [`act`](Self::act), but only the copies that `gathered` names act, each by its row `at`; the others wait.
+    pub(crate) fn act_some(
+        &mut self,
+        policy: &mut dyn Policy,
+        steps: &mut Steps,
+        gathered: &mut Gathered,
+        at: &[usize],
+        explore: bool,
+        timestep: u64,
+    ) -> Result<()> {
+        let width = self.memory_width;
+        for i in 0..gathered.slots.len() {
+            let copy = gathered.slots[i];
+            std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);
+            gathered.memory[i * width..][..width].copy_from_slice(&self.memory[copy * width..][..width]);
+            gathered.resets[i] = std::mem::take(&mut self.resets[copy]);
+            steps.lend_seen((at[copy], copy), &mut gathered.rows, i);
+            if let Some(memories) = &mut steps.memories {
+                let memory = &self.memory[copy * width..][..width];
+                memories.store_one(at[copy], (copy, self.copies), memory, gathered.resets[i]);
+            }
+        }
+        let acting = gathered.slots.len();
+        let (rows, obs, rngs, memory, resets) = gathered.acting();
+        let Steps { masks, actions, columns, .. } = rows;
+        let actions = actions.bytes_mut(0);
+        let bytes = actions.len() / self.copies * acting;
+        let chosen = Chosen {
+            mask: masks.as_mut().map(|masks| {
+                let flags = masks.options() * acting;
+                &masks.row(0)[..flags]
+            }),
+            memory,
+            resets,
+            rngs,
+            actions: &mut actions[..bytes],
+            columns: StepColumns {
+                names: &self.names,
+                rows: columns,
+                step: 0,
+                acting: (acting, self.copies),
+            },
+        };
+        let chose = self.how(explore, timestep).act(policy, obs, chosen);
+        for i in 0..acting {
+            let copy = gathered.slots[i];
+            std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);
+            self.memory[copy * width..][..width].copy_from_slice(&gathered.memory[i * width..][..width]);
+            steps.take_choice((at[copy], copy), &mut gathered.rows, i);
+        }
+        chose
+    }
+
+    /// Room for the copies that act while others wait.
+    pub(crate) fn gathered(&self) -> Result<Gathered> {
+        Ok(Gathered::new(self.steps(1)?, self.copies, self.memory_width))
+    }
+
+    /// The observation of one copy as its environment writes it becomes its part of row `t`; returns that. With `learn`
+    /// the filter counts it.
+    pub(crate) fn observe_one<'a>(
+        &mut self,
+        steps: &'a mut Steps,
+        (t, copy): (usize, usize),
+        raw: &[u8],
+        learn: bool,
+    ) -> Result<&'a [u8]> {
+        let row = steps.obs.part_mut(t, copy, self.copies);
+        self.preprocess.apply(raw, row)?;
+        if let Some(filter) = &mut self.filter {
+            filter.apply(bytemuck::cast_slice_mut(row), learn);
+        }
+        Ok(row)
+    }
+
+    /// An episode's last observation as its environment writes it, as it is stored.
+    pub(crate) fn last_obs(&mut self, raw: &[u8]) -> Result<&[u8]> {
+        let bytes = self.row_bytes();
+        let row = &mut bytemuck::cast_slice_mut(&mut self.final_row)[..bytes];
+        self.preprocess.apply(raw, row)?;
+        if let Some(filter) = &mut self.filter {
+            filter.apply(bytemuck::cast_slice_mut(row), false);
+        }
+        Ok(row)
+    }
+
+    /// The actions of row `t` as the environment takes them.
+    pub(crate) fn taken<'a>(&'a mut self, steps: &'a mut Steps, t: usize) -> &'a [u8] {
+        self.to_env.apply(steps.actions.bytes_mut(t))
+    }
+}

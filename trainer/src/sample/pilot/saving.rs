@@ -1,0 +1,44 @@
+//! What acting needs to go on in the middle of episodes.
+
+use super::Pilot;
+use crate::base::{
+    error::{Error, Result},
+    host,
+    rng::{Stream, StreamState},
+    state::State,
+};
+use tch::Tensor;
+
+impl Pilot {
+    /// Adds what [`set_state`](Self::set_state) reads.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+        state.set("filter", &self.filter)?;
+        state.set("rngs", &self.rngs.iter().map(Stream::state).collect::<Vec<_>>())?;
+        if !self.memory.is_empty() {
+            state.set_tensor("memory", &Tensor::from_slice(&self.memory));
+        }
+        Ok(())
+    }
+
+    /// Continues in the middle of episodes; `resets` says which copies begin one.
+    pub(crate) fn set_state(&mut self, state: &State, resets: impl Iterator<Item = bool>) -> Result<()> {
+        let rngs: Vec<StreamState> = state.get("rngs")?;
+        if rngs.len() != self.copies {
+            let reason = format!("there are {}, but {} are needed", rngs.len(), self.copies);
+            return Err(Error::state("a worker's random streams", reason));
+        }
+        if !self.memory.is_empty() {
+            let memory = state.tensor("memory")?;
+            if memory.numel() != self.memory.len() {
+                let reason =
+                    format!("it is {} numbers, but {} are needed", memory.numel(), self.memory.len());
+                return Err(Error::state("the policy's memory", reason));
+            }
+            self.memory.copy_from_slice(host::read(&memory));
+        }
+        self.filter = state.get("filter")?;
+        self.rngs = rngs.into_iter().map(Stream::from_state).collect();
+        self.resets.iter_mut().zip(resets).for_each(|(to, reset)| *to = reset);
+        Ok(())
+    }
+}
