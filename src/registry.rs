@@ -7,7 +7,7 @@ use std::sync::{LazyLock, RwLock};
 use pavlov_algorithms::{Dqn, Impala, Ppo, Sac};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::common::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
-use pavlov_trainer::policy::Spaces;
+use pavlov_trainer::policy::{Agent, Spaces};
 use pavlov_trainer::{Algorithm, Common, Evaluation, Result, Trainer, resolve, to_config};
 use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
@@ -205,12 +205,8 @@ impl AlgorithmEntry {
     /// What a run with these settings would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
         let env_config = resolved.config.get("env_config").and_then(Value::as_object);
-        let copies = env.make_vec(&env_config.cloned().unwrap_or_default(), 1)?;
-        let spaces = Spaces {
-            observation_space: copies.observation_space().clone(),
-            action_space: copies.action_space().clone(),
-        };
-        let (fitted, common) = (self.validated)(&resolved.config, &spaces)?;
+        let agents = Agent::of(&env.make(&env_config.cloned().unwrap_or_default(), 1)?)?;
+        let (fitted, common) = (self.validated)(&resolved.config, &agents[0].spaces)?;
         let mut resolved = resolved.clone();
         for (key, value) in &fitted {
             if resolved.config.get(key) != Some(value) && !value.is_object() {

@@ -62,6 +62,12 @@ cases! {
     ppo_sampling_ahead: "PPO" on "CartPole-v1" with {
         "sample_async": true, "observation_filter": "MeanStdFilter", "evaluation_interval": 1, "evaluation_duration": 2,
     };
+    ppo_of_several_agents: "PPO" on "simple_spread_v3" with { "evaluation_interval": 2, "evaluation_duration": 2 };
+    ppo_of_several_agents_with_a_filter: "PPO" on "simple_spread_v3" with {
+        "observation_filter": "MeanStdFilter", "batch_mode": "complete_episodes",
+    };
+    ppo_in_the_middle_of_board_games: "PPO" on "tictactoe_v3" with { "mask_actions": true };
+    dqn_in_the_middle_of_board_games: "DQN" on "tictactoe_v3" with { "mask_actions": true, "n_step": 3 };
     dqn: "DQN" on "CartPole-v1" with {};
     dqn_sampling_ahead: "DQN" on "CartPole-v1" with { "sample_async": true };
     dqn_with_uniform_replay_that_is_full: "DQN" on "CartPole-v1" with {
@@ -94,6 +100,7 @@ cases! {
         "model": {"use_lstm": true, "lstm_cell_size": 4, "max_seq_len": 7}, "replay_proportion": 0.5,
         "replay_buffer_num_slots": 2,
     };
+    impala_of_several_agents: "IMPALA" on "simple_spread_v3" with {};
     impala_complete_episodes: "IMPALA" on "CartPole-v1" with { "batch_mode": "complete_episodes" };
 }
 

@@ -11,7 +11,9 @@ use pavlov::trainer::action_dist::ActionRows;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Learner, Rows};
 use pavlov::trainer::models::{NetBuilder, Rule};
-use pavlov::trainer::policy::{Act, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces};
+use pavlov::trainer::policy::{
+    Act, Agent, Fragment, Learned, Policies, Policy, PolicyClass, PolicySpec, Seen, Spaces,
+};
 use pavlov::trainer::replay::OffPolicy;
 use pavlov::trainer::state::{Array, State, Weights};
 use pavlov::trainer::value::Value;
@@ -121,8 +123,8 @@ pub(crate) fn worker_set<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> 
 /// What its workers are made from.
 pub(crate) fn worker_spec<T: Trainer>(settings: &T, env: impl IntoEnvCreator) -> Result<WorkerSpec> {
     let env = env.into_env_creator();
-    let class = settings.get_default_policy_class(&spaces_of(settings.common(), &env)?)?;
-    spec_with(settings.common(), class, env)
+    let policies = settings.policies(&agents_of(settings.common(), &env)?)?;
+    spec_with(settings.common(), policies, env)
 }
 
 /// Workers that act by a policy of a test's own.
@@ -131,28 +133,25 @@ pub(crate) fn workers_with(
     policy_class: PolicyClass,
     env: impl IntoEnvCreator,
 ) -> Result<WorkerSet> {
-    WorkerSet::new(&spec_with(common, policy_class, env.into_env_creator())?, Device::Cpu)
+    WorkerSet::new(&spec_with(common, policy_class.into(), env.into_env_creator())?, Device::Cpu)
 }
 
-fn spec_with(common: &Common, policy_class: PolicyClass, env: EnvCreator) -> Result<WorkerSpec> {
+/// What workers of these policies are made from.
+pub(crate) fn spec_with(common: &Common, policies: Policies, env: EnvCreator) -> Result<WorkerSpec> {
     Ok(WorkerSpec {
         common: common.clone(),
         seed: common.seed.unwrap_or_default(),
-        spaces: spaces_of(common, &env)?,
+        agents: agents_of(common, &env)?,
         env,
-        policy_class,
+        policies,
         custom_model: None,
         callbacks: None,
         sampling: true,
     })
 }
 
-fn spaces_of(common: &Common, env: &EnvCreator) -> Result<Spaces> {
-    let copies = env.make_vec(&common.env_config, 1)?;
-    Ok(Spaces {
-        observation_space: copies.observation_space().clone(),
-        action_space: copies.action_space().clone(),
-    })
+fn agents_of(common: &Common, env: &EnvCreator) -> Result<Vec<Agent>> {
+    Agent::of(&env.make(&common.env_config, 1)?)
 }
 
 /// The bytes of a column.

@@ -1,5 +1,6 @@
 //! The integration tests of pavlov: one binary, one module per subject.
 
+mod agents;
 mod checkpoints;
 #[cfg(feature = "cli")]
 mod cli;

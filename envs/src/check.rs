@@ -6,7 +6,7 @@ pub(crate) mod inputs;
 pub(crate) mod multi_agent;
 mod vector;
 
-pub use multi_agent::check_multi_agent_env;
+pub use multi_agent::{check_any_multi_agent_env, check_multi_agent_env};
 pub use vector::check_vector_env;
 
 /// Steps played by each check: enough for several episodes of most environments under random play.

@@ -5,18 +5,30 @@ use std::{fmt, sync::Arc};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-use crate::{AnyVectorEnv, Env, Error, Result, SyncVectorEnv, VectorEnv, registry, vector::short_type_name};
+use crate::{
+    AnyMultiAgentEnv, AnyVectorEnv, Env, Error, MultiAgentEnv, Result, SyncVectorEnv, VectorEnv, registry,
+    vector::short_type_name,
+};
 
 /// Settings of an environment: the `env_config` of a trainer.
 pub type EnvConfig = Map<String, Value>;
 
-type MakeVec = dyn Fn(&EnvConfig, usize) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync;
+/// Copies of one environment, as they are stepped.
+#[derive(Debug)]
+pub enum EnvCopies {
+    /// Each has one agent: they are stepped together.
+    Vector(Box<dyn AnyVectorEnv>),
+    /// Each has several agents.
+    MultiAgent(Vec<Box<dyn AnyMultiAgentEnv>>),
+}
 
-/// Makes vectors of copies of one environment; clones share the recipe.
+type Make = dyn Fn(&EnvConfig, usize) -> Result<EnvCopies> + Send + Sync;
+
+/// Makes copies of one environment; clones share the recipe.
 #[derive(Clone)]
 pub struct EnvCreator {
     name: Arc<str>,
-    make_vec: Arc<MakeVec>,
+    make: Arc<Make>,
 }
 
 impl EnvCreator {
@@ -25,7 +37,14 @@ impl EnvCreator {
         name: impl Into<String>,
         make_vec: impl Fn(&EnvConfig, usize) -> Result<Box<dyn AnyVectorEnv>> + Send + Sync + 'static,
     ) -> Self {
-        Self { name: name.into().into(), make_vec: Arc::new(make_vec) }
+        Self::of_copies(name, move |config, num_envs| make_vec(config, num_envs).map(EnvCopies::Vector))
+    }
+
+    fn of_copies(
+        name: impl Into<String>,
+        make: impl Fn(&EnvConfig, usize) -> Result<EnvCopies> + Send + Sync + 'static,
+    ) -> Self {
+        Self { name: name.into().into(), make: Arc::new(make) }
     }
 
     /// Copies stepped one after the other, each made from the `env_config`. `C` is a settings
@@ -56,21 +75,55 @@ impl EnvCreator {
         })
     }
 
+    /// An environment with several agents; `make` makes one copy.
+    ///
+    /// ```
+    /// use pavlov_envs::{BoardGame, EnvConfig, EnvCopies, EnvCreator};
+    ///
+    /// # fn main() -> pavlov_envs::Result<()> {
+    /// let creator = EnvCreator::multi_agent(BoardGame::tictactoe);
+    /// assert!(matches!(creator.make(&EnvConfig::new(), 2)?, EnvCopies::MultiAgent(copies) if copies.len() == 2));
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn multi_agent<E: MultiAgentEnv>(make: impl Fn() -> E + Send + Sync + 'static) -> Self {
+        let name = short_type_name::<E>();
+        Self::of_copies(name.clone(), move |config, num_envs| {
+            refuse_config(&name, config, "register_multi_agent")?;
+            let copy = |_| -> Box<dyn AnyMultiAgentEnv> { Box::new(make()) };
+            Ok(EnvCopies::MultiAgent((0..num_envs).map(copy).collect()))
+        })
+    }
+
     /// The id, or the name of the type.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Makes `num_envs` copies.
+    /// Makes `num_envs` copies, of one agent or of several.
     ///
     /// # Errors
     /// [`Error::UnknownEnv`] for an id that is not registered, [`Error::Config`] for settings that
     /// the environment does not have, and whatever making a copy reports.
-    pub fn make_vec(&self, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
+    pub fn make(&self, env_config: &EnvConfig, num_envs: usize) -> Result<EnvCopies> {
         if num_envs == 0 {
             return Err(Error::shape("`num_envs`", 0, "at least 1"));
         }
-        (self.make_vec)(env_config, num_envs)
+        (self.make)(env_config, num_envs)
+    }
+
+    /// Makes `num_envs` copies of an environment with one agent.
+    ///
+    /// # Errors
+    /// As [`make`](Self::make); [`Error::Unsupported`] when it has several agents.
+    pub fn make_vec(&self, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
+        match self.make(env_config, num_envs)? {
+            EnvCopies::Vector(copies) => Ok(copies),
+            EnvCopies::MultiAgent(_) => {
+                let way_out = "it has several agents: make its copies with `EnvCreator::make`";
+                Err(Error::unsupported(&self.name, "vector of copies", way_out))
+            }
+        }
     }
 }
 
@@ -81,10 +134,10 @@ impl fmt::Debug for EnvCreator {
 }
 
 impl From<&str> for EnvCreator {
-    /// A registered id; looked up when copies are made.
+    /// A registered id, of one agent or of several; looked up when copies are made.
     fn from(id: &str) -> Self {
         let owned = id.to_owned();
-        Self::new(id, move |config, num_envs| registry::make_vec(&owned, config, num_envs))
+        Self::of_copies(id, move |config, num_envs| registry::make(&owned, config, num_envs))
     }
 }
 

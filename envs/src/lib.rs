@@ -63,8 +63,8 @@ mod typed_vector;
 mod vector;
 mod wrappers;
 
-pub use check::{check_env, check_multi_agent_env, check_vector_env};
-pub use creator::{EnvConfig, EnvCreator, IntoEnvCreator};
+pub use check::{check_any_multi_agent_env, check_env, check_multi_agent_env, check_vector_env};
+pub use creator::{EnvConfig, EnvCopies, EnvCreator, IntoEnvCreator};
 pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};
 pub use error::{Error, Result};

@@ -6,7 +6,8 @@ use std::{
 };
 
 use crate::{
-    AnyVectorEnv, EnvConfig, EnvCreator, EnvSpec, Error, IntoEnvCreator, Result, native, nearest::nearest, py,
+    AnyVectorEnv, EnvConfig, EnvCopies, EnvCreator, EnvSpec, Error, IntoEnvCreator, Result, make_multi_agent,
+    multi_agent_ids, native, nearest::nearest, py,
 };
 
 struct Entry {
@@ -65,6 +66,24 @@ pub fn make_vec(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Box
     // The lock is not held while user code runs.
     let creator = look_up(id, |entry| entry.creator.clone())?;
     creator.make_vec(env_config, num_envs)
+}
+
+/// Copies of whatever has this id: an environment with one agent or with several, here or in Python.
+pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<EnvCopies> {
+    if py::pettingzoo_id(id).is_some() || multi_agent_ids().iter().any(|known| known == id) {
+        let copies = (0..num_envs).map(|_| make_multi_agent(id, env_config));
+        return Ok(EnvCopies::MultiAgent(copies.collect::<Result<_>>()?));
+    }
+    if let Some(id) = py::python_id(id) {
+        return py::make_vec(id, env_config, num_envs).map(EnvCopies::Vector);
+    }
+    // The lock is not held while user code runs.
+    let Ok(creator) = look_up(id, |entry| entry.creator.clone()) else {
+        let known = ids().into_iter().chain(multi_agent_ids()).collect::<Vec<_>>();
+        let nearest = nearest(id, known.iter().map(String::as_str)).map(str::to_owned);
+        return Err(Error::UnknownEnv { id: id.into(), nearest });
+    };
+    creator.make(env_config, num_envs)
 }
 
 /// What is known about a registered environment; for `py:` a Python process is asked.

@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use super::exit::usage;
 use super::output::{print, print_json};
 use crate::envs::{
-    AnyMultiAgentEnv, AnyVectorEnv, DType, Element, EnvConfig, EnvCreator, MultiAgentEnv, Speed,
-    TypedMultiAgentEnv, check_multi_agent_env, check_vector_env, make_multi_agent, measure_multi_agent_speed,
-    measure_speed, multi_agent_ids,
+    self, AnyMultiAgentEnv, AnyVectorEnv, DType, Element, EnvConfig, EnvCreator, Speed, TypedMultiAgentEnv,
+    check_any_multi_agent_env, check_vector_env, make_multi_agent, measure_multi_agent_speed, measure_speed,
+    multi_agent_ids,
 };
 use crate::tune::config::{assign, parse_assignment};
 
@@ -81,49 +81,23 @@ impl Which {
         self.id.starts_with("pz:") || multi_agent_ids().contains(&self.id)
     }
 
-    /// What `task` makes of an environment with several agents, whatever its scalars.
-    fn with_several_agents<T: SeveralAgents>(&self, task: T) -> anyhow::Result<T::Output> {
-        fn with_obs<O: Element, T: SeveralAgents>(
-            env: Box<dyn AnyMultiAgentEnv>,
-            task: T,
-        ) -> anyhow::Result<T::Output> {
+    /// The speed of an environment with several agents, whatever its scalars.
+    fn speed_of_agents(&self, time: Duration) -> anyhow::Result<Speed> {
+        fn measure<O: Element>(env: Box<dyn AnyMultiAgentEnv>, time: Duration) -> envs::Result<Speed> {
             match env.act_dtype() {
-                DType::U8 => task.run(&mut TypedMultiAgentEnv::<O, u8>::new(env)?),
-                DType::I64 => task.run(&mut TypedMultiAgentEnv::<O, i64>::new(env)?),
-                DType::F32 => task.run(&mut TypedMultiAgentEnv::<O, f32>::new(env)?),
-                DType::F64 => task.run(&mut TypedMultiAgentEnv::<O, f64>::new(env)?),
+                DType::U8 => measure_multi_agent_speed(&mut TypedMultiAgentEnv::<O, u8>::new(env)?, time),
+                DType::I64 => measure_multi_agent_speed(&mut TypedMultiAgentEnv::<O, i64>::new(env)?, time),
+                DType::F32 => measure_multi_agent_speed(&mut TypedMultiAgentEnv::<O, f32>::new(env)?, time),
+                DType::F64 => measure_multi_agent_speed(&mut TypedMultiAgentEnv::<O, f64>::new(env)?, time),
             }
         }
         let env = make_multi_agent(&self.id, &self.config()?)?;
-        match env.obs_dtype() {
-            DType::U8 => with_obs::<u8, T>(env, task),
-            DType::I64 => with_obs::<i64, T>(env, task),
-            DType::F32 => with_obs::<f32, T>(env, task),
-            DType::F64 => with_obs::<f64, T>(env, task),
-        }
-    }
-}
-
-trait SeveralAgents {
-    type Output;
-    fn run<E: MultiAgentEnv>(self, env: &mut E) -> anyhow::Result<Self::Output>;
-}
-
-struct CheckAgents;
-
-impl SeveralAgents for CheckAgents {
-    type Output = ();
-    fn run<E: MultiAgentEnv>(self, env: &mut E) -> anyhow::Result<()> {
-        Ok(check_multi_agent_env(env)?)
-    }
-}
-
-struct MeasureAgents(Duration);
-
-impl SeveralAgents for MeasureAgents {
-    type Output = Speed;
-    fn run<E: MultiAgentEnv>(self, env: &mut E) -> anyhow::Result<Speed> {
-        Ok(measure_multi_agent_speed(env, self.0)?)
+        Ok(match env.obs_dtype() {
+            DType::U8 => measure::<u8>(env, time),
+            DType::I64 => measure::<i64>(env, time),
+            DType::F32 => measure::<f32>(env, time),
+            DType::F64 => measure::<f64>(env, time),
+        }?)
     }
 }
 
@@ -136,7 +110,8 @@ pub(super) fn env(args: EnvArgs) -> anyhow::Result<()> {
 
 fn check(which: &Which, json: bool) -> anyhow::Result<()> {
     if which.has_several_agents() {
-        which.with_several_agents(CheckAgents).with_context(|| which.id.clone())?;
+        check_any_multi_agent_env(make_multi_agent(&which.id, &which.config()?)?)
+            .with_context(|| which.id.clone())?;
     } else {
         // A single copy and several: what one copy does to the next shows with several only. Fewer copies than the
         // workers asked for there cannot be.
@@ -158,7 +133,7 @@ fn bench(which: &Which, num_envs: usize, seconds: f64, json: bool) -> anyhow::Re
         return Err(usage(format!("--seconds is {seconds}, but it must be above 0")));
     };
     let (num_envs, speed) = if which.has_several_agents() {
-        (1, which.with_several_agents(MeasureAgents(time))?)
+        (1, which.speed_of_agents(time)?)
     } else {
         (num_envs, measure_speed(&mut *which.make(num_envs)?, time)?)
     };

@@ -22,7 +22,16 @@ const ENDED: [f64; 3] = [3.60608, 3.814, 2.70];
 
 fn one_copy<'a>(values: &'a [f32], terminated: &'a [bool], truncated: &'a [bool]) -> Trajectories<'a> {
     let rewards = &REWARDS;
-    Trajectories { num_envs: 1, rewards, values, terminated, truncated, ended: &[], final_values: &[] }
+    Trajectories {
+        num_envs: 1,
+        lengths: None,
+        rewards,
+        values,
+        terminated,
+        truncated,
+        ended: &[],
+        final_values: &[],
+    }
 }
 
 #[test]
@@ -51,6 +60,7 @@ fn advantages_do_not_leak_over_an_ending_or_between_copies() {
     // Copy 1: A1 = 2 - 0.4 = 1.6;             A0 = (1 + 0.9*0.4 - 0.5) + 0.72*1.6 = 2.012.
     let found = gae(Trajectories {
         num_envs: 2,
+        lengths: None,
         rewards: &[1.0, 1.0, 2.0, 2.0],
         values: &[0.5, 0.5, 0.4, 0.4, 0.3, 0.3],
         terminated: &[false, false, false, true],
@@ -67,6 +77,7 @@ fn copies_that_end_in_the_same_step_use_their_own_final_values() {
     // 1 + 0.9*0.2 - 0.5, 1 + 0.9*0.3 - 0.5, 1 + 0.9*0.4 - 0.5, 1 - 0.5
     let found = gae(Trajectories {
         num_envs: 4,
+        lengths: None,
         rewards: &[1.0; 4],
         values: &[0.5, 0.5, 0.5, 0.5, 0.4, 0.4, 0.4, 0.4],
         terminated: &[false, false, false, true],
@@ -98,6 +109,7 @@ fn postprocess(change: impl FnOnce(&mut Ppo)) -> (Vec<f64>, Vec<f64>) {
         .postprocess_trajectory(Fragment {
             steps: 3,
             num_envs: 1,
+            lengths: None,
             obs: &obs,
             actions: &Tensor::from_slice(&[0_i64; 3]).view([3, 1]),
             rewards: &REWARDS,
@@ -149,6 +161,7 @@ fn three_step(terminated: [bool; 5], truncated: [bool; 5]) -> NStep {
     let fragment = Fragment {
         steps: 5,
         num_envs: 1,
+        lengths: None,
         obs: &Tensor::from_slice(&obs).view([6, 1, 1]),
         actions: &Tensor::from_slice(&[0_i64; 5]).view([5, 1]),
         rewards: &[1.0, 2.0, 3.0, 4.0, 5.0],
@@ -209,6 +222,7 @@ fn n_step_rows_of_several_copies_stay_apart() {
     let fragment = Fragment {
         steps: 2,
         num_envs: 2,
+        lengths: None,
         obs: &Tensor::from_slice(&[0.0_f32, 10.0, 1.0, 11.0, 2.0, 12.0]).view([3, 2, 1]),
         actions: &Tensor::from_slice(&[0_i64, 1, 2, 3]).view([2, 2]),
         rewards: &[1.0, 10.0, 2.0, 20.0],

@@ -48,6 +48,32 @@ fn of_a_fragment(workers: &WorkerSet, steps: usize) -> u64 {
     ALLOCATIONS.get() - before
 }
 
+#[test]
+fn agents_that_act_at_once_or_in_turn_allocate_nothing_per_step() {
+    let allocations = |env: &str, (agents, episode): (u64, u64), steps| {
+        let mut ppo = tiny_ppo();
+        (ppo.common.num_envs_per_worker, ppo.common.rollout_fragment_length) = (4, steps);
+        ppo.common.mask_actions = env == "tictactoe_v3";
+        let workers = worker_set(&ppo, env).expect("workers");
+        let sample = || workers.sample().expect("a fragment").rows() as u64;
+        (0..3).for_each(|_| drop(sample()));
+        workers.ledger.take_episodes();
+        let before = ALLOCATIONS.get();
+        let rows = sample();
+        let allocated = ALLOCATIONS.get() - before;
+        let episodes = workers.ledger.take_episodes().len() as u64;
+        assert!(rows >= 4 * steps as u64 - 8 && episodes >= 4 * steps as u64 / episode);
+        // An episode has a list of its agents, with their names and those of their policies.
+        allocated - episodes * (1 + 2 * agents)
+    };
+    for (env, agents, episode) in [("simple_spread_v3", 3, 25), ("tictactoe_v3", 2, 9)] {
+        let allocations = |steps| allocations(env, (agents, episode), steps);
+        let (short, long) = (allocations(100), allocations(1100));
+        // Lists of episodes and of their endings grow by doubling.
+        assert!(long <= short + 64, "{env}: {short} allocations in 100 steps, {long} in 1,100");
+    }
+}
+
 #[track_caller]
 fn assert_allocates_per_fragment_only<T: Trainer>(settings: T) {
     let (short, long) = (allocations(settings.clone(), 100), allocations(settings, 1100));

@@ -30,7 +30,10 @@ pub use crate::{
         Order, Plan, PlanExt, after_training, broadcast_weights, standardize, standardized, sync_weights,
         train_epochs, when,
     },
-    policy::{Act, Fragment, Learned, NetPolicy, Policy, PolicyClass, PolicySpec, Seen, Spaces, Stats},
+    policy::{
+        Act, Agent, Fragment, Learned, NetPolicy, Policies, Policy, PolicyClass, PolicySpec, Seen, Spaces,
+        Stats,
+    },
     run::{
         builder::TrainerExt,
         common::{BatchMode, Common},

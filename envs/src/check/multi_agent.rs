@@ -1,7 +1,10 @@
 //! The checks of multi-agent environments.
 
 use super::{STEPS, broken, check_space};
-use crate::{Element, Error, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space};
+use crate::{
+    AnyMultiAgentEnv, DType, Element, Error, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space,
+    TypedMultiAgentEnv,
+};
 
 /// Plays a multi-agent environment with random legal actions and tests the contract of [`MultiAgentEnv`].
 ///
@@ -63,6 +66,27 @@ pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
         return broken("spaces", "a space changed while it was played".into());
     }
     Ok(())
+}
+
+/// As [`check_multi_agent_env`], whatever its scalar types are.
+///
+/// # Errors
+/// As [`check_multi_agent_env`].
+pub fn check_any_multi_agent_env(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
+    fn check<O: Element>(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
+        match env.act_dtype() {
+            DType::U8 => check_multi_agent_env(&mut TypedMultiAgentEnv::<O, u8>::new(env)?),
+            DType::I64 => check_multi_agent_env(&mut TypedMultiAgentEnv::<O, i64>::new(env)?),
+            DType::F32 => check_multi_agent_env(&mut TypedMultiAgentEnv::<O, f32>::new(env)?),
+            DType::F64 => check_multi_agent_env(&mut TypedMultiAgentEnv::<O, f64>::new(env)?),
+        }
+    }
+    match env.obs_dtype() {
+        DType::U8 => check::<u8>(env),
+        DType::I64 => check::<i64>(env),
+        DType::F32 => check::<f32>(env),
+        DType::F64 => check::<f64>(env),
+    }
 }
 
 fn spaces<E: MultiAgentEnv>(env: &E) -> Vec<(Space, Space)> {

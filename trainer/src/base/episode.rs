@@ -1,5 +1,6 @@
 //! One episode of one environment copy, while it runs and as it is reported.
 
+use crate::base::train_batch::PolicyId;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -16,12 +17,26 @@ pub struct Episode {
     pub total_reward: f64,
     /// Environment steps.
     pub length: u64,
+    /// What each agent got of it, in the order of the agents; empty where there is one agent.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub agent_rewards: Vec<AgentReward>,
     /// Numbers of yours, averaged over episodes as `custom_metrics` in results.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "numbers")]
     pub custom_metrics: BTreeMap<String, f64>,
     /// Lists of yours, joined over episodes as `hist_stats` in results.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "number_lists")]
     pub hist_data: BTreeMap<String, Vec<f64>>,
+}
+
+/// What an agent got in an episode, unclipped.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AgentReward {
+    /// The agent's name.
+    pub agent: String,
+    /// The policy that it acts by.
+    pub policy: PolicyId,
+    /// The sum of its rewards.
+    pub reward: f64,
 }
 
 /// A number of a callback's in JSON, which has no NaN and no infinities: those are written as text.

@@ -61,6 +61,26 @@ impl HostTensor {
         bytemuck::checked::cast_slice_mut(self.bytes_mut(i))
     }
 
+    /// Part `i` of the `of` equal parts of a row.
+    pub(crate) fn part_mut(&mut self, row: usize, i: usize, of: usize) -> &mut [u8] {
+        let bytes = self.bytes_mut(row);
+        let part = bytes.len() / of;
+        &mut bytes[i * part..][..part]
+    }
+
+    /// Copies part `i` of row `from` over that of row `to`.
+    pub(crate) fn copy_part(&mut self, from: usize, to: usize, i: usize, of: usize) {
+        assert!(from < self.rows.len() && to < self.rows.len() && i < of);
+        let part = self.row_bytes / of;
+        // SAFETY: as in `bytes_mut`, for all rows at once.
+        let all = unsafe {
+            let start = self.tensor.data_ptr().cast::<u8>();
+            std::slice::from_raw_parts_mut(start, self.rows.len() * self.row_bytes)
+        };
+        let at = |row: usize| row * self.row_bytes + i * part;
+        all.copy_within(at(from)..at(from) + part, at(to));
+    }
+
     /// Copies row `from` over row `to`.
     pub(crate) fn copy_row(&mut self, from: usize, to: usize) {
         assert!(from < self.rows.len() && to < self.rows.len());

@@ -176,7 +176,11 @@ pub fn summarize<'a>(episodes: impl Iterator<Item = &'a Episode> + Clone, per_ep
     let mean = |xs: &[f64]| (!xs.is_empty()).then(|| xs.iter().sum::<f64>() / xs.len() as f64);
     let mut custom: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     let mut hist: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    let mut by_policy: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
     for episode in episodes {
+        for agent in &episode.agent_rewards {
+            by_policy.entry(&agent.policy).or_default().push(agent.reward);
+        }
         for (name, value) in &episode.custom_metrics {
             if !value.is_nan() {
                 custom.entry(name).or_default().push(*value);
@@ -202,15 +206,25 @@ pub fn summarize<'a>(episodes: impl Iterator<Item = &'a Episode> + Clone, per_ep
     for (name, values) in hist {
         hist_stats.insert(name.to_owned(), json!(values));
     }
+    for (id, rewards) in &by_policy {
+        hist_stats.insert(format!("policy_{id}_reward"), json!(rewards));
+    }
+    let policy_rewards = |f: &dyn Fn(&[f64]) -> Option<f64>| -> Map<String, Value> {
+        by_policy.iter().map(|(id, rewards)| ((*id).to_owned(), json!(f(rewards)))).collect()
+    };
     let mut out = Metrics::new();
     out.insert("episode_reward_max".into(), json!(rewards.iter().copied().reduce(f64::max)));
     out.insert("episode_reward_min".into(), json!(rewards.iter().copied().reduce(f64::min)));
     out.insert("episode_reward_mean".into(), json!(mean(&rewards)));
     let lengths: Vec<f64> = lengths.into_iter().map(|l| l as f64).collect();
     out.insert("episode_len_mean".into(), json!(mean(&lengths)));
-    out.insert("policy_reward_min".into(), json!({}));
-    out.insert("policy_reward_max".into(), json!({}));
-    out.insert("policy_reward_mean".into(), json!({}));
+    for (key, of) in [
+        ("policy_reward_min", policy_rewards(&|rewards| rewards.iter().copied().reduce(f64::min))),
+        ("policy_reward_max", policy_rewards(&|rewards| rewards.iter().copied().reduce(f64::max))),
+        ("policy_reward_mean", policy_rewards(&|rewards| mean(rewards))),
+    ] {
+        out.insert(key.into(), Value::Object(of));
+    }
     out.insert("custom_metrics".into(), Value::Object(custom_metrics));
     out.insert("hist_stats".into(), Value::Object(hist_stats));
     out

@@ -56,6 +56,17 @@ pub(crate) struct StepColumns<'a> {
     pub(crate) names: &'a [Column],
     pub(crate) rows: &'a mut [HostTensor],
     pub(crate) step: usize,
+    /// How many copies act, and of how many.
+    pub(crate) acting: (usize, usize),
+}
+
+impl StepColumns<'_> {
+    /// The rows of those that act, of the column at that place.
+    fn row(&mut self, at: usize) -> &mut [f32] {
+        let row: &mut [f32] = self.rows[at].slice_mut(self.step);
+        let width = row.len() / self.acting.1.max(1);
+        &mut row[..self.acting.0 * width]
+    }
 }
 
 impl Act<'_> {
@@ -63,7 +74,7 @@ impl Act<'_> {
     /// [`step_columns`](super::Policy::step_columns) names it.
     pub fn column(&mut self, column: Column) -> Option<&mut [f32]> {
         let at = self.columns.names.iter().position(|name| *name == column)?;
-        Some(self.columns.rows[at].slice_mut(self.columns.step))
+        Some(self.columns.row(at))
     }
 
     /// Draws from the distributions with these parameters (`[copies, num_inputs]`); the most likely action when not
@@ -84,9 +95,9 @@ impl Act<'_> {
                 *x = MASKED;
             }
         }
-        let Self { rngs, actions, explore, columns: StepColumns { names, rows, step }, .. } = self;
-        let at = names.iter().position(|name| *name == Column::ACTION_LOGP);
-        let mut logp = at.map(|at| rows[at].slice_mut::<f32>(step));
+        let Self { rngs, actions, explore, mut columns, .. } = self;
+        let at = columns.names.iter().position(|name| *name == Column::ACTION_LOGP);
+        let mut logp = at.map(|at| columns.row(at));
         check("numbers of the column `action_logp`", logp.as_ref().map_or(copies, |to| to.len()), copies)?;
         dist.draw(inputs, mask, rngs, explore, actions, |copy, x| {
             if let Some(to) = &mut logp {

@@ -2,6 +2,7 @@
 
 pub(crate) mod act;
 mod net_policy;
+mod policies;
 
 use crate::{
     base::{
@@ -24,6 +25,7 @@ pub use crate::{
     sample::fragment::{Fragment, FragmentMasks, FragmentMemory},
 };
 pub use net_policy::NetPolicy;
+pub use policies::{Agent, Policies};
 
 /// What a policy reports of one learning step.
 #[derive(Debug)]
@@ -181,11 +183,6 @@ pub struct PolicyMap {
 }
 
 impl PolicyMap {
-    /// One policy under the default id.
-    pub fn single(policy: Box<dyn Policy>) -> Self {
-        Self { policies: BTreeMap::from([(DEFAULT_POLICY.to_owned(), policy)]) }
-    }
-
     /// Adds or replaces a policy.
     pub fn insert(&mut self, id: impl Into<String>, policy: Box<dyn Policy>) {
         self.policies.insert(id.into(), policy);
@@ -198,11 +195,6 @@ impl PolicyMap {
             return Err(Error::UnknownPolicy { id: id.to_owned(), have });
         }
         Ok(self.policies.get_mut(id).expect("just checked"))
-    }
-
-    /// The single-agent policy.
-    pub fn default_mut(&mut self) -> Result<&mut Box<dyn Policy>> {
-        self.get_mut(DEFAULT_POLICY)
     }
 
     /// All of them, in the order of their ids.

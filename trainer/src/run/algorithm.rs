@@ -8,7 +8,7 @@ use crate::{
         state::{State, Weights},
     },
     learn::nets::{CustomModel, Encoding},
-    policy::{DEFAULT_POLICY, Policy, PolicyClass},
+    policy::{Policy, PolicyClass},
     run::{
         settings::{resolve, to_config},
         trainer::Trainer,
@@ -122,10 +122,8 @@ impl<T: Trainer> Algorithm<T> {
         };
         let filter = run.workers().filter();
         let spec = run.spec();
-        let (episodes, frames) = run
-            .workers()
-            .learners
-            .lend_policy(DEFAULT_POLICY, |policy| play(spec, 0, &task, policy, filter.as_ref()))??;
+        let (episodes, frames) =
+            run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, filter.as_ref()))?;
         Ok(Evaluation { episodes, frames })
     }
 
@@ -145,21 +143,28 @@ impl<T: Trainer> Algorithm<T> {
     /// [`compute_single_action`](Self::compute_single_action).
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let run = self.run()?;
-        let copies = rows(obs, &run.spaces().observation_space, run.dtypes().0)?;
+        let id = run.spec().policies.sole()?.to_owned();
+        let copies = rows(obs, &run.spaces(&id)?.observation_space, run.dtypes().0)?;
         if copies == 0 {
             return Ok(Vec::new());
         }
         let rngs = self.inference_rngs(copies);
         let (run, filter) = (self.run()?, self.run()?.workers().filter());
         let timestep = run.workers().counters().num_env_steps_sampled;
-        run.workers().learners.lend_policy(DEFAULT_POLICY, |policy| {
-            let mut desk = Desk::new(run.spec(), run.dtypes(), policy, rngs, filter.as_ref())?;
+        run.workers().learners.lend_policy(&id, |policy| {
+            let mut desk = Desk::new(run.spec(), run.dtypes(), (&id, &*policy), rngs, filter.as_ref())?;
             desk.actions(policy, obs, explore, timestep)
         })?
     }
 
-    /// Acts in `copies` episodes of yours with a replica of the policy as it is now.
+    /// Acts in `copies` episodes of yours with a replica of the run's only policy as it is now.
     pub fn session(&mut self, copies: usize) -> Result<Session> {
+        let id = self.run()?.spec().policies.sole()?.to_owned();
+        self.session_of(&id, copies)
+    }
+
+    /// Acts for one agent in each of `copies` episodes of yours with a replica of the policy `id` as it is now.
+    pub fn session_of(&mut self, id: &str, copies: usize) -> Result<Session> {
         if copies == 0 {
             return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
         }
@@ -169,7 +174,7 @@ impl<T: Trainer> Algorithm<T> {
         let rngs = self.inference_rngs(copies);
         let (run, filter) = (self.run()?, self.run()?.workers().filter());
         let timestep = run.workers().counters().num_env_steps_sampled;
-        Session::new(run.spec(), run.dtypes(), policies, rngs, filter.as_ref(), timestep)
+        Session::new(id, run.spec(), run.dtypes(), policies, rngs, filter.as_ref(), timestep)
     }
 
     fn inference_rngs(&mut self, copies: usize) -> Vec<Stream> {
@@ -191,16 +196,16 @@ impl<T: Trainer> Algorithm<T> {
         self.workers()?.set_weights(weights)
     }
 
-    /// Writes the policy as TorchScript: `model.pt`, a function from observations `[rows, ...]`, as the environment
-    /// writes them or behind a filter as `[rows, width]` f32, to action distribution parameters or Q-values.
+    /// Writes the run's only policy as TorchScript: `model.pt`, a function from observations `[rows, ...]`, as the
+    /// environment writes them or behind a filter as `[rows, width]` f32, to action distribution parameters or Q-values.
     pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
-        let spec = self.run()?.spec();
-        let stored = spec.common.stored(&spec.spaces);
+        let (id, spec) = (self.run()?.spec().policies.sole()?, self.run()?.spec());
+        let stored = spec.common.stored(self.run()?.spaces(id)?);
         let encoding = Encoding::of(&stored.observation_space);
         let path = dir.join("model.pt");
         std::fs::create_dir_all(dir)
             .map_err(|e| Error::state(dir.display().to_string(), format!("cannot make it: {e}")))?;
-        self.get_policy(DEFAULT_POLICY, |policy| {
+        self.get_policy(id, |policy| {
             let _guard = tch::no_grad_guard();
             let example = encoding.zeros(2, tch::Device::Cpu);
             let mut failed = None;
@@ -242,7 +247,7 @@ impl<T: Trainer> Algorithm<T> {
             settings.common_mut().seed = Some(rand::random::<u64>() >> 1);
         }
         let probe = Probe::new(&env, settings.common())?;
-        settings.validate_config(&probe.spaces)?;
+        settings.validate_config(&probe.agents[0].spaces)?;
         let run = self.make_run(&settings, &env, probe)?;
         self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
         (self.settings, self.env, self.run) = (settings, env, Some(run));
@@ -250,12 +255,12 @@ impl<T: Trainer> Algorithm<T> {
     }
 
     fn make_run(&self, settings: &T, env: &EnvCreator, probe: Probe) -> Result<Run> {
-        let policy_class = match &self.policy_class {
-            Some(policy_class) => policy_class.clone(),
-            None => settings.get_default_policy_class(&probe.spaces)?,
+        let policies = match &self.policy_class {
+            Some(policy_class) => policy_class.clone().into(),
+            None => settings.policies(&probe.agents)?,
         };
         let (models, hooks) = (self.custom_model.clone(), self.callbacks.clone());
-        let mut run = Run::new(settings.common(), env, probe, policy_class, models, hooks)?;
+        let mut run = Run::new(settings.common(), env, probe, policies, models, hooks)?;
         run.set_plan(settings.execution_plan(run.workers()));
         settings.setup(&mut run)?;
         run.on_trainer_init()?;
@@ -264,12 +269,17 @@ impl<T: Trainer> Algorithm<T> {
 
     /// What a checkpoint says of the run besides its state.
     fn about(&self) -> Result<State> {
-        let spaces = self.run()?.spaces();
+        let (first, others) = self.run()?.agents().split_first().expect("an environment has an agent");
         let mut about = State::default();
         about.set("algorithm", &T::NAME)?;
         about.set("env", &self.env.name())?;
-        about.set("observation_space", &spaces.observation_space.to_string())?;
-        about.set("action_space", &spaces.action_space.to_string())?;
+        about.set("observation_space", &first.spaces.observation_space.to_string())?;
+        about.set("action_space", &first.spaces.action_space.to_string())?;
+        if !others.is_empty() {
+            let policies = &self.run()?.spec().policies;
+            let agents = self.run()?.agents().iter().map(|agent| (&agent.name, policies.of(&agent.name)));
+            about.set("agents", &agents.collect::<Vec<_>>())?;
+        }
         about.set("config", &to_config(&self.settings)?)?;
         about.set("inference_rng", &self.inference_rng.state())?;
         Ok(about)
@@ -287,6 +297,18 @@ impl<T: Trainer> Algorithm<T> {
                     format!("it was {saved} in the saved run, but {env} has {own}"),
                 ));
             }
+        }
+        let agents = |of: &State| -> Result<Vec<(String, String)>> {
+            if of.has("agents") { of.get("agents") } else { Ok(Vec::new()) }
+        };
+        let (was, is) = (agents(saved)?, agents(&own)?);
+        if was != is {
+            let list = |agents: &[(String, String)]| match agents.is_empty() {
+                true => "one".to_owned(),
+                false => agents.iter().map(|(a, id)| format!("{a} by {id}")).collect::<Vec<_>>().join(", "),
+            };
+            let reason = format!("the saved run had {}, but there is {} here", list(&was), list(&is));
+            return Err(Error::state("agents and their policies", reason));
         }
         let (saved, own): (Config, Config) = (saved.get("config")?, own.get("config")?);
         for key in FIXED_SETTINGS {

@@ -75,6 +75,19 @@ pub enum ClipRewards {
     Within(f32),
 }
 
+impl ClipRewards {
+    /// Clips them.
+    pub(crate) fn apply(self, rewards: &mut [f32]) {
+        match self {
+            Self::Sign(false) => {}
+            Self::Sign(true) => {
+                rewards.iter_mut().for_each(|r| *r = if *r == 0.0 { 0.0 } else { r.signum() });
+            }
+            Self::Within(bound) => rewards.iter_mut().for_each(|r| *r = r.clamp(-bound, bound)),
+        }
+    }
+}
+
 /// Settings that an evaluation changes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

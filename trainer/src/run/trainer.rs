@@ -1,9 +1,9 @@
 //! What the author of an algorithm writes: one trait, on the settings struct itself.
 
 use crate::{
-    base::error::Result,
+    base::error::{Error, Result},
     plan::Plan,
-    policy::{PolicyClass, Spaces},
+    policy::{Agent, Policies, PolicyClass, Spaces},
     run::{common::Common, training::Run},
     workers::WorkerSet,
 };
@@ -30,7 +30,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// Every setting with its default.
     fn get_default_config() -> Self;
 
-    /// Rules between settings; may adjust them. Errors name the field, its value and the rule. The rules of
+    /// Rules between settings; may adjust them. `spaces` are those of the first agent. Errors name the field, its value and the rule. The rules of
     /// [`Common`] are checked before.
     fn validate_config(&mut self, _spaces: &Spaces) -> Result<()> {
         Ok(())
@@ -38,6 +38,16 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
 
     /// The policy for these spaces.
     fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass>;
+
+    /// The policies of a run, and which agent acts by which. By default there is the one of
+    /// [`get_default_policy_class`](Self::get_default_policy_class), and all agents share it: each learns by itself from
+    /// what all have done. An environment that has no agents of its own has one.
+    fn policies(&self, agents: &[Agent]) -> Result<Policies> {
+        match agents.first() {
+            Some(agent) => Ok(self.get_default_policy_class(&agent.spaces)?.into()),
+            None => Err(Error::state("the environment", "it has no agents")),
+        }
+    }
 
     /// One round of training after the other, as a lazy sequence.
     fn execution_plan(&self, workers: &WorkerSet) -> Plan;

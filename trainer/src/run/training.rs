@@ -11,16 +11,17 @@ use crate::{
     },
     learn::nets::CustomModel,
     plan::{Plan, learner_info::LearnerInfo},
-    policy::{PolicyClass, Spaces},
+    policy::{Agent, Policies, Spaces},
     run::common::Common,
     sample::{
         callbacks::CallbacksMaker,
         evaluation::{EvaluationTask, Until},
+        filter::ObservationFilter,
         worker::WorkerSpec,
     },
     workers::WorkerSet,
 };
-use pavlov_envs::{DType, EnvCreator};
+use pavlov_envs::{DType, EnvCopies, EnvCreator, check_any_multi_agent_env, check_vector_env};
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
 use std::{
@@ -63,7 +64,7 @@ fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
 /// What an environment is like, found out by making two copies of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
-    pub(crate) spaces: Spaces,
+    pub(crate) agents: Vec<Agent>,
     obs_dtype: DType,
     act_dtype: DType,
 }
@@ -71,18 +72,20 @@ pub(crate) struct Probe {
 impl Probe {
     /// Makes the environment, checks its contract unless told not to, and drops it again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
-        let mut copies = env.make_vec(&common.env_config, 2)?;
+        let mut copies = env.make(&common.env_config, 2)?;
+        let agents = Agent::of(&copies)?;
+        let (obs_dtype, act_dtype) = match &copies {
+            EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),
+            EnvCopies::MultiAgent(copies) => (copies[0].obs_dtype(), copies[0].act_dtype()),
+        };
         if !common.disable_env_checking {
-            pavlov_envs::check_vector_env(copies.as_mut()).map_err(with_way_out)?;
+            match &mut copies {
+                EnvCopies::Vector(copies) => check_vector_env(copies.as_mut()),
+                EnvCopies::MultiAgent(copies) => check_any_multi_agent_env(copies.swap_remove(0)),
+            }
+            .map_err(with_way_out)?;
         }
-        Ok(Self {
-            spaces: Spaces {
-                observation_space: copies.observation_space().clone(),
-                action_space: copies.action_space().clone(),
-            },
-            obs_dtype: copies.obs_dtype(),
-            act_dtype: copies.act_dtype(),
-        })
+        Ok(Self { agents, obs_dtype, act_dtype })
     }
 }
 
@@ -92,10 +95,15 @@ impl Run {
         common: &Common,
         env: &EnvCreator,
         probe: Probe,
-        policy_class: PolicyClass,
+        policies: Policies,
         custom_model: Option<CustomModel>,
         callbacks: Option<CallbacksMaker>,
     ) -> Result<Self> {
+        policies.check(&probe.agents)?;
+        if policies.classes().count() > 1 && common.observation_filter != ObservationFilter::NoFilter {
+            let rule = "workers keep one filter, and there are several policies; leave it out, or let all agents share a policy";
+            return Err(Error::config("observation_filter", "\"MeanStdFilter\"", rule));
+        }
         // Small networks: libtorch's own threads cost more than they bring; see `learner`.
         tch::set_num_threads(1);
         let device = match common.num_gpus {
@@ -110,8 +118,8 @@ impl Run {
             seed: common.seed.unwrap_or_default(),
             common: common.clone(),
             env: env.clone(),
-            spaces: probe.spaces,
-            policy_class,
+            agents: probe.agents,
+            policies,
             custom_model,
             callbacks,
             sampling: true,
@@ -150,9 +158,14 @@ impl Run {
         &self.spec.common
     }
 
-    /// The spaces of the environment.
-    pub fn spaces(&self) -> &Spaces {
-        &self.spec.spaces
+    /// The agents of the environment, one in most.
+    pub fn agents(&self) -> &[Agent] {
+        &self.spec.agents
+    }
+
+    /// What a policy observes and does.
+    pub fn spaces(&self, policy: &str) -> Result<&Spaces> {
+        self.spec.policies.spaces(policy, &self.spec.agents)
     }
 
     pub(crate) fn spec(&self) -> &WorkerSpec {
@@ -161,7 +174,7 @@ impl Run {
 
     /// What the environment is like.
     pub(crate) fn probe(&self) -> Probe {
-        Probe { spaces: self.spec.spaces.clone(), obs_dtype: self.obs_dtype, act_dtype: self.act_dtype }
+        Probe { agents: self.spec.agents.clone(), obs_dtype: self.obs_dtype, act_dtype: self.act_dtype }
     }
 
     /// Scalar types of the environment's observations and actions.

@@ -6,7 +6,7 @@ use crate::{
         error::{Error, Result},
         state::State,
     },
-    policy::{DEFAULT_POLICY, Fragment, FragmentMasks, Policy},
+    policy::{Fragment, FragmentMasks, Policy},
     sample::callbacks::Callbacks,
 };
 use serde::{Deserialize, Serialize};
@@ -39,8 +39,8 @@ struct PendingState {
     rewards: Vec<f32>,
 }
 
-/// Collects rows until their episodes end.
-#[derive(Debug)]
+/// Collects rows of one policy until their episodes end.
+#[derive(Debug, Default)]
 pub(crate) struct EpisodeCollector {
     pending: Vec<Pending>,
     complete: Vec<Complete>,
@@ -51,20 +51,11 @@ pub(crate) struct EpisodeCollector {
 const ENDLESS: usize = 1_000_000;
 
 impl EpisodeCollector {
-    pub(crate) fn new(copies: usize) -> Self {
-        let pending = (0..copies).map(|_| Pending::default()).collect();
-        Self { pending, complete: Vec::new(), names: Vec::new() }
-    }
-
-    /// Steps of complete episodes.
-    pub(crate) fn steps(&self) -> usize {
-        self.complete.iter().map(|e| e.rows.rewards.len()).sum()
-    }
-
     /// Cuts a fragment at the ends of its episodes. Complete ones are ordered by when they ended.
     pub(crate) fn add(&mut self, f: &Fragment<'_>) {
         self.names = f.columns.iter().map(|(c, _)| *c).collect();
         let n = f.num_envs;
+        self.pending.resize_with(n, Pending::default);
         let mut from = vec![0; n];
         for (k, &row) in f.ended.iter().enumerate() {
             let (t, copy) = (row / n, row % n);
@@ -76,7 +67,7 @@ impl EpisodeCollector {
             self.complete.push(Complete { rows, final_obs, final_mask, terminated: f.terminated[row] });
         }
         for (copy, &start) in from.iter().enumerate() {
-            self.extend(f, copy, start, f.steps);
+            self.extend(f, copy, start, f.length(copy));
         }
     }
 
@@ -110,17 +101,15 @@ impl EpisodeCollector {
         }
     }
 
-    /// Postprocesses every complete episode on its own; returns the batches and their steps.
+    /// Postprocesses every complete episode on its own.
     pub(crate) fn take(
         &mut self,
-        policy: &mut dyn Policy,
+        (id, policy): (&str, &mut dyn Policy),
         mut callbacks: Option<&mut Box<dyn Callbacks>>,
-    ) -> Result<(Vec<SampleBatch>, u64)> {
+    ) -> Result<Vec<SampleBatch>> {
         let mut batches = Vec::with_capacity(self.complete.len());
-        let mut steps = 0;
         for episode in self.complete.drain(..) {
             let length = episode.rows.rewards.len();
-            steps += length as u64;
             let last = episode.final_obs.unsqueeze(0);
             let obs = Tensor::cat(&episode.rows.obs.iter().chain([&last]).collect::<Vec<_>>(), 0);
             let masks = episode.final_mask.as_ref().map(|behind| {
@@ -136,6 +125,7 @@ impl EpisodeCollector {
             let mut batch = policy.postprocess_trajectory(Fragment {
                 steps: length,
                 num_envs: 1,
+                lengths: None,
                 obs: &obs,
                 actions: &actions,
                 rewards: &episode.rows.rewards,
@@ -148,11 +138,11 @@ impl EpisodeCollector {
                 memory: None,
             })?;
             if let Some(callbacks) = &mut callbacks {
-                callbacks.on_postprocess_trajectory(DEFAULT_POLICY, &mut batch)?;
+                callbacks.on_postprocess_trajectory(id, &mut batch)?;
             }
             batches.push(batch);
         }
-        Ok((batches, steps))
+        Ok(batches)
     }
 
     /// The rows that wait. Complete episodes never do: they leave with the fragment that completed them.
@@ -179,10 +169,11 @@ impl EpisodeCollector {
 
     pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
         self.complete.clear();
-        for (i, pending) in self.pending.iter_mut().enumerate() {
-            let one = state.nested(&i.to_string())?;
+        self.pending.clear();
+        while state.has(&self.pending.len().to_string()) {
+            let one = state.nested(&self.pending.len().to_string())?;
             let rows: PendingState = one.get("rows")?;
-            *pending = Pending { rewards: rows.rewards, ..Pending::default() };
+            let mut pending = Pending { rewards: rows.rewards, ..Pending::default() };
             if !pending.rewards.is_empty() {
                 pending.obs.push(one.tensor("obs")?);
                 pending.actions.push(one.tensor("actions")?);
@@ -193,6 +184,7 @@ impl EpisodeCollector {
                     pending.columns.push(vec![one.tensor(&format!("column{k}"))?]);
                 }
             }
+            self.pending.push(pending);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use crate::{
     base::{
-        episode::Episode,
+        episode::{AgentReward, Episode},
         error::{Error, Result},
         rng::episode_seed,
         state::State,
@@ -17,6 +17,8 @@ pub(crate) struct Counting {
     running: Vec<Episode>,
     next_seeds: Vec<u64>,
     finished: Vec<Episode>,
+    /// What a new episode's agents have: nothing. Empty where there is one agent.
+    agents: Vec<AgentReward>,
     /// Environment steps of complete fragments.
     sampled: u64,
 }
@@ -32,7 +34,21 @@ impl Counting {
             })
             .collect();
         let next_seeds = running.iter().map(|e| next_seed(run_seed, e)).collect();
-        Self { run_seed, running, next_seeds, finished: Vec::new(), sampled: 0 }
+        Self { run_seed, running, next_seeds, finished: Vec::new(), agents: Vec::new(), sampled: 0 }
+    }
+
+    /// Episodes tell what each of these agents got.
+    pub(crate) fn with_agents(mut self, agents: Vec<AgentReward>) -> Self {
+        self.running.iter_mut().for_each(|episode| episode.agent_rewards.clone_from(&agents));
+        self.agents = agents;
+        self
+    }
+
+    /// Adds a step's rewards to those of each agent of copy `i`.
+    pub(crate) fn reward_agents(&mut self, i: usize, rewards: &[f64]) {
+        for (agent, reward) in self.running[i].agent_rewards.iter_mut().zip(rewards) {
+            agent.reward += reward;
+        }
     }
 
     /// Environment copies.
@@ -65,15 +81,17 @@ impl Counting {
         Ok(())
     }
 
-    /// Counts a step of copy `i` in its episode; one that ended goes to the finished ones.
+    /// Counts a step of copy `i`, in which all its agents together got `reward`, in its episode; one that ended goes to
+    /// the finished ones.
     pub(crate) fn step(
         &mut self,
         i: usize,
+        reward: f64,
         step: StepView<'_>,
         callbacks: &mut Option<&mut Box<dyn Callbacks>>,
     ) -> Result<()> {
         let episode = &mut self.running[i];
-        episode.total_reward += f64::from(step.reward);
+        episode.total_reward += reward;
         episode.length += 1;
         let ended = step.terminated || step.truncated;
         if let Some(callbacks) = callbacks {
@@ -99,6 +117,7 @@ impl Counting {
             env_index: episode.env_index,
             number: episode.number + 1,
             seed: self.next_seeds[i],
+            agent_rewards: self.agents.clone(),
             ..Episode::default()
         };
         self.next_seeds[i] = next_seed(self.run_seed, &next);
@@ -120,6 +139,12 @@ impl Counting {
         numbers.check(&self.running, self.sampled)?;
         self.sampled += numbers.rewards.len() as u64;
         Ok(())
+    }
+
+    /// Counts so many steps; returns how many there are now.
+    pub(crate) fn count(&mut self, steps: u64) -> u64 {
+        self.sampled += steps;
+        self.sampled
     }
 
     /// Adds what [`set_state`](Self::set_state) reads.

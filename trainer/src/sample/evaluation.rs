@@ -7,20 +7,22 @@ use crate::{
     base::{
         episode::Episode,
         error::{Error, Result},
-        rng::{Stream, derive},
     },
-    policy::{Policy, Spaces},
+    policy::{Policy, PolicyMap, Spaces},
     run::common::{Common, DurationUnit, EvaluationDuration},
-    sample::{filter::RunningStat, pilot::Pilot, worker::WorkerSpec},
+    sample::{
+        agent_evaluation::{Acting, play_agents},
+        filter::RunningStat,
+        pilot::Pilot,
+        roster::Roster,
+        worker::WorkerSpec,
+    },
 };
-use pavlov_envs::{Frame, StepOut};
+use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, StepOut};
 use std::{ops::Range, sync::Weak};
 
 /// Copies stepped together while evaluating, at most.
 const COPIES: usize = 16;
-
-/// Steps of one episode, at most: a greedy policy may stand still for ever where there is no time limit.
-const MOST_STEPS: u64 = 1_000_000;
 
 /// Which episodes to play.
 #[derive(Clone, Debug, PartialEq)]
@@ -77,61 +79,71 @@ pub(crate) fn play(
     spec: &WorkerSpec,
     worker: usize,
     task: &EvaluationTask,
-    policy: &mut dyn Policy,
+    policies: &mut PolicyMap,
     filter: Option<&RunningStat>,
 ) -> Result<(Vec<Episode>, Vec<Frame>)> {
     let n = task.episodes.len().min(COPIES);
     if n == 0 {
         return Ok((Vec::new(), Vec::new()));
     }
-    // Copy i plays the episodes at positions i, i + n, i + 2n, ...
-    let seed_of = |position: usize| {
-        task.episodes.get(position).map_or(0, |&k| derive(task.seed, "evaluation episode", k) >> 1)
-    };
-    let fresh = |position: usize| Episode {
-        number: task.episodes.get(position).copied().unwrap_or_default(),
-        seed: seed_of(position),
-        ..Episode::default()
-    };
-    let stream = |episode: &Episode| Stream::new(episode.seed, "evaluation action", 0);
-    let mut at: Vec<usize> = (0..n).collect();
-    let mut running: Vec<Episode> = (0..n).map(fresh).collect();
-    let mut done: Vec<Option<Episode>> = vec![None; task.episodes.len()];
+    match spec.env.make(&spec.common.env_config, n)? {
+        EnvCopies::Vector(env) => {
+            let roster = Roster::new(&task.episodes, task.seed, n, Vec::new(), worker);
+            let id = spec.policies.of(&spec.agents[0].name);
+            play_vector(env, spec, worker, task, policies.get_mut(&id)?.as_mut(), filter, roster)
+        }
+        EnvCopies::MultiAgent(envs) => {
+            let agents = spec.policies.agent_rewards(&spec.agents);
+            let roster = Roster::new(&task.episodes, task.seed, n, agents, worker);
+            let who = (spec.agents.as_slice(), &spec.policies);
+            let EvaluationTask { explore, timestep, frames, .. } = *task;
+            let how = Acting { explore, timestep, worker, frames };
+            play_agents(envs, &spec.common, who, policies, filter, roster, how)
+        }
+    }
+}
 
-    let mut env = spec.env.make_vec(&spec.common.env_config, n)?;
+fn play_vector(
+    mut env: Box<dyn AnyVectorEnv>,
+    spec: &WorkerSpec,
+    worker: usize,
+    task: &EvaluationTask,
+    policy: &mut dyn Policy,
+    filter: Option<&RunningStat>,
+    mut roster: Roster<'_>,
+) -> Result<(Vec<Episode>, Vec<Frame>)> {
+    let n = env.num_envs();
     let (spaces, dtype) = (Spaces::of(env.as_ref()), env.act_dtype());
     let rows = |spaces: &Spaces| {
         let space = &spaces.observation_space;
         (space.shape(), space.dtype(), space.flat_width())
     };
-    if rows(&spaces) != rows(&spec.spaces) {
-        let needs = format!("the space it was made for ({})", spec.spaces.observation_space);
+    let made_for = &spec.agents[0].spaces;
+    if rows(&spaces) != rows(made_for) {
+        let needs = format!("the space it was made for ({})", made_for.observation_space);
         let space = spaces.observation_space.to_string();
         return Err(Error::Space { who: "the policy".into(), needs, space });
     }
-    let rngs = running.iter().map(stream).collect();
+    let rngs = (0..n).map(|copy| roster.stream(copy, 0)).collect();
     let mut pilot = Pilot::new(&spaces, dtype, &spec.common, policy, worker, rngs)?.filtered_by(filter)?;
     let mut storage = pilot.steps(1)?;
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     let mut frames = Vec::new();
 
-    let seeds: Vec<u64> = (0..n).map(seed_of).collect();
-    env.reset(Some(&seeds), pilot.first(&mut storage))?;
+    env.reset(Some(&roster.seeds()), pilot.first(&mut storage))?;
     pilot.observe(&mut storage, 0, false)?;
     if let Some(masks) = &mut storage.masks {
         masks.read(env.as_ref(), 0)?;
     }
-    let mut next_seeds: Vec<u64> = (n..2 * n).map(seed_of).collect();
-    let mut left = task.episodes.len();
-    while left > 0 {
-        if at[0] == 0 && frames.len() < task.frames {
+    while roster.goes_on() {
+        if roster.at_first() && frames.len() < task.frames {
             frames.extend(env.render(0)?);
         }
         pilot.act(policy, &mut storage, 0, task.explore, task.timestep)?;
         let exchange = pilot.exchange(&mut storage, 0);
         env.step(
             exchange.actions,
-            Some(&next_seeds),
+            Some(roster.next_seeds()),
             StepOut {
                 obs: exchange.obs,
                 final_obs: exchange.final_obs,
@@ -146,26 +158,12 @@ pub(crate) fn play(
         }
         storage.carry();
         for i in 0..n {
-            running[i].total_reward += f64::from(rewards[i]);
-            running[i].length += 1;
-            if running[i].length > MOST_STEPS {
-                let reason = format!(
-                    "episode {} has not ended in {MOST_STEPS} steps; give the environment a time limit (`TimeLimit`)",
-                    running[i].number
-                );
-                return Err(Error::Worker { worker, reason });
-            }
+            roster.count(i, f64::from(rewards[i]), &[])?;
             if terminated[i] || truncated[i] {
-                let finished = std::mem::replace(&mut running[i], fresh(at[i] + n));
-                pilot.begin(i, Some(stream(&running[i])));
-                if let Some(slot) = done.get_mut(at[i]) {
-                    *slot = Some(finished);
-                    left -= 1;
-                }
-                at[i] += n;
-                next_seeds[i] = seed_of(at[i] + n);
+                roster.follow(i);
+                pilot.begin(i, Some(roster.stream(i, 0)));
             }
         }
     }
-    Ok((done.into_iter().flatten().collect(), frames))
+    Ok((roster.into_episodes(), frames))
 }

@@ -26,8 +26,11 @@ use tch::{Tensor, kind};
 pub struct Fragment<'a> {
     /// Steps per copy, T.
     pub steps: usize,
-    /// Copies, N.
+    /// Copies, N; where there are several agents, copies times the agents of this policy.
     pub num_envs: usize,
+    /// Steps that each of them took, at most T: agents wait for each other and end early. `None`: all took T. Nothing
+    /// else of a copy counts, but for the observation that its last step led to.
+    pub lengths: Option<&'a [usize]>,
     /// Observations `[T + 1, N, ...]` in the shape and the scalars of the space; row T is what the next fragment starts
     /// from.
     pub obs: &'a Tensor,
@@ -81,16 +84,35 @@ impl Fragment<'_> {
         array::view(self.obs, "the observations of a fragment")
     }
 
-    /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`].
+    /// Steps that one copy took.
+    pub fn length(&self, copy: usize) -> usize {
+        self.lengths.map_or(self.steps, |lengths| lengths[copy])
+    }
+
+    /// Time-major rows `[T, N, ...]` (or one more) to batch rows, one copy after the other; as [`env_major`] where all
+    /// took as many steps.
+    pub fn env_major(&self, t: &Tensor) -> Tensor {
+        self.copies_of(t, self.steps, |length| length)
+    }
+
+    /// The first `rows(length)` rows of every copy of `t`, which has at least `most`.
+    fn copies_of(&self, t: &Tensor, most: usize, rows: impl Fn(usize) -> usize) -> Tensor {
+        let Some(lengths) = self.lengths else { return env_major(&t.narrow(0, 0, most as i64)) };
+        let of_copy = |(copy, &length)| (0..rows(length)).map(move |t| (t * lengths.len() + copy) as i64);
+        let index: Vec<i64> = lengths.iter().enumerate().flat_map(of_copy).collect();
+        t.flatten(0, 1).index_select(0, &Tensor::from_slice(&index))
+    }
+
+    /// Observations, masks, actions and the policy's own columns as rows, ordered as [`env_major`](Self::env_major).
     pub fn rows(&self) -> SampleBatch {
         let mut batch = SampleBatch::default()
-            .with(Column::OBS, env_major(&self.obs.narrow(0, 0, self.steps as i64)))
-            .with(Column::ACTIONS, env_major(self.actions));
+            .with(Column::OBS, self.env_major(self.obs))
+            .with(Column::ACTIONS, self.env_major(self.actions));
         if let Some(masks) = self.masks {
-            batch.set(Column::ACTION_MASK, env_major(&masks.rows.narrow(0, 0, self.steps as i64)));
+            batch.set(Column::ACTION_MASK, self.env_major(masks.rows));
         }
         for (column, data) in &self.columns {
-            batch.set(*column, env_major(data));
+            batch.set(*column, self.env_major(data));
         }
         let Some(memory) = self.memory else { return batch };
         let resets: Vec<f32> = self.env_major_resets(memory).map(f32::from).collect();
@@ -98,19 +120,31 @@ impl Fragment<'_> {
         batch.with_f32s(Column::RESETS, &resets).with_sequences(
             lengths,
             Column::STATE_IN,
-            env_major(memory.rows),
+            self.first_memories(memory),
         )
+    }
+
+    /// What was remembered at the first row of each sequence, one copy after the other.
+    fn first_memories(&self, memory: FragmentMemory<'_>) -> Tensor {
+        let sequences = |length: usize| length.div_ceil(memory.max_seq_len);
+        self.copies_of(memory.rows, sequences(self.steps), sequences)
     }
 
     /// Rows of each sequence, one copy after the other.
     fn sequence_lengths(&self, max_seq_len: usize) -> Vec<usize> {
-        let of_copy = || (0..self.steps).step_by(max_seq_len).map(|t| (self.steps - t).min(max_seq_len));
-        (0..self.num_envs).flat_map(|_| of_copy()).collect()
+        let of_copy =
+            |length: usize| (0..length).step_by(max_seq_len).map(move |t| (length - t).min(max_seq_len));
+        (0..self.num_envs).flat_map(|copy| of_copy(self.length(copy))).collect()
+    }
+
+    /// Where the rows stand in what is time-major, one copy after the other.
+    fn places(&self) -> impl Iterator<Item = usize> {
+        let of_copy = move |copy| (0..self.length(copy)).map(move |t| t * self.num_envs + copy);
+        (0..self.num_envs).flat_map(of_copy)
     }
 
     fn env_major_resets(&self, memory: FragmentMemory<'_>) -> impl Iterator<Item = bool> {
-        let (steps, copies) = (self.steps, self.num_envs);
-        (0..steps * copies).map(move |row| memory.resets[row % steps * copies + row / steps])
+        self.places().map(move |row| memory.resets[row])
     }
 
     /// The rows and their rewards, with what learning from whole trajectories needs: which rows follow each other, and
@@ -121,11 +155,11 @@ impl Fragment<'_> {
         let (mut pieces, mut behind) = (Vec::new(), Vec::new());
         for copy in 0..n {
             let mut start = rewards.len();
-            for t in 0..self.steps {
+            for t in 0..self.length(copy) {
                 let row = t * n + copy;
                 rewards.push(self.rewards[row]);
                 let (terminated, truncated) = (self.terminated[row], self.truncated[row]);
-                if !(terminated || truncated || t + 1 == self.steps) {
+                if !(terminated || truncated || t + 1 == self.length(copy)) {
                     continue;
                 }
                 // Of what follows the last step of every copy, then of what episodes ended at.
@@ -144,7 +178,7 @@ impl Fragment<'_> {
         if !behind.is_empty() {
             let index = Tensor::from_slice(&behind);
             let of = |all: &Tensor, at_ends: &Tensor| {
-                Tensor::cat(&[&all.get(self.steps as i64), at_ends], 0).index_select(0, &index)
+                Tensor::cat(&[&self.behind(all), at_ends], 0).index_select(0, &index)
             };
             at_cuts.set(Column::OBS, of(self.obs, self.final_obs));
             if let Some(masks) = self.masks {
@@ -164,6 +198,13 @@ impl Fragment<'_> {
         self.rows().with_f32s(Column::REWARDS, &rewards).with_trajectories(pieces, at_cuts)
     }
 
+    /// What stands behind the last row of every copy.
+    fn behind(&self, all: &Tensor) -> Tensor {
+        let Some(lengths) = self.lengths else { return all.get(self.steps as i64) };
+        let index = lengths.iter().enumerate().map(|(copy, &length)| (length * self.num_envs + copy) as i64);
+        all.flatten(0, 1).index_select(0, &Tensor::from_slice(&index.collect::<Vec<_>>()))
+    }
+
     /// A head of one number at every observation, those at which episodes ended included.
     pub fn values<H>(&self, learner: &mut Learner, head: H) -> Result<Values>
     where
@@ -175,7 +216,7 @@ impl Fragment<'_> {
         let _guard = tch::no_grad_guard();
         let at_rows = learner.evaluate(&self.obs.flatten(0, 1), 1, &head)?.to_vec();
         let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
-        Ok(Values { copies: self.num_envs, at_rows, at_ends })
+        Ok(Values { copies: self.num_envs, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
     }
 
     fn values_of_sequences<H>(
@@ -196,21 +237,26 @@ impl Fragment<'_> {
             let seen = Observed { obs, mask: None, remembered };
             learner.look(seen, None, 1, |net, x| head(net, x)).map(<[f32]>::to_vec)
         };
-        let obs = env_major(&self.obs.narrow(0, 0, steps as i64));
-        let mut first = host::read::<f32>(&env_major(memory.rows)).to_vec();
+        let obs = self.env_major(self.obs);
+        let mut first = host::read::<f32>(&self.first_memories(memory)).to_vec();
         let acted_on = at(&obs, &mut first, &resets, Some(&lengths))?;
         // The observations behind the fragment and behind endings are one step further.
         let none = vec![false; copies.max(self.ended.len())];
-        let next = at(&self.obs.get(steps as i64), &mut memory.next.to_vec(), &none[..copies], None)?;
+        let next = at(&self.behind(self.obs), &mut memory.next.to_vec(), &none[..copies], None)?;
         let at_ends = at(self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;
-        let time_major = (0..steps * copies).map(|row| acted_on[row % copies * steps + row / copies]);
-        Ok(Values { copies, at_rows: time_major.chain(next).collect(), at_ends })
+        let mut at_rows = vec![0.0; (steps + 1) * copies];
+        let behind = (0..copies).map(|copy| self.length(copy) * copies + copy);
+        for (row, value) in self.places().zip(acted_on).chain(behind.zip(next)) {
+            at_rows[row] = value;
+        }
+        Ok(Values { copies, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
     }
 
     /// Advantages by GAE, ordered as [`rows`](Self::rows).
     pub fn advantages(&self, values: &Values, gamma: f64, lambda: f64) -> Vec<f32> {
         let trajectories = gae::Trajectories {
             num_envs: self.num_envs,
+            lengths: self.lengths,
             rewards: self.rewards,
             values: &values.at_rows,
             terminated: self.terminated,
@@ -226,6 +272,7 @@ impl Fragment<'_> {
 #[derive(Clone, Debug)]
 pub struct Values {
     copies: usize,
+    lengths: Option<Vec<usize>>,
     /// Time-major `[(T + 1) * N]`.
     at_rows: Vec<f32>,
     /// At the observations at which episodes ended.
@@ -236,7 +283,8 @@ impl Values {
     /// Those of the observations that were acted on, ordered as [`Fragment::rows`].
     pub fn rows(&self) -> Vec<f32> {
         let steps = self.at_rows.len() / self.copies - 1;
-        let of_copy = |copy| (0..steps).map(move |t| self.at_rows[t * self.copies + copy]);
+        let length = |copy: usize| self.lengths.as_ref().map_or(steps, |lengths| lengths[copy]);
+        let of_copy = |copy| (0..length(copy)).map(move |t| self.at_rows[t * self.copies + copy]);
         (0..self.copies).flat_map(of_copy).collect()
     }
 }

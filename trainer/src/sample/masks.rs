@@ -4,7 +4,7 @@ use crate::base::{
     error::{Error, Result},
     host::HostTensor,
 };
-use pavlov_envs::{AnyVectorEnv, Space};
+use pavlov_envs::{AnyMultiAgentEnv, AnyVectorEnv, Space};
 
 /// One row of flags per step, `[rows, copies, options]`; all are legal until somebody writes them.
 #[derive(Debug)]
@@ -50,6 +50,28 @@ impl Masks {
             return Err(Error::config("mask_actions", true, rule));
         }
         self.check(i)
+    }
+
+    /// Asks which actions are legal for one agent, whose flags stand at place `slot` of row `i`.
+    pub(crate) fn read_agent(
+        &mut self,
+        env: &dyn AnyMultiAgentEnv,
+        agent: usize,
+        i: usize,
+        slot: usize,
+    ) -> Result<()> {
+        let options = self.options;
+        let mask = &mut self.rows.bools_mut(i)[slot * options..][..options];
+        if !env.action_mask(agent, mask) {
+            let rule = "this environment does not say which actions are legal: implement `action_mask`, or leave it out";
+            return Err(Error::config("mask_actions", true, rule));
+        }
+        let Some(choice) = choice_without_action(&self.choices, mask) else { return Ok(()) };
+        let reason = format!(
+            "agent {agent} may take none of the {} actions of choice {choice}, but it is to act; allow one, or end its episode",
+            self.choices[choice]
+        );
+        Err(Error::state("the action mask", reason))
     }
 
     /// Refuses a copy that may do nothing.

@@ -37,4 +37,19 @@ impl Memories {
         }
         self.resets[t * resets.len()..][..resets.len()].copy_from_slice(resets);
     }
+
+    /// Keeps what step `t` of one of `copies` copies begins with.
+    pub(crate) fn store_one(
+        &mut self,
+        t: usize,
+        (copy, copies): (usize, usize),
+        memory: &[f32],
+        reset: bool,
+    ) {
+        if t.is_multiple_of(self.every) {
+            let part = self.rows.part_mut(t / self.every, copy, copies);
+            part.copy_from_slice(bytemuck::cast_slice(memory));
+        }
+        self.resets[t * copies + copy] = reset;
+    }
 }

@@ -17,6 +17,7 @@ use crate::{
     run::common::Common,
     sample::{
         filter::{MeanStdFilter, RunningStat},
+        gather::Gathered,
         memory::Memories,
         steps::Steps,
         transforms::{Preprocess, ToEnv},
@@ -61,6 +62,49 @@ pub(crate) struct Pilot {
     /// One stored row, and one as the model takes it.
     final_row: Vec<u64>,
     model_row: Vec<f32>,
+}
+
+/// What those copies that act have at hand, and where their choices go.
+struct Chosen<'a> {
+    mask: Option<&'a [bool]>,
+    memory: &'a mut [f32],
+    resets: &'a [bool],
+    rngs: &'a mut [Stream],
+    actions: &'a mut [u8],
+    columns: StepColumns<'a>,
+}
+
+/// How they choose.
+struct How<'a> {
+    to_env: &'a ToEnv,
+    worker: (usize, usize),
+    /// Actions are drawn at random.
+    first_steps: bool,
+    explore: bool,
+    timestep: u64,
+}
+
+impl How<'_> {
+    fn act(self, policy: &mut dyn Policy, obs: &Tensor, chosen: Chosen<'_>) -> Result<()> {
+        let Self { to_env, worker, first_steps, explore, timestep } = self;
+        let Chosen { mask, memory, resets, rngs, actions, columns } = chosen;
+        let seen = Seen { obs, mask, memory, resets, explore, timestep };
+        let act = Act {
+            rngs: &mut *rngs,
+            actions: to_env.rows(&mut *actions),
+            mask,
+            explore,
+            timestep,
+            worker,
+            columns,
+        };
+        policy.compute_actions(seen, act)?;
+        if first_steps {
+            // What the policy remembers and stores goes on as ever.
+            to_env.draw(actions, mask, rngs);
+        }
+        Ok(())
+    }
 }
 
 /// A step of the environments: what they are given, and where they write.
@@ -178,6 +222,11 @@ impl Pilot {
         }
     }
 
+    /// Whether each copy's next step is the first of its episode.
+    pub(crate) fn resets(&self) -> &[bool] {
+        &self.resets
+    }
+
     /// Adds what [`set_state`](Self::set_state) reads.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         state.set("filter", &self.filter)?;
@@ -267,26 +316,121 @@ impl Pilot {
         if let Some(memories) = memories {
             memories.store(t, &self.memory, &self.resets);
         }
-        let mask = masks.as_mut().map(|masks| &*masks.row(t));
-        let columns = StepColumns { names: &self.names, rows: columns, step: t };
-        let seen =
-            Seen { obs: obs.row(t), mask, memory: &mut self.memory, resets: &self.resets, explore, timestep };
-        let act = Act {
+        let chosen = Chosen {
+            mask: masks.as_mut().map(|masks| &*masks.row(t)),
+            memory: &mut self.memory,
+            resets: &self.resets,
             rngs: &mut self.rngs,
-            actions: self.to_env.rows(actions.bytes_mut(t)),
-            mask,
-            explore,
-            timestep,
-            worker: self.worker,
-            columns,
+            actions: actions.bytes_mut(t),
+            columns: StepColumns {
+                names: &self.names,
+                rows: columns,
+                step: t,
+                acting: (self.copies, self.copies),
+            },
         };
-        policy.compute_actions(seen, act)?;
-        if explore && timestep < self.random_timesteps {
-            // What the policy remembers and stores goes on as ever.
-            self.to_env.draw(actions.bytes_mut(t), mask, &mut self.rngs);
-        }
+        // Not `self.how(..)`: streams and memory are lent.
+        let first_steps = explore && timestep < self.random_timesteps;
+        let how = How { to_env: &self.to_env, worker: self.worker, first_steps, explore, timestep };
+        how.act(policy, obs.row(t), chosen)?;
         self.resets.fill(false);
         Ok(())
+    }
+
+    /// As [`act`](Self::act), but only the copies that `gathered` names act, each by its row `at`; the others wait.
+    pub(crate) fn act_some(
+        &mut self,
+        policy: &mut dyn Policy,
+        steps: &mut Steps,
+        gathered: &mut Gathered,
+        at: &[usize],
+        explore: bool,
+        timestep: u64,
+    ) -> Result<()> {
+        let width = self.memory_width;
+        for i in 0..gathered.slots.len() {
+            let copy = gathered.slots[i];
+            std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);
+            gathered.memory[i * width..][..width].copy_from_slice(&self.memory[copy * width..][..width]);
+            gathered.resets[i] = std::mem::take(&mut self.resets[copy]);
+            steps.lend_seen((at[copy], copy), &mut gathered.rows, i);
+            if let Some(memories) = &mut steps.memories {
+                let memory = &self.memory[copy * width..][..width];
+                memories.store_one(at[copy], (copy, self.copies), memory, gathered.resets[i]);
+            }
+        }
+        let acting = gathered.slots.len();
+        let (rows, obs, rngs, memory, resets) = gathered.acting();
+        let Steps { masks, actions, columns, .. } = rows;
+        let actions = actions.bytes_mut(0);
+        let bytes = actions.len() / self.copies * acting;
+        let chosen = Chosen {
+            mask: masks.as_mut().map(|masks| {
+                let flags = masks.options() * acting;
+                &masks.row(0)[..flags]
+            }),
+            memory,
+            resets,
+            rngs,
+            actions: &mut actions[..bytes],
+            columns: StepColumns {
+                names: &self.names,
+                rows: columns,
+                step: 0,
+                acting: (acting, self.copies),
+            },
+        };
+        let chose = self.how(explore, timestep).act(policy, obs, chosen);
+        for i in 0..acting {
+            let copy = gathered.slots[i];
+            std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);
+            self.memory[copy * width..][..width].copy_from_slice(&gathered.memory[i * width..][..width]);
+            steps.take_choice((at[copy], copy), &mut gathered.rows, i);
+        }
+        chose
+    }
+
+    fn how(&self, explore: bool, timestep: u64) -> How<'_> {
+        let first_steps = explore && timestep < self.random_timesteps;
+        How { to_env: &self.to_env, worker: self.worker, first_steps, explore, timestep }
+    }
+
+    /// Room for the copies that act while others wait.
+    pub(crate) fn gathered(&self) -> Result<Gathered> {
+        Ok(Gathered::new(self.steps(1)?, self.copies, self.memory_width))
+    }
+
+    /// The observation of one copy as its environment writes it becomes its part of row `t`; returns that. With `learn`
+    /// the filter counts it.
+    pub(crate) fn observe_one<'a>(
+        &mut self,
+        steps: &'a mut Steps,
+        (t, copy): (usize, usize),
+        raw: &[u8],
+        learn: bool,
+    ) -> Result<&'a [u8]> {
+        let row = steps.obs.part_mut(t, copy, self.copies);
+        self.preprocess.apply(raw, row)?;
+        if let Some(filter) = &mut self.filter {
+            filter.apply(bytemuck::cast_slice_mut(row), learn);
+        }
+        Ok(row)
+    }
+
+    /// An episode's last observation as its environment writes it, as it is stored.
+    pub(crate) fn last_obs(&mut self, raw: &[u8]) -> Result<&[u8]> {
+        let bytes = self.row_bytes();
+        let row = &mut bytemuck::cast_slice_mut(&mut self.final_row)[..bytes];
+        self.preprocess.apply(raw, row)?;
+        if let Some(filter) = &mut self.filter {
+            filter.apply(bytemuck::cast_slice_mut(row), false);
+        }
+        Ok(row)
+    }
+
+    /// The actions of row `t` as the environment takes them.
+    pub(crate) fn to_env<'a>(&'a mut self, steps: &'a mut Steps, t: usize) -> &'a [u8] {
+        self.to_env.apply(steps.actions.bytes_mut(t))
     }
 
     /// The actions of step `t` as the environment takes them, and where it writes what they lead to.

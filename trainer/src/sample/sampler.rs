@@ -12,14 +12,16 @@ use crate::{
         profile::{Laps, SamplerPerf},
         rng::Stream,
         state::State,
+        train_batch::PolicyId,
     },
-    policy::{Fragment, FragmentMasks, FragmentMemory, Policy, Spaces},
+    policy::{Fragment, FragmentMasks, FragmentMemory, Policy, PolicyMap, Spaces},
     run::common::{ClipRewards, Common},
     sample::{
         callbacks::{Callbacks, StepView},
         counting::{Counting, Numbers},
         filter::{MeanStdFilter, ObservationFilter},
         pilot::Pilot,
+        source::{FragmentSource, TakeRows},
         steps::Steps,
     },
 };
@@ -30,6 +32,8 @@ use tch::{Kind, Tensor};
 #[derive(Debug)]
 pub(crate) struct Sampler {
     env: Box<dyn AnyVectorEnv>,
+    /// The id of the policy that acts.
+    policy: PolicyId,
     pilot: Pilot,
     storage: Steps,
     counting: Counting,
@@ -80,7 +84,7 @@ impl Sampler {
     pub(crate) fn new(
         env: Box<dyn AnyVectorEnv>,
         common: &Common,
-        policy: &dyn Policy,
+        (id, policy): (PolicyId, &dyn Policy),
         worker: usize,
         (run_seed, first_env): (u64, u64),
         callbacks: Option<&mut Box<dyn Callbacks>>,
@@ -94,6 +98,7 @@ impl Sampler {
             ObservationFilter::MeanStdFilter => Some(MeanStdFilter::new(pilot.encoding().width())),
         };
         let mut sampler = Self {
+            policy: id,
             storage: pilot.steps(t)?,
             pilot,
             counting: Counting::new(run_seed, first_env, n),
@@ -123,50 +128,6 @@ impl Sampler {
         }
         (0..counting.copies()).for_each(|copy| pilot.begin(copy, None));
         counting.start(callbacks)
-    }
-
-    /// Steps every copy `rollout_fragment_length` times.
-    pub(crate) fn fill(
-        &mut self,
-        policy: &mut dyn Policy,
-        explore: bool,
-        timestep: u64,
-        mut callbacks: Option<&mut Box<dyn Callbacks>>,
-    ) -> Result<()> {
-        if self.carry {
-            self.storage.carry();
-        }
-        self.carry = false;
-        self.ended.clear();
-        self.ended_obs.clear();
-        self.ended_masks.clear();
-        if let Some(memories) = &mut self.storage.memories {
-            memories.behind.clear();
-        }
-        let mut laps = Laps::start();
-        for t in 0..self.steps {
-            let now = timestep + t as u64 * self.total_envs;
-            self.pilot.act(policy, &mut self.storage, t, explore, now)?;
-            laps.lap(&mut self.perf.inference);
-            self.step_env(t, &mut laps)?;
-            self.count(t, &mut callbacks)?;
-            laps.lap(&mut self.perf.raw_obs_processing);
-        }
-        if let Some(memories) = &mut self.storage.memories {
-            memories.next.copy_from_slice(self.pilot.memories());
-        }
-        self.perf.steps += self.steps as u32;
-        self.carry = true;
-        // Integers are always finite.
-        let is_float = self.pilot.encoding().kind() == Kind::Float;
-        self.counting.check_and_count(Numbers {
-            rewards: &self.rewards,
-            obs: if is_float { host::read(self.storage.obs.tensor()) } else { &[] },
-            ended: (&self.ended, if is_float { bytemuck::cast_slice(self.ended_obs.bytes()) } else { &[] }),
-            width: self.pilot.encoding().shape().iter().product::<i64>() as usize,
-        })?;
-        self.clip();
-        Ok(())
     }
 
     fn step_env(&mut self, t: usize, laps: &mut Laps) -> Result<()> {
@@ -221,26 +182,61 @@ impl Sampler {
                 false => &[],
             };
             let step = StepView { obs, reward: self.rewards[row], terminated, truncated };
-            self.counting.step(i, step, callbacks)?;
+            self.counting.step(i, f64::from(step.reward), step, callbacks)?;
+        }
+        Ok(())
+    }
+}
+
+impl FragmentSource for Sampler {
+    fn fill(
+        &mut self,
+        policies: &mut PolicyMap,
+        explore: bool,
+        timestep: u64,
+        mut callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<()> {
+        let policy = policies.get_mut(&self.policy)?.as_mut();
+        if self.carry {
+            self.storage.carry();
+        }
+        self.carry = false;
+        self.ended.clear();
+        self.ended_obs.clear();
+        self.ended_masks.clear();
+        if let Some(memories) = &mut self.storage.memories {
+            memories.behind.clear();
+        }
+        let mut laps = Laps::start();
+        for t in 0..self.steps {
+            let now = timestep + t as u64 * self.total_envs;
+            self.pilot.act(policy, &mut self.storage, t, explore, now)?;
+            laps.lap(&mut self.perf.inference);
+            self.step_env(t, &mut laps)?;
+            self.count(t, &mut callbacks)?;
+            laps.lap(&mut self.perf.raw_obs_processing);
+        }
+        if let Some(memories) = &mut self.storage.memories {
+            memories.next.copy_from_slice(self.pilot.memories());
+        }
+        self.perf.steps += self.steps as u32;
+        self.carry = true;
+        // Integers are always finite.
+        let is_float = self.pilot.encoding().kind() == Kind::Float;
+        self.counting.check_and_count(Numbers {
+            rewards: &self.rewards,
+            obs: if is_float { host::read(self.storage.obs.tensor()) } else { &[] },
+            ended: (&self.ended, if is_float { bytemuck::cast_slice(self.ended_obs.bytes()) } else { &[] }),
+            width: self.pilot.encoding().shape().iter().product::<i64>() as usize,
+        })?;
+        if let Some(clip) = self.clip_rewards {
+            clip.apply(&mut self.rewards);
         }
         Ok(())
     }
 
-    fn clip(&mut self) {
-        match self.clip_rewards {
-            None | Some(ClipRewards::Sign(false)) => {}
-            Some(ClipRewards::Sign(true)) => {
-                self.rewards.iter_mut().for_each(|r| *r = if *r == 0.0 { 0.0 } else { r.signum() });
-            }
-            Some(ClipRewards::Within(bound)) => {
-                self.rewards.iter_mut().for_each(|r| *r = r.clamp(-bound, bound))
-            }
-        }
-    }
-
-    /// Lends the filled fragment to `f`.
-    pub(crate) fn with_fragment<T>(&mut self, f: impl FnOnce(Fragment<'_>) -> T) -> T {
-        let Self { pilot, storage, .. } = self;
+    fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {
+        let Self { pilot, storage, policy, .. } = self;
         let ended = self.ended.len() as i64;
         let shape: Vec<i64> =
             std::iter::once(ended).chain(pilot.encoding().shape().iter().copied()).collect();
@@ -250,9 +246,10 @@ impl Sampler {
             .as_ref()
             .map(|masks| Tensor::from_slice(&self.ended_masks).view([ended, masks.options() as i64]));
         let masks = storage.masks.as_ref().zip(behind.as_ref());
-        f(Fragment {
+        let fragment = Fragment {
             steps: self.steps,
             num_envs: self.counting.copies(),
+            lengths: None,
             obs: storage.obs.tensor(),
             actions: storage.actions.tensor(),
             rewards: &self.rewards,
@@ -274,31 +271,27 @@ impl Sampler {
                 behind: &memories.behind,
                 next: &memories.next,
             }),
-        })
+        };
+        f(policy, fragment)
     }
 
-    /// The episodes that ended since the last call.
-    pub(crate) fn take_episodes(&mut self) -> Vec<Episode> {
+    fn take_episodes(&mut self) -> Vec<Episode> {
         self.counting.take_finished()
     }
 
-    /// What the time went to since the last call.
-    pub(crate) fn take_perf(&mut self) -> SamplerPerf {
+    fn take_perf(&mut self) -> SamplerPerf {
         std::mem::take(&mut self.perf)
     }
 
-    /// The filter, if there is one.
-    pub(crate) fn filter_mut(&mut self) -> Option<&mut MeanStdFilter> {
+    fn filter_mut(&mut self) -> Option<&mut MeanStdFilter> {
         self.pilot.filter.as_mut()
     }
 
-    /// Environment copies.
-    pub(crate) fn copies(&self) -> usize {
+    fn copies(&self) -> usize {
         self.counting.copies()
     }
 
-    /// Everything the next fragment depends on, environments in the middle of their episodes included.
-    pub(crate) fn state(&self) -> Result<State> {
+    fn state(&self) -> Result<State> {
         let mut state = State::default();
         let row = if self.carry { self.steps } else { 0 };
         self.storage.save(row, &mut state);
@@ -311,13 +304,7 @@ impl Sampler {
         Ok(state)
     }
 
-    /// Continues from [`state`](Self::state). `false`: these environments cannot be brought back to the middle of an
-    /// episode and started new ones.
-    pub(crate) fn set_state(
-        &mut self,
-        state: &State,
-        callbacks: Option<&mut Box<dyn Callbacks>>,
-    ) -> Result<bool> {
+    fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
         self.counting.set_state(state)?;
         self.pilot.set_state(state, self.counting.beginnings())?;
         self.carry = false;

@@ -4,6 +4,7 @@ use crate::{
     base::{
         error::{Error, Result},
         rng::Stream,
+        train_batch::PolicyId,
     },
     policy::{Policy, PolicyMap},
     sample::{filter::RunningStat, pilot::Pilot, steps::Steps, worker::WorkerSpec},
@@ -36,6 +37,7 @@ impl Action {
 /// with memory remembers each copy's episode from one call to the next.
 #[derive(Debug)]
 pub struct Session {
+    id: PolicyId,
     desk: Desk,
     policies: PolicyMap,
     copies: usize,
@@ -45,6 +47,7 @@ pub struct Session {
 impl Session {
     /// One copy per stream; `timestep` is that of exploration's schedules.
     pub(crate) fn new(
+        id: &str,
         spec: &WorkerSpec,
         dtypes: (DType, DType),
         mut policies: PolicyMap,
@@ -53,10 +56,10 @@ impl Session {
         timestep: u64,
     ) -> Result<Self> {
         let copies = rngs.len();
-        let policy = policies.default_mut()?;
+        let policy = policies.get_mut(id)?;
         policy.on_global_var_update(timestep);
-        let desk = Desk::new(spec, dtypes, policy.as_ref(), rngs, filter)?;
-        Ok(Self { desk, policies, copies, timestep })
+        let desk = Desk::new(spec, dtypes, (id, policy.as_ref()), rngs, filter)?;
+        Ok(Self { id: id.to_owned(), desk, policies, copies, timestep })
     }
 
     /// The actions for one observation per copy, one row after the other as the environment writes them, preprocessed
@@ -67,7 +70,7 @@ impl Session {
             let reason = format!("{rows} rows were given, but the session has {} copies", self.copies);
             return Err(Error::state("an observation", reason));
         }
-        self.desk.actions(self.policies.default_mut()?.as_mut(), obs, explore, self.timestep)
+        self.desk.actions(self.policies.get_mut(&self.id)?.as_mut(), obs, explore, self.timestep)
     }
 
     /// Copy `copy` begins an episode: what the policy remembers of the last one is forgotten.
@@ -102,17 +105,18 @@ impl Desk {
     pub(crate) fn new(
         spec: &WorkerSpec,
         dtypes: (DType, DType),
-        policy: &dyn Policy,
+        (id, policy): (&str, &dyn Policy),
         rngs: Vec<Stream>,
         filter: Option<&RunningStat>,
     ) -> Result<Self> {
-        let pilot = Pilot::new(&spec.spaces, dtypes.1, &spec.common, policy, 0, rngs)?.filtered_by(filter)?;
+        let spaces = spec.policies.spaces(id, &spec.agents)?;
+        let pilot = Pilot::new(spaces, dtypes.1, &spec.common, policy, 0, rngs)?.filtered_by(filter)?;
         Ok(Self {
             storage: pilot.steps(1)?,
             pilot,
-            space: spec.spaces.observation_space.clone(),
+            space: spaces.observation_space.clone(),
             obs_dtype: dtypes.0,
-            action_width: spec.spaces.action_space.width(),
+            action_width: spaces.action_space.width(),
         })
     }
 

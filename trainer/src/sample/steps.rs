@@ -21,6 +21,7 @@ pub(crate) struct Steps {
     /// Only where the policy remembers.
     pub(crate) memories: Option<Memories>,
     steps: usize,
+    copies: usize,
 }
 
 impl Steps {
@@ -49,7 +50,58 @@ impl Steps {
             columns: columns.map(|width| HostTensor::zeros(steps, &tail(width), Kind::Float)).collect(),
             memories: None,
             steps,
+            copies,
         })
+    }
+
+    /// Copies what one copy sees in row `t` into place `i` of `to`.
+    pub(crate) fn lend_seen(&mut self, (t, copy): (usize, usize), to: &mut Steps, i: usize) {
+        let copies = self.copies;
+        to.obs.part_mut(0, i, copies).copy_from_slice(self.obs.part_mut(t, copy, copies));
+        if let (Some(from), Some(to)) = (&mut self.masks, &mut to.masks) {
+            to.rows.part_mut(0, i, copies).copy_from_slice(from.rows.part_mut(t, copy, copies));
+        }
+    }
+
+    /// Copies what was chosen in place `i` of `from` into row `t` of one copy.
+    pub(crate) fn take_choice(&mut self, (t, copy): (usize, usize), from: &mut Steps, i: usize) {
+        let copies = self.copies;
+        self.actions.part_mut(t, copy, copies).copy_from_slice(from.actions.part_mut(0, i, copies));
+        for (to, from) in self.columns.iter_mut().zip(&mut from.columns) {
+            to.part_mut(t, copy, copies).copy_from_slice(from.part_mut(0, i, copies));
+        }
+    }
+
+    /// Row `t` of one copy becomes its row 0; with `chosen` what it chose there, too.
+    pub(crate) fn carry_copy(&mut self, t: usize, copy: usize, chosen: bool) {
+        let copies = self.copies;
+        self.obs.copy_part(t, 0, copy, copies);
+        if let Some(masks) = &mut self.masks {
+            masks.rows.copy_part(t, 0, copy, copies);
+        }
+        if chosen {
+            self.actions.copy_part(t, 0, copy, copies);
+            self.columns.iter_mut().for_each(|column| column.copy_part(t, 0, copy, copies));
+        }
+    }
+
+    /// Adds row 0 with what was chosen in it to a checkpoint.
+    pub(crate) fn save_chosen(&self, state: &mut State) {
+        self.save(0, state);
+        state.set_tensor("actions", self.actions.row(0));
+        for (i, column) in self.columns.iter().enumerate() {
+            state.set_tensor(&format!("column{i}"), column.row(0));
+        }
+    }
+
+    /// What [`save_chosen`](Self::save_chosen) saved becomes row 0.
+    pub(crate) fn restore_chosen(&mut self, state: &State) -> Result<()> {
+        self.restore(state)?;
+        state.copy_into("actions", &mut self.actions.row(0).shallow_clone())?;
+        for (i, column) in self.columns.iter().enumerate() {
+            state.copy_into(&format!("column{i}"), &mut column.row(0).shallow_clone())?;
+        }
+        Ok(())
     }
 
     /// What the last step led to is what the next first step begins with.

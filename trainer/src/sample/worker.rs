@@ -14,18 +14,20 @@ use crate::{
         train_batch::TrainBatch,
     },
     learn::nets::CustomModel,
-    policy::{DEFAULT_POLICY, PolicyClass, PolicyMap, PolicySpec, Spaces},
+    policy::{Agent, DEFAULT_POLICY, Policies, PolicyId, PolicyMap, PolicySpec},
     run::common::{BatchMode, Common},
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         complete_episodes::EpisodeCollector,
         evaluation::{EvaluationTask, play},
         filter::{MeanStdFilter, RunningStat},
+        multi_agent::MultiAgentSampler,
         sampler::Sampler,
+        source::FragmentSource,
     },
 };
-use pavlov_envs::EnvCreator;
-use std::{sync::Arc, time::Instant};
+use pavlov_envs::{EnvCopies, EnvCreator};
+use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 /// What a worker is asked to do.
 #[derive(Clone, Debug)]
@@ -113,10 +115,10 @@ pub struct WorkerSpec {
     pub seed: u64,
     /// The environment.
     pub env: EnvCreator,
-    /// Its spaces.
-    pub spaces: Spaces,
-    /// The policy.
-    pub policy_class: PolicyClass,
+    /// Who acts in it.
+    pub agents: Vec<Agent>,
+    /// The policies, and which agent acts by which.
+    pub policies: Policies,
     /// A network of the user's own, in place of the `model` settings'.
     pub custom_model: Option<CustomModel>,
     /// Hooks.
@@ -128,16 +130,20 @@ pub struct WorkerSpec {
 impl WorkerSpec {
     /// The policies as a worker of that index has them; all workers start with equal weights.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
-        let spec = PolicySpec {
-            spaces: self.common.stored(&self.spaces),
-            seed: self.seed,
-            device,
-            fused: self.common.model.fused,
-            custom_model: self.custom_model.clone(),
-            worker_index,
-            num_workers: self.common.num_workers,
-        };
-        Ok(PolicyMap::single(self.policy_class.build(&spec)?))
+        let mut map = PolicyMap::default();
+        for (id, class) in self.policies.classes() {
+            let spec = PolicySpec {
+                spaces: self.common.stored(self.policies.spaces(id, &self.agents)?),
+                seed: Policies::seed(self.seed, id),
+                device,
+                fused: self.common.model.fused,
+                custom_model: self.custom_model.clone(),
+                worker_index,
+                num_workers: self.common.num_workers,
+            };
+            map.insert(id.clone(), class.build(&spec)?);
+        }
+        Ok(map)
     }
 }
 
@@ -146,8 +152,9 @@ impl WorkerSpec {
 pub(crate) struct EnvRunner {
     spec: WorkerSpec,
     index: usize,
-    sampler: Option<Sampler>,
-    collector: Option<EpisodeCollector>,
+    source: Option<Box<dyn FragmentSource>>,
+    /// By policy, with `batch_mode = "complete_episodes"`.
+    collectors: Option<BTreeMap<PolicyId, EpisodeCollector>>,
     /// Without environments: what the rollout workers' filters have seen, or what to evaluate with.
     merged_filter: Option<MeanStdFilter>,
 }
@@ -164,17 +171,17 @@ impl EnvRunner {
         policies: &mut PolicyMap,
         callbacks: &mut Hooks,
     ) -> Result<Self> {
-        let mut runner = Self { spec, index, sampler: None, collector: None, merged_filter: None };
+        let mut runner = Self { spec, index, source: None, collectors: None, merged_filter: None };
         if with_env {
-            runner.start_sampler(policies, callbacks)?;
+            runner.start_source(policies, callbacks)?;
         }
         Ok(runner)
     }
 
-    fn start_sampler(&mut self, policies: &mut PolicyMap, callbacks: &mut Hooks) -> Result<()> {
-        let common = &self.spec.common;
+    fn start_source(&mut self, policies: &mut PolicyMap, callbacks: &mut Hooks) -> Result<()> {
+        let WorkerSpec { common, agents, policies: who, .. } = &self.spec;
         let n = common.num_envs_per_worker;
-        let env = self.spec.env.make_vec(&common.env_config, n)?;
+        let copies = self.spec.env.make(&common.env_config, n)?;
         if let Some(callbacks) = callbacks {
             callbacks.on_sub_environment_created(self.index, n)?;
         }
@@ -185,20 +192,22 @@ impl EnvRunner {
             (0, workers) => workers * n,
             (i, _) => (i - 1) * n,
         };
-        let policy = policies.default_mut()?;
-        let sampler = Sampler::new(
-            env,
-            common,
-            policy.as_ref(),
-            self.index,
-            (self.spec.seed, first as u64),
-            callbacks.as_mut(),
-        )?;
-        self.collector = match common.batch_mode {
+        let (seeds, callbacks) = ((self.spec.seed, first as u64), callbacks.as_mut());
+        self.source = Some(match copies {
+            EnvCopies::Vector(env) => {
+                let id = who.of(&agents[0].name);
+                let policy = &**policies.get_mut(&id)?;
+                Box::new(Sampler::new(env, common, (id, policy), self.index, seeds, callbacks)?)
+            }
+            EnvCopies::MultiAgent(envs) => {
+                let who = (agents.as_slice(), who);
+                Box::new(MultiAgentSampler::new(envs, common, who, policies, self.index, seeds, callbacks)?)
+            }
+        });
+        self.collectors = match common.batch_mode {
             BatchMode::TruncateEpisodes => None,
-            BatchMode::CompleteEpisodes => Some(EpisodeCollector::new(sampler.copies())),
+            BatchMode::CompleteEpisodes => Some(BTreeMap::new()),
         };
-        self.sampler = Some(sampler);
         Ok(())
     }
 
@@ -210,45 +219,59 @@ impl EnvRunner {
         timestep: u64,
     ) -> Result<Sampled> {
         let start = Instant::now();
-        let Self { spec, index, sampler, collector, .. } = self;
-        let Some(sampler) = sampler else {
+        let Self { spec, index, source, collectors, .. } = self;
+        let Some(source) = source else {
             let reason = "it has no environment; set `create_env_on_driver`".to_owned();
             return Err(Error::Worker { worker: *index, reason });
         };
-        let policy = policies.default_mut()?;
         if *index > 0 {
-            policy.on_global_var_update(timestep);
+            policies.iter_mut().for_each(|(_, policy)| policy.on_global_var_update(timestep));
         }
-        let explore = spec.common.explore;
-        let (batch, env_steps) = match collector {
+        let (explore, goal) = (spec.common.explore, spec.common.rollout_fragment_length * source.copies());
+        let (mut batch, mut episodes) = (TrainBatch::default(), Vec::new());
+        match collectors {
             None => {
-                sampler.fill(policy.as_mut(), explore, timestep, callbacks.as_mut())?;
-                let steps = (spec.common.rollout_fragment_length * sampler.copies()) as u64;
-                let mut batch = sampler.with_fragment(|f| policy.postprocess_trajectory(f))?;
-                if let Some(callbacks) = callbacks {
-                    callbacks.on_postprocess_trajectory(DEFAULT_POLICY, &mut batch)?;
-                }
-                (batch, steps)
+                source.fill(policies, explore, timestep, callbacks.as_mut())?;
+                batch.env_steps = goal as u64;
+                source.lend(&mut |id, fragment| {
+                    let mut rows = policies.get_mut(id)?.postprocess_trajectory(fragment)?;
+                    if let Some(callbacks) = callbacks {
+                        callbacks.on_postprocess_trajectory(id, &mut rows)?;
+                    }
+                    batch.policies.insert(id.to_owned(), rows);
+                    Ok(())
+                })?;
             }
-            Some(collector) => {
-                let goal = spec.common.rollout_fragment_length * sampler.copies();
+            Some(collectors) => {
                 let mut now = timestep;
-                while collector.steps() < goal {
-                    sampler.fill(policy.as_mut(), explore, now, callbacks.as_mut())?;
+                while batch.env_steps < goal as u64 {
+                    source.fill(policies, explore, now, callbacks.as_mut())?;
                     now += spec.common.steps_per_round() as u64;
-                    sampler.with_fragment(|f| collector.add(&f));
-                    collector.check_length()?;
+                    source.lend(&mut |id, fragment| {
+                        if !collectors.contains_key(id) {
+                            collectors.insert(id.to_owned(), EpisodeCollector::default());
+                        }
+                        let collector = collectors.get_mut(id).expect("just added");
+                        collector.add(&fragment);
+                        collector.check_length()
+                    })?;
+                    let ended = source.take_episodes();
+                    batch.env_steps += ended.iter().map(|episode| episode.length).sum::<u64>();
+                    episodes.extend(ended);
                 }
-                let (batches, steps) = collector.take(policy.as_mut(), callbacks.as_mut())?;
-                (SampleBatch::concat(batches)?, steps)
+                for (id, collector) in collectors {
+                    let policy = policies.get_mut(id)?.as_mut();
+                    let rows = collector.take((id, policy), callbacks.as_mut())?;
+                    batch.policies.insert(id.clone(), SampleBatch::concat(rows)?);
+                }
             }
-        };
-        let mut batch = TrainBatch::of(DEFAULT_POLICY, batch, env_steps);
+        }
         if let Some(callbacks) = callbacks {
             callbacks.on_sample_end(*index, &mut batch)?;
         }
-        let perf = SamplerPerf { total: start.elapsed(), ..sampler.take_perf() };
-        Ok(Sampled { batch, episodes: sampler.take_episodes(), version: 0, perf })
+        let perf = SamplerPerf { total: start.elapsed(), ..source.take_perf() };
+        episodes.extend(source.take_episodes());
+        Ok(Sampled { batch, episodes, version: 0, perf })
     }
 
     /// Plays the episodes of `task`.
@@ -258,21 +281,20 @@ impl EnvRunner {
         task: &EvaluationTask,
     ) -> Result<Vec<Episode>> {
         let filter = self.filter().map(|f| f.running().clone());
-        let policy = policies.default_mut()?.as_mut();
-        Ok(play(&self.spec, self.index, task, policy, filter.as_ref())?.0)
+        Ok(play(&self.spec, self.index, task, policies, filter.as_ref())?.0)
     }
 
     /// The filter: the sampler's, or the one that collects what rollout workers have seen.
     pub(crate) fn filter(&mut self) -> Option<&mut MeanStdFilter> {
-        match &mut self.sampler {
-            Some(sampler) => sampler.filter_mut(),
+        match &mut self.source {
+            Some(source) => source.filter_mut(),
             None => self.merged_filter.as_mut(),
         }
     }
 
     /// As [`filter`](Self::filter), made if there is none.
     pub(crate) fn filter_or_new(&mut self, width: usize) -> &mut MeanStdFilter {
-        if let Some(filter) = self.sampler.as_mut().and_then(Sampler::filter_mut) {
+        if let Some(filter) = self.source.as_mut().and_then(|source| source.filter_mut()) {
             return filter;
         }
         self.merged_filter.get_or_insert_with(|| MeanStdFilter::new(width))
@@ -289,28 +311,37 @@ impl EnvRunner {
     /// Everything the next fragment depends on.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
-        if let Some(sampler) = &self.sampler {
-            state.nest("sampler", sampler.state()?);
+        if let Some(source) = &self.source {
+            state.nest("sampler", source.state()?);
         }
-        if let Some(collector) = &self.collector {
-            state.nest("collector", collector.state()?);
+        for (id, collector) in self.collectors.iter().flatten() {
+            state.nest(&collector_part(id), collector.state()?);
         }
         Ok(state)
     }
 
     /// Continues from [`state`](Self::state).
     pub(crate) fn set_state(&mut self, state: &State, callbacks: &mut Hooks) -> Result<()> {
-        let Some(sampler) = &mut self.sampler else { return Ok(()) };
-        let continued = sampler.set_state(&state.nested("sampler")?, callbacks.as_mut())?;
-        if let Some(collector) = &mut self.collector {
-            match continued {
-                true => collector.set_state(&state.nested("collector")?)?,
-                // The rows that waited belong to episodes that will not end.
-                false => *collector = EpisodeCollector::new(sampler.copies()),
+        let Some(source) = &mut self.source else { return Ok(()) };
+        let continued = source.set_state(&state.nested("sampler")?, callbacks.as_mut())?;
+        let Some(collectors) = &mut self.collectors else { return Ok(()) };
+        collectors.clear();
+        // Without their environments, the rows that waited belong to episodes that will not end.
+        for (id, _) in self.spec.policies.classes().filter(|_| continued) {
+            let part = collector_part(id);
+            if state.has(&part) {
+                let mut collector = EpisodeCollector::default();
+                collector.set_state(&state.nested(&part)?)?;
+                collectors.insert(id.clone(), collector);
             }
         }
         Ok(())
     }
+}
+
+/// The name of what a policy's rows wait in; that of a single-agent run has the short one.
+fn collector_part(id: &str) -> String {
+    if id == DEFAULT_POLICY { "collector".to_owned() } else { format!("collector_{id}") }
 }
 
 /// Environments and policies of its own, driven by requests.

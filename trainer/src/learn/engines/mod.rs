@@ -15,6 +15,7 @@ pub(crate) mod buffer;
 pub(crate) mod cut;
 pub(crate) mod fused;
 pub(crate) mod kernels;
+pub(crate) mod load;
 pub(crate) mod sequences;
 pub(crate) mod tape;
 pub(crate) mod torch;

@@ -213,6 +213,7 @@ impl Graph for TorchGraph<'_> {
     }
 
     fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
+        self.leaves.encoding.check(batch.source(column)?.cols)?;
         Ok(self.insert(self.leaves.encoding.encode(batch.get(column)?)))
     }
 

@@ -5,6 +5,8 @@
 pub struct Trajectories<'a> {
     /// N.
     pub num_envs: usize,
+    /// Steps that each copy took, at most T; `None`: all took T.
+    pub lengths: Option<&'a [usize]>,
     /// Rewards.
     pub rewards: &'a [f32],
     /// Values of the observations that were acted on, and of those after the last step: `[(T + 1) * N]`.
@@ -19,14 +21,18 @@ pub struct Trajectories<'a> {
     pub final_values: &'a [f32],
 }
 
-/// Advantages, env-major `[N * T]`.
+/// Advantages, env-major `[N * T]`, or as many per copy as it took steps.
 ///
 /// `delta_t = r_t + gamma V(s_{t+1}) - V(s_t)`; `A_t = delta_t + gamma lambda A_{t+1}` within an episode. A terminated
 /// episode is followed by value 0, a truncated one by the value of the observation it was cut at.
 pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
     let n = f.num_envs;
     let steps = f.rewards.len() / n;
-    let mut out = vec![0.0; steps * n];
+    let length = |i: usize| f.lengths.map_or(steps, |lengths| lengths[i]);
+    // Where the rows of each copy begin.
+    let starts: Vec<usize> =
+        (0..n).scan(0, |end, i| Some(std::mem::replace(end, *end + length(i)))).collect();
+    let mut out = vec![0.0; (0..n).map(length).sum()];
     let mut running = vec![0.0_f32; n];
     let mut next_ended = f.ended.len();
     for t in (0..steps).rev() {
@@ -34,7 +40,7 @@ pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
         let first = f.ended[..next_ended].partition_point(|&row| row < t * n);
         let mut endings = first..next_ended;
         next_ended = first;
-        for (i, running) in running.iter_mut().enumerate() {
+        for (i, running) in running.iter_mut().enumerate().filter(|(i, _)| t < length(*i)) {
             let row = t * n + i;
             let (next_value, keep) = if f.terminated[row] || f.truncated[row] {
                 let k = endings.next().unwrap_or_default();
@@ -44,7 +50,7 @@ pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
             };
             let delta = f.rewards[row] + gamma * next_value - f.values[row];
             *running = delta + gamma * lambda * keep * *running;
-            out[i * steps + t] = *running;
+            out[starts[i] + t] = *running;
         }
     }
     out

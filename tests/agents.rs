@@ -1,0 +1,5 @@
+//! Environments with several agents: rows by agent and turn, policies of their own, episodes, checkpoints.
+
+mod learning;
+mod rows;
+mod turns;

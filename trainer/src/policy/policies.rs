@@ -1,0 +1,207 @@
+//! The policies of a run: how each is built, which agent acts by which, and which of them learn.
+
+use super::{PolicyClass, Spaces};
+use crate::base::{
+    episode::AgentReward,
+    error::{Error, Result},
+    rng::derive,
+    train_batch::{DEFAULT_POLICY, PolicyId},
+};
+use pavlov_envs::EnvCopies;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
+
+/// An agent of an environment. An environment with a single agent has one named `agent0`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Agent {
+    /// Its name in the environment.
+    pub name: String,
+    /// What it observes and does.
+    pub spaces: Spaces,
+}
+
+impl Agent {
+    /// The agent of an environment that has only one.
+    pub fn only(spaces: Spaces) -> Vec<Self> {
+        vec![Self { name: "agent0".into(), spaces }]
+    }
+}
+
+impl Agent {
+    /// Those of an environment.
+    ///
+    /// # Errors
+    /// There is no copy to ask.
+    pub fn of(copies: &EnvCopies) -> Result<Vec<Self>> {
+        match copies {
+            EnvCopies::Vector(copies) => Ok(Self::only(Spaces::of(copies.as_ref()))),
+            EnvCopies::MultiAgent(copies) => {
+                let Some(env) = copies.first() else {
+                    return Err(Error::state("the environment", "it has no copies; at least 1 is needed"));
+                };
+                let spaces = |agent| Spaces {
+                    observation_space: env.observation_space(agent),
+                    action_space: env.action_space(agent),
+                };
+                let agents = env.agents().into_iter().enumerate();
+                Ok(agents.map(|(agent, name)| Self { name, spaces: spaces(agent) }).collect())
+            }
+        }
+    }
+}
+
+type Mapping = dyn Fn(&str) -> PolicyId + Send + Sync;
+
+/// The policies of a run by id, who acts by which, and which learn.
+///
+/// ```
+/// # use pavlov_trainer::policy::{Policies, PolicyClass};
+/// # fn two(cats: PolicyClass, mice: PolicyClass) -> Policies {
+/// Policies::new([("cats", cats), ("mice", mice)], |agent| if agent.starts_with("cat") { "cats" } else { "mice" })
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Policies {
+    classes: BTreeMap<PolicyId, PolicyClass>,
+    mapping: Arc<Mapping>,
+    to_train: BTreeSet<PolicyId>,
+}
+
+impl std::fmt::Debug for Policies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Policies")
+            .field("classes", &self.classes)
+            .field("to_train", &self.to_train)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One policy, which all agents share.
+impl From<PolicyClass> for Policies {
+    fn from(class: PolicyClass) -> Self {
+        Self::new([(DEFAULT_POLICY, class)], |_| DEFAULT_POLICY)
+    }
+}
+
+impl Policies {
+    /// Policies by id, all of which learn. `mapping` answers the name of an agent with the id of the policy that it acts
+    /// by; it is asked when a run begins, and the answers hold for the whole run.
+    pub fn new<Id: Into<PolicyId>, To: Into<PolicyId>>(
+        classes: impl IntoIterator<Item = (Id, PolicyClass)>,
+        mapping: impl Fn(&str) -> To + Send + Sync + 'static,
+    ) -> Self {
+        let classes: BTreeMap<_, _> = classes.into_iter().map(|(id, class)| (id.into(), class)).collect();
+        let to_train = classes.keys().cloned().collect();
+        Self { classes, mapping: Arc::new(move |agent| mapping(agent).into()), to_train }
+    }
+
+    /// Only these learn. The others act, and no rows are kept of them.
+    #[must_use]
+    pub fn training<Id: Into<PolicyId>>(mut self, ids: impl IntoIterator<Item = Id>) -> Self {
+        self.to_train = ids.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// The policy that an agent acts by.
+    pub fn of(&self, agent: &str) -> PolicyId {
+        (self.mapping)(agent)
+    }
+
+    /// Whether the policy learns.
+    pub fn trains(&self, id: &str) -> bool {
+        self.to_train.contains(id)
+    }
+
+    /// Ids and constructors, in the order of the ids.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (&PolicyId, &PolicyClass)> {
+        self.classes.iter()
+    }
+
+    /// What a policy observes and does: the spaces of its agents.
+    pub(crate) fn spaces<'a>(&self, id: &str, agents: &'a [Agent]) -> Result<&'a Spaces> {
+        match agents.iter().find(|agent| self.of(&agent.name) == id) {
+            Some(agent) => Ok(&agent.spaces),
+            None => Err(Error::UnknownPolicy { id: id.to_owned(), have: self.ids() }),
+        }
+    }
+
+    /// What agents have of an episode that begins: nothing.
+    pub(crate) fn agent_rewards(&self, agents: &[Agent]) -> Vec<AgentReward> {
+        let nothing = |agent: &Agent| AgentReward {
+            agent: agent.name.clone(),
+            policy: self.of(&agent.name),
+            reward: 0.0,
+        };
+        agents.iter().map(nothing).collect()
+    }
+
+    /// The only policy of the run, for what knows of one alone.
+    pub(crate) fn sole(&self) -> Result<&str> {
+        match (self.classes.first_key_value(), self.classes.len()) {
+            (Some((id, _)), 1) => Ok(id),
+            _ => {
+                let reason = format!("it has several policies ({}), and one is asked for", self.ids());
+                Err(Error::state("the run", format!("{reason}; name it (`session_of`, `get_policy`)")))
+            }
+        }
+    }
+
+    fn ids(&self) -> String {
+        self.classes.keys().cloned().collect::<Vec<_>>().join(", ")
+    }
+
+    /// Refuses agents without a policy, policies without agents, and agents that share a policy and cannot.
+    pub(crate) fn check(&self, agents: &[Agent]) -> Result<()> {
+        let refuse = |what: String, reason: String| Err(Error::state(what, reason));
+        let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
+        for agent in agents {
+            let (name, id) = (&agent.name, self.of(&agent.name));
+            if !self.classes.contains_key(&id) {
+                let reason = format!(
+                    "it is mapped to the policy `{id}`, but there is {}; mend the mapping in `Trainer::policies`",
+                    self.ids()
+                );
+                return refuse(format!("the agent `{name}`"), reason);
+            }
+            let first = *used.entry(id.clone()).or_insert(agent);
+            if first.spaces != agent.spaces {
+                let of = |agent: &Agent| {
+                    let Spaces { observation_space, action_space } = &agent.spaces;
+                    format!("`{}` observes {observation_space} and does {action_space}", agent.name)
+                };
+                let reason = format!(
+                    "its agents differ: {}, but {}; give them policies of their own in `Trainer::policies`",
+                    of(first),
+                    of(agent)
+                );
+                return refuse(format!("the policy `{id}`"), reason);
+            }
+        }
+        let names = || agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
+        if let Some(id) = self.classes.keys().find(|id| !used.contains_key(*id)) {
+            let reason = format!("no agent acts by it; there is {}. Map one to it, or leave it out", names());
+            return refuse(format!("the policy `{id}`"), reason);
+        }
+        if let Some(id) = self.to_train.iter().find(|id| !self.classes.contains_key(*id)) {
+            let reason = format!("it is to be trained, but there is {}", self.ids());
+            return refuse(format!("the policy `{id}`"), reason);
+        }
+        match self.to_train.is_empty() {
+            true => refuse(
+                "the policies".into(),
+                "none is to be trained; name one in `Policies::training`".into(),
+            ),
+            false => Ok(()),
+        }
+    }
+
+    /// The seed of a policy's initial weights under a run's; that of a single-agent run has the run's own.
+    pub(crate) fn seed(run: u64, id: &str) -> u64 {
+        match id {
+            DEFAULT_POLICY => run,
+            id => derive(run, &format!("policy {id}"), 0),
+        }
+    }
+}

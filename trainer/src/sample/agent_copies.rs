@@ -1,0 +1,190 @@
+//! Copies of an environment with several agents, and the rows they write: in bytes, one agent behind the other.
+
+use crate::base::{
+    error::{Error, Result},
+    state::State,
+};
+use pavlov_envs::{AnyMultiAgentEnv, DType, Frame, MultiAgentOut};
+use std::ops::Range;
+use tch::Tensor;
+
+/// Copies, and what their last reset or step gave. Everything that is per agent stands copy by copy.
+#[derive(Debug)]
+pub(crate) struct AgentCopies {
+    envs: Vec<Box<dyn AnyMultiAgentEnv>>,
+    names: Vec<String>,
+    /// Bytes of each agent's observation and action among those of its copy.
+    obs_ranges: Vec<Range<usize>>,
+    action_ranges: Vec<Range<usize>>,
+    /// Rows in scalars of eight bytes, so that they are aligned for whatever an environment writes.
+    obs: Vec<u64>,
+    actions: Vec<u64>,
+    rewards: Vec<f64>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+    alive: Vec<bool>,
+    acting: Vec<bool>,
+}
+
+/// What an agent's last step gave.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct AgentStep {
+    pub(crate) reward: f64,
+    pub(crate) terminated: bool,
+    pub(crate) truncated: bool,
+    /// It is to act in the next step.
+    pub(crate) acting: bool,
+}
+
+impl AgentCopies {
+    pub(crate) fn new(envs: Vec<Box<dyn AnyMultiAgentEnv>>) -> Self {
+        let env = envs.first();
+        let names = env.map(|env| env.agents()).unwrap_or_default();
+        let ranges = |width: &dyn Fn(usize) -> usize| -> Vec<Range<usize>> {
+            let ends = (0..names.len()).scan(0, |end, agent| {
+                let start = *end;
+                *end += width(agent);
+                Some(start..*end)
+            });
+            ends.collect()
+        };
+        let of = |f: &dyn Fn(&dyn AnyMultiAgentEnv) -> usize| env.map_or(0, |env| f(env.as_ref()));
+        let obs_ranges =
+            ranges(&|agent| of(&|env| env.observation_space(agent).width() * env.obs_dtype().size()));
+        let action_ranges =
+            ranges(&|agent| of(&|env| env.action_space(agent).width() * env.act_dtype().size()));
+        let words =
+            |ranges: &[Range<usize>]| ranges.last().map_or(0, |last| last.end.div_ceil(8)) * envs.len();
+        let rows = envs.len() * names.len();
+        Self {
+            obs: vec![0; words(&obs_ranges)],
+            actions: vec![0; words(&action_ranges)],
+            rewards: vec![0.0; rows],
+            terminated: vec![false; rows],
+            truncated: vec![false; rows],
+            alive: vec![false; rows],
+            acting: vec![false; rows],
+            names,
+            obs_ranges,
+            action_ranges,
+            envs,
+        }
+    }
+
+    /// Copies.
+    pub(crate) fn len(&self) -> usize {
+        self.envs.len()
+    }
+
+    /// Names of the agents.
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    /// Scalar type of actions.
+    pub(crate) fn act_dtype(&self) -> DType {
+        self.envs.first().map_or(DType::I64, |env| env.act_dtype())
+    }
+
+    /// The environment of one copy.
+    pub(crate) fn env(&self, copy: usize) -> &dyn AnyMultiAgentEnv {
+        self.envs[copy].as_ref()
+    }
+
+    /// A picture of one copy.
+    pub(crate) fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
+        Ok(self.envs[copy].render()?)
+    }
+
+    /// Starts an episode of one copy.
+    pub(crate) fn reset(&mut self, copy: usize, seed: u64) -> Result<()> {
+        self.call(copy, |env, _, out| env.reset(Some(seed), out))
+    }
+
+    /// Steps every copy by the actions that were written.
+    pub(crate) fn step(&mut self) -> Result<()> {
+        (0..self.envs.len()).try_for_each(|copy| self.call(copy, |env, actions, out| env.step(actions, out)))
+    }
+
+    fn call(
+        &mut self,
+        copy: usize,
+        f: impl FnOnce(&mut dyn AnyMultiAgentEnv, &[u8], MultiAgentOut<'_, u8>) -> pavlov_envs::Result<()>,
+    ) -> Result<()> {
+        let (agents, copies) = (self.names.len(), self.envs.len());
+        let rows = copy * agents..(copy + 1) * agents;
+        let end = |ranges: &[Range<usize>]| ranges.last().map_or(0, |last| last.end);
+        let (obs, actions) = (self.obs.len() / copies, self.actions.len() / copies);
+        let obs = bytemuck::cast_slice_mut(&mut self.obs[copy * obs..][..obs]);
+        let actions: &[u8] = bytemuck::cast_slice(&self.actions[copy * actions..][..actions]);
+        let out = MultiAgentOut {
+            obs: &mut obs[..end(&self.obs_ranges)],
+            rewards: &mut self.rewards[rows.clone()],
+            terminated: &mut self.terminated[rows.clone()],
+            truncated: &mut self.truncated[rows.clone()],
+            alive: &mut self.alive[rows.clone()],
+            acting: &mut self.acting[rows],
+        };
+        Ok(f(self.envs[copy].as_mut(), &actions[..end(&self.action_ranges)], out)?)
+    }
+
+    /// What one agent sees.
+    pub(crate) fn obs(&self, copy: usize, agent: usize) -> &[u8] {
+        let words = self.obs.len() / self.envs.len();
+        &bytemuck::cast_slice(&self.obs[copy * words..][..words])[self.obs_ranges[agent].clone()]
+    }
+
+    /// What one agent does in the next step, to be written.
+    pub(crate) fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8] {
+        let words = self.actions.len() / self.envs.len();
+        let actions = bytemuck::cast_slice_mut(&mut self.actions[copy * words..][..words]);
+        &mut actions[self.action_ranges[agent].clone()]
+    }
+
+    /// What one agent's last step gave.
+    pub(crate) fn agent(&self, copy: usize, agent: usize) -> AgentStep {
+        let row = copy * self.names.len() + agent;
+        AgentStep {
+            reward: self.rewards[row],
+            terminated: self.terminated[row],
+            truncated: self.truncated[row],
+            acting: self.acting[row],
+        }
+    }
+
+    /// Rewards of one copy's agents.
+    pub(crate) fn rewards(&self, copy: usize) -> &[f64] {
+        &self.rewards[copy * self.names.len()..][..self.names.len()]
+    }
+
+    /// Whether the episode of one copy has just ended, and whether it was cut: nobody is alive, and somebody was cut.
+    pub(crate) fn ended(&self, copy: usize) -> (bool, bool) {
+        let rows = copy * self.names.len()..(copy + 1) * self.names.len();
+        (!self.alive[rows.clone()].contains(&true), self.truncated[rows].contains(&true))
+    }
+
+    /// Adds the environments in the middle of their episodes; `None` for those that cannot be saved.
+    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+        let saved: Option<Vec<Vec<u8>>> = self.envs.iter().map(|env| env.save_state()).collect();
+        let Some(saved) = saved else { return state.set("envs", &Option::<u8>::None) };
+        state.set("env_sizes", &saved.iter().map(Vec::len).collect::<Vec<_>>())?;
+        state.set_tensor("envs", &Tensor::from_slice(&saved.concat()));
+        Ok(())
+    }
+
+    /// Continues from what [`save`](Self::save) saved.
+    pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
+        let (sizes, all) = (state.get::<Vec<usize>>("env_sizes")?, state.tensor("envs")?);
+        let mut rest = crate::base::host::read::<u8>(&all);
+        if sizes.len() != self.envs.len() || sizes.iter().sum::<usize>() != rest.len() {
+            let reason = format!("it is of {} copies, but there are {}", sizes.len(), self.envs.len());
+            return Err(Error::state("a worker's environments", reason));
+        }
+        for (env, size) in self.envs.iter_mut().zip(sizes) {
+            let (own, others) = rest.split_at(size);
+            env.load_state(own)?;
+            rest = others;
+        }
+        Ok(())
+    }
+}

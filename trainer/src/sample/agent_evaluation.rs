@@ -1,0 +1,77 @@
+//! Whole episodes of an environment with several agents, played for their returns.
+
+use crate::{
+    base::{episode::Episode, error::Result},
+    policy::{Agent, Policies, PolicyMap},
+    run::common::Common,
+    sample::{
+        agent_copies::AgentCopies, filter::RunningStat, multi_agent::places, roster::Roster, seats::Seats,
+    },
+};
+use pavlov_envs::{AnyMultiAgentEnv, Frame};
+
+/// How policies act while they are evaluated.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Acting {
+    pub(crate) explore: bool,
+    pub(crate) timestep: u64,
+    /// The worker that plays.
+    pub(crate) worker: usize,
+    /// Pictures to keep of the first episode, at most.
+    pub(crate) frames: usize,
+}
+
+/// Plays what is on the roster; one environment per copy.
+pub(crate) fn play_agents(
+    envs: Vec<Box<dyn AnyMultiAgentEnv>>,
+    common: &Common,
+    (agents, policies): (&[Agent], &Policies),
+    map: &mut PolicyMap,
+    filter: Option<&RunningStat>,
+    mut roster: Roster<'_>,
+    Acting { explore, timestep, worker, frames: most_frames }: Acting,
+) -> Result<(Vec<Episode>, Vec<Frame>)> {
+    let mut copies = AgentCopies::new(envs);
+    let mut teams = Vec::new();
+    for (id, _) in policies.classes() {
+        let own = places(agents, policies, id);
+        let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
+        let rngs = slots.map(|(copy, agent)| roster.stream(copy, agent)).collect();
+        let spaces = policies.spaces(id, agents)?;
+        let policy = &**map.get_mut(id)?;
+        let seats = Seats::new((id.clone(), policy), own, spaces, &copies, (common, worker), rngs, 1)?;
+        teams.push(seats.filtered_by(filter)?);
+    }
+    for (copy, seed) in roster.seeds().into_iter().enumerate() {
+        copies.reset(copy, seed)?;
+        teams.iter_mut().try_for_each(|seats| seats.begin(&copies, copy, |_| None))?;
+    }
+    let mut frames = Vec::new();
+    while roster.goes_on() {
+        if roster.at_first() && frames.len() < most_frames {
+            frames.extend(copies.render(0)?);
+        }
+        for seats in &mut teams {
+            let policy = map.get_mut(seats.id())?.as_mut();
+            seats.act(policy, &mut copies, explore, timestep)?;
+        }
+        copies.step()?;
+        for seats in &mut teams {
+            seats.settle(&copies)?;
+            seats.carry();
+        }
+        for copy in 0..copies.len() {
+            let rewards = copies.rewards(copy);
+            roster.count(copy, rewards.iter().sum(), rewards)?;
+            let (ended, _) = copies.ended(copy);
+            if ended {
+                let seed = roster.next_seeds()[copy];
+                roster.follow(copy);
+                copies.reset(copy, seed)?;
+                let stream = |agent| Some(roster.stream(copy, agent));
+                teams.iter_mut().try_for_each(|seats| seats.begin(&copies, copy, stream))?;
+            }
+        }
+    }
+    Ok((roster.into_episodes(), frames))
+}

@@ -1,0 +1,227 @@
+//! The loop that steps copies of an environment with several agents, and fills a fragment per policy.
+//!
+//! Policies act on the rows of those agents whose turn it is, in one call per policy and step, whatever copies they are
+//! in. Per step there is no allocation and no lock.
+
+use crate::{
+    base::{
+        episode::Episode,
+        error::{Error, Result},
+        profile::{Laps, SamplerPerf},
+        rng::Stream,
+        state::State,
+    },
+    policy::{Agent, Policies, PolicyMap},
+    run::common::Common,
+    sample::{
+        agent_copies::AgentCopies,
+        callbacks::{Callbacks, StepView},
+        counting::Counting,
+        filter::{MeanStdFilter, ObservationFilter},
+        seats::Seats,
+        source::{FragmentSource, TakeRows},
+    },
+};
+use pavlov_envs::AnyMultiAgentEnv;
+
+/// Copies, the agents of every policy, and the episodes in progress.
+#[derive(Debug)]
+pub(crate) struct MultiAgentSampler {
+    copies: AgentCopies,
+    teams: Vec<Team>,
+    counting: Counting,
+    common: Common,
+    perf: SamplerPerf,
+}
+
+/// The agents of a policy, and whether their rows are kept.
+#[derive(Debug)]
+struct Team {
+    seats: Seats,
+    learns: bool,
+}
+
+impl MultiAgentSampler {
+    /// Allocates the buffers and starts the first episodes. `first_env` is the index of the first copy in the whole run.
+    pub(crate) fn new(
+        envs: Vec<Box<dyn AnyMultiAgentEnv>>,
+        common: &Common,
+        (agents, policies): (&[Agent], &Policies),
+        map: &mut PolicyMap,
+        worker: usize,
+        (run_seed, first_env): (u64, u64),
+        callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<Self> {
+        let copies = AgentCopies::new(envs);
+        let mut teams = Vec::new();
+        for (id, _) in policies.classes() {
+            let own = places(agents, policies, id);
+            let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
+            // Streams are numbered through all agents of all copies of the run.
+            let stream = |(copy, agent)| {
+                let slot = (first_env as usize + copy) * agents.len() + agent;
+                Stream::new(run_seed, "action", slot as u64)
+            };
+            let rngs = slots.map(stream).collect();
+            let learns = policies.trains(id);
+            let steps = if learns { common.rollout_fragment_length } else { 1 };
+            let spaces = policies.spaces(id, agents)?;
+            let policy = &**map.get_mut(id)?;
+            let own = Seats::new((id.clone(), policy), own, spaces, &copies, (common, worker), rngs, steps)?;
+            teams.push(Team {
+                learns,
+                seats: match common.observation_filter {
+                    ObservationFilter::NoFilter => own,
+                    ObservationFilter::MeanStdFilter => own.with_filter(),
+                },
+            });
+        }
+        let counting = Counting::new(run_seed, first_env, copies.len());
+        let counting = counting.with_agents(policies.agent_rewards(agents));
+        let mut sampler =
+            Self { copies, teams, counting, common: common.clone(), perf: SamplerPerf::default() };
+        sampler.start_episodes(callbacks)?;
+        Ok(sampler)
+    }
+
+    fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
+        for (copy, seed) in self.counting.seeds().into_iter().enumerate() {
+            self.start(copy, seed)?;
+        }
+        self.counting.start(callbacks)
+    }
+
+    fn start(&mut self, copy: usize, seed: u64) -> Result<()> {
+        self.copies.reset(copy, seed)?;
+        self.teams.iter_mut().try_for_each(|team| team.seats.begin(&self.copies, copy, |_| None))
+    }
+
+    /// Counts the step in the episodes, and starts new ones where they have ended.
+    fn count(&mut self, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
+        for copy in 0..self.copies.len() {
+            let (ended, truncated) = self.copies.ended(copy);
+            let rewards = self.copies.rewards(copy);
+            let reward: f64 = rewards.iter().sum();
+            self.counting.reward_agents(copy, rewards);
+            if ended {
+                let seed = self.counting.next_seeds()[copy];
+                self.start(copy, seed)?;
+            }
+            let step = StepView {
+                obs: &[],
+                reward: reward as f32,
+                terminated: ended && !truncated,
+                truncated: ended && truncated,
+            };
+            self.counting.step(copy, reward, step, callbacks)?;
+        }
+        Ok(())
+    }
+
+    fn step(
+        &mut self,
+        policies: &mut PolicyMap,
+        explore: bool,
+        now: u64,
+        callbacks: &mut Option<&mut Box<dyn Callbacks>>,
+        laps: &mut Laps,
+    ) -> Result<()> {
+        for Team { seats, .. } in &mut self.teams {
+            let policy = policies.get_mut(seats.id())?.as_mut();
+            seats.act(policy, &mut self.copies, explore, now)?;
+        }
+        laps.lap(&mut self.perf.inference);
+        self.copies.step()?;
+        laps.lap(&mut self.perf.env_wait);
+        for Team { seats, learns } in &mut self.teams {
+            seats.settle(&self.copies)?;
+            if !*learns {
+                seats.carry();
+            }
+        }
+        self.count(callbacks)?;
+        laps.lap(&mut self.perf.raw_obs_processing);
+        Ok(())
+    }
+}
+
+/// Places of a policy's agents among all.
+pub(crate) fn places(agents: &[Agent], policies: &Policies, id: &str) -> Vec<usize> {
+    (0..agents.len()).filter(|&agent| policies.of(&agents[agent].name) == id).collect()
+}
+
+impl FragmentSource for MultiAgentSampler {
+    fn fill(
+        &mut self,
+        policies: &mut PolicyMap,
+        explore: bool,
+        timestep: u64,
+        mut callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<()> {
+        let (steps, total_envs) = (self.common.rollout_fragment_length, self.common.total_envs() as u64);
+        let mut laps = Laps::start();
+        for t in 0..steps {
+            let now = timestep + t as u64 * total_envs;
+            let stepped = self.step(policies, explore, now, &mut callbacks, &mut laps);
+            let sampled = self.counting.count(self.copies.len() as u64);
+            stepped.map_err(|error| match error {
+                Error::NotFinite { what, value, hint, .. } => {
+                    Error::NotFinite { what, value, step: sampled, hint }
+                }
+                other => other,
+            })?;
+        }
+        self.perf.steps += steps as u32;
+        Ok(())
+    }
+
+    fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {
+        for Team { seats, .. } in self.teams.iter_mut().filter(|team| team.learns) {
+            seats.lend(self.common.clip_rewards, f)?;
+            seats.carry();
+        }
+        Ok(())
+    }
+
+    fn copies(&self) -> usize {
+        self.copies.len()
+    }
+
+    fn take_episodes(&mut self) -> Vec<Episode> {
+        self.counting.take_finished()
+    }
+
+    fn take_perf(&mut self) -> SamplerPerf {
+        std::mem::take(&mut self.perf)
+    }
+
+    /// Several policies have none.
+    fn filter_mut(&mut self) -> Option<&mut MeanStdFilter> {
+        self.teams.first_mut().and_then(|team| team.seats.filter_mut())
+    }
+
+    fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        self.copies.save(&mut state)?;
+        self.counting.save(&mut state)?;
+        for Team { seats, .. } in &self.teams {
+            state.nest(&format!("policy_{}", seats.id()), seats.state()?);
+        }
+        Ok(state)
+    }
+
+    fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
+        self.counting.set_state(state)?;
+        for Team { seats, .. } in &mut self.teams {
+            seats.set_state(&state.nested(&format!("policy_{}", seats.id()))?)?;
+        }
+        if state.has("envs") {
+            tracing::warn!("these environments cannot save their state: every copy starts a new episode");
+            self.counting.follow_all();
+            self.start_episodes(callbacks)?;
+            return Ok(false);
+        }
+        self.copies.restore(state)?;
+        Ok(true)
+    }
+}

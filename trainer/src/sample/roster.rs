@@ -1,0 +1,126 @@
+//! Who plays which episode of an evaluation, and what has come of it.
+
+use crate::base::{
+    episode::{AgentReward, Episode},
+    error::{Error, Result},
+    rng::{Stream, derive},
+};
+
+/// Steps of one episode, at most: a greedy policy may stand still for ever where there is no time limit.
+const MOST_STEPS: u64 = 1_000_000;
+
+/// Episodes dealt to copies: copy `i` of `n` plays those at positions `i`, `i + n`, `i + 2n`, ... Which they are and how
+/// they go depends on the evaluation's seed and their numbers only.
+#[derive(Debug)]
+pub(crate) struct Roster<'a> {
+    episodes: &'a [u64],
+    seed: u64,
+    agents: Vec<AgentReward>,
+    worker: usize,
+    /// By copy: the position it is at, its episode, and the seed of the one that follows.
+    at: Vec<usize>,
+    running: Vec<Episode>,
+    next_seeds: Vec<u64>,
+    done: Vec<Option<Episode>>,
+    left: usize,
+}
+
+impl<'a> Roster<'a> {
+    /// `agents` is empty where there is one.
+    pub(crate) fn new(
+        episodes: &'a [u64],
+        seed: u64,
+        copies: usize,
+        agents: Vec<AgentReward>,
+        worker: usize,
+    ) -> Self {
+        let mut roster = Self {
+            episodes,
+            seed,
+            agents,
+            worker,
+            at: (0..copies).collect(),
+            running: Vec::new(),
+            next_seeds: Vec::new(),
+            done: vec![None; episodes.len()],
+            left: episodes.len(),
+        };
+        roster.running = (0..copies).map(|position| roster.fresh(position)).collect();
+        roster.next_seeds = (copies..2 * copies).map(|position| roster.seed_of(position)).collect();
+        roster
+    }
+
+    fn seed_of(&self, position: usize) -> u64 {
+        self.episodes.get(position).map_or(0, |&k| derive(self.seed, "evaluation episode", k) >> 1)
+    }
+
+    fn fresh(&self, position: usize) -> Episode {
+        Episode {
+            number: self.episodes.get(position).copied().unwrap_or_default(),
+            seed: self.seed_of(position),
+            agent_rewards: self.agents.clone(),
+            ..Episode::default()
+        }
+    }
+
+    /// Seeds of the episodes that are played now.
+    pub(crate) fn seeds(&self) -> Vec<u64> {
+        self.running.iter().map(|episode| episode.seed).collect()
+    }
+
+    /// Seeds of those that follow.
+    pub(crate) fn next_seeds(&self) -> &[u64] {
+        &self.next_seeds
+    }
+
+    /// The stream of one agent in the episode of one copy; a single agent is number 0.
+    pub(crate) fn stream(&self, copy: usize, agent: usize) -> Stream {
+        Stream::new(self.running[copy].seed, "evaluation action", agent as u64)
+    }
+
+    /// Whether copy 0 is at the first episode of all.
+    pub(crate) fn at_first(&self) -> bool {
+        self.at[0] == 0
+    }
+
+    /// Whether there is something left to play.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.left > 0
+    }
+
+    /// Counts a step of one copy in which all agents together got `reward`, and each what `agents` says.
+    pub(crate) fn count(&mut self, copy: usize, reward: f64, agents: &[f64]) -> Result<()> {
+        let episode = &mut self.running[copy];
+        episode.total_reward += reward;
+        episode.length += 1;
+        for (sum, reward) in episode.agent_rewards.iter_mut().zip(agents) {
+            sum.reward += reward;
+        }
+        if episode.length > MOST_STEPS {
+            let reason = format!(
+                "episode {} has not ended in {MOST_STEPS} steps; give the environment a time limit (`TimeLimit`)",
+                episode.number
+            );
+            return Err(Error::Worker { worker: self.worker, reason });
+        }
+        Ok(())
+    }
+
+    /// The episode of one copy has ended, and its next one begins.
+    pub(crate) fn follow(&mut self, copy: usize) {
+        let copies = self.at.len();
+        let next = self.fresh(self.at[copy] + copies);
+        let finished = std::mem::replace(&mut self.running[copy], next);
+        if let Some(slot) = self.done.get_mut(self.at[copy]) {
+            *slot = Some(finished);
+            self.left -= 1;
+        }
+        self.at[copy] += copies;
+        self.next_seeds[copy] = self.seed_of(self.at[copy] + copies);
+    }
+
+    /// The episodes, in their order.
+    pub(crate) fn into_episodes(self) -> Vec<Episode> {
+        self.done.into_iter().flatten().collect()
+    }
+}

@@ -1,0 +1,410 @@
+//! The agents of one policy in all copies of an environment: whose turn it is, the rows they have finished, and the row
+//! that each is in the middle of.
+//!
+//! A slot is a copy times an agent. It opens a row when it acts, and closes it when it is to act again or its episode
+//! has ended: only then it has all its reward, and what it led to. Slots that wait for each other have fewer rows than
+//! others, so each has a place of its own in the storage.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        host::{self, HostTensor},
+        rng::Stream,
+        state::State,
+        train_batch::PolicyId,
+    },
+    policy::{Fragment, FragmentMasks, FragmentMemory, Policy, Spaces},
+    run::common::{ClipRewards, Common},
+    sample::{
+        agent_copies::{AgentCopies, AgentStep},
+        filter::{MeanStdFilter, RunningStat},
+        gather::Gathered,
+        pilot::Pilot,
+        steps::Steps,
+    },
+};
+use tch::{Kind, Tensor};
+
+/// Slots, ordered by copy and then by agent.
+#[derive(Debug)]
+pub(crate) struct Seats {
+    id: PolicyId,
+    /// Places of this policy's agents among all of a copy.
+    agents: Vec<usize>,
+    pilot: Pilot,
+    storage: Steps,
+    gathered: Gathered,
+    /// Observations are counted by the filter.
+    learning: bool,
+
+    /// By slot: rows that are closed. What it sees now, and the row that is open, stand behind them.
+    closed: Vec<usize>,
+    /// It is to act in the next step.
+    due: Vec<bool>,
+    /// It has acted, and the row is not closed yet.
+    open: Vec<bool>,
+    /// Its reward since.
+    earned: Vec<f64>,
+    /// What it remembered when it acted, and whether its episode began with that; only where the policy remembers.
+    before: Vec<f32>,
+    began: Vec<bool>,
+
+    /// Time-major `[T * slots]`.
+    rewards: Vec<f32>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+    /// Rows that ended an episode, in whatever order, and what was behind each.
+    ended: Vec<usize>,
+    ended_obs: Vec<u8>,
+}
+
+impl Seats {
+    /// For the agents at these places of every copy. There is room for `steps` steps of every copy; `rngs` has a stream
+    /// per slot.
+    pub(crate) fn new(
+        (id, policy): (PolicyId, &dyn Policy),
+        agents: Vec<usize>,
+        spaces: &Spaces,
+        copies: &AgentCopies,
+        (common, worker): (&Common, usize),
+        rngs: Vec<Stream>,
+        steps: usize,
+    ) -> Result<Self> {
+        let slots = rngs.len();
+        let pilot = Pilot::new(spaces, copies.act_dtype(), common, policy, worker, rngs)?;
+        Ok(Self {
+            id,
+            agents,
+            storage: pilot.steps(steps)?,
+            gathered: pilot.gathered()?,
+            learning: false,
+            closed: vec![0; slots],
+            due: vec![false; slots],
+            open: vec![false; slots],
+            earned: vec![0.0; slots],
+            before: vec![0.0; pilot.memories().len()],
+            began: vec![false; slots],
+            rewards: vec![0.0; steps * slots],
+            terminated: vec![false; steps * slots],
+            truncated: vec![false; steps * slots],
+            ended: Vec::new(),
+            ended_obs: Vec::new(),
+            pilot,
+        })
+    }
+
+    /// Observations pass a filter, which learns from them.
+    pub(crate) fn with_filter(mut self) -> Self {
+        self.pilot.filter = Some(MeanStdFilter::new(self.pilot.encoding().width()));
+        self.learning = true;
+        self
+    }
+
+    /// Observations are normalised by these statistics, if there are any.
+    pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
+        self.pilot = self.pilot.filtered_by(running)?;
+        Ok(self)
+    }
+
+    /// The id of the policy.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    pub(crate) fn filter_mut(&mut self) -> Option<&mut MeanStdFilter> {
+        self.pilot.filter.as_mut()
+    }
+
+    fn slots(&self) -> usize {
+        self.closed.len()
+    }
+
+    /// The copy and the agent of a slot.
+    fn place(&self, slot: usize) -> (usize, usize) {
+        (slot / self.agents.len(), self.agents[slot % self.agents.len()])
+    }
+
+    fn slots_of(&self, copy: usize) -> std::ops::Range<usize> {
+        copy * self.agents.len()..(copy + 1) * self.agents.len()
+    }
+
+    /// One copy begins an episode; agents without an action yet have no row. `stream` gives an agent's place one of its
+    /// own.
+    pub(crate) fn begin(
+        &mut self,
+        copies: &AgentCopies,
+        copy: usize,
+        stream: impl Fn(usize) -> Option<Stream>,
+    ) -> Result<()> {
+        for slot in self.slots_of(copy) {
+            let (_, agent) = self.place(slot);
+            self.pilot.begin(slot, stream(agent));
+            (self.open[slot], self.due[slot]) = (false, false);
+            if copies.agent(copy, agent).acting {
+                self.see(copies, slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// It is this slot's turn: what it sees now stands behind its closed rows.
+    fn see(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
+        let ((copy, agent), t) = (self.place(slot), self.closed[slot]);
+        self.due[slot] = true;
+        if let Some(masks) = &mut self.storage.masks {
+            masks.read_agent(copies.env(copy), agent, t, slot)?;
+        }
+        let raw = copies.obs(copy, agent);
+        let obs = self.pilot.observe_one(&mut self.storage, (t, slot), raw, self.learning)?;
+        check_finite(obs, self.pilot.encoding().kind(), &copies.names()[agent])
+    }
+
+    /// Everybody whose turn it is chooses an action.
+    pub(crate) fn act(
+        &mut self,
+        policy: &mut dyn Policy,
+        copies: &mut AgentCopies,
+        explore: bool,
+        timestep: u64,
+    ) -> Result<()> {
+        let slots = self.slots();
+        self.gathered.slots.clear();
+        self.gathered.slots.extend((0..slots).filter(|&slot| self.due[slot]));
+        let acting = self.gathered.slots.len();
+        if acting == 0 {
+            return Ok(());
+        }
+        let Self { pilot, storage, gathered, closed, before, began, .. } = self;
+        if storage.memories.is_some() {
+            for &slot in &gathered.slots {
+                let memory = pilot.memory(slot);
+                before[slot * memory.len()..][..memory.len()].copy_from_slice(memory);
+                began[slot] = pilot.resets()[slot];
+            }
+        }
+        let t = closed[0];
+        // Whom everybody's row stands in one line for needs no gathering.
+        let actions = if acting == slots && closed.iter().all(|&rows| rows == t) {
+            pilot.act(policy, storage, t, explore, timestep)?;
+            pilot.to_env(storage, t)
+        } else {
+            pilot.act_some(policy, storage, gathered, closed, explore, timestep)?;
+            pilot.to_env(&mut gathered.rows, 0)
+        };
+        let width = actions.len() / slots;
+        for (i, &slot) in gathered.slots.iter().enumerate() {
+            let (copy, agent) = (slot / self.agents.len(), self.agents[slot % self.agents.len()]);
+            copies.action_mut(copy, agent).copy_from_slice(&actions[i * width..][..width]);
+            (self.due[slot], self.open[slot], self.earned[slot]) = (false, true, 0.0);
+        }
+        Ok(())
+    }
+
+    /// Everybody hears what the step gave.
+    pub(crate) fn settle(&mut self, copies: &AgentCopies) -> Result<()> {
+        for slot in 0..self.slots() {
+            let (copy, agent) = self.place(slot);
+            let step = copies.agent(copy, agent);
+            if !step.reward.is_finite() {
+                return Err(not_finite(
+                    format!("the reward of agent `{}`", copies.names()[agent]),
+                    step.reward,
+                ));
+            }
+            self.earned[slot] += step.reward;
+            if step.terminated || step.truncated {
+                if self.open[slot] {
+                    self.end(copies, slot, step)?;
+                }
+            } else if step.acting {
+                if self.open[slot] {
+                    self.close(slot, step);
+                }
+                self.see(copies, slot)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, slot: usize, step: AgentStep) {
+        let row = self.closed[slot] * self.slots() + slot;
+        self.rewards[row] = self.earned[slot] as f32;
+        (self.terminated[row], self.truncated[row]) = (step.terminated, step.truncated);
+        self.closed[slot] += 1;
+        self.open[slot] = false;
+    }
+
+    fn end(&mut self, copies: &AgentCopies, slot: usize, step: AgentStep) -> Result<()> {
+        let (copy, agent) = self.place(slot);
+        self.ended.push(self.closed[slot] * self.slots() + slot);
+        let kind = self.pilot.encoding().kind();
+        let obs = self.pilot.last_obs(copies.obs(copy, agent))?;
+        check_finite(obs, kind, &copies.names()[agent])?;
+        self.ended_obs.extend_from_slice(obs);
+        if let Some(memories) = &mut self.storage.memories {
+            memories.behind.extend_from_slice(self.pilot.memory(slot));
+        }
+        self.close(slot, step);
+        Ok(())
+    }
+
+    /// Lends the closed rows to `f`, if there are any.
+    pub(crate) fn lend(
+        &mut self,
+        clip: Option<ClipRewards>,
+        f: &mut dyn FnMut(&str, Fragment<'_>) -> Result<()>,
+    ) -> Result<()> {
+        let (slots, width) = (self.slots(), self.pilot.row_bytes());
+        let steps = self.closed.iter().copied().max().unwrap_or(0);
+        if steps == 0 {
+            return Ok(());
+        }
+        if let Some(clip) = clip {
+            clip.apply(&mut self.rewards[..steps * slots]);
+        }
+        // Slots are in different rows at the same time, so endings come in no order.
+        let mut order: Vec<usize> = (0..self.ended.len()).collect();
+        order.sort_by_key(|&k| self.ended[k]);
+        let ended: Vec<usize> = order.iter().map(|&k| self.ended[k]).collect();
+        let last: Vec<u8> =
+            order.iter().flat_map(|&k| &self.ended_obs[k * width..][..width]).copied().collect();
+        let encoding = self.pilot.encoding();
+        let shape = [&[ended.len() as i64], encoding.shape()].concat();
+        let final_obs = Tensor::from_data_size(&last, &shape, encoding.kind());
+        if let Some(memories) = &mut self.storage.memories {
+            let remembers = memories.next.len() / slots;
+            for slot in 0..slots {
+                // What it sees behind its closed rows, it sees with what it remembered before it acted on it.
+                memories.next[slot * remembers..][..remembers].copy_from_slice(match self.open[slot] {
+                    true => &self.before[slot * remembers..][..remembers],
+                    false => self.pilot.memory(slot),
+                });
+            }
+        }
+        let behind: Vec<f32> = match &self.storage.memories {
+            None => Vec::new(),
+            Some(memories) => {
+                let remembers = memories.next.len() / slots;
+                order.iter().flat_map(|&k| &memories.behind[k * remembers..][..remembers]).copied().collect()
+            }
+        };
+        let cut = |t: &Tensor, rows: usize| t.narrow(0, 0, rows as i64);
+        let Self { pilot, storage, .. } = self;
+        let (obs, actions) = (cut(storage.obs.tensor(), steps + 1), cut(storage.actions.tensor(), steps));
+        let columns: Vec<Tensor> =
+            storage.columns.iter().map(HostTensor::tensor).map(|column| cut(column, steps)).collect();
+        // No environment of several agents says what was legal behind an ending.
+        let masks = storage.masks.as_ref().map(|masks| {
+            let behind = [ended.len() as i64, masks.options() as i64];
+            let behind = Tensor::ones(behind, (Kind::Bool, tch::Device::Cpu));
+            (cut(masks.rows.tensor(), steps + 1), behind)
+        });
+        let equal = self.closed.iter().all(|&rows| rows == steps);
+        f(
+            &self.id,
+            Fragment {
+                steps,
+                num_envs: slots,
+                lengths: (!equal).then_some(&self.closed),
+                obs: &obs,
+                actions: &actions,
+                rewards: &self.rewards[..steps * slots],
+                terminated: &self.terminated[..steps * slots],
+                truncated: &self.truncated[..steps * slots],
+                columns: pilot.columns().iter().copied().zip(&columns).collect(),
+                ended: &ended,
+                final_obs: &final_obs,
+                masks: masks.as_ref().map(|(rows, behind)| FragmentMasks { rows, behind }),
+                memory: storage.memories.as_ref().map(|memories| FragmentMemory {
+                    max_seq_len: memories.every,
+                    rows: memories.rows.tensor(),
+                    resets: &memories.resets[..steps * slots],
+                    behind: &behind,
+                    next: &memories.next,
+                }),
+            },
+        )
+    }
+
+    /// Forgets the closed rows. What everybody sees now, and the rows that are open, go to the front.
+    pub(crate) fn carry(&mut self) {
+        for slot in 0..self.slots() {
+            if self.closed[slot] > 0 {
+                self.storage.carry_copy(self.closed[slot], slot, self.open[slot]);
+                self.closed[slot] = 0;
+                if self.open[slot] {
+                    self.reopen(slot);
+                }
+            }
+        }
+        if let Some(memories) = &mut self.storage.memories {
+            memories.behind.clear();
+        }
+        self.ended.clear();
+        self.ended_obs.clear();
+    }
+
+    /// What an open row began with stands at the front, too.
+    fn reopen(&mut self, slot: usize) {
+        let slots = self.slots();
+        if let Some(memories) = &mut self.storage.memories {
+            let width = self.before.len() / slots;
+            let memory = &self.before[slot * width..][..width];
+            memories.store_one(0, (slot, slots), memory, self.began[slot]);
+        }
+    }
+
+    /// Everything the next rows depend on; closed rows are carried before.
+    pub(crate) fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        self.storage.save_chosen(&mut state);
+        state.set("due", &self.due)?;
+        state.set("open", &self.open)?;
+        state.set("earned", &self.earned)?;
+        state.set("resets", &self.pilot.resets())?;
+        if !self.before.is_empty() {
+            state.set_tensor("before", &Tensor::from_slice(&self.before));
+            state.set("began", &self.began)?;
+        }
+        self.pilot.save(&mut state)?;
+        Ok(state)
+    }
+
+    /// Continues from [`state`](Self::state) in the middle of episodes.
+    pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
+        let resets: Vec<bool> = state.get("resets")?;
+        self.pilot.set_state(state, resets.into_iter())?;
+        self.carry();
+        self.storage.restore_chosen(state)?;
+        let (due, open, earned) = (state.get("due")?, state.get("open")?, state.get("earned")?);
+        (self.due, self.open, self.earned) = (due, open, earned);
+        if !self.before.is_empty() {
+            self.before.copy_from_slice(host::read(&state.tensor("before")?));
+            self.began = state.get("began")?;
+        }
+        for slot in (0..self.slots()).filter(|&slot| self.open[slot]).collect::<Vec<_>>() {
+            self.reopen(slot);
+        }
+        Ok(())
+    }
+}
+
+/// Integers are always finite.
+fn check_finite(obs: &[u8], kind: Kind, agent: &str) -> Result<()> {
+    if kind != Kind::Float {
+        return Ok(());
+    }
+    let obs: &[f32] = bytemuck::cast_slice(obs);
+    match obs.iter().position(|x| !x.is_finite()) {
+        None => Ok(()),
+        Some(i) => {
+            Err(not_finite(format!("component {i} of an observation of agent `{agent}`"), f64::from(obs[i])))
+        }
+    }
+}
+
+/// `step` is put in by who counts them.
+fn not_finite(what: String, value: f64) -> Error {
+    let hint = "look at what the environment computes, or normalise its observations and rewards".into();
+    Error::NotFinite { what, value, step: 0, hint }
+}
