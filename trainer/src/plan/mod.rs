@@ -1,12 +1,12 @@
 //! Execution plans: std iterators over batches, read in the order things happen.
 //!
-//! What goes from step to step is a [`TrainBatch`](crate::batch::TrainBatch), the rows of every policy. A step treats all
+//! What goes from step to step is a [`TrainBatch`], the rows of every policy. A step treats all
 //! policies alike and skips those without rows, so a plan of one policy never names it.
 //!
 //! A plan is lazy; each `next` does one round of work and yields what the learner reported. Adapters are methods of
 //! [`PlanExt`], each in a file of its own and all of one shape; steps that change one item into another are plain
 //! functions for [`PlanExt::then`]. A plan keeps no state of its own: what must survive a checkpoint (counters, random
-//! streams, the replay buffer) lives in the [`WorkerSet`](crate::WorkerSet).
+//! streams, the replay buffer) lives in the [`WorkerSet`].
 //!
 //! Whoever prefers one function per iteration writes `Box::new(std::iter::repeat_with(move || ...))`.
 

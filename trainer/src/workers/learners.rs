@@ -234,6 +234,7 @@ impl Learners {
             parts.push((part_of("replay_buffer", id), replay.buffer.lock().state()?));
         }
         if let Some((fragments, _)) = &learning.fragments {
+            run.set("keeps_fragments", &true)?;
             parts.push(("fragments".to_owned(), fragments.state()?));
         }
         Ok(parts)
@@ -264,7 +265,9 @@ impl Learners {
         let version = published.version.max(version);
         *published = Published { version, weights: Some(workers_have) };
         drop(published);
-        if let Some((fragments, capacity)) = &mut learning.fragments {
+        // A run that kept none may go on with settings that keep some.
+        let kept = learning.fragments.as_mut().filter(|_| run.has("keeps_fragments"));
+        if let Some((fragments, capacity)) = kept {
             let saved = read("fragments")?;
             *fragments = Fragments::from_state(&saved, *capacity).map_err(|e| e.within("fragments"))?;
         }
