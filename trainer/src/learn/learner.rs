@@ -110,6 +110,11 @@ impl NetBuilder<'_> {
     }
 }
 
+/// Scalars of one row.
+fn scalars(rows: &Tensor) -> usize {
+    host::size(rows)[1..].iter().product::<i64>() as usize
+}
+
 /// A group's part of the flat buffer; it shares the memory.
 fn part(flat: &Tensor, group: &GroupRange) -> Tensor {
     flat.narrow(0, group.range.start as i64, group.range.len() as i64)
@@ -150,6 +155,7 @@ impl Learner {
         let rows = host::size(seen.obs)[0] as usize;
         self.out.resize(rows * columns, 0.0);
         if rows > 0 {
+            self.encoding.check(scalars(seen.obs))?;
             self.backend.evaluate(&self.sets, seen, noise, columns, &head, &mut self.out)?;
         }
         Ok(&self.out)
@@ -327,17 +333,7 @@ impl Learner {
 
     /// Refuses observations that are no rows of the space.
     pub(crate) fn check_obs(&self, obs: &Tensor) -> Result<()> {
-        let (found, wanted) = (obs.size(), self.encoding.shape());
-        if !found.is_empty() && found[1..] == *wanted {
-            return Ok(());
-        }
-        let rows: Vec<String> =
-            std::iter::once("rows".into()).chain(wanted.iter().map(i64::to_string)).collect();
-        let reason = format!(
-            "they are {found:?}, but [{}] is needed: as the environment writes them, behind a filter flattened",
-            rows.join(", ")
-        );
-        Err(Error::state("observations", reason))
+        self.encoding.check(scalars(obs))
     }
 
     /// The parameters.

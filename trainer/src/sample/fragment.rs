@@ -235,7 +235,7 @@ impl Fragment<'_> {
         let mut at = |obs: &Tensor, memory: &mut [f32], resets: &[bool], lengths| {
             let remembered = Some(Remembered { memory, resets, lengths });
             let seen = Observed { obs, mask: None, remembered };
-            learner.look(seen, None, 1, |net, x| head(net, x)).map(<[f32]>::to_vec)
+            learner.look(seen, None, 1, head).map(<[f32]>::to_vec)
         };
         let obs = self.env_major(self.obs);
         let mut first = host::read::<f32>(&self.first_memories(memory)).to_vec();

@@ -5,6 +5,7 @@ use super::{
     backend::{Backend, HeadFn, LossFn, Observed, Report, RowFn, Sets, not_a_number},
     cut::{bounds, even},
     kernels::{exp, ln},
+    load::{encoded, fill, scatter},
     tape::{LayerPlace, Tape},
 };
 use crate::{
@@ -23,7 +24,6 @@ use crate::{
         value::Value,
     },
 };
-use pavlov_envs::Element;
 use pulp::Arch;
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
@@ -137,7 +137,8 @@ impl Graph for FusedGraph<'_> {
 
     fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
         let source = batch.source(column)?;
-        Ok(self.encoded(Raw::of(readable(source.base, &mut None)), source.rows))
+        self.encoding.check(source.cols)?;
+        Ok(encoded(self.tape, self.encoding, Raw::of(readable(source.base, &mut None)), source.rows))
     }
 
     fn number(&self, number: f32) -> usize {
@@ -158,38 +159,6 @@ impl Graph for FusedGraph<'_> {
 }
 
 impl FusedGraph<'_> {
-    /// Rows in the network's numbers.
-    fn encoded(&self, from: Raw<'_>, rows: &Selection) -> usize {
-        match from {
-            // The numbers are the row itself.
-            Raw::F32(from) if self.encoding.is_identity() => {
-                fill(self.tape, from, self.encoding.width(), rows, |x| x)
-            }
-            Raw::F32(from) => self.encode(from, rows),
-            Raw::I64(from) => self.encode(from, rows),
-            Raw::U8(from) => self.encode(from, rows),
-        }
-    }
-
-    fn encode<T: Element>(&self, from: &[T], rows: &Selection) -> usize {
-        let (stride, count) = (self.tape.stride(), self.tape.rows());
-        self.tape.leaf(self.encoding.width(), |to| {
-            match rows {
-                Selection::Range(start, _) => {
-                    self.encoding.columns(from, |r| start + r, (count, stride), to);
-                }
-                Selection::Index(list, start, _) => {
-                    let list = &list[*start..start + count];
-                    self.encoding.columns(from, |r| list[r] as usize, (count, stride), to);
-                }
-            }
-            for column in to.chunks_exact_mut(stride) {
-                let (real, padding) = column.split_at_mut(count);
-                padding.fill(real[count - 1]);
-            }
-        })
-    }
-
     fn binary(&self, op: Op, operands: &[usize], f: impl Fn(f32, f32) -> f32) -> usize {
         let (a, b) = self.tape.pair(operands[0], operands[1]);
         self.tape.binary(op, a, b, f)
@@ -349,7 +318,7 @@ impl Backend for Fused {
                 slot.tape.reset(len);
                 let graph = FusedGraph { tape: &slot.tape, layout, encoding, flats: &flats, live };
                 let rows = Selection::Range(part.start + start, len);
-                let obs = graph.encoded(raw, &rows);
+                let obs = encoded(&slot.tape, encoding, raw, &rows);
                 let mask = seen.mask.map(|mask| fill(&slot.tape, mask, choices, &rows, f32::from));
                 let of = |id| Value::new(&graph, id);
                 let value = head.at(Net::new(&graph, Which::Frozen), Input::new(of(obs), mask.map(of)));
@@ -471,37 +440,6 @@ where
         work();
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-/// Rows from memory, `cols` numbers per row, as a node of the tape, feature by feature.
-fn fill<T: Copy>(tape: &Tape, from: &[T], cols: usize, rows: &Selection, number: impl Fn(T) -> f32) -> usize {
-    let (stride, count) = (tape.stride(), tape.rows());
-    tape.leaf(cols, |to: &mut [f32]| {
-        for (c, column) in to.chunks_exact_mut(stride).enumerate() {
-            let (real, padding) = column.split_at_mut(count);
-            match rows {
-                Selection::Range(start, _) => {
-                    let from = from[start * cols..].chunks_exact(cols.max(1));
-                    real.iter_mut().zip(from).for_each(|(to, row)| *to = number(row[c]));
-                }
-                Selection::Index(list, start, _) => {
-                    let list = &list[*start..start + count];
-                    real.iter_mut().zip(list).for_each(|(to, &i)| *to = number(from[i as usize * cols + c]));
-                }
-            }
-            padding.fill(real[count - 1]);
-        }
-    })
-}
-
-/// A node of the tape, row by row.
-fn scatter(tape: &Tape, id: usize, to: &mut [f32]) {
-    let (data, stride) = (tape.data(id), tape.stride());
-    let columns = data.len() / stride;
-    assert_eq!(to.len(), columns * tape.rows(), "the head has {columns} columns");
-    for (r, row) in to.chunks_exact_mut(columns.max(1)).enumerate() {
-        row.iter_mut().enumerate().for_each(|(c, x)| *x = data[c * stride + r]);
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

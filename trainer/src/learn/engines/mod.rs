@@ -15,6 +15,7 @@ pub(crate) mod buffer;
 pub(crate) mod cut;
 pub(crate) mod fused;
 pub(crate) mod kernels;
+pub(crate) mod load;
 pub(crate) mod sequences;
 pub(crate) mod tape;
 pub(crate) mod torch;
@@ -99,7 +100,7 @@ pub(crate) enum Layer {
         activation: Activation,
     },
     /// A scale and a shift, `[width]` each.
-    LayerNorm { weight: usize, width: usize },
+    Norm { weight: usize, width: usize },
     /// Weights on the input `[gates * units, inputs]` and their bias, then those on the memory.
     Recurrent { weight: usize, units: usize, cell: Cell, memory: usize },
     /// Parameters that no layer reads, the same for every row.

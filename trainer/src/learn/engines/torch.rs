@@ -177,7 +177,7 @@ impl Graph for TorchGraph<'_> {
                     let y = x.conv2d(weight, Some(bias), stride, [0, 0], [1, 1], 1);
                     activate(activation, y).flatten(1, -1)
                 }
-                Layer::LayerNorm { weight, width } => {
+                Layer::Norm { weight, width } => {
                     let [weight, bias] = [weight, weight + 1].map(|i| self.leaf(which, i));
                     x().layer_norm([width as i64], Some(weight), Some(bias), 1e-5, false)
                 }
@@ -213,6 +213,7 @@ impl Graph for TorchGraph<'_> {
     }
 
     fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
+        self.leaves.encoding.check(batch.source(column)?.cols)?;
         Ok(self.insert(self.leaves.encoding.encode(batch.get(column)?)))
     }
 

@@ -314,7 +314,7 @@ impl<'a> NetBuilder<'a> {
         let weight = self.params.add(format!("{name}.weight"), full(1.0));
         self.params.add(format!("{name}.bias"), full(0.0));
         self.fits_fused = false;
-        LayerNorm { layer: Layer::LayerNorm { weight, width }, out: width }
+        LayerNorm { layer: Layer::Norm { weight, width }, out: width }
     }
 
     /// A gated recurrent unit with PyTorch's formulas and names. Its memory travels with whoever acts and with the batch,

@@ -1,6 +1,9 @@
 //! How an environment's rows become the numbers that a network reads.
 
-use crate::base::host;
+use crate::base::{
+    error::{Error, Result},
+    host,
+};
 use pavlov_envs::{DType, Element, Layout, Space};
 use tch::{Device, Kind, Tensor};
 
@@ -93,6 +96,18 @@ impl Encoding {
     /// The kind of tensor that keeps rows.
     pub fn kind(&self) -> Kind {
         self.kind
+    }
+
+    /// Refuses rows of another number of scalars.
+    pub(crate) fn check(&self, scalars: usize) -> Result<()> {
+        if scalars == self.raw_width {
+            return Ok(());
+        }
+        let reason = format!(
+            "a row has {scalars} scalars, but the space's have {} (shape {:?}); give rows as the environment writes them, behind a filter flattened",
+            self.raw_width, self.shape
+        );
+        Err(Error::state("an observation", reason))
     }
 
     /// So many rows of zeros, as they are kept.

@@ -1,0 +1,75 @@
+//! Rows between plain memory and the tape.
+
+use super::tape::Tape;
+use crate::{
+    base::batch::Selection,
+    learn::nets::{Encoding, Raw},
+};
+use pavlov_envs::Element;
+
+/// Observations from memory as a node of the tape, in the network's numbers.
+pub(super) fn encoded(tape: &Tape, encoding: &Encoding, from: Raw<'_>, rows: &Selection) -> usize {
+    match from {
+        // The numbers are the row itself.
+        Raw::F32(from) if encoding.is_identity() => fill(tape, from, encoding.width(), rows, |x| x),
+        Raw::F32(from) => encode(tape, encoding, from, rows),
+        Raw::I64(from) => encode(tape, encoding, from, rows),
+        Raw::U8(from) => encode(tape, encoding, from, rows),
+    }
+}
+
+fn encode<T: Element>(tape: &Tape, encoding: &Encoding, from: &[T], rows: &Selection) -> usize {
+    let (stride, count) = (tape.stride(), tape.rows());
+    tape.leaf(encoding.width(), |to| {
+        match rows {
+            Selection::Range(start, _) => {
+                encoding.columns(from, |r| start + r, (count, stride), to);
+            }
+            Selection::Index(list, start, _) => {
+                let list = &list[*start..start + count];
+                encoding.columns(from, |r| list[r] as usize, (count, stride), to);
+            }
+        }
+        for column in to.chunks_exact_mut(stride) {
+            let (real, padding) = column.split_at_mut(count);
+            padding.fill(real[count - 1]);
+        }
+    })
+}
+
+/// Rows from memory, `cols` numbers per row, as a node of the tape, feature by feature.
+pub(super) fn fill<T: Copy>(
+    tape: &Tape,
+    from: &[T],
+    cols: usize,
+    rows: &Selection,
+    number: impl Fn(T) -> f32,
+) -> usize {
+    let (stride, count) = (tape.stride(), tape.rows());
+    tape.leaf(cols, |to: &mut [f32]| {
+        for (c, column) in to.chunks_exact_mut(stride).enumerate() {
+            let (real, padding) = column.split_at_mut(count);
+            match rows {
+                Selection::Range(start, _) => {
+                    let from = from[start * cols..].chunks_exact(cols.max(1));
+                    real.iter_mut().zip(from).for_each(|(to, row)| *to = number(row[c]));
+                }
+                Selection::Index(list, start, _) => {
+                    let list = &list[*start..start + count];
+                    real.iter_mut().zip(list).for_each(|(to, &i)| *to = number(from[i as usize * cols + c]));
+                }
+            }
+            padding.fill(real[count - 1]);
+        }
+    })
+}
+
+/// A node of the tape, row by row.
+pub(super) fn scatter(tape: &Tape, id: usize, to: &mut [f32]) {
+    let (data, stride) = (tape.data(id), tape.stride());
+    let columns = data.len() / stride;
+    assert_eq!(to.len(), columns * tape.rows(), "the head has {columns} columns");
+    for (r, row) in to.chunks_exact_mut(columns.max(1)).enumerate() {
+        row.iter_mut().enumerate().for_each(|(c, x)| *x = data[c * stride + r]);
+    }
+}
