@@ -130,15 +130,13 @@ pub(crate) fn size(tensor: &Tensor) -> [i64; 8] {
 /// The bytes of a contiguous CPU tensor.
 pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu);
-    if tensor.numel() == 0 {
+    let numel = size(tensor).iter().product::<i64>() as usize;
+    if numel == 0 {
         return &[];
     }
     // SAFETY: as in `read`.
     unsafe {
-        std::slice::from_raw_parts(
-            tensor.data_ptr().cast::<u8>(),
-            tensor.numel() * tensor.kind().elt_size_in_bytes(),
-        )
+        std::slice::from_raw_parts(tensor.data_ptr().cast::<u8>(), numel * tensor.kind().elt_size_in_bytes())
     }
 }
 

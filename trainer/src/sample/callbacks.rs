@@ -7,9 +7,9 @@ use std::collections::BTreeMap;
 /// What just happened to one copy.
 #[derive(Clone, Copy, Debug)]
 pub struct StepView<'a> {
-    /// The observation that the step led to, as the model takes it.
+    /// The observation that the step led to, as the model takes it; empty where there are several agents.
     pub obs: &'a [f32],
-    /// Its reward.
+    /// Its reward; that of all agents together.
     pub reward: f32,
     /// The task ended.
     pub terminated: bool,
