@@ -159,9 +159,8 @@ fn each_policy_learns_from_its_own_agents_and_one_that_is_not_trained_stays_as_i
             ["policy_reward_mean.first", "policy_reward_mean.others"].map(|key| number(&result, key));
         let whole = number(&result, "episode_reward_mean");
         assert!((rewards[0] + 2.0 * rewards[1] - whole).abs() < 1e-9 * whole.abs(), "{rewards:?}, {whole}");
-        for (least, most) in [("policy_reward_min.first", "policy_reward_max.first")] {
-            assert!(number(&result, least) <= rewards[0] && rewards[0] <= number(&result, most));
-        }
+        let bounds = ["policy_reward_min.first", "policy_reward_max.first"].map(|key| number(&result, key));
+        assert!(bounds[0] <= rewards[0] && rewards[0] <= bounds[1], "{bounds:?}");
     }
 }
 

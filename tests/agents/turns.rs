@@ -29,17 +29,16 @@ impl Turns {
     }
 
     fn write(&self, out: MultiAgentOut<'_, f32>) {
-        let ends = [3, 5, 5];
-        for agent in 0..3 {
-            let (alive, present) = (self.t < ends[agent], self.t <= ends[agent]);
+        for (agent, end) in [3, 5, 5].into_iter().enumerate() {
+            let (alive, present) = (self.t < end, self.t <= end);
             out.obs[3 * agent..][..3].copy_from_slice(&match present {
                 true => [(self.seed % 1000) as f32, agent as f32, self.t as f32],
                 false => [0.0; 3],
             });
             let earns = self.t > 0 && present;
             out.rewards[agent] = if earns { self.t as f64 + 100.0 * agent as f64 } else { 0.0 };
-            out.terminated[agent] = self.t == ends[agent] && agent != 1;
-            out.truncated[agent] = self.t == ends[agent] && agent == 1;
+            out.terminated[agent] = self.t == end && agent != 1;
+            out.truncated[agent] = self.t == end && agent == 1;
             out.alive[agent] = alive;
             out.acting[agent] = alive && (self.t % 2 == 1) == (agent == 1);
         }

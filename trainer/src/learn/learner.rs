@@ -248,7 +248,7 @@ impl Learner {
             let group = &self.groups[i];
             if let Some(max_norm) = group.rule.grad_clip {
                 let name = if self.groups.len() == 1 { "grad_gnorm" } else { group.norm_name };
-                clip_grad_norm(&mut part(&self.gradient, group), max_norm, name, &mut report.stats);
+                clip_grad_norm(&mut self.gradient, group.range.clone(), max_norm, name, &mut report.stats);
             }
         }
     }
@@ -261,7 +261,7 @@ impl Learner {
         for &Group(i) in &report.groups {
             let group = &self.groups[i];
             let lr = group.rule.lr.at(self.timestep);
-            self.optimizers[i].step(&mut part(flat, group), &part(&self.gradient, group), lr);
+            self.optimizers[i].step_part(flat, &self.gradient, group.range.clone(), lr);
         }
     }
 

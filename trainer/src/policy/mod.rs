@@ -53,8 +53,8 @@ impl From<Report> for Learned {
 /// * `get_state` holds everything `learn_on_batch` depends on: after `set_state` another instance continues bit for bit.
 /// * A policy that is only asked to act (a worker's replica) gets `set_weights` and `on_global_var_update`.
 ///
-/// Weights and state are those of [`learner`](Self::learner). A policy that remembers anything else, or learns without
-/// one, says them itself: `get_weights`, `set_weights`, `get_state`, `set_state`.
+/// [`NetPolicy`] is the way to write one that learns: all of this follows from its network and its loss. This trait
+/// suits others, such as a scripted opponent, which may leave weights and state out.
 pub trait Policy: Send + std::fmt::Debug {
     /// Columns the policy wants stored with every step, and their widths.
     fn step_columns(&self) -> Vec<(Column, usize)> {

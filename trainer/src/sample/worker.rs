@@ -1,6 +1,6 @@
 //! A rollout worker: environments, policies, filter and callbacks, driven by requests.
 //!
-//! An [`EnvRunner`] steps environments with policies that it is lent: in the trainer those that learn. A
+//! An `EnvRunner` steps environments with policies that it is lent: in the trainer those that learn. A
 //! [`RolloutWorker`] is a runner with policies of its own that answers [`Request`]s, so a transport only has to carry
 //! them.
 
