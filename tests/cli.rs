@@ -195,6 +195,19 @@ fn a_run_that_was_evaluated_beside_training_is_evaluated_too() {
 }
 
 #[test]
+fn an_environment_with_several_agents_is_trained_resumed_and_evaluated_by_its_id() {
+    let (_dir, out) = scratch();
+    let sets = ["env_config.N=2", "num_workers=0", "train_batch_size=50", "sgd_minibatch_size=50"];
+    let mut first = command(["train", "PPO", "--env", "simple_spread_v3", "--stop", "training_iteration=1"]);
+    first.args(sets.iter().flat_map(|set| ["--set", set])).args(["--json", "--out"]).arg(&out);
+    assert_eq!(run(&mut first).ok().lines()[0]["num_agent_steps_sampled"], 100);
+    pavlov(&["resume", text(&out), "--stop", "training_iteration=2"]).ok();
+    let evaluated = pavlov(&["evaluate", text(&out), "--episodes", "2", "--json"]).ok();
+    assert_eq!(evaluated.lines()[0]["training_iteration"], 2);
+    assert_eq!(evaluated.lines()[0]["episode_len_mean"], 25.0);
+}
+
+#[test]
 fn ctrl_c_finishes_the_iteration_saves_and_exits_with_0_and_the_run_goes_on() {
     for sent in ["INT", "TERM"] {
         let (_dir, out) = scratch();
@@ -347,6 +360,8 @@ fn names_that_do_not_exist_are_refused_with_the_nearest() {
     pavlov(&["train", "PPOO", "--env", "CartPole-v1"]).refused(r#"no algorithm "PPOO"; nearest: PPO"#);
     pavlov(&["train", "ppo", "--env", "CartPol-v1"])
         .refused(r#"no environment "CartPol-v1"; nearest: CartPole-v1"#);
+    pavlov(&["train", "PPO", "--env", "simple_spread_v2"])
+        .refused(r#"no environment "simple_spread_v2"; nearest: simple_spread_v3"#);
     pavlov(&["train", "PPO", "--preset", "ppo-cartpol"])
         .refused(r#"no preset "ppo-cartpol"; nearest: ppo-cartpole"#);
     pavlov(&["train", "DQN", "--preset", "ppo-cartpole"])

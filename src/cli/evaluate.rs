@@ -55,7 +55,7 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     let metadata = checkpoint::metadata(&path)?;
     let (env, mut config) = for_acting(metadata.config, &path)?;
     // Python environments draw only when they were made for it.
-    let draws = (args.render.is_some() && env.starts_with("py:"))
+    let draws = (args.render.is_some() && (env.starts_with("py:") || env.starts_with("pz:")))
         .then(|| "env_config.kwargs.render_mode=rgb_array".into());
     for assignment in draws.iter().chain(&args.set) {
         let (key, value) = parse_assignment(assignment)?;

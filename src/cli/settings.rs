@@ -105,7 +105,14 @@ impl SettingsArgs {
 /// Refuses an environment that nobody knows. One in Python is asked for when it is made, by the interpreter that its
 /// settings name.
 pub(super) fn known(env: &str) -> Result<(), envs::Error> {
-    if env.starts_with("py:") { Ok(()) } else { envs::spec(env).map(drop) }
+    if env.starts_with("py:") {
+        return Ok(());
+    }
+    match (envs::spec(env), envs::multi_agent_spec(env)) {
+        (Ok(_), _) | (_, Ok(_)) => Ok(()),
+        // Whichever kind has an id like it.
+        (Err(envs::Error::UnknownEnv { nearest: None, .. }), Err(error)) | (Err(error), _) => Err(error),
+    }
 }
 
 /// `key=value` texts as settings; a later one wins.
