@@ -125,6 +125,12 @@ impl Trainer for Sac {
         ])?;
         rules::above_zero_or_null([("grad_clip", self.grad_clip)])?;
         rules::share([("tau", self.tau)])?;
+        let model = ModelConfig { fused: self.common.model.fused, ..ModelConfig::default() };
+        if self.common.model != model {
+            let value = serde_json::to_string(&self.common.model).unwrap_or_default();
+            let rule = "SAC reads nothing of it but `fused`; its networks are `policy_model_config` and `q_model_config`";
+            return Err(Error::config("model", value, rule));
+        }
         if !matches!(self.common.exploration_config, ExplorationConfig::StochasticSampling { .. }) {
             let value = format!("{:?}", self.common.exploration_config.name());
             let rule = "SAC explores by its own distribution: use StochasticSampling";
@@ -196,6 +202,10 @@ impl NetPolicy for SacPolicy {
 
     fn build(config: &Sac, net: &mut NetBuilder<'_>) -> Result<Self> {
         let dist = ActionDist::squashed(&net.spec().spaces.action_space)?;
+        if net.spec().custom_model.is_some() {
+            let reason = "SAC lays out its own networks; leave it out, or write them as a `NetPolicy`";
+            return Err(Error::state("`custom_model`", reason));
+        }
         let (obs, act) = (net.obs_width(), dist.action_width());
         let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
         let rates = &config.optimization;

@@ -188,10 +188,47 @@ fn dqn_rules_name_field_value_and_rule() {
 }
 
 #[test]
+fn sac_rules_name_field_value_and_rule() {
+    let sac = |config| {
+        let space = Space::boxed(-1.0, 1.0, &[2]);
+        configure::<Sac>(config, &Spaces { observation_space: Space::real(&[3]), action_space: space })
+    };
+    assert!(sac(json!({"model": {"fused": false}})).is_ok());
+    for (config, text) in [
+        (json!({"tau": 2}), "`tau` is 2, but it must be in 0..=1"),
+        (json!({"initial_alpha": 0}), "`initial_alpha` is 0, but it must be above 0"),
+        (json!({"grad_clip": 0}), "`grad_clip` is 0, but it must be above 0, or null"),
+        (json!({"n_step": 0}), "`n_step` is 0, but it must be at least 1"),
+        (
+            json!({"optimization": {"actor_learning_rate": 0}}),
+            "`optimization.actor_learning_rate` is 0, but it must be above 0",
+        ),
+        (
+            json!({"q_model_config": {"fcnet_hiddens": [64, 0]}}),
+            "`q_model_config.fcnet_hiddens` is [64, 0], but every layer needs at least one unit",
+        ),
+        (
+            json!({"normalize_actions": false}),
+            "`normalize_actions` is false, but SAC acts in [-1, 1]; leave it true, so that actions are stretched to the bounds",
+        ),
+        (
+            json!({"model": {"use_gru": true}}),
+            "`model.use_gru` is true, but the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO",
+        ),
+    ] {
+        assert_eq!(refused(sac(config), &[]), text);
+    }
+    let ignored = sac(json!({"model": {"fcnet_hiddens": [8]}}));
+    refused(ignored, &["`model` is", "SAC reads nothing of it but `fused`", "`policy_model_config`"]);
+}
+
+#[test]
 fn spaces_that_an_algorithm_cannot_serve_are_refused() {
     let spaces = |action_space| Spaces { observation_space: Space::real(&[1]), action_space };
     let real = configure::<Dqn>(json!({}), &spaces(Space::boxed(-1.0, 1.0, &[1])));
     refused(real, &["DQN needs a Discrete action space, but the environment's is Box"]);
+    let endless = configure::<Sac>(json!({}), &spaces(Space::real(&[1])));
+    refused(endless, &["squashed actions needs a one-dimensional Box action space with finite bounds"]);
     let nested = configure::<Ppo>(json!({}), &spaces(Space::Tuple(vec![Space::discrete(2)])));
     refused(nested, &["needs a Discrete, MultiDiscrete, MultiBinary or one-dimensional Box action space"]);
 }

@@ -60,8 +60,9 @@ impl Sequences {
         let mut outputs = Vec::with_capacity(steps as usize);
         let mut states = Vec::with_capacity(steps as usize);
         for t in 0..steps {
-            state *= keep.get(t);
-            state = step(cell, units as i64, &from_input.get(t), &state, weight_hh, bias_hh);
+            // Not in place: the output of the step before is the same memory.
+            let kept = &state * keep.get(t);
+            state = step(cell, units as i64, &from_input.get(t), &kept, weight_hh, bias_hh);
             outputs.push(state.narrow(1, 0, units as i64));
             states.push(state.shallow_clone());
         }
