@@ -98,7 +98,7 @@ const LISTS: &[List] = &[
             "learn::dist",
             "learn::nets::critics",
         ],
-        most_lines: 1465,
+        most_lines: 1475,
         most_boxes: 25,
         most_signatures: 260,
     },
