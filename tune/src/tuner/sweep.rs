@@ -293,11 +293,18 @@ impl Sweep {
     pub(super) fn retried(&mut self, i: usize, from_scratch: bool) {
         let run = &mut self.runs[i];
         (run.completed, run.failures, run.error) = (false, 0, None);
-        run.next = Next::Train;
         if from_scratch {
             run.checkpoints = Checkpoints::default();
         }
-        self.trials[i].status = TrialStatus::Pending;
+        // A trial that failed after it was stopped, in its last save, owes that save and no further result.
+        let owes_its_end = !from_scratch && matches!(run.next, Next::Stop);
+        self.trials[i].status = match owes_its_end {
+            true => TrialStatus::Terminated,
+            false => {
+                run.next = Next::Train;
+                TrialStatus::Pending
+            }
+        };
         self.first_open = self.first_open.min(i);
     }
 
