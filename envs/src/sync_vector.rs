@@ -33,7 +33,7 @@ pub struct SyncVectorEnv<E: Env> {
     max_episode_steps: usize,
     sent: Sent<E::Act>,
     info: InfoRows,
-    /// Somebody reads masks: from the next step on those of ended episodes are kept.
+    /// A caller has asked for masks: from the next step on, the masks of ended episodes are kept.
     masks_read: Cell<bool>,
     /// `[num_envs, flags]`; empty until then.
     final_masks: Vec<bool>,

@@ -15,7 +15,7 @@ use crate::{DType, Element, Error, Frame, Result, Space};
 /// * The caller supplies the seed of the next episode of every copy with every step, so a vector
 ///   environment holds no seeds. No seeds means: each copy continues its own random stream.
 /// * An invalid action is refused before any copy moves.
-/// * Between [`send`](Self::send) and [`recv`](Self::recv) nobody looks: `action_masks` and `final_action_masks` are
+/// * Between [`send`](Self::send) and [`recv`](Self::recv) the copies cannot be read: `action_masks` and `final_action_masks` are
 ///   `false`, `info` is `None`, `render` and `save_state` are errors.
 /// * After an error the copies are in an unspecified state until the next `reset`.
 ///
