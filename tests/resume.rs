@@ -100,6 +100,9 @@ cases! {
         "model": {"use_lstm": true, "lstm_cell_size": 4, "max_seq_len": 7}, "replay_proportion": 0.5,
         "replay_buffer_num_slots": 2,
     };
+    impala_with_batches_that_take_turns: "IMPALA" on "CartPole-v1" with {
+        "num_sgd_iter": 3, "minibatch_buffer_size": 3,
+    };
     impala_of_several_agents: "IMPALA" on "simple_spread_v3" with {};
     impala_complete_episodes: "IMPALA" on "CartPole-v1" with { "batch_mode": "complete_episodes" };
 }
