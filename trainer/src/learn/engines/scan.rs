@@ -14,8 +14,11 @@ use std::cell::RefCell;
 /// The sequences that the rows of a piece are, one after the other.
 #[derive(Debug, Default)]
 pub(crate) struct TapeSequences {
-    /// The first row of each, and how many there are.
-    rows: Vec<(usize, usize)>,
+    count: usize,
+    /// Step by step: which sequences have it, and the row that it is.
+    places: Vec<(usize, usize)>,
+    /// Where the places of each step begin, and where those of the last end.
+    starts: Vec<usize>,
     /// From one remembered number to the next.
     stride: usize,
     /// What is remembered before each, `[width][stride]`.
@@ -29,24 +32,32 @@ pub(crate) struct TapeSequences {
 impl TapeSequences {
     /// Forgets everything but the memory.
     pub(crate) fn clear(&mut self) {
-        self.rows.clear();
+        self.count = 0;
     }
 
     /// Sequences of these lengths, what is remembered before each, row by row, and where episodes begin.
     pub(crate) fn set(
         &mut self,
-        lengths: impl Iterator<Item = usize>,
+        lengths: impl Iterator<Item = usize> + Clone,
         memory: &[f32],
         begins: impl Iterator<Item = bool>,
     ) {
-        let mut first = 0;
-        self.rows.clear();
-        self.rows.extend(lengths.map(|len| {
-            first += len;
-            (first - len, len)
-        }));
-        let (n, width) = (self.rows.len(), memory.len() / self.rows.len());
-        self.stride = kernels::stride(n);
+        self.count = lengths.clone().count();
+        self.places.clear();
+        self.starts.clear();
+        for t in 0..lengths.clone().max().unwrap_or(0) {
+            self.starts.push(self.places.len());
+            let mut first = 0;
+            for (s, len) in lengths.clone().enumerate() {
+                if t < len {
+                    self.places.push((s, first + t));
+                }
+                first += len;
+            }
+        }
+        self.starts.push(self.places.len());
+        let width = memory.len() / self.count;
+        self.stride = kernels::stride(self.count);
         self.before.clear();
         self.before.resize(width * self.stride, 0.0);
         for (c, to) in self.before.chunks_exact_mut(self.stride).enumerate() {
@@ -59,43 +70,45 @@ impl TapeSequences {
 
     /// What is remembered behind each, row by row.
     pub(crate) fn recall(&self, memory: &mut [f32]) {
-        let (behind, width) = (self.behind.borrow(), memory.len() / self.rows.len());
+        let (behind, width) = (self.behind.borrow(), memory.len() / self.count);
         for (s, to) in memory.chunks_exact_mut(width).enumerate() {
             to.iter_mut().enumerate().for_each(|(c, x)| *x = behind[c * self.stride + s]);
         }
     }
 
     fn steps(&self) -> usize {
-        self.rows.iter().map(|(_, len)| *len).max().unwrap_or(0)
+        self.starts.len() - 1
     }
 
     /// The sequences that have a step `t`, and the row that it is.
-    fn at(&self, t: usize) -> impl Iterator<Item = (usize, usize)> {
-        self.rows
-            .iter()
-            .enumerate()
-            .filter(move |(_, (_, len))| t < *len)
-            .map(move |(s, (first, _))| (s, first + t))
+    fn at(&self, t: usize) -> &[(usize, usize)] {
+        &self.places[self.starts[t]..self.starts[t + 1]]
     }
 
     /// Columns of step `t`, from those of all rows. Sequences that are over get zeros.
     fn gather(&self, from: &[f32], stride: usize, t: usize, to: &mut [f32]) {
-        to.fill(0.0);
+        let places = self.at(t);
         for (from, to) in from.chunks_exact(stride).zip(to.chunks_exact_mut(self.stride)) {
-            self.at(t).for_each(|(s, row)| to[s] = from[row]);
+            to.fill(0.0);
+            for &(s, row) in places {
+                to[s] = from[row];
+            }
         }
     }
 
     /// Adds columns of step `t` to those of all rows.
     fn scatter(&self, from: &[f32], t: usize, to: &mut [f32], stride: usize) {
+        let places = self.at(t);
         for (from, to) in from.chunks_exact(self.stride).zip(to.chunks_exact_mut(stride)) {
-            self.at(t).for_each(|(s, row)| to[row] += from[s]);
+            for &(s, row) in places {
+                to[row] += from[s];
+            }
         }
     }
 
     /// Forgets what belongs to the episode before, where one begins with step `t`.
     fn reset(&self, t: usize, memory: &mut [f32]) {
-        for (s, _) in self.at(t).filter(|(_, row)| self.keep[*row] == 0.0) {
+        for &(s, _) in self.at(t).iter().filter(|(_, row)| self.keep[*row] == 0.0) {
             memory.chunks_exact_mut(self.stride).for_each(|column| column[s] = 0.0);
         }
     }
@@ -168,7 +181,7 @@ impl Tape {
     /// A recurrent layer's output at every row, with the parameters `flat`.
     pub(crate) fn scan(&self, place: ScanPlace, flat: &[f32]) -> usize {
         let (sequences, spare) = (&self.sequences, |n: usize| self.spare.borrow_mut().take(n));
-        let (count, stride) = (sequences.rows.len(), sequences.stride);
+        let (count, stride) = (sequences.count, sequences.stride);
         assert!(count > 0, "whoever shows rows to a recurrent network says what it remembers");
         let mut trace = spare(sequences.steps() * place.columns() * stride);
         let mut state = spare(place.width() * stride);
@@ -188,9 +201,12 @@ impl Tape {
                 Cell::Lstm => step.lstm(self.arch, &input, &mut state),
             }
             sequences.scatter(&state[..step.n], t, &mut out, self.stride);
+            // A sequence that goes on replaces it with the next step.
             let behind = &mut sequences.behind.borrow_mut()[own.clone()];
             for (behind, state) in behind.chunks_exact_mut(stride).zip(state.chunks_exact(stride)) {
-                sequences.at(t).for_each(|(s, _)| behind[s] = state[s]);
+                for &(s, _) in sequences.at(t) {
+                    behind[s] = state[s];
+                }
             }
         }
         for column in out.chunks_exact_mut(self.stride) {
@@ -213,7 +229,7 @@ impl Tape {
         grads: &mut [f32],
     ) {
         let (sequences, spare) = (&self.sequences, |n: usize| self.spare.borrow_mut().take(n));
-        let (count, stride) = (sequences.rows.len(), sequences.stride);
+        let (count, stride) = (sequences.count, sequences.stride);
         let mut trace = std::mem::take(&mut nodes[place.trace].data);
         let mut to = self.summed_grad_of(nodes, place.from);
         let mut room = spare(kernels::outer_room(count, place.units, place.gates()));
@@ -225,7 +241,9 @@ impl Tape {
             let step = place.parts(step, stride);
             for (by_unit, grad) in by_state.chunks_exact_mut(stride).zip(node.grad.chunks_exact(self.stride))
             {
-                sequences.at(t).for_each(|(s, row)| by_unit[s] += grad[row]);
+                for &(s, row) in sequences.at(t) {
+                    by_unit[s] += grad[row];
+                }
             }
             match place.cell {
                 Cell::Gru => step.through_gru(self.arch, &mut by_state, &mut by_input, &mut by_gates),
