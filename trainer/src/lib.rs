@@ -11,7 +11,7 @@
 //! * [`worker`], [`policy`], [`batch`]: a worker steps many copies of an environment with a [`policy::Policy`], which
 //!   sees batches only.
 //! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over [`value`]s, which
-//!   libtorch computes, or for fully connected networks on the CPU a fused engine in plain memory.
+//!   libtorch computes, or for fully connected and recurrent networks on the CPU a fused engine in plain memory.
 //! * [`models`], [`action_dist`], [`exploration`], [`optim`], [`gae`], [`vtrace`], [`schedule`], [`filter`], [`replay`]: the
 //!   other parts that
 //!   algorithms are made of. [`prelude`] names what their authors use.

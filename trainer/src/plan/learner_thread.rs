@@ -16,8 +16,7 @@ use std::{
 };
 
 /// Hands every item to `step` on a thread that does nothing else, and reports what it has learned since the last item. Up
-/// to `queue` items wait for it; then whoever has the next one waits as well. With 0 there is no thread: the plan's own
-/// learns.
+/// to `queue` items wait for it; then the plan waits as well. With 0 there is no thread: the plan's own learns.
 ///
 /// What the thread learns from, and with which weights, depends on how fast everything runs, so such a run does not repeat.
 /// An error or a panic of `step` comes back with the next item, and the item after that begins a new thread. A save waits until

@@ -6,7 +6,7 @@ use crate::base::{
 };
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Counts the batches between the thread that hands them over and the one that learns, and lets either wait.
+/// Counts the batches between the thread that hands them over and the one that learns, and lets the first wait.
 #[derive(Debug, Default)]
 pub(crate) struct LearnerQueue {
     state: Mutex<Count>,
@@ -22,7 +22,7 @@ struct Count {
 }
 
 impl LearnerQueue {
-    /// Waits until fewer than `most` batches are left, and counts one more; whether somebody learns from it.
+    /// Waits until fewer than `most` batches are left, and counts one more; false if the thread has failed.
     pub(crate) fn hand_over(&self, most: usize) -> bool {
         let mut count = self.until(|count| count.batches < most);
         count.batches += 1;

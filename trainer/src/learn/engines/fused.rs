@@ -322,36 +322,33 @@ impl Backend for Fused {
         let (layout, flats) = (sets[0].layout(), [host::read::<f32>(sets[0].flat())]);
         let live = Live { groups: &[], learning: &[] };
         let choices = seen.mask.map_or(0, |mask| mask.len() / rows);
+        let look = |tape: &Tape, rows: &Selection, out: &mut [f32]| {
+            let graph = FusedGraph { tape, layout, encoding, flats: &flats, live };
+            let obs = encoded(tape, encoding, raw, rows);
+            let mask = seen.mask.map(|mask| fill(tape, mask, choices, rows, f32::from));
+            let of = |id| Value::new(&graph, id);
+            let value = head.at(Net::new(&graph, Which::Frozen), Input::new(of(obs), mask.map(of)));
+            scatter(tape, value.id(), out);
+        };
         if let Some(Remembered { memory, resets, lengths }) = seen.remembered {
             let (tape, count) = (&mut self.slots[0].tape, lengths.map_or(rows, <[usize]>::len));
-            let (width, mut row) = (memory.len() / count, 0);
+            let (width, mut start) = (memory.len() / count, 0);
             for (first, count) in bounds(count, if lengths.is_some() { LANES } else { PIECE }) {
                 let lengths = (first..first + count).map(|s| lengths.map_or(1, |lengths| lengths[s]));
                 let (memory, len) = (&mut memory[first * width..][..count * width], lengths.clone().sum());
                 tape.reset(len);
-                tape.sequences.set(lengths, memory, resets[row..][..len].iter().copied());
-                let graph = FusedGraph { tape, layout, encoding, flats: &flats, live };
-                let rows = Selection::Range(row, len);
-                let obs = encoded(tape, encoding, raw, &rows);
-                let mask = seen.mask.map(|mask| fill(tape, mask, choices, &rows, f32::from));
-                let of = |id| Value::new(&graph, id);
-                let value = head.at(Net::new(&graph, Which::Frozen), Input::new(of(obs), mask.map(of)));
-                scatter(tape, value.id(), &mut out[row * columns..][..len * columns]);
+                tape.sequences.set(lengths, memory, resets[start..][..len].iter().copied());
+                look(tape, &Selection::Range(start, len), &mut out[start * columns..][..len * columns]);
                 tape.sequences.recall(memory);
-                row += len;
+                start += len;
             }
             return Ok(());
         }
         on_slots(&mut self.slots, slot_bounds(rows), columns, out, |slot, part| {
             for (start, len) in bounds(part.len, PIECE) {
                 slot.tape.reset(len);
-                let graph = FusedGraph { tape: &slot.tape, layout, encoding, flats: &flats, live };
                 let rows = Selection::Range(part.start + start, len);
-                let obs = encoded(&slot.tape, encoding, raw, &rows);
-                let mask = seen.mask.map(|mask| fill(&slot.tape, mask, choices, &rows, f32::from));
-                let of = |id| Value::new(&graph, id);
-                let value = head.at(Net::new(&graph, Which::Frozen), Input::new(of(obs), mask.map(of)));
-                scatter(&slot.tape, value.id(), &mut part.out[start * columns..][..len * columns]);
+                look(&slot.tape, &rows, &mut part.out[start * columns..][..len * columns]);
             }
             Ok(())
         })

@@ -298,13 +298,15 @@ impl Step<'_> {
     }
 
     fn through_gru(&self, arch: Arch, by_state: &mut [f32], by_input: &mut [f32], by_gates: &mut [f32]) {
-        let Self { before, gates, inner, n } = self;
-        let (reset, rest) = gates.split_at(*n);
-        let (update, from_memory) = rest.split_at(*n);
+        let n = self.n;
+        // Of equal length, so that the loop is made of vectors.
+        let gate = |i: usize| &self.gates[i * n..][..n];
+        let ([reset, update, from_memory], before) = ([0, 1, 2].map(gate), &self.before[..n]);
+        let (inner, by_state) = (&self.inner[..n], &mut by_state[..n]);
         arch.dispatch(|| {
-            let (by_both, by_new) = by_input.split_at_mut(2 * n);
-            let (by_reset, by_update) = by_both.split_at_mut(*n);
-            for i in 0..*n {
+            let (by_both, by_new) = by_input[..3 * n].split_at_mut(2 * n);
+            let (by_reset, by_update) = by_both.split_at_mut(n);
+            for i in 0..n {
                 let (g, r, z, new) = (by_state[i], reset[i], update[i], inner[i]);
                 by_new[i] = g * (1.0 - z) * (1.0 - new * new);
                 by_reset[i] = by_new[i] * from_memory[i] * r * (1.0 - r);
@@ -343,17 +345,18 @@ impl Step<'_> {
     }
 
     fn through_lstm(&self, arch: Arch, by_state: &mut [f32], by_input: &mut [f32], by_gates: &mut [f32]) {
-        let Self { before, gates, inner, n } = self;
-        let gate = |i: usize| &gates[i * n..][..*n];
-        let (take, forget, new, output) = (gate(0), gate(1), gate(2), gate(3));
-        let (by_h, by_c) = by_state.split_at_mut(*n);
+        let n = self.n;
+        // Of equal length, so that the loop is made of vectors.
+        let gate = |i: usize| &self.gates[i * n..][..n];
+        let ([take, forget, new, output], inner) = ([0, 1, 2, 3].map(gate), &self.inner[..n]);
+        let (before, (by_h, by_c)) = (&self.before[n..2 * n], by_state[..2 * n].split_at_mut(n));
         arch.dispatch(|| {
-            let (left, right) = by_gates.split_at_mut(2 * n);
-            let ((by_take, by_forget), (by_new, by_output)) = (left.split_at_mut(*n), right.split_at_mut(*n));
-            for i in 0..*n {
+            let (left, right) = by_gates[..4 * n].split_at_mut(2 * n);
+            let ((by_take, by_forget), (by_new, by_output)) = (left.split_at_mut(n), right.split_at_mut(n));
+            for i in 0..n {
                 let by_cell = by_c[i] + by_h[i] * output[i] * (1.0 - inner[i] * inner[i]);
                 by_take[i] = by_cell * new[i] * take[i] * (1.0 - take[i]);
-                by_forget[i] = by_cell * before[n + i] * forget[i] * (1.0 - forget[i]);
+                by_forget[i] = by_cell * before[i] * forget[i] * (1.0 - forget[i]);
                 by_new[i] = by_cell * take[i] * (1.0 - new[i] * new[i]);
                 by_output[i] = by_h[i] * inner[i] * output[i] * (1.0 - output[i]);
                 (by_h[i], by_c[i]) = (0.0, by_cell * forget[i]);
