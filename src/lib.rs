@@ -121,8 +121,8 @@ pub mod prelude {
     pub use crate::algorithms::{Dqn, Impala, Ppo, Sac};
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
     pub use crate::trainer::{
-        Action, Algorithm, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer, TorchWorker, Trainer,
-        TrainerExt, callbacks::Callbacks,
+        Action, Algorithm, Callbacks, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer,
+        TorchWorker, Trainer, TrainerExt,
     };
     pub use crate::tune::data::{Dataset, IterBatches, Shuffle};
     pub use crate::tune::{

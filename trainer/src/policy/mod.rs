@@ -20,9 +20,13 @@ pub use crate::{
         stats::Stats,
         train_batch::{DEFAULT_POLICY, PolicyId},
     },
-    learn::nets::{PolicySpec, Spaces},
+    learn::{
+        dist::{ActionDist, Dist},
+        draw::ActionRows,
+        nets::{PolicySpec, Spaces},
+    },
     policy::act::{Act, Seen},
-    sample::fragment::{Fragment, FragmentMasks, FragmentMemory},
+    sample::fragment::{Fragment, FragmentMasks, FragmentMemory, Values},
 };
 pub use net_policy::NetPolicy;
 pub use policies::{Agent, Policies};

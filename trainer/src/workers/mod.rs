@@ -4,31 +4,33 @@ pub(crate) mod fleet;
 mod health;
 pub(crate) mod learners;
 pub(crate) mod ledger;
-pub mod transport;
+pub(crate) mod transport;
+
+pub use crate::{
+    base::metrics::{Counters, PolicyCounters},
+    sample::{
+        evaluation::EvaluationTask,
+        filter::{MeanStdFilter, RunningStat},
+        worker::{Reply, Request, RolloutWorker, Sampled, WorkerSpec},
+    },
+};
+pub use learners::Learners;
+pub use ledger::Ledger;
+pub use transport::*;
 
 use crate::{
     base::{
         episode::Episode,
         error::Result,
         lock,
-        metrics::Counters,
         state::{State, Weights},
         train_batch::TrainBatch,
     },
     policy::{DEFAULT_POLICY, Policy},
     replay::{ReplayBufferConfig, SharedReplay},
     run::common::Common,
-    sample::{
-        evaluation::EvaluationTask,
-        filter::{ObservationFilter, RunningStat},
-        worker::{EnvRunner, Reply, Request, WorkerSpec},
-    },
-    workers::{
-        fleet::{Fleet, Order},
-        learners::Learners,
-        ledger::Ledger,
-        transport::{ThreadPool, WorkerPool},
-    },
+    sample::{filter::ObservationFilter, worker::EnvRunner},
+    workers::fleet::{Fleet, Order},
 };
 use std::{
     sync::{Arc, Mutex},
