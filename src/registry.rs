@@ -1,4 +1,4 @@
-//! Algorithms by name: for the command, and for whoever gets a name at run time.
+//! Algorithms by name: for the command, and for programs that get a name at run time.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Evaluation: when, how much, by whom, and what it may not disturb.
+//! Evaluation: when, how much, by which workers, and what it may not disturb.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};

@@ -34,7 +34,7 @@ impl Column {
     pub const ACTION_DIST_INPUTS: Self = Self("action_dist_inputs");
     /// The log-probability of the action at the time of acting.
     pub const ACTION_LOGP: Self = Self("action_logp");
-    /// The critic's value of the observation at the time of acting.
+    /// The critic's value of the observation, from the weights that the worker acted with.
     pub const VF_PREDS: Self = Self("vf_preds");
     /// Advantages.
     pub const ADVANTAGES: Self = Self("advantages");
@@ -113,7 +113,7 @@ struct Stored {
     base: Tensor,
     cols: usize,
     rows: Selection,
-    /// The rows as a tensor of their own, once somebody has asked.
+    /// The rows as a tensor of their own; made at the first request.
     ready: OnceCell<Tensor>,
 }
 

@@ -8,7 +8,7 @@
 //! functions for [`PlanExt::then`]. A plan keeps no state of its own: what must survive a checkpoint (counters, random
 //! streams, the replay buffer) lives in the [`WorkerSet`].
 //!
-//! Whoever prefers one function per iteration writes `Box::new(std::iter::repeat_with(move || ...))`.
+//! To write one function per iteration instead, use `Box::new(std::iter::repeat_with(move || ...))`.
 
 mod after_training;
 mod concat;

@@ -124,7 +124,7 @@ impl WorkerSet {
     }
 
     /// Publishes the learner's weights if something was learned in at least `interval` calls since the last time, and
-    /// tells the policies the time in any case. A worker gets them with the next request for a fragment; nobody waits.
+    /// tells the policies the time in any case. A worker gets them with the next request for a fragment; the plan does not wait.
     pub fn broadcast_weights(&self, interval: usize) -> Result<()> {
         let start = Instant::now();
         if !lock(&self.fleet).is_empty() && self.learners.broadcast(interval) {
