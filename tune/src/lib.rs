@@ -29,6 +29,7 @@ mod gpu;
 pub mod internal;
 pub mod loggers;
 mod metric;
+mod named;
 mod node;
 mod options;
 mod resources;
