@@ -7,9 +7,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Report, Request, SavedCheckpoint, Start};
-use crate::{
-    Driver, Error, LoggerChoice, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files,
-};
+use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files};
 
 /// Answers requests until it is told to stop, something fails, or nobody asks any more.
 pub(super) fn serve(
@@ -83,7 +81,7 @@ impl Actor<'_> {
             trial_id: Some(start.trial_id),
             trial_name: Some(start.trial_name),
             trial_resources: Some(start.resources),
-            loggers: if start.log_results { LoggerChoice::Default } else { LoggerChoice::None },
+            loggers: self.factory.loggers(start.log_results),
             hparams: Some(start.hparams),
             ..RunOptions::default()
         };
