@@ -433,6 +433,9 @@ def resources():
         limit = {**top["resources_allocation_function"], "increase_by": {"CPU": 2}, "increase_by_times": 2}
         limit = {**base, "resources_allocation_function": limit}
         yield scenario(f"resources_top_limit_{mode}", limit, total=(15, 0), last_results=True, mode=mode, **run)
+        bundles = {**top["resources_allocation_function"], "add_bundles": True, "increase_by": {"CPU": 1}}
+        bundles = {**base, "resources_allocation_function": {**bundles, "increase_by_times": 1}}
+        yield scenario(f"resources_top_bundles_{mode}", bundles, total=(15, 0), last_results=True, mode=mode, **run)
 
 
 def stuck():
