@@ -43,7 +43,7 @@ pub struct Fragment<'a> {
     pub rewards: &'a [f32],
     /// Whether the task ended with this step, `[T * N]`.
     pub terminated: &'a [bool],
-    /// Whether the episode was cut after this step, `[T * N]`; never both.
+    /// Whether the episode was cut after this step, `[T * N]`. Where `terminated` is set besides, nothing follows.
     pub truncated: &'a [bool],
     /// The policy's own columns `[T, N, width]`.
     pub columns: Vec<(Column, &'a Tensor)>,
