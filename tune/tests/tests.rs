@@ -1,7 +1,7 @@
 //! Integration tests of trainables and sweeps, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner. `remote`:
+//! files of a run. `settings`: layers and decoding. `sweeps`, `restores`, `processes`, `functions`, `sweep_files`: the tuner. `remote`:
 //! sweeps on storage, `faulty` being one that fails. `base_trainer`: training loops with datasets. `datasets`: rows,
 //! files, batches. `collective`, `data_parallel`: workers that train together. `counter` is the trainable that most of
 //! them use.
@@ -19,6 +19,7 @@ mod lifecycle;
 mod logging;
 mod processes;
 mod remote;
+mod restores;
 mod schedulers;
 mod search;
 mod settings;
