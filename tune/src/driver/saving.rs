@@ -116,7 +116,7 @@ impl<T: Trainable> Driver<T> {
     /// As [`checkpoint::set_aside_damaged`].
     pub(crate) fn begin_again(&mut self) -> Result<()> {
         checkpoint::set_aside_damaged(self.log.dir(), None)?;
-        if self.log.dir().join(crate::loggers::RESULTS_FILE).exists() {
+        if self.log.has_own() || self.log.dir().join(crate::loggers::RESULTS_FILE).exists() {
             self.log.rewind(0);
         }
         Ok(())
