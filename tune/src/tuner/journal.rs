@@ -298,7 +298,11 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
             // Earlier versions could write this line without end, where it has no meaning any more.
             (Event::Idle, Some(_)) if is_over => {}
             (event, Some(_)) => {
-                is_over |= matches!(event, Event::StopAll { .. });
+                match event {
+                    Event::StopAll { .. } => is_over = true,
+                    Event::Retried { .. } => is_over = false,
+                    _ => {}
+                }
                 events.push(event);
             }
         }
