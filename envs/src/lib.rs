@@ -76,8 +76,8 @@ pub use native::{
     Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, BoardGame, CartPole, CartPoleConfig,
     CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig,
     MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
-    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumVector, SimpleSpread,
-    SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
+    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
+    ResetBounds, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_arch = "x86_64")]
 use super::sincos;
 use super::{
-    classic::{ClassicControl, Rows, classic_env, symmetric_box},
+    classic::{ClassicControl, ResetBounds, Rows, classic_env, symmetric_box},
     classic_vector::ClassicVector,
     draw,
 };
@@ -81,8 +81,11 @@ impl ClassicControl<4, 4> for CartPoleConfig {
         action & !1 == 0
     }
 
-    fn start(&self, random: &mut NpRandom) -> State {
-        std::array::from_fn(|_| random.uniform(-0.05, 0.05))
+    type ResetOptions = ResetBounds;
+    const RESET_OPTIONS: ResetBounds = ResetBounds { low: -0.05, high: 0.05 };
+
+    fn start(&self, options: ResetBounds, random: &mut NpRandom) -> State {
+        std::array::from_fn(|_| random.uniform(options.low, options.high))
     }
 
     fn advance(&self, state: &mut State, action: i64) -> (f64, bool) {

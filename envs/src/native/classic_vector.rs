@@ -54,7 +54,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S
         if let Some(seed) = seed {
             self.random[i] = NpRandom::new(seed);
         }
-        let state = self.dynamics.start(&mut self.random[i]);
+        let state = self.dynamics.start(D::RESET_OPTIONS, &mut self.random[i]);
         self.set_state(i, state);
         self.steps[i] = 0;
         *obs = self.dynamics.observe_start(&state);
