@@ -4,8 +4,8 @@ use pavlov::algorithms::Ppo;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::Column;
-use pavlov::trainer::gae::{Trajectories, advantages, discount_cumsum};
 use pavlov::trainer::policy::Fragment;
+use pavlov::trainer::returns::{Trajectories, advantages, discount_cumsum};
 
 use crate::support::{assert_close, discrete_spaces, numbers, policy, rows, weights};
 

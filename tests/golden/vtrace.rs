@@ -3,9 +3,9 @@
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch, Trajectory};
-use pavlov::trainer::gae::discount_cumsum;
 use pavlov::trainer::policy::{Fragment, FragmentMasks};
-use pavlov::trainer::vtrace::{BatchValues, Targets, VTrace, vtrace};
+use pavlov::trainer::returns::discount_cumsum;
+use pavlov::trainer::returns::{BatchValues, Targets, VTrace, vtrace};
 
 use crate::support::{assert_close, discrete_spaces, numbers, policy, rows, worker_set};
 

@@ -77,7 +77,7 @@ impl<T: Trainable> Driver<T> {
             usage: sys_usage(&config, &options),
             config,
             remote: Remote::start(&options, &trial.logdir, &retention)?,
-            log: RunLog::new(trial.logdir.clone(), options.loggers, options.hparams),
+            log: RunLog::new(trial.clone(), options.loggers, options.hparams),
             retention,
             trial,
             stopped: false,
@@ -173,7 +173,7 @@ impl<T: Trainable> Driver<T> {
                     remote.finish()?;
                 }
                 self.remote = Remote::start(&options, &self.trial.logdir, &self.retention)?;
-                let next = RunLog::new(self.trial.logdir.clone(), options.loggers, options.hparams);
+                let next = RunLog::new(self.trial.clone(), options.loggers, options.hparams);
                 std::mem::replace(&mut self.log, next).close()?;
             }
         }

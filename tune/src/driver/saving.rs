@@ -99,7 +99,7 @@ impl<T: Trainable> Driver<T> {
 
     /// A trial starts from the beginning in a directory where it may have run before: its logs begin again too.
     pub(crate) fn begin_again(&mut self) {
-        if self.log.dir().join(crate::loggers::RESULTS_FILE).exists() {
+        if self.log.has_own() || self.log.dir().join(crate::loggers::RESULTS_FILE).exists() {
             self.log.rewind(0);
         }
     }

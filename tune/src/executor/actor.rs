@@ -7,9 +7,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Report, Request, SavedCheckpoint, Start};
-use crate::{
-    Driver, Error, LoggerChoice, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files,
-};
+use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files};
 
 /// Answers requests until it is told to stop, something fails, or nobody asks any more.
 pub(super) fn serve(
@@ -83,7 +81,7 @@ impl Actor<'_> {
             trial_id: Some(start.trial_id),
             trial_name: Some(start.trial_name),
             trial_resources: Some(start.resources),
-            loggers: if start.log_results { LoggerChoice::Default } else { LoggerChoice::None },
+            loggers: self.factory.loggers(start.log_results),
             hparams: Some(start.hparams),
             ..RunOptions::default()
         };
@@ -153,7 +151,7 @@ pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
 }
 
 /// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }

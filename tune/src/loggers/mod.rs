@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::{Metrics, Result};
+use crate::{Config, Metrics, Result, TrialContext};
 
 mod csv;
 mod json;
@@ -18,11 +18,54 @@ pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;
 
 /// Receives each complete result, in order.
+///
+/// A run has the loggers of its [`RunOptions`](crate::RunOptions::loggers), each trial of a sweep those that
+/// [`TrainableFactory::with_logger`](crate::TrainableFactory::with_logger) makes for it.
+///
+/// ```
+/// use std::fs::File;
+/// use std::io::Write;
+///
+/// use pavlov_tune::loggers::Logger;
+/// use pavlov_tune::{Config, Error, LoggerChoice, Metrics, Result, RunOptions, TrialContext};
+///
+/// /// Writes the losses of a run to `losses.txt`.
+/// #[derive(Default)]
+/// struct Losses(Option<File>);
+///
+/// impl Logger for Losses {
+///     fn setup(&mut self, _: &Config, trial: &TrialContext) -> Result<()> {
+///         let path = trial.logdir.join("losses.txt");
+///         self.0 = Some(File::options().create(true).append(true).open(&path).map_err(Error::io("open", &path))?);
+///         Ok(())
+///     }
+///     fn on_result(&mut self, result: &Metrics) -> Result<()> {
+///         match &mut self.0 {
+///             Some(file) => writeln!(file, "{}", result["loss"]).map_err(Error::other),
+///             None => Ok(()),
+///         }
+///     }
+/// }
+///
+/// let loggers = LoggerChoice::DefaultAnd(vec![Box::new(Losses::default())]);
+/// let options = RunOptions { loggers, ..RunOptions::default() };
+/// ```
 pub trait Logger: Send {
+    /// The run begins: its complete settings and its directory, `trial.logdir`, which exists. Called before the first
+    /// result, and again before the first result with other settings ([`Driver::reset`](crate::Driver::reset)).
+    ///
+    /// # Errors
+    /// They fail the run.
+    fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
+        let _ = (config, trial);
+        Ok(())
+    }
+
     /// Writes one result so that a process killed right after loses nothing of it.
     fn on_result(&mut self, result: &Metrics) -> Result<()>;
 
-    /// The run went back to `iteration`: results after it are to be forgotten. Called before the next `on_result`.
+    /// The run went back to `iteration`: results after it are to be forgotten. Called before the next `on_result`. A
+    /// trial of a sweep that begins from nothing goes back to 0, for an earlier attempt may have logged there.
     fn rewind(&mut self, iteration: u64) -> Result<()> {
         let _ = iteration;
         Ok(())
