@@ -42,6 +42,7 @@ mod check;
 mod creator;
 mod element;
 mod env;
+mod env_config;
 mod error;
 #[doc(hidden)]
 pub mod gymnasium_rs;
@@ -64,9 +65,10 @@ mod vector;
 mod wrappers;
 
 pub use check::{check_any_multi_agent_env, check_env, check_multi_agent_env, check_vector_env};
-pub use creator::{EnvConfig, EnvCopies, EnvCreator, IntoEnvCreator};
+pub use creator::{EnvCopies, EnvCreator, IntoEnvCreator};
 pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};
+pub use env_config::EnvConfig;
 pub use error::{Error, Result};
 pub use multi_agent::{
     AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv, make_multi_agent,

@@ -46,7 +46,7 @@ use serde_json::Value;
 
 use crate::{
     AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result, SyncVectorEnv, TimeLimit,
-    creator::decode_config,
+    env_config::decode_config,
 };
 use classic::ClassicControl;
 

@@ -4,7 +4,7 @@ use super::draw;
 use crate::{
     AnyMultiAgentEnv, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result,
     Space,
-    creator::decode_config,
+    env_config::decode_config,
     state::{StateReader, StateWriter},
     vector::invalid_action,
 };
