@@ -219,7 +219,9 @@ mod tests {
         let (mut obs, mut rewards, mut terminated) = ([[0.0; 4]; N], [0.0; N], [false; N]);
         let mut fast: [Vec<f64>; 4] = Default::default();
         for _ in 0..N {
-            for (column, value) in fast.iter_mut().zip(config.start(&mut random)) {
+            for (column, value) in
+                fast.iter_mut().zip(config.start(CartPoleConfig::RESET_OPTIONS, &mut random))
+            {
                 column.push(value);
             }
         }
@@ -239,7 +241,9 @@ mod tests {
             assert_eq!(rows(&mut fast, true), fallen);
             assert_eq!(fast, plain);
             for i in (0..N).filter(|&i| fallen[i]) {
-                for (column, value) in fast.iter_mut().zip(config.start(&mut random)) {
+                for (column, value) in
+                    fast.iter_mut().zip(config.start(CartPoleConfig::RESET_OPTIONS, &mut random))
+                {
                     column[i] = value;
                 }
             }
