@@ -98,7 +98,7 @@ impl Actor<'_> {
         }
         let driver = self.driver()?;
         let Some(from) = &start.from else {
-            driver.begin_again();
+            driver.begin_again()?;
             return Ok(Report::Started { iteration: 0, bytes: 0 });
         };
         let own = from.parent() == Some(&*start.logdir);

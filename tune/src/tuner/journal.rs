@@ -142,6 +142,7 @@ pub(crate) struct Journal {
     file: File,
     line: Vec<u8>,
     length: u64,
+    ends_with_idle: bool,
     synced: Instant,
     sync: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -209,7 +210,8 @@ impl Journal {
             })
             .map_err(Error::other)?;
         let sync = Some((sender, thread));
-        Ok(Journal { path, file, line: Vec::new(), length, synced: Instant::now(), sync })
+        let synced = Instant::now();
+        Ok(Journal { path, file, line: Vec::new(), length, ends_with_idle: false, synced, sync })
     }
 
     /// Appends one line.
@@ -219,6 +221,7 @@ impl Journal {
         self.line.push(b'\n');
         self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
         self.length += self.line.len() as u64;
+        self.ends_with_idle = matches!(event, Event::Idle);
         if let Some((sender, _)) = &self.sync
             && self.synced.elapsed() >= SYNC_EVERY
         {
@@ -234,6 +237,11 @@ impl Journal {
     /// Bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Whether the line that this process wrote last says that nothing could go on.
+    pub(super) fn ends_with_idle(&self) -> bool {
+        self.ends_with_idle
     }
 }
 
