@@ -14,8 +14,8 @@
 //! * [`Space`] says what observations and actions are; both are flat rows of scalars.
 //!
 //! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
-//! be replayed. `terminated` and `truncated` are different things. Nobody allocates in a step: rows
-//! are written where the caller says. Two exceptions are said where they are: the queue of rayon's threads
+//! be replayed. `terminated` and `truncated` are different things. No step allocates memory: rows
+//! are written where the caller says. There are two exceptions: the queue of rayon's threads
 //! ([`ThreadVectorEnv`]) and the bounds of a box in [`MultiAgentEnv::check_action`].
 //!
 //! ```

@@ -51,8 +51,8 @@ pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send +
     fn draw(&self, state: &[f64; S]) -> Option<Frame>;
 
     /// Moves all copies and writes what they show.
-    fn advance_all(&self, actions: &[Self::Act], rows: Rows<'_, S, O>) {
-        let Rows { mut state, obs, rewards, terminated } = rows;
+    fn advance_all(&self, actions: &[Self::Act], rows: ClassicRows<'_, S, O>) {
+        let ClassicRows { mut state, obs, rewards, terminated } = rows;
         for (i, &action) in actions.iter().enumerate() {
             let mut copy = std::array::from_fn(|k| state[k][i]);
             let (reward, ended) = self.advance(&mut copy, action);
@@ -68,7 +68,7 @@ pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send +
 
 /// What [`ClassicControl::advance_all`] writes; each slice is as long as there are copies.
 #[derive(Debug)]
-pub struct Rows<'a, const S: usize, const O: usize> {
+pub struct ClassicRows<'a, const S: usize, const O: usize> {
     /// The state, one slice per number of it.
     pub(super) state: [&'a mut [f64]; S],
     pub(super) obs: &'a mut [[f32; O]],
