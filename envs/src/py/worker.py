@@ -26,7 +26,7 @@ def main():
     die_with_parent()
     start_guard(hello["parent"], (inbox, outbox))
     faulthandler.enable(open_of_parent(hello["parent"], hello["log"]))
-    # A hung worker is aborted for the sake of its traceback; nobody wants the core.
+    # A hung worker is aborted for the sake of its traceback; its core file is of no use.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     worker = Worker(hello, inbox)
     while True:
@@ -37,7 +37,7 @@ def main():
             caller, core, num_cores = worker.caller
             if caller:
                 set_cores(0, range(num_cores))
-            answer = worker.obey(command)
+            answer = worker.answer(command)
             if caller:
                 set_cores(caller, (core,))
         except BaseException as error:  # Also SystemExit: whatever it is, the parent is told.
@@ -122,7 +122,7 @@ class Worker:
         # See `turns.rs`: the thread that takes turns with this one, its core, and how many there are.
         self.caller = (0, 0, 0)
 
-    def obey(self, command):
+    def answer(self, command):
         if command == b"s":
             self.host.step(self.host.seeds.tolist())
         elif command == b"S":
@@ -271,7 +271,7 @@ def set_cores(thread, cores):
     try:
         os.sched_setaffinity(thread, cores)
     except OSError:
-        pass  # Somebody took the core away: only speed depends on it.
+        pass  # The core is not allowed any more: only speed depends on it.
 
 
 def read_exactly(fd, size):
