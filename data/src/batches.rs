@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::thread;
 
 use crossbeam_channel::bounded;
+use pavlov_tune::internal::panic_text;
+use pavlov_tune::{Error, Result};
 
 use crate::block::Block;
 use crate::shuffle::ShuffleBuffer;
 use crate::source::{Blocks, Datasource, checked};
-use pavlov_tune::internal::panic_text;
-use pavlov_tune::{Error, Result};
 
 /// Far more than helps.
 const MOST_AHEAD: usize = 10_000;

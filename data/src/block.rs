@@ -1,10 +1,10 @@
 //! Some rows, column by column.
 
 use ndarray::{Array, ArrayD, ArrayViewD, Axis, CowArray, Dimension, ErrorKind, IxDyn, ShapeError, Slice};
+use pavlov_tune::{Error, Result};
 use serde_json::Value;
 
 use crate::schema::{DataType, Field, Schema};
-use pavlov_tune::{Error, Result};
 
 /// One row as a JSON object. A NaN is `null` there.
 pub type Row = serde_json::Map<String, Value>;
@@ -203,11 +203,6 @@ impl Block {
     /// Names and values, in order.
     pub fn columns(&self) -> impl Iterator<Item = (&str, &Column)> {
         self.columns.iter().map(|(name, column)| (name.as_str(), column))
-    }
-
-    /// Names and values, in order.
-    pub fn into_columns(self) -> Vec<(String, Column)> {
-        self.columns
     }
 
     /// The column of that name.

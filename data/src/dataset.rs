@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pavlov_tune::{Error, Result};
 use serde::Serialize;
 
 use crate::batches::{Batches, IterBatches};
@@ -13,7 +14,6 @@ use crate::part::{EqualShard, Part};
 use crate::schema::Schema;
 use crate::source::{BLOCK_ROWS, Blocks, Datasource, Rows, checked};
 use crate::transform::{MapBatches, MapRows, RandomShuffle, Union, in_memory};
-use pavlov_tune::{Error, Result};
 
 /// Rows with named columns, read when they are asked for. Cheap to clone; it shows itself without its content.
 #[derive(Clone)]

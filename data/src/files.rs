@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use pavlov_tune::{Error, Result};
+
 use crate::block::Block;
 use crate::read_csv::CsvFile;
 use crate::read_json::JsonFile;
@@ -11,7 +13,6 @@ use crate::read_json::JsonFile;
 use crate::read_parquet::ParquetFile;
 use crate::schema::Schema;
 use crate::source::{Blocks, Datasource, ReadBlocks};
-use pavlov_tune::{Error, Result};
 
 /// Files, directories and patterns: from one path or from several.
 #[derive(Clone, Debug)]

@@ -10,16 +10,16 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-
-use super::collective::{Collective, SocketCollective, sockets};
-use super::{BaseTrainer, TrainContext, Training};
 use pavlov_data::Dataset;
 use pavlov_tune::internal::short_name;
 use pavlov_tune::internal::{Team, WorkerGroup};
 use pavlov_tune::session::{self, Checkpoint};
 use pavlov_tune::{Config, Error, Result};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::collective::{Collective, SocketCollective, sockets};
+use super::{BaseTrainer, TrainContext, Training};
 
 /// A training loop that several workers run at the same time, written ON its settings as a [`BaseTrainer`] is.
 ///

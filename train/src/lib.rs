@@ -36,13 +36,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use pavlov_data::Dataset;
 use pavlov_tune::internal::short_name;
 use pavlov_tune::session::Checkpoint;
 use pavlov_tune::{Config, Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 mod collective;
 mod data_parallel;

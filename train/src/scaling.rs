@@ -2,10 +2,9 @@
 
 use std::fmt::Display;
 
+use pavlov_tune::{Bundle, Config, Error, Resources, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use pavlov_tune::{Bundle, Config, Error, Resources, Result};
 
 /// How many workers a training has and what each of them, and the trainer itself, needs.
 ///

@@ -6,17 +6,17 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::run::{self, Run};
-use super::stored::{Header, Stored, StoredRunConfig};
-use super::{BaseTrainer, ScalingConfig};
 use pavlov_data::Dataset;
 use pavlov_tune::session::Checkpoint;
 use pavlov_tune::{
     Bundle, Config, Error, ExecutorKind, Restore, Result, RunConfig, TrainableFactory, TrialResult, Tuner,
     storage,
 };
+use serde_json::Value;
+
+use super::run::{self, Run};
+use super::stored::{Header, Stored, StoredRunConfig};
+use super::{BaseTrainer, ScalingConfig};
 
 /// A trainer with the arguments of Ray's constructor, each a method here. Making one does nothing; [`fit`](Training::fit)
 /// trains, and [`as_trainable`](Training::as_trainable) is for a [`Tuner`].

@@ -28,11 +28,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use pavlov_tune::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::wire::{Call, Head};
 use super::{Collective, ReduceOp};
-use pavlov_tune::{Error, Result};
 
 /// How long a worker that lives is waited for, as in `torch.distributed`: it may be at its validation set.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);

@@ -28,8 +28,6 @@ impl Column {
     pub const REWARDS: Self = Self("rewards");
     /// The task itself ended, f32 0 or 1.
     pub const TERMINATED: Self = Self("terminated");
-    /// The episode was cut, f32 0 or 1.
-    pub const TRUNCATED: Self = Self("truncated");
     /// The parameters of the action distribution at the time of acting.
     pub const ACTION_DIST_INPUTS: Self = Self("action_dist_inputs");
     /// The log-probability of the action at the time of acting.

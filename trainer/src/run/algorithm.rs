@@ -87,11 +87,6 @@ impl<T: Trainer> Algorithm<T> {
         &self.settings
     }
 
-    /// The environment's name.
-    pub fn env_name(&self) -> &str {
-        self.env.name()
-    }
-
     fn run(&self) -> Result<&Run> {
         self.run.as_ref().ok_or_else(|| Error::state("the algorithm", "it is not set up"))
     }

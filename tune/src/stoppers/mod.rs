@@ -35,16 +35,6 @@ pub trait Stopper: Send {
     }
 }
 
-impl<S: Stopper + ?Sized> Stopper for Box<S> {
-    fn should_stop(&mut self, trial_id: &str, result: &Metrics) -> Result<bool> {
-        (**self).should_stop(trial_id, result)
-    }
-
-    fn stop_all(&self, elapsed: Duration) -> bool {
-        (**self).stop_all(elapsed)
-    }
-}
-
 /// Never stops anything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoopStopper;
