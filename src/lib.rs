@@ -126,8 +126,8 @@ pub mod prelude {
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
     pub use crate::train::{TrainLoop, WorkerContext};
     pub use crate::trainer::{
-        Action, Algorithm, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer, TorchWorker, Trainer,
-        TrainerExt, callbacks::Callbacks,
+        Action, Algorithm, Callbacks, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer,
+        TorchWorker, Trainer, TrainerExt,
     };
     pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};
 }

@@ -330,7 +330,7 @@ impl Callbacks for Counting {
     fn on_episode_step(
         &mut self,
         episode: &mut pavlov::trainer::Episode,
-        _: pavlov::trainer::callbacks::StepView<'_>,
+        _: pavlov::trainer::StepView<'_>,
     ) -> Result<()> {
         *episode.custom_metrics.entry("steps".into()).or_default() += 1.0;
         episode.custom_metrics.insert("undefined".into(), f64::NAN);

@@ -5,7 +5,11 @@
 //! 3. One step per batch: policy gradient, value loss and entropy bonus, summed up over its rows.
 //! 4. Workers get the new weights with their next request.
 
-use pavlov_trainer::{exploration::ExplorationConfig, optim::OptimizerConfig, prelude::*, rules};
+use pavlov_trainer::{
+    learner::OptimizerConfig,
+    prelude::*,
+    settings::{ExplorationConfig, rules},
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -169,7 +169,7 @@ pub struct StepOut<'a, O> {
     pub rewards: &'a mut [f32],
     /// Which episodes reached an end of their task, `[num_envs]`.
     pub terminated: &'a mut [bool],
-    /// Which episodes were cut, `[num_envs]`; never together with `terminated`.
+    /// Which episodes were cut, `[num_envs]`; `terminated` is set besides where the task ended in that very step.
     pub truncated: &'a mut [bool],
 }
 

@@ -149,7 +149,7 @@ pub(super) fn take_back(run_dir: &Path, url: Option<&str>) -> anyhow::Result<()>
     remove_logs(run_dir)?;
     let path = run_dir.join(RUN);
     fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
-    // Not empty: somebody else's file, which stays.
+    // It is not empty, so it is another program's file, which stays.
     let _ = fs::remove_dir(run_dir);
     Ok(())
 }

@@ -65,7 +65,7 @@ enum End {
     /// A result said `done`.
     Done,
     Interrupted,
-    /// Standard output was closed by whoever read it.
+    /// The reader of standard output closed it.
     Unread,
 }
 
@@ -188,7 +188,7 @@ impl Session {
             End::Met(met) => format!("done: {} is {}, the run stops at {}", met.key, met.value, met.limit),
             End::Done => "done: the last result says so".into(),
             End::Interrupted => "stopped by a signal".into(),
-            End::Unread => "stopped because nobody reads standard output".into(),
+            End::Unread => "stopped because the reader of standard output closed it".into(),
         });
         self.report.say(&format!("run directory: {dir}"));
         if *place != dir {

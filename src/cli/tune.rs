@@ -97,7 +97,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     sweep.num_samples = args.num_samples.or(sweep.num_samples);
     sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
     if let Ok(first) = sweep.trial(0) {
-        // A setting that does not exist is told before any trial starts.
+        // A setting that does not exist is refused before any trial starts.
         entry.resolve(layers(&base, &path, first))?;
     }
     let trainable = entry.as_trainable(env, base);

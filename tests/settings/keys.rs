@@ -1,4 +1,4 @@
-//! Defaults, Ray's keys, and keys that nobody has.
+//! Defaults, Ray's keys, and keys that do not exist.
 
 use pavlov::prelude::*;
 use pavlov::trainer::{resolve, to_config};

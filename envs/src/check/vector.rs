@@ -155,9 +155,6 @@ impl<'e> Player<'e> {
                 if !moment.reward.is_finite() {
                     return broken("finite_reward", format!("{place}: the reward is {}", moment.reward));
                 }
-                if moment.terminated && moment.truncated {
-                    return broken("exclusive_flags", format!("{place}: both flags are set"));
-                }
                 if moment.ended() {
                     if let Some(violation) = space.violation(&read(dtype, &moment.final_obs)) {
                         return broken("final_obs", format!("{place}: {violation}"));

@@ -65,7 +65,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S
         let mut ended = 0;
         for ((steps, &terminated), truncated) in self.steps.iter_mut().zip(terminated).zip(truncated) {
             *steps += 1;
-            *truncated = !terminated & (*steps >= self.limit);
+            *truncated = *steps >= self.limit;
             ended += usize::from(terminated | *truncated);
         }
         ended

@@ -6,6 +6,11 @@ pub(super) fn square(x: f64) -> f64 {
     x.powf(std::hint::black_box(2.0))
 }
 
+/// `x ** 2` of a `np.float32`: likewise by the C library's `powf`.
+pub(super) fn square_f32(x: f32) -> f32 {
+    x.powf(std::hint::black_box(2.0))
+}
+
 /// `np.sin` and `np.cos` of a single-precision number below pi/4 on a machine with FMA: numpy's own polynomials
 /// (loops_trigonometric, BSD-3-Clause, Copyright NumPy Developers).
 pub(super) fn sin_cos_f32(x: f32) -> (f32, f32) {

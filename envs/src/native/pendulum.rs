@@ -8,7 +8,7 @@ use super::{
     classic::{ClassicControl, classic_env, symmetric_box},
     classic_vector::ClassicVector,
     draw,
-    numpy_math::square,
+    numpy_math::{square, square_f32},
 };
 use crate::{Frame, NpRandom, Space};
 
@@ -74,7 +74,7 @@ impl ClassicControl<3, 3> for PendulumConfig {
         let torque = action.clamp(-MOST_TORQUE, MOST_TORQUE);
         let [theta, speed, _] = *state;
         // numpy keeps torque terms in single precision until they meet the state.
-        let cost = square(wrap(theta)) + 0.1 * square(speed) + f64::from(0.001 * (torque * torque));
+        let cost = square(wrap(theta)) + 0.1 * square(speed) + f64::from(0.001 * square_f32(torque));
         let acceleration = 3.0 * self.g / 2.0 * theta.sin() + f64::from(3.0 * torque);
         let speed = (speed + acceleration * DT).clamp(-MOST_SPEED, MOST_SPEED);
         *state = [theta + speed * DT, speed, f64::from(torque)];

@@ -102,7 +102,7 @@ impl Counters {
 
 /// Moving means over the last ten times something took, and how long it took in all since a moment.
 #[derive(Debug, Default)]
-pub struct Timers(BTreeMap<&'static str, Timer>);
+pub(crate) struct Timers(BTreeMap<&'static str, Timer>);
 
 #[derive(Debug, Default)]
 struct Timer {
@@ -112,7 +112,7 @@ struct Timer {
 
 impl Timers {
     /// Records that `units` of `name` took since `start`.
-    pub fn add(&mut self, name: &'static str, start: Instant, units: u64) {
+    pub(crate) fn add(&mut self, name: &'static str, start: Instant, units: u64) {
         let elapsed = start.elapsed();
         let Timer { window, total } = self.0.entry(name).or_default();
         if window.len() == 10 {
@@ -123,17 +123,17 @@ impl Timers {
     }
 
     /// Begins new totals; the moving means go on.
-    pub fn restart_totals(&mut self) {
+    pub(crate) fn restart_totals(&mut self) {
         self.0.values_mut().for_each(|timer| timer.total = Duration::ZERO);
     }
 
     /// How long `name` took since [`restart_totals`](Self::restart_totals).
-    pub fn total(&self, name: &str) -> Duration {
+    pub(crate) fn total(&self, name: &str) -> Duration {
         self.0.get(name).map_or(Duration::ZERO, |timer| timer.total)
     }
 
     /// `<name>_time_ms` and `<name>_throughput` (units per second).
-    pub fn report(&self) -> Map<String, Value> {
+    pub(crate) fn report(&self) -> Map<String, Value> {
         let mut out = Map::new();
         for (name, Timer { window, .. }) in &self.0 {
             let seconds: f64 = window.iter().map(|(d, _)| d.as_secs_f64()).sum();
@@ -149,13 +149,13 @@ impl Timers {
 
 /// The last episodes, for smoothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct EpisodeWindow {
+pub(crate) struct EpisodeWindow {
     episodes: VecDeque<Episode>,
 }
 
 impl EpisodeWindow {
     /// Adds new episodes and keeps `window`, or all new ones if they are more.
-    pub fn add(&mut self, new: Vec<Episode>, window: usize) {
+    pub(crate) fn add(&mut self, new: Vec<Episode>, window: usize) {
         let keep = window.max(new.len());
         self.episodes.extend(new);
         while self.episodes.len() > keep {
@@ -164,13 +164,16 @@ impl EpisodeWindow {
     }
 
     /// The statistics of the window.
-    pub fn summarize(&self, per_episode: bool) -> Metrics {
+    pub(crate) fn summarize(&self, per_episode: bool) -> Metrics {
         summarize(self.episodes.iter(), per_episode)
     }
 }
 
 /// `episode_reward_mean` and its kin. A mean over no episodes is null.
-pub fn summarize<'a>(episodes: impl Iterator<Item = &'a Episode> + Clone, per_episode: bool) -> Metrics {
+pub(crate) fn summarize<'a>(
+    episodes: impl Iterator<Item = &'a Episode> + Clone,
+    per_episode: bool,
+) -> Metrics {
     let rewards: Vec<f64> = episodes.clone().map(|e| e.total_reward).collect();
     let lengths: Vec<u64> = episodes.clone().map(|e| e.length).collect();
     let mean = |xs: &[f64]| (!xs.is_empty()).then(|| xs.iter().sum::<f64>() / xs.len() as f64);

@@ -8,7 +8,7 @@
 //! functions for [`PlanExt::then`]. A plan keeps no state of its own: what must survive a checkpoint (counters, random
 //! streams, the replay buffer) lives in the [`WorkerSet`].
 //!
-//! Whoever prefers one function per iteration writes `Box::new(std::iter::repeat_with(move || ...))`.
+//! To write one function per iteration instead, use `Box::new(std::iter::repeat_with(move || ...))`.
 
 mod after_training;
 mod concat;
@@ -33,7 +33,7 @@ pub use after_training::after_training;
 pub use concat::ConcatBatches;
 pub use mix_in_replay::MixInReplay;
 pub use owed::owed;
-pub use replay::{Replay, Replayed, replay, update_priorities};
+pub use replay::{Replay, Replayed, replay, train_on_replay, update_priorities};
 pub use rollouts::Rollouts;
 pub use rollouts_async::RolloutsAsync;
 pub use round_robin::round_robin;
@@ -43,7 +43,7 @@ pub use store::{keep_in_replay, store_to_replay};
 pub use sync::{broadcast_weights, sync_weights};
 pub use target::update_target;
 pub use then::Then;
-pub use train::{train_epochs, train_on_replay};
+pub use train::train_epochs;
 pub use when::when;
 
 use crate::{

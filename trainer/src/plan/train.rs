@@ -1,13 +1,12 @@
-//! Learning steps: minibatch epochs over a fresh batch, or one step on a replayed one.
+//! `train_epochs`: several passes over a fresh batch in minibatches.
 
-use super::replay::Replayed;
 use crate::{
     base::{batch::SampleBatch, error::Result, train_batch::TrainBatch},
     plan::learner_info::LearnerInfo,
     workers::{WorkerSet, learners::Learners},
 };
-use std::{collections::BTreeMap, time::Instant};
-use tch::{Device, Tensor};
+use std::time::Instant;
+use tch::Device;
 
 /// `num_sgd_iter` passes over the rows of every policy in minibatches of `sgd_minibatch_size` rows (0: all of them).
 ///
@@ -75,26 +74,4 @@ fn minibatches(batch: &SampleBatch, size: usize) -> Vec<(usize, usize)> {
         (start - len, len)
     };
     lengths.chunks_exact(several.min(lengths.len())).map(rows).collect()
-}
-
-/// One optimizer step on a replayed batch, which its policy prepares first; nothing while the buffer is still filling.
-pub fn train_on_replay(
-    workers: &WorkerSet,
-) -> impl FnMut(Option<TrainBatch>) -> Result<Option<Replayed>> + Send + use<> {
-    let (learners, ledger) = (workers.learners.clone(), workers.ledger.clone());
-    move |batch| {
-        let Some(mut batch) = batch else { return Ok(None) };
-        let start = Instant::now();
-        let (mut info, mut td_errors) = (LearnerInfo::default(), BTreeMap::new());
-        for (id, rows) in batch.policies.iter_mut().filter(|(_, rows)| rows.rows() > 0) {
-            learners.lend_policy(id, |policy| policy.prepare(rows))??;
-            let (learned, custom) = learners.learn_on_batch(id, rows)?;
-            td_errors
-                .extend(learned.td_errors.as_ref().map(|errors| (id.clone(), Tensor::shallow_clone(errors))));
-            info.add(id, learned, custom);
-            info.trained(id, rows.rows());
-        }
-        ledger.trained(&batch, learners.published().version, start);
-        Ok(Some(Replayed { batch, td_errors, info }))
-    }
 }

@@ -70,7 +70,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Makes the environment, checks its contract unless told not to, and drops it again.
+    /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops it again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
         let mut copies = env.make(&common.env_config, 2)?;
         let agents = Agent::of(&copies)?;

@@ -25,7 +25,7 @@ use tch::Device;
 /// The policies that learn, their hooks, the stream that shuffles, and the replay buffers. A clone is another handle to
 /// them.
 ///
-/// Weights that workers are sent stand in a slot of their own with their version, so whoever sends them never waits for
+/// Weights that workers are sent stand in a slot of their own with their version, so sending them never waits for
 /// a gradient.
 #[derive(Clone, Debug)]
 pub struct Learners {
@@ -59,7 +59,7 @@ struct Replay {
     store_in_checkpoints: bool,
 }
 
-/// Weights as workers have them or are to have them. Before the first publication there are none: everybody starts
+/// Weights as workers have them or are to have them. Before the first publication there are none: every worker starts
 /// equal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
@@ -188,7 +188,7 @@ impl Learners {
         self.publish()
     }
 
-    /// Keeps the weights that everybody starts with, for a run that may be saved before others are published.
+    /// Keeps the weights that every worker starts with, for a run that may be saved before others are published.
     pub(crate) fn publish_first(&self) {
         let learning = lock(&self.learning);
         let mut published = lock(&self.published);

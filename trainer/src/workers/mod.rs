@@ -4,31 +4,33 @@ pub(crate) mod fleet;
 mod health;
 pub(crate) mod learners;
 pub(crate) mod ledger;
-pub mod transport;
+pub(crate) mod transport;
+
+pub use crate::{
+    base::metrics::{Counters, PolicyCounters},
+    sample::{
+        evaluation::EvaluationTask,
+        filter::{MeanStdFilter, RunningStat},
+        worker::{Reply, Request, RolloutWorker, Sampled, WorkerSpec},
+    },
+};
+pub use learners::Learners;
+pub use ledger::Ledger;
+pub use transport::*;
 
 use crate::{
     base::{
         episode::Episode,
         error::Result,
         lock,
-        metrics::Counters,
         state::{State, Weights},
         train_batch::TrainBatch,
     },
     policy::{DEFAULT_POLICY, Policy},
     replay::{ReplayBufferConfig, SharedReplay},
     run::common::Common,
-    sample::{
-        evaluation::EvaluationTask,
-        filter::{ObservationFilter, RunningStat},
-        worker::{EnvRunner, Reply, Request, WorkerSpec},
-    },
-    workers::{
-        fleet::{Fleet, Order},
-        learners::Learners,
-        ledger::Ledger,
-        transport::{ThreadPool, WorkerPool},
-    },
+    sample::{filter::ObservationFilter, worker::EnvRunner},
+    workers::fleet::{Fleet, Order},
 };
 use std::{
     sync::{Arc, Mutex},
@@ -122,7 +124,7 @@ impl WorkerSet {
     }
 
     /// Publishes the learner's weights if something was learned in at least `interval` calls since the last time, and
-    /// tells the policies the time in any case. A worker gets them with the next request for a fragment; nobody waits.
+    /// tells the policies the time in any case. A worker gets them with the next request for a fragment; the plan does not wait.
     pub fn broadcast_weights(&self, interval: usize) -> Result<()> {
         let start = Instant::now();
         if !lock(&self.fleet).is_empty() && self.learners.broadcast(interval) {
