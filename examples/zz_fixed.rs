@@ -11,7 +11,9 @@ fn main() {
     let extended = a.next().as_deref() == Some("1");
     let n: usize = a.next().unwrap().parse().unwrap();
     let mut driver = settings(extended).builder("CartPole-v1").loggers(LoggerChoice::None).build().unwrap();
-    for _ in 0..n { driver.train().unwrap(); }
+    for _ in 0..n {
+        driver.train().unwrap();
+    }
     println!("done");
 }
 fn settings(extended: bool) -> Dqn {
@@ -40,4 +42,3 @@ fn settings(extended: bool) -> Dqn {
     dqn.common.model.fcnet_activation = Activation::Relu;
     dqn
 }
-
