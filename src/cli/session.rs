@@ -47,7 +47,7 @@ pub(super) struct Session {
     /// The checkpoint of the present iteration.
     saved: Option<PathBuf>,
     profile: Profile,
-    _lock: Lock,
+    lock: Lock,
 }
 
 /// What was there before a session.
@@ -80,7 +80,7 @@ impl Session {
         lock: Lock,
     ) -> Session {
         let profile = Profile::default();
-        Session { driver, run, stop, report, interrupt, saved: None, profile, _lock: lock }
+        Session { driver, run, stop, report, interrupt, saved: None, profile, lock }
     }
 
     /// Trains until a criterion is met or a signal comes, and saves.
@@ -146,6 +146,7 @@ impl Session {
 
     fn save(&mut self) -> anyhow::Result<()> {
         if self.saved.is_none() {
+            self.lock.check_in_place()?;
             self.saved = Some(self.driver.save()?);
         }
         Ok(())
@@ -155,6 +156,7 @@ impl Session {
     fn note_criteria(&mut self) -> anyhow::Result<()> {
         let criteria = self.stop.to_config();
         if self.run.stop != criteria {
+            self.lock.check_in_place()?;
             self.run.stop = criteria;
             self.run.write(self.driver.logdir())?;
         }
@@ -181,6 +183,7 @@ impl Session {
         if self.run.checkpoint_at_end || !is_over {
             self.save()?;
         }
+        self.lock.check_in_place()?;
         self.driver.stop()?;
         let dir = self.driver.logdir().display().to_string();
         let place = self.run.remote_checkpoint_dir.as_ref().unwrap_or(&dir);

@@ -3,8 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::loggers::{CsvLogger, JsonLogger, Logger, TensorBoardLogger, write_params};
-use crate::{Config, Error, LoggerChoice, Metrics, Result, TrialContext};
+use serde_json::Value;
+
+use crate::checkpoint::Metadata;
+use crate::loggers::{
+    CsvLogger, JsonLogger, Logger, RESULTS_FILE, TensorBoardLogger, last_result, write_params,
+};
+use crate::{Config, Error, LoggerChoice, Metrics, Result, TrialContext, files};
 
 pub(crate) struct RunLog {
     dir: PathBuf,
@@ -84,6 +89,39 @@ impl RunLog {
             self.rewind_to = None;
         }
         self.loggers.iter_mut().try_for_each(|logger| logger.on_result(result))
+    }
+
+    /// Makes all results so far survive a power cut.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        if self.loggers.is_empty() {
+            return Ok(());
+        }
+        self.loggers.iter_mut().try_for_each(|logger| logger.sync())?;
+        match self.standard {
+            true => files::sync_dir(&self.dir).map_err(Error::io("write", &self.dir)),
+            false => Ok(()),
+        }
+    }
+
+    /// Says which results of before a checkpoint of this run are not in `result.json`.
+    pub(crate) fn warn_of_missing(&self, checkpoint: &Metadata, trial_id: &str) -> Result<()> {
+        // The results of another trial's checkpoint were never here.
+        let origin = checkpoint.last_result.as_ref().and_then(|last| last.get("trial_id"));
+        if !self.standard || origin.is_none_or(|origin| origin != trial_id) {
+            return Ok(());
+        }
+        let iteration = |result: Metrics| result.get("training_iteration").and_then(Value::as_u64);
+        let last = last_result(&self.dir)?.and_then(iteration).unwrap_or(0);
+        if last < checkpoint.iteration {
+            tracing::warn!(
+                "{} lacks the results {} to {}, which were there when the checkpoint was written; training goes on \
+                 without them",
+                self.dir.join(RESULTS_FILE).display(),
+                last + 1,
+                checkpoint.iteration
+            );
+        }
+        Ok(())
     }
 
     /// Before the next result, drop those after `iteration`.

@@ -1,8 +1,8 @@
 //! Integration tests of trainables and sweeps, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner. `remote`:
-//! sweeps on storage, `faulty` being one that fails. `counter` is the trainable that most of them use.
+//! files of a run. `settings`: layers and decoding. `sweeps`, `restores`, `processes`, `functions`, `sweep_files`: the tuner.
+//! `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the trainable that most of them use.
 
 mod checkpoints;
 mod child;
@@ -13,6 +13,7 @@ mod lifecycle;
 mod logging;
 mod processes;
 mod remote;
+mod restores;
 mod schedulers;
 mod search;
 mod settings;

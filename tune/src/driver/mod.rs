@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -38,6 +38,8 @@ pub struct Driver<T: Trainable> {
     log: RunLog,
     retention: Retention,
     remote: Option<Remote>,
+    /// Where the last checkpoint was written, and its number there.
+    numbered: Option<(PathBuf, u64)>,
     stopped: bool,
 }
 
@@ -80,6 +82,7 @@ impl<T: Trainable> Driver<T> {
             log: RunLog::new(trial.clone(), options.loggers, options.hparams),
             retention,
             trial,
+            numbered: None,
             stopped: false,
         };
         let started = Instant::now();

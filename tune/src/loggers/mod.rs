@@ -7,6 +7,7 @@ use serde_json::Value;
 use crate::{Config, Metrics, Result, TrialContext};
 
 mod csv;
+mod from_end;
 mod json;
 mod params;
 mod tensorboard;
@@ -14,6 +15,7 @@ mod tensorboard;
 pub use csv::CsvLogger;
 pub(crate) use json::FILE as RESULTS_FILE;
 pub use json::{JsonLogger, read_results};
+pub(crate) use json::{last_result, visit_results};
 pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;
 
@@ -73,6 +75,12 @@ pub trait Logger: Send {
 
     /// Writes what is still held back.
     fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes all results so far survive a power cut. Called before each checkpoint of the run is written, so that no
+    /// checkpoint is newer than the log.
+    fn sync(&mut self) -> Result<()> {
         Ok(())
     }
 
