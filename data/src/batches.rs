@@ -182,7 +182,7 @@ fn prefetch(batches: Blocks, ahead: usize) -> Result<impl Iterator<Item = Result
     let run = move || {
         let made = catch_unwind(AssertUnwindSafe(|| {
             for batch in batches {
-                // Nobody waits for it any more.
+                // The iterator is gone.
                 if sender.send(batch).is_err() {
                     break;
                 }

@@ -83,7 +83,7 @@ impl Dataset {
 
     /// What `make` returns, made when it is first read.
     pub fn from_fn(make: impl Fn() -> Result<Dataset> + Send + Sync + 'static) -> Self {
-        Dataset::from_source(Made { make, dataset: Mutex::default() })
+        Dataset::from_source(LazyDataset { make, dataset: Mutex::default() })
     }
 
     /// The blocks from the first to the last row; none is empty.
@@ -380,12 +380,12 @@ impl Datasource for Range {
 }
 
 /// A dataset made when it is first read.
-struct Made<F> {
+struct LazyDataset<F> {
     make: F,
     dataset: Mutex<Option<Dataset>>,
 }
 
-impl<F: Fn() -> Result<Dataset>> Made<F> {
+impl<F: Fn() -> Result<Dataset>> LazyDataset<F> {
     fn source(&self) -> Result<Arc<dyn Datasource>> {
         let mut dataset = self.dataset.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match dataset.take() {
@@ -396,7 +396,7 @@ impl<F: Fn() -> Result<Dataset>> Made<F> {
     }
 }
 
-impl<F: Fn() -> Result<Dataset> + Send + Sync> Datasource for Made<F> {
+impl<F: Fn() -> Result<Dataset> + Send + Sync> Datasource for LazyDataset<F> {
     fn blocks(&self) -> Result<Blocks> {
         self.source()?.blocks()
     }
@@ -406,7 +406,7 @@ impl<F: Fn() -> Result<Dataset> + Send + Sync> Datasource for Made<F> {
     }
 }
 
-impl<F> fmt::Debug for Made<F> {
+impl<F> fmt::Debug for LazyDataset<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("made when it is first read")
     }

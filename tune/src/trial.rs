@@ -14,7 +14,7 @@ pub enum TrialStatus {
     Running,
     /// Holds a checkpoint and no resources.
     Paused,
-    /// Ended, by itself or because somebody stopped it.
+    /// Ended, by itself or because it was stopped.
     Terminated,
     /// Failed more often than allowed.
     Error,

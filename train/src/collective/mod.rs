@@ -61,7 +61,7 @@ pub trait Collective: Send + Sync + fmt::Debug {
     /// See the contract; there is no worker `root`.
     fn broadcast(&self, bytes: &mut [u8], root: usize) -> Result<()>;
 
-    /// Everybody's bytes, by rank; they need not be equally many.
+    /// The bytes of all workers, by rank; they need not be equally many.
     ///
     /// # Errors
     /// See the contract.

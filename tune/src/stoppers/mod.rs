@@ -1,4 +1,4 @@
-//! Who says that a trial, or the whole sweep, has trained enough.
+//! Stoppers say that a trial, or the whole sweep, has trained enough.
 //!
 //! Like schedulers, stoppers are functions of their settings and the calls that they have seen: a resumed sweep makes
 //! new ones and repeats the calls.

@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! s3://bucket/prefix/<name>/
-//!     driver.json               who runs it; absent when nobody does
+//!     driver.json               which driver runs it; absent when none does
 //!     journal/<offset>.jsonl    the journal in pieces, named by the byte they begin with
 //!     3f2a1_00000/              a trial: its files,
 //!         checkpoint_000010/    and its checkpoints: manifest.json is put last and deleted first
