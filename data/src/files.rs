@@ -66,7 +66,7 @@ enum Format {
 }
 
 impl Files {
-    /// One JSON object per line (JSONL; `.json`, `.jsonl`, `.ndjson`); empty lines are skipped.
+    /// Files of one JSON object per line (JSONL; `.json`, `.jsonl`, `.ndjson`); empty lines are skipped.
     ///
     /// Values are numbers, truth values, texts, or arrays of numbers or truth values, of one shape in all rows. `null`, or
     /// no value, is NaN in a float column and an error in others.
@@ -74,7 +74,7 @@ impl Files {
         Files { format: Format::Json, paths: paths.into(), types: Schema::default() }
     }
 
-    /// CSV with a header, separated by commas (`.csv`).
+    /// CSV files with a header, whose values are separated by commas (`.csv`).
     ///
     /// A column is int, float or bool (`true`, `false`) if all values of the first block are, else text; whole numbers
     /// beyond 64 bits are text. An empty field is
@@ -83,7 +83,7 @@ impl Files {
         Files { format: Format::Csv, paths: paths.into(), types: Schema::default() }
     }
 
-    /// Parquet (`.parquet`), plain or compressed with snappy: numbers, truth values, texts, and lists of numbers or truth
+    /// Parquet files (`.parquet`), plain or compressed with snappy: numbers, truth values, texts, and lists of numbers or truth
     /// values, of one length in all rows.
     ///
     /// `null` is NaN in a float column and an error in others.
@@ -92,7 +92,7 @@ impl Files {
         Files { format: Format::Parquet, paths: paths.into(), types: Schema::default() }
     }
 
-    /// With these types for these columns; others find theirs in the first block.
+    /// The same files, read with these types for these columns. Other columns take their types from the first block.
     ///
     /// ```
     /// use pavlov_data::{DataType, Dataset, Files, Schema};

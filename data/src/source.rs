@@ -37,7 +37,7 @@ pub trait Datasource: Send + Sync + fmt::Debug {
     }
 }
 
-/// A pass over a dataset.
+/// The blocks of one pass over a dataset.
 pub type Blocks = Box<dyn Iterator<Item = Result<Block>> + Send>;
 
 /// An open file.
@@ -65,12 +65,12 @@ impl Rows {
         Rows { block: Arc::new(block), order: None, start: 0, step: 1, len }
     }
 
-    /// How many.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }

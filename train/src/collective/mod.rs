@@ -13,7 +13,7 @@ mod wire;
 pub use sockets::SocketCollective;
 pub(super) use sockets::sockets;
 
-/// What becomes of the values of all workers.
+/// How [`all_reduce`](Collective::all_reduce) combines the values of all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReduceOp {
     /// Their sum.

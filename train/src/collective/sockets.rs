@@ -66,12 +66,12 @@ struct Transfer<'a> {
 }
 
 impl SocketCollective {
-    /// A world of one.
+    /// The collective of a single worker: it sends nothing.
     pub fn alone() -> Self {
         SocketCollective { rank: 0, peers: vec![None], state: Mutex::default() }
     }
 
-    /// The members of a world, by rank, for threads of this process.
+    /// The collectives of `size` workers, by rank, for threads of this process.
     ///
     /// # Errors
     /// The system's, when there are too many open files.
