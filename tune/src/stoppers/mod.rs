@@ -53,7 +53,7 @@ pub struct MaximumIterationStopper {
 }
 
 impl MaximumIterationStopper {
-    /// 0 means 1: a trial is asked about with its first result.
+    /// Ends each trial with its `max_iter`th result. 0 means 1, since a trial is asked about with its first result.
     pub fn new(max_iter: u64) -> Self {
         Self { max_iter, results: HashMap::new() }
     }
@@ -74,7 +74,7 @@ pub struct TimeoutStopper {
 }
 
 impl TimeoutStopper {
-    /// Ray's `time_budget_s`.
+    /// Ends the sweep after `timeout`: Ray's `time_budget_s`.
     pub fn new(timeout: Duration) -> Self {
         Self { timeout }
     }
@@ -98,7 +98,7 @@ pub struct CombinedStopper {
 }
 
 impl CombinedStopper {
-    /// Without any it never stops.
+    /// Combines these stoppers. Without any of them it never stops.
     pub fn new(stoppers: Vec<Box<dyn Stopper>>) -> Self {
         Self { stoppers }
     }
@@ -128,7 +128,7 @@ pub struct FunctionStopper<F> {
 }
 
 impl<F: FnMut(&str, &Metrics) -> bool + Send> FunctionStopper<F> {
-    /// The function gets the trial's id and its result. To be the same after a resume, it must depend on nothing else.
+    /// A stopper that asks `function`. The function gets the trial's id and its result. To be the same after a resume, it must depend on nothing else.
     pub fn new(function: F) -> Self {
         Self { function }
     }
