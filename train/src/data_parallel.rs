@@ -141,7 +141,7 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
 
 /// Reports what the workers report, until they end or the trial does.
 fn lead(mut workers: WorkerGroup) -> Result<()> {
-    while let Some((metrics, checkpoint)) = workers.next()? {
+    while let Some((metrics, checkpoint)) = workers.next_report()? {
         if let Err(error) = session::report(metrics, checkpoint) {
             workers.stop();
             return Err(error);
