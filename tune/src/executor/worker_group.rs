@@ -110,7 +110,7 @@ impl WorkerGroup {
     ///
     /// # Errors
     /// [`Error::WorkerFailed`]: one failed or died, or returned while others go on.
-    pub fn next(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
+    pub fn next_report(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
         let mut words: Vec<Option<Word>> = self.workers.iter().map(|_| None).collect();
         let mut deadline = None;
         while words.iter().any(Option::is_none) {
