@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+mod trust;
+
 /// Iterations of a few milliseconds.
 const TINY: &[&str] = &[
     "PPO",
