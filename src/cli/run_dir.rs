@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::exit::usage;
-use crate::tune::{Config, checkpoint, storage};
+use crate::tune::{Config, checkpoint, replace_file, storage};
 
 const RUN: &str = "run.json";
 /// What makes a directory a checkpoint.
@@ -48,12 +48,8 @@ impl RunFile {
 
     /// Replaces the file whole.
     pub(super) fn write(&self, run_dir: &Path) -> anyhow::Result<()> {
-        let (path, unfinished) = (run_dir.join(RUN), run_dir.join(".run.json.tmp"));
-        let text = serde_json::to_string_pretty(self)?;
-        fs::create_dir_all(run_dir)
-            .and_then(|()| fs::write(&unfinished, text))
-            .and_then(|()| fs::rename(&unfinished, &path))
-            .with_context(|| format!("cannot write {}", path.display()))
+        fs::create_dir_all(run_dir).with_context(|| format!("cannot create {}", run_dir.display()))?;
+        Ok(replace_file(&run_dir.join(RUN), &serde_json::to_vec_pretty(self)?)?)
     }
 }
 

@@ -18,7 +18,7 @@ use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::Layer;
 use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, storage};
-use crate::tune::{Config, Error, child_main};
+use crate::tune::{Config, Error, child_main, replace_file};
 
 /// The sweep's file, kept in the experiment's directory.
 const SWEEP: &str = "sweep.toml";
@@ -179,8 +179,8 @@ fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
         )));
     };
     let dir = path.parent().unwrap_or(Path::new("."));
-    let written = std::fs::create_dir_all(dir).and_then(|()| std::fs::write(&path, text));
-    written.with_context(|| format!("cannot write {}", path.display()))?;
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    replace_file(&path, &text)?;
     Ok(path)
 }
 
@@ -241,12 +241,11 @@ struct KeepFile(String);
 
 impl Callback for KeepFile {
     fn setup(&mut self, experiment_dir: &Path, _: Option<u64>) -> Result<(), Error> {
-        let (kept, unfinished) = (experiment_dir.join(SWEEP), experiment_dir.join(".sweep.toml.tmp"));
+        let kept = experiment_dir.join(SWEEP);
         if std::fs::read_to_string(&kept).is_ok_and(|text| text == self.0) {
             return Ok(());
         }
-        let written = std::fs::write(&unfinished, &self.0).and_then(|()| std::fs::rename(&unfinished, &kept));
-        written.map_err(Error::io("write", &kept))
+        replace_file(&kept, self.0.as_bytes())
     }
 }
 

@@ -53,6 +53,7 @@ pub use error::{Error, Result};
 pub use executor::child_main;
 pub use export::ExportFormat;
 pub use factory::TrainableFactory;
+pub use files::replace_file;
 pub use function::IntoReport;
 pub use gpu::wait_for_gpu;
 pub use options::{LoggerChoice, RunOptions};

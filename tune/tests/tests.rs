@@ -1,7 +1,8 @@
 //! Integration tests of trainables and sweeps, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner. `remote`:
+//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner. `foreign`:
+//! sweeps that come from elsewhere. `remote`:
 //! sweeps on storage, `faulty` being one that fails. `base_trainer`: training loops with datasets. `datasets`: rows,
 //! files, batches. `collective`, `data_parallel`: workers that train together. `counter` is the trainable that most of
 //! them use.
@@ -14,6 +15,7 @@ mod counter;
 mod data_parallel;
 mod datasets;
 mod faulty;
+mod foreign;
 mod functions;
 mod lifecycle;
 mod logging;

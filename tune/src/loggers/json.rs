@@ -1,6 +1,6 @@
 //! `result.json`: every result, one JSON object per line.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
@@ -125,5 +125,5 @@ fn length_in_whole_lines(path: &Path, length: u64) -> io::Result<u64> {
 }
 
 fn open_append(path: &Path) -> Result<File> {
-    OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("write", path))
+    files::append(path)
 }
