@@ -65,6 +65,7 @@ pub use run::{
     algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
     common::{self, Common},
+    memory::Memory,
     settings::{resolve, to_config},
     trainer::Trainer,
     training::Run,

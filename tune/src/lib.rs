@@ -56,6 +56,7 @@ pub use factory::TrainableFactory;
 pub use files::replace_file;
 pub use function::IntoReport;
 pub use gpu::wait_for_gpu;
+pub use node::available_memory;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use sweep_file::SweepFile;
