@@ -3,12 +3,13 @@
 //! Shows `as_trainable` of both, with settings drawn over their own. Run it with
 //! `cargo run --example base_trainer_asha`.
 
+use pavlov::data::{Dataset, IterBatches};
 use pavlov::prelude::{Common, Ppo, Trainer, TrainerExt};
-use pavlov::tune::data::{Dataset, IterBatches};
+use pavlov::train::{BaseTrainer, TrainContext};
 use pavlov::tune::schedulers::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
 use pavlov::tune::search::loguniform;
 use pavlov::tune::session::{self, Checkpoint};
-use pavlov::tune::{BaseTrainer, Mode, Result, Scope, TrainContext, TrainableFactory, Tuner};
+use pavlov::tune::{Mode, Result, Scope, TrainableFactory, Tuner};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

@@ -55,7 +55,7 @@ impl VectorEnv for Ships {
             let push = (2 * actions[i] - 1) as f64 + wind.normal();
             (*x, *steps) = (*x + 0.1 * push as f32, *steps + 1);
             (out.obs[i], out.rewards[i], out.terminated[i]) = (*x, 1.0, x.abs() > 1.0);
-            out.truncated[i] = !out.terminated[i] && *steps >= 200;
+            out.truncated[i] = *steps >= 200;
             if out.terminated[i] || out.truncated[i] {
                 (out.final_obs[i], out.obs[i]) = (*x, self.reset_copy(i, seeds.map(|seeds| seeds[i])));
             }

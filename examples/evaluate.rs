@@ -5,7 +5,7 @@
 
 use pavlov::envs::{CartPole, CartPoleConfig};
 use pavlov::prelude::*;
-use pavlov::trainer::common::EvaluationDuration;
+use pavlov::trainer::settings::EvaluationDuration;
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let dir = tempfile::tempdir()?;

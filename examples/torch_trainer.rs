@@ -4,8 +4,9 @@
 use pavlov::prelude::*;
 use pavlov::torch::nn::{self, Module, OptimizerConfig};
 use pavlov::torch::{Device, Kind, Reduction, Tensor};
+use pavlov::train::{BaseTrainer, ReduceOp, ScalingConfig};
 use pavlov::tune::session::{self, Checkpoint};
-use pavlov::tune::{BaseTrainer, Error, ReduceOp, Result, ScalingConfig, child_main};
+use pavlov::tune::{Error, Result, child_main};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 

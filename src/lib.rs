@@ -91,7 +91,8 @@
 //! | [`algorithms`] | PPO, DQN: one file each, read from top to bottom |
 //! | [`trainer`] | to write an algorithm, a policy or callbacks |
 //! | [`envs`] | to write an environment, one copy or many at once |
-//! | [`tune`] | the lifecycle, checkpoints, loggers, settings in layers, datasets; knows no reinforcement learning |
+//! | [`tune`] | the lifecycle, checkpoints, loggers, settings in layers, sweeps; knows no reinforcement learning |
+//! | [`data`], [`train`] | datasets in batches; training loops over them, alone or on several workers |
 //! | [`registry`], [`presets`] | algorithms by name, tuned settings by name |
 //! | [`torch`] | tch, libtorch's Rust interface, in the version that pavlov uses |
 //!
@@ -99,7 +100,9 @@
 //! program of your own becomes that command with your algorithms and environments in it.
 
 pub use pavlov_algorithms as algorithms;
+pub use pavlov_data as data;
 pub use pavlov_envs as envs;
+pub use pavlov_train as train;
 pub use pavlov_trainer as trainer;
 pub use pavlov_tune as tune;
 
@@ -119,15 +122,14 @@ pub use pavlov_trainer::{Error, Result};
 /// What most programs need: `use pavlov::prelude::*`.
 pub mod prelude {
     pub use crate::algorithms::{Dqn, Impala, Ppo, Sac};
+    pub use crate::data::{Dataset, IterBatches, Shuffle};
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
+    pub use crate::train::{TrainLoop, WorkerContext};
     pub use crate::trainer::{
-        Action, Algorithm, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer, TorchWorker, Trainer,
-        TrainerExt, callbacks::Callbacks,
+        Action, Algorithm, Callbacks, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer,
+        TorchWorker, Trainer, TrainerExt,
     };
-    pub use crate::tune::data::{Dataset, IterBatches, Shuffle};
-    pub use crate::tune::{
-        Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, TrainLoop, Trainable, WorkerContext,
-    };
+    pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};
 }
 
 /// The Rust blocks of the README, compiled by `cargo test --doc`.

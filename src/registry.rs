@@ -1,4 +1,4 @@
-//! Algorithms by name: for the command, and for whoever gets a name at run time.
+//! Algorithms by name: for the command, and for programs that get a name at run time.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -6,8 +6,8 @@ use std::sync::{LazyLock, RwLock};
 
 use pavlov_algorithms::{Dqn, Impala, Ppo, Sac};
 use pavlov_envs::EnvCreator;
-use pavlov_trainer::common::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
 use pavlov_trainer::policy::{Agent, Spaces};
+use pavlov_trainer::settings::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
 use pavlov_trainer::{Algorithm, Common, Evaluation, Memory, Result, Trainer, resolve, to_config};
 use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};

@@ -5,11 +5,11 @@ use pavlov::envs::Space;
 use pavlov::prelude::*;
 use pavlov::torch::{CModule, Kind, Tensor};
 use pavlov::trainer::batch::Column;
+use pavlov::trainer::learner::Value;
 use pavlov::trainer::models::{
     Activation, Conv2d, CustomModel, Filter, Input, ModelConfig, Net, NetBuilder, Padding, Torso,
 };
 use pavlov::trainer::policy::{DEFAULT_POLICY, PolicySpec, Spaces};
-use pavlov::trainer::value::Value;
 use serde_json::json;
 
 use crate::support::{assert_close, floats, quiet, spec, tiny_dqn, tiny_ppo, worker_set};

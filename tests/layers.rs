@@ -17,8 +17,17 @@ pub(crate) type Names = BTreeMap<Module, Module>;
 pub(crate) type Edges = BTreeMap<Module, BTreeSet<Module>>;
 
 /// Source folders of the workspace.
-const CRATES: &[&str] =
-    &["tune/src", "envs/src", "storage/src", "trainer/src", "algorithms/src", "src", "xtask/src"];
+const CRATES: &[&str] = &[
+    "tune/src",
+    "data/src",
+    "train/src",
+    "envs/src",
+    "storage/src",
+    "trainer/src",
+    "algorithms/src",
+    "src",
+    "xtask/src",
+];
 
 /// Edges that may point upwards, each with the reason: folder, from, to, why.
 const ALLOWED: &[(&str, &str, &str, &str)] = &[
@@ -58,8 +67,10 @@ fn no_crate_depends_on_one_above_it() {
             &[
                 "tch",
                 "torch-sys",
+                "pavlov-data",
                 "pavlov-envs",
                 "pavlov-storage",
+                "pavlov-train",
                 "pavlov-trainer",
                 "pavlov-algorithms",
                 "pavlov",
@@ -70,14 +81,53 @@ fn no_crate_depends_on_one_above_it() {
             &[
                 "tch",
                 "torch-sys",
+                "pavlov-data",
+                "pavlov-storage",
+                "pavlov-train",
                 "pavlov-tune",
+                "pavlov-trainer",
+                "pavlov-algorithms",
+                "pavlov",
+            ],
+        ),
+        (
+            "data",
+            &[
+                "tch",
+                "torch-sys",
+                "pavlov-envs",
+                "pavlov-storage",
+                "pavlov-train",
+                "pavlov-trainer",
+                "pavlov-algorithms",
+                "pavlov",
+            ],
+        ),
+        (
+            "train",
+            &[
+                "tch",
+                "torch-sys",
+                "pavlov-envs",
                 "pavlov-storage",
                 "pavlov-trainer",
                 "pavlov-algorithms",
                 "pavlov",
             ],
         ),
-        ("storage", &["tch", "torch-sys", "pavlov-envs", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),
+        (
+            "storage",
+            &[
+                "tch",
+                "torch-sys",
+                "pavlov-data",
+                "pavlov-envs",
+                "pavlov-train",
+                "pavlov-trainer",
+                "pavlov-algorithms",
+                "pavlov",
+            ],
+        ),
         ("trainer", &["pavlov-storage", "pavlov-algorithms", "pavlov"]),
         ("algorithms", &["pavlov-storage", "pavlov"]),
         ("xtask", &["tch", "torch-sys", "pavlov-trainer", "pavlov-algorithms", "pavlov"]),

@@ -7,17 +7,17 @@ use pavlov::envs::{self, Env, EnvCreator, IntoEnvCreator, Space, Step};
 use pavlov::prelude::*;
 use pavlov::torch::{Device, Kind, Tensor};
 use pavlov::trainer::WorkerSet;
-use pavlov::trainer::action_dist::ActionRows;
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::learner::Value;
 use pavlov::trainer::learner::{Learner, Rows};
 use pavlov::trainer::models::{NetBuilder, Rule};
+use pavlov::trainer::policy::ActionRows;
 use pavlov::trainer::policy::{
     Act, Agent, Fragment, Learned, Policies, Policy, PolicyClass, PolicySpec, Seen, Spaces,
 };
 use pavlov::trainer::replay::OffPolicy;
 use pavlov::trainer::state::{Array, State, Weights};
-use pavlov::trainer::value::Value;
-use pavlov::trainer::worker::WorkerSpec;
+use pavlov::trainer::workers::WorkerSpec;
 use serde_json::Value as Json;
 
 /// The numbers of a tensor of any shape and kind.

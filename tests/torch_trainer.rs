@@ -5,14 +5,12 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use pavlov::data::{Dataset, IterBatches};
 use pavlov::torch::nn::{self, Module, OptimizerConfig, VarStore};
 use pavlov::torch::{Device, Kind, Reduction, Tensor, manual_seed};
+use pavlov::train::{BaseTrainer, ReduceOp, ScalingConfig, TrainLoop, WorkerContext};
 use pavlov::trainer::{DatasetExt, TorchTrainer, TorchWorker};
-use pavlov::tune::data::{Dataset, IterBatches};
-use pavlov::tune::{
-    BaseTrainer, Bundle, Error, ReduceOp, Result, RunConfig, ScalingConfig, TrainLoop, WorkerContext,
-    child_main, session,
-};
+use pavlov::tune::{Bundle, Error, Result, RunConfig, child_main, session};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 

@@ -8,11 +8,10 @@
 
 use pavlov_envs::Space;
 use pavlov_trainer::{
-    exploration::ExplorationConfig,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayKind},
-    rules,
+    settings::{ExplorationConfig, rules},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;

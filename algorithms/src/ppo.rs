@@ -6,7 +6,10 @@
 //!    loss, an entropy bonus and a KL penalty (equation 8) whose coefficient adapts.
 //! 4. The workers get the new weights.
 
-use pavlov_trainer::{exploration::ExplorationConfig, prelude::*, rules};
+use pavlov_trainer::{
+    prelude::*,
+    settings::{ExplorationConfig, rules},
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

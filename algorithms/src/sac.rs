@@ -7,11 +7,10 @@
 //! 4. A slow copy of the critics gives the targets.
 
 use pavlov_trainer::{
-    exploration::ExplorationConfig,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
-    rules,
+    settings::{ExplorationConfig, rules},
 };
 use serde::{Deserialize, Serialize};
 

@@ -21,8 +21,8 @@ use pavlov::{
     prelude::*,
     torch::{self, Device, Kind, Tensor},
     trainer::{
-        filter::ObservationFilter,
         models::{Activation, Initializer},
+        settings::ObservationFilter,
     },
 };
 use serde_json::Value;

@@ -21,7 +21,6 @@ const STEPS: usize = 300;
 /// | `writes_every_element` | an element of `obs` that `reset` or `step` leaves as it was |
 /// | `observation_in_space` | an observation outside the space |
 /// | `finite_reward` | a reward that is infinite or not a number |
-/// | `exclusive_flags` | `terminated` together with `truncated` |
 /// | `state` | a step after `load_state` that differs from the one after `save_state` |
 ///
 /// # Errors
@@ -138,12 +137,6 @@ impl<O: Element> Moment<O> {
             return broken(
                 "finite_reward",
                 format!("seed {episode}, step {step}: the reward is {}", end.reward),
-            );
-        }
-        if end.terminated && end.truncated {
-            return broken(
-                "exclusive_flags",
-                format!("seed {episode}, step {step}: both flags are set; `terminated` goes before"),
             );
         }
         Ok(())

@@ -9,7 +9,6 @@ use crate::{Element, Error, Result, Space};
 /// * An episode is a function of its seed and its actions: equal seeds and actions give equal rows.
 /// * `reset` and `step` write every element of `obs`; what was in it before must not matter.
 /// * Observations lie in [`observation_space`](Self::observation_space).
-/// * `terminated` and `truncated` are never both true.
 /// * Spaces do not change.
 ///
 /// [`check_env`](crate::check_env) tests all of these.
@@ -81,7 +80,7 @@ pub trait Env: Send + 'static {
     /// Whatever the environment reports; see [`Error::other`].
     fn step(&mut self, action: &[Self::Act], obs: &mut [Self::Obs]) -> Result<Step>;
 
-    /// Steps after which vector environments truncate an episode that has not ended by itself.
+    /// Steps after which vector environments truncate an episode.
     fn max_episode_steps(&self) -> Option<usize> {
         None
     }
@@ -140,7 +139,8 @@ pub struct Step {
     pub reward: f64,
     /// The episode reached an end of the task: the state has no future, its value is 0.
     pub terminated: bool,
-    /// The episode was cut: the state has a future that nobody will see.
+    /// The episode was cut, for example by a time limit. As in Gymnasium, `terminated` is set besides where the task ended
+    /// in that very step; the state then has no future.
     pub truncated: bool,
 }
 

@@ -137,11 +137,7 @@ macro_rules! gymnasium_rs_env {
                     $($gymnasium)::+::core::Env::<$obs, $act>::step(&mut self.env, action);
                 self.info = info;
                 $crate::gymnasium_rs::write(obs, $crate::gymnasium_rs_env!(@scalars found, $obs_space))?;
-                ::core::result::Result::Ok($crate::Step {
-                    reward: reward as f64,
-                    terminated,
-                    truncated: truncated && !terminated,
-                })
+                ::core::result::Result::Ok($crate::Step { reward: reward as f64, terminated, truncated })
             }
 
             fn info(&self, key: &str) -> ::core::option::Option<f64> {

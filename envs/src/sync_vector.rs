@@ -151,7 +151,7 @@ impl<E: Env> SyncVectorEnv<E> {
                 copy.actions.extend_from_slice(action);
             }
             let Step { reward, terminated, truncated } = copy.env.step(action, obs)?;
-            let truncated = !terminated && (truncated || copy.step >= limit);
+            let truncated = truncated || copy.step >= limit;
             out.rewards[i] = reward as f32;
             out.terminated[i] = terminated;
             out.truncated[i] = truncated;

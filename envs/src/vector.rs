@@ -169,7 +169,7 @@ pub struct StepOut<'a, O> {
     pub rewards: &'a mut [f32],
     /// Which episodes reached an end of their task, `[num_envs]`.
     pub terminated: &'a mut [bool],
-    /// Which episodes were cut, `[num_envs]`; never together with `terminated`.
+    /// Which episodes were cut, `[num_envs]`; `terminated` is set besides where the task ended in that very step.
     pub truncated: &'a mut [bool],
 }
 
@@ -282,7 +282,7 @@ pub(crate) fn short_type_name<T: ?Sized>() -> String {
 /// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the
 /// scalar. One virtual call per vector step.
 ///
-/// Implemented for every [`VectorEnv`]; nobody else implements it. The methods carry the contract of
+/// Implemented for every [`VectorEnv`] and to be implemented for nothing else. The methods carry the contract of
 /// their namesakes; a buffer of a wrong length or alignment is [`Error::Shape`]. Calls on a
 /// `dyn AnyVectorEnv` need no import of this trait; leave it out of scope where [`VectorEnv`] is in.
 #[allow(missing_docs)]

@@ -153,13 +153,15 @@ def acrobot_starts():
     yield {"seeds": seeds, "digest": digest}
 
 
-def tells_pow_from_product(row):
-    """Whether a reward would differ if angles and speeds were squared as products."""
+def tells_pow_from_product(row, states_too):
+    """Whether a reward would differ if torques were squared as products; with `states_too` angles and speeds instead."""
+    square = (lambda x: x * x) if states_too else (lambda x: x**2)
+    square_torque = (lambda x: x**2) if states_too else (lambda x: x * x)
     states = [struct.unpack(">2d", bytes.fromhex(state)) for state in [row["start"], *row["states"]]]
     for (theta, speed), action, reward in zip(states, row["actions"], row["rewards"]):
         torque = np.clip(np.float32(struct.unpack(">f", bytes.fromhex(action))[0]), -2.0, 2.0)
         angle = (np.float64(theta) + np.pi) % (2 * np.pi) - np.pi
-        if f64(-(angle * angle + 0.1 * (speed * speed) + 0.001 * (torque**2))) != reward:
+        if f64(-(square(angle) + 0.1 * square(np.float64(speed)) + 0.001 * square_torque(torque))) != reward:
             return True
     return False
 
@@ -168,9 +170,28 @@ def pendulum():
     rng = np.random.default_rng(4)
     torque = lambda obs: rng.uniform(-2.5, 2.5, 1).astype(np.float32)
     rows = (episode("Pendulum-v1", seed, torque) for seed in range(1000))
-    yield next(row for row in rows if tells_pow_from_product(row))
+    yield next(row for row in rows if tells_pow_from_product(row, states_too=True))
     # Pushes along with the motion, so that the pendulum turns over and reaches full speed.
     yield episode("Pendulum-v1", 11, lambda obs: np.float32([2.0 if obs[2] >= 0 else -2.0]), g=9.81)
+    rows = (episode("Pendulum-v1", seed, torque) for seed in range(1000))
+    yield next(row for row in rows if tells_pow_from_product(row, states_too=False))
+
+
+def reset_options():
+    """First states and observations of `reset(options=...)`."""
+    for env_id, options in [
+        ("CartPole-v1", {"low": -0.5, "high": 0.25}),
+        ("MountainCar-v0", {"low": -1.0, "high": 0.5}),
+        ("MountainCarContinuous-v0", {"low": -1.0, "high": 0.5}),
+        ("Acrobot-v1", {"low": -9.0, "high": 9.0}),
+        ("Pendulum-v1", {"x_init": 0.25, "y_init": 3.0}),
+    ]:
+        env = gymnasium.make(env_id).unwrapped
+        row = {"env": env_id, "options": options, "starts": []}
+        for seed in range(50):
+            obs, _ = env.reset(seed=seed, options=options)
+            row["starts"].append([f64(env.state), f32(obs)])
+        yield row
 
 
 def play(env_id, seed, episodes, **config):
@@ -290,6 +311,7 @@ write("mountain_car_continuous.jsonl", mountain_car_continuous())
 write("acrobot.jsonl", acrobot())
 write("acrobot_starts.jsonl", acrobot_starts())
 write("pendulum.jsonl", pendulum())
+write("reset_options.jsonl", reset_options())
 write("toy_text.jsonl", toy_text())
 write("ansi.jsonl", ansi())
 write("maps.jsonl", maps())

@@ -1,4 +1,4 @@
-//! The two streams: results on standard output, everything else on standard error. Neither panics when nobody reads.
+//! The two streams: results on standard output, everything else on standard error. Neither panics when its reader has closed it.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -21,7 +21,7 @@ pub(super) fn set_bar(bar: Option<ProgressBar>) {
 /// Writes to standard error above the bar, if there is one.
 fn write_stderr(bytes: &[u8]) {
     let bar = BAR.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).clone();
-    // Nobody can be told that standard error is closed.
+    // There is no stream left that could say that standard error is closed.
     let write = || drop(io::stderr().write_all(bytes));
     match bar {
         Some(bar) => bar.suspend(write),
@@ -34,7 +34,7 @@ pub(super) fn say(line: &str) {
     write_stderr(format!("{line}\n").as_bytes());
 }
 
-/// A line of output; `false` if nobody reads any more.
+/// A line of output; `false` if the reader has closed the stream.
 pub(super) fn print(line: &str) -> anyhow::Result<bool> {
     let mut out = io::stdout().lock();
     match writeln!(out, "{line}").and_then(|()| out.flush()) {
@@ -43,7 +43,7 @@ pub(super) fn print(line: &str) -> anyhow::Result<bool> {
     }
 }
 
-/// One JSON object, or list, on one line; `false` if nobody reads any more.
+/// One JSON object, or list, on one line; `false` if the reader has closed the stream.
 pub(super) fn print_json(value: &impl Serialize) -> anyhow::Result<bool> {
     print(&serde_json::to_string(value)?)
 }

@@ -36,13 +36,13 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
         Some(url) => (storage::fetch_run(url)?, Some(url.to_owned())),
         None => (args.run_dir, None),
     };
-    let mut run = RunFile::read(&run_dir)?;
-    let lock = Lock::take(&run_dir)?;
+    let lock = Lock::of_run(&run_dir)?;
+    let newest = checkpoint::latest(&run_dir)?;
+    let mut run = RunFile::read(&run_dir, newest.as_deref())?;
     let mut stop = stop_criteria(&run.stop)?;
     stop.lay_over(&assignments(&args.stop)?)?;
     let entry = registry::algorithm(&run.algorithm)?;
 
-    let newest = checkpoint::latest(&run_dir)?;
     let mut config = match &newest {
         Some(newest) => checkpoint::metadata(newest)?.config,
         None => run.config.clone(),
@@ -70,6 +70,7 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
             report.say(&format!("resuming from {}", newest.display()));
         }
         None => {
+            checkpoint::set_aside_damaged(&run_dir, None)?;
             run_dir::remove_logs(&run_dir)?;
             report.say(&format!(
                 "{} has no whole checkpoint: the run starts again from the beginning, with the same seed",

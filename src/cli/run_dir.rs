@@ -1,6 +1,8 @@
 //! The run directory as the command sees it: `run.json`, what is needed to go on beside the checkpoints.
 
 use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
@@ -9,9 +11,12 @@ use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
 use super::exit::usage;
+use super::output::say;
 use crate::tune::{Config, checkpoint, replace_file, storage};
 
 const RUN: &str = "run.json";
+/// A [`RUN`] that could not be read.
+const DAMAGED: &str = "run.json.damaged";
 /// What makes a directory a checkpoint.
 const MANIFEST: &str = "manifest.json";
 
@@ -36,19 +41,56 @@ pub(super) struct RunFile {
 }
 
 impl RunFile {
-    pub(super) fn read(run_dir: &Path) -> anyhow::Result<RunFile> {
+    /// Where the file is damaged, what can be had from `newest`, the newest checkpoint of the run, takes its place; the
+    /// damaged file stays as `run.json.damaged`.
+    pub(super) fn read(run_dir: &Path, newest: Option<&Path>) -> anyhow::Result<RunFile> {
         let path = run_dir.join(RUN);
-        // A checkpoint has a `run.json` of its own.
-        if !path.exists() || run_dir.join(MANIFEST).exists() {
-            return Err(usage(format!("{}: {}", run_dir.display(), why_no_run(run_dir))));
-        }
-        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
-        serde_json::from_str(&text).map_err(|error| usage(format!("{} is damaged: {error}", path.display())))
+        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let error = match serde_json::from_slice(&text) {
+            Ok(run) => return Ok(run),
+            Err(error) => error,
+        };
+        let (shown, damaged) = (path.display(), run_dir.join(DAMAGED));
+        let Some(newest) = newest else {
+            return Err(usage(format!(
+                "{shown} is damaged: {error}; no whole checkpoint has its settings either, so begin the run again in \
+                 another directory"
+            )));
+        };
+        let run = RunFile::of_checkpoint(newest)?;
+        // A copy: without a `run.json` the directory would be no run any more.
+        replace_file(&damaged, &text)?;
+        run.write(run_dir)?;
+        say(&format!(
+            "warning: {shown} is damaged ({error}) and was replaced; what was left of it is {}. The settings are those of \
+             {}, which knows no stop criteria: give them again with --stop",
+            damaged.display(),
+            newest.display()
+        ));
+        Ok(run)
     }
 
-    /// Replaces the file whole.
+    fn of_checkpoint(checkpoint: &Path) -> anyhow::Result<RunFile> {
+        let manifest = checkpoint::verify(checkpoint, None)?;
+        let config = checkpoint::metadata(checkpoint)?.config;
+        let Some(env) = config.get("env").and_then(|env| env.as_str()) else {
+            return Err(usage(format!("{}: metadata.json names no environment", checkpoint.display())));
+        };
+        Ok(RunFile {
+            pavlov: manifest.pavlov,
+            algorithm: manifest.kind,
+            env: env.into(),
+            stop: Config::new(),
+            checkpoint_freq: 0,
+            checkpoint_at_end: true,
+            keep_checkpoints_num: None,
+            remote_checkpoint_dir: None,
+            config,
+        })
+    }
+
+    /// Replaces the file whole; a power cut leaves the old one or the new one.
     pub(super) fn write(&self, run_dir: &Path) -> anyhow::Result<()> {
-        fs::create_dir_all(run_dir).with_context(|| format!("cannot create {}", run_dir.display()))?;
         Ok(replace_file(&run_dir.join(RUN), &serde_json::to_vec_pretty(self)?)?)
     }
 }
@@ -106,17 +148,60 @@ pub(super) fn refuse_used(out: &Path) -> anyhow::Result<()> {
 
 /// Keeps a run directory to this process for as long as the value lives, a killed process included.
 #[derive(Debug)]
-pub(super) struct Lock(#[expect(dead_code, reason = "closing the file unlocks it")] File);
+pub(super) struct Lock {
+    run_dir: PathBuf,
+    handle: File,
+}
 
 impl Lock {
-    pub(super) fn take(run_dir: &Path) -> anyhow::Result<Lock> {
-        let dir = File::open(run_dir).with_context(|| format!("cannot read {}", run_dir.display()))?;
-        match flock(&dir, FlockOperation::NonBlockingLockExclusive) {
+    /// For a run that exists.
+    pub(super) fn of_run(run_dir: &Path) -> anyhow::Result<Lock> {
+        // A checkpoint has a `run.json` of its own.
+        if !run_dir.join(RUN).exists() || run_dir.join(MANIFEST).exists() {
+            return Err(usage(format!("{}: {}", run_dir.display(), why_no_run(run_dir))));
+        }
+        Lock::take(run_dir)
+    }
+
+    /// For a new run. Nothing is written by whoever comes too late.
+    pub(super) fn of_new_run(run_dir: &Path) -> anyhow::Result<Lock> {
+        fs::create_dir_all(run_dir).with_context(|| format!("cannot create {}", run_dir.display()))?;
+        let lock = Lock::take(run_dir)?;
+        // Another process may have been faster, and have ended.
+        refuse_used(run_dir)?;
+        Ok(lock)
+    }
+
+    fn take(run_dir: &Path) -> anyhow::Result<Lock> {
+        let handle = File::open(run_dir).with_context(|| format!("cannot read {}", run_dir.display()))?;
+        match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
                 Err(usage(format!("another process is training in {}; stop it first", run_dir.display())))
             }
             // Some file systems have no locks.
-            _ => Ok(Lock(dir)),
+            _ => Ok(Lock { run_dir: run_dir.into(), handle }),
+        }
+    }
+
+    /// Refuses to go on with a run whose directory is not where it was: what is written there would be lost.
+    pub(super) fn check_in_place(&self) -> anyhow::Result<()> {
+        let shown = self.run_dir.display();
+        let own = self.handle.metadata().with_context(|| format!("cannot read {shown}"))?;
+        let found = fs::metadata(&self.run_dir);
+        if found.is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino())) {
+            return Ok(());
+        }
+        let place = fs::read_link(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
+        // A directory that was removed has a name that leads nowhere.
+        match place.ok().filter(|place| place.is_dir()) {
+            Some(place) => anyhow::bail!(
+                "the run directory {shown} was moved to {0} during training, so nothing more is saved; go on from its \
+                 newest checkpoint with `pavlov resume {0}`",
+                place.display()
+            ),
+            None => anyhow::bail!(
+                "the run directory {shown} was removed during training, so nothing more is saved"
+            ),
         }
     }
 }
@@ -145,7 +230,7 @@ pub(super) fn take_back(run_dir: &Path, url: Option<&str>) -> anyhow::Result<()>
     remove_logs(run_dir)?;
     let path = run_dir.join(RUN);
     fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
-    // Not empty: somebody else's file, which stays.
+    // It is not empty, so it is another program's file, which stays.
     let _ = fs::remove_dir(run_dir);
     Ok(())
 }

@@ -48,7 +48,7 @@ pub(super) struct Session {
     /// The checkpoint of the present iteration.
     saved: Option<PathBuf>,
     profile: Profile,
-    _lock: Lock,
+    lock: Lock,
 }
 
 /// What was there before a session.
@@ -66,7 +66,7 @@ enum End {
     /// A result said `done`.
     Done,
     Interrupted,
-    /// Standard output was closed by whoever read it.
+    /// The reader of standard output closed it.
     Unread,
 }
 
@@ -81,7 +81,7 @@ impl Session {
         lock: Lock,
     ) -> Session {
         let profile = Profile::default();
-        Session { driver, run, stop, report, interrupt, saved: None, profile, _lock: lock }
+        Session { driver, run, stop, report, interrupt, saved: None, profile, lock }
     }
 
     /// Trains until a criterion is met or a signal comes, and saves.
@@ -147,6 +147,7 @@ impl Session {
 
     fn save(&mut self) -> anyhow::Result<()> {
         if self.saved.is_none() {
+            self.lock.check_in_place()?;
             self.saved = Some(self.driver.save()?);
         }
         Ok(())
@@ -156,6 +157,7 @@ impl Session {
     fn note_criteria(&mut self) -> anyhow::Result<()> {
         let criteria = self.stop.to_config();
         if self.run.stop != criteria {
+            self.lock.check_in_place()?;
             self.run.stop = criteria;
             self.run.write(self.driver.logdir())?;
         }
@@ -182,6 +184,7 @@ impl Session {
         if self.run.checkpoint_at_end || !is_over {
             self.save()?;
         }
+        self.lock.check_in_place()?;
         self.driver.stop()?;
         let dir = self.driver.logdir().display().to_string();
         let place = self.run.remote_checkpoint_dir.as_ref().unwrap_or(&dir);
@@ -189,7 +192,7 @@ impl Session {
             End::Met(met) => format!("done: {} is {}, the run stops at {}", met.key, met.value, met.limit),
             End::Done => "done: the last result says so".into(),
             End::Interrupted => "stopped by a signal".into(),
-            End::Unread => "stopped because nobody reads standard output".into(),
+            End::Unread => "stopped because the reader of standard output closed it".into(),
         });
         self.report.say(&format!("run directory: {dir}"));
         if *place != dir {

@@ -12,7 +12,7 @@ use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::{Layer, Resolved, assign, parse_assignment, parse_toml, read_file};
 use crate::tune::{Config, Error};
 
-/// What `train` and `config show` are told about the settings.
+/// The arguments of `train` and `config show` about settings.
 #[derive(Args, Debug)]
 pub(super) struct SettingsArgs {
     /// Algorithm; `pavlov list algorithms` shows all
@@ -102,7 +102,7 @@ impl SettingsArgs {
     }
 }
 
-/// Refuses an environment that nobody knows. One in Python is asked for when it is made, by the interpreter that its
+/// Refuses an environment that is not registered. One in Python is asked for when it is made, by the interpreter that its
 /// settings name.
 pub(super) fn known(env: &str) -> Result<(), envs::Error> {
     if env.starts_with("py:") {

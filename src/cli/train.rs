@@ -103,8 +103,8 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
         config: driver.get_config().clone(),
     };
     let interrupt = signals::watch(signals::AFTER_ITERATION)?;
+    let lock = Lock::of_new_run(driver.logdir())?;
     run.write(driver.logdir())?;
-    let lock = Lock::take(driver.logdir())?;
     Session::new(driver, run, stop, new.report, interrupt, lock).run(Begin::New)
 }
 

@@ -100,7 +100,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     sweep.num_samples = args.num_samples.or(sweep.num_samples);
     sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
     if let Ok(first) = sweep.trial(0) {
-        // A setting that does not exist is told before any trial starts.
+        // A setting that does not exist is refused before any trial starts.
         entry.resolve(layers(&base, &path, first))?;
     }
     let settings: Config = serde_json::from_value(serde_json::to_value(&sweep)?)?;
@@ -126,7 +126,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let text = toml::to_string(&sweep).context("the sweep cannot be written as TOML")?;
     let mut tuner = sweep.tuner(trainable, above)?;
     let criteria = stop_criteria(&sweep.stop)?;
-    tuner.run_config.stop = (!criteria.is_empty()).then(|| Box::new(criteria) as _);
+    tuner.run_config.stop = sweep.stopper(criteria)?;
     tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
     tuner.run_config.replay_command = Some(format!("pavlov trial {} --number {{number}}", path.display()));
     tuner.run_config.callbacks.push(Box::new(KeepFile(text)));
@@ -153,6 +153,12 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
 
 pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
     let Sweep { file, entry, env, base } = Sweep::read(&args.sweep)?;
+    if !file.stoppers.is_empty() {
+        return Err(usage(
+            "`stoppers` see a whole sweep, and a trial alone has none of them: remove them from the sweep file, and \
+             say in `stop` when the trial ends",
+        ));
+    }
     let drawn = file.trial(args.number)?;
     start(NewRun {
         config: entry.resolve(layers(&base, &args.sweep, drawn))?.config,

@@ -19,7 +19,7 @@
 //!
 //! # Guarantees
 //! * Objects appear whole and are replaced at once, as the services promise. Files above 8 MiB go up in parts; an upload
-//!   that fails is aborted. One whose process is killed leaves parts that nobody sees and the service charges for: give
+//!   that fails is aborted. One whose process is killed leaves parts that no listing shows and that the service charges for: give
 //!   the bucket a rule that deletes incomplete uploads.
 //! * Every object carries its CRC-32C as metadata, and reading verifies it. S3 is sent a SHA-256 of every part, which it
 //!   verifies.

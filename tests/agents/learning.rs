@@ -195,6 +195,6 @@ fn policies_and_agents_that_do_not_fit_are_refused() {
     );
     refused(quiet(Split::new(&[]), "simple_spread_v3"), &["none is to be trained"]);
     let mut filtered = Split::new(&["first"]);
-    filtered.ppo.common.observation_filter = pavlov::trainer::filter::ObservationFilter::MeanStdFilter;
+    filtered.ppo.common.observation_filter = pavlov::trainer::settings::ObservationFilter::MeanStdFilter;
     refused(quiet(filtered, "simple_spread_v3"), &["observation_filter", "several policies"]);
 }

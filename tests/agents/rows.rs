@@ -6,8 +6,8 @@ use pavlov::envs::{EnvCreator, check_multi_agent_env};
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::batch::{Column, SampleBatch, TrainBatch};
-use pavlov::trainer::gae::{Trajectories, advantages};
 use pavlov::trainer::policy::Policies;
+use pavlov::trainer::returns::{Trajectories, advantages};
 use pavlov::trainer::state::State;
 
 use super::turns::{AtRandom, Turns, workers};
@@ -69,7 +69,7 @@ fn sums_of_several_steps_end_where_an_agents_rows_end() {
     ppo.common = common(1, 5);
     ppo.common.gamma = 0.5;
     // An untrained critic says little; rewards as small leave it its digits.
-    ppo.common.clip_rewards = Some(pavlov::trainer::common::ClipRewards::Within(0.01));
+    ppo.common.clip_rewards = Some(pavlov::trainer::settings::ClipRewards::Within(0.01));
     ppo.lambda = 0.5;
     let class = ppo.get_default_policy_class(&spaces()).expect("a class");
     let workers = workers(&ppo.common, class.into(), &Turns::creator()).expect("workers");
@@ -222,7 +222,7 @@ fn any_number_of_workers_gives_the_same_rows() {
 #[test]
 fn whole_episodes_are_those_of_every_agent() {
     let mut common = common(2, 4);
-    common.batch_mode = pavlov::trainer::common::BatchMode::CompleteEpisodes;
+    common.batch_mode = pavlov::trainer::settings::BatchMode::CompleteEpisodes;
     let workers = workers(&common, AtRandom::class(2).into(), &Turns::creator()).expect("workers");
     let batch = workers.sample().expect("whole episodes");
     // 4 steps of each copy are no episode, 8 are one.

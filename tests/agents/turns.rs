@@ -4,7 +4,7 @@ use pavlov::envs::{self, EnvCreator, MultiAgentEnv, MultiAgentOut, Space};
 use pavlov::prelude::*;
 use pavlov::torch::Device;
 use pavlov::trainer::WorkerSet;
-use pavlov::trainer::action_dist::ActionRows;
+use pavlov::trainer::policy::ActionRows;
 use pavlov::trainer::policy::{Act, Policies, Policy, PolicyClass, Seen};
 
 use crate::support::spec_with;

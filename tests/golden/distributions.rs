@@ -3,10 +3,10 @@
 use std::f64::consts::LN_2;
 
 use pavlov::torch::{Kind, Tensor};
-use pavlov::trainer::action_dist::{ActionDist, ActionRows};
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::learner::Value;
+use pavlov::trainer::policy::{ActionDist, ActionRows};
 use pavlov::trainer::rng::Stream;
-use pavlov::trainer::value::Value;
 use pavlov::trainer::{normalize, unsquash};
 
 use crate::support::{assert_close, assert_frequency, floats, on_both_engines, rows};

@@ -5,10 +5,10 @@ use pavlov::envs::Space;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::learner::Value;
 use pavlov::trainer::models::{Activation, Init, Initializer, ModelConfig, Rule};
 use pavlov::trainer::policy::{Learned, Policy, Spaces};
 use pavlov::trainer::rng::Stream;
-use pavlov::trainer::value::Value;
 use pulp::Arch;
 
 use crate::support::{column, floats, learner, on_both_engines, policy, rows, weights};

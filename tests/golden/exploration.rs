@@ -1,8 +1,8 @@
 //! Exploration strategies and schedules.
 
-use pavlov::trainer::exploration::{ExplorationConfig, per_worker_epsilon};
 use pavlov::trainer::rng::Stream;
-use pavlov::trainer::schedule::{Piecewise, Schedule, exponential, polynomial};
+use pavlov::trainer::settings::{ExplorationConfig, per_worker_epsilon};
+use pavlov::trainer::settings::{Piecewise, Schedule, exponential, polynomial};
 use serde_json::{Value, json};
 
 use crate::support::{assert_close, assert_frequency};

@@ -2,8 +2,8 @@
 
 use std::f64::consts::FRAC_1_SQRT_2;
 
-use pavlov::trainer::filter::{MeanStdFilter, RunningStat};
 use pavlov::trainer::rng::Stream;
+use pavlov::trainer::workers::{MeanStdFilter, RunningStat};
 
 use crate::support::{assert_close, refused};
 

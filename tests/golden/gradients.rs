@@ -2,10 +2,10 @@
 
 use pavlov::torch::{Device, Kind, Tensor};
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::learner::Value;
 use pavlov::trainer::learner::{Learner, Loss};
 use pavlov::trainer::models::{Activation, Dense, Init, Input, Net, NetBuilder, ParamsBuilder, Rule};
 use pavlov::trainer::rng::Stream;
-use pavlov::trainer::value::Value;
 
 use crate::support::{assert_close, floats, learner, on_threads, refused};
 

@@ -3,11 +3,11 @@
 
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::learner::OptimizerConfig;
 use pavlov::trainer::learner::{Learner, Loss};
 use pavlov::trainer::models::{Activation, Free, Group, Init, NetBuilder, Rule};
-use pavlov::trainer::optim::OptimizerConfig;
 use pavlov::trainer::policy::PolicySpec;
-use pavlov::trainer::schedule::{Piecewise, Schedule};
+use pavlov::trainer::settings::{Piecewise, Schedule};
 
 use crate::support::{assert_close, column, discrete_spaces, floats, learner, refused, rows, spec};
 

@@ -2,8 +2,8 @@
 
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::Loss;
+use pavlov::trainer::learner::{Optimizer, OptimizerConfig};
 use pavlov::trainer::models::Rule;
-use pavlov::trainer::optim::{Optimizer, OptimizerConfig};
 
 use crate::support::{assert_close, column, floats, learner, rows};
 

@@ -4,8 +4,8 @@ use pavlov::algorithms::Ppo;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::Column;
-use pavlov::trainer::gae::{Trajectories, advantages, discount_cumsum};
 use pavlov::trainer::policy::Fragment;
+use pavlov::trainer::returns::{Trajectories, advantages, discount_cumsum};
 
 use crate::support::{assert_close, discrete_spaces, numbers, policy, rows, weights};
 
@@ -44,7 +44,12 @@ fn advantages_at_the_fragments_border_bootstrap_from_the_value_of_what_follows()
 fn advantages_of_a_terminated_episode_see_nothing_after_its_end() {
     // 77 is the value of the next episode's first observation, 99 that of the final one: neither may count.
     let f = one_copy(&[0.5, 0.4, 0.3, 77.0], &[false, false, true], &[false; 3]);
-    assert_close(&gae(Trajectories { ended: &[2], final_values: &[99.0], ..f }), &ENDED, 1e-6);
+    let found = gae(Trajectories { ended: &[2], final_values: &[99.0], ..f });
+    assert_close(&found, &ENDED, 1e-6);
+    // Neither when its time was up in the same step.
+    let f = Trajectories { truncated: &[false, false, true], ..f };
+    let found = gae(Trajectories { ended: &[2], final_values: &[99.0], ..f });
+    assert_close(&found, &ENDED, 1e-6);
 }
 
 #[test]
@@ -190,10 +195,14 @@ const DISCOUNTS: [f64; 5] = [0.729, 0.729, 0.729, 0.81, 0.9];
 
 #[test]
 fn n_step_rows_of_a_terminated_episode_lead_to_its_last_observation_and_end_there() {
-    let found = three_step([false, false, false, false, true], [false; 5]);
-    assert_close(&found.rewards, &SUMS, 1e-6);
-    assert_close(&found.new_obs, &[3.0, 4.0, 9.0, 9.0, 9.0], 0.0);
-    assert_close(&found.terminated, &[0.0, 0.0, 1.0, 1.0, 1.0], 0.0);
+    let at_the_end = [false, false, false, false, true];
+    // Whether its time was up in the same step changes nothing.
+    for truncated in [[false; 5], at_the_end] {
+        let found = three_step(at_the_end, truncated);
+        assert_close(&found.rewards, &SUMS, 1e-6);
+        assert_close(&found.new_obs, &[3.0, 4.0, 9.0, 9.0, 9.0], 0.0);
+        assert_close(&found.terminated, &[0.0, 0.0, 1.0, 1.0, 1.0], 0.0);
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ mod problem;
 use pavlov::torch::Kind;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::learner::Loss;
-use pavlov::trainer::value::min;
+use pavlov::trainer::learner::min;
 
 use self::problem::{ACTOR, ALL, ALPHA, CRITICS, NOISE, Problem};
 use crate::support::{floats, on_threads};

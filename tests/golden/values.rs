@@ -1,12 +1,12 @@
 //! Every operation of a `Value` against libtorch's autograd in doubles, forwards and backwards, on both engines.
 
 use pavlov::torch::{Kind, Reduction, Tensor};
-use pavlov::trainer::action_dist::ActionDist;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::Loss;
+use pavlov::trainer::learner::{Value, min};
 use pavlov::trainer::models::{Activation, Init, Rule};
+use pavlov::trainer::policy::ActionDist;
 use pavlov::trainer::rng::Stream;
-use pavlov::trainer::value::{Value, min};
 
 use crate::support::{column, floats, learner, on_both_engines, rows};
 

@@ -3,9 +3,9 @@
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch, Trajectory};
-use pavlov::trainer::gae::discount_cumsum;
 use pavlov::trainer::policy::{Fragment, FragmentMasks};
-use pavlov::trainer::vtrace::{BatchValues, Targets, VTrace, vtrace};
+use pavlov::trainer::returns::discount_cumsum;
+use pavlov::trainer::returns::{BatchValues, Targets, VTrace, vtrace};
 
 use crate::support::{assert_close, discrete_spaces, numbers, policy, rows, worker_set};
 
@@ -137,7 +137,7 @@ fn a_fragment_knows_what_is_behind_each_of_its_cuts() {
     let obs = Tensor::from_slice(&[0.0_f32, 10.0, 1.0, 11.0, 2.0, 12.0, 3.0, 13.0]).view([4, 2, 1]);
     let masks = obs.ge(10.0);
     let actions = Tensor::from_slice(&[0_i64; 6]).view([3, 2]);
-    let fragment = Fragment {
+    let mut fragment = Fragment {
         steps: 3,
         num_envs: 2,
         lengths: None,
@@ -159,6 +159,10 @@ fn a_fragment_knows_what_is_behind_each_of_its_cuts() {
     assert_eq!(numbers(batch.behind().unwrap(), Column::OBS), [90.0, 3.0, 13.0]);
     assert_eq!(numbers(batch.behind().unwrap(), Column::ACTION_MASK), [1.0, 0.0, 1.0]);
     assert_close(&numbers(&batch, Column::REWARDS), &[0.0, 1.0, 2.0, 0.1, 1.1, 2.1], 1e-6);
+    // Nothing is behind the end of copy 1 when its time was up in the same step.
+    fragment.truncated = &[false, true, true, false, false, false];
+    let batch = fragment.rows_with_trajectories();
+    assert_eq!(numbers(batch.behind().unwrap(), Column::OBS), [90.0, 3.0, 13.0]);
 }
 
 #[test]

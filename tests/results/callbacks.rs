@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 
 use pavlov::prelude::*;
 use pavlov::trainer::Episode;
+use pavlov::trainer::StepView;
 use pavlov::trainer::batch::{SampleBatch, TrainBatch};
-use pavlov::trainer::callbacks::StepView;
 use serde_json::json;
 
 use crate::support::{Clockwork, at, clockwork, number, refused, tiny_ppo};

@@ -1,4 +1,4 @@
-//! Evaluation: when, how much, by whom, and what it may not disturb.
+//! Evaluation: when, how much, by which workers, and what it may not disturb.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex};
@@ -7,10 +7,10 @@ use std::time::Duration;
 use pavlov::envs::{IntoEnvCreator, Space, Step};
 use pavlov::prelude::*;
 use pavlov::trainer::batch::SampleBatch;
-use pavlov::trainer::common::{DurationUnit, EvaluationDuration};
-use pavlov::trainer::evaluation::EvaluationTask;
 use pavlov::trainer::policy::DEFAULT_POLICY;
+use pavlov::trainer::settings::{DurationUnit, EvaluationDuration};
 use pavlov::trainer::state::State;
+use pavlov::trainer::workers::EvaluationTask;
 use serde_json::Value;
 
 use crate::support::{

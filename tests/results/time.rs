@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pavlov::envs::Space;
 use pavlov::prelude::*;
-use pavlov::trainer::common::EvaluationDuration;
+use pavlov::trainer::settings::EvaluationDuration;
 
 use crate::support::{at, going_on, number, quiet, scripted, tiny_ppo};
 

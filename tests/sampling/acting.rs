@@ -3,11 +3,11 @@
 use pavlov::envs::Space;
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
-use pavlov::trainer::action_dist::ActionDist;
 use pavlov::trainer::batch::{Column, SampleBatch, TrainBatch};
-use pavlov::trainer::common::BatchMode;
-use pavlov::trainer::exploration::ExplorationConfig;
+use pavlov::trainer::policy::ActionDist;
 use pavlov::trainer::policy::{Act, Fragment, Policy, PolicyClass, Seen};
+use pavlov::trainer::settings::BatchMode;
+use pavlov::trainer::settings::ExplorationConfig;
 
 use crate::support::{
     BEGAN, Clockwork, Doors, REMEMBERED, Rememberer, assert_close, bytes, clockwork, going_on, numbers,
@@ -194,11 +194,11 @@ impl Stubborn {
 impl Policy for Stubborn {
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
         match act.actions {
-            pavlov::trainer::action_dist::ActionRows::Int(actions) => {
+            pavlov::trainer::policy::ActionRows::Int(actions) => {
                 actions.fill(3);
                 Ok(())
             }
-            pavlov::trainer::action_dist::ActionRows::Float(ref actions) => {
+            pavlov::trainer::policy::ActionRows::Float(ref actions) => {
                 let head = vec![-0.5; actions.len()];
                 assert_eq!(seen.obs.size()[0], 2);
                 act.with_noise(&head, &self.0)

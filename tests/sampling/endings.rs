@@ -5,9 +5,9 @@ use std::sync::Arc;
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::batch::Column;
-use pavlov::trainer::common::{BatchMode, ClipRewards};
 use pavlov::trainer::policy::DEFAULT_POLICY;
 use pavlov::trainer::rng::episode_seed;
+use pavlov::trainer::settings::{BatchMode, ClipRewards};
 use pavlov::trainer::state::State;
 
 use crate::support::{

@@ -9,11 +9,11 @@ use pavlov::envs::{self, Env, Space, Step};
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::batch::Column;
-use pavlov::trainer::evaluation::EvaluationTask;
 use pavlov::trainer::plan::Order;
-use pavlov::trainer::pool::{Completion, Fault, ThreadPool, WorkerPool};
 use pavlov::trainer::rng::{derive, episode_seed};
-use pavlov::trainer::worker::Request;
+use pavlov::trainer::workers::EvaluationTask;
+use pavlov::trainer::workers::Request;
+use pavlov::trainer::workers::{Completion, Fault, ThreadPool, WorkerPool};
 use tch::Device;
 
 use crate::support::{

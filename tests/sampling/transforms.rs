@@ -7,9 +7,9 @@ use pavlov::envs::{self, Env, Space, Step};
 use pavlov::prelude::*;
 use pavlov::torch::Kind;
 use pavlov::trainer::batch::Column;
-use pavlov::trainer::filter::{ObservationFilter, RunningStat};
 use pavlov::trainer::rng::episode_seed;
 use pavlov::trainer::unsquash;
+use pavlov::trainer::{settings::ObservationFilter, workers::RunningStat};
 
 use crate::support::{
     Clockwork, assert_close, clockwork, clockwork_obs, going_on, numbers, scripted, tiny_ppo, worker_set,

@@ -212,7 +212,8 @@ impl Error {
         move |source| Error::Io { path, action, source }
     }
 
-    pub(crate) fn experiment(path: &Path, reason: impl Into<String>) -> Self {
+    /// [`Error::Experiment`] of the experiment at `path`.
+    pub fn experiment(path: &Path, reason: impl Into<String>) -> Self {
         Error::Experiment { path: path.to_path_buf(), reason: reason.into() }
     }
 

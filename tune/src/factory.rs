@@ -4,9 +4,11 @@ use std::fmt;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 
-use crate::{Config, Error, Resources, Result, Trainable};
+use crate::loggers::Logger;
+use crate::{Config, Error, LoggerChoice, Resources, Result, Trainable};
 
 type Make = dyn Fn(&Config) -> Result<Box<dyn Trainable>> + Send + Sync;
+type MakeLogger = dyn Fn() -> Box<dyn Logger> + Send + Sync;
 type Request = dyn Fn(&Config) -> Result<Resources> + Send + Sync;
 /// Runs a function as a worker of the trial at the other end of the socket.
 type Work = dyn Fn(UnixStream) -> Result<()> + Send + Sync;
@@ -21,6 +23,7 @@ pub struct TrainableFactory {
     name: Arc<str>,
     make: Arc<Make>,
     resources: Option<Arc<Request>>,
+    loggers: Vec<Arc<MakeLogger>>,
     /// Functions only.
     work: Option<Arc<Work>>,
 }
@@ -38,6 +41,7 @@ impl TrainableFactory {
             name: name.into().into(),
             make: Arc::new(move |config| Ok(Box::new(make(config)?))),
             resources: None,
+            loggers: Vec::new(),
             work: None,
         }
     }
@@ -62,6 +66,19 @@ impl TrainableFactory {
     ) -> Self {
         self.resources = Some(Arc::new(resources));
         self
+    }
+
+    /// Every trial gets a logger that `make` makes, where the trial runs. It stands beside those before it and beside
+    /// `result.json` and its companions, which [`RunConfig::log_results`](crate::RunConfig::log_results) leaves out.
+    pub fn with_logger<L: Logger + 'static>(mut self, make: impl Fn() -> L + Send + Sync + 'static) -> Self {
+        self.loggers.push(Arc::new(move || Box::new(make())));
+        self
+    }
+
+    /// The loggers of one trial.
+    pub(crate) fn loggers(&self, standard: bool) -> LoggerChoice {
+        let own = self.loggers.iter().map(|make| make()).collect();
+        if standard { LoggerChoice::DefaultAnd(own) } else { LoggerChoice::Custom(own) }
     }
 
     /// The name given.

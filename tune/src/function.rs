@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const NONE: &str = "no_checkpoint";
 
 /// A function, and what can be said of it before it runs.
-pub(crate) trait Function: Send + Sync + 'static {
+pub trait Function: Send + Sync + 'static {
     /// As [`Trainable::kind`].
     fn kind(&self) -> String {
         "function".into()
@@ -110,7 +110,9 @@ impl TrainableFactory {
         Self::running(name, Arc::new(move |config: &Config| function(config)?.into_report()))
     }
 
-    pub(crate) fn running(name: impl Into<String>, function: Arc<dyn Function>) -> Self {
+    /// A trainable that runs `function`, for `pavlov-train`.
+    #[doc(hidden)]
+    pub fn running(name: impl Into<String>, function: Arc<dyn Function>) -> Self {
         let worker = function.clone();
         let work = move |socket| {
             let function = worker.clone();

@@ -8,9 +8,7 @@
 //! * [`loggers`] write `result.json`, `progress.csv`, TensorBoard events and `params.json`.
 //! * [`Tuner`] runs a sweep: many trials of a [`TrainableFactory`], drawn by [`search`], scheduled by [`schedulers`], stopped
 //!   by [`stoppers`]; in threads or processes, restored after any interruption.
-//! * [`data`] reads datasets in batches: rows in memory, JSON lines, CSV, Parquet.
 //! * [`session`] is for functions as trainables.
-//! * [`BaseTrainer`] is a training loop with datasets; [`Training`] runs it as a sweep of one trial.
 //! * [`validate_save_restore`] checks a trainable's part of the bargain.
 //!
 //! Settings and results are JSON objects, so that they can be laid over each other, logged, and read from anywhere.
@@ -18,7 +16,6 @@
 
 pub mod checkpoint;
 pub mod config;
-pub mod data;
 mod diagnose;
 mod driver;
 mod error;
@@ -28,8 +25,11 @@ mod factory;
 mod files;
 mod function;
 mod gpu;
+#[doc(hidden)]
+pub mod internal;
 pub mod loggers;
 mod metric;
+mod named;
 mod node;
 mod options;
 mod resources;
@@ -41,7 +41,6 @@ pub mod stoppers;
 pub mod storage;
 mod sweep_file;
 pub mod track;
-mod train;
 mod trainable;
 mod trial;
 mod tuner;
@@ -60,10 +59,6 @@ pub use node::available_memory;
 pub use options::{LoggerChoice, RunOptions};
 pub use resources::{Bundle, Resources};
 pub use sweep_file::SweepFile;
-pub use train::{
-    BaseTrainer, Collective, DataParallelTrainer, ReduceOp, ScalingConfig, SocketCollective, TrainContext,
-    TrainLoop, Training, WorkerContext,
-};
 pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{

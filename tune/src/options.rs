@@ -31,7 +31,7 @@ pub struct RunOptions {
     pub trial_name: Option<String>,
     /// What the sweep reserved.
     pub trial_resources: Option<Resources>,
-    /// Who sees the results.
+    /// Which loggers see the results.
     pub loggers: LoggerChoice,
     /// Checkpoints to keep in the run directory: the newest so many and, besides, the best one. `None`: all.
     pub keep_checkpoints_num: Option<usize>,
@@ -64,16 +64,18 @@ impl Default for RunOptions {
     }
 }
 
-/// Who sees the results.
+/// Which loggers see the results.
 #[derive(Default)]
 pub enum LoggerChoice {
     /// `params.json`, `result.json`, `progress.csv` and TensorBoard events in the run directory.
     #[default]
     Default,
-    /// Nobody.
+    /// No logger.
     None,
     /// These, in this order.
     Custom(Vec<Box<dyn Logger>>),
+    /// Those of `Default`, then these.
+    DefaultAnd(Vec<Box<dyn Logger>>),
 }
 
 impl fmt::Debug for LoggerChoice {
@@ -82,6 +84,7 @@ impl fmt::Debug for LoggerChoice {
             LoggerChoice::Default => f.write_str("Default"),
             LoggerChoice::None => f.write_str("None"),
             LoggerChoice::Custom(loggers) => write!(f, "Custom({} loggers)", loggers.len()),
+            LoggerChoice::DefaultAnd(loggers) => write!(f, "DefaultAnd({} loggers)", loggers.len()),
         }
     }
 }

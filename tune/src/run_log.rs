@@ -3,27 +3,37 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::loggers::{CsvLogger, JsonLogger, Logger, TensorBoardLogger, write_params};
-use crate::{Config, Error, LoggerChoice, Metrics, Result};
+use serde_json::Value;
+
+use crate::checkpoint::Metadata;
+use crate::loggers::{
+    CsvLogger, JsonLogger, Logger, RESULTS_FILE, TensorBoardLogger, last_result, write_params,
+};
+use crate::{Config, Error, LoggerChoice, Metrics, Result, TrialContext, files};
 
 pub(crate) struct RunLog {
     dir: PathBuf,
+    trial: TrialContext,
+    /// Those that are open, the standard ones first.
     loggers: Vec<Box<dyn Logger>>,
-    /// The standard set, not opened yet.
-    open_standard: bool,
+    /// The user's, as long as they are not open.
+    own: Vec<Box<dyn Logger>>,
+    is_open: bool,
     standard: bool,
     rewind_to: Option<u64>,
     hparams: Option<Config>,
 }
 
 impl RunLog {
-    pub(crate) fn new(dir: PathBuf, choice: LoggerChoice, hparams: Option<Config>) -> Self {
-        let standard = matches!(choice, LoggerChoice::Default);
-        let loggers = match choice {
-            LoggerChoice::Default | LoggerChoice::None => Vec::new(),
-            LoggerChoice::Custom(loggers) => loggers,
+    pub(crate) fn new(trial: TrialContext, choice: LoggerChoice, hparams: Option<Config>) -> Self {
+        let (standard, own) = match choice {
+            LoggerChoice::Default => (true, Vec::new()),
+            LoggerChoice::None => (false, Vec::new()),
+            LoggerChoice::Custom(own) => (false, own),
+            LoggerChoice::DefaultAnd(own) => (true, own),
         };
-        RunLog { dir, loggers, open_standard: standard, standard, rewind_to: None, hparams }
+        let (dir, loggers) = (trial.logdir.clone(), Vec::new());
+        RunLog { dir, trial, loggers, own, is_open: false, standard, rewind_to: None, hparams }
     }
 
     pub(crate) fn dir(&self) -> &Path {
@@ -34,10 +44,25 @@ impl RunLog {
         fs::create_dir_all(&self.dir).map_err(Error::io("create", &self.dir))
     }
 
-    /// Opens the standard loggers if that is still to be done.
+    /// How many of the open loggers are the standard ones.
+    fn num_standard(&self) -> usize {
+        if self.standard { 3 } else { 0 }
+    }
+
+    /// Whether the user gave loggers.
+    pub(crate) fn has_own(&self) -> bool {
+        !self.own.is_empty() || self.loggers.len() > self.num_standard()
+    }
+
+    /// Opens the loggers if that is still to be done.
     pub(crate) fn open(&mut self, config: &Config) -> Result<()> {
-        if self.open_standard {
+        if self.is_open {
+            return Ok(());
+        }
+        if self.standard || !self.own.is_empty() {
             self.make_dir()?;
+        }
+        if self.standard {
             write_params(&self.dir, config)?;
             let mut tensorboard = TensorBoardLogger::open(&self.dir)?;
             if let Some(hparams) = &self.hparams {
@@ -48,8 +73,12 @@ impl RunLog {
                 Box::new(CsvLogger::open(&self.dir)?),
                 Box::new(tensorboard),
             ];
-            self.open_standard = false;
         }
+        while !self.own.is_empty() {
+            self.own[0].setup(config, &self.trial)?;
+            self.loggers.push(self.own.remove(0));
+        }
+        self.is_open = true;
         Ok(())
     }
 
@@ -62,20 +91,53 @@ impl RunLog {
         self.loggers.iter_mut().try_for_each(|logger| logger.on_result(result))
     }
 
+    /// Makes all results so far survive a power cut.
+    pub(crate) fn sync(&mut self) -> Result<()> {
+        if self.loggers.is_empty() {
+            return Ok(());
+        }
+        self.loggers.iter_mut().try_for_each(|logger| logger.sync())?;
+        match self.standard {
+            true => files::sync_dir(&self.dir).map_err(Error::io("write", &self.dir)),
+            false => Ok(()),
+        }
+    }
+
+    /// Says which results of before a checkpoint of this run are not in `result.json`.
+    pub(crate) fn warn_of_missing(&self, checkpoint: &Metadata, trial_id: &str) -> Result<()> {
+        // The results of another trial's checkpoint were never here.
+        let origin = checkpoint.last_result.as_ref().and_then(|last| last.get("trial_id"));
+        if !self.standard || origin.is_none_or(|origin| origin != trial_id) {
+            return Ok(());
+        }
+        let iteration = |result: Metrics| result.get("training_iteration").and_then(Value::as_u64);
+        let last = last_result(&self.dir)?.and_then(iteration).unwrap_or(0);
+        if last < checkpoint.iteration {
+            tracing::warn!(
+                "{} lacks the results {} to {}, which were there when the checkpoint was written; training goes on \
+                 without them",
+                self.dir.join(RESULTS_FILE).display(),
+                last + 1,
+                checkpoint.iteration
+            );
+        }
+        Ok(())
+    }
+
     /// Before the next result, drop those after `iteration`.
     pub(crate) fn rewind(&mut self, iteration: u64) {
         self.rewind_to = Some(iteration);
     }
 
-    /// The settings changed: `params.json` is written again with the next result.
+    /// The settings changed: with the next result `params.json` is written again, and the user's loggers are told.
     pub(crate) fn reopen(&mut self) -> Result<()> {
         self.rewind_to = None;
-        if self.standard {
+        if std::mem::replace(&mut self.is_open, false) {
+            self.own = self.loggers.split_off(self.num_standard());
             self.close()?;
-            self.open_standard = true;
-            return Ok(());
+            self.own.iter_mut().try_for_each(|logger| logger.flush())?;
         }
-        self.loggers.iter_mut().try_for_each(|logger| logger.flush())
+        Ok(())
     }
 
     /// Closes every logger even if one fails; the first error is returned.

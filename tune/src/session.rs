@@ -22,6 +22,7 @@
 //! with `?`. These functions speak of the trial in whose thread they are called.
 
 use std::cell::RefCell;
+use std::fmt;
 use std::fs;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -145,7 +146,8 @@ impl Checkpoint {
     ///
     /// # Errors
     /// There is no such directory; what [`fetch`](crate::checkpoint::fetch) returns.
-    pub(crate) fn anchored(&self) -> Result<Self> {
+    #[doc(hidden)]
+    pub fn anchored(&self) -> Result<Self> {
         let Content::Directory(place) = &self.content else { return Ok(self.clone()) };
         let dir = crate::checkpoint::fetch(place)?;
         if !dir.is_dir() {
@@ -191,7 +193,8 @@ pub(crate) enum Message {
 }
 
 /// The function's side of its trial.
-pub(crate) struct Session {
+#[doc(hidden)]
+pub struct Session {
     pub(crate) context: TrialContext,
     pub(crate) reports: Sender<Message>,
     /// One for each report; closed when the trial ends.
@@ -203,18 +206,20 @@ pub(crate) struct Session {
     /// What the function was called with.
     pub(crate) config: Config,
     /// In a worker of the trial.
-    pub(crate) worker: Option<Worker>,
+    pub worker: Option<Worker>,
 }
 
 type Check = dyn Fn() -> Result<()>;
 
 /// The place of a worker among others.
-pub(crate) struct Worker {
-    pub(crate) rank: usize,
+#[doc(hidden)]
+pub struct Worker {
+    /// Its number, from 0.
+    pub rank: usize,
     /// The sockets to the others, by rank, until they are taken.
-    pub(crate) peers: RefCell<Vec<UnixStream>>,
+    pub peers: RefCell<Vec<UnixStream>>,
     /// Makes sure that all workers report.
-    pub(crate) before_report: RefCell<Option<Rc<Check>>>,
+    pub before_report: RefCell<Option<Rc<Check>>>,
 }
 
 impl Worker {
@@ -229,6 +234,18 @@ impl Worker {
     }
 }
 
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session").field("context", &self.context).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Worker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Worker").field("rank", &self.rank).finish_non_exhaustive()
+    }
+}
+
 thread_local! {
     static SESSION: RefCell<Option<Rc<Session>>> = const { RefCell::new(None) };
 }
@@ -237,7 +254,9 @@ pub(crate) fn enter(session: Session) {
     SESSION.set(Some(Rc::new(session)));
 }
 
-pub(crate) fn current() -> Option<Rc<Session>> {
+/// The session of the trial in whose thread this is called; `None` outside a trial.
+#[doc(hidden)]
+pub fn current() -> Option<Rc<Session>> {
     SESSION.with_borrow(Clone::clone)
 }
 
@@ -295,7 +314,8 @@ pub fn get_checkpoint() -> Option<Checkpoint> {
 }
 
 /// What a training loop begins with: what all checkpoints get, and what to go on from if the trial has nothing.
-pub(crate) fn begin(metadata: Config, resume_from: Option<Checkpoint>) {
+#[doc(hidden)]
+pub fn begin(metadata: Config, resume_from: Option<Checkpoint>) {
     let Some(session) = current() else { return };
     session.metadata.replace(metadata);
     let own = session.checkpoint.borrow_mut().take();

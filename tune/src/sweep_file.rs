@@ -20,7 +20,13 @@
 //! [checkpoint]
 //! checkpoint_frequency = 1
 //! num_to_keep = 2
+//! [[stoppers]]
+//! type = "TrialPlateau"
+//! metric = "episode_reward_mean"
 //! ```
+//!
+//! A program lets its sweep files name schedulers, searchers and stoppers of its own: [`schedulers::register`],
+//! [`search::register`], [`stoppers::register`].
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -30,7 +36,7 @@ use serde_json::Value;
 
 use crate::schedulers::{self, TrialScheduler};
 use crate::search::{self, BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher, Suggestion};
-use crate::stoppers::StoppingCriteria;
+use crate::stoppers::{self, CombinedStopper, Stopper, StoppingCriteria};
 use crate::{
     Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Mode, Resources, Result, RunConfig,
     TrainableFactory, TuneConfig, Tuner, config,
@@ -66,6 +72,8 @@ pub struct SweepFile {
     pub name: Option<String>,
     /// When a trial stops: any of these result keys has reached its value.
     pub stop: Config,
+    /// When a trial or the whole sweep stops: for each stopper `type`, and the settings of that stopper.
+    pub stoppers: Vec<Config>,
     /// Settings, some of them to be drawn.
     pub space: Config,
     /// `type`, and the settings of that scheduler. Absent: FIFO.
@@ -131,7 +139,6 @@ impl SweepFile {
                     .map_err(|_| Error::config("time_budget_s", seconds, "it must be seconds, 0 or more"))
             })
             .transpose()?;
-        let criteria = StoppingCriteria::new(&self.stop)?;
         Ok(Tuner {
             trainable,
             param_space: self.space.clone().into(),
@@ -151,7 +158,7 @@ impl SweepFile {
             run_config: RunConfig {
                 name: self.name.clone(),
                 storage_path,
-                stop: if criteria.is_empty() { None } else { Some(Box::new(criteria)) },
+                stop: self.stopper(StoppingCriteria::new(&self.stop)?)?,
                 failure_config: self.failure,
                 checkpoint_config: self.checkpoint.clone(),
                 ..RunConfig::default()
@@ -159,11 +166,29 @@ impl SweepFile {
         })
     }
 
+    /// `criteria`, which are those of `stop`, together with `stoppers`; `None` where neither stops anything.
+    ///
+    /// # Errors
+    /// A stopper that does not exist or has wrong settings.
+    pub fn stopper(&self, criteria: StoppingCriteria) -> Result<Option<Box<dyn Stopper>>> {
+        let mut all: Vec<Box<dyn Stopper>> = Vec::new();
+        if !criteria.is_empty() {
+            all.push(Box::new(criteria));
+        }
+        for stopper in &self.stoppers {
+            all.push(stoppers::from_config(stopper)?);
+        }
+        Ok(match all.len() {
+            0 | 1 => all.pop(),
+            _ => Some(Box::new(CombinedStopper::new(all))),
+        })
+    }
+
     fn searcher(&self) -> Result<Option<Box<dyn Searcher>>> {
         if self.search.is_empty() {
             return Ok(None);
         }
-        search::by_name(&self.search, self.seed).map(Some)
+        search::from_config(&self.search, self.seed).map(Some)
     }
 
     /// The settings of trial `number` alone, for one job of an array.

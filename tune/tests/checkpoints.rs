@@ -258,6 +258,75 @@ fn latest_is_the_newest_whole_one() {
 }
 
 #[test]
+fn the_newest_is_the_one_written_last_whatever_the_clock_said() {
+    let home = tempfile::tempdir().unwrap();
+    let mut driver = silent(Counter::default());
+    let save = |driver: &mut Driver<Counter>| {
+        driver.train().unwrap();
+        driver.save_to(home.path()).unwrap()
+    };
+    let first = save(&mut driver);
+    let future = json!("2099-01-01T00:00:00.000000000Z");
+    forge_manifest(&first, |manifest| manifest["created"] = future.clone());
+    let second = save(&mut driver);
+    assert_eq!(checkpoint::latest(home.path()).unwrap(), Some(second.clone()));
+    // A new process goes on counting where the one before ended.
+    forge_manifest(&second, |manifest| manifest["created"] = future.clone());
+    let mut driver = silent(Counter::default());
+    driver.restore(&second).unwrap();
+    let third = save(&mut driver);
+    assert_eq!(checkpoint::latest(home.path()).unwrap(), Some(third));
+}
+
+#[test]
+fn checkpoints_of_before_they_were_numbered_count_as_older_in_the_order_of_the_clock() {
+    let home = tempfile::tempdir().unwrap();
+    let mut driver = silent(Counter::default());
+    let paths: Vec<PathBuf> = (0..3)
+        .map(|_| {
+            driver.train().unwrap();
+            driver.save_to(home.path()).unwrap()
+        })
+        .collect();
+    for (path, year) in paths.iter().zip([2030, 2040, 2020]) {
+        forge_manifest(path, |manifest| {
+            manifest["created"] = json!(format!("{year}-01-01T00:00:00.000000000Z"));
+            manifest.as_object_mut().unwrap().shift_remove("number");
+        });
+    }
+    assert_eq!(checkpoint::latest(home.path()).unwrap(), Some(paths[1].clone()));
+    let mut driver = silent(Counter::default());
+    driver.restore(&paths[1]).unwrap();
+    driver.train().unwrap();
+    let next = driver.save_to(home.path()).unwrap();
+    assert_eq!(checkpoint::latest(home.path()).unwrap(), Some(next));
+}
+
+#[test]
+fn a_run_goes_on_past_its_damaged_newest_checkpoint_which_stays_under_another_name() {
+    let home = tempfile::tempdir().unwrap();
+    let mut driver = logged(Counter::default(), home.path());
+    for _ in 0..3 {
+        driver.train().unwrap();
+        driver.save().unwrap();
+    }
+    let checkpoint = |iteration| home.path().join(checkpoint::name(iteration));
+    fs::write(checkpoint(3).join("manifest.json"), "").unwrap();
+    // Again and again: each time the newest one is damaged.
+    for name in ["checkpoint_000003.damaged", "checkpoint_000003.damaged2"] {
+        let newest = checkpoint::latest(home.path()).unwrap().unwrap();
+        assert_eq!(newest, checkpoint(2));
+        let mut driver = logged(Counter::default(), home.path());
+        driver.restore(&newest).unwrap();
+        assert!(home.path().join(name).join("state/total").exists(), "{name}");
+        driver.train().unwrap();
+        assert_eq!(driver.save().unwrap(), checkpoint(3));
+        checkpoint::verify(&checkpoint(3), None).unwrap();
+        fs::remove_file(checkpoint(3).join("manifest.json")).unwrap();
+    }
+}
+
+#[test]
 fn saving_twice_at_one_iteration_replaces_the_first() {
     let home = tempfile::tempdir().unwrap();
     let (mut driver, path) = saved(home.path());

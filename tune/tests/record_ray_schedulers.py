@@ -195,6 +195,18 @@ def may_end(scheduler, trial):
     return bool(others) and not (all(others) and (bracket.is_being_processed or bracket._halves == 0))
 
 
+def choose(scheduler, controller, again):
+    """The trial to run next and what the scheduler asked for. Ray's controller asks `again` and again while nothing
+    runs; every time that moves milestones may be the one before something happens."""
+    while True:
+        chosen, orders = scheduler.choose_trial_to_run(controller), controller.take()
+        brackets = [b for band in getattr(scheduler, "_hyperbands", []) for b in band if b]
+        now = [b._halves for b in brackets]
+        if chosen or orders or not again or now == again:
+            return chosen, orders
+        again = now
+
+
 def plain(value):
     """NaN becomes null, other numbers are Python's."""
     if isinstance(value, dict):
@@ -277,12 +289,13 @@ def scenario(
             events.append(["add", given, trial.config, *([trial.quality / 8] if last_results else [])])
             joined += 1
         while len(running()) < slots:
-            nobody_runs = not running()
-            chosen = scheduler.choose_trial_to_run(controller)
-            orders = controller.take()
-            if orders or (chosen is None and nobody_runs and isinstance(scheduler, hb_bohb.HyperBandForBOHB)):
+            stands_still = not running() and isinstance(scheduler, hb_bohb.HyperBandForBOHB)
+            chosen, orders = choose(scheduler, controller, stands_still)
+            if orders or (chosen is None and stands_still):
                 events += [["choose", None], ["idle", orders]]
             events.append(["choose", chosen.number if chosen else None])
+            if chosen is None and orders:
+                continue
             if chosen is None:
                 break
             chosen.status = Trial.RUNNING
@@ -362,10 +375,13 @@ def bands():
     yield scenario("hyperband_last_trials_go_on", last, trials=20, slots=4, until=12, events_at_most=300)
     small = {**base, "max_t": 81, "reduction_factor": 3}
     yield scenario("hyperband_81", small, trials=40, slots=9, pending=9, jumps=1.0, jump=(7, 15), events_at_most=300)
+    late = {"trials": 30, "slots": 3, "pending": 6, "jumps": 0.8, "jump": (2, 12)}
+    yield scenario("hyperband_late_results", {**base, "max_t": 4}, **late)
     bohb = {**base, "type": "hb_bohb"}
     yield scenario("bohb", bohb, trials=40, slots=4, events_at_most=300)
     yield scenario("bohb_few_trials", bohb, trials=7, slots=3, mode="min", jumps=0.2)
     yield scenario("bohb_fails", bohb, trials=30, slots=4, fails=0.03)
+    yield scenario("bohb_late_results", bohb, seed=4, **late)
 
 
 def populations():
@@ -417,6 +433,9 @@ def resources():
         limit = {**top["resources_allocation_function"], "increase_by": {"CPU": 2}, "increase_by_times": 2}
         limit = {**base, "resources_allocation_function": limit}
         yield scenario(f"resources_top_limit_{mode}", limit, total=(15, 0), last_results=True, mode=mode, **run)
+        bundles = {**top["resources_allocation_function"], "add_bundles": True, "increase_by": {"CPU": 1}}
+        bundles = {**base, "resources_allocation_function": {**bundles, "increase_by_times": 1}}
+        yield scenario(f"resources_top_bundles_{mode}", bundles, total=(15, 0), last_results=True, mode=mode, **run)
 
 
 def stuck():

@@ -353,9 +353,13 @@ fn settings_are_resampled_from_their_domain_or_function_and_the_custom_function_
 #[test]
 fn a_population_completes_the_settings_of_its_trials_at_any_depth() {
     let mutations = json!({"lr": {"uniform": [0.0, 1.0]}, "model": {"act": ["relu"], "width": ["wide"]}});
-    let mut sweep = Sweep::new(pbt(json!({"hyperparam_mutations": mutations})), 0);
+    let population = || pbt(json!({"hyperparam_mutations": mutations}));
+    let mut sweep = Sweep::new(population(), 0);
     sweep.add(json!({"lr": 7, "model": {"act": "tanh"}})).unwrap();
     assert_eq!(sweep.trials[0].config, object(json!({"lr": 7, "model": {"act": "tanh", "width": "wide"}})));
+    // Ray 2.60 fails here with `KeyError: 'width'`.
+    let config = explored(population(), json!({"lr": 7, "model": {"act": "tanh"}})).unwrap();
+    assert_eq!(config["model"], json!({"act": "relu", "width": "wide"}));
 }
 
 #[test]

@@ -1,9 +1,12 @@
 //! Sweeps from TOML.
 
-use pavlov_tune::{SweepFile, TrainableFactory};
+use pavlov_tune::schedulers::{self, Decision, Order, TrialScheduler};
+use pavlov_tune::search::{self, SearchSpace, Searcher, Suggestion};
+use pavlov_tune::stoppers::{self, FunctionStopper};
+use pavlov_tune::{Metrics, Mode, Result, SweepFile, TrainableFactory, Trial, TrialResult};
 use serde_json::json;
 
-use crate::counter::Counter;
+use crate::counter::{Counter, object};
 
 const FILE: &str = r#"
 algorithm = "counter"
@@ -90,5 +93,103 @@ fn what_a_sweep_file_cannot_say_is_told_with_the_nearest_name() {
     assert_eq!(
         message("algorithm = \"counter\"", ""),
         "`algorithm` is missing, but it must say what to train"
+    );
+}
+
+/// Suggests `by` in steps of 5.
+struct Counting {
+    next: u64,
+}
+
+impl Searcher for Counting {
+    fn set_search_properties(&mut self, _: Option<&str>, _: Option<Mode>, _: &SearchSpace) -> Result<()> {
+        Ok(())
+    }
+    fn suggest(&mut self, _: &str) -> Result<Suggestion> {
+        self.next += 5;
+        Ok(Suggestion::Trial { config: object(json!({"by": self.next - 5})), drawn: Vec::new() })
+    }
+}
+
+/// Stops every trial at its `after`th result.
+struct StopAfter(u64);
+
+impl TrialScheduler for StopAfter {
+    fn on_trial_result(
+        &mut self,
+        _: &Trial,
+        result: &Metrics,
+        _: &[Trial],
+        _: &mut Vec<Order>,
+    ) -> Result<Decision> {
+        let is_last = result["training_iteration"].as_u64() >= Some(self.0);
+        Ok(if is_last { Decision::Stop } else { Decision::Continue })
+    }
+    fn debug_string(&self) -> String {
+        "StopAfter".into()
+    }
+}
+
+#[test]
+fn a_sweep_file_names_the_schedulers_searchers_and_stoppers_that_a_program_registered() {
+    search::register("Counting", |settings, seed| {
+        Ok(Box::new(Counting { next: settings["first"].as_u64().unwrap() + seed }))
+    });
+    schedulers::register("StopAfter", |settings, _| {
+        Ok(Box::new(StopAfter(settings["results"].as_u64().unwrap())))
+    });
+    stoppers::register("Enough", |settings| {
+        let total = settings["total"].as_u64();
+        let is_enough = move |_: &str, result: &Metrics| result["total"].as_u64() >= total;
+        Ok(Box::new(FunctionStopper::new(is_enough)))
+    });
+    let file = r#"
+        algorithm = "counter"
+        num_samples = 3
+        seed = 5
+        [scheduler]
+        type = "stopafter"
+        results = 4
+        [search]
+        type = "Counting"
+        first = 1
+        repeat = 1
+        [[stoppers]]
+        type = "Enough"
+        total = 30
+        [[stoppers]]
+        type = "MaximumIteration"
+        max_iter = 9
+    "#;
+    let home = tempfile::tempdir().unwrap();
+    let file = SweepFile::parse(file, "sweep.toml").unwrap();
+    let counters = TrainableFactory::new("counter", |_| Ok(Counter::default()));
+    let mut tuner = file.tuner(counters, Some(home.path().into())).unwrap();
+    tuner.run_config.verbose = 0;
+    let grid = tuner.fit().unwrap();
+    let ends = |result: &TrialResult| {
+        let metrics = result.metrics.as_ref().unwrap();
+        json!([result.config["by"], metrics["training_iteration"], metrics["total"]])
+    };
+    // The scheduler stops the first trial, the stopper stops the others.
+    assert_eq!(
+        grid.iter().map(ends).collect::<Vec<_>>(),
+        [json!([6, 4, 24]), json!([11, 3, 33]), json!([16, 2, 32])]
+    );
+    let message = |file: &str| {
+        let file = SweepFile::parse(&format!("algorithm = \"counter\"\n{file}"), "sweep.toml").unwrap();
+        let counters = TrainableFactory::new("counter", |_| Ok(Counter::default()));
+        file.tuner(counters, None).map(drop).unwrap_err().to_string()
+    };
+    assert!(message("scheduler = { type = 'StopsAfter' }").ends_with("nearest: StopAfter"));
+    assert!(message("search = { type = 'Countin' }").ends_with("nearest: Counting"));
+    assert_eq!(
+        message("stoppers = [{ type = 'xyz' }]"),
+        "`stoppers.type` is \"xyz\", but it must be one of MaximumIteration, Timeout, TrialPlateau, ExperimentPlateau, \
+         Enough"
+    );
+    assert_eq!(
+        message("stoppers = [{ type = 'Timeout', timeout = -1.0 }]"),
+        "`stoppers.timeout` is -1, but it must be seconds, 0 or more"
     );
 }

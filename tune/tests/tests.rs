@@ -1,19 +1,13 @@
 //! Integration tests of trainables and sweeps, in one binary.
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
-//! files of a run. `settings`: layers and decoding. `sweeps`, `processes`, `functions`, `sweep_files`: the tuner. `foreign`:
-//! sweeps that come from elsewhere. `remote`:
-//! sweeps on storage, `faulty` being one that fails. `base_trainer`: training loops with datasets. `datasets`: rows,
-//! files, batches. `collective`, `data_parallel`: workers that train together. `counter` is the trainable that most of
-//! them use.
+//! files of a run. `settings`: layers and decoding. `sweeps`, `restores`, `processes`, `functions`, `sweep_files`: the tuner.
+//! `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
+//! trainable that most of them use.
 
-mod base_trainer;
 mod checkpoints;
 mod child;
-mod collective;
 mod counter;
-mod data_parallel;
-mod datasets;
 mod faulty;
 mod foreign;
 mod functions;
@@ -21,6 +15,7 @@ mod lifecycle;
 mod logging;
 mod processes;
 mod remote;
+mod restores;
 mod schedulers;
 mod search;
 mod settings;

@@ -55,7 +55,7 @@ pub(crate) fn setup(root: &Path, kind: Kind) -> Result<()> {
     Ok(())
 }
 
-/// LIBTORCH, if the user set it: `.cargo/config.toml` sets it too, to `.libtorch`, when nobody else does.
+/// LIBTORCH, if the user set it: `.cargo/config.toml` sets it too, to `.libtorch`, when the user has not.
 fn from_variable(root: &Path, wanted: &Wanted, kind: Kind) -> Result<Option<Libtorch>> {
     let Some(directory) = env::var_os("LIBTORCH").map(PathBuf::from) else { return Ok(None) };
     let is_ours = directory.file_name() == Some(OsStr::new(".libtorch"))

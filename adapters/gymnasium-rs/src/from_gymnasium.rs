@@ -61,7 +61,7 @@ where
         let (found, reward, terminated, truncated, info) = self.env.step(Act::value(action));
         self.info = info;
         Obs::write(&found, obs)?;
-        Ok(Step { reward: reward.into(), terminated, truncated: truncated && !terminated })
+        Ok(Step { reward: reward.into(), terminated, truncated })
     }
 
     fn info(&self, key: &str) -> Option<f64> {

@@ -90,7 +90,7 @@ where
         let step = env.step(&self.action, &mut self.obs)?;
         self.step += 1;
         let limit = env.max_episode_steps().is_some_and(|limit| self.step >= limit);
-        Ok(Step { truncated: !step.terminated && (step.truncated || limit), ..step })
+        Ok(Step { truncated: step.truncated || limit, ..step })
     }
 }
 

@@ -111,14 +111,12 @@ class Loop(Slabs):
             rewards[row] = reward
             if has_infos:
                 self.write_infos(row, info)
+            terminated[row], truncated[row] = bool(ended), bool(cut)
             if ended or cut:
-                terminated[row], truncated[row] = (1, 0) if ended else (0, 1)
                 self.write_final(row, observation)
                 observation, _ = self.reset_row(row, seeds and seeds[row])
-            else:
-                terminated[row] = truncated[row] = 0
-                if has_masks:
-                    self.write_mask(row, info)
+            elif has_masks:
+                self.write_mask(row, info)
             write(row, observation)
         at[0] = NO_ROW
 
@@ -214,7 +212,7 @@ class Hosted(Slabs):
         observations, rewards, ended, cut, info = self.env.step(self.read_actions())
         self.rewards[:] = rewards
         self.terminated[:] = ended
-        self.truncated[:] = np.logical_and(cut, np.logical_not(ended))
+        self.truncated[:] = cut
         self.write_infos(info)
         done = np.logical_or(ended, cut)
         if done.any():

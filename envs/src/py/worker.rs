@@ -35,8 +35,8 @@ const LONGEST_LINE: usize = 1 << 26;
 /// How long a worker may take to end when asked, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a worker said, or why it will say nothing any more.
-pub(super) type Said<T> = Result<T, String>;
+/// What a worker answered, or why it will answer nothing more.
+pub(super) type Answer<T> = Result<T, String>;
 
 /// A Python process; dropped, it is ended and reaped together with its own children.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Worker {
         python: &str,
         mut hello: Map<String, Value>,
         timeout: Duration,
-    ) -> Said<Self> {
+    ) -> Answer<Self> {
         let log = anonymous_file("pavlov-log").map_err(|error| format!("no memory file: {error}"))?;
         let mut command = Command::new(python);
         // A group of its own: Ctrl-C is the parent's to handle, and what the environment starts can be ended with it.
@@ -109,19 +109,19 @@ impl Worker {
     }
 
     /// Writes to the worker.
-    pub(super) fn tell(&mut self, bytes: &[u8]) -> Said<()> {
+    pub(super) fn tell(&mut self, bytes: &[u8]) -> Answer<()> {
         self.deadline = Instant::now() + self.timeout;
         let written = self.inbox.as_mut().map_or(Err(ErrorKind::BrokenPipe.into()), |to| to.write_all(bytes));
-        written.map_err(|error| self.obituary(&error))
+        written.map_err(|error| self.cause_of_end(&error))
     }
 
     /// Sends a request.
-    pub(super) fn request(&mut self, request: &Value) -> Said<()> {
+    pub(super) fn request(&mut self, request: &Value) -> Answer<()> {
         self.tell(format!("{request}\n").as_bytes())
     }
 
     /// Waits for the dot that says: done.
-    pub(super) fn done(&mut self, doing: &str) -> Said<()> {
+    pub(super) fn done(&mut self, doing: &str) -> Answer<()> {
         match self.read_byte(doing)? {
             b'.' => Ok(()),
             first => {
@@ -132,12 +132,12 @@ impl Worker {
     }
 
     /// Waits for a line of JSON.
-    pub(super) fn line(&mut self, doing: &str) -> Said<Value> {
+    pub(super) fn line(&mut self, doing: &str) -> Answer<Value> {
         let first = self.read_byte(doing)?;
         self.rest_of_line(first, doing)
     }
 
-    fn rest_of_line(&mut self, first: u8, doing: &str) -> Said<Value> {
+    fn rest_of_line(&mut self, first: u8, doing: &str) -> Answer<Value> {
         let mut text = vec![first];
         while text.last() != Some(&b'\n') {
             if self.outbox.buffer().is_empty() {
@@ -164,40 +164,40 @@ impl Worker {
         Err(format!("worker {} (pid {}) raised\n{}{hint}", self.index, self.pid(), traceback.trim_end()))
     }
 
-    fn read_byte(&mut self, doing: &str) -> Said<u8> {
+    fn read_byte(&mut self, doing: &str) -> Answer<u8> {
         let mut byte = [0];
         self.read_exact(&mut byte, doing)?;
         Ok(byte[0])
     }
 
     /// Waits for raw bytes.
-    pub(super) fn read_exact(&mut self, mut out: &mut [u8], doing: &str) -> Said<()> {
+    pub(super) fn read_exact(&mut self, mut out: &mut [u8], doing: &str) -> Answer<()> {
         while !out.is_empty() {
             if self.outbox.buffer().is_empty() {
                 self.wait_readable(doing)?;
             }
             match self.outbox.read(out) {
-                Ok(0) => return Err(self.obituary(&ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(self.cause_of_end(&ErrorKind::UnexpectedEof.into())),
                 Ok(read) => out = &mut out[read..],
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.obituary(&error)),
+                Err(error) => return Err(self.cause_of_end(&error)),
             }
         }
         Ok(())
     }
 
     /// Waits until there are bytes in the buffer.
-    fn fill(&mut self, doing: &str) -> Said<()> {
+    fn fill(&mut self, doing: &str) -> Answer<()> {
         self.wait_readable(doing)?;
         match self.outbox.fill_buf().map(<[u8]>::is_empty) {
             Ok(false) => Ok(()),
-            Ok(true) => Err(self.obituary(&ErrorKind::UnexpectedEof.into())),
+            Ok(true) => Err(self.cause_of_end(&ErrorKind::UnexpectedEof.into())),
             Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
-            Err(error) => Err(self.obituary(&error)),
+            Err(error) => Err(self.cause_of_end(&error)),
         }
     }
 
-    fn wait_readable(&mut self, doing: &str) -> Said<()> {
+    fn wait_readable(&mut self, doing: &str) -> Answer<()> {
         // Now and then it is asked whether the worker lives: a child of its own may keep the pipe open.
         const SLICE: Duration = Duration::from_secs(1);
         loop {
@@ -207,7 +207,7 @@ impl Worker {
                 Ok(0) if left.is_zero() => return Err(self.hung(doing)),
                 Ok(0) => {
                     if self.exited() {
-                        return Err(self.obituary(&ErrorKind::UnexpectedEof.into()));
+                        return Err(self.cause_of_end(&ErrorKind::UnexpectedEof.into()));
                     }
                 }
                 Ok(_) => return Ok(()),
@@ -234,7 +234,7 @@ impl Worker {
     }
 
     /// Why nothing comes from or goes to the worker any more.
-    fn obituary(&mut self, error: &io::Error) -> String {
+    fn cause_of_end(&mut self, error: &io::Error) -> String {
         match self.end(GRACE) {
             Some(status) => self.dead(status),
             None => format!("worker {} (pid {}) closed its pipe: {error}", self.index, self.pid),
@@ -271,7 +271,7 @@ impl Worker {
             thread::sleep(Duration::from_millis(1));
         }
         let exited = self.exited();
-        // Before it is reaped: until then nobody else gets its number. The group may be empty but for it.
+        // Before it is reaped: until then no other process gets its number. The group may be empty but for it.
         if let Some(group) = process(self.child.id()) {
             let _ = kill_process_group(group, Signal::KILL);
         }

@@ -5,7 +5,7 @@ use crate::{Env, Result, Step};
 
 const TAG: &str = "time_limit";
 
-/// Truncates episodes of the inner environment that have not ended after `limit` steps.
+/// Truncates episodes of the inner environment after `limit` steps, also one that terminates in the last of them.
 #[derive(Clone, Debug)]
 pub struct TimeLimit<E> {
     env: E,
@@ -37,7 +37,7 @@ impl<E: Env> Env for TimeLimit<E> {
     fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
         let step = self.env.step(action, obs)?;
         self.step = self.step.saturating_add(1);
-        Ok(Step { truncated: !step.terminated && (step.truncated || self.step >= self.limit), ..step })
+        Ok(Step { truncated: step.truncated || self.step >= self.limit, ..step })
     }
 
     fn max_episode_steps(&self) -> Option<usize> {

@@ -16,7 +16,6 @@ enum Fault {
     LeavesElement,
     LeavesSpace,
     NanReward,
-    BothFlags,
     ForgetsInState,
 }
 
@@ -80,7 +79,7 @@ impl Env for Walk {
         Ok(Step {
             reward: if self.fault == Fault::NanReward { f64::NAN } else { -1.0 },
             terminated,
-            truncated: self.fault == Fault::BothFlags && terminated,
+            truncated: false,
         })
     }
 
@@ -132,7 +131,6 @@ fn check_env_catches_each_fault_by_its_rule() {
         (Fault::LeavesElement, "writes_every_element", "seed 0, step 1: element 1"),
         (Fault::LeavesSpace, "observation_in_space", "outside -2..=10"),
         (Fault::NanReward, "finite_reward", "seed 0, step 1: the reward is NaN"),
-        (Fault::BothFlags, "exclusive_flags", "both flags are set"),
         (Fault::ForgetsInState, "state", "element 1 of the observation"),
     ] {
         assert_broken(check_env(&mut Walk::new(fault)), rule, part);
@@ -147,7 +145,6 @@ enum VectorFault {
     LeavesElement,
     LeavesSpace,
     NanReward,
-    BothFlags,
     ListensToNeighbours,
     IgnoresResetSeeds,
     ShowsLastInsteadOfFirst,
@@ -230,7 +227,6 @@ impl VectorEnv for BrokenVector {
             F::LeavesElement => obs[3] = kept[3],
             F::LeavesSpace => obs[2] = 50.0,
             F::NanReward => rewards[1] = f32::NAN,
-            F::BothFlags => truncated.copy_from_slice(terminated),
             F::ListensToNeighbours => rewards[0] += obs[2],
             F::ShowsLastInsteadOfFirst if terminated[1] => obs[2..4].copy_from_slice(&final_obs[2..4]),
             F::LeavesFinalObs => final_obs.copy_from_slice(&kept_final),
@@ -301,7 +297,6 @@ fn check_vector_env_catches_each_fault_by_its_rule() {
         (F::LeavesElement, "writes_every_element", "copy 1, step 1"),
         (F::LeavesSpace, "observation_in_space", "copy 1, step 1: element 0 is 50.0"),
         (F::NanReward, "finite_reward", "copy 1, step 1: the reward is NaN"),
-        (F::BothFlags, "exclusive_flags", "both flags are set"),
         (F::ListensToNeighbours, "independent_copies", "copy 0, step 1"),
         (F::IgnoresResetSeeds, "autoreset", "the next episode has seed"),
         (F::ShowsLastInsteadOfFirst, "independent_copies", "copy "),

@@ -35,8 +35,8 @@ fn without_seeds_a_copy_continues_its_own_stream() {
 }
 
 #[test]
-fn the_time_limit_truncates_but_an_end_in_the_same_step_goes_before() {
-    for (last, expected) in [(GO, (false, true)), (END, (true, false))] {
+fn an_episode_that_ends_in_the_step_of_its_time_limit_is_terminated_and_truncated() {
+    for (last, expected) in [(GO, (false, true)), (END, (true, true))] {
         let mut env = counters(1);
         let mut rows = Rows::filled(1, 2, -1);
         env.reset(Some(&[1]), &mut rows.obs).unwrap();
@@ -52,6 +52,19 @@ fn the_time_limit_truncates_but_an_end_in_the_same_step_goes_before() {
         let step = wrapped.step(&[last], &mut obs).unwrap();
         assert_eq!((step.terminated, step.truncated), expected);
     }
+    // A pole that is pushed to one side falls after so many steps.
+    let mut pole = CartPole::new(CartPoleConfig::default());
+    let mut obs = [0.0; 4];
+    pole.reset(Some(3), &mut obs).unwrap();
+    let falls_after = (1..).find(|_| pole.step(&[1], &mut obs).unwrap().terminated).unwrap();
+    let mut env = CartPoleVector::new(1, falls_after, CartPoleConfig::default());
+    let mut rows = Rows::filled(1, 4, 0.0);
+    env.reset(Some(&[3]), &mut rows.obs).unwrap();
+    for _ in 0..falls_after {
+        assert_eq!((rows.terminated[0], rows.truncated[0]), (false, false));
+        env.step(&[1], None, rows.out()).unwrap();
+    }
+    assert_eq!((rows.terminated[0], rows.truncated[0]), (true, true));
 }
 
 #[test]

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use pavlov::envs::Space;
 use pavlov::torch::{Kind, Tensor};
 use pavlov::trainer::Result;
-use pavlov::trainer::action_dist::ActionDist;
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::learner::Value;
 use pavlov::trainer::learner::{Learner, Loss, Rows};
 use pavlov::trainer::models::{Activation, Critics, Free, Group, HiddenLayers, Mlp, NetBuilder, Rule};
+use pavlov::trainer::policy::ActionDist;
 use pavlov::trainer::policy::Spaces;
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::state::State;
-use pavlov::trainer::value::Value;
 
 use crate::support::{floats, spec};
 

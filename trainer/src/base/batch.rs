@@ -34,7 +34,7 @@ impl Column {
     pub const ACTION_DIST_INPUTS: Self = Self("action_dist_inputs");
     /// The log-probability of the action at the time of acting.
     pub const ACTION_LOGP: Self = Self("action_logp");
-    /// The critic's value of the observation at the time of acting.
+    /// The critic's value of the observation, from the weights that the worker acted with.
     pub const VF_PREDS: Self = Self("vf_preds");
     /// Advantages.
     pub const ADVANTAGES: Self = Self("advantages");
@@ -86,7 +86,7 @@ pub struct SampleBatch {
     /// Rows of each sequence, if the rows are sequences.
     sequences: Option<Vec<usize>>,
     /// Which rows follow each other, if that is known.
-    pub(super) cuts: Option<Cuts>,
+    pub(super) cuts: Option<Box<Cuts>>,
 }
 
 /// Which rows follow each other, and what stands behind those that were cut.
@@ -94,7 +94,7 @@ pub struct SampleBatch {
 pub(super) struct Cuts {
     pub(super) pieces: Vec<Trajectory>,
     /// A row for each piece that was cut, in their order.
-    pub(super) behind: Box<SampleBatch>,
+    pub(super) behind: SampleBatch,
 }
 
 /// A whole column, the numbers of one of its rows, and the rows that count.
@@ -113,7 +113,7 @@ struct Stored {
     base: Tensor,
     cols: usize,
     rows: Selection,
-    /// The rows as a tensor of their own, once somebody has asked.
+    /// The rows as a tensor of their own; made at the first request.
     ready: OnceCell<Tensor>,
 }
 
@@ -301,7 +301,7 @@ impl SampleBatch {
     pub fn slice(&self, start: usize, len: usize) -> Self {
         let cuts = self.cuts.as_ref().and_then(|cuts| {
             let (pieces, behind) = trajectories::within(&cuts.pieces, &(start..start + len))?;
-            Some(Cuts { pieces, behind: Box::new(cuts.behind.slice(behind.start, behind.len())) })
+            Some(Box::new(Cuts { pieces, behind: cuts.behind.slice(behind.start, behind.len()) }))
         });
         let Some(lengths) = &self.sequences else {
             let columns = self.columns.iter().map(|c| c.with_rows(c.rows.slice(start, len)));
@@ -335,8 +335,8 @@ impl SampleBatch {
             }
         });
         let cuts = self.cuts.as_ref().map(|cuts| {
-            let behind = Box::new(cuts.behind.to_device(device));
-            Cuts { pieces: cuts.pieces.clone(), behind }
+            let behind = cuts.behind.to_device(device);
+            Box::new(Cuts { pieces: cuts.pieces.clone(), behind })
         });
         Self { columns: columns.collect(), sequences: self.sequences.clone(), cuts }
     }
@@ -402,7 +402,7 @@ impl SampleBatch {
             // A batch without a cut has no row and no column behind it.
             let behind = cuts().map(|(_, cuts)| &cuts.behind).filter(|behind| behind.rows() > 0);
             let behind = Self::concat(behind.map(|behind| behind.slice(0, behind.rows())).collect())?;
-            out.cuts = Some(Cuts { pieces, behind: Box::new(behind) });
+            out.cuts = Some(Box::new(Cuts { pieces, behind }));
         }
         Ok(out)
     }

@@ -21,14 +21,14 @@ impl SampleBatch {
         });
         assert_eq!(covered, self.rows(), "rows of all trajectories");
         assert_eq!(trajectories::cuts(&pieces), behind.rows(), "rows behind trajectories that were cut");
-        self.cuts = Some(Cuts { pieces, behind: Box::new(behind) });
+        self.cuts = Some(Box::new(Cuts { pieces, behind }));
         self
     }
 
     /// Which rows follow each other.
     ///
     /// # Errors
-    /// Nobody said so, or single rows were selected since.
+    /// The batch was made without trajectories, or single rows were selected since.
     pub fn trajectories(&self) -> Result<&[Trajectory]> {
         self.cuts().map(|cuts| cuts.pieces.as_slice())
     }
@@ -38,11 +38,11 @@ impl SampleBatch {
     /// # Errors
     /// As [`trajectories`](Self::trajectories).
     pub fn behind(&self) -> Result<&Self> {
-        self.cuts().map(|cuts| &*cuts.behind)
+        self.cuts().map(|cuts| &cuts.behind)
     }
 
     fn cuts(&self) -> Result<&Cuts> {
-        self.cuts.as_ref().ok_or_else(|| {
+        self.cuts.as_deref().ok_or_else(|| {
             let reason = "it does not know which of its rows follow each other; make it by \
                           `Fragment::rows_with_trajectories`, and select no single rows of it";
             Error::state("a batch", reason)

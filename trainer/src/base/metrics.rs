@@ -102,7 +102,7 @@ impl Counters {
 
 /// Moving means over the last ten times something took, and how long it took in all since a moment.
 #[derive(Debug, Default)]
-pub struct Timers(BTreeMap<&'static str, Timer>);
+pub(crate) struct Timers(BTreeMap<&'static str, Timer>);
 
 #[derive(Debug, Default)]
 struct Timer {
@@ -112,7 +112,7 @@ struct Timer {
 
 impl Timers {
     /// Records that `units` of `name` took since `start`.
-    pub fn add(&mut self, name: &'static str, start: Instant, units: u64) {
+    pub(crate) fn add(&mut self, name: &'static str, start: Instant, units: u64) {
         let elapsed = start.elapsed();
         let Timer { window, total } = self.0.entry(name).or_default();
         if window.len() == 10 {
@@ -123,17 +123,17 @@ impl Timers {
     }
 
     /// Begins new totals; the moving means go on.
-    pub fn restart_totals(&mut self) {
+    pub(crate) fn restart_totals(&mut self) {
         self.0.values_mut().for_each(|timer| timer.total = Duration::ZERO);
     }
 
     /// How long `name` took since [`restart_totals`](Self::restart_totals).
-    pub fn total(&self, name: &str) -> Duration {
+    pub(crate) fn total(&self, name: &str) -> Duration {
         self.0.get(name).map_or(Duration::ZERO, |timer| timer.total)
     }
 
     /// `<name>_time_ms` and `<name>_throughput` (units per second).
-    pub fn report(&self) -> Map<String, Value> {
+    pub(crate) fn report(&self) -> Map<String, Value> {
         let mut out = Map::new();
         for (name, Timer { window, .. }) in &self.0 {
             let seconds: f64 = window.iter().map(|(d, _)| d.as_secs_f64()).sum();
@@ -147,15 +147,52 @@ impl Timers {
     }
 }
 
+/// The last fifty sizes of something (Ray's WindowStat).
+#[derive(Debug, Default)]
+pub(crate) struct Sizes {
+    window: VecDeque<usize>,
+    count: u64,
+}
+
+impl Sizes {
+    /// Adds one.
+    pub(crate) fn add(&mut self, size: usize) {
+        if self.window.len() == 50 {
+            self.window.pop_front();
+        }
+        self.window.push_back(size);
+        self.count += 1;
+    }
+
+    /// How many there were in all; mean, standard deviation, and the quantiles 0, 0.1, 0.5, 0.9 and 1 of the last fifty.
+    pub(crate) fn report(&self) -> Value {
+        let n = self.window.len().max(1) as f64;
+        let mean = self.window.iter().sum::<usize>() as f64 / n;
+        let variance = self.window.iter().map(|&size| (size as f64 - mean).powi(2)).sum::<f64>() / n;
+        let mut sorted: Vec<usize> = self.window.iter().copied().collect();
+        sorted.sort_unstable();
+        let quantile = |q: f64| {
+            let at = q * (sorted.len() - 1) as f64;
+            let (low, high) = (sorted[at.floor() as usize] as f64, sorted[at.ceil() as usize] as f64);
+            low + (high - low) * at.fract()
+        };
+        let quantiles: Vec<f64> =
+            [0.0, 0.1, 0.5, 0.9, 1.0].into_iter().filter(|_| !sorted.is_empty()).map(quantile).collect();
+        json!({
+            "size_count": self.count, "size_mean": mean, "size_std": variance.sqrt(), "size_quantiles": quantiles,
+        })
+    }
+}
+
 /// The last episodes, for smoothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct EpisodeWindow {
+pub(crate) struct EpisodeWindow {
     episodes: VecDeque<Episode>,
 }
 
 impl EpisodeWindow {
     /// Adds new episodes and keeps `window`, or all new ones if they are more.
-    pub fn add(&mut self, new: Vec<Episode>, window: usize) {
+    pub(crate) fn add(&mut self, new: Vec<Episode>, window: usize) {
         let keep = window.max(new.len());
         self.episodes.extend(new);
         while self.episodes.len() > keep {
@@ -164,13 +201,16 @@ impl EpisodeWindow {
     }
 
     /// The statistics of the window.
-    pub fn summarize(&self, per_episode: bool) -> Metrics {
+    pub(crate) fn summarize(&self, per_episode: bool) -> Metrics {
         summarize(self.episodes.iter(), per_episode)
     }
 }
 
 /// `episode_reward_mean` and its kin. A mean over no episodes is null.
-pub fn summarize<'a>(episodes: impl Iterator<Item = &'a Episode> + Clone, per_episode: bool) -> Metrics {
+pub(crate) fn summarize<'a>(
+    episodes: impl Iterator<Item = &'a Episode> + Clone,
+    per_episode: bool,
+) -> Metrics {
     let rewards: Vec<f64> = episodes.clone().map(|e| e.total_reward).collect();
     let lengths: Vec<u64> = episodes.clone().map(|e| e.length).collect();
     let mean = |xs: &[f64]| (!xs.is_empty()).then(|| xs.iter().sum::<f64>() / xs.len() as f64);

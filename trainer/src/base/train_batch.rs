@@ -110,7 +110,10 @@ impl TrainBatch {
     }
 
     /// Row-wise concatenation, policy by policy; steps add up.
-    pub fn concat(batches: Vec<Self>) -> Result<Self> {
+    pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
+        if batches.len() == 1 {
+            return Ok(batches.remove(0));
+        }
         let mut parts: BTreeMap<PolicyId, Vec<SampleBatch>> = BTreeMap::new();
         let mut out = Self::default();
         for batch in batches {

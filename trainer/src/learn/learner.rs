@@ -1,11 +1,18 @@
 //! A network with its parameters, gradients and optimizers: what most policies learn with.
 //!
 //! Heads and losses are closures over [`Value`]s. Which of the two engines runs them is decided where the network is laid
-//! out: fully connected networks on the CPU run in plain memory, everything else by libtorch. Results are equal up to
-//! the order of sums; with vectors of another width the last digits of sums differ, so a run continues bit for bit on
-//! the kind of processor it began on.
+//! out: fully connected and recurrent networks on the CPU run in plain memory, everything else by libtorch. Results are
+//! equal up to the order of sums; with vectors of another width the last digits of sums differ, so a run continues bit for
+//! bit on the kind of processor it began on.
 
-pub use crate::learn::{engines::backend::Report, groups::Group, loss::Loss, rows::Rows};
+pub use crate::learn::{
+    engines::backend::Report,
+    groups::Group,
+    loss::Loss,
+    optim::{Optimizer, OptimizerConfig},
+    rows::Rows,
+    value::{Value, min},
+};
 
 use crate::{
     base::{
@@ -23,10 +30,9 @@ use crate::{
         },
         groups::{GroupRange, Live},
         nets::{Encoding, Input, Net, NetBuilder, Params},
-        optim::{Optimizer, clip_grad_norm},
+        optim::clip_grad_norm,
         returns::vtrace::BatchValues,
         rows::About,
-        value::Value,
     },
 };
 use std::{collections::BTreeMap, sync::Arc};

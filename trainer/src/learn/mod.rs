@@ -3,12 +3,12 @@
 pub(crate) mod dist;
 pub(crate) mod draw;
 pub(crate) mod engines;
-pub mod exploration;
+pub(crate) mod exploration;
 pub(crate) mod groups;
 pub mod learner;
 pub(crate) mod loss;
 pub mod nets;
-pub mod optim;
-pub(crate) mod returns;
+pub(crate) mod optim;
+pub mod returns;
 pub(crate) mod rows;
-pub mod value;
+pub(crate) mod value;

@@ -1,4 +1,4 @@
-//! `after_training`: policies hear what their training batch was like (Ray's UpdateKL, for any setting that adapts).
+//! `after_training`: policies adapt to the statistics of their training batch (Ray's UpdateKL, for any setting that adapts).
 
 use crate::{base::error::Result, plan::learner_info::LearnerInfo, workers::WorkerSet};
 

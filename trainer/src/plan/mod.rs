@@ -8,11 +8,12 @@
 //! functions for [`PlanExt::then`]. A plan keeps no state of its own: what must survive a checkpoint (counters, random
 //! streams, the replay buffer) lives in the [`WorkerSet`].
 //!
-//! Whoever prefers one function per iteration writes `Box::new(std::iter::repeat_with(move || ...))`.
+//! To write one function per iteration instead, use `Box::new(std::iter::repeat_with(move || ...))`.
 
 mod after_training;
 mod concat;
 pub(crate) mod learner_info;
+mod learner_thread;
 mod mix_in_replay;
 mod owed;
 mod replay;
@@ -26,14 +27,16 @@ mod sync;
 mod target;
 mod then;
 mod train;
+mod train_in_turn;
 mod when;
 
 pub use crate::workers::fleet::Order;
 pub use after_training::after_training;
 pub use concat::ConcatBatches;
+pub use learner_thread::learner_thread;
 pub use mix_in_replay::MixInReplay;
 pub use owed::owed;
-pub use replay::{Replay, Replayed, replay, update_priorities};
+pub use replay::{Replay, Replayed, replay, train_on_replay, update_priorities};
 pub use rollouts::Rollouts;
 pub use rollouts_async::RolloutsAsync;
 pub use round_robin::round_robin;
@@ -43,7 +46,8 @@ pub use store::{keep_in_replay, store_to_replay};
 pub use sync::{broadcast_weights, sync_weights};
 pub use target::update_target;
 pub use then::Then;
-pub use train::{train_epochs, train_on_replay};
+pub use train::train_epochs;
+pub use train_in_turn::train_in_turn;
 pub use when::when;
 
 use crate::{

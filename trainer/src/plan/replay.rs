@@ -1,4 +1,4 @@
-//! `replay`: batches out of the replay buffer, and new priorities into it.
+//! `replay`: batches out of the replay buffer, a learning step on each, and new priorities into the buffer.
 
 use crate::{
     base::{
@@ -7,8 +7,9 @@ use crate::{
     },
     plan::learner_info::LearnerInfo,
     replay::SharedReplay,
+    workers::WorkerSet,
 };
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Instant};
 use tch::Tensor;
 
 /// Created by [`replay`].
@@ -43,6 +44,28 @@ pub struct Replayed {
     pub td_errors: BTreeMap<PolicyId, Tensor>,
     /// What the learner reported.
     pub info: LearnerInfo,
+}
+
+/// One optimizer step on a replayed batch, which its policy prepares first; nothing while the buffer is still filling.
+pub fn train_on_replay(
+    workers: &WorkerSet,
+) -> impl FnMut(Option<TrainBatch>) -> Result<Option<Replayed>> + Send + use<> {
+    let (learners, ledger) = (workers.learners.clone(), workers.ledger.clone());
+    move |batch| {
+        let Some(mut batch) = batch else { return Ok(None) };
+        let start = Instant::now();
+        let (mut info, mut td_errors) = (LearnerInfo::default(), BTreeMap::new());
+        for (id, rows) in batch.policies.iter_mut().filter(|(_, rows)| rows.rows() > 0) {
+            learners.lend_policy(id, |policy| policy.prepare(rows))??;
+            let (learned, custom) = learners.learn_on_batch(id, rows)?;
+            td_errors
+                .extend(learned.td_errors.as_ref().map(|errors| (id.clone(), Tensor::shallow_clone(errors))));
+            info.add(id, learned, custom);
+            info.trained(id, rows.rows());
+        }
+        ledger.trained(&batch, learners.published().version, start);
+        Ok(Some(Replayed { batch, td_errors, info }))
+    }
 }
 
 /// Writes the rows' errors back as their priorities; a uniform buffer ignores them.

@@ -11,7 +11,7 @@ pub fn sync_weights(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<Le
     }
 }
 
-/// Publishes weights after every `interval` items on which something was learned. Nobody waits: a worker gets them with the
+/// Publishes weights after every `interval` items on which something was learned. The plan does not wait: a worker gets them with the
 /// next request for a fragment, and what it was asked for before is made with the old ones. For
 /// [`rollouts_async`](WorkerSet::rollouts_async).
 pub fn broadcast_weights(

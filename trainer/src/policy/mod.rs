@@ -20,9 +20,13 @@ pub use crate::{
         stats::Stats,
         train_batch::{DEFAULT_POLICY, PolicyId},
     },
-    learn::nets::{PolicySpec, Spaces},
+    learn::{
+        dist::{ActionDist, Dist},
+        draw::ActionRows,
+        nets::{PolicySpec, Spaces},
+    },
     policy::act::{Act, Seen},
-    sample::fragment::{Fragment, FragmentMasks, FragmentMemory},
+    sample::fragment::{Fragment, FragmentMasks, FragmentMemory, Values},
 };
 pub use net_policy::NetPolicy;
 pub use policies::{Agent, Policies};
@@ -125,7 +129,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Copies or blends the online network into the target network.
     fn update_target(&mut self) {}
 
-    /// Hears the means of the statistics that it reported of a training batch, by name, to adapt to them.
+    /// Adapts to the means of the statistics that it reported of a training batch, by name.
     fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
     /// The network as a function from observations `[rows, ...]` to action distribution parameters or Q-values,

@@ -75,7 +75,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         learner.update_target(1.0);
     }
 
-    /// Hears the means of what was reported while a training batch was learned.
+    /// Adapts to the means of the statistics that were reported while a training batch was learned.
     fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
     /// What `learn` and `after_training` change, for checkpoints.

@@ -1,7 +1,7 @@
 //! Long rows, kept as frames that stand in memory once, however many rows show them.
 //!
-//! What follows an observation is the next one, and a stack of frames shares all but one with the stack before. Nobody
-//! says so: a frame that is there already, byte by byte, is used again. That holds from fragment to fragment, for every
+//! The observation that follows one is the next row's, and a stack of frames shares all but one with the stack before. The
+//! store finds that out by comparing bytes: a frame that is there already is used again. That holds from fragment to fragment, for every
 //! copy, and where an episode was cut.
 
 use crate::{

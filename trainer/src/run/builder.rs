@@ -96,7 +96,7 @@ impl<T: Trainer> Builder<T> {
         self
     }
 
-    /// Who sees the results.
+    /// Which loggers see the results.
     #[must_use]
     pub fn loggers(mut self, loggers: LoggerChoice) -> Self {
         self.options.loggers = loggers;

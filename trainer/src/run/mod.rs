@@ -2,7 +2,7 @@
 
 pub(crate) mod algorithm;
 pub(crate) mod builder;
-pub mod common;
+pub(crate) mod common;
 pub(crate) mod memory;
 pub(crate) mod settings;
 pub(crate) mod trainer;

@@ -70,7 +70,7 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Makes the environment, checks its contract unless told not to, and drops it again.
+    /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops it again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
         let mut copies = env.make(&common.env_config, 2)?;
         let agents = Agent::of(&copies)?;
@@ -323,6 +323,7 @@ impl Run {
             block.extend(counts.clone());
         }
         block.insert("policy_lag".into(), json!(self.workers.ledger.policy_lag()));
+        block.extend(self.workers.ledger.learner_queue_sizes().map(|sizes| ("learner_queue".into(), sizes)));
 
         let mut result = Metrics::new();
         result.extend(sampler_results.clone());

@@ -157,7 +157,7 @@ impl AgentCopies {
         &self.rewards[copy * self.names.len()..][..self.names.len()]
     }
 
-    /// Whether the episode of one copy has just ended, and whether it was cut: nobody is alive, and somebody was cut.
+    /// Whether the episode of one copy has just ended, and whether it was cut: no agent is alive, and at least one was cut.
     pub(crate) fn ended(&self, copy: usize) -> (bool, bool) {
         let rows = copy * self.names.len()..(copy + 1) * self.names.len();
         (!self.alive[rows.clone()].contains(&true), self.truncated[rows].contains(&true))

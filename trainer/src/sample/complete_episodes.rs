@@ -47,7 +47,7 @@ pub(crate) struct EpisodeCollector {
     names: Vec<Column>,
 }
 
-/// Steps of an unfinished episode beyond which somebody has forgotten to end it.
+/// An episode of more steps counts as one that never ends.
 const ENDLESS: usize = 1_000_000;
 
 impl EpisodeCollector {

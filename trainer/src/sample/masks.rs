@@ -6,7 +6,7 @@ use crate::base::{
 };
 use pavlov_envs::{AnyMultiAgentEnv, AnyVectorEnv, Space};
 
-/// One row of flags per step, `[rows, copies, options]`; all are legal until somebody writes them.
+/// One row of flags per step, `[rows, copies, options]`; all actions are legal until an environment says otherwise.
 #[derive(Debug)]
 pub(crate) struct Masks {
     pub(crate) rows: HostTensor,

@@ -2,11 +2,11 @@
 
 pub(crate) mod agent_copies;
 pub(crate) mod agent_evaluation;
-pub mod callbacks;
+pub(crate) mod callbacks;
 pub(crate) mod complete_episodes;
 pub(crate) mod counting;
-pub mod evaluation;
-pub mod filter;
+pub(crate) mod evaluation;
+pub(crate) mod filter;
 pub(crate) mod fragment;
 pub(crate) mod gather;
 pub(crate) mod masks;
@@ -21,4 +21,4 @@ pub(crate) mod session;
 pub(crate) mod source;
 pub(crate) mod steps;
 pub(crate) mod transforms;
-pub mod worker;
+pub(crate) mod worker;

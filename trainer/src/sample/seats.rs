@@ -159,7 +159,7 @@ impl Seats {
         check_finite(obs, self.pilot.encoding().kind(), &copies.names()[agent])
     }
 
-    /// Everybody whose turn it is chooses an action.
+    /// Every agent whose turn it is chooses an action.
     pub(crate) fn act(
         &mut self,
         policy: &mut dyn Policy,
@@ -183,7 +183,7 @@ impl Seats {
             }
         }
         let t = closed[0];
-        // Whom everybody's row stands in one line for needs no gathering.
+        // When all agents act, each in the same row, the rows stand side by side already.
         let actions = if acting == slots && closed.iter().all(|&rows| rows == t) {
             pilot.act(policy, storage, t, explore, timestep)?;
             pilot.taken(storage, t)
@@ -200,7 +200,7 @@ impl Seats {
         Ok(())
     }
 
-    /// Everybody hears what the step gave.
+    /// Books what the step gave to each agent: rewards, endings, and who acts next.
     pub(crate) fn settle(&mut self, copies: &AgentCopies) -> Result<()> {
         for slot in 0..self.slots() {
             let (copy, agent) = self.place(slot);
@@ -326,7 +326,7 @@ impl Seats {
         )
     }
 
-    /// Forgets the closed rows. What everybody sees now, and the rows that are open, go to the front.
+    /// Forgets the closed rows. What every agent sees now, and the rows that are open, move to the front.
     pub(crate) fn carry(&mut self) {
         for slot in 0..self.slots() {
             if self.closed[slot] > 0 {

@@ -84,7 +84,7 @@ impl Session {
     }
 
     /// Which actions are legal from now on, `[copies, options]`, to be written; all are at first. `None` unless the
-    /// algorithm was told `mask_actions`.
+    /// algorithm's settings have `mask_actions`.
     pub fn mask_mut(&mut self) -> Option<&mut [bool]> {
         self.desk.storage.masks.as_mut().map(|masks| masks.row(0))
     }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::Index;
 
+use pavlov_data::{Batches, Block, Column, Dataset, IterBatches};
 use pavlov_tune as tune;
-use pavlov_tune::data::{Batches, Block, Column, Dataset, IterBatches};
 use tch::{Device, Kind, Tensor};
 
 use crate::base::error::{Error, Result};
@@ -19,7 +19,7 @@ pub trait DatasetExt {
     ///
     /// ```no_run
     /// use pavlov_trainer::DatasetExt;
-    /// use pavlov_tune::data::{Dataset, IterBatches};
+    /// use pavlov_data::{Dataset, IterBatches};
     /// use tch::{Device, Kind};
     ///
     /// let options = IterBatches { batch_size: 2, ..IterBatches::default() };

@@ -1,6 +1,7 @@
 //! [`TorchTrainer`]: several workers that train one model.
 
-use pavlov_tune::{Collective, DataParallelTrainer, Error, ReduceOp, Result, WorkerContext};
+use pavlov_train::{Collective, DataParallelTrainer, ReduceOp, WorkerContext};
+use pavlov_tune::{Error, Result};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor, no_grad};
 
@@ -18,7 +19,7 @@ pub trait TorchWorker {
     ///
     /// # Errors
     /// A variable that is not of 32-bit floats on the CPU; those of
-    /// [`broadcast`](pavlov_tune::Collective::broadcast).
+    /// [`broadcast`](pavlov_train::Collective::broadcast).
     fn prepare_model(&self, model: &VarStore) -> Result<()>;
 
     /// Replaces the gradients by their means over all workers, by one `all_reduce`. Call it between `backward` and the
@@ -27,7 +28,7 @@ pub trait TorchWorker {
     ///
     /// # Errors
     /// A gradient that is not of 32-bit floats on the CPU; those of
-    /// [`all_reduce`](pavlov_tune::Collective::all_reduce), also when workers have gradients of different parameters.
+    /// [`all_reduce`](pavlov_train::Collective::all_reduce), also when workers have gradients of different parameters.
     fn average_gradients(&self, model: &VarStore) -> Result<()>;
 }
 

@@ -36,13 +36,13 @@ pub enum Order {
 }
 
 /// Rollout workers over a transport, and the runner in the plan's own thread. It belongs to the thread that pulls the
-/// plan; nobody else asks workers.
+/// plan; nothing else sends requests to workers.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     health: Health,
     local: EnvRunner,
     learners: Learners,
-    /// By worker: fragments that came before somebody wanted them.
+    /// By worker: fragments that came before the plan asked for them.
     early: Vec<VecDeque<Sampled>>,
     /// By worker: the version of the weights that it was sent last.
     sent: Vec<u64>,
@@ -203,7 +203,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Sends everybody the weights that were published last, and waits until they have them.
+    /// Sends every worker the weights that were published last, and waits until they have them.
     pub(crate) fn send_weights(&mut self) -> Result<()> {
         let published = self.learners.published();
         let Some(weights) = published.weights else { return Ok(()) };

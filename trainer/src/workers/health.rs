@@ -42,7 +42,7 @@ struct Condition {
 /// A request that has no answer yet.
 #[derive(Debug)]
 struct Owed {
-    /// Stays the same when a replaced worker is asked again. None: nobody waits for the answer.
+    /// Stays the same when a replaced worker is asked again. None: the answer is not waited for.
     ticket: Option<u64>,
     /// As the transport numbered it.
     number: u64,
@@ -90,13 +90,13 @@ impl Health {
         self.restarts
     }
 
-    /// Fragments that a worker was asked for and that somebody waits for.
+    /// Fragments that a worker was asked for and that the plan waits for.
     pub(crate) fn fragments_owed(&self, worker: usize) -> usize {
         let is_fragment = |o: &&Owed| o.ticket.is_some() && matches!(o.request, Request::Sample { .. });
         self.workers[worker].owes.iter().filter(is_fragment).count()
     }
 
-    /// Nobody waits any more for what workers owe.
+    /// The plan no longer waits for what workers owe.
     pub(crate) fn forget_all(&mut self) {
         self.workers.iter_mut().flat_map(|w| &mut w.owes).for_each(|o| o.ticket = None);
     }
@@ -108,7 +108,7 @@ impl Health {
         Ok(self.tickets)
     }
 
-    /// Tells a worker something; nobody waits for its answer.
+    /// Sends a worker a request without waiting for the answer.
     pub(crate) fn tell(&mut self, worker: usize, request: Request) -> Result<()> {
         self.submit(worker, None, request)
     }
@@ -214,7 +214,7 @@ impl Health {
         for request in revive() {
             self.submit(worker, None, request)?;
         }
-        // What nobody waits for was meant for the former self.
+        // Requests without a waiting plan were meant for the worker that was replaced.
         for Owed { ticket, request, .. } in owed.into_iter().chain(owes).filter(|o| o.ticket.is_some()) {
             self.submit(worker, ticket, request)?;
         }

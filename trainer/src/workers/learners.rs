@@ -10,11 +10,15 @@ use crate::{
         train_batch::TrainBatch,
     },
     policy::{DEFAULT_POLICY, Learned, Policy, PolicyId, PolicyMap},
-    replay::{ReplayBuffer, ReplayBufferConfig, SharedReplay, fragments::Fragments},
+    replay::{
+        ReplayBuffer, ReplayBufferConfig, SharedReplay, fragments::Fragments,
+        minibatch_buffer::MinibatchBuffer,
+    },
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         worker::{Hooks, WorkerSpec},
     },
+    workers::learner_queue::LearnerQueue,
 };
 use std::{
     collections::BTreeMap,
@@ -25,12 +29,15 @@ use tch::Device;
 /// The policies that learn, their hooks, the stream that shuffles, and the replay buffers. A clone is another handle to
 /// them.
 ///
-/// Weights that workers are sent stand in a slot of their own with their version, so whoever sends them never waits for
+/// Weights that workers are sent stand in a slot of their own with their version, so sending them never waits for
 /// a gradient.
 #[derive(Clone, Debug)]
 pub struct Learners {
     learning: Arc<Mutex<Learning>>,
     published: Arc<Mutex<Published>>,
+    /// What a learner thread has still to learn from.
+    queue: Arc<LearnerQueue>,
+    device: Device,
     seed: u64,
 }
 
@@ -41,6 +48,8 @@ struct Learning {
     replay: BTreeMap<PolicyId, Replay>,
     /// Fragments that are mixed in among new ones, and how many there may be.
     fragments: Option<(Fragments, usize)>,
+    /// Batches that are learned from several times in turn.
+    minibatches: MinibatchBuffer,
     /// Since weights were published the last time.
     learned: bool,
     /// Training batches since then, where not every one is followed by new weights.
@@ -59,7 +68,7 @@ struct Replay {
     store_in_checkpoints: bool,
 }
 
-/// Weights as workers have them or are to have them. Before the first publication there are none: everybody starts
+/// Weights as workers have them or are to have them. Before the first publication there are none: every worker starts
 /// equal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
@@ -77,12 +86,25 @@ impl Learners {
                 rng: Stream::new(spec.seed, "learner", 0),
                 replay: BTreeMap::new(),
                 fragments: None,
+                minibatches: MinibatchBuffer::default(),
                 learned: false,
                 batches: 0,
             })),
             published: Arc::default(),
+            queue: Arc::default(),
+            device,
             seed: spec.seed,
         })
+    }
+
+    /// Where they learn.
+    pub(crate) fn device(&self) -> Device {
+        self.device
+    }
+
+    /// What a learner thread has still to learn from.
+    pub(crate) fn queue(&self) -> &Arc<LearnerQueue> {
+        &self.queue
     }
 
     /// One learning step of that policy, hooks included; with it what the hook reported.
@@ -150,6 +172,11 @@ impl Learners {
         TrainBatch::concat(all)
     }
 
+    /// The batches that are learned from several times in turn.
+    pub(crate) fn minibatches<T>(&self, f: impl FnOnce(&mut MinibatchBuffer) -> T) -> T {
+        f(&mut lock(&self.learning).minibatches)
+    }
+
     /// Tells all policies how many environment steps were sampled.
     pub(crate) fn tell_time(&self, timestep: u64) {
         self.lend(|policies, _| policies.iter_mut().for_each(|(_, p)| p.on_global_var_update(timestep)));
@@ -188,7 +215,7 @@ impl Learners {
         self.publish()
     }
 
-    /// Keeps the weights that everybody starts with, for a run that may be saved before others are published.
+    /// Keeps the weights that every worker starts with, for a run that may be saved before others are published.
     pub(crate) fn publish_first(&self) {
         let learning = lock(&self.learning);
         let mut published = lock(&self.published);
@@ -219,8 +246,9 @@ impl Learners {
     }
 
     /// Policies and replay buffer as parts of a checkpoint, and `with_workers` the weights that these have if others were
-    /// learned since; the rest goes into the state of the run.
+    /// learned since; the rest goes into the state of the run. A learner thread learns its queue empty before.
     pub(crate) fn save(&self, run: &mut State, with_workers: bool) -> Result<Vec<(String, State)>> {
+        self.queue.wait()?;
         let learning = lock(&self.learning);
         run.set("learner_rng", &learning.rng.state())?;
         run.set("weights_version", &self.published().version)?;
@@ -237,6 +265,10 @@ impl Learners {
             run.set("keeps_fragments", &true)?;
             parts.push(("fragments".to_owned(), fragments.state()?));
         }
+        if learning.minibatches.has_several() {
+            run.set("keeps_minibatches", &true)?;
+            parts.push(("minibatches".to_owned(), learning.minibatches.state()?));
+        }
         Ok(parts)
     }
 
@@ -247,6 +279,8 @@ impl Learners {
         timestep: u64,
         read: &dyn Fn(&str) -> Result<State>,
     ) -> Result<()> {
+        // What it has still to learn from belongs to the run before; if it has failed, the next round says so.
+        let _ = self.queue.wait();
         let learning = &mut *lock(&self.learning);
         // For policies that do not save it.
         learning.policies.iter_mut().for_each(|(_, policy)| policy.on_global_var_update(timestep));
@@ -271,6 +305,12 @@ impl Learners {
             let saved = read("fragments")?;
             *fragments = Fragments::from_state(&saved, *capacity).map_err(|e| e.within("fragments"))?;
         }
+        learning.minibatches = match run.has("keeps_minibatches") {
+            true => {
+                learning.minibatches.restored(&read("minibatches")?).map_err(|e| e.within("minibatches"))?
+            }
+            false => learning.minibatches.emptied(),
+        };
         for (id, replay) in &learning.replay {
             if replay.store_in_checkpoints {
                 let part = part_of("replay_buffer", id);

@@ -11,7 +11,10 @@
 //! the way leaves only the hidden directory, which the next `write` beside it removes. Sizes and checksums are
 //! compared by [`verify`] before anything is loaded.
 //!
-//! The manifest holds its own checksum too, so that no flipped bit in it goes unseen.
+//! The manifest holds its own checksum too, so that no flipped bit in it goes unseen. It also holds the checkpoint's
+//! number: which one of a directory was written last does not depend on a clock.
+//!
+//! A damaged checkpoint whose name a run needs again is renamed, see [`set_aside_damaged`].
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -24,13 +27,16 @@ use crate::{Config, Error, Metrics, Result};
 mod fetch;
 mod object;
 mod retention;
+mod set_aside;
 mod write;
 
 pub use fetch::fetch;
 pub(crate) use object::{pack, unpack};
 pub(crate) use retention::{Kept, Retention};
+pub(crate) use set_aside::is_named_so;
+pub use set_aside::set_aside_damaged;
 pub use write::write;
-pub(crate) use write::{receive, remove};
+pub(crate) use write::{next_number, receive, remove, write_as};
 
 const FORMAT: &str = "pavlov-checkpoint";
 const FORMAT_VERSION: u32 = 1;
@@ -48,6 +54,10 @@ pub struct Manifest {
     pub kind: String,
     /// When it was written: RFC 3339 in UTC with nanoseconds, so that it sorts as text.
     pub created: String,
+    /// 1 for the first checkpoint that was written into its directory, then one more each time. `None`: an older version
+    /// of this library wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub number: Option<u64>,
     /// Every other file, sorted by path.
     pub files: Vec<ManifestFile>,
     /// CRC-32C of this manifest as compact JSON with 0 here.
@@ -178,7 +188,8 @@ pub fn list(run_dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
 
 /// The whole checkpoint of a run that was written last; damaged ones are skipped with a warning.
 ///
-/// By the time of writing, not by iteration: after a return to an older checkpoint the new ones count.
+/// The order is that of [`Manifest::number`], not of iterations: after a return to an older checkpoint the new ones count.
+/// Those without a number count as older, in the order of the clock.
 ///
 /// # Errors
 /// [`Error::Io`] if the run directory cannot be listed.
@@ -190,7 +201,7 @@ pub fn latest(run_dir: &Path) -> Result<Option<PathBuf>> {
     let mut found = Vec::new();
     for (iteration, path) in list(run_dir)? {
         match read_manifest(&path) {
-            Ok(manifest) => found.push((manifest.created, iteration, path)),
+            Ok(manifest) => found.push((manifest.written(), iteration, path)),
             Err(error) => tracing::warn!("skipped: {error}"),
         }
     }
@@ -244,14 +255,22 @@ pub(crate) fn parse_manifest(dir: &Path, text: &str) -> Result<Manifest> {
     Ok(manifest)
 }
 
+/// Compares as the moments at which checkpoints of one directory were written.
+pub(crate) type Written = (Option<u64>, String);
+
 impl Manifest {
-    fn new(kind: &str, files: Vec<ManifestFile>) -> Self {
+    pub(crate) fn written(&self) -> Written {
+        (self.number, self.created.clone())
+    }
+
+    fn new(kind: &str, number: u64, files: Vec<ManifestFile>) -> Self {
         let mut manifest = Manifest {
             format: FORMAT.into(),
             format_version: FORMAT_VERSION,
             pavlov: env!("CARGO_PKG_VERSION").into(),
             kind: kind.into(),
             created: format!("{:.9}", jiff::Timestamp::now()),
+            number: Some(number),
             files,
             crc32c: 0,
         };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{Metadata, list, metadata, name, read_manifest, write};
+use super::{Metadata, Written, list, metadata, name, read_manifest, write};
 use crate::{Metrics, Result};
 
 /// Keeps the newest `keep` checkpoints and, besides, the best one.
@@ -20,7 +20,7 @@ pub(crate) struct Retention {
 pub(crate) struct Kept {
     pub(crate) iteration: u64,
     /// As in the manifest.
-    created: String,
+    written: Written,
     /// Higher is better.
     score: Option<f64>,
 }
@@ -42,7 +42,7 @@ impl Retention {
         }
         let found = list(run_dir)?;
         let kept = found.iter().filter_map(|(iteration, path)| {
-            Some(self.judge(*iteration, read_manifest(path).ok()?.created, &metadata(path).ok()?))
+            Some(self.judge(*iteration, read_manifest(path).ok()?.written(), &metadata(path).ok()?))
         });
         let newest = found.iter().find(|(_, path)| path == newest).map(|(iteration, _)| *iteration);
         for iteration in self.surplus(kept.collect(), newest) {
@@ -57,15 +57,15 @@ impl Retention {
     }
 
     /// A checkpoint as this rule sees it; `iteration` is that of its name.
-    pub(crate) fn judge(&self, iteration: u64, created: String, metadata: &Metadata) -> Kept {
+    pub(crate) fn judge(&self, iteration: u64, written: Written, metadata: &Metadata) -> Kept {
         let score = metadata.last_result.as_ref().and_then(|result| self.score(result));
-        Kept { iteration, created, score }
+        Kept { iteration, written, score }
     }
 
     /// The iterations of those that do not stay.
     pub(crate) fn surplus(&self, mut kept: Vec<Kept>, newest: Option<u64>) -> Vec<u64> {
         let Some(keep) = self.keep else { return Vec::new() };
-        let key = |kept: &Kept| (Some(kept.iteration) == newest, kept.created.clone(), kept.iteration);
+        let key = |kept: &Kept| (Some(kept.iteration) == newest, kept.written.clone(), kept.iteration);
         kept.sort_by_key(|kept| std::cmp::Reverse(key(kept)));
         let scored = kept.iter().filter_map(|kept| Some((kept.score?, kept.iteration)));
         let best = scored.reduce(|best, other| if other.0 > best.0 { other } else { best });

@@ -9,7 +9,7 @@ use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
-use super::{MANIFEST, Manifest, ManifestFile, checksum, is_checkpoint};
+use super::{MANIFEST, Manifest, ManifestFile, checksum, is_checkpoint, list, read_manifest};
 use crate::files::{parent, sync_dir};
 use crate::{Error, Result};
 
@@ -27,6 +27,24 @@ const REPLACED: &str = ".pavlov-replaced-";
 /// What `fill` returns; [`Error::Io`] from the file system (disk full, no permission); [`Error::Checkpoint`] if
 /// something that is not a checkpoint has the name already.
 pub fn write(final_dir: &Path, kind: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    write_as(final_dir, kind, next_number(parent(final_dir)), fill)
+}
+
+/// The number of the next checkpoint in `home`: above those of all whose manifests can be read. Where the directory cannot
+/// be listed, writing into it tells why.
+pub(crate) fn next_number(home: &Path) -> u64 {
+    let found = list(home).unwrap_or_default();
+    let numbers = found.iter().filter_map(|(_, path)| read_manifest(path).ok()?.number);
+    numbers.max().map_or(1, |newest| newest.saturating_add(1))
+}
+
+/// As [`write()`], with a number that is above those of the other checkpoints there.
+pub(crate) fn write_as(
+    final_dir: &Path,
+    kind: &str,
+    number: u64,
+    fill: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
     let home = parent(final_dir);
     fs::create_dir_all(home).map_err(Error::io("create", home))?;
     clean_up(home);
@@ -34,7 +52,7 @@ pub fn write(final_dir: &Path, kind: &str, fill: impl FnOnce(&Path) -> Result<()
 
     let (unfinished, _lock) = hidden_dir(home)?;
     fill(unfinished.path())?;
-    seal(unfinished.path(), kind, final_dir)?;
+    seal(unfinished.path(), kind, number, final_dir)?;
     put_in_place(unfinished, final_dir)?;
     sync_dir(home).map_err(Error::io("write", home))?;
     Ok(final_dir.to_path_buf())
@@ -125,14 +143,15 @@ fn refuse_to_replace_others(final_dir: &Path) -> Result<()> {
 }
 
 /// Makes all files durable and adds the manifest; errors speak of `final_dir`.
-fn seal(dir: &Path, kind: &str, final_dir: &Path) -> Result<()> {
+fn seal(dir: &Path, kind: &str, number: u64, final_dir: &Path) -> Result<()> {
     if dir.join(MANIFEST).exists() {
         return Err(Error::checkpoint(final_dir, format!("{MANIFEST} is a reserved name; choose another")));
     }
     let mut files = Vec::new();
     seal_files(dir, dir, &mut files, final_dir)?;
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    let text = serde_json::to_string_pretty(&Manifest::new(kind, files)).expect("a manifest is plain data");
+    let text =
+        serde_json::to_string_pretty(&Manifest::new(kind, number, files)).expect("a manifest is plain data");
     let path = dir.join(MANIFEST);
     fs::write(&path, text).map_err(Error::io("write", &path))?;
     File::open(&path).and_then(|file| file.sync_all()).map_err(Error::io("write", &path))?;
@@ -221,7 +240,7 @@ mod tests {
         save(&target, "old").unwrap();
         let (unfinished, _lock) = hidden_dir(home.path()).unwrap();
         fs::write(unfinished.path().join("state"), "new").unwrap();
-        seal(unfinished.path(), "Counter", &target).unwrap();
+        seal(unfinished.path(), "Counter", 2, &target).unwrap();
         replace_in_two_steps(unfinished, &target).unwrap();
         verify(&target, None).unwrap();
         assert_eq!(fs::read_to_string(target.join("state")).unwrap(), "new");

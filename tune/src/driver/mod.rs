@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -38,6 +38,8 @@ pub struct Driver<T: Trainable> {
     log: RunLog,
     retention: Retention,
     remote: Option<Remote>,
+    /// Where the last checkpoint was written, and its number there.
+    numbered: Option<(PathBuf, u64)>,
     stopped: bool,
 }
 
@@ -77,9 +79,10 @@ impl<T: Trainable> Driver<T> {
             usage: sys_usage(&config, &options),
             config,
             remote: Remote::start(&options, &trial.logdir, &retention)?,
-            log: RunLog::new(trial.logdir.clone(), options.loggers, options.hparams),
+            log: RunLog::new(trial.clone(), options.loggers, options.hparams),
             retention,
             trial,
+            numbered: None,
             stopped: false,
         };
         let started = Instant::now();
@@ -173,7 +176,7 @@ impl<T: Trainable> Driver<T> {
                     remote.finish()?;
                 }
                 self.remote = Remote::start(&options, &self.trial.logdir, &self.retention)?;
-                let next = RunLog::new(self.trial.logdir.clone(), options.loggers, options.hparams);
+                let next = RunLog::new(self.trial.clone(), options.loggers, options.hparams);
                 std::mem::replace(&mut self.log, next).close()?;
             }
         }

@@ -35,11 +35,11 @@ impl Remote {
         let lease = Lease::take(storage.clone())?;
         let mut kept = Vec::new();
         if retention.has_limit() {
-            for (created, name) in storage::written(&*storage, &storage.list("")?)? {
+            for (written, name) in storage::written(&*storage, &storage.list("")?)? {
                 let metadata = storage::checkpoint_metadata(&*storage, &name)?;
                 kept.extend(
                     checkpoint::iteration(&name)
-                        .map(|iteration| retention.judge(iteration, created, &metadata)),
+                        .map(|iteration| retention.judge(iteration, written, &metadata)),
                 );
             }
         }
@@ -68,10 +68,10 @@ impl Remote {
         self.mirror.save(path, 0);
         self.twice.remove(path);
         if retention.has_limit() {
-            let created = checkpoint::read_manifest(path)?.created;
+            let written = checkpoint::read_manifest(path)?.written();
             let metadata = checkpoint::metadata(path)?;
             let iteration = metadata.iteration;
-            let newest = retention.judge(iteration, created, &metadata);
+            let newest = retention.judge(iteration, written, &metadata);
             self.kept.retain(|kept| kept.iteration != iteration);
             self.kept.push(newest);
             for iteration in retention.surplus(self.kept.clone(), Some(iteration)) {

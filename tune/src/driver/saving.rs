@@ -13,7 +13,7 @@ const LARGE_OBJECT: usize = 10_000_000;
 
 impl<T: Trainable> Driver<T> {
     /// Writes the checkpoint `<logdir>/checkpoint_<iteration>` and returns its path; then deletes the checkpoints that
-    /// are not to be kept. With a `remote_checkpoint_dir` it is uploaded in the background, and stays here until it is
+    /// are not to be kept. All results so far are made durable before it. With a `remote_checkpoint_dir` it is uploaded in the background, and stays here until it is
     /// there and a newer one has come; [`restore`](Driver::restore) takes its path also afterwards.
     ///
     /// # Errors
@@ -21,6 +21,7 @@ impl<T: Trainable> Driver<T> {
     /// new one is there then.
     pub fn save(&mut self) -> Result<PathBuf> {
         self.log.open(&self.config)?;
+        self.log.sync()?;
         let run_dir = self.log.dir().to_path_buf();
         let path = self.save_to(&run_dir)?;
         match &mut self.remote {
@@ -47,7 +48,11 @@ impl<T: Trainable> Driver<T> {
         };
         let target = parent.join(checkpoint::name(self.counters.iteration));
         let kind = self.trainable.kind();
-        checkpoint::write(&target, &kind, |dir| {
+        let number = match &self.numbered {
+            Some((dir, last)) if dir == parent => last + 1,
+            _ => checkpoint::next_number(parent),
+        };
+        let path = checkpoint::write_as(&target, &kind, number, |dir| {
             self.trainable.save_checkpoint(dir)?;
             let path = dir.join(METADATA);
             if path.exists() {
@@ -58,14 +63,17 @@ impl<T: Trainable> Driver<T> {
             }
             let text = serde_json::to_vec_pretty(&metadata).map_err(Error::other)?;
             fs::write(&path, text).map_err(Error::io("write", &path))
-        })
+        })?;
+        self.numbered = Some((parent.into(), number));
+        Ok(path)
     }
 
     /// Continues from a checkpoint: counters, totals and last result are those of when it was saved, the
     /// `*_since_restore` ones start at 0. A URL stands for the checkpoint there, that of a run for its newest one.
     ///
     /// If the checkpoint lies in this run's directory, the logs go back with it: results after it are dropped from them
-    /// when the next one comes.
+    /// when the next one comes. Damaged checkpoints of later iterations are renamed, see
+    /// [`checkpoint::set_aside_damaged`].
     ///
     /// # Errors
     /// [`Error::Checkpoint`] if it is damaged, foreign or of another kind: nothing has changed then. What
@@ -78,6 +86,10 @@ impl<T: Trainable> Driver<T> {
         }
         checkpoint::verify(checkpoint, Some(&self.trainable.kind()))?;
         let metadata = checkpoint::metadata(checkpoint)?;
+        let is_of_run = is_in(checkpoint, self.log.dir());
+        if is_of_run {
+            self.log.warn_of_missing(&metadata, &self.trial.trial_id)?;
+        }
         self.trainable.load_checkpoint(checkpoint)?;
         self.adopt_resolved_config();
         self.experiment_id = metadata.experiment_id;
@@ -90,7 +102,8 @@ impl<T: Trainable> Driver<T> {
         };
         self.last_result = metadata.last_result;
         self.restored = true;
-        if is_in(checkpoint, self.log.dir()) {
+        if is_of_run {
+            checkpoint::set_aside_damaged(self.log.dir(), Some(self.counters.iteration))?;
             self.log.rewind(self.counters.iteration);
         }
         tracing::info!("restored iteration {} from {}", self.counters.iteration, checkpoint.display());
@@ -98,10 +111,15 @@ impl<T: Trainable> Driver<T> {
     }
 
     /// A trial starts from the beginning in a directory where it may have run before: its logs begin again too.
-    pub(crate) fn begin_again(&mut self) {
-        if self.log.dir().join(crate::loggers::RESULTS_FILE).exists() {
+    ///
+    /// # Errors
+    /// As [`checkpoint::set_aside_damaged`].
+    pub(crate) fn begin_again(&mut self) -> Result<()> {
+        checkpoint::set_aside_damaged(self.log.dir(), None)?;
+        if self.log.has_own() || self.log.dir().join(crate::loggers::RESULTS_FILE).exists() {
             self.log.rewind(0);
         }
+        Ok(())
     }
 
     /// A checkpoint in memory.

@@ -7,9 +7,7 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, flock};
 
 use super::{Report, Request, SavedCheckpoint, Start};
-use crate::{
-    Driver, Error, LoggerChoice, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files,
-};
+use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files};
 
 /// Answers requests until it is told to stop, something fails, or nobody asks any more.
 pub(super) fn serve(
@@ -83,7 +81,7 @@ impl Actor<'_> {
             trial_id: Some(start.trial_id),
             trial_name: Some(start.trial_name),
             trial_resources: Some(start.resources),
-            loggers: if start.log_results { LoggerChoice::Default } else { LoggerChoice::None },
+            loggers: self.factory.loggers(start.log_results),
             hparams: Some(start.hparams),
             ..RunOptions::default()
         };
@@ -100,7 +98,7 @@ impl Actor<'_> {
         }
         let driver = self.driver()?;
         let Some(from) = &start.from else {
-            driver.begin_again();
+            driver.begin_again()?;
             return Ok(Report::Started { iteration: 0, bytes: 0 });
         };
         let own = from.parent() == Some(&*start.logdir);
@@ -123,6 +121,7 @@ fn adopt(source: &Path, logdir: &Path) -> Result<std::path::PathBuf> {
     let manifest = checkpoint::verify(source, None)?;
     let metadata = checkpoint::metadata(source)?;
     let target = logdir.join(checkpoint::name(metadata.iteration));
+    checkpoint::set_aside_damaged(logdir, metadata.iteration.checked_sub(1))?;
     checkpoint::write(&target, &manifest.kind, |dir| {
         for file in &manifest.files {
             let to = dir.join(&file.path);
@@ -153,7 +152,7 @@ pub(crate) fn in_full(error: &dyn std::error::Error) -> String {
 }
 
 /// What a panic said.
-pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
+pub fn panic_text(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| text.to_string());
     text.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_else(|| "no message".into())
 }

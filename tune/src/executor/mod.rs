@@ -18,13 +18,14 @@ mod threads;
 mod worker;
 mod worker_group;
 
-pub(crate) use actor::{in_full, panic_text};
+pub(crate) use actor::in_full;
+pub use actor::panic_text;
 pub(crate) use processes::ProcessExecutor;
 pub use processes::child_main;
 pub(crate) use processes::is_known_to_children;
 pub(crate) use threads::ThreadExecutor;
 pub(crate) use worker::work;
-pub(crate) use worker_group::{Team, WorkerGroup};
+pub use worker_group::{Team, WorkerGroup};
 
 /// The number of an actor; never used twice in a sweep, so what a dead one still says is told apart.
 pub(crate) type ActorId = u64;

@@ -25,22 +25,22 @@ const REASON: Duration = Duration::from_secs(5);
 
 /// What workers are started with.
 #[derive(Debug)]
-pub(crate) struct Team<'a> {
+pub struct Team<'a> {
     /// Of the trainable, as `child_main` knows it.
-    pub(crate) name: String,
+    pub name: String,
     /// For each worker the sockets to the others.
-    pub(crate) sockets: Vec<Vec<UnixStream>>,
+    pub sockets: Vec<Vec<UnixStream>>,
     /// Cores of each worker.
-    pub(crate) num_threads: usize,
+    pub num_threads: usize,
     /// For each worker its `CUDA_VISIBLE_DEVICES`; none: as in the trial.
-    pub(crate) gpus: Option<Vec<String>>,
+    pub gpus: Option<Vec<String>>,
     /// What they go on from.
-    pub(crate) checkpoint: Option<&'a Checkpoint>,
+    pub checkpoint: Option<&'a Checkpoint>,
 }
 
 /// Processes that report together. They end with it.
 #[derive(Debug)]
-pub(crate) struct WorkerGroup {
+pub struct WorkerGroup {
     workers: Vec<Worker>,
     /// By rank; nothing once the socket of a worker is closed.
     words: Receiver<(usize, Option<Word>)>,
@@ -56,9 +56,11 @@ struct Worker {
 }
 
 impl WorkerGroup {
+    /// Starts the processes and tells each what it is.
+    ///
     /// # Errors
     /// `child_main` was not called with this trainable: its processes would run the whole program again. The system's.
-    pub(crate) fn start(team: Team<'_>, session: &Session) -> Result<Self> {
+    pub fn start(team: Team<'_>, session: &Session) -> Result<Self> {
         let num_workers = team.sockets.len();
         if !is_known_to_children(&team.name) {
             let rule = format!(
@@ -109,7 +111,7 @@ impl WorkerGroup {
     ///
     /// # Errors
     /// [`Error::WorkerFailed`]: one failed or died, or returned while others go on.
-    pub(crate) fn next(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
+    pub fn next(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
         let mut words: Vec<Option<Word>> = self.workers.iter().map(|_| None).collect();
         let mut deadline = None;
         while words.iter().any(Option::is_none) {
@@ -172,12 +174,12 @@ impl WorkerGroup {
     }
 
     /// Lets all workers return from their report.
-    pub(crate) fn go_on(&self) {
+    pub fn go_on(&self) {
         self.order(Order::GoOn);
     }
 
     /// Their reports return [`Error::TrialStopped`]; those that do not end with that are ended.
-    pub(crate) fn stop(mut self) {
+    pub fn stop(mut self) {
         self.order(Order::Stop);
         let deadline = Instant::now() + PATIENCE;
         while self.workers.iter().any(|worker| !worker.has_ended) {

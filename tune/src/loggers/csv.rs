@@ -1,16 +1,18 @@
 //! `progress.csv`: a table of the results for spreadsheets and plots, made from `result.json`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
+use super::from_end::LinesFromEnd;
 use super::json::{self, visit_results};
 use super::{Logger, flatten};
 use crate::{Error, Metrics, Result, files};
 
-/// Appends each result to `progress.csv`; makes the whole file anew from `result.json` when a column appears.
+/// Appends each result to `progress.csv`; makes the whole file anew from `result.json` when a column appears, or when the
+/// two do not end with the same result.
 ///
 /// Stands after a [`JsonLogger`](super::JsonLogger) of the same directory. Columns are the flattened keys in order of
 /// appearance; settings (`config`) and lists are left out; what a result lacks is an empty cell.
@@ -23,7 +25,7 @@ pub struct CsvLogger {
 }
 
 impl CsvLogger {
-    /// Makes the file from the results so far; without results it appears with the first.
+    /// Goes on with the file, or makes it from the results so far; without results it appears with the first.
     ///
     /// # Errors
     /// [`Error::Io`].
@@ -34,10 +36,37 @@ impl CsvLogger {
             columns: Vec::new(),
             file: None,
         };
-        if run_dir.join(json::FILE).exists() {
+        if run_dir.join(json::FILE).exists() && !logger.go_on()? {
             logger.rebuild()?;
         }
         Ok(logger)
+    }
+
+    /// Goes on after the row of the last result, which is looked for from the end; rows behind it are cut off. `false`:
+    /// there is none, and nothing has changed on disk.
+    fn go_on(&mut self) -> Result<bool> {
+        self.file = None;
+        let Some(last) = json::last_result(&self.run_dir)? else { return Ok(false) };
+        let cells = cells(&last);
+        self.columns = header(&self.path).unwrap_or_default();
+        if self.columns.is_empty() || !cells.iter().all(|(key, _)| self.columns.contains(key)) {
+            return Ok(false);
+        }
+        let row = self.row(&cells).map_err(Error::io("write", &self.path))?;
+        let end = || {
+            let mut lines = LinesFromEnd::open(&self.path)?;
+            while let Some((start, line)) = lines.next()? {
+                if line == row {
+                    return Ok(Some(start + line.len() as u64));
+                }
+            }
+            Ok(None)
+        };
+        let Some(end) = end().map_err(Error::io("read", &self.path))? else { return Ok(false) };
+        let file = files::append(&self.path)?;
+        file.set_len(end).map_err(Error::io("write", &self.path))?;
+        self.file = Some(file);
+        Ok(true)
     }
 
     fn rebuild(&mut self) -> Result<()> {
@@ -45,10 +74,15 @@ impl CsvLogger {
         self.columns.clear();
         let results = self.run_dir.join(json::FILE);
         visit_results(&results, |result| {
-            for (key, _) in cells(&result) {
-                if !self.columns.contains(&key) {
-                    self.columns.push(key);
+            match result {
+                Ok(result) => {
+                    for (key, _) in cells(&result) {
+                        if !self.columns.contains(&key) {
+                            self.columns.push(key);
+                        }
+                    }
                 }
+                Err(error) => tracing::warn!("left out of {}: {error}", self.path.display()),
             }
             Ok(())
         })?;
@@ -62,12 +96,12 @@ impl CsvLogger {
                 out.write_all(&header).map_err(failed())?;
             }
             visit_results(&results, |result| {
+                let Ok(result) = result else { return Ok(()) };
                 let row = self.row(&cells(&result)).map_err(failed())?;
                 out.write_all(&row).map_err(failed())
             })
         })?;
-        let file = OpenOptions::new().append(true).open(&self.path);
-        self.file = Some(file.map_err(Error::io("write", &self.path))?);
+        self.file = Some(files::append(&self.path)?);
         Ok(())
     }
 
@@ -93,8 +127,19 @@ impl Logger for CsvLogger {
     }
 
     fn rewind(&mut self, _iteration: u64) -> Result<()> {
-        self.rebuild()
+        if self.go_on()? { Ok(()) } else { self.rebuild() }
     }
+
+    fn sync(&mut self) -> Result<()> {
+        self.file.as_ref().map_or(Ok(()), File::sync_data).map_err(Error::io("write", &self.path))
+    }
+}
+
+/// The columns of a table; `None`: it has no first line that can be read.
+fn header(path: &Path) -> Option<Vec<String>> {
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(path).ok()?;
+    let first = reader.records().next()?.ok()?;
+    Some(first.iter().map(String::from).collect())
 }
 
 fn cells(result: &Metrics) -> Vec<(String, String)> {

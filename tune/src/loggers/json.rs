@@ -1,10 +1,14 @@
 //! `result.json`: every result, one JSON object per line.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
+use serde::Deserialize;
+use serde_json::Value;
+
 use super::Logger;
+use super::from_end::LinesFromEnd;
 use crate::{Error, Metrics, Result, files};
 
 pub(crate) const FILE: &str = "result.json";
@@ -23,12 +27,13 @@ impl JsonLogger {
     /// [`Error::Io`].
     pub fn open(run_dir: &Path) -> Result<Self> {
         let path = run_dir.join(FILE);
-        let file = open_append(&path)?;
-        let length = file.metadata().map_err(Error::io("read", &path))?.len();
-        let whole = length_in_whole_lines(&path, length).map_err(Error::io("read", &path))?;
-        if whole < length {
-            tracing::warn!("cut a broken line of {} bytes off {}", length - whole, path.display());
-            file.set_len(whole).map_err(Error::io("write", &path))?;
+        let file = files::append(&path)?;
+        let last = LinesFromEnd::open(&path).and_then(|mut lines| lines.next());
+        if let Some((start, line)) = last.map_err(Error::io("read", &path))?
+            && !line.ends_with(b"\n")
+        {
+            tracing::warn!("cut a broken line of {} bytes off {}", line.len(), path.display());
+            file.set_len(start).map_err(Error::io("write", &path))?;
         }
         Ok(JsonLogger { path, file })
     }
@@ -46,32 +51,40 @@ impl Logger for JsonLogger {
         })
     }
 
+    /// Cuts off the results after `iteration`, which stand at the end. A damaged line before them stays.
     fn rewind(&mut self, iteration: u64) -> Result<()> {
-        let is_later = |result: &Metrics| {
-            result.get("training_iteration").and_then(|n| n.as_u64()).is_some_and(|n| n > iteration)
-        };
-        let mut any = false;
-        visit_results(&self.path, |result| {
-            any |= is_later(&result);
-            Ok(())
-        })?;
-        if !any {
-            return Ok(());
-        }
-        files::replace_durably(&self.path, |out| {
-            visit_results(&self.path, |result| {
-                if is_later(&result) {
-                    return Ok(());
+        let later = || {
+            let (mut lines, mut later) = (LinesFromEnd::open(&self.path)?, None);
+            while let Some((start, line)) = lines.next()? {
+                match iteration_of(&line) {
+                    Some(found) if found > iteration => later = Some(start),
+                    Some(_) => break,
+                    None => {}
                 }
-                serde_json::to_writer(&mut *out, &result)
-                    .map_err(io::Error::from)
-                    .and_then(|()| out.write_all(b"\n"))
-                    .map_err(Error::io("write", &self.path))
-            })
-        })?;
-        self.file = open_append(&self.path)?;
-        Ok(())
+            }
+            Ok(later)
+        };
+        match later().map_err(Error::io("read", &self.path))? {
+            Some(start) => self
+                .file
+                .set_len(start)
+                .and_then(|()| self.file.sync_all())
+                .map_err(Error::io("write", &self.path)),
+            None => Ok(()),
+        }
     }
+
+    fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(Error::io("write", &self.path))
+    }
+}
+
+fn iteration_of(line: &[u8]) -> Option<u64> {
+    #[derive(Deserialize)]
+    struct Row {
+        training_iteration: Value,
+    }
+    serde_json::from_slice::<Row>(line).ok()?.training_iteration.as_u64()
 }
 
 /// All results of a run. A broken last line (the process was killed in mid-line) is left out.
@@ -81,14 +94,32 @@ impl Logger for JsonLogger {
 pub fn read_results(run_dir: &Path) -> Result<Vec<Metrics>> {
     let mut results = Vec::new();
     visit_results(&run_dir.join(FILE), |result| {
-        results.push(result);
+        results.push(result?);
         Ok(())
     })?;
     Ok(results)
 }
 
-/// As [`read_results`], one at a time.
-pub(super) fn visit_results(path: &Path, mut visit: impl FnMut(Metrics) -> Result<()>) -> Result<()> {
+/// The last result of a run that can be read, found from the end of the file; `None`: there is none, or no file.
+///
+/// # Errors
+/// [`Error::Io`].
+pub(crate) fn last_result(run_dir: &Path) -> Result<Option<Metrics>> {
+    let path = run_dir.join(FILE);
+    let mut lines = match LinesFromEnd::open(&path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        lines => lines.map_err(Error::io("read", &path))?,
+    };
+    while let Some((_, line)) = lines.next().map_err(Error::io("read", &path))? {
+        if let Some(result) = line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice(line).ok()) {
+            return Ok(Some(result));
+        }
+    }
+    Ok(None)
+}
+
+/// As [`read_results`], one at a time; a broken line is an error that `visit` may take or leave.
+pub(crate) fn visit_results(path: &Path, mut visit: impl FnMut(Result<Metrics>) -> Result<()>) -> Result<()> {
     let mut reader = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
     let mut line = Vec::new();
     for number in 1.. {
@@ -100,30 +131,8 @@ pub(super) fn visit_results(path: &Path, mut visit: impl FnMut(Metrics) -> Resul
         let result = serde_json::from_slice(&line).map_err(|error| {
             let place = format!("line {number} is not a JSON object: {error}");
             Error::io("read", path)(io::Error::new(io::ErrorKind::InvalidData, place))
-        })?;
+        });
         visit(result)?;
     }
     Ok(())
-}
-
-/// Where the last line feed ends, found from the end.
-fn length_in_whole_lines(path: &Path, length: u64) -> io::Result<u64> {
-    const BLOCK: u64 = 1 << 16;
-    let mut file = File::open(path)?;
-    let mut end = length;
-    while end > 0 {
-        let start = end.saturating_sub(BLOCK);
-        let mut block = vec![0; (end - start) as usize];
-        file.seek(SeekFrom::Start(start))?;
-        file.read_exact(&mut block)?;
-        if let Some(at) = block.iter().rposition(|byte| *byte == b'\n') {
-            return Ok(start + at as u64 + 1);
-        }
-        end = start;
-    }
-    Ok(0)
-}
-
-fn open_append(path: &Path) -> Result<File> {
-    files::append(path)
 }

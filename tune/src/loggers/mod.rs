@@ -4,9 +4,10 @@
 
 use serde_json::Value;
 
-use crate::{Metrics, Result};
+use crate::{Config, Metrics, Result, TrialContext};
 
 mod csv;
+mod from_end;
 mod json;
 mod params;
 mod tensorboard;
@@ -14,15 +15,59 @@ mod tensorboard;
 pub use csv::CsvLogger;
 pub(crate) use json::FILE as RESULTS_FILE;
 pub use json::{JsonLogger, read_results};
+pub(crate) use json::{last_result, visit_results};
 pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;
 
 /// Receives each complete result, in order.
+///
+/// A run has the loggers of its [`RunOptions`](crate::RunOptions::loggers), each trial of a sweep those that
+/// [`TrainableFactory::with_logger`](crate::TrainableFactory::with_logger) makes for it.
+///
+/// ```
+/// use std::fs::File;
+/// use std::io::Write;
+///
+/// use pavlov_tune::loggers::Logger;
+/// use pavlov_tune::{Config, Error, LoggerChoice, Metrics, Result, RunOptions, TrialContext};
+///
+/// /// Writes the losses of a run to `losses.txt`.
+/// #[derive(Default)]
+/// struct Losses(Option<File>);
+///
+/// impl Logger for Losses {
+///     fn setup(&mut self, _: &Config, trial: &TrialContext) -> Result<()> {
+///         let path = trial.logdir.join("losses.txt");
+///         self.0 = Some(File::options().create(true).append(true).open(&path).map_err(Error::io("open", &path))?);
+///         Ok(())
+///     }
+///     fn on_result(&mut self, result: &Metrics) -> Result<()> {
+///         match &mut self.0 {
+///             Some(file) => writeln!(file, "{}", result["loss"]).map_err(Error::other),
+///             None => Ok(()),
+///         }
+///     }
+/// }
+///
+/// let loggers = LoggerChoice::DefaultAnd(vec![Box::new(Losses::default())]);
+/// let options = RunOptions { loggers, ..RunOptions::default() };
+/// ```
 pub trait Logger: Send {
+    /// The run begins: its complete settings and its directory, `trial.logdir`, which exists. Called before the first
+    /// result, and again before the first result with other settings ([`Driver::reset`](crate::Driver::reset)).
+    ///
+    /// # Errors
+    /// They fail the run.
+    fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
+        let _ = (config, trial);
+        Ok(())
+    }
+
     /// Writes one result so that a process killed right after loses nothing of it.
     fn on_result(&mut self, result: &Metrics) -> Result<()>;
 
-    /// The run went back to `iteration`: results after it are to be forgotten. Called before the next `on_result`.
+    /// The run went back to `iteration`: results after it are to be forgotten. Called before the next `on_result`. A
+    /// trial of a sweep that begins from nothing goes back to 0, for an earlier attempt may have logged there.
     fn rewind(&mut self, iteration: u64) -> Result<()> {
         let _ = iteration;
         Ok(())
@@ -30,6 +75,12 @@ pub trait Logger: Send {
 
     /// Writes what is still held back.
     fn flush(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Makes all results so far survive a power cut. Called before each checkpoint of the run is written, so that no
+    /// checkpoint is newer than the log.
+    fn sync(&mut self) -> Result<()> {
         Ok(())
     }
 

@@ -136,6 +136,10 @@ impl Logger for TensorBoardLogger {
         self.announce_restart = true;
         Ok(())
     }
+
+    fn sync(&mut self) -> Result<()> {
+        self.file.sync_data().map_err(Error::io("write", &self.path))
+    }
 }
 
 fn is_plotted(key: &str) -> bool {

@@ -1,8 +1,8 @@
 //! Schedulers as a sweep file names them: `{ type = "ASHA", grace_period = 5 }`.
 
-use serde::de::DeserializeOwned;
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::resource_changing::{
     DistributeResources, DistributeResourcesToTopJob, ResourceAllocation, ResourceChangingScheduler,
@@ -12,8 +12,8 @@ use super::{
     HyperBandScheduler, MedianStoppingConfig, MedianStoppingRule, PbtConfig, PbtReplayConfig,
     PopulationBasedTraining, PopulationBasedTrainingReplay, TrialScheduler,
 };
-use crate::config::{Layer, decode, nearest, overlay};
-use crate::{Config, Error, Result};
+use crate::named::{Registry, settings_of, split, unknown_type};
+use crate::{Config, Result};
 
 /// Every name of a scheduler, Ray's short ones included; upper and lower case are the same.
 const NAMES: [(&str, Kind); 19] = [
@@ -38,6 +38,12 @@ const NAMES: [(&str, Kind); 19] = [
     ("resource_changing", Kind::ResourceChanging),
 ];
 
+/// One name of each kind.
+const LISTED: [&str; 8] =
+    ["FIFO", "ASHA", "HyperBand", "HB_BOHB", "MedianStopping", "PBT", "pbt_replay", "resource_changing"];
+
+static REGISTERED: Registry<dyn TrialScheduler> = Registry::new();
+
 #[derive(Clone, Copy)]
 enum Kind {
     Fifo,
@@ -50,8 +56,31 @@ enum Kind {
     ResourceChanging,
 }
 
+/// Lets sweep files name a scheduler of yours: `make` gets its settings, without `type`, and the seed of the sweep.
+///
+/// A name that exists already then means yours. Upper and lower case are the same.
+///
+/// ```
+/// use pavlov_tune::config::decode;
+/// use pavlov_tune::schedulers::{self, MedianStoppingConfig, MedianStoppingRule};
+///
+/// schedulers::register("Patient", |settings, _seed| {
+///     let settings = MedianStoppingConfig { grace_period: 100.0, ..decode(settings)? };
+///     Ok(Box::new(MedianStoppingRule::new(settings)?))
+/// });
+/// // In the sweep file:
+/// // [scheduler]
+/// // type = "Patient"
+/// ```
+pub fn register(
+    name: &str,
+    make: impl Fn(&Config, u64) -> Result<Box<dyn TrialScheduler>> + Send + Sync + 'static,
+) {
+    REGISTERED.register(name, Arc::new(make));
+}
+
 /// The scheduler that `config` describes: its name under `type`, and its settings over their defaults. `seed` is for
-/// schedulers that are given none.
+/// schedulers that are given none. The names are those of this module and those that the program [registered](register).
 ///
 /// # Errors
 /// An unknown name or setting, with the nearest; a setting of the wrong kind or out of range.
@@ -61,11 +90,13 @@ pub fn from_config(config: &Config, seed: u64) -> Result<Box<dyn TrialScheduler>
 
 fn build(path: &str, config: &Config, seed: u64) -> Result<Box<dyn TrialScheduler>> {
     let (name, settings) = split(path, config)?;
+    if let Some(make) = REGISTERED.find(name) {
+        return make(&settings, seed);
+    }
     let known = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
     let Some((_, kind)) = known else {
         let names = NAMES.iter().map(|(known, _)| *known);
-        let all = "FIFO, ASHA, HyperBand, HB_BOHB, MedianStopping, PBT, pbt_replay, resource_changing";
-        return Err(unknown_type(path, name, names, all));
+        return Err(unknown_type(path, name, names, &LISTED, &REGISTERED.names()));
     };
     Ok(match kind {
         Kind::Fifo => {
@@ -136,44 +167,7 @@ fn resource_changing(path: &str, settings: Config, seed: u64) -> Result<Box<dyn 
         }
         _ => {
             let names = ["DistributeResources", "DistributeResourcesToTopJob"];
-            Err(unknown_type(&path, name, names, &names.join(", ")))
+            Err(unknown_type(&path, name, names, &names, &[]))
         }
     }
-}
-
-/// The `type`, and the rest.
-fn split<'a>(path: &str, config: &'a Config) -> Result<(&'a str, Config)> {
-    let key = format!("{path}.type");
-    let rule = "it must be a name";
-    let name = config.get("type").ok_or_else(|| Error::config(&key, "missing", rule))?;
-    let name = name.as_str().ok_or_else(|| Error::config(&key, name, rule))?;
-    let settings = config.iter().filter(|(key, _)| *key != "type");
-    Ok((name, settings.map(|(key, value)| (key.clone(), value.clone())).collect()))
-}
-
-fn unknown_type<'a>(path: &str, name: &str, names: impl IntoIterator<Item = &'a str>, all: &str) -> Error {
-    let way_out = match nearest(name, names) {
-        Some(near) => format!("there is no such one; nearest: {near}"),
-        None => format!("it must be one of {all}"),
-    };
-    Error::config(format!("{path}.type"), format!("{name:?}"), way_out)
-}
-
-/// `settings` laid over `defaults`, decoded.
-fn settings_of<T: Serialize + DeserializeOwned>(path: &str, settings: Config, defaults: &T) -> Result<T> {
-    let Value::Object(defaults) = serde_json::to_value(defaults).map_err(Error::other)? else {
-        return Err(Error::config(path, "no object", "settings are objects"));
-    };
-    // Mutations and nested schedulers have keys of their own.
-    let objects = defaults.iter().filter(|(_, value)| value.is_object());
-    let open: Vec<&str> = objects.map(|(name, _)| name.as_str()).collect();
-    let layer = Layer { origin: "the sweep".into(), values: settings };
-    let below = |error| match error {
-        Error::UnknownKey { key, origin, nearest, known } => {
-            Error::UnknownKey { key: format!("{path}.{key}"), origin, nearest, known }
-        }
-        Error::Config { key, value, rule } => Error::Config { key: format!("{path}.{key}"), value, rule },
-        error => error,
-    };
-    decode(&overlay(&defaults, vec![layer], &open).map_err(below)?.config).map_err(below)
 }

@@ -16,7 +16,7 @@ mod policy_log;
 mod resource_changing;
 
 pub use async_hyperband::{AsyncHyperBandConfig, AsyncHyperBandScheduler};
-pub use by_name::from_config;
+pub use by_name::{from_config, register};
 pub use hyperband::{HyperBandConfig, HyperBandForBohb, HyperBandScheduler};
 pub use median_stopping_rule::{MedianStoppingConfig, MedianStoppingRule};
 pub use pbt::{PbtConfig, PbtReplayConfig, PopulationBasedTraining, PopulationBasedTrainingReplay};

@@ -1,5 +1,7 @@
 //! Searchers by name, as a sweep file has them: `{ type = "TPE", n_initial_points = 20, max_concurrent = 4 }`.
 
+use std::sync::Arc;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -9,6 +11,7 @@ use super::{
     TuneBohb, TuneBohbConfig,
 };
 use crate::config::{Layer, decode, nearest, overlay};
+use crate::named::Registry;
 use crate::{Config, Error, Result};
 
 /// Names and what they mean; the first of each kind is the one to write.
@@ -54,6 +57,8 @@ const RENAMED: [(&str, &str); 4] = [
     ("n_startup_jobs", "n_initial_points"),
 ];
 
+static REGISTERED: Registry<dyn Searcher> = Registry::new();
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
     Random,
@@ -70,6 +75,12 @@ struct Wrappers {
     index_key: Option<String>,
 }
 
+impl Default for Wrappers {
+    fn default() -> Self {
+        Wrappers { max_concurrent: None, batch: false, repeat: 1, index_key: None }
+    }
+}
+
 /// The searcher that `settings` describe: `type`, the settings of that searcher, and, for any, `max_concurrent` and
 /// `batch` ([`ConcurrencyLimiter`]), `repeat` and `index_key` ([`Repeater`]). `seed` is for searchers without their own.
 ///
@@ -79,11 +90,18 @@ struct Wrappers {
 /// | `TPE`, `hyperopt`, `optuna` | [`TpeSearch`] |
 /// | `BOHB`, `TuneBOHB` | [`TuneBohb`] |
 ///
+/// and what the program [registered](register).
+///
 /// # Errors
 /// [`Error::Config`] for an unknown or absent `type`, or a value of the wrong kind; [`Error::UnknownKey`].
-pub fn by_name(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
-    let kind = kind(settings)?;
-    let searcher: (Box<dyn Searcher>, Wrappers) = match kind {
+pub fn from_config(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
+    let name = name(settings)?;
+    if let Some(make) = REGISTERED.find(name) {
+        let (own, wrappers) = split(settings)?;
+        return wrap(make(&own, seed)?, wrappers);
+    }
+    let kind = kind(name)?;
+    let (searcher, wrappers): (Box<dyn Searcher>, Wrappers) = match kind {
         Kind::Random => {
             let (own, wrappers) = read::<BasicVariantConfig>(settings, seed)?;
             (Box::new(BasicVariantGenerator::new(own)), wrappers)
@@ -97,16 +115,44 @@ pub fn by_name(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
             (Box::new(TuneBohb::new(own)), wrappers)
         }
     };
-    let (mut searcher, Wrappers { max_concurrent, batch, repeat, index_key }) = searcher;
-    if repeat != 1 {
-        searcher = Box::new(Repeater::new(searcher, repeat, index_key));
+    if let (Some(limit), Kind::Bohb) = (wrappers.max_concurrent, kind) {
+        let rule = "trials that HyperBand has paused would count: limit the sweep's `max_concurrent_trials`";
+        return Err(Error::config("search.max_concurrent", limit, rule));
     }
+    wrap(searcher, wrappers)
+}
+
+/// Lets sweep files name a searcher of yours: `make` gets its settings, without `type` and without those that any
+/// searcher may have (`max_concurrent`, `batch`, `repeat`, `index_key`), and the seed of the sweep.
+///
+/// A name that exists already then means yours. Upper and lower case are the same.
+///
+/// ```
+/// use pavlov_tune::config::decode;
+/// use pavlov_tune::search::{self, TpeConfig, TpeSearch};
+///
+/// search::register("Bold", |settings, seed| {
+///     Ok(Box::new(TpeSearch::new(TpeConfig { seed, gamma: 0.1, ..decode(settings)? })))
+/// });
+/// // In the sweep file:
+/// // [search]
+/// // type = "Bold"
+/// // max_concurrent = 4
+/// ```
+pub fn register(
+    name: &str,
+    make: impl Fn(&Config, u64) -> Result<Box<dyn Searcher>> + Send + Sync + 'static,
+) {
+    REGISTERED.register(name, Arc::new(make));
+}
+
+fn wrap(searcher: Box<dyn Searcher>, wrappers: Wrappers) -> Result<Box<dyn Searcher>> {
+    let Wrappers { max_concurrent, batch, repeat, index_key } = wrappers;
+    let searcher = match repeat {
+        1 => searcher,
+        _ => Box::new(Repeater::new(searcher, repeat, index_key)),
+    };
     match max_concurrent {
-        Some(limit) if kind == Kind::Bohb => {
-            let rule =
-                "trials that HyperBand has paused would count: limit the sweep's `max_concurrent_trials`";
-            Err(Error::config("search.max_concurrent", limit, rule))
-        }
         Some(limit) => Ok(Box::new(ConcurrencyLimiter::new(searcher, limit, batch))),
         None if batch => {
             Err(Error::config("search.batch", true, "it needs `max_concurrent`, the size of a batch"))
@@ -115,35 +161,59 @@ pub fn by_name(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
     }
 }
 
-fn kind(settings: &Config) -> Result<Kind> {
-    let known = "random, TPE, BOHB";
-    let name = match settings.get("type") {
-        Some(Value::String(name)) => name,
-        Some(other) => return Err(Error::config("search.type", other, format!("it must be one of {known}"))),
-        None => return Err(Error::config("search.type", "missing", format!("it must be one of {known}"))),
+/// The names to choose from, for messages.
+fn known() -> String {
+    let listed = ["random", "TPE", "BOHB"].map(str::to_owned).into_iter();
+    listed.chain(REGISTERED.names()).collect::<Vec<_>>().join(", ")
+}
+
+fn name(settings: &Config) -> Result<&str> {
+    let refuse = |value: &dyn std::fmt::Display| {
+        Err(Error::config("search.type", value, format!("it must be one of {}", known())))
     };
+    match settings.get("type") {
+        Some(Value::String(name)) => Ok(name),
+        Some(other) => refuse(other),
+        None => refuse(&"missing"),
+    }
+}
+
+fn kind(name: &str) -> Result<Kind> {
     let is = |other: &str| other.eq_ignore_ascii_case(name);
     if let Some((_, kind)) = NAMES.iter().find(|(known, _)| is(known)) {
         return Ok(*kind);
     }
     let bare = name.to_lowercase();
     let bare = bare.strip_suffix("search").unwrap_or(&bare);
+    let own = REGISTERED.names();
     let rule = match ABSENT.iter().find(|(absent, _)| *absent == bare) {
         Some((_, what)) => {
-            format!("that is {what}, which is not here; there are {known}. TPE is the nearest")
+            format!("that is {what}, which is not here; there are {}. TPE is the nearest", known())
         }
-        None => match nearest(name, NAMES.iter().map(|(name, _)| *name)) {
-            Some(near) => format!("there is no such searcher; nearest: {near}"),
-            None => format!("there is no such searcher; there are {known}"),
-        },
+        None => {
+            match nearest(name, NAMES.iter().map(|(name, _)| *name).chain(own.iter().map(String::as_str))) {
+                Some(near) => format!("there is no such searcher; nearest: {near}"),
+                None => format!("there is no such searcher; there are {}", known()),
+            }
+        }
     };
     Err(Error::config("search.type", name, rule))
 }
 
+/// The settings of a registered searcher, and those around it.
+fn split(settings: &Config) -> Result<(Config, Wrappers)> {
+    let mut around = object(&Wrappers::default())?;
+    let mut own = Config::new();
+    for (key, value) in settings.iter().filter(|(key, _)| *key != "type") {
+        let side = if around.contains_key(key) { &mut around } else { &mut own };
+        side.insert(key.clone(), value.clone());
+    }
+    Ok((own, decode(&around)?))
+}
+
 /// The searcher's own settings and those around it.
 fn read<T: Default + Serialize + DeserializeOwned>(settings: &Config, seed: u64) -> Result<(T, Wrappers)> {
-    let around = Wrappers { max_concurrent: None, batch: false, repeat: 1, index_key: None };
-    let (mut own, mut around) = (object(&T::default())?, object(&around)?);
+    let (mut own, mut around) = (object(&T::default())?, object(&Wrappers::default())?);
     own.insert("seed".into(), seed.into());
     let defaults: Config = own.clone().into_iter().chain(around.clone()).collect();
     let mut values = settings.clone();

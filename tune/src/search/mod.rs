@@ -22,7 +22,7 @@ mod variants;
 
 pub use self::tpe::{TpeConfig, TpeSearch};
 pub use bohb::{TuneBohb, TuneBohbConfig};
-pub use by_name::by_name;
+pub use by_name::{from_config, register};
 pub(crate) use domain::same;
 pub use domain::{
     Domain, choice, grid_search, lograndint, loguniform, qlograndint, qloguniform, qrandint, qrandn,

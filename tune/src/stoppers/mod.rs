@@ -3,6 +3,7 @@
 //! Like schedulers, stoppers are functions of their settings and the calls that they have seen: a resumed sweep makes
 //! new ones and repeats the calls.
 
+mod by_name;
 mod criteria;
 mod plateau;
 
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use crate::{Metrics, Result};
 
+pub use by_name::{from_config, register};
 pub use criteria::{Met, StoppingCriteria};
 pub use plateau::{
     ExperimentPlateauConfig, ExperimentPlateauStopper, TrialPlateauConfig, TrialPlateauStopper,

@@ -60,7 +60,7 @@ fn found(at: &Path, left_out: Option<&Path>) -> Vec<PathBuf> {
             let (name, path) = (entry.file_name(), entry.path());
             let name = name.to_string_lossy();
             let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
-            let is_checkpoint = is_dir && checkpoint::iteration(&name).is_some();
+            let is_checkpoint = is_dir && checkpoint::is_named_so(&name);
             if !is_checkpoint && !name.starts_with('.') && left_out != Some(&path) {
                 waiting.push(path);
             }

@@ -5,11 +5,11 @@ use std::path::{Component, Path, PathBuf};
 
 use super::checkpoints::{self, manifest};
 use super::{DRIVER, Object, Storage, open, work_dir};
-use crate::checkpoint::{self, MANIFEST};
+use crate::checkpoint::{self, MANIFEST, Written};
 use crate::{Error, Result, files};
 
 /// When a checkpoint was written, and its name.
-pub(crate) type Written = (String, String);
+pub(crate) type WrittenAs = (Written, String);
 
 /// The directory of the run at `url`, `<results root>/s3/bucket/run`, brought to the state of its newest checkpoint.
 ///
@@ -27,7 +27,7 @@ pub fn fetch_run(url: &str) -> Result<PathBuf> {
         false => None,
     };
     let here =
-        here.map(|path| checkpoint::read_manifest(&path)).transpose()?.map(|manifest| manifest.created);
+        here.map(|path| checkpoint::read_manifest(&path)).transpose()?.map(|manifest| manifest.written());
     let is_ahead = match (&here, &there) {
         (Some(here), Some((there, _))) => here >= there,
         (Some(_), None) => true,
@@ -64,24 +64,23 @@ pub fn fetch_run(url: &str) -> Result<PathBuf> {
 ///
 /// # Errors
 /// Those of the storage; [`Error::Checkpoint`] for a manifest that is damaged.
-pub(crate) fn newest(storage: &dyn Storage, objects: &[Object]) -> Result<Option<Written>> {
+pub(crate) fn newest(storage: &dyn Storage, objects: &[Object]) -> Result<Option<WrittenAs>> {
     Ok(written(storage, objects)?.into_iter().max())
 }
 
 /// All checkpoints of a run.
-pub(crate) fn written(storage: &dyn Storage, objects: &[Object]) -> Result<Vec<Written>> {
+pub(crate) fn written(storage: &dyn Storage, objects: &[Object]) -> Result<Vec<WrittenAs>> {
     let names = objects.iter().filter_map(|object| {
         let name = object.path.strip_suffix(MANIFEST)?.strip_suffix('/')?;
         checkpoint::iteration(name).map(|_| name)
     });
-    names.map(|name| Ok((manifest(storage, name)?.created, name.into()))).collect()
+    names.map(|name| Ok((manifest(storage, name)?.written(), name.into()))).collect()
 }
 
 /// Whether it is one of the files that a run directory has besides checkpoints.
 fn is_small_file(path: &str) -> bool {
     let is_part = |part: Component<'_>| matches!(part, Component::Normal(name) if !name.as_encoded_bytes().starts_with(b"."));
-    let is_in_checkpoint =
-        path.split_once('/').is_some_and(|(first, _)| checkpoint::iteration(first).is_some());
+    let is_in_checkpoint = path.split_once('/').is_some_and(|(first, _)| checkpoint::is_named_so(first));
     path != DRIVER && !is_in_checkpoint && Path::new(path).components().all(is_part)
 }
 

@@ -4,11 +4,11 @@
 //! is there writes the missing results into the files, so that their history has no holes.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::journal::Event;
 use crate::run_log::RunLog;
-use crate::{Config, LoggerChoice, Metrics, Result, loggers};
+use crate::{Config, LoggerChoice, Metrics, Result, TrialContext, loggers};
 
 /// What the journal knows of a trial.
 struct Known<'a> {
@@ -17,7 +17,8 @@ struct Known<'a> {
     results: Vec<(u64, &'a Metrics)>,
 }
 
-/// Brings `result.json` and its companions of each trial in `dir` to where the journal is.
+/// Brings `result.json` and its companions of each trial in `dir` to where the journal is; from a damaged row on, all rows
+/// are written again.
 ///
 /// # Errors
 /// The file system.
@@ -41,21 +42,30 @@ pub(super) fn fill(dir: &Path, events: &[Event<'_>]) -> Result<()> {
             _ => {}
         }
     }
-    trials.into_iter().try_for_each(|(trial_id, known)| fill_trial(&dir.join(trial_id), &known))
+    trials.into_iter().try_for_each(|(trial_id, known)| fill_trial(dir.join(trial_id), trial_id, &known))
 }
 
-fn fill_trial(dir: &Path, known: &Known<'_>) -> Result<()> {
-    let there = match dir.join(loggers::RESULTS_FILE).exists() {
-        true => loggers::read_results(dir)?,
-        false => Vec::new(),
-    };
+fn fill_trial(logdir: PathBuf, trial_id: &str, known: &Known<'_>) -> Result<()> {
+    let dir = &logdir;
+    let mut there = Vec::new();
+    let path = dir.join(loggers::RESULTS_FILE);
+    if path.exists() {
+        let mut is_whole = true;
+        loggers::visit_results(&path, |result| {
+            is_whole &= result.is_ok();
+            there.extend(result.ok().filter(|_| is_whole));
+            Ok(())
+        })?;
+    }
     let same =
         there.iter().zip(&known.results).take_while(|(line, (_, result))| is_same(line, result)).count();
     if same == known.results.len() {
         return Ok(());
     }
     let config = there.last().and_then(|line| line.get("config")?.as_object()).unwrap_or(known.config);
-    let mut log = RunLog::new(dir.to_path_buf(), LoggerChoice::Default, None);
+    let (trial_id, trial_name) = (trial_id.to_owned(), trial_id.to_owned());
+    let trial = TrialContext { trial_id, trial_name, trial_resources: None, logdir: dir.clone() };
+    let mut log = RunLog::new(trial, LoggerChoice::Default, None);
     log.rewind(if same == 0 { 0 } else { known.results[same - 1].0 });
     for (_, result) in &known.results[same..] {
         let mut result = (*result).clone();

@@ -142,6 +142,7 @@ pub(crate) struct Journal {
     file: File,
     line: Vec<u8>,
     length: u64,
+    ends_with_idle: bool,
     synced: Instant,
     sync: Option<(Sender<()>, JoinHandle<()>)>,
 }
@@ -205,7 +206,8 @@ impl Journal {
             })
             .map_err(Error::other)?;
         let sync = Some((sender, thread));
-        Ok(Journal { path, file, line: Vec::new(), length, synced: Instant::now(), sync })
+        let synced = Instant::now();
+        Ok(Journal { path, file, line: Vec::new(), length, ends_with_idle: false, synced, sync })
     }
 
     /// Appends one line.
@@ -215,6 +217,7 @@ impl Journal {
         self.line.push(b'\n');
         self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
         self.length += self.line.len() as u64;
+        self.ends_with_idle = matches!(event, Event::Idle);
         if let Some((sender, _)) = &self.sync
             && self.synced.elapsed() >= SYNC_EVERY
         {
@@ -230,6 +233,11 @@ impl Journal {
     /// Bytes.
     pub(super) fn length(&self) -> u64 {
         self.length
+    }
+
+    /// Whether the line that this process wrote last says that nothing could go on.
+    pub(super) fn ends_with_idle(&self) -> bool {
+        self.ends_with_idle
     }
 }
 
@@ -261,6 +269,7 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
     let mut reader = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
     let dir = crate::files::parent(path);
     let (mut header, mut events, mut whole) = (None, Vec::new(), 0);
+    let mut is_over = false;
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
@@ -282,7 +291,16 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
             (_, None) | (Event::Experiment(_), Some(_)) => {
                 return Err(refuse("a journal has one `experiment` line, its first".into()));
             }
-            (event, Some(_)) => events.push(event),
+            // Earlier versions could write this line without end, where it has no meaning any more.
+            (Event::Idle, Some(_)) if is_over => {}
+            (event, Some(_)) => {
+                match event {
+                    Event::StopAll { .. } => is_over = true,
+                    Event::Retried { .. } => is_over = false,
+                    _ => {}
+                }
+                events.push(event);
+            }
         }
         whole += length as u64;
     }

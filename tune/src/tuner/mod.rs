@@ -55,9 +55,12 @@ use sweep::Sweep;
 const DRAWS_AHEAD: usize = 16;
 
 /// A file of an experiment beside its journal.
-pub(crate) struct ExperimentFile {
-    pub(crate) name: &'static str,
-    pub(crate) content: Vec<u8>,
+#[derive(Debug)]
+pub struct ExperimentFile {
+    /// Its name in the experiment's directory.
+    pub name: &'static str,
+    /// The bytes to write.
+    pub content: Vec<u8>,
 }
 
 impl ExperimentFile {
@@ -69,7 +72,10 @@ impl ExperimentFile {
     }
 
     /// The content of the file `name` of the experiment in `dir`, a directory or a URL; `None`: it has none.
-    pub(crate) fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
+    ///
+    /// # Errors
+    /// The file or the storage cannot be read.
+    pub fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
         let mut dir = Cow::Borrowed(dir);
         if let Some(url) = dir.to_str().filter(|_| storage::scheme(&dir).is_some()) {
             if let Some(content) = storage::open(url)?.get(name)? {
@@ -119,7 +125,8 @@ impl Tuner {
     }
 
     /// As [`fit`](Tuner::fit); what else is to stand in the experiment's directory is written before it counts as begun.
-    pub(crate) fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
+    #[doc(hidden)]
+    pub fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
         let root = files::results_root(self.run_config.storage_path.as_deref());
         let name = match &self.run_config.name {
             Some(name) if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') => {
@@ -178,7 +185,8 @@ impl Tuner {
     }
 
     /// As [`restore`](Tuner::restore); `file` is written once nothing stands in the way.
-    pub(crate) fn restore_with(
+    #[doc(hidden)]
+    pub fn restore_with(
         self,
         place: &Path,
         which: Restore,

@@ -1,6 +1,6 @@
 //! A sweep whose storage path is a URL: where it is worked on, what of it is there and what is here.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
@@ -162,6 +162,18 @@ impl Remote {
     /// Whether the checkpoint that has this path here is there.
     pub(super) fn has(&self, checkpoint: &Path) -> bool {
         self.there.contains(checkpoint)
+    }
+
+    /// The checkpoints that are there: iterations by the trial's directory.
+    pub(super) fn iterations_there(&self) -> HashMap<PathBuf, Vec<u64>> {
+        let mut iterations: HashMap<PathBuf, Vec<u64>> = HashMap::new();
+        for path in &self.there {
+            let name = path.file_name().and_then(|name| name.to_str());
+            if let Some(iteration) = name.and_then(checkpoint::iteration) {
+                iterations.entry(files::parent(path).into()).or_default().push(iteration);
+            }
+        }
+        iterations
     }
 
     /// The checkpoint of a trial is there, and here.

@@ -268,7 +268,7 @@ impl ResultGrid {
     }
 
     /// The first trial alone; `None`: there are none.
-    pub(crate) fn into_first(self) -> Option<TrialResult> {
+    pub fn into_first(self) -> Option<TrialResult> {
         self.results.into_iter().next()
     }
 

@@ -288,9 +288,10 @@ impl Sweep {
         self.obey(orders)
     }
 
-    /// A trial that was given up is taken up again. Searcher and scheduler have had it as failed; they see it go on
-    /// only where it has something new to report.
+    /// A trial that was given up is taken up again, also where all trials had been stopped. Searcher and scheduler have
+    /// had it as failed; they see it go on only where it has something new to report.
     pub(super) fn retried(&mut self, i: usize, from_scratch: bool) {
+        self.stop_all = None;
         let run = &mut self.runs[i];
         (run.completed, run.failures, run.error) = (false, 0, None);
         if from_scratch {

@@ -97,22 +97,4 @@ apart! {
         tuner.fit().unwrap();
         assert!(said.lock().unwrap().ends_with("is running it; stop that first"), "{said:?}");
     }
-
-    fn a_training_at_a_url_goes_on_by_it() {
-        use crate::base_trainer::{data, linear::Linear, run_config};
-        use pavlov_tune::BaseTrainer;
-        let training = |linear: Linear, place: &Path| {
-            linear.training().run_config(run_config(place)).datasets([("train", data())])
-        };
-        let whole = training(Linear::new(), &child_home().join("local")).fit().unwrap();
-        let url = faulty::url(&bucket());
-        let broken = Linear { fails_at: Some(3), ..Linear::new() };
-        training(broken, Path::new(&url)).fit().unwrap_err();
-        let url = format!("{url}/training");
-        fs::remove_dir_all(work(&url)).unwrap();
-        let again = Linear::restore(Path::new(&url)).unwrap().datasets([("train", data())]);
-        let result = again.fit().unwrap();
-        let loss = |result: &pavlov_tune::TrialResult| result.metrics.as_ref().unwrap()["loss"].clone();
-        assert_eq!(loss(&result), loss(&whole));
-    }
 }

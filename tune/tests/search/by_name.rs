@@ -1,7 +1,7 @@
 //! Searchers as a sweep file describes them.
 
 use pavlov_tune::Mode;
-use pavlov_tune::search::{Suggestion, by_name};
+use pavlov_tune::search::{Suggestion, from_config};
 use serde_json::{Value, json};
 
 use crate::counter::object;
@@ -11,12 +11,12 @@ fn space() -> Value {
 }
 
 fn refusal(settings: Value) -> String {
-    by_name(&object(settings), 0).map(drop).unwrap_err().to_string()
+    from_config(&object(settings), 0).map(drop).unwrap_err().to_string()
 }
 
 /// The first draws of the searcher that `settings` describe.
 fn draws(settings: Value, seed: u64) -> Vec<Suggestion> {
-    let mut searcher = by_name(&object(settings), seed).unwrap();
+    let mut searcher = from_config(&object(settings), seed).unwrap();
     searcher.set_search_properties(Some("loss"), Some(Mode::Min), &space().into()).unwrap();
     (0..3).map(|index| searcher.suggest(&index.to_string()).unwrap()).collect()
 }

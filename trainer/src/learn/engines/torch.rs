@@ -186,7 +186,7 @@ impl Graph for TorchGraph<'_> {
                     let sequences = self
                         .sequences
                         .as_ref()
-                        .expect("whoever shows rows to a recurrent network says what it remembers");
+                        .expect("rows for a recurrent network come with what it remembers");
                     sequences.scan(x(), weights, cell, units, memory)
                 }
                 Layer::Free { parameter } => {

@@ -130,7 +130,7 @@ pub struct NetBuilder<'a> {
     pub(crate) groups: Vec<GroupRange>,
     pub(crate) has_target: bool,
     pub(crate) target_in_workers: bool,
-    /// The fused engine can run every layer so far, and nobody asked for tensors.
+    /// The fused engine can run every layer so far, and no layer needs tensors.
     pub(crate) fits_fused: bool,
     pub(crate) is_noisy: bool,
     /// Numbers that recurrent layers remember per copy.
@@ -317,8 +317,8 @@ impl<'a> NetBuilder<'a> {
         LayerNorm { layer: Layer::Norm { weight, width }, out: width }
     }
 
-    /// A gated recurrent unit with PyTorch's formulas and names. Its memory travels with whoever acts and with the batch,
-    /// without further words. Weights start orthogonal.
+    /// A gated recurrent unit with PyTorch's formulas and names. Its memory travels with the copies that act and with the batch,
+    /// without code of yours. Weights start orthogonal.
     pub fn gru(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
         self.recurrent(name, inputs, units, Cell::Gru)
     }
@@ -339,7 +339,6 @@ impl<'a> NetBuilder<'a> {
         }
         let memory = self.memory_width;
         self.memory_width += cell.memory(units);
-        self.fits_fused = false;
         let weight = first.unwrap_or_default();
         Recurrent { layer: Layer::Recurrent { weight, units, cell, memory }, out: units }
     }

@@ -1,5 +1,6 @@
 //! What a sampler hands to a policy: a piece of several trajectories.
 
+mod parts;
 mod sequences;
 mod trajectories;
 
@@ -19,6 +20,8 @@ use crate::{
 use bytemuck::Pod;
 use ndarray::ArrayViewD;
 use tch::{Tensor, kind};
+
+pub use parts::{FragmentMasks, FragmentMemory, Values};
 
 /// A piece of several trajectories, time-major, before postprocessing. Everything is lent by the sampler, which
 /// will write over it: keep copies.
@@ -40,7 +43,7 @@ pub struct Fragment<'a> {
     pub rewards: &'a [f32],
     /// Whether the task ended with this step, `[T * N]`.
     pub terminated: &'a [bool],
-    /// Whether the episode was cut after this step, `[T * N]`; never both.
+    /// Whether the episode was cut after this step, `[T * N]`. Where `terminated` is set besides, nothing follows.
     pub truncated: &'a [bool],
     /// The policy's own columns `[T, N, width]`.
     pub columns: Vec<(Column, &'a Tensor)>,
@@ -52,30 +55,6 @@ pub struct Fragment<'a> {
     pub masks: Option<FragmentMasks<'a>>,
     /// What the policy remembered; only where it does.
     pub memory: Option<FragmentMemory<'a>>,
-}
-
-/// What a policy remembered in a [`Fragment`].
-#[derive(Clone, Copy, Debug)]
-pub struct FragmentMemory<'a> {
-    /// Rows of a sequence. The last one of a copy is shorter where T is no multiple of it.
-    pub max_seq_len: usize,
-    /// At the first row of every sequence, `[ceil(T / max_seq_len), N, width]`.
-    pub rows: &'a Tensor,
-    /// Whether an episode begins with the row, `[T * N]`.
-    pub resets: &'a [bool],
-    /// Behind the last step of every episode that ended, `[ended, width]`.
-    pub behind: &'a [f32],
-    /// Behind the last step of the fragment, `[N, width]`.
-    pub next: &'a [f32],
-}
-
-/// Which actions were legal at every observation of a [`Fragment`], bool.
-#[derive(Clone, Copy, Debug)]
-pub struct FragmentMasks<'a> {
-    /// `[T + 1, N, options]`.
-    pub rows: &'a Tensor,
-    /// At the last observation of every episode that ended, `[ended, options]`.
-    pub behind: &'a Tensor,
 }
 
 impl Fragment<'_> {
@@ -157,26 +136,5 @@ impl Fragment<'_> {
             final_values: &values.at_ends,
         };
         gae::advantages(trajectories, gamma as f32, lambda as f32)
-    }
-}
-
-/// One number for every observation of a fragment.
-#[derive(Clone, Debug)]
-pub struct Values {
-    copies: usize,
-    lengths: Option<Vec<usize>>,
-    /// Time-major `[(T + 1) * N]`.
-    at_rows: Vec<f32>,
-    /// At the observations at which episodes ended.
-    at_ends: Vec<f32>,
-}
-
-impl Values {
-    /// Those of the observations that were acted on, ordered as [`Fragment::rows`].
-    pub fn rows(&self) -> Vec<f32> {
-        let steps = self.at_rows.len() / self.copies - 1;
-        let length = |copy: usize| self.lengths.as_ref().map_or(steps, |lengths| lengths[copy]);
-        let of_copy = |copy| (0..length(copy)).map(move |t| self.at_rows[t * self.copies + copy]);
-        (0..self.copies).flat_map(of_copy).collect()
     }
 }

@@ -24,7 +24,7 @@ impl Fragment<'_> {
                     continue;
                 }
                 // Of what follows the last step of every copy, then of what episodes ended at.
-                if truncated {
+                if truncated && !terminated {
                     let end =
                         self.ended.binary_search(&row).expect("an episode that ended has a last observation");
                     behind.push((n + end) as i64);

@@ -1,6 +1,6 @@
 //! Acting of some copies while others wait: agents that take turns, or are no longer there.
 
-use super::{Chosen, Pilot};
+use super::{Choices, Choosing, Pilot};
 use crate::{
     base::error::Result,
     policy::{Policy, act::StepColumns},
@@ -35,7 +35,7 @@ impl Pilot {
         let Steps { masks, actions, columns, .. } = rows;
         let actions = actions.bytes_mut(0);
         let bytes = actions.len() / self.copies * acting;
-        let chosen = Chosen {
+        let choices = Choices {
             mask: masks.as_mut().map(|masks| {
                 let flags = masks.options() * acting;
                 &masks.row(0)[..flags]
@@ -51,7 +51,9 @@ impl Pilot {
                 acting: (acting, self.copies),
             },
         };
-        let chose = self.how(explore, timestep).act(policy, obs, chosen);
+        let (to_env, worker) = (&self.to_env, self.worker);
+        let at_random = explore && timestep < self.random_timesteps;
+        let chose = Choosing { to_env, worker, explore, timestep, at_random }.act(policy, obs, choices);
         for i in 0..acting {
             let copy = gathered.slots[i];
             std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);

@@ -2,6 +2,7 @@
 //! calls share it.
 
 mod gathering;
+mod making;
 mod saving;
 
 use crate::{
@@ -11,15 +12,12 @@ use crate::{
         Policy, Spaces,
         act::{Act, Seen, StepColumns},
     },
-    run::common::Common,
     sample::{
-        filter::{MeanStdFilter, RunningStat},
-        memory::Memories,
+        filter::MeanStdFilter,
         steps::Steps,
         transforms::{Preprocess, ToEnv},
     },
 };
-use pavlov_envs::DType;
 use tch::Tensor;
 
 /// What acting needs besides a policy: how observations are stored and filtered, the memory of every copy, random
@@ -60,8 +58,8 @@ pub(crate) struct Pilot {
     model_row: Vec<f32>,
 }
 
-/// What those copies that act have at hand, and where their choices go.
-struct Chosen<'a> {
+/// What the copies that act have at hand, and where their choices go.
+struct Choices<'a> {
     mask: Option<&'a [bool]>,
     memory: &'a mut [f32],
     resets: &'a [bool],
@@ -71,32 +69,24 @@ struct Chosen<'a> {
 }
 
 /// How they choose.
-struct How<'a> {
+struct Choosing<'a> {
     to_env: &'a ToEnv,
     worker: (usize, usize),
-    /// Actions are drawn at random.
-    first_steps: bool,
     explore: bool,
     timestep: u64,
+    /// Actions are drawn at random, whatever the policy chooses. What it remembers and stores goes on as ever.
+    at_random: bool,
 }
 
-impl How<'_> {
-    fn act(self, policy: &mut dyn Policy, obs: &Tensor, chosen: Chosen<'_>) -> Result<()> {
-        let Self { to_env, worker, first_steps, explore, timestep } = self;
-        let Chosen { mask, memory, resets, rngs, actions, columns } = chosen;
+impl Choosing<'_> {
+    fn act(self, policy: &mut dyn Policy, obs: &Tensor, choices: Choices<'_>) -> Result<()> {
+        let Self { to_env, worker, explore, timestep, at_random } = self;
+        let Choices { mask, memory, resets, rngs, actions, columns } = choices;
+        let to = to_env.rows(&mut *actions);
         let seen = Seen { obs, mask, memory, resets, explore, timestep };
-        let act = Act {
-            rngs: &mut *rngs,
-            actions: to_env.rows(&mut *actions),
-            mask,
-            explore,
-            timestep,
-            worker,
-            columns,
-        };
+        let act = Act { rngs: &mut *rngs, actions: to, mask, explore, timestep, worker, columns };
         policy.compute_actions(seen, act)?;
-        if first_steps {
-            // What the policy remembers and stores goes on as ever.
+        if at_random {
             to_env.draw(actions, mask, rngs);
         }
         Ok(())
@@ -111,104 +101,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) final_obs: &'a mut [u8],
 }
 
-/// Bytes of one stored row.
-fn row_bytes(encoding: &Encoding) -> usize {
-    encoding.shape().iter().product::<i64>() as usize * encoding.kind().elt_size_in_bytes()
-}
-
 impl Pilot {
-    /// For as many copies as there are streams; `act_dtype` is that of actions.
-    pub(crate) fn new(
-        spaces: &Spaces,
-        act_dtype: DType,
-        common: &Common,
-        policy: &dyn Policy,
-        worker: usize,
-        rngs: Vec<Stream>,
-    ) -> Result<Self> {
-        let copies = rngs.len();
-        let stored = common.stored(spaces);
-        let preprocess = Preprocess::new(&spaces.observation_space, &stored.observation_space);
-        let encoding = Encoding::of(&stored.observation_space);
-        let (columns, memory_width) = (policy.step_columns(), policy.memory_width());
-        Ok(Self {
-            to_env: ToEnv::new(&spaces.action_space, act_dtype, copies, common)?,
-            spaces: spaces.clone(),
-            copies,
-            worker: (worker, common.num_workers),
-            masked: common.mask_actions,
-            random_timesteps: common.exploration_config.random_timesteps(),
-            filter: None,
-            names: columns.iter().map(|(name, _)| *name).collect(),
-            columns,
-            memory: vec![0.0; copies * memory_width],
-            memory_width,
-            max_seq_len: policy.max_seq_len(),
-            resets: vec![true; copies],
-            rngs,
-            raw: preprocess.buffer(copies),
-            raw_final: vec![0; (copies * preprocess.raw_bytes).div_ceil(8)],
-            final_row: vec![0; row_bytes(&encoding).div_ceil(8)],
-            model_row: vec![0.0; encoding.width()],
-            preprocess,
-            encoding,
-        })
-    }
-
-    /// Observations are normalised by these statistics, if there are any.
-    pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
-        self.filter = match running {
-            None => None,
-            Some(running) => {
-                let mut filter = MeanStdFilter::new(self.encoding.width());
-                filter.set_running(running)?;
-                Some(filter)
-            }
-        };
-        Ok(self)
-    }
-
-    /// Storage of so many steps.
-    pub(crate) fn steps(&self, steps: usize) -> Result<Steps> {
-        let widths = self.columns.iter().map(|(_, width)| *width);
-        let space = &self.spaces.action_space;
-        let obs = (self.encoding.shape(), self.encoding.kind());
-        let mut storage = Steps::new(steps, self.copies, obs, space, widths, self.masked)?;
-        storage.memories = (self.memory_width > 0)
-            .then(|| Memories::new(steps, self.copies, self.memory_width, self.max_seq_len));
-        Ok(storage)
-    }
-
-    /// What copy `i` remembers.
-    pub(crate) fn memory(&self, copy: usize) -> &[f32] {
-        &self.memory[copy * self.memory_width..][..self.memory_width]
-    }
-
-    /// What all copies remember, `[copies, width]`.
-    pub(crate) fn memories(&self) -> &[f32] {
-        &self.memory
-    }
-
-    /// The policy's own columns.
-    pub(crate) fn columns(&self) -> &[Column] {
-        &self.names
-    }
-
-    /// Whether actions are choices; otherwise they are numbers.
-    pub(crate) fn is_discrete(&self) -> bool {
-        matches!(self.to_env, ToEnv::Int { .. })
-    }
-
-    /// What stored rows are.
-    pub(crate) fn encoding(&self) -> &Encoding {
-        &self.encoding
-    }
-
-    /// Bytes of one stored row.
-    pub(crate) fn row_bytes(&self) -> usize {
-        row_bytes(&self.encoding)
-    }
-
     /// Copy `i` begins an episode: it remembers nothing. A stream replaces its own.
     pub(crate) fn begin(&mut self, copy: usize, stream: Option<Stream>) {
         self.memory[copy * self.memory_width..][..self.memory_width].fill(0.0);
@@ -216,11 +109,6 @@ impl Pilot {
         if let Some(stream) = stream {
             self.rngs[copy] = stream;
         }
-    }
-
-    /// Whether each copy's next step is the first of its episode.
-    pub(crate) fn resets(&self) -> &[bool] {
-        &self.resets
     }
 
     /// Where first observations are written: row 0, or what [`observe`](Self::observe) makes it of.
@@ -256,17 +144,6 @@ impl Pilot {
         Ok(row)
     }
 
-    /// A stored row as the model takes it: that of copy `i` in row `t`, or what [`final_obs`](Self::final_obs) made last.
-    pub(crate) fn model_row(&mut self, steps: &mut Steps, at: Option<(usize, usize)>) -> &[f32] {
-        let bytes = self.row_bytes();
-        let row = match at {
-            Some((t, copy)) => &steps.obs.bytes_mut(t)[copy * bytes..][..bytes],
-            None => &bytemuck::cast_slice(&self.final_row)[..bytes],
-        };
-        self.encoding.row(row, &mut self.model_row);
-        &self.model_row
-    }
-
     /// Chooses one action per copy by row `t`, and stores it there with the policy's columns.
     pub(crate) fn act(
         &mut self,
@@ -280,7 +157,7 @@ impl Pilot {
         if let Some(memories) = memories {
             memories.store(t, &self.memory, &self.resets);
         }
-        let chosen = Chosen {
+        let choices = Choices {
             mask: masks.as_mut().map(|masks| &*masks.row(t)),
             memory: &mut self.memory,
             resets: &self.resets,
@@ -293,17 +170,11 @@ impl Pilot {
                 acting: (self.copies, self.copies),
             },
         };
-        // Not `self.how(..)`: streams and memory are lent.
-        let first_steps = explore && timestep < self.random_timesteps;
-        let how = How { to_env: &self.to_env, worker: self.worker, first_steps, explore, timestep };
-        how.act(policy, obs.row(t), chosen)?;
+        let (to_env, worker) = (&self.to_env, self.worker);
+        let at_random = explore && timestep < self.random_timesteps;
+        Choosing { to_env, worker, explore, timestep, at_random }.act(policy, obs.row(t), choices)?;
         self.resets.fill(false);
         Ok(())
-    }
-
-    fn how(&self, explore: bool, timestep: u64) -> How<'_> {
-        let first_steps = explore && timestep < self.random_timesteps;
-        How { to_env: &self.to_env, worker: self.worker, first_steps, explore, timestep }
     }
 
     /// The actions of step `t` as the environment takes them, and where it writes what they lead to.

@@ -67,7 +67,7 @@ pub struct HyperBandScheduler {
 /// [Falkner et al. 2018, BOHB](https://arxiv.org/abs/1807.01774), in the form of Ray Tune: the bracket with the most
 /// trials and the earliest milestone is filled first, and its trials are halved when it is full and all others are
 /// paused, so that the searcher learns from the short runs before it suggests the rest. Brackets that cannot be filled
-/// are halved when nothing else is left to run.
+/// are halved once each, in the order they were made, when nothing else is left to run.
 #[derive(Debug)]
 pub struct HyperBandForBohb {
     bands: Bands,
@@ -334,6 +334,10 @@ impl Bands {
             bracket.live().map(|trial_id| (trial_id.to_string(), Fate::Ends)).collect()
         } else {
             let (good, bad) = bracket.halve();
+            // The bracket is finished when those that stay have come to the milestone, however far the others are.
+            for trial_id in &bad {
+                bracket.remove(trial_id);
+            }
             let finished = bracket.finished();
             let fate = |trial_id: &String| match bracket.goes_on(trial_id) {
                 true => Fate::GoesOn,
@@ -379,15 +383,21 @@ impl Bands {
         }
     }
 
-    /// Halves brackets in which trials wait, one after the other until a trial can run.
+    /// Halves each bracket in which trials wait once, until a trial can run. Where that changes nothing but the next
+    /// milestones, the brackets are halved again.
     fn idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) {
-        for place in self.places() {
-            let waits = |bracket: &Bracket| {
-                bracket.all_there()
-                    && members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused)
-            };
-            // Each halving leaves one less to come.
-            while self.bracket(place).is_some_and(waits) {
+        let waits = |bracket: &Bracket| {
+            bracket.all_there()
+                && members(bracket, trials).any(|(_, trial)| trial.status == TrialStatus::Paused)
+        };
+        // Each halving leaves one less to come.
+        while orders.is_empty() {
+            let waiting: Vec<Place> =
+                self.places().into_iter().filter(|&place| self.bracket(place).is_some_and(waits)).collect();
+            if waiting.is_empty() {
+                return;
+            }
+            for place in waiting {
                 self.process(place, None, trials, orders);
                 if orders.iter().any(|order| matches!(order, Order::Unpause(_))) {
                     return;

@@ -38,7 +38,9 @@ pub struct PbtConfig {
     pub burn_in_period: f64,
     /// What may change: by the name of the setting a list of its values, a domain of a search space such as
     /// `{"loguniform": [1e-4, 1e-2]}`, or an object with such. A domain is perturbed by factors even if it is a
-    /// `choice`; a list by steps to the next value. Settings that a trial lacks at first are drawn from here.
+    /// `choice`; a list by steps to the next value. Settings that a trial lacks at first are drawn from here, single
+    /// ones of an object too. (Ray draws only objects that are missing altogether. A trial that lacks a single setting of
+    /// an object ends the whole sweep there with a `KeyError` at its first exploit.)
     pub hyperparam_mutations: Config,
     /// The worst part of the population takes over from the best part of the same size. From 0 (never) to 0.5.
     pub quantile_fraction: f64,

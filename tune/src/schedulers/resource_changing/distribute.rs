@@ -27,7 +27,9 @@ pub struct DistributeResources {
 
 /// Everything that is free to the best trial, as Ray Tune does it; what others have, they keep.
 ///
-/// A trial that has reported nothing yet is the worst (in Ray, with mode `max`, the best).
+/// A trial that has reported nothing yet is the worst (in Ray, with mode `max`, the best). The best trial is the best of
+/// those below `increase_by_times`, with one exception that is Ray's: with `add_bundles` and an increment of CPUs alone or
+/// GPUs alone, a trial that has got a bundle counts as below that limit for ever. What is free then stays free.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DistributeResourcesToTopJob {
@@ -187,8 +189,13 @@ impl<'a> Plan<'a> {
         let may_grow = |trial: &Trial| match self.most() {
             None => true,
             Some(most) => {
-                let (added, most) = (self.added(trial).amounts(), most as f64);
-                added.cpus < most * limit.cpus || added.gpus < most * limit.gpus
+                let added = self.added(trial);
+                // Ray takes what added bundles do not have at all for below every limit, even a limit of 0.
+                let lacks =
+                    |amount: f64| matches!(&added, Added::Bundles(b) if !b.is_empty()) && amount == 0.0;
+                let below = |amount: f64, unit: f64| lacks(amount) || amount < most as f64 * unit;
+                let Amounts { cpus, gpus } = added.amounts();
+                below(cpus, limit.cpus) || below(gpus, limit.gpus)
             }
         };
         let best = ranking.iter().find(|(trial, _)| may_grow(trial)).or(ranking.first());

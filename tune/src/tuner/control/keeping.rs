@@ -1,5 +1,7 @@
 //! Which checkpoints are kept, here and on the storage.
 
+use std::collections::BTreeSet;
+
 use super::Control;
 use crate::tuner::sweep::Stage;
 use crate::{Result, checkpoint};
@@ -32,11 +34,8 @@ impl Control {
         let path = run.dir.join(checkpoint::name(iteration));
         if let Some(remote) = &mut self.remote {
             remote.delete(i, iteration, &path, self.journal.length());
-            if !path.is_dir() {
-                return Ok(());
-            }
         }
-        checkpoint::remove(&path)
+        if path.is_dir() { checkpoint::remove(&path) } else { Ok(()) }
     }
 
     /// A checkpoint was written, and the journal's last line says so.
@@ -87,8 +86,10 @@ impl Control {
         Ok(())
     }
 
-    /// After a replay: forgets the checkpoints that are nowhere.
-    pub(super) fn take_up_checkpoints(&mut self, i: usize) {
+    /// After a replay: forgets the checkpoints that are nowhere. Where only some are to be kept, it deletes those that the
+    /// journal does not know: they were written just before the driver was killed, and no trial starts from them. `there`:
+    /// the iterations of the trial's checkpoints on the storage.
+    pub(super) fn take_up_checkpoints(&mut self, i: usize, there: &[u64]) -> Result<()> {
         let run = &mut self.sweep.runs[i];
         let dir = run.dir.clone();
         let is_gone = |path: &std::path::Path| {
@@ -103,6 +104,17 @@ impl Control {
         for iteration in gone {
             run.checkpoints.forget(iteration);
         }
+        let config = &self.run_config.checkpoint_config;
+        if config.num_to_keep.is_none() && config.max_bytes.is_none() {
+            return Ok(());
+        }
+        let here = checkpoint::list(&dir)?.into_iter().filter(|(_, path)| checkpoint::is_checkpoint(path));
+        let mut found: BTreeSet<u64> = here.map(|(iteration, _)| iteration).collect();
+        found.extend(there);
+        for saved in run.checkpoints.iter() {
+            found.remove(&saved.iteration);
+        }
+        found.into_iter().try_for_each(|iteration| self.delete(i, iteration))
     }
 
     /// After a replay: what is here and perhaps not there, then the journal.

@@ -116,10 +116,13 @@ impl Control {
 
     /// After a replay: trials that were given up, and those that had not ended.
     pub(super) fn choose_what_goes_on(&mut self, which: Restore) -> Result<()> {
+        // Where everything would stop again at once, a failed trial stays a failed trial.
+        let retries = (which.resume_errored || which.restart_errored)
+            && (self.sweep.stop_all.is_none() || self.reason_to_stop_all(self.sweep.elapsed).is_none());
         for i in 0..self.sweep.trials.len() {
             let trial_id = self.id(i);
             match self.sweep.trials[i].status {
-                TrialStatus::Error if which.resume_errored || which.restart_errored => {
+                TrialStatus::Error if retries => {
                     let from_scratch = which.restart_errored;
                     self.log(&Event::Retried { trial_id: trial_id.into(), from_scratch })?;
                     self.sweep.retried(i, from_scratch);
@@ -139,9 +142,14 @@ impl Control {
 
     /// After a replay: what was decided and not done yet.
     fn take_up(&mut self) -> Result<()> {
+        if self.sweep.stop_all.is_some() {
+            self.stop_open_trials()?;
+        }
         self.sweep.released.clear();
+        let mut there = self.remote.as_ref().map(Remote::iterations_there).unwrap_or_default();
         for i in 0..self.sweep.trials.len() {
-            self.take_up_checkpoints(i);
+            let there = there.remove(&self.sweep.runs[i].dir).unwrap_or_default();
+            self.take_up_checkpoints(i, &there)?;
             self.live.bytes += self.sweep.runs[i].checkpoints.bytes();
             if self.sweep.trials[i].status == TrialStatus::Terminated && !self.sweep.runs[i].completed {
                 self.sweep.released.push(i);
@@ -200,25 +208,31 @@ impl Control {
         if self.sweep.stop_all.is_some() {
             return Ok(());
         }
-        let elapsed = self.elapsed();
-        let by_stopper = self
-            .sweep
-            .stopper
-            .as_ref()
-            .is_some_and(|stopper| stopper.stop_all(Duration::from_secs_f64(elapsed)));
-        let reason = if by_stopper {
-            "a stop condition of the experiment is met"
-        } else if self.time_budget.is_some_and(|budget| elapsed >= budget) {
-            "the time budget is spent"
-        } else {
-            return Ok(());
-        };
-        self.stop_all(reason)
+        match self.reason_to_stop_all(self.elapsed()) {
+            Some(reason) => self.stop_all(reason),
+            None => Ok(()),
+        }
+    }
+
+    /// Why no trial goes on once the sweep has run for `elapsed` seconds.
+    fn reason_to_stop_all(&self, elapsed: f64) -> Option<&'static str> {
+        let stopper = self.sweep.stopper.as_ref();
+        if stopper.is_some_and(|stopper| stopper.stop_all(Duration::from_secs_f64(elapsed))) {
+            return Some("a stop condition of the experiment is met");
+        }
+        let is_spent = self.time_budget.is_some_and(|budget| elapsed >= budget);
+        is_spent.then_some("the time budget is spent")
     }
 
     fn stop_all(&mut self, reason: &str) -> Result<()> {
         self.log(&Event::StopAll { reason: reason.into() })?;
         self.sweep.stop_all = Some(reason.into());
+        self.stop_open_trials()?;
+        self.settle_released()
+    }
+
+    /// Stops the trials that have not ended. A driver that was killed in here is followed by one that stops the rest.
+    fn stop_open_trials(&mut self) -> Result<()> {
         for i in 0..self.sweep.trials.len() {
             if !self.sweep.trials[i].status.is_finished() {
                 let trial_id = self.id(i);
@@ -226,6 +240,6 @@ impl Control {
                 self.sweep.stop(i)?;
             }
         }
-        self.settle_released()
+        Ok(())
     }
 }

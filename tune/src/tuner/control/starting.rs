@@ -250,13 +250,15 @@ impl Control {
             self.dismiss_parked();
             return Ok(true);
         }
-        let is_open = |trial: &Trial| !trial.status.is_finished();
         if self.sweep.open_trials().1.is_empty() {
             if self.live.waits {
                 let reason = "the searcher waits for results, but no trial runs that could give any";
                 return Err(Error::experiment(&self.sweep.dir, reason));
             }
             return Ok(false);
+        }
+        if self.journal.ends_with_idle() {
+            return Err(self.stands_still());
         }
         let (first, open) = self.sweep.open_trials();
         let before: Vec<TrialStatus> = open.iter().map(|trial| trial.status).collect();
@@ -266,14 +268,18 @@ impl Control {
         if after.ne(before) || self.choose().is_some() {
             return Ok(true);
         }
-        let stuck: Vec<&str> =
-            self.sweep.trials.iter().filter(|trial| is_open(trial)).map(|t| &*t.trial_id).collect();
+        Err(self.stands_still())
+    }
+
+    fn stands_still(&self) -> Error {
+        let open = self.sweep.trials.iter().filter(|trial| !trial.status.is_finished());
+        let stuck: Vec<&str> = open.map(|trial| &*trial.trial_id).collect();
         let reason = format!(
             "the sweep stands still: {} lets none of these trials go on: {}",
             self.sweep.scheduler.debug_string(),
             stuck.join(", ")
         );
-        Err(Error::experiment(&self.sweep.dir, reason))
+        Error::experiment(&self.sweep.dir, reason)
     }
 
     pub(super) fn dismiss_parked(&mut self) {

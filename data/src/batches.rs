@@ -1,0 +1,198 @@
+//! Batches of equal size, made ahead on a thread.
+
+use std::fmt;
+use std::iter;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::thread;
+
+use crossbeam_channel::bounded;
+
+use crate::block::Block;
+use crate::shuffle::ShuffleBuffer;
+use crate::source::{Blocks, Datasource, checked};
+use pavlov_tune::internal::panic_text;
+use pavlov_tune::{Error, Result};
+
+/// Far more than helps.
+const MOST_AHEAD: usize = 10_000;
+
+/// How to iterate over batches; the defaults are Ray's.
+#[derive(Clone, Debug)]
+pub struct IterBatches {
+    /// Rows per batch; the last batch may have fewer.
+    pub batch_size: usize,
+    /// Leaves out a last batch with fewer rows.
+    pub drop_last: bool,
+    /// How many batches are made ahead, on a thread of their own; 0: each when it is asked for, on the caller's.
+    pub prefetch_batches: usize,
+    /// Another order. `None`: the rows as they stand.
+    pub shuffle: Option<Shuffle>,
+}
+
+impl Default for IterBatches {
+    fn default() -> Self {
+        IterBatches { batch_size: 256, drop_last: false, prefetch_batches: 1, shuffle: None }
+    }
+}
+
+/// A random order that depends on nothing but these fields and the data.
+///
+/// Rows in memory are shuffled as a whole ([`materialize`](super::Dataset::materialize) brings them there). Others stream
+/// through a buffer, so that a row moves by about its size.
+#[derive(Clone, Debug)]
+pub struct Shuffle {
+    /// Of the random numbers.
+    pub seed: u64,
+    /// Which pass over the data this is: each has an order of its own.
+    pub epoch: u64,
+    /// Rows of the buffer, for data that is not in memory: each row is drawn from at least that many, or from all.
+    pub buffer_size: usize,
+}
+
+impl Default for Shuffle {
+    fn default() -> Self {
+        Shuffle { seed: 0, epoch: 0, buffer_size: 10_000 }
+    }
+}
+
+/// Batches of a dataset; ends after the first error.
+///
+/// Dropped, it ends its thread at the next batch.
+pub struct Batches {
+    batches: Blocks,
+}
+
+impl Batches {
+    /// # Errors
+    /// A size of 0; no thread to be had. What cannot be read is an error of the iterator.
+    pub(super) fn new(source: Arc<dyn Datasource>, options: IterBatches) -> Result<Self> {
+        let above_0 = |key: &str| Error::config(key, 0, "it must be above 0");
+        if options.batch_size == 0 {
+            return Err(above_0("batch_size"));
+        }
+        if options.shuffle.as_ref().is_some_and(|shuffle| shuffle.buffer_size == 0) {
+            return Err(above_0("shuffle.buffer_size"));
+        }
+        let ahead = options.prefetch_batches;
+        if ahead > MOST_AHEAD {
+            let rule = format!("it must be at most {MOST_AHEAD}: that many batches are held in memory");
+            return Err(Error::config("prefetch_batches", ahead, rule));
+        }
+        // Opened by the first call of `next`, for datasets that are made then.
+        let batches = iter::once_with(move || {
+            open(&*source, options).unwrap_or_else(|error| Box::new(iter::once(Err(error))))
+        });
+        let batches: Blocks = Box::new(batches.flatten());
+        Ok(Batches { batches: if ahead == 0 { batches } else { Box::new(prefetch(batches, ahead)?) } })
+    }
+}
+
+impl Iterator for Batches {
+    type Item = Result<Block>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.batches.next()
+    }
+}
+
+impl fmt::Debug for Batches {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batches").finish_non_exhaustive()
+    }
+}
+
+fn open(source: &dyn Datasource, options: IterBatches) -> Result<Blocks> {
+    let IterBatches { batch_size, drop_last, shuffle, .. } = options;
+    let blocks: Blocks = match (source.in_memory()?, shuffle) {
+        (Some(rows), shuffle) => {
+            let rows = match shuffle {
+                Some(Shuffle { seed, epoch, .. }) => rows.shuffled(seed, epoch),
+                None => rows,
+            };
+            Box::new(rows.into_blocks(batch_size).map(Ok))
+        }
+        (None, Some(Shuffle { seed, epoch, buffer_size })) => {
+            Box::new(ShuffleBuffer::new(checked(source)?, buffer_size, seed, epoch))
+        }
+        (None, None) => checked(source)?,
+    };
+    Ok(Box::new(Rebatch { blocks, batch_size, drop_last, block: Block::default(), at: 0, ended: false }))
+}
+
+/// Cuts and joins blocks to batches of equal size.
+struct Rebatch {
+    blocks: Blocks,
+    batch_size: usize,
+    drop_last: bool,
+    /// Rows from `at` on are not in a batch yet.
+    block: Block,
+    at: usize,
+    ended: bool,
+}
+
+impl Rebatch {
+    fn batch(&mut self) -> Result<Option<Block>> {
+        let (mut parts, mut missing) = (vec![], self.batch_size);
+        while missing > 0 {
+            let left = self.block.num_rows() - self.at;
+            if left == 0 {
+                match self.blocks.next().transpose()? {
+                    Some(block) => (self.block, self.at) = (block, 0),
+                    None => break,
+                }
+                continue;
+            }
+            let count = left.min(missing);
+            // A block that is just what is missing is not copied.
+            let whole = self.at == 0 && count == left;
+            parts.push(if whole {
+                std::mem::take(&mut self.block)
+            } else {
+                self.block.slice(self.at, 1, count)
+            });
+            self.at = if whole { 0 } else { self.at + count };
+            missing -= count;
+        }
+        self.ended = missing > 0;
+        if parts.is_empty() || (self.drop_last && missing > 0) {
+            return Ok(None);
+        }
+        Block::concat(parts.into_iter().map(Ok)).map(Some)
+    }
+}
+
+impl Iterator for Rebatch {
+    type Item = Result<Block>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.ended {
+            return None;
+        }
+        let batch = self.batch();
+        self.ended |= batch.is_err();
+        batch.transpose()
+    }
+}
+
+/// The items of `batches`, up to `ahead` (not 0) of them made ahead on a thread. A panic there is an error here.
+fn prefetch(batches: Blocks, ahead: usize) -> Result<impl Iterator<Item = Result<Block>> + Send> {
+    // One more is in the hands of the thread.
+    let (sender, receiver) = bounded(ahead - 1);
+    let run = move || {
+        let made = catch_unwind(AssertUnwindSafe(|| {
+            for batch in batches {
+                // Nobody waits for it any more.
+                if sender.send(batch).is_err() {
+                    break;
+                }
+            }
+        }));
+        if let Err(panic) = made {
+            let reason = format!("reading panicked: {}", panic_text(&*panic));
+            let _ = sender.send(Err(Error::Dataset { reason }));
+        }
+    };
+    thread::Builder::new().name("pavlov-data".into()).spawn(run).map_err(Error::other)?;
+    Ok(receiver.into_iter())
+}

@@ -1,0 +1,413 @@
+//! [`Dataset`]: what a user has in hand.
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+
+use crate::batches::{Batches, IterBatches};
+use crate::block::{Block, Column, Row};
+use crate::block_builder::BlockBuilder;
+use crate::files::{Files, Paths};
+use crate::part::{EqualShard, Part};
+use crate::schema::Schema;
+use crate::source::{BLOCK_ROWS, Blocks, Datasource, Rows, checked};
+use crate::transform::{MapBatches, MapRows, RandomShuffle, Union, in_memory};
+use pavlov_tune::{Error, Result};
+
+/// Rows with named columns, read when they are asked for. Cheap to clone; it shows itself without its content.
+#[derive(Clone)]
+pub struct Dataset {
+    source: Arc<dyn Datasource>,
+}
+
+impl Dataset {
+    /// The rows of `source`.
+    pub fn from_source(source: impl Datasource + 'static) -> Self {
+        Dataset { source: Arc::new(source) }
+    }
+
+    /// Rows that serialise as JSON objects, in memory; one that is no object becomes the column `item`.
+    ///
+    /// Values are numbers, truth values, texts, or arrays of numbers or truth values, of one shape in all rows. A column
+    /// that holds whole numbers, and a float or a missing value somewhere, is float; a missing value is NaN.
+    ///
+    /// # Errors
+    /// [`Error::Row`]: a value that does not fit into its column.
+    pub fn from_items(items: impl IntoIterator<Item = impl Serialize>) -> Result<Self> {
+        let mut rows = BlockBuilder::new(&Schema::default(), false);
+        for (item, number) in items.into_iter().zip(1_u64..) {
+            rows.push_item(item, || format!("row {number}"))?;
+        }
+        Ok(Dataset::from_source(Rows::new(rows.finish(|| "rows in memory".into())?)))
+    }
+
+    /// Columns in memory.
+    ///
+    /// # Errors
+    /// As [`Block::new`].
+    pub fn from_columns(
+        columns: impl IntoIterator<Item = (impl Into<String>, impl Into<Column>)>,
+    ) -> Result<Self> {
+        Ok(Dataset::from_source(Rows::new(Block::new(columns)?)))
+    }
+
+    /// Blocks in memory, one below the other.
+    ///
+    /// # Errors
+    /// Their schemas differ.
+    pub fn from_blocks(blocks: impl IntoIterator<Item = Block>) -> Result<Self> {
+        Ok(Dataset::from_source(Rows::new(Block::concat(blocks.into_iter().map(Ok))?)))
+    }
+
+    /// The rows of JSON lines: see [`Files::json`]. Opened when they are read.
+    pub fn read_json(paths: impl Into<Paths>) -> Self {
+        Dataset::from_source(Files::json(paths))
+    }
+
+    /// The rows of CSV files: see [`Files::csv`]. Opened when they are read.
+    pub fn read_csv(paths: impl Into<Paths>) -> Self {
+        Dataset::from_source(Files::csv(paths))
+    }
+
+    /// The rows of Parquet files: see [`Files::parquet`]. Opened when they are read.
+    #[cfg(feature = "parquet")]
+    pub fn read_parquet(paths: impl Into<Paths>) -> Self {
+        Dataset::from_source(Files::parquet(paths))
+    }
+
+    /// The column `id` with the numbers from 0 up to and without `n`.
+    pub fn range(n: usize) -> Self {
+        Dataset::from_source(Range { n })
+    }
+
+    /// What `make` returns, made when it is first read.
+    pub fn from_fn(make: impl Fn() -> Result<Dataset> + Send + Sync + 'static) -> Self {
+        Dataset::from_source(Made { make, dataset: Mutex::default() })
+    }
+
+    /// The blocks from the first to the last row; none is empty.
+    ///
+    /// # Errors
+    /// As [`Datasource::blocks`]. A block with another schema than the first is an error of the iterator.
+    pub fn blocks(&self) -> Result<Blocks> {
+        checked(&*self.source)
+    }
+
+    /// The rows in batches of equal size: see [`IterBatches`].
+    ///
+    /// # Errors
+    /// A size of 0. What cannot be read is an error of the iterator.
+    pub fn iter_batches(&self, options: IterBatches) -> Result<Batches> {
+        Batches::new(self.source.clone(), options)
+    }
+
+    /// The rows one by one.
+    ///
+    /// # Errors
+    /// As [`blocks`](Self::blocks).
+    pub fn iter_rows(&self) -> Result<impl Iterator<Item = Result<Row>> + Send> {
+        let rows = |block: Result<Block>| {
+            let (rows, error) = match block {
+                Ok(block) => (block.rows().collect::<Vec<_>>(), None),
+                Err(error) => (vec![], Some(Err(error))),
+            };
+            rows.into_iter().map(Ok).chain(error)
+        };
+        Ok(self.blocks()?.flat_map(rows))
+    }
+
+    /// The first `n` rows.
+    ///
+    /// # Errors
+    /// As [`blocks`](Self::blocks).
+    pub fn take(&self, n: usize) -> Result<Vec<Row>> {
+        self.limit(n).iter_rows()?.collect()
+    }
+
+    /// Prints the first `n` rows as JSON.
+    ///
+    /// # Errors
+    /// As [`blocks`](Self::blocks).
+    pub fn show(&self, n: usize) -> Result<()> {
+        for row in self.take(n)? {
+            println!("{}", serde_json::Value::from(row));
+        }
+        Ok(())
+    }
+
+    /// The number of rows. Reads all that is not in memory.
+    ///
+    /// # Errors
+    /// As [`blocks`](Self::blocks).
+    pub fn count(&self) -> Result<usize> {
+        match self.source.in_memory()? {
+            Some(rows) => Ok(rows.len()),
+            None => self.blocks()?.map(|block| Ok(block?.num_rows())).sum(),
+        }
+    }
+
+    /// The columns, from the first block; none where there are no rows.
+    ///
+    /// # Errors
+    /// As [`blocks`](Self::blocks).
+    pub fn schema(&self) -> Result<Schema> {
+        let first = self.blocks()?.next().transpose()?;
+        Ok(first.map(|block| block.schema()).unwrap_or_default())
+    }
+
+    /// The names of the columns.
+    ///
+    /// # Errors
+    /// As [`blocks`](Self::blocks).
+    pub fn columns(&self) -> Result<Vec<String>> {
+        Ok(self.schema()?.fields.into_iter().map(|field| field.name).collect())
+    }
+
+    /// The mean of a column of numbers, missing values left out; `None` without any.
+    ///
+    /// # Errors
+    /// There is no such column, or it has no numbers; as [`blocks`](Self::blocks).
+    pub fn mean(&self, column: &str) -> Result<Option<f64>> {
+        let (count, mean, _) = self.moments(column)?;
+        Ok((count > 0.0).then_some(mean))
+    }
+
+    /// The standard deviation of a column of numbers (divisor n - 1, as in Ray), missing values left out; `None` without two.
+    ///
+    /// # Errors
+    /// As [`mean`](Self::mean).
+    pub fn std(&self, column: &str) -> Result<Option<f64>> {
+        let (count, _, squares) = self.moments(column)?;
+        Ok((count > 1.0).then(|| (squares / (count - 1.0)).sqrt()))
+    }
+
+    /// How many, their mean, the sum of their squared distances from it: Welford's recurrence.
+    fn moments(&self, column: &str) -> Result<(f64, f64, f64)> {
+        let (mut count, mut mean, mut squares) = (0.0, 0.0, 0.0);
+        for block in self.blocks()? {
+            let block = block?;
+            for value in block.float(column)?.iter().filter(|value| !value.is_nan()) {
+                count += 1.0;
+                let distance = value - mean;
+                mean += distance / count;
+                squares += distance * (value - mean);
+            }
+        }
+        Ok((count, mean, squares))
+    }
+
+    /// Reads all rows into memory now.
+    ///
+    /// # Errors
+    /// As [`blocks`](Self::blocks).
+    pub fn materialize(&self) -> Result<Self> {
+        Ok(Dataset::from_source(in_memory(&*self.source)?))
+    }
+
+    /// `function` of each block; blocks have any number of rows.
+    pub fn map_batches(&self, function: impl Fn(Block) -> Result<Block> + Send + Sync + 'static) -> Self {
+        Dataset::from_source(MapBatches { of: self.source.clone(), function: Arc::new(function) })
+    }
+
+    /// `function` of each row: what serialises as a JSON object, as for [`from_items`](Self::from_items). Types are those of
+    /// the first rows, as when a file is read.
+    pub fn map<T: Serialize>(&self, function: impl Fn(Row) -> Result<T> + Send + Sync + 'static) -> Self {
+        Dataset::from_source(MapRows { of: self.source.clone(), function: Arc::new(function) })
+    }
+
+    /// Only the rows that `keep` says.
+    pub fn filter(&self, keep: impl Fn(&Row) -> bool + Send + Sync + 'static) -> Self {
+        self.map_batches(move |block| {
+            let rows = block.rows().enumerate();
+            let kept: Vec<usize> = rows.filter(|(_, row)| keep(row)).map(|(index, _)| index).collect();
+            Ok(block.take(&kept))
+        })
+    }
+
+    /// Only these columns, in this order.
+    pub fn select_columns(&self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        let names: Vec<String> = names.into_iter().map(Into::into).collect();
+        self.map_batches(move |block| block.select(&names))
+    }
+
+    /// The first `n` rows.
+    pub fn limit(&self, n: usize) -> Self {
+        self.part(0, 1, Some(n))
+    }
+
+    /// These rows, then those of `other`, which must have the same columns.
+    pub fn union(&self, other: &Dataset) -> Self {
+        Dataset::from_source(Union { parts: [self.source.clone(), other.source.clone()] })
+    }
+
+    /// All rows in a random order, the same in each pass. Brings them into memory whenever they are read, if they are not
+    /// there; to shuffle rows that stream, or in another order each epoch, see [`Shuffle`](super::Shuffle).
+    pub fn random_shuffle(&self, seed: u64) -> Self {
+        Dataset::from_source(RandomShuffle { of: self.source.clone(), seed })
+    }
+
+    /// The part of one of `world_size` workers: the rows whose number leaves `rank` when divided by `world_size`. Each row is
+    /// in exactly one shard, sizes differ by one at most, and nothing is read for it.
+    ///
+    /// # Errors
+    /// `rank` is not below `world_size`.
+    pub fn shard(&self, rank: usize, world_size: usize) -> Result<Self> {
+        refuse_rank(rank, world_size)?;
+        Ok(self.part(rank, world_size, None))
+    }
+
+    /// As [`shard`](Self::shard), with equally many rows in each: up to `world_size - 1` of the last rows are in none. So
+    /// workers that train together come to an end together; Ray Train shards like this.
+    ///
+    /// # Errors
+    /// `rank` is not below `world_size`.
+    pub fn equal_shard(&self, rank: usize, world_size: usize) -> Result<Self> {
+        refuse_rank(rank, world_size)?;
+        Ok(Dataset::from_source(EqualShard { of: self.source.clone(), rank, world_size }))
+    }
+
+    /// `n` parts, each in the order of the rows, the first ones longer by a row where they cannot be equal.
+    ///
+    /// Data that is not in memory is read once to count it, and a part of it reads past what stands before.
+    ///
+    /// # Errors
+    /// `n` is 0; as [`blocks`](Self::blocks).
+    pub fn split(&self, n: usize) -> Result<Vec<Self>> {
+        if n == 0 {
+            return Err(Error::config("n", n, "it must be above 0"));
+        }
+        let count = self.count()?;
+        let ends: Vec<usize> = (1..n).map(|part| part * (count / n) + part.min(count % n)).collect();
+        self.split_at_indices(&ends)
+    }
+
+    /// Parts that begin at row 0 and at each of `indices`.
+    ///
+    /// # Errors
+    /// `indices` decrease.
+    pub fn split_at_indices(&self, indices: &[usize]) -> Result<Vec<Self>> {
+        if !indices.is_sorted() {
+            return Err(Error::config("indices", format!("{indices:?}"), "they must not decrease"));
+        }
+        let starts = std::iter::once(&0).chain(indices);
+        let ends = indices.iter().map(Some).chain([None]);
+        let part = |(&start, end): (&usize, Option<&usize>)| self.part(start, 1, end.map(|end| end - start));
+        Ok(starts.zip(ends).map(part).collect())
+    }
+
+    /// A part per proportion, and one with the rest of the rows; none is empty.
+    ///
+    /// # Errors
+    /// Proportions that are not above 0 or whose sum is not below 1; too few rows; as [`count`](Self::count).
+    pub fn split_proportionately(&self, proportions: &[f64]) -> Result<Vec<Self>> {
+        let sum: f64 = proportions.iter().sum();
+        if proportions.is_empty() || !proportions.iter().all(|&part| part > 0.0) || sum >= 1.0 {
+            let rule = "they must be above 0, and their sum below 1: the rest is a part of its own";
+            return Err(Error::config("proportions", format!("{proportions:?}"), rule));
+        }
+        let count = self.count()?;
+        if count <= proportions.len() {
+            let rule = format!("the dataset has {count} rows: too few for a row in each part");
+            return Err(Error::config("proportions", format!("{proportions:?}"), rule));
+        }
+        let mut covered = 0.0;
+        let mut ends: Vec<usize> = Vec::with_capacity(proportions.len());
+        for part in proportions {
+            covered += part;
+            ends.push((count as f64 * covered) as usize);
+        }
+        // At least one row in each.
+        for index in 0..ends.len() {
+            let before = if index == 0 { 0 } else { ends[index - 1] };
+            ends[index] = ends[index].clamp(before + 1, count - (ends.len() - index));
+        }
+        self.split_at_indices(&ends)
+    }
+
+    /// Two parts, the second with the last `test_size` of the rows, between 0 and 1. Shuffle before where their order means
+    /// something: [`random_shuffle`](Self::random_shuffle).
+    ///
+    /// # Errors
+    /// `test_size` is not between 0 and 1; there are fewer than two rows; as [`count`](Self::count).
+    pub fn train_test_split(&self, test_size: f64) -> Result<(Self, Self)> {
+        if !(test_size > 0.0 && test_size < 1.0) {
+            return Err(Error::config("test_size", test_size, "it must be between 0 and 1"));
+        }
+        let count = self.count()?;
+        if count < 2 {
+            let rule = format!("the dataset has {count} rows: too few for a row in each part");
+            return Err(Error::config("test_size", test_size, rule));
+        }
+        let train = ((count as f64 * (1.0 - test_size)) as usize).clamp(1, count - 1);
+        Ok((self.part(0, 1, Some(train)), self.part(train, 1, None)))
+    }
+
+    fn part(&self, start: usize, step: usize, len: Option<usize>) -> Self {
+        Dataset::from_source(Part { of: self.source.clone(), start, step, len })
+    }
+}
+
+fn refuse_rank(rank: usize, world_size: usize) -> Result<()> {
+    if rank < world_size {
+        return Ok(());
+    }
+    let rule = format!("it must be below the number of shards, {world_size}");
+    Err(Error::config("rank", rank, rule))
+}
+
+impl fmt::Debug for Dataset {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Dataset({:?})", self.source)
+    }
+}
+
+/// The column `id`, counting up.
+#[derive(Debug)]
+struct Range {
+    n: usize,
+}
+
+impl Datasource for Range {
+    fn blocks(&self) -> Result<Blocks> {
+        let n = self.n;
+        let block = move |first: usize| {
+            let ids: Vec<i64> = (first..n.min(first + BLOCK_ROWS)).map(|id| id as i64).collect();
+            Block::new([("id", ids)])
+        };
+        Ok(Box::new((0..n).step_by(BLOCK_ROWS).map(block)))
+    }
+}
+
+/// A dataset made when it is first read.
+struct Made<F> {
+    make: F,
+    dataset: Mutex<Option<Dataset>>,
+}
+
+impl<F: Fn() -> Result<Dataset>> Made<F> {
+    fn source(&self) -> Result<Arc<dyn Datasource>> {
+        let mut dataset = self.dataset.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = match dataset.take() {
+            Some(made) => made,
+            None => (self.make)()?,
+        };
+        Ok(dataset.insert(made).source.clone())
+    }
+}
+
+impl<F: Fn() -> Result<Dataset> + Send + Sync> Datasource for Made<F> {
+    fn blocks(&self) -> Result<Blocks> {
+        self.source()?.blocks()
+    }
+
+    fn in_memory(&self) -> Result<Option<Rows>> {
+        self.source()?.in_memory()
+    }
+}
+
+impl<F> fmt::Debug for Made<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("made when it is first read")
+    }
+}

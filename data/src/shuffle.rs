@@ -1,0 +1,64 @@
+//! A random order for rows that stream.
+
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
+
+use crate::block::Block;
+use crate::source::{Blocks, generator};
+use pavlov_tune::Result;
+
+/// A pass in another order: each row is drawn from a buffer of at least `buffer_size` rows, as long as there are as many.
+/// Up to three times the buffer is in memory.
+pub(super) struct ShuffleBuffer {
+    blocks: Blocks,
+    buffer_size: usize,
+    rng: ChaCha8Rng,
+    /// Read and not drawn yet; as many rows in all as `rows` says.
+    buffer: Vec<Block>,
+    rows: usize,
+    ended: bool,
+}
+
+impl ShuffleBuffer {
+    pub(super) fn new(blocks: Blocks, buffer_size: usize, seed: u64, epoch: u64) -> Self {
+        let rng = generator(seed, epoch);
+        ShuffleBuffer { blocks, buffer_size, rng, buffer: vec![], rows: 0, ended: false }
+    }
+
+    /// Rows beyond the buffer, or at the end all of them.
+    fn draw(&mut self) -> Result<Option<Block>> {
+        // Half a buffer more, so that the copying of the rest is shared by many rows.
+        let enough = self.buffer_size.saturating_add(self.buffer_size.div_ceil(2));
+        while !self.ended && self.rows < enough {
+            match self.blocks.next().transpose()? {
+                Some(block) => {
+                    self.rows += block.num_rows();
+                    self.buffer.push(block);
+                }
+                None => self.ended = true,
+            }
+        }
+        let all = Block::concat(std::mem::take(&mut self.buffer).into_iter().map(Ok))?;
+        let mut order: Vec<usize> = (0..self.rows).collect();
+        order.shuffle(&mut self.rng);
+        let rest = if self.ended { 0 } else { self.buffer_size };
+        let (stay, drawn) = order.split_at(rest);
+        self.rows = rest;
+        if rest > 0 {
+            self.buffer.push(all.take(stay));
+        }
+        Ok((!drawn.is_empty()).then(|| all.take(drawn)))
+    }
+}
+
+impl Iterator for ShuffleBuffer {
+    type Item = Result<Block>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let drawn = self.draw();
+        if drawn.is_err() {
+            (self.ended, self.rows) = (true, 0);
+        }
+        drawn.transpose()
+    }
+}

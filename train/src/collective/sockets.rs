@@ -1,0 +1,363 @@
+//! A collective over Unix sockets, one between any two workers.
+//!
+//! `all_reduce` is a reduce-scatter and an all-gather, both directly between all pairs: of `n` equal chunks each worker
+//! gets the `r`-th from everybody, `r` being its rank, sums it in the order of ranks, and sends the sum to everybody. A
+//! worker sends and receives `2 (n - 1) / n` times its values, as in a ring, in 2 steps instead of `2 (n - 1)`; the order
+//! of a sum depends neither on timing nor on where a chunk begins; and that a worker is gone is seen by all others
+//! directly, with its number. The price is `n - 1` sockets per worker, which on one machine is nothing.
+//!
+//! Beside it stood prototypes of a ring and of sums at worker 0. Milliseconds of an `all_reduce` on two busy cores, the
+//! 10th percentile of the slowest worker:
+//!
+//! ```text
+//!                          2 workers                       4 workers
+//!               10 KB  100 KB    1 MB   10 MB     10 KB  100 KB    1 MB   10 MB
+//! all pairs     0.020   0.047   0.383    39.5     0.081   0.155    1.21    21.0
+//! ring          0.019   0.045   0.370    43.5     0.286   0.379    1.50    54.2
+//! at worker 0   0.023   0.039   0.335    39.1     0.094   0.156    1.21    20.2
+//! ```
+//!
+//! Sums at worker 0 are as fast here, where two cores do the work of all; with a core each, that worker would copy and
+//! add everybody's values while the others wait.
+
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
+use std::net::Shutdown;
+use std::ops::{AddAssign, Div};
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::wire::{Call, Head};
+use super::{Collective, ReduceOp};
+use pavlov_tune::{Error, Result};
+
+/// How long a worker that lives is waited for, as in `torch.distributed`: it may be at its validation set.
+const PATIENCE: Duration = Duration::from_secs(30 * 60);
+
+/// A [`Collective`] of processes or threads of one machine.
+#[derive(Debug)]
+pub struct SocketCollective {
+    rank: usize,
+    /// By rank; none at its own place.
+    peers: Vec<Option<UnixStream>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// Chunks of the others, kept so that its pages are touched once.
+    scratch: Vec<u64>,
+    /// The first error.
+    broken: Option<String>,
+}
+
+/// One side of the conversation with one peer during one exchange.
+struct Transfer<'a> {
+    rank: usize,
+    socket: &'a UnixStream,
+    out: &'a [u8],
+    sent: usize,
+    head: [u8; Head::BYTES],
+    into: &'a mut [u8],
+    received: usize,
+}
+
+impl SocketCollective {
+    /// A world of one.
+    pub fn alone() -> Self {
+        SocketCollective { rank: 0, peers: vec![None], state: Mutex::default() }
+    }
+
+    /// The members of a world, by rank, for threads of this process.
+    ///
+    /// # Errors
+    /// The system's, when there are too many open files.
+    pub fn world(size: usize) -> Result<Vec<Self>> {
+        sockets(size)?.into_iter().enumerate().map(|(rank, peers)| Self::new(rank, peers)).collect()
+    }
+
+    /// `peers`: the sockets to the others, by rank.
+    pub(crate) fn new(rank: usize, peers: Vec<UnixStream>) -> Result<Self> {
+        for peer in &peers {
+            peer.set_nonblocking(true).map_err(Error::other)?;
+        }
+        let mut peers: Vec<_> = peers.into_iter().map(Some).collect();
+        peers.insert(rank, None);
+        Ok(SocketCollective { rank, peers, state: Mutex::default() })
+    }
+
+    /// A barrier that says `session::report` to workers that call something else.
+    pub(crate) fn enter_report(&self) -> Result<()> {
+        self.run(|this, _| this.exchange(Call::Report, 0, &this.nothing(), &mut this.nowhere()))
+    }
+
+    /// Calls `f` unless an earlier call failed; an error breaks the collective for everybody.
+    fn run<R>(&self, f: impl FnOnce(&Self, &mut Vec<u64>) -> Result<R>) -> Result<R> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(reason) = &state.broken {
+            return Err(Error::other(format!("the collective is of no more use since an error: {reason}")));
+        }
+        let outcome = f(self, &mut state.scratch);
+        if let Err(error) = &outcome {
+            state.broken = Some(error.to_string());
+            for peer in self.peers.iter().flatten() {
+                let _ = peer.shutdown(Shutdown::Both);
+            }
+        }
+        outcome
+    }
+
+    fn reduce<T>(&self, values: &mut [T], op: ReduceOp) -> Result<()>
+    where
+        T: Pod + AddAssign + Div<Output = T> + From<u16>,
+    {
+        let (world, me, width) = (self.peers.len(), self.rank, size_of::<T>());
+        if world == 1 {
+            return Ok(());
+        }
+        let divisor = T::from(u16::try_from(world).map_err(Error::other)?);
+        self.run(|this, scratch| {
+            let (call, len) = (Call::AllReduce { width: width as u8, op }, values.len());
+            let mut chunks = chunks_mut(values, &chunk_lens(len, world));
+            let own = chunks[me].len();
+            scratch.resize((world * own * width).div_ceil(size_of::<u64>()), 0);
+            let slots = &mut cast_slice_mut::<u64, T>(scratch)[..world * own];
+            let mut slots = chunks_mut(slots, &vec![own; world]);
+            {
+                let out: Vec<&[u8]> = chunks.iter().map(|chunk| cast_slice(chunk)).collect();
+                let mut into: Vec<&mut [u8]> = slots.iter_mut().map(|slot| cast_slice_mut(slot)).collect();
+                this.exchange(call, len as u64, &out, &mut into)?;
+            }
+            slots[me].copy_from_slice(chunks[me]);
+            let own = std::mem::take(&mut chunks[me]);
+            own.copy_from_slice(slots[0]);
+            for slot in &slots[1..] {
+                own.iter_mut().zip(&**slot).for_each(|(sum, value)| *sum += *value);
+            }
+            if op == ReduceOp::Mean {
+                own.iter_mut().for_each(|value| *value = *value / divisor);
+            }
+            let own: &[T] = own;
+            let mut into: Vec<&mut [u8]> = chunks.into_iter().map(cast_slice_mut).collect();
+            this.exchange(call, len as u64, &vec![cast_slice(own); world], &mut into)
+        })
+    }
+
+    /// To each peer `out[rank]`, from each peer as many bytes as `into[rank]` has; at the same time in all directions, so
+    /// that two workers with full sockets do not wait for each other.
+    fn exchange(&self, call: Call, len: u64, out: &[&[u8]], into: &mut [&mut [u8]]) -> Result<()> {
+        let head = Head { call, len };
+        let bytes = head.to_bytes();
+        let mut open: Vec<Transfer<'_>> = Vec::with_capacity(self.peers.len());
+        for ((rank, peer), (out, into)) in self.peers.iter().enumerate().zip(out.iter().zip(into)) {
+            if let Some(socket) = peer {
+                let head = [0; Head::BYTES];
+                open.push(Transfer { rank, socket, out, sent: 0, head, into, received: 0 });
+            }
+        }
+        while !open.is_empty() {
+            let mut progress = false;
+            for transfer in &mut open {
+                progress |= transfer.send(&bytes).map_err(Error::other)?;
+                progress |= transfer.receive(head)?;
+            }
+            open.retain(|transfer| !(transfer.is_sent() && transfer.is_received()));
+            if !progress {
+                wait(&open, call)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn nothing(&self) -> Vec<&'static [u8]> {
+        vec![&[]; self.peers.len()]
+    }
+
+    fn nowhere(&self) -> Vec<&'static mut [u8]> {
+        self.peers.iter().map(|_| <&mut [u8]>::default()).collect()
+    }
+}
+
+impl Collective for SocketCollective {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn world_size(&self) -> usize {
+        self.peers.len()
+    }
+
+    fn all_reduce(&self, values: &mut [f32], op: ReduceOp) -> Result<()> {
+        self.reduce(values, op)
+    }
+
+    fn all_reduce_f64(&self, values: &mut [f64], op: ReduceOp) -> Result<()> {
+        self.reduce(values, op)
+    }
+
+    fn broadcast(&self, bytes: &mut [u8], root: usize) -> Result<()> {
+        if root >= self.peers.len() {
+            let rule = format!("the workers are 0..{}", self.peers.len());
+            return Err(Error::config("root", root, rule));
+        }
+        self.run(|this, _| {
+            let (call, len) = (Call::Broadcast { root: root as u32 }, bytes.len() as u64);
+            if root == this.rank {
+                return this.exchange(call, len, &vec![&*bytes; this.peers.len()], &mut this.nowhere());
+            }
+            let mut into = this.nowhere();
+            into[root] = bytes;
+            this.exchange(call, len, &this.nothing(), &mut into)
+        })
+    }
+
+    fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>> {
+        self.run(|this, _| {
+            let world = this.peers.len();
+            let own = (bytes.len() as u64).to_le_bytes();
+            let mut lens = vec![own; world];
+            let mut into: Vec<&mut [u8]> = lens.iter_mut().map(|len| &mut len[..]).collect();
+            this.exchange(Call::AllGather, 0, &vec![&own[..]; world], &mut into)?;
+            let mut all: Vec<Vec<u8>> =
+                lens.iter().map(|len| vec![0; u64::from_le_bytes(*len) as usize]).collect();
+            let mut into: Vec<&mut [u8]> = all.iter_mut().map(|bytes| &mut bytes[..]).collect();
+            this.exchange(Call::AllGather, 0, &vec![bytes; world], &mut into)?;
+            all[this.rank].copy_from_slice(bytes);
+            Ok(all)
+        })
+    }
+
+    fn barrier(&self) -> Result<()> {
+        self.run(|this, _| this.exchange(Call::Barrier, 0, &this.nothing(), &mut this.nowhere()))
+    }
+}
+
+impl Transfer<'_> {
+    fn is_sent(&self) -> bool {
+        self.sent == Head::BYTES + self.out.len()
+    }
+
+    fn is_received(&self) -> bool {
+        self.received == Head::BYTES + self.into.len()
+    }
+
+    fn wanted(&self) -> PollFd<'_> {
+        let mut flags = PollFlags::empty();
+        flags.set(PollFlags::OUT, !self.is_sent());
+        flags.set(PollFlags::IN, !self.is_received());
+        PollFd::new(self.socket, flags)
+    }
+
+    /// As much as fits; whether anything did.
+    fn send(&mut self, head: &[u8; Head::BYTES]) -> io::Result<bool> {
+        let before = self.sent;
+        while !self.is_sent() {
+            let in_head = self.sent.min(Head::BYTES);
+            let parts = [IoSlice::new(&head[in_head..]), IoSlice::new(&self.out[self.sent - in_head..])];
+            match self.socket.write_vectored(&parts) {
+                Ok(bytes) => self.sent += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                // The peer is gone. What it said before tells why, and its end is read after that.
+                Err(error) if is_gone(&error) => self.sent = Head::BYTES + self.out.len(),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(self.sent > before)
+    }
+
+    /// As much as has come; whether anything did.
+    fn receive(&mut self, expected: Head) -> Result<bool> {
+        let before = self.received;
+        let lost = || Error::WorkerLost { rank: self.rank, call: expected.call.name() };
+        while !self.is_received() {
+            let in_head = self.received.min(Head::BYTES);
+            let body = &mut self.into[self.received - in_head..];
+            let mut parts = [IoSliceMut::new(&mut self.head[in_head..]), IoSliceMut::new(body)];
+            match self.socket.read_vectored(&mut parts) {
+                Ok(0) => return Err(lost()),
+                Ok(bytes) => self.received += bytes,
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) if is_gone(&error) => return Err(lost()),
+                Err(error) => return Err(Error::other(error)),
+            }
+            if in_head < Head::BYTES && self.received >= Head::BYTES {
+                self.compare(expected)?;
+            }
+        }
+        Ok(self.received > before)
+    }
+
+    fn compare(&self, expected: Head) -> Result<()> {
+        let said = Head::from_bytes(self.head);
+        if said == Some(expected) {
+            return Ok(());
+        }
+        let said = said.map_or_else(|| "what is no call".into(), |head| head.to_string());
+        Err(Error::other(format!(
+            "worker {} calls {said} where this worker calls {expected}; all workers make the same calls, with as many \
+             values, in the same order",
+            self.rank
+        )))
+    }
+}
+
+/// Sleeps until a socket has something or takes something.
+fn wait(open: &[Transfer<'_>], call: Call) -> Result<()> {
+    let mut sockets: Vec<PollFd<'_>> = open.iter().map(Transfer::wanted).collect();
+    let timeout = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+    match poll(&mut sockets, Some(&timeout)) {
+        Ok(0) => {
+            let absent: Vec<String> = open.iter().map(|transfer| transfer.rank.to_string()).collect();
+            Err(Error::other(format!(
+                "`{}` has waited {} minutes for workers {}: all workers make the same calls",
+                call.name(),
+                PATIENCE.as_secs() / 60,
+                absent.join(", ")
+            )))
+        }
+        Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
+        Err(errno) => Err(Error::other(io::Error::from(errno))),
+    }
+}
+
+/// For each rank the sockets to the others, by rank.
+pub(crate) fn sockets(world: usize) -> Result<Vec<Vec<UnixStream>>> {
+    let mut all: Vec<Vec<UnixStream>> = (0..world).map(|_| Vec::with_capacity(world)).collect();
+    for one in 0..world {
+        for other in one + 1..world {
+            let pair = UnixStream::pair().map_err(|error| {
+                let way_out =
+                    "each two need a socket: take fewer, or raise the limit of open files (`ulimit -n`)";
+                Error::config("num_workers", world, format!("{error}; {way_out}"))
+            });
+            let (own, theirs) = pair?;
+            all[one].push(own);
+            all[other].push(theirs);
+        }
+    }
+    Ok(all)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected)
+}
+
+/// Lengths of `parts` chunks of `len` values that differ by at most one.
+fn chunk_lens(len: usize, parts: usize) -> Vec<usize> {
+    (0..parts).map(|part| len / parts + usize::from(part < len % parts)).collect()
+}
+
+fn chunks_mut<'a, T>(mut values: &'a mut [T], lens: &[usize]) -> Vec<&'a mut [T]> {
+    let mut chunks = Vec::with_capacity(lens.len());
+    for len in lens {
+        let (chunk, rest) = values.split_at_mut(*len);
+        chunks.push(chunk);
+        values = rest;
+    }
+    chunks
+}

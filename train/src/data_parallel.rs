@@ -1,0 +1,253 @@
+//! [`DataParallelTrainer`]: one training loop in several processes, each with its share of the data.
+//!
+//! Workers are processes, so that each has its own libtorch threads and environment, and a crash is seen from outside.
+//! They are what [`ScalingConfig`](super::ScalingConfig) asks for, also when it asks for one; where it asks for none, the trial is the only
+//! worker itself: it starts at once, and a debugger sees it.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::collective::{Collective, SocketCollective, sockets};
+use super::{BaseTrainer, TrainContext, Training};
+use pavlov_data::Dataset;
+use pavlov_tune::internal::short_name;
+use pavlov_tune::internal::{Team, WorkerGroup};
+use pavlov_tune::session::{self, Checkpoint};
+use pavlov_tune::{Config, Error, Result};
+
+/// A training loop that several workers run at the same time, written ON its settings as a [`BaseTrainer`] is.
+///
+/// # Contract
+///
+/// * What workers do together they do through [`WorkerContext::collective`]; all make the same calls in the same order.
+/// * All workers call [`session::report`] equally often. It waits for all of them; the metrics
+///   and the checkpoint of worker 0 count, and another worker's checkpoint is an error.
+pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
+    /// As [`BaseTrainer::OPEN_KEYS`].
+    const OPEN_KEYS: &'static [&'static str] = &[];
+
+    /// As [`BaseTrainer::name`].
+    fn name() -> String {
+        short_name::<Self>()
+    }
+
+    /// As [`BaseTrainer::preprocess_datasets`], in each worker, before its share is taken.
+    ///
+    /// # Errors
+    /// They fail the trial.
+    fn preprocess_datasets(&mut self, context: &mut TrainContext) -> Result<()> {
+        let _ = context;
+        Ok(())
+    }
+
+    /// Trains as one worker of several.
+    ///
+    /// # Errors
+    /// One worker's error fails the trial and ends the others.
+    fn train_loop_per_worker(&mut self, worker: &WorkerContext) -> Result<()>;
+
+    /// As [`BaseTrainer::restore`].
+    ///
+    /// # Errors
+    /// As there.
+    fn restore(dir: impl AsRef<Path>) -> Result<Training<DataParallelTrainer<Self>>> {
+        DataParallelTrainer::<Self>::restore(dir)
+    }
+
+    /// As [`BaseTrainer::can_restore`].
+    ///
+    /// # Errors
+    /// As there.
+    fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
+        DataParallelTrainer::<Self>::can_restore(dir)
+    }
+}
+
+/// Runs a [`TrainLoop`] in `scaling_config.num_workers` processes of this executable, whose `main` calls
+/// [`child_main`](pavlov_tune::child_main) first; without `num_workers`, in the trial itself.
+///
+/// A worker that fails, or whose process dies, fails the trial, and all others end; `FailureConfig` says how often it is
+/// tried again from its newest checkpoint. Workers end with their trial, however that ends.
+///
+/// Each gets its share of the cores by `scaling_config.resources_per_worker` (`OMP_NUM_THREADS` and its like), and with
+/// `use_gpu` its share of the trial's `CUDA_VISIBLE_DEVICES`; in trials that are threads, those of the program.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct DataParallelTrainer<L> {
+    train_loop: L,
+}
+
+impl<L: TrainLoop> DataParallelTrainer<L> {
+    /// With the settings of `train_loop`.
+    pub fn new(train_loop: L) -> Self {
+        DataParallelTrainer { train_loop }
+    }
+}
+
+impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
+    const SCALING_CONFIG_ALLOWED_KEYS: &'static [&'static str] =
+        &["trainer_resources", "num_workers", "use_gpu", "resources_per_worker"];
+    const OPEN_KEYS: &'static [&'static str] = L::OPEN_KEYS;
+
+    fn name() -> String {
+        L::name()
+    }
+
+    fn preprocess_datasets(&mut self, context: &mut TrainContext) -> Result<()> {
+        self.train_loop.preprocess_datasets(context)
+    }
+
+    fn training_loop(&mut self, context: &TrainContext) -> Result<()> {
+        let session = session::current();
+        if let Some(worker) = session.as_ref().and_then(|session| session.worker.as_ref()) {
+            let collective = Arc::new(SocketCollective::new(worker.rank, worker.peers.take())?);
+            let reporting = collective.clone();
+            worker.before_report.replace(Some(Rc::new(move || reporting.enter_report())));
+            let outcome = self.train_loop.train_loop_per_worker(&WorkerContext::new(context, collective)?);
+            worker.before_report.take();
+            return outcome;
+        }
+        let Some(num_workers) = context.scaling_config.num_workers else {
+            let alone = Arc::new(SocketCollective::alone());
+            return self.train_loop.train_loop_per_worker(&WorkerContext::new(context, alone)?);
+        };
+        if num_workers == 0 {
+            let rule = "it must be 1 or more, or absent for a trial that trains by itself";
+            return Err(Error::config("scaling_config.num_workers", 0, rule));
+        }
+        let session = session.ok_or_else(|| {
+            Error::other("workers belong to a trial: start the trainer by `fit` or in a `Tuner`")
+        })?;
+        let team = Team {
+            name: Self::name(),
+            sockets: sockets(num_workers)?,
+            num_threads: context.scaling_config.num_cpus_per_worker().floor().max(1.0) as usize,
+            gpus: share_gpus(
+                context.scaling_config.num_gpus_per_worker(),
+                num_workers,
+                env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
+            ),
+            checkpoint: context.checkpoint.as_ref(),
+        };
+        lead(WorkerGroup::start(team, &session)?)
+    }
+}
+
+/// Reports what the workers report, until they end or the trial does.
+fn lead(mut workers: WorkerGroup) -> Result<()> {
+    while let Some((metrics, checkpoint)) = workers.next()? {
+        if let Err(error) = session::report(metrics, checkpoint) {
+            workers.stop();
+            return Err(error);
+        }
+        workers.go_on();
+    }
+    Ok(())
+}
+
+/// The `CUDA_VISIBLE_DEVICES` of each worker, out of those of the trial; a fraction of a GPU is shared with neighbours.
+fn share_gpus(each: f64, num_workers: usize, visible: Option<&str>) -> Option<Vec<String>> {
+    if each <= 0.0 {
+        return None;
+    }
+    let visible: Option<Vec<&str>> = visible.map(|ids| ids.split(',').filter(|id| !id.is_empty()).collect());
+    let id = |index: usize| match &visible {
+        Some(ids) => ids.get(index).map(|id| id.to_string()),
+        None => Some(index.to_string()),
+    };
+    let of = |rank: usize| {
+        let first = (rank as f64 * each).floor() as usize;
+        let end = ((rank + 1) as f64 * each).ceil() as usize;
+        (first..end).filter_map(id).collect::<Vec<_>>().join(",")
+    };
+    Some((0..num_workers).map(of).collect())
+}
+
+/// What a worker is, and what it was given. The names are those of Ray's `train.get_context()`.
+#[derive(Clone, Debug)]
+pub struct WorkerContext {
+    collective: Arc<dyn Collective>,
+    shards: BTreeMap<String, Dataset>,
+    metadata: Config,
+    checkpoint: Option<Checkpoint>,
+}
+
+impl WorkerContext {
+    fn new(context: &TrainContext, collective: Arc<dyn Collective>) -> Result<Self> {
+        let (rank, world_size) = (collective.rank(), collective.world_size());
+        let shard =
+            |(name, dataset): (&String, &Dataset)| Ok((name.clone(), dataset.equal_shard(rank, world_size)?));
+        Ok(WorkerContext {
+            shards: context.datasets.iter().map(shard).collect::<Result<_>>()?,
+            metadata: context.metadata.clone(),
+            checkpoint: context.checkpoint.clone(),
+            collective,
+        })
+    }
+
+    /// This worker's number, from 0.
+    pub fn get_world_rank(&self) -> usize {
+        self.collective.rank()
+    }
+
+    /// How many workers there are.
+    pub fn get_world_size(&self) -> usize {
+        self.collective.world_size()
+    }
+
+    /// This worker's number among those of this machine, which has them all.
+    pub fn get_local_rank(&self) -> usize {
+        self.get_world_rank()
+    }
+
+    /// This worker's share of the dataset of that name: of `n` workers, worker `r` has the rows `r`, `r + n`, `r + 2n`, ...
+    ///
+    /// All have equally many, so that batches of one size are equally many too: up to `n - 1` rows at the end belong to no worker.
+    /// With batches of `b` rows, the `i`th ones of all workers are together the rows from `i b n` up to `(i + 1) b n`.
+    ///
+    /// # Errors
+    /// There is none; lists those there are.
+    pub fn get_dataset_shard(&self, name: &str) -> Result<&Dataset> {
+        self.shards.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.shards.keys().map(String::as_str).collect();
+            Error::config("datasets", format!("{known:?}"), format!("the loop asks for {name:?}"))
+        })
+    }
+
+    /// What the training was given as metadata.
+    pub fn get_metadata(&self) -> &Config {
+        &self.metadata
+    }
+
+    /// State to continue from, the same in all workers.
+    pub fn get_checkpoint(&self) -> Option<&Checkpoint> {
+        self.checkpoint.as_ref()
+    }
+
+    /// What this worker does together with the others.
+    pub fn collective(&self) -> &dyn Collective {
+        &*self.collective
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn workers_share_the_gpus_of_their_trial() {
+        let share = |each, workers, visible| share_gpus(each, workers, visible).unwrap_or_default();
+        assert_eq!(share_gpus(0.0, 2, Some("0,1")), None);
+        assert_eq!(share(1.0, 2, Some("5,GPU-7f5e")), ["5", "GPU-7f5e"]);
+        assert_eq!(share(2.0, 2, None), ["0,1", "2,3"]);
+        assert_eq!(share(0.5, 3, Some("4,6")), ["4", "4", "6"]);
+        // The trial has one GPU too few.
+        assert_eq!(share(1.0, 2, Some("0")), ["0", ""]);
+    }
+}

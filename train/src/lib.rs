@@ -1,0 +1,161 @@
+//! Training loops with datasets, with the names of Ray Train: [`BaseTrainer`] is one loop, [`DataParallelTrainer`] is one
+//! loop on several workers, and a [`Training`] runs either of them as a sweep of one trial. Nothing here knows libtorch.
+//!
+//! ```no_run
+//! use pavlov_tune::session::{self, Checkpoint};
+//! use pavlov_train::{BaseTrainer, TrainContext};
+//! use pavlov_tune::Result;
+//! use serde::{Deserialize, Serialize};
+//! use serde_json::json;
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Halving { x: f64, epochs: u64 }
+//!
+//! impl BaseTrainer for Halving {
+//!     fn training_loop(&mut self, context: &TrainContext) -> Result<()> {
+//!         let state = context.checkpoint.as_ref().map(Checkpoint::to_dict).transpose()?;
+//!         let (mut x, done) = state.map_or((self.x, 0), |state| {
+//!             (state["x"].as_f64().unwrap_or_default(), state["epoch"].as_u64().unwrap_or_default())
+//!         });
+//!         for epoch in done + 1..=self.epochs {
+//!             x /= 2.0;
+//!             let checkpoint = Checkpoint::from_dict(json!({"x": x, "epoch": epoch}));
+//!             session::report(json!({"x": x}), Some(checkpoint))?;
+//!         }
+//!         Ok(())
+//!     }
+//! }
+//!
+//! # fn main() -> Result<()> {
+//! let result = Halving { x: 1.0, epochs: 10 }.training().metadata(json!({"by": "me"})).fit()?;
+//! println!("{:?} {:?}", result.metrics, result.checkpoint);
+//! # Ok(())
+//! # }
+//! ```
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use pavlov_data::Dataset;
+use pavlov_tune::internal::short_name;
+use pavlov_tune::session::Checkpoint;
+use pavlov_tune::{Config, Error, Result};
+
+mod collective;
+mod data_parallel;
+mod run;
+mod scaling;
+mod stored;
+mod training;
+
+pub use collective::{Collective, ReduceOp, SocketCollective};
+pub use data_parallel::{DataParallelTrainer, TrainLoop, WorkerContext};
+pub use scaling::ScalingConfig;
+pub use training::Training;
+
+/// A training loop, written ON its settings: the fields are what a sweep may change, so they are serialised; state that
+/// `setup` makes is a field with `#[serde(skip)]`.
+///
+/// What trains is never the value that [`training`](BaseTrainer::training) was called on: each trial decodes one of its
+/// own from the settings, in the thread or process where it runs, and calls `setup`, `preprocess_datasets` and
+/// `training_loop` in this order. So making a trainer costs nothing, and heavy work belongs into `setup`.
+///
+/// A trial that is tried again or restored begins with `setup` as well; what the loop has to go on from is
+/// [`TrainContext::checkpoint`].
+pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
+    /// The fields of [`ScalingConfig`] that the loop uses; others are refused, lest they are silently ignored. The loop
+    /// alone has no workers.
+    const SCALING_CONFIG_ALLOWED_KEYS: &'static [&'static str] = &["trainer_resources"];
+
+    /// Dotted names of settings under which a sweep may set names that they do not have yet: maps.
+    const OPEN_KEYS: &'static [&'static str] = &[];
+
+    /// What it is called in experiments, checkpoints and trial processes.
+    fn name() -> String {
+        short_name::<Self>()
+    }
+
+    /// Heavy work before training, where the trial runs.
+    ///
+    /// # Errors
+    /// They fail the trial.
+    fn setup(&mut self, context: &TrainContext) -> Result<()> {
+        let _ = context;
+        Ok(())
+    }
+
+    /// Replaces `context.datasets` by what the loop is to see.
+    ///
+    /// # Errors
+    /// They fail the trial.
+    fn preprocess_datasets(&mut self, context: &mut TrainContext) -> Result<()> {
+        let _ = context;
+        Ok(())
+    }
+
+    /// Trains, and reports through [`session::report`](pavlov_tune::session::report).
+    ///
+    /// # Errors
+    /// They fail the trial.
+    fn training_loop(&mut self, context: &TrainContext) -> Result<()>;
+
+    /// A training with these settings and nothing else: the arguments of Ray's constructor are methods of it.
+    fn training(self) -> Training<Self> {
+        Training::new(self)
+    }
+
+    /// The training whose experiment is `dir`, as it was begun; its next [`fit`](Training::fit) goes on in place from the
+    /// newest checkpoint, also if it had failed.
+    ///
+    /// Datasets must be given again, and what of the [`RunConfig`](pavlov_tune::RunConfig) is code: stop conditions and
+    /// callbacks. Everything else may be.
+    ///
+    /// # Errors
+    /// As [`can_restore`](BaseTrainer::can_restore); settings that the trainer has not any more.
+    fn restore(dir: impl AsRef<Path>) -> Result<Training<Self>> {
+        Training::restore(dir.as_ref())
+    }
+
+    /// Whether there is a training of this trainer to [`restore`](BaseTrainer::restore) in `dir`; the error says why not.
+    ///
+    /// # Errors
+    /// There is no training, one of another trainer or another version of the format, or one that was killed before it
+    /// began.
+    fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
+        stored::Stored::read(dir.as_ref(), &Self::name()).map(drop)
+    }
+}
+
+/// What a training loop was given.
+#[derive(Clone, Debug, Default)]
+pub struct TrainContext {
+    /// By name; `train` is the one to train on.
+    pub datasets: BTreeMap<String, Dataset>,
+    /// Goes into every checkpoint.
+    pub metadata: Config,
+    /// State to continue from: the newest of this trial, else `resume_from_checkpoint`.
+    pub checkpoint: Option<Checkpoint>,
+    /// What the trial really has: a sweep may have drawn it, and a scheduler changed it.
+    pub scaling_config: ScalingConfig,
+}
+
+impl TrainContext {
+    /// The dataset of that name.
+    ///
+    /// # Errors
+    /// There is none; lists those there are.
+    pub fn dataset(&self, name: &str) -> Result<&Dataset> {
+        self.datasets.get(name).ok_or_else(|| {
+            let known: Vec<&str> = self.datasets.keys().map(String::as_str).collect();
+            Error::config("datasets", format!("{known:?}"), format!("the loop asks for {name:?}"))
+        })
+    }
+}
+
+/// The programs of the README, compiled by `cargo test --doc`.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

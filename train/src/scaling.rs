@@ -1,0 +1,145 @@
+//! [`ScalingConfig`]: what a training asks of the machine.
+
+use std::fmt::Display;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use pavlov_tune::{Bundle, Config, Error, Resources, Result};
+
+/// How many workers a training has and what each of them, and the trainer itself, needs.
+///
+/// Amounts are by name, `CPU`, `GPU` or a name of your own that the sweep's `total_resources` has; zero ones count as
+/// absent. Ray's `placement_strategy` has no counterpart: on one machine there is nothing to place.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ScalingConfig {
+    /// What the trainer needs beside its workers. `None`: one CPU.
+    pub trainer_resources: Option<Bundle>,
+    /// Workers that train together. `None`: there are none, the trainer trains by itself.
+    pub num_workers: Option<usize>,
+    /// Whether each worker gets a GPU.
+    pub use_gpu: bool,
+    /// What each worker needs. `None`: one GPU with `use_gpu`, else one CPU. `GPU` may be left out of it.
+    pub resources_per_worker: Option<Bundle>,
+}
+
+impl ScalingConfig {
+    /// `num_workers` workers of one CPU each.
+    pub fn workers(num_workers: usize) -> Self {
+        ScalingConfig { num_workers: Some(num_workers), ..ScalingConfig::default() }
+    }
+
+    /// # Errors
+    /// `use_gpu` and the GPUs of `resources_per_worker` that contradict each other; amounts that are negative, infinite
+    /// or NaN; nothing asked for at all; workers that need nothing.
+    pub fn validate(&self) -> Result<()> {
+        if let Some(gpus) = self.resources_per_worker.as_ref().and_then(|given| given.get("GPU")) {
+            let key = "scaling_config.resources_per_worker.GPU";
+            if !self.use_gpu && *gpus > 0.0 {
+                return Err(Error::config(key, gpus, "`use_gpu` is false: set it, or leave `GPU` out"));
+            }
+            if self.use_gpu && *gpus == 0.0 {
+                return Err(Error::config(
+                    key,
+                    gpus,
+                    "`use_gpu` is true: set it to false, or give each a GPU",
+                ));
+            }
+        }
+        self.as_placement_group_factory().map(drop)
+    }
+
+    /// Refuses fields other than `allowed` that are not as in the default.
+    pub(super) fn refuse_others(&self, allowed: &[&str], trainer: impl Display) -> Result<()> {
+        let (given, default) = (self.as_config()?, Self::default().as_config()?);
+        match given.iter().find(|(key, value)| default[*key] != **value && !allowed.contains(&key.as_str())) {
+            None => Ok(()),
+            Some((key, value)) => {
+                let rule = format!("{trainer} does not use it; it uses {}", allowed.join(", "));
+                Err(Error::config(format!("scaling_config.{key}"), value, rule))
+            }
+        }
+    }
+
+    pub(super) fn as_config(&self) -> Result<Config> {
+        match serde_json::to_value(self).map_err(Error::other)? {
+            Value::Object(config) => Ok(config),
+            other => Err(Error::config("scaling_config", other, "it must be an object")),
+        }
+    }
+
+    /// What the trainer and all its workers need together.
+    pub fn total_resources(&self) -> Bundle {
+        let mut total = self.trainer_bundle();
+        for (name, amount) in self.worker_bundle() {
+            *total.entry(name).or_default() += amount * self.num_workers.unwrap_or(0) as f64;
+        }
+        total.retain(|_, amount| *amount != 0.0);
+        total
+    }
+
+    /// CPUs of each worker.
+    pub fn num_cpus_per_worker(&self) -> f64 {
+        self.worker_bundle().get("CPU").copied().unwrap_or(0.0)
+    }
+
+    /// GPUs of each worker.
+    pub fn num_gpus_per_worker(&self) -> f64 {
+        self.worker_bundle().get("GPU").copied().unwrap_or(0.0)
+    }
+
+    /// What each worker needs beside CPUs and GPUs.
+    pub fn additional_resources_per_worker(&self) -> Bundle {
+        let mut bundle = self.worker_bundle();
+        bundle.retain(|name, _| name != "CPU" && name != "GPU");
+        bundle
+    }
+
+    /// The request of a trial: the trainer's bundle, then one for each worker.
+    ///
+    /// # Errors
+    /// As [`Resources::new`].
+    pub fn as_placement_group_factory(&self) -> Result<Resources> {
+        let workers = self.num_workers.unwrap_or(0);
+        let bundles = std::iter::once(self.trainer_bundle());
+        Resources::new(bundles.chain(std::iter::repeat_n(self.worker_bundle(), workers)).collect())
+    }
+
+    /// The scaling that asks for `resources`: a scheduler may have changed what a trial has.
+    ///
+    /// # Errors
+    /// The workers' bundles differ.
+    pub fn from_placement_group_factory(resources: &Resources) -> Result<Self> {
+        let workers = resources.bundles().get(1..).unwrap_or_default();
+        if let Some(other) = workers.iter().find(|other| **other != workers[0]) {
+            let rule = format!("each worker must get the same, but another one gets {other:?}");
+            return Err(Error::Resources { request: format!("{:?}", workers[0]), rule });
+        }
+        Ok(ScalingConfig {
+            trainer_resources: resources.bundles().first().cloned(),
+            num_workers: (!workers.is_empty()).then_some(workers.len()),
+            use_gpu: workers.first().is_some_and(|worker| worker.contains_key("GPU")),
+            resources_per_worker: workers.first().cloned(),
+        })
+    }
+
+    fn trainer_bundle(&self) -> Bundle {
+        let mut bundle =
+            self.trainer_resources.clone().unwrap_or_else(|| Bundle::from([("CPU".into(), 1.0)]));
+        bundle.retain(|_, amount| *amount != 0.0);
+        bundle
+    }
+
+    /// No CPU beside a GPU, unless asked for: machines have more CPUs than GPUs.
+    fn worker_bundle(&self) -> Bundle {
+        let mut bundle = match &self.resources_per_worker {
+            Some(given) => given.clone(),
+            None if self.use_gpu => Bundle::new(),
+            None => Bundle::from([("CPU".into(), 1.0)]),
+        };
+        bundle.entry("GPU".into()).or_insert(f64::from(u8::from(self.use_gpu)));
+        bundle.retain(|_, amount| *amount != 0.0);
+        bundle
+    }
+}

@@ -1,0 +1,169 @@
+//! `trainer.json`: how a training was begun, in the directory of its experiment.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ScalingConfig;
+use pavlov_tune::internal::ExperimentFile;
+use pavlov_tune::session::Checkpoint;
+use pavlov_tune::storage::SyncConfig;
+use pavlov_tune::{
+    Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Result, RunConfig, Tuner,
+};
+
+const FILE: &str = "trainer.json";
+const FORMAT_VERSION: u32 = 1;
+
+/// Who wrote it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Header {
+    format_version: u32,
+    pavlov: String,
+    trainer: String,
+}
+
+impl Header {
+    pub(super) fn of(trainer: String) -> Self {
+        Header { format_version: FORMAT_VERSION, pavlov: env!("CARGO_PKG_VERSION").into(), trainer }
+    }
+}
+
+/// Everything of a training that is no code and no data.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Stored {
+    #[serde(flatten)]
+    pub(super) header: Header,
+    pub(super) settings: Value,
+    pub(super) scaling_config: ScalingConfig,
+    pub(super) run_config: StoredRunConfig,
+    /// The names.
+    pub(super) datasets: Vec<String>,
+    pub(super) metadata: Config,
+    pub(super) resume_from_checkpoint: Option<Checkpoint>,
+    pub(super) executor: ExecutorKind,
+    pub(super) total_resources: Option<Bundle>,
+}
+
+/// Of a [`RunConfig`] what can be stored. Name and storage path are where the file is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct StoredRunConfig {
+    failure_config: FailureConfig,
+    checkpoint_config: CheckpointConfig,
+    verbose: u8,
+    log_results: bool,
+    replay_command: Option<String>,
+    sync_config: SyncConfig,
+    /// Whether there was a stop condition.
+    stop: bool,
+    /// How many there were.
+    callbacks: usize,
+}
+
+impl StoredRunConfig {
+    pub(super) fn of(run_config: &RunConfig) -> Self {
+        let RunConfig {
+            failure_config,
+            checkpoint_config,
+            verbose,
+            log_results,
+            replay_command,
+            sync_config,
+            stop,
+            callbacks,
+            name: _,
+            storage_path: _,
+            interrupt: _,
+        } = run_config;
+        StoredRunConfig {
+            failure_config: *failure_config,
+            checkpoint_config: checkpoint_config.clone(),
+            verbose: *verbose,
+            log_results: *log_results,
+            replay_command: replay_command.clone(),
+            sync_config: sync_config.clone(),
+            stop: stop.is_some(),
+            callbacks: callbacks.len(),
+        }
+    }
+
+    pub(super) fn run_config(&self) -> RunConfig {
+        RunConfig {
+            failure_config: self.failure_config,
+            checkpoint_config: self.checkpoint_config.clone(),
+            verbose: self.verbose,
+            log_results: self.log_results,
+            replay_command: self.replay_command.clone(),
+            sync_config: self.sync_config.clone(),
+            ..RunConfig::default()
+        }
+    }
+
+    /// Says what of the code that a training began with was not given again.
+    pub(super) fn warn_of_what_is_missing(&self, now: &RunConfig) {
+        if self.stop && now.stop.is_none() {
+            tracing::warn!(
+                "the training began with a stop condition and goes on without: give it to `run_config`"
+            );
+        }
+        if self.callbacks > now.callbacks.len() {
+            tracing::warn!(
+                "the training began with callbacks and goes on without: give them to `run_config`"
+            );
+        }
+    }
+}
+
+impl Stored {
+    /// # Errors
+    /// The names are not those that the training began with.
+    pub(super) fn refuse_other_datasets<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<()> {
+        let names: Vec<&String> = names.collect();
+        if names.iter().copied().eq(&self.datasets) {
+            return Ok(());
+        }
+        let rule = format!("the training began with {:?}: give it datasets of these names", self.datasets);
+        Err(Error::config("datasets", format!("{names:?}"), rule))
+    }
+
+    /// What `dir` holds of the trainer `name`.
+    ///
+    /// # Errors
+    /// [`Error::Experiment`] with the reason in one line.
+    pub(super) fn read(dir: &Path, name: &str) -> Result<Self> {
+        let refuse = |reason: String| Error::experiment(dir, reason);
+        let Some(text) = ExperimentFile::read(dir, FILE)? else {
+            return Err(refuse(match Tuner::can_restore(dir).is_ok() {
+                true => format!("it is a sweep, but not one of a trainer: no {FILE}; use `Tuner::restore`"),
+                false => format!("there is no training in it: no {FILE}"),
+            }));
+        };
+        let unreadable = |error: serde_json::Error| refuse(format!("{FILE}: {error}"));
+        let header: Header = serde_json::from_slice(&text).map_err(unreadable)?;
+        if header.format_version != FORMAT_VERSION {
+            return Err(refuse(format!(
+                "{FILE}: format version {} cannot be read by this version of pavlov, which reads {FORMAT_VERSION}",
+                header.format_version
+            )));
+        }
+        if header.trainer != name {
+            return Err(refuse(format!(
+                "it was begun by {}, but is to be restored by {name}",
+                header.trainer
+            )));
+        }
+        Tuner::can_restore(dir).map_err(|error| match error {
+            Error::Experiment { .. } => {
+                refuse("the training was killed before it began: begin it anew".into())
+            }
+            unreachable => unreachable,
+        })?;
+        serde_json::from_slice(&text).map_err(unreadable)
+    }
+
+    pub(super) fn file(&self) -> Result<ExperimentFile> {
+        let content = serde_json::to_vec_pretty(self).map_err(Error::other)?;
+        Ok(ExperimentFile { name: FILE, content })
+    }
+}

@@ -1,0 +1,228 @@
+//! [`Training`]: a [`BaseTrainer`] with what it trains on, and where.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::marker::PhantomData;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::run::{self, Run};
+use super::stored::{Header, Stored, StoredRunConfig};
+use super::{BaseTrainer, ScalingConfig};
+use pavlov_data::Dataset;
+use pavlov_tune::session::Checkpoint;
+use pavlov_tune::{
+    Bundle, Config, Error, ExecutorKind, Restore, Result, RunConfig, TrainableFactory, TrialResult, Tuner,
+    storage,
+};
+
+/// A trainer with the arguments of Ray's constructor, each a method here. Making one does nothing; [`fit`](Training::fit)
+/// trains, and [`as_trainable`](Training::as_trainable) is for a [`Tuner`].
+///
+/// ```no_run
+/// # use pavlov_data::Dataset;
+/// # use pavlov_train::*;
+/// # use pavlov_tune::Result;
+/// # #[derive(serde::Serialize, serde::Deserialize)]
+/// # struct Linear { lr: f64 }
+/// # impl BaseTrainer for Linear {
+/// #     fn training_loop(&mut self, _: &TrainContext) -> Result<()> { Ok(()) }
+/// # }
+/// # fn example(train: Dataset) -> Result<()> {
+/// let result = Linear { lr: 0.1 }.training().datasets([("train", train.clone())]).fit()?;
+/// // The process was killed, or the loop failed:
+/// let result = Linear::restore(result.path.parent().unwrap())?.datasets([("train", train)]).fit()?;
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "it trains when `fit` is called"]
+pub struct Training<T> {
+    /// The settings that trials begin with.
+    pub trainer: T,
+    scaling_config: ScalingConfig,
+    run_config: RunConfig,
+    datasets: BTreeMap<String, Dataset>,
+    metadata: Value,
+    resume_from_checkpoint: Option<Checkpoint>,
+    executor: ExecutorKind,
+    total_resources: Option<Bundle>,
+    restored: Option<(PathBuf, Stored)>,
+}
+
+impl<T: BaseTrainer> Training<T> {
+    pub(super) fn new(trainer: T) -> Self {
+        Training {
+            trainer,
+            scaling_config: ScalingConfig::default(),
+            run_config: RunConfig::default(),
+            datasets: BTreeMap::new(),
+            metadata: Config::new().into(),
+            resume_from_checkpoint: None,
+            executor: ExecutorKind::default(),
+            total_resources: None,
+            restored: None,
+        }
+    }
+
+    pub(super) fn restore(dir: &Path) -> Result<Self> {
+        let dir = match storage::scheme(dir) {
+            Some(_) => dir.to_path_buf(),
+            None => std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?,
+        };
+        let stored = Stored::read(&dir, &T::name())?;
+        Ok(Training {
+            trainer: run::trainer(&stored.settings)?,
+            scaling_config: stored.scaling_config.clone(),
+            run_config: stored.run_config.run_config(),
+            datasets: BTreeMap::new(),
+            metadata: stored.metadata.clone().into(),
+            resume_from_checkpoint: stored.resume_from_checkpoint.clone(),
+            executor: stored.executor,
+            total_resources: stored.total_resources.clone(),
+            restored: Some((dir, stored)),
+        })
+    }
+
+    /// What the training asks of the machine.
+    pub fn scaling_config(self, scaling_config: ScalingConfig) -> Self {
+        Training { scaling_config, ..self }
+    }
+
+    /// Where it writes, when it stops, what happens when it fails, which checkpoints stay.
+    ///
+    /// The loop saves when it likes, so `checkpoint_frequency` and `checkpoint_at_end` are refused. A restored training
+    /// stays where it is: name and storage path of a new `run_config` count for nothing then.
+    pub fn run_config(self, run_config: RunConfig) -> Self {
+        Training { run_config, ..self }
+    }
+
+    /// What the loop trains on; `train` is the one to train on.
+    pub fn datasets<N: Into<String>>(self, datasets: impl IntoIterator<Item = (N, Dataset)>) -> Self {
+        let datasets = datasets.into_iter().map(|(name, dataset)| (name.into(), dataset)).collect();
+        Training { datasets, ..self }
+    }
+
+    /// A JSON object that the loop sees ([`session::get_metadata`](pavlov_tune::session::get_metadata)) and that goes into every
+    /// checkpoint ([`Checkpoint::get_metadata`]), where keys of the checkpoint's own win.
+    pub fn metadata(self, metadata: impl Into<Value>) -> Self {
+        Training { metadata: metadata.into(), ..self }
+    }
+
+    /// What trials go on from that have no checkpoint of their own; a directory may be a URL.
+    pub fn resume_from_checkpoint(self, checkpoint: Checkpoint) -> Self {
+        Training { resume_from_checkpoint: Some(checkpoint), ..self }
+    }
+
+    /// Whether it trains in a thread of this process or in a process of its own, for which `main` calls
+    /// [`child_main`](pavlov_tune::child_main) with [`as_trainable`](Training::as_trainable) before [`fit`](Training::fit).
+    pub fn executor(self, executor: ExecutorKind) -> Self {
+        Training { executor, ..self }
+    }
+
+    /// What the machine has for [`fit`](Training::fit), instead of its cores and GPUs.
+    pub fn total_resources(self, total_resources: Bundle) -> Self {
+        Training { total_resources: Some(total_resources), ..self }
+    }
+
+    /// What a [`Tuner`] runs. Its search space has the trainer's settings, laid over these, and `scaling_config`, whose
+    /// fields may be drawn too. Datasets are not drawn: draw a setting that says which one.
+    ///
+    /// # Errors
+    /// Settings that are no struct with named fields, or hold what JSON has not (NaN); what
+    /// [`ScalingConfig::validate`] refuses, or the trainer does not use; metadata that is no JSON object; a
+    /// `resume_from_checkpoint` that is not there; other datasets than those that a restored training began with.
+    pub fn as_trainable(&self) -> Result<TrainableFactory> {
+        Ok(self.trainable(&self.stored()?))
+    }
+
+    /// Trains. The result has the complete settings as `config`; it is not failed, and ended unless it was interrupted.
+    ///
+    /// # Errors
+    /// [`Error::TrainingFailed`] where the trainer or its loop failed more often than
+    /// [`FailureConfig`](pavlov_tune::FailureConfig) allows; as [`as_trainable`](Training::as_trainable) and [`Tuner::fit`].
+    pub fn fit(self) -> Result<TrialResult> {
+        let stored = self.stored()?;
+        let trainable = self.trainable(&stored);
+        let config = self.run(&stored).overlay(&Config::new())?;
+        let mut tuner = Tuner::new(trainable, Config::new());
+        tuner.run_config = self.run_config;
+        tuner.tune_config.executor = self.executor;
+        tuner.tune_config.total_resources = self.total_resources;
+        let grid = match self.restored {
+            None => tuner.fit_with(Some(stored.file()?)),
+            Some((dir, before)) => {
+                before.run_config.warn_of_what_is_missing(&tuner.run_config);
+                let which = Restore { resume_errored: true, ..Restore::default() };
+                tuner.restore_with(&dir, which, Some(stored.file()?))
+            }
+        }?;
+        let path = grid.experiment_path().to_path_buf();
+        let Some(result) = grid.into_first() else {
+            return Err(Error::experiment(&path, "it was interrupted before it began; restore it"));
+        };
+        match result.error {
+            Some(message) => Err(Error::TrainingFailed { trainer: T::name(), path, message }),
+            None => Ok(TrialResult { config, ..result }),
+        }
+    }
+
+    /// Everything that can be stored, checked.
+    fn stored(&self) -> Result<Stored> {
+        let Value::Object(metadata) = &self.metadata else {
+            return Err(Error::config("metadata", &self.metadata, "it must be a JSON object"));
+        };
+        if let Some((_, before)) = &self.restored {
+            before.refuse_other_datasets(self.datasets.keys())?;
+        }
+        let before = self.restored.as_ref().and_then(|(_, before)| before.resume_from_checkpoint.as_ref());
+        let resume_from_checkpoint = match &self.resume_from_checkpoint {
+            // It may be gone when the trial has checkpoints of its own.
+            Some(same) if Some(same) == before => Some(same.clone()),
+            given => given.as_ref().map(Checkpoint::anchored).transpose()?,
+        };
+        let stored = Stored {
+            header: Header::of(T::name()),
+            settings: run::settings(&self.trainer)?,
+            scaling_config: self.scaling_config.clone(),
+            run_config: StoredRunConfig::of(&self.run_config),
+            datasets: self.datasets.keys().cloned().collect(),
+            metadata: metadata.clone(),
+            resume_from_checkpoint,
+            executor: self.executor,
+            total_resources: self.total_resources.clone(),
+        };
+        let run = self.run(&stored);
+        run.decode(&run.overlay(&Config::new())?)?;
+        Ok(stored)
+    }
+
+    fn run(&self, stored: &Stored) -> Run<T> {
+        Run {
+            settings: stored.settings.clone(),
+            scaling_config: stored.scaling_config.clone(),
+            datasets: self.datasets.clone(),
+            metadata: stored.metadata.clone(),
+            resume_from_checkpoint: stored.resume_from_checkpoint.clone(),
+            trainer: PhantomData,
+        }
+    }
+
+    fn trainable(&self, stored: &Stored) -> TrainableFactory {
+        let run = Arc::new(self.run(stored));
+        let of_trial = run.clone();
+        TrainableFactory::running(T::name(), run).with_resources_for(move |config| of_trial.resources(config))
+    }
+}
+
+impl<T: fmt::Debug> fmt::Debug for Training<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Training")
+            .field("trainer", &self.trainer)
+            .field("scaling_config", &self.scaling_config)
+            .field("run_config", &self.run_config)
+            .field("datasets", &self.datasets.keys())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,8 @@
+//! Integration tests of training loops, in one binary.
+//!
+//! `base_trainer`: training loops with datasets. `collective`, `data_parallel`: workers that train together.
+
+mod base_trainer;
+mod child;
+mod collective;
+mod data_parallel;

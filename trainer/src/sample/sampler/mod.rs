@@ -1,0 +1,205 @@
+//! The loop that steps environment copies with a policy and fills fragments.
+//!
+//! Storage is time-major `[T, N, ...]`, allocated once and reused: the environment writes its observations straight
+//! into row `t + 1`, the policy reads row `t` without a copy. Per step and copy there is no allocation, no lock and, on
+//! the CPU, no host read.
+
+mod endings;
+mod source;
+
+use crate::{
+    base::{
+        error::Result,
+        host,
+        profile::{Laps, SamplerPerf},
+        rng::Stream,
+        train_batch::PolicyId,
+    },
+    policy::{Policy, PolicyMap, Spaces},
+    run::common::{ClipRewards, Common},
+    sample::{
+        callbacks::{Callbacks, StepView},
+        counting::{Counting, Numbers},
+        filter::{MeanStdFilter, ObservationFilter},
+        pilot::Pilot,
+        steps::Steps,
+    },
+};
+use endings::Endings;
+use pavlov_envs::{AnyVectorEnv, StepOut};
+use tch::Kind;
+
+/// Copies of an environment, every buffer a fragment needs, and the episodes in progress.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    env: Box<dyn AnyVectorEnv>,
+    /// The id of the policy that acts.
+    policy: PolicyId,
+    pilot: Pilot,
+    storage: Steps,
+    counting: Counting,
+    clip_rewards: Option<ClipRewards>,
+    total_envs: u64,
+    steps: usize,
+
+    /// Time-major `[T * N]`.
+    rewards: Vec<f32>,
+    terminated: Vec<bool>,
+    truncated: Vec<bool>,
+    endings: Endings,
+
+    /// What the next fragment starts from stands in row T, not in row 0.
+    carry: bool,
+    perf: SamplerPerf,
+}
+
+impl Sampler {
+    /// Allocates the buffers and starts the first episodes. `first_env` is the index of the first copy in the whole run.
+    pub(crate) fn new(
+        env: Box<dyn AnyVectorEnv>,
+        common: &Common,
+        (id, policy): (PolicyId, &dyn Policy),
+        worker: usize,
+        (run_seed, first_env): (u64, u64),
+        callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<Self> {
+        let (n, t) = (env.num_envs(), common.rollout_fragment_length);
+        let rngs = (0..n as u64).map(|i| Stream::new(run_seed, "action", first_env + i)).collect();
+        let spaces = Spaces::of(env.as_ref());
+        let mut pilot = Pilot::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?;
+        pilot.filter = match common.observation_filter {
+            ObservationFilter::NoFilter => None,
+            ObservationFilter::MeanStdFilter => Some(MeanStdFilter::new(pilot.encoding().width())),
+        };
+        let mut sampler = Self {
+            policy: id,
+            storage: pilot.steps(t)?,
+            pilot,
+            counting: Counting::new(run_seed, first_env, n),
+            clip_rewards: common.clip_rewards,
+            total_envs: common.total_envs() as u64,
+            steps: t,
+            rewards: vec![0.0; t * n],
+            terminated: vec![false; t * n],
+            truncated: vec![false; t * n],
+            endings: Endings::default(),
+            carry: false,
+            perf: SamplerPerf::default(),
+            env,
+        };
+        sampler.start_episodes(callbacks)?;
+        Ok(sampler)
+    }
+
+    fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
+        let Self { env, pilot, storage, counting, .. } = self;
+        env.reset(Some(&counting.seeds()), pilot.first(storage))?;
+        pilot.observe(storage, 0, true)?;
+        if let Some(masks) = &mut storage.masks {
+            masks.read(env.as_ref(), 0)?;
+        }
+        (0..counting.copies()).for_each(|copy| pilot.begin(copy, None));
+        counting.start(callbacks)
+    }
+
+    /// Steps every copy `rollout_fragment_length` times.
+    fn fill(
+        &mut self,
+        policies: &mut PolicyMap,
+        explore: bool,
+        timestep: u64,
+        mut callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<()> {
+        let policy = policies.get_mut(&self.policy)?.as_mut();
+        if self.carry {
+            self.storage.carry();
+        }
+        self.carry = false;
+        self.endings.clear();
+        if let Some(memories) = &mut self.storage.memories {
+            memories.behind.clear();
+        }
+        let mut laps = Laps::start();
+        for t in 0..self.steps {
+            let now = timestep + t as u64 * self.total_envs;
+            self.pilot.act(policy, &mut self.storage, t, explore, now)?;
+            laps.lap(&mut self.perf.inference);
+            self.step_env(t, &mut laps)?;
+            self.count(t, &mut callbacks)?;
+            laps.lap(&mut self.perf.raw_obs_processing);
+        }
+        if let Some(memories) = &mut self.storage.memories {
+            memories.next.copy_from_slice(self.pilot.memories());
+        }
+        self.perf.steps += self.steps as u32;
+        self.carry = true;
+        // Integers are always finite.
+        let is_float = self.pilot.encoding().kind() == Kind::Float;
+        self.counting.check_and_count(Numbers {
+            rewards: &self.rewards,
+            obs: if is_float { host::read(self.storage.obs.tensor()) } else { &[] },
+            ended: (&self.endings.rows, if is_float { self.endings.obs_f32() } else { &[] }),
+            width: self.pilot.encoding().shape().iter().product::<i64>() as usize,
+        })?;
+        if let Some(clip) = self.clip_rewards {
+            clip.apply(&mut self.rewards);
+        }
+        Ok(())
+    }
+
+    fn step_env(&mut self, t: usize, laps: &mut Laps) -> Result<()> {
+        let Self { env, pilot, storage, counting, perf, .. } = self;
+        let n = counting.copies();
+        let rows = t * n..(t + 1) * n;
+        let exchange = pilot.exchange(storage, t);
+        laps.lap(&mut perf.action_processing);
+        env.step(
+            exchange.actions,
+            Some(counting.next_seeds()),
+            StepOut {
+                obs: exchange.obs,
+                final_obs: exchange.final_obs,
+                rewards: &mut self.rewards[rows.clone()],
+                terminated: &mut self.terminated[rows.clone()],
+                truncated: &mut self.truncated[rows],
+            },
+        )?;
+        laps.lap(&mut perf.env_wait);
+        pilot.observe(storage, t + 1, true)?;
+        match &mut storage.masks {
+            Some(masks) => masks.read(env.as_ref(), t + 1),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts the step in the episodes, and keeps what was behind those that ended.
+    fn count(&mut self, t: usize, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
+        let n = self.counting.copies();
+        for i in 0..n {
+            let row = t * n + i;
+            let (terminated, truncated) = (self.terminated[row], self.truncated[row]);
+            let ended = terminated || truncated;
+            if ended {
+                if let Some(masks) = &mut self.storage.masks {
+                    if self.endings.rows.last().is_none_or(|&last| last < t * n) {
+                        masks.read_ended(self.env.as_ref());
+                    }
+                    self.endings.masks.extend_from_slice(masks.ended(i));
+                }
+                if let Some(memories) = &mut self.storage.memories {
+                    memories.behind.extend_from_slice(self.pilot.memory(i));
+                }
+                self.endings.push(row, self.pilot.final_obs(i)?);
+                self.pilot.begin(i, None);
+            }
+            // Only callbacks look at it.
+            let obs: &[f32] = match callbacks.is_some() {
+                true => self.pilot.model_row(&mut self.storage, (!ended).then_some((t + 1, i))),
+                false => &[],
+            };
+            let step = StepView { obs, reward: self.rewards[row], terminated, truncated };
+            self.counting.step(i, f64::from(step.reward), step, callbacks)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! The sampler as a source of fragments: what it lends, and what it saves to go on in the middle of episodes.
+
+use super::Sampler;
+use crate::{
+    base::{
+        episode::Episode,
+        error::Result,
+        host::{self, HostTensor},
+        profile::SamplerPerf,
+        state::State,
+    },
+    policy::{Fragment, FragmentMasks, FragmentMemory, PolicyMap},
+    sample::{
+        callbacks::Callbacks,
+        filter::MeanStdFilter,
+        source::{FragmentSource, TakeRows},
+    },
+};
+use tch::Tensor;
+
+impl FragmentSource for Sampler {
+    fn fill(
+        &mut self,
+        policies: &mut PolicyMap,
+        explore: bool,
+        timestep: u64,
+        callbacks: Option<&mut Box<dyn Callbacks>>,
+    ) -> Result<()> {
+        Self::fill(self, policies, explore, timestep, callbacks)
+    }
+
+    fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {
+        let Self { pilot, storage, policy, .. } = self;
+        let final_obs = self.endings.obs(pilot.encoding());
+        let behind = storage.masks.as_ref().map(|masks| self.endings.masks(masks.options()));
+        let masks = storage.masks.as_ref().zip(behind.as_ref());
+        let fragment = Fragment {
+            steps: self.steps,
+            num_envs: self.counting.copies(),
+            lengths: None,
+            obs: storage.obs.tensor(),
+            actions: storage.actions.tensor(),
+            rewards: &self.rewards,
+            terminated: &self.terminated,
+            truncated: &self.truncated,
+            columns: pilot
+                .columns()
+                .iter()
+                .copied()
+                .zip(storage.columns.iter().map(HostTensor::tensor))
+                .collect(),
+            ended: &self.endings.rows,
+            final_obs: &final_obs,
+            masks: masks.map(|(masks, behind)| FragmentMasks { rows: masks.rows.tensor(), behind }),
+            memory: storage.memories.as_ref().map(|memories| FragmentMemory {
+                max_seq_len: memories.every,
+                rows: memories.rows.tensor(),
+                resets: &memories.resets,
+                behind: &memories.behind,
+                next: &memories.next,
+            }),
+        };
+        f(policy, fragment)
+    }
+
+    fn take_episodes(&mut self) -> Vec<Episode> {
+        self.counting.take_finished()
+    }
+
+    fn take_perf(&mut self) -> SamplerPerf {
+        std::mem::take(&mut self.perf)
+    }
+
+    fn filter_mut(&mut self) -> Option<&mut MeanStdFilter> {
+        self.pilot.filter.as_mut()
+    }
+
+    fn copies(&self) -> usize {
+        self.counting.copies()
+    }
+
+    fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        let row = if self.carry { self.steps } else { 0 };
+        self.storage.save(row, &mut state);
+        match self.env.save_state()? {
+            Some(bytes) => state.set_tensor("envs", &Tensor::from_slice(&bytes)),
+            None => state.set("envs", &Option::<u8>::None)?,
+        }
+        self.pilot.save(&mut state)?;
+        self.counting.save(&mut state)?;
+        Ok(state)
+    }
+
+    fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
+        self.counting.set_state(state)?;
+        self.pilot.set_state(state, self.counting.beginnings())?;
+        self.carry = false;
+        if state.has("envs") {
+            tracing::warn!("these environments cannot save their state: every copy starts a new episode");
+            self.counting.follow_all();
+            self.start_episodes(callbacks)?;
+            return Ok(false);
+        }
+        let envs = state.tensor("envs")?;
+        self.env.load_state(host::read::<u8>(&envs))?;
+        self.storage.restore(state)?;
+        Ok(true)
+    }
+}

@@ -1,0 +1,49 @@
+//! Damaged checkpoints make room for whole ones.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::{iteration, list, verify};
+use crate::{Error, Result};
+
+/// What the names of damaged checkpoints end with.
+const DAMAGED: &str = ".damaged";
+
+/// Renames the damaged checkpoints of a run whose names it will need again: those of an iteration `after` this one, or all
+/// (`None`). `checkpoint_000010` becomes `checkpoint_000010.damaged`, or `.damaged2` if there is one already. Each is told
+/// as a warning; the new paths are given back.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn set_aside_damaged(run_dir: &Path, after: Option<u64>) -> Result<Vec<PathBuf>> {
+    let mut moved = Vec::new();
+    for (iteration, path) in list(run_dir)? {
+        if after.is_some_and(|after| iteration <= after) {
+            continue;
+        }
+        let Err(error @ Error::Checkpoint { .. }) = verify(&path, None) else { continue };
+        let place = free_place(&path);
+        fs::rename(&path, &place).map_err(Error::io("rename", &path))?;
+        tracing::warn!("{error}; it was renamed to {}", place.display());
+        moved.push(place);
+    }
+    Ok(moved)
+}
+
+fn free_place(path: &Path) -> PathBuf {
+    let place = |number: u64| {
+        let mut place = path.as_os_str().to_owned();
+        place.push(DAMAGED);
+        if number > 1 {
+            place.push(number.to_string());
+        }
+        PathBuf::from(place)
+    };
+    (1..).map(place).find(|place| !place.exists()).expect("some number is free")
+}
+
+/// Whether a directory of this name is a checkpoint, or a damaged one that was set aside.
+pub(crate) fn is_named_so(name: &str) -> bool {
+    let name = name.split_once(DAMAGED).map_or(name, |(name, _)| name);
+    iteration(name).is_some()
+}

@@ -1,0 +1,63 @@
+//! The lines of a file from its end, so that a long log costs no more than a short one.
+
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::Path;
+
+const BLOCK: u64 = 1 << 16;
+
+pub(super) struct LinesFromEnd {
+    file: File,
+    /// What was read and not given yet: the bytes of the file from `start` on.
+    held: Vec<u8>,
+    start: u64,
+}
+
+impl LinesFromEnd {
+    pub(super) fn open(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let start = file.seek(SeekFrom::End(0))?;
+        Ok(LinesFromEnd { file, held: Vec::new(), start })
+    }
+
+    /// Where the line before begins, and the line with its line feed, which only the last line of the file may lack.
+    pub(super) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
+        loop {
+            let before = self.held.len().saturating_sub(1);
+            if let Some(at) = self.held[..before].iter().rposition(|byte| *byte == b'\n') {
+                return Ok(Some((self.start + at as u64 + 1, self.held.split_off(at + 1))));
+            }
+            if self.start == 0 {
+                let line = std::mem::take(&mut self.held);
+                return Ok((!line.is_empty()).then_some((0, line)));
+            }
+            let start = self.start.saturating_sub(BLOCK);
+            let mut block = vec![0; (self.start - start) as usize];
+            self.file.seek(SeekFrom::Start(start))?;
+            self.file.read_exact(&mut block)?;
+            block.append(&mut self.held);
+            (self.held, self.start) = (block, start);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_from_the_last_to_the_first_with_their_places() {
+        let long = "x".repeat(3 * BLOCK as usize);
+        let lines = ["a\n", "\n", &format!("{long}\n"), "b\n", "torn"];
+        let file = tempfile::NamedTempFile::new().unwrap();
+        for count in 0..=lines.len() {
+            std::fs::write(file.path(), lines[..count].concat()).unwrap();
+            let mut from_end = LinesFromEnd::open(file.path()).unwrap();
+            for number in (0..count).rev() {
+                let start = lines[..number].concat().len() as u64;
+                assert_eq!(from_end.next().unwrap(), Some((start, lines[number].into())));
+            }
+            assert_eq!(from_end.next().unwrap(), None);
+        }
+    }
+}
