@@ -166,6 +166,19 @@ impl Trainer for Dqn {
         Ok(())
     }
 
+    fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
+        memory.add_off_policy(&self.off_policy, spaces);
+        let features = memory.features(&self.common, spaces);
+        memory.add_layers("the heads", "hiddens", features, &self.hiddens);
+        let (units, actions) =
+            (self.hiddens.last().copied().unwrap_or(features), spaces.action_space.flat_width());
+        // Their outputs: weights with all that is kept of them, and values of a batch.
+        let outputs = [("num_atoms", self.num_atoms)];
+        memory.add("the heads", &outputs, 16 * (units as u128) * (actions as u128));
+        let rows = ("train_batch_size", self.common.train_batch_size);
+        memory.add("distributions", &[outputs[0], rows], 4 * actions as u128);
+    }
+
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
         Ok(PolicyClass::net::<DqnPolicy>("DqnPolicy", self))
     }

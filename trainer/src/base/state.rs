@@ -2,6 +2,7 @@
 //! `.json` and one `.safetensors` file in a checkpoint.
 
 use crate::base::error::{Error, Result};
+use pavlov_tune::checkpoint::refuse_unlisted;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -175,12 +176,16 @@ impl State {
     /// # Errors
     /// A file is missing, unreadable or damaged.
     pub fn read(dir: &Path, stem: &str) -> Result<State> {
-        let path = dir.join(format!("{stem}.json"));
+        let name = format!("{stem}.json");
+        refuse_unlisted(dir, &name)?;
+        let path = dir.join(name);
         let json = std::fs::read(&path).map_err(|e| io("read", &path, e))?;
         let values = serde_json::from_slice(&json)
             .map_err(|e| Error::state(path.display().to_string(), e.to_string()))?;
-        let path = dir.join(format!("{stem}.safetensors"));
+        let name = format!("{stem}.safetensors");
+        let path = dir.join(&name);
         let arrays = if path.exists() {
+            refuse_unlisted(dir, &name)?;
             Tensor::read_safetensors(&path)?
                 .into_iter()
                 .map(|(name, tensor)| (name, Array::from_tensor(&tensor)))

@@ -51,6 +51,11 @@ impl OffPolicy {
         }
         self.replay_buffer_config.validate(common.train_batch_size)?;
         rules::at_least_one([("n_step", self.n_step)])?;
+        let capacity = self.replay_buffer_config.capacity;
+        if self.n_step > capacity {
+            let rule = format!("it must be at most {capacity} (`replay_buffer_config.capacity`)");
+            return Err(Error::config("n_step", self.n_step, rule));
+        }
         rules::above_zero_or_null([("training_intensity", self.training_intensity)])
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     learn::nets::{CustomModel, Encoding},
     policy::{Policy, PolicyClass},
     run::{
+        memory::Memory,
         settings::{resolve, to_config},
         trainer::Trainer,
         training::{Probe, Run},
@@ -278,6 +279,7 @@ impl<T: Trainer> Algorithm<T> {
             settings.common_mut().seed = Some(rand::random::<u64>() >> 1);
         }
         let probe = Probe::new(&env, settings.common())?;
+        Memory::of(&settings, &probe.agents[0].spaces).check()?;
         settings.validate_config(&probe.agents[0].spaces)?;
         let run = self.make_run(&settings, &env, probe)?;
         self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
@@ -422,6 +424,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     fn default_resource_request(&self, config: &Config) -> Option<Resources> {
         let (settings, _) = resolve(&self.settings, config, &self.env).ok()?;
         let common = settings.common();
+        common.validate().ok()?;
         let mut bundles = vec![Bundle::from([
             ("CPU".into(), common.num_cpus_for_driver as f64),
             ("GPU".into(), common.num_gpus as f64),

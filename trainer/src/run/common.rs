@@ -239,6 +239,9 @@ impl Default for Common {
     }
 }
 
+/// More than machines have cores.
+const MOST_WORKERS: usize = 4096;
+
 /// Keys under which any name is allowed.
 pub const OPEN_KEYS: &[&str] = &["env_config", "evaluation_config.env_config"];
 
@@ -393,6 +396,17 @@ impl Common {
         for (key, value) in at_least_one {
             if value == 0 {
                 return Err(Error::config(key, value, "it must be at least 1"));
+            }
+        }
+        for (key, value) in
+            [("num_workers", self.num_workers), ("evaluation_num_workers", self.evaluation_num_workers)]
+        {
+            if value > MOST_WORKERS {
+                let rule = format!(
+                    "it must be at most {MOST_WORKERS}: each is a thread; for more copies of the environment raise \
+                     `num_envs_per_worker`"
+                );
+                return Err(Error::config(key, value, rule));
             }
         }
         if !(0.0..=1.0).contains(&self.gamma) {

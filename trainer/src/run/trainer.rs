@@ -4,7 +4,7 @@ use crate::{
     base::error::{Error, Result},
     plan::Plan,
     policy::{Agent, Policies, PolicyClass, Spaces},
-    run::{common::Common, training::Run},
+    run::{common::Common, memory::Memory, training::Run},
     workers::WorkerSet,
 };
 use pavlov_tune::Metrics;
@@ -91,6 +91,10 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     fn validate_config(&mut self, _spaces: &Spaces) -> Result<()> {
         Ok(())
     }
+
+    /// Adds the parts of a run that this algorithm's own settings make large: replay buffers, heads of networks. What the
+    /// shared settings make is in the sum already. It is asked before [`validate_config`](Self::validate_config).
+    fn memory(&self, _spaces: &Spaces, _memory: &mut Memory) {}
 
     /// The policy for these spaces.
     ///

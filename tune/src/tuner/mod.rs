@@ -220,7 +220,7 @@ impl Tuner {
             Some(url) => {
                 let dir = match storage::scheme(place) {
                     Some(_) => storage::work_dir(&url)?,
-                    None => absolute(place)?,
+                    None => remote::work_dir_of(&url, &absolute(place)?)?,
                 };
                 let remote = Remote::resume(&url, &dir, &self.run_config.sync_config)?;
                 (dir, Some(remote))
@@ -228,6 +228,7 @@ impl Tuner {
             None => (absolute(place)?, None),
         };
         let (journal, header, events) = Journal::restore(&dir)?;
+        replay::check_trial_id(&dir, &format!("{}_00000", header.prefix))?;
         self.refuse_other_sweep(&dir, &header)?;
         if self.run_config.log_results && remote.as_ref().is_some_and(|remote| remote.is_fresh) {
             fill::fill(&dir, &events)?;
