@@ -30,26 +30,26 @@ const TINY: &[&str] = &[
     "model.fcnet_hiddens=[8]",
 ];
 
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ran {
-    fn lines(&self) -> Vec<Value> {
+    pub(crate) fn lines(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 
     #[track_caller]
-    fn ok(self) -> Ran {
+    pub(crate) fn ok(self) -> Ran {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
         self
     }
 
     /// Bad usage or input, with this in the error.
     #[track_caller]
-    fn refused(self, text: &str) {
+    pub(crate) fn refused(self, text: &str) {
         assert_eq!(self.code, Some(2), "{}", self.stderr);
         assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
         assert!(self.stderr.contains(text), "no {text:?} in: {}", self.stderr);
@@ -57,31 +57,31 @@ impl Ran {
     }
 }
 
-fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pavlov"));
     command.args(args).env_remove("RUST_LOG").stdin(Stdio::null());
     command
 }
 
-fn run(command: &mut Command) -> Ran {
+pub(crate) fn run(command: &mut Command) -> Ran {
     let output = command.output().expect("the binary that cargo just built");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-fn pavlov(args: &[&str]) -> Ran {
+pub(crate) fn pavlov(args: &[&str]) -> Ran {
     run(&mut command(args))
 }
 
 /// `pavlov train` with tiny settings into `out`.
-fn train(out: &Path, more: &[&str]) -> Command {
+pub(crate) fn train(out: &Path, more: &[&str]) -> Command {
     let mut train = command(["train"]);
     train.args(TINY).arg("--out").arg(out).args(more);
     train
 }
 
 /// Starts a run that only a signal ends, and waits for its third result.
-fn start_endless(out: &Path, more: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+pub(crate) fn start_endless(out: &Path, more: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut child = train(out, &["--json"])
         .args(more)
         .stdout(Stdio::piped())
@@ -98,18 +98,18 @@ fn start_endless(out: &Path, more: &[&str]) -> (Child, BufReader<std::process::C
     (child, stdout)
 }
 
-fn signal(child: &Child, signal: &str) {
+pub(crate) fn signal(child: &Child, signal: &str) {
     let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
     assert!(sent.expect("the program kill").success(), "the child is not running");
 }
 
-fn finish(child: Child) -> Ran {
+pub(crate) fn finish(child: Child) -> Ran {
     let output = child.wait_with_output().expect("a child");
     let stderr = String::from_utf8(output.stderr).expect("text");
     Ran { code: output.status.code(), stdout: String::new(), stderr }
 }
 
-fn checkpoints(run_dir: &Path) -> Vec<String> {
+pub(crate) fn checkpoints(run_dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(run_dir)
         .expect("a run directory")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
@@ -119,22 +119,22 @@ fn checkpoints(run_dir: &Path) -> Vec<String> {
     names
 }
 
-fn iterations(results: &[Value]) -> Vec<u64> {
+pub(crate) fn iterations(results: &[Value]) -> Vec<u64> {
     results.iter().map(|result| result["training_iteration"].as_u64().expect("a number")).collect()
 }
 
-fn logged(run_dir: &Path) -> Vec<Value> {
+pub(crate) fn logged(run_dir: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(run_dir.join("result.json")).expect("result.json");
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-fn scratch() -> (TempDir, PathBuf) {
+pub(crate) fn scratch() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let out = dir.path().join("run");
     (dir, out)
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 

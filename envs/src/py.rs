@@ -21,7 +21,9 @@
 //!
 //! A fault is a line `{"error": traceback}` and the worker's end. A worker that crashes or hangs leaves the Python
 //! traceback of that moment in its log (`faulthandler`), and the row it was at in the shared memory. Workers die with
-//! the parent, by the end of their pipe or, when the environment hangs, by the kernel (`PR_SET_PDEATHSIG`).
+//! the parent, by the end of their pipe or, when the environment hangs, by the kernel (`PR_SET_PDEATHSIG`). Each is the
+//! leader of a process group, or in that of the script that started it; a second process in the group, the guard, kills
+//! the group when the parent is gone, so that what the environment started ends too.
 
 use std::marker::PhantomData;
 

@@ -59,11 +59,12 @@ impl RunFile {
             )));
         };
         let run = RunFile::of_checkpoint(newest)?;
-        fs::rename(&path, &damaged).with_context(|| format!("cannot rename {shown}"))?;
+        // A copy: without a `run.json` the directory would be no run any more.
+        fs::copy(&path, &damaged).with_context(|| format!("cannot write {}", damaged.display()))?;
         run.write(run_dir)?;
         say(&format!(
-            "warning: {shown} is damaged ({error}) and was renamed to {}; the settings are those of {}, which knows no stop \
-             criteria: give them again with --stop",
+            "warning: {shown} is damaged ({error}) and was replaced; what was left of it is {}. The settings are those of \
+             {}, which knows no stop criteria: give them again with --stop",
             damaged.display(),
             newest.display()
         ));

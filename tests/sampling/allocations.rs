@@ -94,6 +94,23 @@ fn acting_with_dqn_allocates_nothing_per_step() {
 }
 
 #[test]
+fn acting_with_recurrent_layers_allocates_nothing_per_step() {
+    for (use_gru, use_lstm) in [(true, false), (false, true)] {
+        let allocations = |steps| {
+            let mut ppo = tiny_ppo();
+            (ppo.common.num_envs_per_worker, ppo.common.rollout_fragment_length) = (8, steps);
+            // As many sequences in a short fragment as in a long one: a list of them is made per fragment.
+            let model = &mut ppo.common.model;
+            (model.use_gru, model.use_lstm, model.lstm_cell_size) = (use_gru, use_lstm, 8);
+            model.max_seq_len = steps / 10;
+            of_a_fragment(&worker_set(&ppo, "CartPole-v1").expect("workers"), steps)
+        };
+        let (short, long) = (allocations(100), allocations(1100));
+        assert!(long <= short + 16, "{short} allocations in 100 steps, {long} in 1,100");
+    }
+}
+
+#[test]
 fn acting_with_memory_and_masks_allocates_nothing_per_step() {
     let allocations = |class: Option<PolicyClass>, steps| {
         let mut dqn = tiny_dqn();

@@ -9,7 +9,6 @@ import resource
 import select
 import signal
 import sys
-import threading
 import time
 import traceback
 
@@ -24,7 +23,8 @@ def main():
     os.dup2(2, 1)
     os.write(outbox, b"\0%d\n" % os.getpid())
     hello = json.loads(read_line(inbox))
-    die_with(hello["parent"])
+    die_with_parent()
+    start_guard(hello["parent"], (inbox, outbox))
     faulthandler.enable(open_of_parent(hello["parent"], hello["log"]))
     # A hung worker is aborted for the sake of its traceback; its core file is of no use.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
@@ -54,7 +54,7 @@ def main():
     os._exit(0)
 
 
-def die_with(parent):
+def die_with_parent():
     """Ends this process with its parent, also while the environment hangs."""
     try:
         import ctypes
@@ -63,18 +63,34 @@ def die_with(parent):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
         pass
-    if os.getppid() != parent:
-        # A script that started the interpreter stands between; the kernel watches over that one only.
-        threading.Thread(target=watch, args=(parent,), daemon=True).start()
 
 
-def watch(process):
+def start_guard(parent, pipes):
+    """Starts a process that kills this process group once the parent is gone, however it went: the processes that the
+    environment started, and this one where a script that started the interpreter stands between."""
     try:
-        select.select([os.pidfd_open(process)], [], [])
-    except (AttributeError, OSError) as error:
-        if not isinstance(error, ProcessLookupError):
-            return  # Then only the end of the pipe tells.
-    os._exit(1)
+        handle = os.pidfd_open(parent)
+    except ProcessLookupError:
+        os.killpg(0, signal.SIGKILL)
+    except (AttributeError, OSError):
+        return  # An old Python or kernel: then only the end of the pipe tells, and only this process.
+    child = os.fork()
+    if child != 0:
+        os.close(handle)
+        os.waitpid(child, 0)
+        return
+    # The guard is a grandchild, so that an environment which waits for all its children does not wait for it.
+    if os.fork() != 0:
+        os._exit(0)
+    try:
+        for pipe in pipes:
+            os.close(pipe)
+        os.dup2(0, 1)
+        os.dup2(0, 2)
+        select.select([handle], [], [])
+        os.killpg(0, signal.SIGKILL)
+    finally:
+        os._exit(1)
 
 
 def open_of_parent(parent, fd):

@@ -1,9 +1,9 @@
 //! A network with its parameters, gradients and optimizers: what most policies learn with.
 //!
 //! Heads and losses are closures over [`Value`]s. Which of the two engines runs them is decided where the network is laid
-//! out: fully connected networks on the CPU run in plain memory, everything else by libtorch. Results are equal up to
-//! the order of sums; with vectors of another width the last digits of sums differ, so a run continues bit for bit on
-//! the kind of processor it began on.
+//! out: fully connected and recurrent networks on the CPU run in plain memory, everything else by libtorch. Results are
+//! equal up to the order of sums; with vectors of another width the last digits of sums differ, so a run continues bit for
+//! bit on the kind of processor it began on.
 
 pub use crate::learn::{
     engines::backend::Report,

@@ -3,6 +3,7 @@
 mod buffer;
 pub(crate) mod fragments;
 mod frames;
+pub(crate) mod minibatch_buffer;
 mod off_policy;
 mod sum_tree;
 

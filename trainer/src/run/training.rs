@@ -323,6 +323,7 @@ impl Run {
             block.extend(counts.clone());
         }
         block.insert("policy_lag".into(), json!(self.workers.ledger.policy_lag()));
+        block.extend(self.workers.ledger.learner_queue_sizes().map(|sizes| ("learner_queue".into(), sizes)));
 
         let mut result = Metrics::new();
         result.extend(sampler_results.clone());

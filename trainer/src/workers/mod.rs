@@ -2,6 +2,7 @@
 
 pub(crate) mod fleet;
 mod health;
+pub(crate) mod learner_queue;
 pub(crate) mod learners;
 pub(crate) mod ledger;
 pub(crate) mod transport;
@@ -50,6 +51,8 @@ pub struct WorkerSet {
     /// Counters, timers, episodes.
     pub ledger: Ledger,
     fleet: Arc<Mutex<Fleet>>,
+    /// Whether there are rollout workers, also while the fleet is busy.
+    has_workers: bool,
     common: Arc<Common>,
     seed: u64,
 }
@@ -64,13 +67,14 @@ impl WorkerSet {
     /// Policies that learn on `device`, and the workers of another transport.
     pub fn over(spec: &WorkerSpec, device: Device, pool: Box<dyn WorkerPool>) -> Result<Self> {
         let with_env = spec.sampling && (pool.is_empty() || spec.common.create_env_on_driver);
-        let learners = Learners::new(spec, device)?;
+        let (learners, has_workers) = (Learners::new(spec, device)?, !pool.is_empty());
         let local =
             learners.lend(|policies, hooks| EnvRunner::new(spec.clone(), 0, with_env, policies, hooks))?;
         Ok(Self {
             fleet: Arc::new(Mutex::new(Fleet::new(pool, &spec.common, local, learners.clone()))),
             learners,
             ledger: Ledger::default(),
+            has_workers,
             common: Arc::new(spec.common.clone()),
             seed: spec.seed,
         })
@@ -127,7 +131,7 @@ impl WorkerSet {
     /// tells the policies the time in any case. A worker gets them with the next request for a fragment; the plan does not wait.
     pub fn broadcast_weights(&self, interval: usize) -> Result<()> {
         let start = Instant::now();
-        if !lock(&self.fleet).is_empty() && self.learners.broadcast(interval) {
+        if self.has_workers && self.learners.broadcast(interval) {
             self.ledger.count(|c| c.num_weight_syncs += 1);
             self.ledger.time("synch_weights", start, 0);
         }
@@ -250,9 +254,8 @@ impl WorkerSet {
     /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer.
     pub fn state(&self) -> Result<Vec<(String, State)>> {
         let mut run = State::default();
-        let mut fleet = lock(&self.fleet);
-        let mut parts = self.learners.save(&mut run, !fleet.is_empty())?;
-        parts.extend(fleet.save(&mut run)?);
+        let mut parts = self.learners.save(&mut run, self.has_workers)?;
+        parts.extend(lock(&self.fleet).save(&mut run)?);
         self.ledger.save(&mut run)?;
         parts.push(("run".to_owned(), run));
         Ok(parts)

@@ -121,6 +121,7 @@ fn adopt(source: &Path, logdir: &Path) -> Result<std::path::PathBuf> {
     let manifest = checkpoint::verify(source, None)?;
     let metadata = checkpoint::metadata(source)?;
     let target = logdir.join(checkpoint::name(metadata.iteration));
+    checkpoint::set_aside_damaged(logdir, metadata.iteration.checked_sub(1))?;
     checkpoint::write(&target, &manifest.kind, |dir| {
         for file in &manifest.files {
             let to = dir.join(&file.path);

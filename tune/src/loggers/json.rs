@@ -120,7 +120,7 @@ pub(crate) fn last_result(run_dir: &Path) -> Result<Option<Metrics>> {
 }
 
 /// As [`read_results`], one at a time; a broken line is an error that `visit` may take or leave.
-pub(super) fn visit_results(path: &Path, mut visit: impl FnMut(Result<Metrics>) -> Result<()>) -> Result<()> {
+pub(crate) fn visit_results(path: &Path, mut visit: impl FnMut(Result<Metrics>) -> Result<()>) -> Result<()> {
     let mut reader = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
     let mut line = Vec::new();
     for number in 1.. {

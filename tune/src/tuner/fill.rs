@@ -17,7 +17,8 @@ struct Known<'a> {
     results: Vec<(u64, &'a Metrics)>,
 }
 
-/// Brings `result.json` and its companions of each trial in `dir` to where the journal is.
+/// Brings `result.json` and its companions of each trial in `dir` to where the journal is; from a damaged row on, all rows
+/// are written again.
 ///
 /// # Errors
 /// The file system.
@@ -46,10 +47,16 @@ pub(super) fn fill(dir: &Path, events: &[Event<'_>]) -> Result<()> {
 
 fn fill_trial(logdir: PathBuf, trial_id: &str, known: &Known<'_>) -> Result<()> {
     let dir = &logdir;
-    let there = match dir.join(loggers::RESULTS_FILE).exists() {
-        true => loggers::read_results(dir)?,
-        false => Vec::new(),
-    };
+    let mut there = Vec::new();
+    let path = dir.join(loggers::RESULTS_FILE);
+    if path.exists() {
+        let mut is_whole = true;
+        loggers::visit_results(&path, |result| {
+            is_whole &= result.is_ok();
+            there.extend(result.ok().filter(|_| is_whole));
+            Ok(())
+        })?;
+    }
     let same =
         there.iter().zip(&known.results).take_while(|(line, (_, result))| is_same(line, result)).count();
     if same == known.results.len() {

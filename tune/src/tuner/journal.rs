@@ -273,6 +273,7 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
     let mut reader = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
     let dir = crate::files::parent(path);
     let (mut header, mut events, mut whole) = (None, Vec::new(), 0);
+    let mut is_over = false;
     let mut line = Vec::new();
     for number in 1.. {
         line.clear();
@@ -294,7 +295,16 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
             (_, None) | (Event::Experiment(_), Some(_)) => {
                 return Err(refuse("a journal has one `experiment` line, its first".into()));
             }
-            (event, Some(_)) => events.push(event),
+            // Earlier versions could write this line without end, where it has no meaning any more.
+            (Event::Idle, Some(_)) if is_over => {}
+            (event, Some(_)) => {
+                match event {
+                    Event::StopAll { .. } => is_over = true,
+                    Event::Retried { .. } => is_over = false,
+                    _ => {}
+                }
+                events.push(event);
+            }
         }
         whole += length as u64;
     }

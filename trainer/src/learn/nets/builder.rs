@@ -339,7 +339,6 @@ impl<'a> NetBuilder<'a> {
         }
         let memory = self.memory_width;
         self.memory_width += cell.memory(units);
-        self.fits_fused = false;
         let weight = first.unwrap_or_default();
         Recurrent { layer: Layer::Recurrent { weight, units, cell, memory }, out: units }
     }

@@ -49,7 +49,7 @@ pub struct ModelConfig {
     pub lstm_cell_size: usize,
     /// Steps that a recurrent layer learns over at a time.
     pub max_seq_len: usize,
-    /// Run fully connected networks on the CPU by [`learner`](crate::learn::learner)'s fused engine; false leaves them to
+    /// Run fully connected and recurrent networks on the CPU by [`learner`](crate::learn::learner)'s fused engine; false leaves them to
     /// libtorch. Results are equal up to rounding.
     pub fused: bool,
 }
