@@ -320,8 +320,14 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("model.dim", "wrap the environment in `AtariPreprocessing`"),
     ("model.grayscale", "wrap the environment in `AtariPreprocessing`"),
     ("model.zero_mean", "wrap the environment in `TransformObservation`"),
-    ("model.lstm_use_prev_action", "recurrent networks are not there yet"),
-    ("model.lstm_use_prev_reward", "recurrent networks are not there yet"),
+    (
+        "model.lstm_use_prev_action",
+        "recurrent layers see observations only; put the last action into the observation",
+    ),
+    (
+        "model.lstm_use_prev_reward",
+        "recurrent layers see observations only; put the last reward into the observation",
+    ),
     ("model._time_major", "recurrent networks are not there yet"),
     ("model.use_attention", "attention networks are not there yet"),
     ("model.attention_num_transformer_units", "attention networks are not there yet"),
