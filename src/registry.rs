@@ -54,7 +54,9 @@ impl<T: Trainer> AnyAlgorithm for Algorithm<T> {
 }
 
 /// A name that cannot be looked up or taken.
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// `{:?}` prints the same sentence as `{}`: that is what a `main` which returns this error prints.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Nothing has this name.
@@ -83,6 +85,12 @@ pub enum Error {
         /// The place and what is wrong there.
         reason: String,
     },
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
 }
 
 fn or_nearest(nearest: Option<&str>) -> String {
