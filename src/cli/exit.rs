@@ -33,6 +33,7 @@ fn is_usage(error: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = error.downcast_ref::<tune::Error>() {
         return match error {
             tune::Error::Config { .. }
+            | tune::Error::Refusals(_)
             | tune::Error::UnknownKey { .. }
             | tune::Error::Assignment { .. }
             | tune::Error::Checkpoint { .. }
@@ -74,6 +75,9 @@ mod tests {
         let io = std::io::Error::other("no space left");
         let error = tune::Error::io("write", "run/result.json".as_ref())(io);
         let error = Err::<(), _>(error).context("training stopped").unwrap_err();
-        assert_eq!(tune::in_words(error.as_ref()), "training stopped: cannot write run/result.json: no space left");
+        assert_eq!(
+            tune::in_words(error.as_ref()),
+            "training stopped: cannot write run/result.json: no space left"
+        );
     }
 }

@@ -46,7 +46,7 @@ pub use run::{
     algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
     common::Common,
-    settings::{resolve, to_config},
+    settings::{overlay_known, resolve, to_config, validate},
     trainer::Trainer,
     training::Run,
 };

@@ -23,6 +23,9 @@ pub enum Error {
         /// Reads on after "but", e.g. "it must be above 0".
         rule: String,
     },
+    /// Several settings that cannot be, each with its own error.
+    #[error("{} settings are refused:{}", .0.len(), in_lines(.0))]
+    Refusals(Vec<Error>),
     /// A setting that does not exist.
     #[error("unknown setting `{key}` (from {origin}); {}", way_out(nearest.as_deref(), known))]
     UnknownKey {
@@ -229,6 +232,25 @@ impl Error {
         Error::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
 
+    /// `Ok` without errors, the error if there is one, else all of them as [`Error::Refusals`].
+    ///
+    /// # Errors
+    /// See above.
+    pub fn all(errors: impl IntoIterator<Item = Error>) -> Result<()> {
+        let mut all: Vec<Error> = Vec::new();
+        for error in errors {
+            match error {
+                Error::Refusals(inner) => all.extend(inner),
+                other => all.push(other),
+            }
+        }
+        match all.len() {
+            0 => Ok(()),
+            1 => Err(all.remove(0)),
+            _ => Err(Error::Refusals(all)),
+        }
+    }
+
     /// For `map_err`: [`Error::Io`] at `path` while trying to `action`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
@@ -243,6 +265,10 @@ impl Error {
     pub(crate) fn checkpoint(path: &Path, reason: impl Into<String>) -> Self {
         Error::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
     }
+}
+
+fn in_lines(errors: &[Error]) -> String {
+    errors.iter().map(|error| format!("\n  {error}")).collect()
 }
 
 fn way_out(nearest: Option<&str>, known: &[String]) -> String {

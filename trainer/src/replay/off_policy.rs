@@ -2,10 +2,7 @@
 
 use super::ReplayBufferConfig;
 use crate::{
-    base::{
-        error::{Error, Result},
-        rules,
-    },
+    base::{error::Result, rules},
     run::common::Common,
 };
 use serde::{Deserialize, Serialize};
@@ -41,13 +38,13 @@ impl Default for OffPolicy {
 impl OffPolicy {
     /// Refuses what no learning can be done with.
     pub fn validate(&self, common: &Common) -> Result<()> {
-        if common.model.is_recurrent() {
-            let key = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
-            let rule = "the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO";
-            return Err(Error::config(key, true, rule));
-        }
-        self.replay_buffer_config.validate(common.train_batch_size)?;
-        rules::at_least_one([("n_step", self.n_step)])?;
-        rules::above_zero_or_null([("training_intensity", self.training_intensity)])
+        let recurrent = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
+        let rule = "the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO";
+        rules::all([
+            rules::refuse_if(common.model.is_recurrent(), recurrent, true, rule),
+            self.replay_buffer_config.validate(common.train_batch_size),
+            rules::at_least_one([("n_step", self.n_step)]),
+            rules::above_zero_or_null([("training_intensity", self.training_intensity)]),
+        ])
     }
 }
