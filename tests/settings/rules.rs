@@ -248,7 +248,10 @@ fn all_broken_rules_are_reported_at_once() {
          `lambda` is 2, but it must be in 0..=1"
     );
     // Rules that would divide by zero leave that refusal to the rule of the zero.
-    refused(ppo(json!({"num_envs_per_worker": 0, "lr": 0})), &["2 settings", "`num_envs_per_worker`", "`lr`"]);
+    refused(
+        ppo(json!({"num_envs_per_worker": 0, "lr": 0})),
+        &["2 settings", "`num_envs_per_worker`", "`lr`"],
+    );
 }
 
 #[test]
