@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+mod trust;
+
 /// Iterations of a few milliseconds.
 const TINY: &[&str] = &[
     "PPO",
@@ -30,26 +32,26 @@ const TINY: &[&str] = &[
     "model.fcnet_hiddens=[8]",
 ];
 
-struct Ran {
-    code: Option<i32>,
-    stdout: String,
-    stderr: String,
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
 }
 
 impl Ran {
-    fn lines(&self) -> Vec<Value> {
+    pub(crate) fn lines(&self) -> Vec<Value> {
         self.stdout.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
     }
 
     #[track_caller]
-    fn ok(self) -> Ran {
+    pub(crate) fn ok(self) -> Ran {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
         self
     }
 
     /// Bad usage or input, with this in the error.
     #[track_caller]
-    fn refused(self, text: &str) {
+    pub(crate) fn refused(self, text: &str) {
         assert_eq!(self.code, Some(2), "{}", self.stderr);
         assert!(self.stderr.starts_with("error: "), "{}", self.stderr);
         assert!(self.stderr.contains(text), "no {text:?} in: {}", self.stderr);
@@ -57,31 +59,31 @@ impl Ran {
     }
 }
 
-fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
+pub(crate) fn command<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pavlov"));
     command.args(args).env_remove("RUST_LOG").stdin(Stdio::null());
     command
 }
 
-fn run(command: &mut Command) -> Ran {
+pub(crate) fn run(command: &mut Command) -> Ran {
     let output = command.output().expect("the binary that cargo just built");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
     Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-fn pavlov(args: &[&str]) -> Ran {
+pub(crate) fn pavlov(args: &[&str]) -> Ran {
     run(&mut command(args))
 }
 
 /// `pavlov train` with tiny settings into `out`.
-fn train(out: &Path, more: &[&str]) -> Command {
+pub(crate) fn train(out: &Path, more: &[&str]) -> Command {
     let mut train = command(["train"]);
     train.args(TINY).arg("--out").arg(out).args(more);
     train
 }
 
 /// Starts a run that only a signal ends, and waits for its third result.
-fn start_endless(out: &Path, more: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
+pub(crate) fn start_endless(out: &Path, more: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
     let mut child = train(out, &["--json"])
         .args(more)
         .stdout(Stdio::piped())
@@ -98,18 +100,18 @@ fn start_endless(out: &Path, more: &[&str]) -> (Child, BufReader<std::process::C
     (child, stdout)
 }
 
-fn signal(child: &Child, signal: &str) {
+pub(crate) fn signal(child: &Child, signal: &str) {
     let sent = Command::new("kill").args([format!("-{signal}"), child.id().to_string()]).status();
     assert!(sent.expect("the program kill").success(), "the child is not running");
 }
 
-fn finish(child: Child) -> Ran {
+pub(crate) fn finish(child: Child) -> Ran {
     let output = child.wait_with_output().expect("a child");
     let stderr = String::from_utf8(output.stderr).expect("text");
     Ran { code: output.status.code(), stdout: String::new(), stderr }
 }
 
-fn checkpoints(run_dir: &Path) -> Vec<String> {
+pub(crate) fn checkpoints(run_dir: &Path) -> Vec<String> {
     let mut names: Vec<String> = std::fs::read_dir(run_dir)
         .expect("a run directory")
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
@@ -119,22 +121,22 @@ fn checkpoints(run_dir: &Path) -> Vec<String> {
     names
 }
 
-fn iterations(results: &[Value]) -> Vec<u64> {
+pub(crate) fn iterations(results: &[Value]) -> Vec<u64> {
     results.iter().map(|result| result["training_iteration"].as_u64().expect("a number")).collect()
 }
 
-fn logged(run_dir: &Path) -> Vec<Value> {
+pub(crate) fn logged(run_dir: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(run_dir.join("result.json")).expect("result.json");
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-fn scratch() -> (TempDir, PathBuf) {
+pub(crate) fn scratch() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let out = dir.path().join("run");
     (dir, out)
 }
 
-fn text(path: &Path) -> &str {
+pub(crate) fn text(path: &Path) -> &str {
     path.to_str().expect("text")
 }
 
@@ -513,8 +515,25 @@ fn a_file_laid_out_like_a_preset_brings_its_environment_and_its_stop_criteria() 
     std::fs::write(&file, content.replace("[stop]", "[stopp]")).expect("a file");
     pavlov(&[["train", "PPO"].as_slice(), &config].concat()).refused("unknown field `stopp`");
     std::fs::write(&file, "lr = = 1").expect("a file");
-    pavlov(&[["train", "PPO"].as_slice(), &config].concat()).refused("mine.toml: ");
-    pavlov(&["train", "PPO", "--config", "mine.yaml"]).refused("cannot read mine.yaml");
+    pavlov(&[["train", "PPO"].as_slice(), &config].concat())
+        .refused("mine.toml` is not readable, but it must be TOML: ");
+    pavlov(&["train", "PPO", "--config", "mine.yaml"]).refused("mine.yaml must be named .toml or .json");
+    pavlov(&["train", "PPO", "--config", "absent.toml"]).refused("cannot read absent.toml");
+    std::fs::write(&file, "[model]\nfcnet_hiddens = [1, inf]").expect("a file");
+    let expected = "`model.fcnet_hiddens` is inf, but it must be a finite number";
+    pavlov(&[["train", "PPO"].as_slice(), &config].concat()).refused(expected);
+}
+
+#[test]
+fn a_file_without_an_end_and_a_criterion_without_a_number_are_refused() {
+    let (dir, out) = scratch();
+    let endless = dir.path().join("endless.toml");
+    std::os::unix::fs::symlink("/dev/zero", &endless).expect("a link");
+    pavlov(&["train", "PPO", "--config", text(&endless)]).refused("more than 67108864 bytes");
+    pavlov(&["train", "PPO", "--config", "/dev/zero"]).refused("must be named .toml or .json");
+    let expected = "`stop.timesteps_total` is {}, but nothing in it says when training stops";
+    run(&mut train(&out, &["--stop", "timesteps_total={}"])).refused(expected);
+    assert!(!out.exists());
 }
 
 #[test]

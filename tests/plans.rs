@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use pavlov::prelude::*;
 use pavlov::trainer::batch::{Column, DEFAULT_POLICY, SampleBatch, TrainBatch};
 use pavlov::trainer::plan::{
-    PlanExt, after_training, keep_in_replay, owed, replay, store_to_replay, train_epochs, train_on_replay,
-    update_priorities, update_target, when,
+    PlanExt, after_training, keep_in_replay, owed, replay, store_to_replay, train_epochs, train_in_turn,
+    train_on_replay, update_priorities, update_target, when,
 };
 use pavlov::trainer::policy::{Act, Learned, Policy, Seen, Stats};
 use pavlov::trainer::replay::{ReplayBufferConfig, ReplayKind};
@@ -139,6 +139,28 @@ fn every_policy_learns_from_its_own_rows_and_one_without_rows_is_skipped() {
     assert_eq!((counters.num_env_steps_trained, counters.num_agent_steps_trained), (5, 10));
     let of = |id| counters.of_policy(id).num_steps_trained;
     assert_eq!((of("a"), of("b"), of("idle"), of(DEFAULT_POLICY)), (4, 6, 0, 0));
+}
+
+#[test]
+fn batches_that_take_turns_are_learned_in_rays_order_and_counted_once() {
+    let three = Three::new();
+    let mut learn = train_in_turn(&three.workers, 2, 3);
+    let mut first_rows = |from| {
+        let info = learn(batch([("a", rows(from, from + 2))], 2)).expect("a report");
+        assert_eq!(info.policies().map(|(_, a)| a.rows()).sum::<u64>(), 2);
+        let (steps, _) = learned(&three.take("a"));
+        steps.iter().map(|rewards| rewards[0]).collect::<Vec<_>>()
+    };
+    // Ray's MinibatchBuffer of two batches with three passes each: 0 and 10 in turn, then 20 and 30.
+    assert_eq!(first_rows(0), [0.0]);
+    assert_eq!(first_rows(10), [10.0, 0.0, 10.0, 0.0, 10.0]);
+    assert_eq!(first_rows(20), [20.0]);
+    assert_eq!(first_rows(30), [30.0, 20.0, 30.0, 20.0, 30.0]);
+    assert_eq!(three.workers.counters().num_env_steps_trained, 8);
+    // With one slot a batch has its passes at once.
+    let info = train_in_turn(&three.workers, 1, 3)(batch([("b", rows(0, 4))], 4)).expect("a report");
+    assert_eq!(ids(&info), ["b"]);
+    assert_eq!(learned(&three.take("b")).0, [range(0, 4), range(0, 4), range(0, 4)]);
 }
 
 #[test]

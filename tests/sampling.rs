@@ -6,6 +6,7 @@ mod asynchronous;
 mod bridge;
 mod endings;
 mod faults;
+mod learner_thread;
 mod observations;
 mod transforms;
 mod workers;

@@ -6,6 +6,8 @@ mod checkpoints;
 mod cli;
 mod datasets;
 mod export;
+#[cfg(feature = "cli")]
+mod faults;
 mod golden;
 mod images;
 mod layers;

@@ -30,8 +30,13 @@ pub struct Impala {
     pub sample_order: Order,
     /// Training batches between two shipments of weights.
     pub broadcast_interval: usize,
+    /// Training batches that may wait for a thread that does nothing but learn. With 0 the trainer's own thread learns while
+    /// the workers go on, and a run repeats bit for bit; with more it does not.
+    pub learner_queue_size: usize,
     /// Passes over each batch; V-trace is computed anew for each.
     pub num_sgd_iter: usize,
+    /// Batches that take turns with their passes: with more than one, other batches come between two passes over the same.
+    pub minibatch_buffer_size: usize,
     /// Earlier fragments that are joined to each new one.
     pub replay_proportion: f64,
     /// How many fragments are kept for that.
@@ -83,7 +88,10 @@ impl Default for Impala {
             max_sample_requests_in_flight_per_worker: 2,
             sample_order: Order::Deterministic,
             broadcast_interval: 1,
+            // Ray's 16 starts a thread, whose runs do not repeat.
+            learner_queue_size: 0,
             num_sgd_iter: 1,
+            minibatch_buffer_size: 1,
             replay_proportion: 0.0,
             replay_buffer_num_slots: 0,
             opt_type: OptType::Adam,
@@ -109,11 +117,9 @@ impl Trainer for Impala {
             "vtrace_drop_last_ts",
             "the observation behind the last row is known, so no row is dropped; leave it out",
         ),
-        ("learner_queue_size", "the trainer's thread learns while workers sample; leave it out"),
-        ("learner_queue_timeout", "the trainer's thread learns while workers sample; leave it out"),
         (
-            "minibatch_buffer_size",
-            "set `num_sgd_iter` and `replay_proportion` to learn more often from a batch",
+            "learner_queue_timeout",
+            "a learner thread waits for the next batch as long as it takes; leave it out",
         ),
         ("num_multi_gpu_tower_stacks", "a batch goes to the GPU as one piece; leave it out"),
         ("num_aggregation_workers", "fragments cross threads without a copy; leave it out"),
@@ -151,6 +157,7 @@ impl Trainer for Impala {
                 ("max_sample_requests_in_flight_per_worker", self.max_sample_requests_in_flight_per_worker),
                 ("broadcast_interval", self.broadcast_interval),
                 ("num_sgd_iter", self.num_sgd_iter),
+                ("minibatch_buffer_size", self.minibatch_buffer_size),
             ]),
             rules::above_zero([
                 ("lr", self.lr),
@@ -185,18 +192,31 @@ impl Trainer for Impala {
         ])
     }
 
+    fn memory(&self, _spaces: &Spaces, memory: &mut Memory) {
+        let copies = ("num_envs_per_worker", self.common.num_envs_per_worker);
+        let steps = ("rollout_fragment_length", self.common.rollout_fragment_length);
+        let slots = ("replay_buffer_num_slots", self.replay_buffer_num_slots);
+        memory.add("fragments to replay", &[slots, copies, steps], 16);
+        let requests =
+            ("max_sample_requests_in_flight_per_worker", self.max_sample_requests_in_flight_per_worker);
+        let workers = ("num_workers", self.common.num_workers);
+        memory.add("fragments under way", &[requests, workers, copies, steps], 16);
+    }
+
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
         Ok(PolicyClass::net::<ImpalaPolicy>("ImpalaPolicy", self))
     }
 
     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
+        let mut train = train_in_turn(workers, self.minibatch_buffer_size, self.num_sgd_iter);
+        let mut broadcast = broadcast_weights(workers, self.broadcast_interval);
+        let learn = move |batch| broadcast(train(batch)?);
         Box::new(
             workers
                 .rollouts_async(self.max_sample_requests_in_flight_per_worker, self.sample_order)
                 .mix_in_replay(workers, self.replay_proportion, self.replay_buffer_num_slots)
                 .concat_batches(self.common.train_batch_size)
-                .then(train_epochs(workers, self.num_sgd_iter, 0))
-                .then(broadcast_weights(workers, self.broadcast_interval)),
+                .then(learner_thread(workers, self.learner_queue_size, learn)),
         )
     }
 

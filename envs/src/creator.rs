@@ -3,15 +3,11 @@
 use std::{fmt, sync::Arc};
 
 use serde::de::DeserializeOwned;
-use serde_json::{Map, Value};
 
 use crate::{
-    AnyMultiAgentEnv, AnyVectorEnv, Env, Error, MultiAgentEnv, Result, SyncVectorEnv, VectorEnv, registry,
-    vector::short_type_name,
+    AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, Result, SyncVectorEnv, VectorEnv,
+    env_config::decode_config, vector::short_type_name,
 };
-
-/// Settings of an environment: the `env_config` of a trainer.
-pub type EnvConfig = Map<String, Value>;
 
 /// Copies of one environment, as they are stepped.
 #[derive(Debug)]
@@ -40,7 +36,7 @@ impl EnvCreator {
         Self::of_copies(name, move |config, num_envs| make_vec(config, num_envs).map(EnvCopies::Vector))
     }
 
-    fn of_copies(
+    pub(crate) fn of_copies(
         name: impl Into<String>,
         make: impl Fn(&EnvConfig, usize) -> Result<EnvCopies> + Send + Sync + 'static,
     ) -> Self {
@@ -151,20 +147,6 @@ impl fmt::Debug for EnvCreator {
     }
 }
 
-impl From<&str> for EnvCreator {
-    /// A registered id, of one agent or of several; looked up when copies are made.
-    fn from(id: &str) -> Self {
-        let owned = id.to_owned();
-        Self::of_copies(id, move |config, num_envs| registry::make(&owned, config, num_envs))
-    }
-}
-
-impl From<String> for EnvCreator {
-    fn from(id: String) -> Self {
-        Self::from(id.as_str())
-    }
-}
-
 /// What can stand for an environment: an id, a closure that makes one copy, or an [`EnvCreator`].
 ///
 /// ```no_run
@@ -228,35 +210,4 @@ fn refuse_config(env: &str, config: &EnvConfig, way_out: &str) -> Result<()> {
             "`{key}` is given, but this environment is made by a closure without settings; use `{way_out}`"
         ),
     })
-}
-
-/// Overlays `config` on the default of `C`.
-pub(crate) fn decode_config<C>(env: &str, config: &EnvConfig) -> Result<C>
-where
-    C: Default + serde::Serialize + DeserializeOwned,
-{
-    let refuse = |message: String| Error::Config { env: env.into(), message };
-    let default = serde_json::to_value(C::default()).map_err(|error| refuse(error.to_string()))?;
-    let Value::Object(mut settings) = default else {
-        return Err(refuse("the settings type is not a struct with named fields".into()));
-    };
-    for (key, value) in config {
-        match settings.get_mut(key) {
-            Some(slot) => *slot = value.clone(),
-            None => return Err(refuse(unknown_key(key, &settings))),
-        }
-    }
-    serde_json::from_value(Value::Object(settings)).map_err(|error| {
-        let given = Value::Object(config.clone());
-        refuse(format!("{given} does not fit: {error}"))
-    })
-}
-
-fn unknown_key(key: &str, settings: &EnvConfig) -> String {
-    let known: Vec<&str> = settings.keys().map(String::as_str).collect();
-    match crate::nearest::nearest(key, known.iter().copied()) {
-        Some(near) => format!("no setting `{key}`; nearest: `{near}`"),
-        None if known.is_empty() => format!("no setting `{key}`; it has none"),
-        None => format!("no setting `{key}`; it has {}", known.join(", ")),
-    }
 }

@@ -14,8 +14,8 @@
 //! * [`Space`] says what observations and actions are; both are flat rows of scalars.
 //!
 //! Three rules run through all of it. An episode is a function of its seed and its actions, so it can
-//! be replayed. `terminated` and `truncated` are different things. Nobody allocates in a step: rows
-//! are written where the caller says. Two exceptions are said where they are: the queue of rayon's threads
+//! be replayed. `terminated` and `truncated` are different things. No step allocates memory: rows
+//! are written where the caller says. There are two exceptions: the queue of rayon's threads
 //! ([`ThreadVectorEnv`]) and the bounds of a box in [`MultiAgentEnv::check_action`].
 //!
 //! ```
@@ -42,6 +42,7 @@ mod check;
 mod creator;
 mod element;
 mod env;
+mod env_config;
 mod error;
 #[doc(hidden)]
 pub mod gymnasium_rs;
@@ -64,9 +65,10 @@ mod vector;
 mod wrappers;
 
 pub use check::{check_any_multi_agent_env, check_env, check_multi_agent_env, check_vector_env};
-pub use creator::{EnvConfig, EnvCopies, EnvCreator, IntoEnvCreator};
+pub use creator::{EnvCopies, EnvCreator, IntoEnvCreator};
 pub use element::{DType, Element};
 pub use env::{Env, Frame, Step};
+pub use env_config::EnvConfig;
 pub use error::{Error, Result};
 pub use multi_agent::{
     AnyMultiAgentEnv, MultiAgentEnv, MultiAgentOut, MultiAgentRows, TypedMultiAgentEnv, make_multi_agent,
@@ -76,8 +78,8 @@ pub use native::{
     Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, BoardGame, CartPole, CartPoleConfig,
     CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig,
     MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
-    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumVector, SimpleSpread,
-    SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
+    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
+    ResetBounds, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};

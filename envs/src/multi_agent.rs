@@ -15,21 +15,21 @@ pub use typed::TypedMultiAgentEnv;
 /// One environment in which several agents act.
 ///
 /// The agents have fixed names in a fixed order, and agent `i` owns row `i` of everything, whether it takes part
-/// at the moment or not. Two masks say who does: `alive`, the agents that are in the episode, and `acting`, those
+/// at the moment or not. Two masks say which agents do: `alive`, the agents that are in the episode, and `acting`, those
 /// whose actions the next step reads. Where all act at once the masks are equal; in a board game one agent acts
-/// at a time. The episode is over when nobody is alive.
+/// at a time. The episode is over when no agent is alive.
 ///
 /// | here | PettingZoo | RLlib |
 /// |---|---|---|
 /// | [`agents`](Self::agents) | `possible_agents` | `get_agent_ids()` |
 /// | `alive` | `agents` | the agents without a `done` yet |
 /// | `acting` | `agents` (parallel), `agent_selection` (AEC) | the keys of the observation dict |
-/// | nobody alive | `agents` is empty | `dones["__all__"]` |
+/// | no agent alive | `agents` is empty | `dones["__all__"]` |
 /// | all of `obs` | `state()` of the environments whose agents see everything between them | |
 /// | [`action_mask`](Self::action_mask) | `observe(agent)["action_mask"]` or `infos[agent]["action_mask"]` | the same key of the observation |
 ///
 /// A reward belongs to the step in which it was earned, for waiting agents too: the player whose opponent just won
-/// gets its -1 in the opponent's step, as in PettingZoo's `rewards`. Who collects samples adds up what an agent got
+/// gets its -1 in the opponent's step, as in PettingZoo's `rewards`. A collector of samples adds up what an agent got
 /// between two of its own actions, as RLlib's sampler does.
 ///
 /// # Contract
@@ -39,7 +39,7 @@ pub use typed::TypedMultiAgentEnv;
 /// * An agent's observation lies in its space while it is alive and in the step in which it ends. Before it joins and
 ///   after it ended, its row of `obs` is zeros and its reward 0.
 /// * An agent ends once, with either `terminated` or `truncated`, in that step only; from then on it is not alive.
-/// * Acting agents are alive, and somebody acts while anybody is alive. An acting agent with an action mask has a
+/// * Acting agents are alive, and at least one agent acts while one is alive. An acting agent with an action mask has a
 ///   legal action.
 /// * An action outside the space of an acting agent is an error and not a panic.
 /// * Agents and spaces do not change.
@@ -49,7 +49,7 @@ pub use typed::TypedMultiAgentEnv;
 /// ```
 /// use pavlov_envs::{MultiAgentEnv, MultiAgentOut, Result, Space, check_multi_agent_env};
 ///
-/// /// Two players name a number each; whoever named the higher one wins a point. Five rounds.
+/// /// Two players name a number each; the higher one wins a point. Five rounds.
 /// struct HigherNumber(usize);
 ///
 /// impl MultiAgentEnv for HigherNumber {

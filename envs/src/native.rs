@@ -29,6 +29,7 @@ pub use acrobot::{Acrobot, AcrobotConfig, AcrobotVector};
 pub use blackjack::{Blackjack, BlackjackConfig};
 pub use board_game::BoardGame;
 pub use cartpole::{CartPole, CartPoleConfig, CartPoleVector};
+pub use classic::ResetBounds;
 pub use classic_vector::ClassicVector;
 pub use cliff_walking::{CliffWalking, CliffWalkingConfig};
 pub use frozen_lake::{FrozenLake, FrozenLakeConfig};
@@ -36,7 +37,7 @@ pub use mountain_car::{MountainCar, MountainCarConfig, MountainCarVector};
 pub use mountain_car_continuous::{
     MountainCarContinuous, MountainCarContinuousConfig, MountainCarContinuousVector,
 };
-pub use pendulum::{Pendulum, PendulumConfig, PendulumVector};
+pub use pendulum::{Pendulum, PendulumConfig, PendulumReset, PendulumVector};
 pub use simple_spread::{SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig};
 pub use taxi::{Taxi, TaxiConfig};
 
@@ -45,7 +46,7 @@ use serde_json::Value;
 
 use crate::{
     AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result, SyncVectorEnv, TimeLimit,
-    creator::decode_config,
+    env_config::decode_config,
 };
 use classic::ClassicControl;
 

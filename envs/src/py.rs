@@ -1,9 +1,9 @@
 //! Python environments: their copies live in worker processes, their rows in shared memory.
 //!
 //! No libpython is linked: a worker is `python -c` with the script beside this file, so whatever runs in
-//! somebody's Python runs here, and what crashes there is an error here.
+//! a user's Python runs here, and what crashes there is an error here.
 //!
-//! `K` workers host the `N` copies, contiguous rows each. All rows lie in one memfd that everybody maps:
+//! `K` workers host the `N` copies, contiguous rows each. All rows lie in one memfd that all processes map:
 //! `obs`, `final_obs`, `actions`, `rewards`, `terminated`, `truncated`, `seeds`, `masks`, `infos`, each `[N, ..]`; and for
 //! every worker where it is (`at`) and with whom it takes turns (`callers`).
 //! A step is one byte down a pipe per worker and one byte back; eight copies per worker and more share the two wake-ups,
@@ -15,13 +15,15 @@
 //! | `r`, `R` | resets its rows with `seeds` (`R`: without) | `.` |
 //! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `replay`, `render`, `render_ansi` | `.`, or a line of JSON (`render`: then the pixels) |
 //!
-//! Pictures come through the pipe: nobody knows their size before one is drawn.
+//! Pictures come through the pipe, because their size is known only when one is drawn.
 //!
 //! A PettingZoo environment is one copy in one worker; its rows are the agents, and `alive` says which of them are there.
 //!
 //! A fault is a line `{"error": traceback}` and the worker's end. A worker that crashes or hangs leaves the Python
 //! traceback of that moment in its log (`faulthandler`), and the row it was at in the shared memory. Workers die with
-//! the parent, by the end of their pipe or, when the environment hangs, by the kernel (`PR_SET_PDEATHSIG`).
+//! the parent, by the end of their pipe or, when the environment hangs, by the kernel (`PR_SET_PDEATHSIG`). Each is the
+//! leader of a process group, or in that of the script that started it; a second process in the group, the guard, kills
+//! the group when the parent is gone, so that what the environment started ends too.
 
 use std::marker::PhantomData;
 
@@ -52,7 +54,8 @@ const PREFIX: &str = "py:";
 /// Copies of a Gymnasium environment in Python processes.
 ///
 /// [`make_vec`](crate::make_vec) gives one for every id `py:ENV_ID`; `py:module:EnvId` imports `module` first, for
-/// environments that register themselves there (`py:ale_py:ALE/Pong-v5`). This type is for those who need a
+/// environments that register themselves there (`py:ale_py:ALE/Pong-v5`): an installed module of that name, or else one
+/// of the current directory. Nothing else is imported from the current directory. This type is for those who need a
 /// [`VectorEnv`] and know the scalar types. Settings: [`PyConfig`].
 ///
 /// A copy can be brought back to the middle of an episode by replaying its seed and actions; a hosted vector

@@ -64,14 +64,23 @@ pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
 /// (see [`PyVec`](crate::PyVec)).
 ///
 /// # Errors
-/// [`Error::UnknownEnv`], [`Error::Config`], and whatever making a copy reports.
+/// As [`EnvCreator::make_vec`].
 pub fn make_vec(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
-    if let Some(id) = py::python_id(id) {
-        return py::make_vec(id, env_config, num_envs);
+    EnvCreator::from(id).make_vec(env_config, num_envs)
+}
+
+impl From<&str> for EnvCreator {
+    /// A registered id, of one agent or of several; looked up when copies are made.
+    fn from(id: &str) -> Self {
+        let owned = id.to_owned();
+        Self::of_copies(id, move |config, num_envs| make(&owned, config, num_envs))
     }
-    // The lock is not held while user code runs.
-    let creator = look_up(id, |entry| entry.creator.clone())?;
-    creator.make_vec(env_config, num_envs)
+}
+
+impl From<String> for EnvCreator {
+    fn from(id: String) -> Self {
+        Self::from(id.as_str())
+    }
 }
 
 /// Copies of whatever has this id: an environment with one agent or with several, here or in Python.

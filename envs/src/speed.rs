@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use crate::{
     AnyVectorEnv, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space, StepOut,
     check::{
-        inputs::{Inputs, Rows, legal},
+        inputs::{AlignedRows, Inputs, legal},
         multi_agent::draw,
     },
 };
@@ -36,7 +36,7 @@ pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed
     let n = env.num_envs();
     let inputs = Inputs::draw(env);
     let row = n * env.observation_space().width() * env.obs_dtype().size();
-    let (mut obs, mut final_obs) = (Rows::new(row), Rows::new(row));
+    let (mut obs, mut final_obs) = (AlignedRows::new(row), AlignedRows::new(row));
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     env.reset(Some(&inputs.seeds), obs.bytes_mut())?;
     let masked = legal(env, inputs.actions[0].bytes()).is_some();

@@ -289,7 +289,7 @@ pub(crate) fn short_type_name<T: ?Sized>() -> String {
 /// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the
 /// scalar. One virtual call per vector step.
 ///
-/// Implemented for every [`VectorEnv`]; nobody else implements it. The methods carry the contract of
+/// Implemented for every [`VectorEnv`] and to be implemented for nothing else. The methods carry the contract of
 /// their namesakes; a buffer of a wrong length or alignment is [`Error::Shape`]. Calls on a
 /// `dyn AnyVectorEnv` need no import of this trait; leave it out of scope where [`VectorEnv`] is in.
 #[allow(missing_docs)]

@@ -177,6 +177,23 @@ def pendulum():
     yield next(row for row in rows if tells_pow_from_product(row, states_too=False))
 
 
+def reset_options():
+    """First states and observations of `reset(options=...)`."""
+    for env_id, options in [
+        ("CartPole-v1", {"low": -0.5, "high": 0.25}),
+        ("MountainCar-v0", {"low": -1.0, "high": 0.5}),
+        ("MountainCarContinuous-v0", {"low": -1.0, "high": 0.5}),
+        ("Acrobot-v1", {"low": -9.0, "high": 9.0}),
+        ("Pendulum-v1", {"x_init": 0.25, "y_init": 3.0}),
+    ]:
+        env = gymnasium.make(env_id).unwrapped
+        row = {"env": env_id, "options": options, "starts": []}
+        for seed in range(50):
+            obs, _ = env.reset(seed=seed, options=options)
+            row["starts"].append([f64(env.state), f32(obs)])
+        yield row
+
+
 def play(env_id, seed, episodes, **config):
     """Episodes that go on in one stream, with random actions, legal ones where there is a mask."""
     env = gymnasium.make(env_id, **config)
@@ -294,6 +311,7 @@ write("mountain_car_continuous.jsonl", mountain_car_continuous())
 write("acrobot.jsonl", acrobot())
 write("acrobot_starts.jsonl", acrobot_starts())
 write("pendulum.jsonl", pendulum())
+write("reset_options.jsonl", reset_options())
 write("toy_text.jsonl", toy_text())
 write("ansi.jsonl", ansi())
 write("maps.jsonl", maps())

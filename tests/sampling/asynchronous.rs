@@ -7,7 +7,7 @@ use pavlov::trainer::plan::Order;
 use crate::support::{bytes, number, quiet, worker_set};
 
 /// IMPALA whose iterations take milliseconds: 2 workers of 2 copies, fragments of 20 steps, batches of 4 fragments.
-fn tiny_impala() -> Impala {
+pub(crate) fn tiny_impala() -> Impala {
     let mut impala = Impala::get_default_config();
     impala.common.num_workers = 2;
     impala.common.num_envs_per_worker = 2;

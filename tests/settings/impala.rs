@@ -28,6 +28,7 @@ fn impalas_rules_name_field_value_and_rule() {
             json!({"max_sample_requests_in_flight_per_worker": 0}),
             "`max_sample_requests_in_flight_per_worker` is 0, but it must be at least 1",
         ),
+        (json!({"minibatch_buffer_size": 0}), "`minibatch_buffer_size` is 0, but it must be at least 1"),
         (json!({"broadcast_interval": 0}), "`broadcast_interval` is 0, but it must be at least 1"),
         (
             json!({"replay_proportion": 0.5}),
@@ -40,8 +41,8 @@ fn impalas_rules_name_field_value_and_rule() {
         ),
         (json!({"sample_order": "any"}), "`sample_order` is \"any\", but it must be "),
         (
-            json!({"learner_queue_size": 16}),
-            "`learner_queue_size` is 16, but this setting of Ray's has no meaning here: ",
+            json!({"learner_queue_timeout": 300}),
+            "`learner_queue_timeout` is 300, but this setting of Ray's has no meaning here: ",
         ),
     ] {
         refused(impala(config), &[text]);

@@ -125,7 +125,7 @@ fn impala_defaults_are_rays() {
         json!({
             "vtrace_clip_rho_threshold": 1.0, "vtrace_clip_pg_rho_threshold": 1.0, "rollout_fragment_length": 50,
             "train_batch_size": 500, "num_workers": 2, "num_gpus": 1, "num_sgd_iter": 1, "replay_proportion": 0.0,
-            "replay_buffer_num_slots": 0, "max_sample_requests_in_flight_per_worker": 2, "broadcast_interval": 1,
+            "minibatch_buffer_size": 1, "learner_queue_size": 16, "replay_buffer_num_slots": 0, "max_sample_requests_in_flight_per_worker": 2, "broadcast_interval": 1,
             "grad_clip": 40.0, "opt_type": "adam", "lr": 5e-4, "lr_schedule": null, "decay": 0.99, "momentum": 0.0,
             "epsilon": 0.1, "vf_loss_coeff": 0.5, "entropy_coeff": 0.01, "entropy_coeff_schedule": null,
             "min_time_s_per_reporting": 10
@@ -133,6 +133,8 @@ fn impala_defaults_are_rays() {
         json!({
             // Most machines have none.
             "num_gpus": 0,
+            // With a learner thread a run does not repeat.
+            "learner_queue_size": 0,
             // Iterations that depend on the clock are not repeatable.
             "min_time_s_per_reporting": null
         }),

@@ -11,8 +11,8 @@
 //!   [`workers`] has what is sent between them.
 //! * [`policy`]: what sees batches of observations, acts and learns.
 //! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over [`learner::Value`]s,
-//!   which libtorch computes, or for fully connected networks on the CPU a fused engine in plain memory. [`models`] are the
-//!   networks.
+//!   which libtorch computes, or for fully connected and recurrent networks on the CPU a fused engine in plain memory.
+//!   [`models`] are the networks.
 //! * [`batch`], [`returns`], [`replay`]: experience, advantages, the store of experience.
 //! * [`rng`]: every random number is a function of the run's seed, what it is for, and an index; never of the worker.
 //! * [`state`]: what a checkpoint holds.
@@ -46,6 +46,7 @@ pub use run::{
     algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
     common::Common,
+    memory::Memory,
     settings::{overlay_known, resolve, to_config, validate},
     trainer::Trainer,
     training::Run,

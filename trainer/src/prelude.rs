@@ -27,8 +27,8 @@ pub use crate::{
         value::Value,
     },
     plan::{
-        Order, Plan, PlanExt, after_training, broadcast_weights, standardize, standardized, sync_weights,
-        train_epochs, when,
+        Order, Plan, PlanExt, after_training, broadcast_weights, learner_thread, standardize, standardized,
+        sync_weights, train_epochs, train_in_turn, when,
     },
     policy::{
         Act, Agent, Fragment, Learned, NetPolicy, Policies, Policy, PolicyClass, PolicySpec, Seen, Spaces,
@@ -37,6 +37,7 @@ pub use crate::{
     run::{
         builder::TrainerExt,
         common::{BatchMode, Common},
+        memory::Memory,
         trainer::Trainer,
     },
 };

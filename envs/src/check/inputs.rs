@@ -5,12 +5,12 @@ use crate::{AnyVectorEnv, DType, Element, NpRandom, Space};
 
 /// Rows of bytes, aligned for every scalar.
 #[derive(Clone, Debug)]
-pub(crate) struct Rows {
+pub(crate) struct AlignedRows {
     words: Vec<u64>,
     len: usize,
 }
 
-impl Rows {
+impl AlignedRows {
     pub(crate) fn new(len: usize) -> Self {
         Self { words: vec![0; len.div_ceil(8)], len }
     }
@@ -27,7 +27,7 @@ impl Rows {
 /// Seeds and actions of a run.
 pub(crate) struct Inputs {
     pub(crate) seeds: Vec<u64>,
-    pub(crate) actions: Vec<Rows>,
+    pub(crate) actions: Vec<AlignedRows>,
     /// For the episodes that start in each step.
     pub(crate) reset_seeds: Vec<Vec<u64>>,
     /// Bytes of one copy's action.
@@ -42,7 +42,7 @@ impl Inputs {
         let mut seeds = || (0..n).map(|_| random.next_u64() >> 1).collect::<Vec<_>>();
         let (first, reset_seeds) = (seeds(), (0..STEPS).map(|_| seeds()).collect());
         let mut row = vec![0.0; space.width()];
-        let mut actions = vec![Rows::new(n * act_row); STEPS];
+        let mut actions = vec![AlignedRows::new(n * act_row); STEPS];
         for action in actions.iter_mut().flat_map(|rows| rows.bytes_mut().chunks_exact_mut(act_row)) {
             space.sample(&mut random, &mut row);
             write(env.act_dtype(), &row, action);
@@ -80,11 +80,11 @@ pub(super) fn action_masks(env: &dyn AnyVectorEnv, copies: usize) -> Option<Vec<
 }
 
 /// `actions` with the illegal ones moved to the next legal one; `None` without masks.
-pub(crate) fn legal(env: &dyn AnyVectorEnv, actions: &[u8]) -> Option<Rows> {
+pub(crate) fn legal(env: &dyn AnyVectorEnv, actions: &[u8]) -> Option<AlignedRows> {
     let &Space::Discrete { n, start } = env.action_space() else { return None };
     let (n, dtype) = (n as usize, env.act_dtype());
     let masks = action_masks(env, env.num_envs())?;
-    let mut rows = Rows::new(actions.len());
+    let mut rows = AlignedRows::new(actions.len());
     rows.bytes_mut().copy_from_slice(actions);
     for (action, mask) in rows.bytes_mut().chunks_exact_mut(dtype.size()).zip(masks.chunks_exact(n)) {
         let given = read(dtype, action)[0] - start as f64;

@@ -20,7 +20,7 @@ use crate::{
 /// | `finite_reward` | a reward that is infinite or not a number |
 /// | `exclusive_flags` | `terminated` together with `truncated` |
 /// | `ends_once` | an agent that ends without being alive, is alive after its end, or is gone without an end |
-/// | `turn` | an acting agent that is not alive, or nobody acting while somebody is alive |
+/// | `turn` | an acting agent that is not alive, or no acting agent while one is alive |
 /// | `action_mask` | an acting agent without a legal action, or a legal action of an agent that is not acting |
 /// | `refuses_invalid_actions` | a discrete action outside the space that is taken |
 /// | `state` | a step after `load_state` that differs from the one after `save_state` |
@@ -99,7 +99,7 @@ struct Player<'a> {
     spaces: &'a [(Space, Space)],
     /// Byte that fills `out` before a call.
     poison: u8,
-    /// Byte that fills actions nobody may read.
+    /// Byte that fills actions that the environment must not read.
     waiting: u8,
 }
 
@@ -149,7 +149,7 @@ impl Player<'_> {
         if !last.rows.acting.contains(&true) {
             return Err(Error::Contract {
                 check: "turn",
-                message: format!("{}: agents are alive, but nobody acts", last.place()),
+                message: format!("{}: agents are alive, but none acts", last.place()),
             });
         }
         let mut actions = vec![];

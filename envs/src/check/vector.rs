@@ -2,7 +2,7 @@
 
 use super::{
     STEPS, broken, check_space,
-    inputs::{Inputs, Rows, action_masks, invalid_action, legal, read, write},
+    inputs::{AlignedRows, Inputs, action_masks, invalid_action, legal, read, write},
 };
 use crate::{AnyVectorEnv, Error, Result, StepOut};
 
@@ -104,7 +104,7 @@ impl<'e> Player<'e> {
 
     fn step(&mut self, actions: &[u8], reset_seeds: &[u64]) -> Result<Vec<Moment>> {
         let legal = legal(self.env, actions);
-        let actions = legal.as_ref().map_or(actions, Rows::bytes);
+        let actions = legal.as_ref().map_or(actions, AlignedRows::bytes);
         self.collect(|env, out| env.step(actions, Some(reset_seeds), out))
     }
 
@@ -126,7 +126,7 @@ impl<'e> Player<'e> {
             truncated: &mut truncated,
         };
         take(self.env, out)?;
-        let row = |rows: &Rows, i: usize| rows.bytes()[i * self.obs_row..][..self.obs_row].to_vec();
+        let row = |rows: &AlignedRows, i: usize| rows.bytes()[i * self.obs_row..][..self.obs_row].to_vec();
         let moment = |i| Moment {
             obs: row(&obs, i),
             final_obs: row(&final_obs, i),
@@ -137,8 +137,8 @@ impl<'e> Player<'e> {
         Ok((0..self.n).map(moment).collect())
     }
 
-    fn rows(&self) -> Rows {
-        let mut rows = Rows::new(self.n * self.obs_row);
+    fn rows(&self) -> AlignedRows {
+        let mut rows = AlignedRows::new(self.n * self.obs_row);
         rows.bytes_mut().fill(self.poison);
         rows
     }
@@ -250,7 +250,7 @@ impl<'e> Player<'e> {
         if self.reset(&inputs.seeds[1..]).is_ok() {
             return taken("seeds");
         }
-        let mut obs = Rows::new((self.n - 1) * self.obs_row);
+        let mut obs = AlignedRows::new((self.n - 1) * self.obs_row);
         if self.env.reset(Some(&inputs.seeds), obs.bytes_mut()).is_ok() {
             return taken("observation rows");
         }
@@ -261,7 +261,7 @@ impl<'e> Player<'e> {
         Ok(())
     }
 
-    /// Nobody looks at copies between `send` and `recv`.
+    /// Copies cannot be looked at between `send` and `recv`.
     fn check_in_flight(&mut self) -> Result<()> {
         let shown = if action_masks(self.env, self.n).is_some() {
             "action masks were"

@@ -83,7 +83,7 @@ impl<O: Element> MultiAgentRows<O> {
         &self.obs[self.ranges[agent].clone()]
     }
 
-    /// Whether nobody is alive: RLlib's `__all__`.
+    /// Whether no agent is alive: RLlib's `__all__`.
     pub fn is_over(&self) -> bool {
         !self.alive.contains(&true)
     }

@@ -5,7 +5,7 @@ use std::f64::consts::PI;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    classic::{ClassicControl, classic_env, symmetric_box},
+    classic::{ClassicControl, ResetBounds, classic_env, symmetric_box},
     classic_vector::ClassicVector,
     draw,
     numpy_math::{sin_cos_f32, square},
@@ -63,9 +63,12 @@ impl ClassicControl<4, 6> for AcrobotConfig {
         (0..3).contains(&action)
     }
 
+    type ResetOptions = ResetBounds;
+    const RESET_OPTIONS: ResetBounds = ResetBounds { low: -0.1, high: 0.1 };
+
     /// In single precision, as Gymnasium's; later states are not.
-    fn start(&self, random: &mut NpRandom) -> State {
-        std::array::from_fn(|_| f64::from(random.uniform(-0.1, 0.1) as f32))
+    fn start(&self, options: ResetBounds, random: &mut NpRandom) -> State {
+        std::array::from_fn(|_| f64::from(random.uniform(options.low, options.high) as f32))
     }
 
     fn advance(&self, state: &mut State, action: i64) -> (f64, bool) {

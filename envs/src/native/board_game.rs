@@ -27,7 +27,7 @@ pub(super) struct Rules {
 /// |---|---|
 /// | observation | `Dict(action_mask, observation)` of bytes: for each action whether it is legal (zeros while the other player is to move), then for each square, row by row, whether the mark there is mine and whether it is the other's |
 /// | reward | 1 to the winner and -1 to the loser; 0 for a draw |
-/// | illegal action | ends the game: -1 to who played it, 0 to the other. PettingZoo sets both flags then, here `terminated` goes before |
+/// | illegal action | ends the game: -1 to its player, 0 to the other. PettingZoo sets both flags then, here `terminated` goes before |
 /// | terminated | both players, at a line or a full board |
 /// | truncated | never |
 ///

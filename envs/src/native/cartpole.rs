@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 #[cfg(target_arch = "x86_64")]
 use super::sincos;
 use super::{
-    classic::{ClassicControl, Rows, classic_env, symmetric_box},
+    classic::{ClassicControl, ClassicRows, ResetBounds, classic_env, symmetric_box},
     classic_vector::ClassicVector,
     draw,
 };
@@ -81,8 +81,11 @@ impl ClassicControl<4, 4> for CartPoleConfig {
         action & !1 == 0
     }
 
-    fn start(&self, random: &mut NpRandom) -> State {
-        std::array::from_fn(|_| random.uniform(-0.05, 0.05))
+    type ResetOptions = ResetBounds;
+    const RESET_OPTIONS: ResetBounds = ResetBounds { low: -0.05, high: 0.05 };
+
+    fn start(&self, options: ResetBounds, random: &mut NpRandom) -> State {
+        std::array::from_fn(|_| random.uniform(options.low, options.high))
     }
 
     fn advance(&self, state: &mut State, action: i64) -> (f64, bool) {
@@ -105,7 +108,7 @@ impl ClassicControl<4, 4> for CartPoleConfig {
     }
 
     /// The fastest loop this machine has.
-    fn advance_all(&self, actions: &[i64], rows: Rows<'_, 4, 4>) {
+    fn advance_all(&self, actions: &[i64], rows: ClassicRows<'_, 4, 4>) {
         #[cfg(target_arch = "x86_64")]
         if sincos::fits_platform() {
             // SAFETY: that is true only where the machine has AVX2 and FMA.
@@ -124,7 +127,7 @@ const BLOCK: usize = 128;
 fn advance_all(
     config: CartPoleConfig,
     actions: &[i64],
-    rows: Rows<'_, 4, 4>,
+    rows: ClassicRows<'_, 4, 4>,
     sin_cos: impl Fn(f64) -> (f64, f64),
 ) {
     let (mut sin, mut cos) = ([0.0; BLOCK], [0.0; BLOCK]);
@@ -159,7 +162,7 @@ fn advance_all(
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn advance_all_fma(config: CartPoleConfig, actions: &[i64], rows: Rows<'_, 4, 4>) {
+fn advance_all_fma(config: CartPoleConfig, actions: &[i64], rows: ClassicRows<'_, 4, 4>) {
     advance_all(config, actions, rows, sincos::sin_cos);
 }
 
@@ -216,7 +219,9 @@ mod tests {
         let (mut obs, mut rewards, mut terminated) = ([[0.0; 4]; N], [0.0; N], [false; N]);
         let mut fast: [Vec<f64>; 4] = Default::default();
         for _ in 0..N {
-            for (column, value) in fast.iter_mut().zip(config.start(&mut random)) {
+            for (column, value) in
+                fast.iter_mut().zip(config.start(CartPoleConfig::RESET_OPTIONS, &mut random))
+            {
                 column.push(value);
             }
         }
@@ -225,7 +230,8 @@ mod tests {
             let mut plain = fast.clone();
             let mut rows = |state: &mut [Vec<f64>; 4], fast: bool| {
                 let state = state.each_mut().map(Vec::as_mut_slice);
-                let rows = Rows { state, obs: &mut obs, rewards: &mut rewards, terminated: &mut terminated };
+                let rows =
+                    ClassicRows { state, obs: &mut obs, rewards: &mut rewards, terminated: &mut terminated };
                 match fast {
                     true => config.advance_all(&actions, rows),
                     false => advance_all(config, &actions, rows, f64::sin_cos),
@@ -236,7 +242,9 @@ mod tests {
             assert_eq!(rows(&mut fast, true), fallen);
             assert_eq!(fast, plain);
             for i in (0..N).filter(|&i| fallen[i]) {
-                for (column, value) in fast.iter_mut().zip(config.start(&mut random)) {
+                for (column, value) in
+                    fast.iter_mut().zip(config.start(CartPoleConfig::RESET_OPTIONS, &mut random))
+                {
                     column[i] = value;
                 }
             }

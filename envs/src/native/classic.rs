@@ -25,8 +25,13 @@ pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send +
     /// Whether a copy can take the action.
     fn takes(action: Self::Act) -> bool;
 
+    /// Gymnasium's `options` of `reset`.
+    type ResetOptions: ResetOptions;
+    /// Those of a reset without options.
+    const RESET_OPTIONS: Self::ResetOptions;
+
     /// State of a new episode.
-    fn start(&self, random: &mut NpRandom) -> [f64; S];
+    fn start(&self, options: Self::ResetOptions, random: &mut NpRandom) -> [f64; S];
 
     /// Moves on; gives the reward and whether the episode terminated.
     fn advance(&self, state: &mut [f64; S], action: Self::Act) -> (f64, bool);
@@ -46,8 +51,8 @@ pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send +
     fn draw(&self, state: &[f64; S]) -> Option<Frame>;
 
     /// Moves all copies and writes what they show.
-    fn advance_all(&self, actions: &[Self::Act], rows: Rows<'_, S, O>) {
-        let Rows { mut state, obs, rewards, terminated } = rows;
+    fn advance_all(&self, actions: &[Self::Act], rows: ClassicRows<'_, S, O>) {
+        let ClassicRows { mut state, obs, rewards, terminated } = rows;
         for (i, &action) in actions.iter().enumerate() {
             let mut copy = std::array::from_fn(|k| state[k][i]);
             let (reward, ended) = self.advance(&mut copy, action);
@@ -63,12 +68,39 @@ pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send +
 
 /// What [`ClassicControl::advance_all`] writes; each slice is as long as there are copies.
 #[derive(Debug)]
-pub struct Rows<'a, const S: usize, const O: usize> {
+pub struct ClassicRows<'a, const S: usize, const O: usize> {
     /// The state, one slice per number of it.
     pub(super) state: [&'a mut [f64]; S],
     pub(super) obs: &'a mut [[f32; O]],
     pub(super) rewards: &'a mut [f32],
     pub(super) terminated: &'a mut [bool],
+}
+
+/// What a caller may say about the first state of an episode.
+pub trait ResetOptions: Copy + Debug + Send + 'static {
+    /// # Errors
+    /// Bounds in the wrong order, or not finite.
+    fn check(&self) -> Result<()>;
+}
+
+/// Bounds of the first state of an episode: `low` and `high` in Gymnasium's `options` of `reset`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ResetBounds {
+    /// The lower bound.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+}
+
+impl ResetOptions for ResetBounds {
+    fn check(&self) -> Result<()> {
+        let Self { low, high } = *self;
+        if low.is_finite() && high.is_finite() && low <= high {
+            return Ok(());
+        }
+        let rule = "finite numbers, `low` not above `high`";
+        Err(Error::shape("`low` and `high` of a reset", format!("{low} and {high}"), rule))
+    }
 }
 
 /// One copy.
@@ -85,6 +117,22 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Single<D, S, O> {
     pub(super) fn new(dynamics: D) -> Self {
         Self { dynamics, random: NpRandom::from_entropy(), state: [0.0; S], running: false }
     }
+
+    pub(super) fn reset_with(
+        &mut self,
+        seed: Option<u64>,
+        options: D::ResetOptions,
+        obs: &mut [f32],
+    ) -> Result<()> {
+        options.check()?;
+        if let Some(seed) = seed {
+            self.random = NpRandom::new(seed);
+        }
+        self.state = self.dynamics.start(options, &mut self.random);
+        self.running = true;
+        obs.copy_from_slice(&self.dynamics.observe_start(&self.state));
+        Ok(())
+    }
 }
 
 impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, S, O> {
@@ -100,13 +148,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, 
     }
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
-        if let Some(seed) = seed {
-            self.random = NpRandom::new(seed);
-        }
-        self.state = self.dynamics.start(&mut self.random);
-        self.running = true;
-        obs.copy_from_slice(&self.dynamics.observe_start(&self.state));
-        Ok(())
+        self.reset_with(seed, D::RESET_OPTIONS, obs)
     }
 
     fn step(&mut self, action: &[D::Act], obs: &mut [f32]) -> Result<Step> {
@@ -191,6 +233,20 @@ macro_rules! classic_env {
             /// The state in double precision.
             pub fn state(&self) -> [f64; $state] {
                 self.0.state
+            }
+
+            /// Starts an episode as [`reset`]($crate::Env::reset) does, with Gymnasium's `options` of `reset`. Wrappers
+            /// and vector environments reset without options.
+            ///
+            /// # Errors
+            /// Bounds in the wrong order, or not finite.
+            pub fn reset_with(
+                &mut self,
+                seed: Option<u64>,
+                options: <$config as $crate::native::classic::ClassicControl<$state, $obs>>::ResetOptions,
+                obs: &mut [f32],
+            ) -> $crate::Result<()> {
+                self.0.reset_with(seed, options, obs)
             }
 
             /// Continues an episode from another state.

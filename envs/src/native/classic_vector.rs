@@ -1,6 +1,6 @@
 //! Many copies of a classic-control environment as a struct of arrays.
 
-use super::classic::{ClassicControl, Rows, read_copy, write_copy};
+use super::classic::{ClassicControl, ClassicRows, read_copy, write_copy};
 use crate::{
     Error, Frame, NpRandom, Result, Space, StepOut, VectorEnv,
     state::{StateReader, StateWriter},
@@ -54,7 +54,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S
         if let Some(seed) = seed {
             self.random[i] = NpRandom::new(seed);
         }
-        let state = self.dynamics.start(&mut self.random[i]);
+        let state = self.dynamics.start(D::RESET_OPTIONS, &mut self.random[i]);
         self.set_state(i, state);
         self.steps[i] = 0;
         *obs = self.dynamics.observe_start(&state);
@@ -116,7 +116,8 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
         let obs = out.obs.as_chunks_mut::<O>().0;
         let final_obs = out.final_obs.as_chunks_mut::<O>().0;
         let state = self.state.each_mut().map(Vec::as_mut_slice);
-        let rows = Rows { state, obs: &mut *obs, rewards: out.rewards, terminated: &mut *out.terminated };
+        let rows =
+            ClassicRows { state, obs: &mut *obs, rewards: out.rewards, terminated: &mut *out.terminated };
         self.dynamics.advance_all(actions, rows);
         if self.count_step(out.terminated, out.truncated) == 0 {
             return Ok(());

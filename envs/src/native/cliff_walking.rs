@@ -38,7 +38,7 @@ pub struct CliffWalking {
 }
 
 impl CliffWalking {
-    /// A walker who waits for the first reset.
+    /// A walker that waits for the first reset.
     pub fn new(config: CliffWalkingConfig) -> Self {
         let starts: [bool; ROWS * COLUMNS] = std::array::from_fn(|state| state == START);
         let table = Table::new(4, &starts, |state, action| {

@@ -94,7 +94,7 @@ pub struct FrozenLake {
 }
 
 impl FrozenLake {
-    /// A walker who waits for the first reset.
+    /// A walker that waits for the first reset.
     ///
     /// # Errors
     /// [`Error::Config`] for a map that is none, or a `success_rate` outside 0..=1.

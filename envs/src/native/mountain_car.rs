@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    classic::{ClassicControl, classic_env},
+    classic::{ClassicControl, ResetBounds, classic_env},
     classic_vector::ClassicVector,
     valley,
 };
@@ -55,8 +55,11 @@ impl ClassicControl<2, 2> for MountainCarConfig {
         (0..3).contains(&action)
     }
 
-    fn start(&self, random: &mut NpRandom) -> [f64; 2] {
-        [valley::start(random), 0.0]
+    type ResetOptions = ResetBounds;
+    const RESET_OPTIONS: ResetBounds = ResetBounds { low: -0.6, high: -0.4 };
+
+    fn start(&self, options: ResetBounds, random: &mut NpRandom) -> [f64; 2] {
+        [random.uniform(options.low, options.high), 0.0]
     }
 
     fn advance(&self, state: &mut [f64; 2], action: i64) -> (f64, bool) {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{
-    classic::{ClassicControl, classic_env},
+    classic::{ClassicControl, ResetBounds, classic_env},
     classic_vector::ClassicVector,
     valley,
 };
@@ -56,8 +56,11 @@ impl ClassicControl<3, 2> for MountainCarContinuousConfig {
         action.is_finite()
     }
 
-    fn start(&self, random: &mut NpRandom) -> [f64; 3] {
-        [valley::start(random), 0.0, 0.0]
+    type ResetOptions = ResetBounds;
+    const RESET_OPTIONS: ResetBounds = ResetBounds { low: -0.6, high: -0.4 };
+
+    fn start(&self, options: ResetBounds, random: &mut NpRandom) -> [f64; 3] {
+        [random.uniform(options.low, options.high), 0.0, 0.0]
     }
 
     /// numpy's types decide what is rounded when: a force that was cut is a Python float, one that was not is a

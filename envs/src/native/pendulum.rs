@@ -5,12 +5,12 @@ use std::f64::consts::PI;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    classic::{ClassicControl, classic_env, symmetric_box},
+    classic::{ClassicControl, ResetOptions, classic_env, symmetric_box},
     classic_vector::ClassicVector,
     draw,
     numpy_math::{square, square_f32},
 };
-use crate::{Frame, NpRandom, Space};
+use crate::{Error, Frame, NpRandom, Result, Space};
 
 const MOST_SPEED: f64 = 8.0;
 const MOST_TORQUE: f32 = 2.0;
@@ -28,6 +28,27 @@ pub struct PendulumConfig {
 impl Default for PendulumConfig {
     fn default() -> Self {
         Self { g: 10.0 }
+    }
+}
+
+/// How far the first state of an episode may lie from 0, Gymnasium's `options` of `reset`.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct PendulumReset {
+    /// The angle is in `-x_init..x_init`.
+    pub x_init: f64,
+    /// The angular velocity is in `-y_init..y_init`.
+    pub y_init: f64,
+}
+
+impl ResetOptions for PendulumReset {
+    fn check(&self) -> Result<()> {
+        let Self { x_init, y_init } = *self;
+        let is_bound = |x: f64| x.is_finite() && x >= 0.0;
+        if is_bound(x_init) && is_bound(y_init) {
+            return Ok(());
+        }
+        let found = format!("{x_init} and {y_init}");
+        Err(Error::shape("`x_init` and `y_init` of a reset", found, "finite numbers of 0 or more"))
     }
 }
 
@@ -66,8 +87,12 @@ impl ClassicControl<3, 3> for PendulumConfig {
         action.is_finite()
     }
 
-    fn start(&self, random: &mut NpRandom) -> [f64; 3] {
-        [random.uniform(-PI, PI), random.uniform(-1.0, 1.0), 0.0]
+    type ResetOptions = PendulumReset;
+    const RESET_OPTIONS: PendulumReset = PendulumReset { x_init: PI, y_init: 1.0 };
+
+    fn start(&self, options: PendulumReset, random: &mut NpRandom) -> [f64; 3] {
+        let PendulumReset { x_init, y_init } = options;
+        [random.uniform(-x_init, x_init), random.uniform(-y_init, y_init), 0.0]
     }
 
     fn advance(&self, state: &mut [f64; 3], action: f32) -> (f64, bool) {

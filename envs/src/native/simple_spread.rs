@@ -4,7 +4,7 @@ use super::draw;
 use crate::{
     AnyMultiAgentEnv, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result,
     Space,
-    creator::decode_config,
+    env_config::decode_config,
     state::{StateReader, StateWriter},
     vector::invalid_action,
 };
@@ -33,7 +33,7 @@ type Point = [f64; 2];
 ///
 /// | | |
 /// |---|---|
-/// | observation | own velocity and position, landmarks and other agents relative to it, two zeros per other agent (nobody speaks); `[4 + 2 N + 4 (N - 1)]`, or with numbers of neighbors instead of `N` and `N - 1` |
+/// | observation | own velocity and position, landmarks and other agents relative to it, two zeros per other agent (no agent speaks); `[4 + 2 N + 4 (N - 1)]`, or with numbers of neighbors instead of `N` and `N - 1` |
 /// | action of `SimpleSpread<i64>` | 0 nothing, 1 left, 2 right, 3 down, 4 up |
 /// | action of `SimpleSpread<f32>` | five numbers, cut to 0..=1: unused, left, right, down, up |
 /// | reward | `(1 - local_ratio)` times minus the sum over landmarks of the distance to the nearest agent, plus `local_ratio` times minus the agent's collisions |

@@ -1,4 +1,4 @@
-//! CartPole without its two velocities (RLlib's `StatelessCartPole`): who wants to balance it must remember.
+//! CartPole without its two velocities (RLlib's `StatelessCartPole`): a policy that balances it has to remember.
 
 use super::cartpole::{CartPole, CartPoleConfig};
 use crate::{Env, Result, Space, TransformObservation};

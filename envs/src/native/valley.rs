@@ -1,7 +1,7 @@
 //! The valley of both MountainCars.
 
 use super::draw;
-use crate::{DType, Frame, NpRandom, Space};
+use crate::{DType, Frame, Space};
 
 pub(super) const LEFT: f64 = -1.2;
 pub(super) const RIGHT: f64 = 0.6;
@@ -16,11 +16,6 @@ pub(super) fn observation_space() -> Space {
         shape: vec![2],
         dtype: DType::F32,
     }
-}
-
-/// Position at the start of an episode.
-pub(super) fn start(random: &mut NpRandom) -> f64 {
-    random.uniform(-0.6, -0.4)
 }
 
 /// The picture Gymnasium draws: 600 x 400, a car of 40 x 20 on the slope, a flag at the goal.

@@ -7,10 +7,10 @@ use super::{
     choice::choose_workers,
     config::{PyConfig, Vectorization},
     episode::{Episode, Place},
-    slabs::{CALLER_BYTES, Memory, Places, Rows},
+    slabs::{CALLER_BYTES, Memory, Places, RowLayout},
     talk::{Failure, draw, draw_ansi, hello, space, start_request},
     turns::Turns,
-    worker::{Said, Worker},
+    worker::{Answer, Worker},
 };
 use crate::{EnvConfig, EnvSpec, Error, Frame, Result, Space, StepOut};
 
@@ -26,7 +26,7 @@ pub(super) struct Bridge {
     hosted: bool,
     workers: Vec<Worker>,
     memory: Memory,
-    rows: Rows,
+    rows: RowLayout,
     places: Places,
     episodes: Vec<Episode>,
     /// With the worker that is told last and waited for first; a hosted vector has threads for all cores.
@@ -36,7 +36,7 @@ pub(super) struct Bridge {
     infos: Vec<f64>,
     /// Rewards on their way out, as Python gives them.
     rewards: Vec<f64>,
-    /// Actions were sent whose results nobody took.
+    /// Actions were sent, and their results were not taken yet.
     in_flight: bool,
     /// Whether `seeds` counted in the last order.
     resets_are_seeded: bool,
@@ -71,7 +71,7 @@ impl Bridge {
 
         let observation_space = space(&name, "observation", &about["observation"])?;
         let action_space = space(&name, "action", &about["action"])?;
-        let rows = Rows {
+        let rows = RowLayout {
             num_envs,
             num_workers,
             obs_width: observation_space.width(),
@@ -163,19 +163,19 @@ impl Bridge {
     }
 
     pub(super) fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {
-        self.alive()?;
+        self.healthy()?;
         self.drain()?;
         for (row, episode) in self.episodes.iter_mut().enumerate() {
             episode.begin(seeds.map(|seeds| seeds[row]));
         }
-        self.order(if seeds.is_some() { b"r" } else { b"R" }, seeds)?;
+        self.send_command(if seeds.is_some() { b"r" } else { b"R" }, seeds)?;
         self.wait("reset")?;
         self.memory.read(self.places.obs, obs);
         self.read_infos();
         Ok(())
     }
 
-    /// `send` and `recv` for a caller who has nothing to do in between.
+    /// `send` and `recv` for a caller that has nothing to do in between.
     pub(super) fn step(
         &mut self,
         actions: &[u8],
@@ -197,7 +197,7 @@ impl Bridge {
     }
 
     fn can_send(&self) -> Result<()> {
-        self.alive()?;
+        self.healthy()?;
         if self.in_flight {
             return Err(Error::second_send(&self.name));
         }
@@ -211,13 +211,13 @@ impl Bridge {
             episode.act(if self.hosted { &[] } else { action });
         }
         self.memory.write(self.places.actions, actions);
-        self.order(if reset_seeds.is_some() { b"s" } else { b"S" }, reset_seeds)?;
+        self.send_command(if reset_seeds.is_some() { b"s" } else { b"S" }, reset_seeds)?;
         self.in_flight = true;
         Ok(())
     }
 
     pub(super) fn recv(&mut self, out: StepOut<'_, u8>) -> Result<()> {
-        self.alive()?;
+        self.healthy()?;
         if !self.in_flight {
             return Err(Error::not_sent(&self.name));
         }
@@ -253,7 +253,7 @@ impl Bridge {
     }
 
     /// Tells every worker what to do.
-    fn order(&mut self, command: &[u8], seeds: Option<&[u64]>) -> Result<()> {
+    fn send_command(&mut self, command: &[u8], seeds: Option<&[u64]>) -> Result<()> {
         if let Some(seeds) = seeds {
             self.memory.write(self.places.seeds, bytemuck::cast_slice(seeds));
         }
@@ -266,7 +266,7 @@ impl Bridge {
     }
 
     fn wait(&mut self, doing: &str) -> Result<()> {
-        // Who was told last is done last, mostly: after it the others need no waiting, and the caller slept once.
+        // The worker that was told last is mostly the last to finish: after it the caller need not sleep for the others.
         for index in (0..self.workers.len()).rev() {
             let done = self.workers[index].done(doing);
             self.check(index, done)?;
@@ -274,18 +274,18 @@ impl Bridge {
         Ok(())
     }
 
-    /// Takes the results of a step that nobody asked for.
+    /// Takes the results of a step that the caller sent and did not receive.
     fn drain(&mut self) -> Result<()> {
         if std::mem::take(&mut self.in_flight) { self.wait("step") } else { Ok(()) }
     }
 
-    fn alive(&self) -> Result<()> {
+    fn healthy(&self) -> Result<()> {
         self.failure.as_ref().map_or(Ok(()), |failure| Err(failure.error(&self.name)))
     }
 
     /// Turns a fault of worker `index` into the error that this and every later call gives.
-    fn check<T>(&mut self, index: usize, said: Said<T>) -> Result<T> {
-        let message = match said {
+    fn check<T>(&mut self, index: usize, answer: Answer<T>) -> Result<T> {
+        let message = match answer {
             Ok(value) => return Ok(value),
             Err(message) => message,
         };
@@ -338,7 +338,7 @@ impl Bridge {
 
     /// The worker of a row that can be drawn now, and the row's number there.
     fn drawable(&self, row: usize) -> Result<(usize, usize)> {
-        self.alive()?;
+        self.healthy()?;
         if row >= self.rows.num_envs {
             return Err(Error::no_copy(row, self.rows.num_envs));
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{EnvConfig, Error, Result, creator::decode_config};
+use crate::{EnvConfig, Error, Result, env_config::decode_config};
 
 /// More than thirty years.
 const MOST_SECONDS: f64 = 1e9;

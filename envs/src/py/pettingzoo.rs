@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use super::{
     config::{PyConfig, Vectorization},
     episode::{Episode, Place},
-    slabs::{Memory, Places, Rows},
+    slabs::{Memory, Places, RowLayout},
     talk::{Failure, draw, hello, space, start_request},
     turns::Turns,
-    worker::{Said, Worker},
+    worker::{Answer, Worker},
 };
 use crate::{
     AnyMultiAgentEnv, DType, Element, EnvConfig, Error, Frame, MultiAgentEnv, MultiAgentOut, Result, Space,
@@ -60,7 +60,7 @@ struct Host {
     worker: Worker,
     memory: Memory,
     /// Of the widest agent; narrower ones are padded.
-    rows: Rows,
+    rows: RowLayout,
     places: Places,
     info_keys: Vec<String>,
     /// Which agents act in the next step.
@@ -194,7 +194,7 @@ impl Host {
 
         let widest = |width: fn(&Agent) -> usize| agents.iter().map(width).max().unwrap_or(0);
         let has_masks = about["has_masks"] == true;
-        let rows = Rows {
+        let rows = RowLayout {
             num_envs: agents.len(),
             num_workers: 1,
             obs_width: widest(|agent| agent.observation_space.width()),
@@ -243,7 +243,7 @@ impl Host {
         if let Some(seed) = seed {
             self.memory.write(self.places.seeds, bytemuck::bytes_of(&seed));
         }
-        self.obey(if seed.is_some() { b"r" } else { b"R" }, "reset")
+        self.run_command(if seed.is_some() { b"r" } else { b"R" }, "reset")
     }
 
     /// Takes the actions of all agents, one row after the other.
@@ -256,12 +256,12 @@ impl Host {
             self.memory.write(self.places.actions + i * self.rows.act_bytes(), action);
         }
         let step = self.turns.begin(&self.worker, &self.memory);
-        self.obey(b"S", "step")?;
+        self.run_command(b"S", "step")?;
         self.turns.end(step, &self.memory);
         Ok(())
     }
 
-    fn obey(&mut self, command: &[u8], doing: &str) -> Result<()> {
+    fn run_command(&mut self, command: &[u8], doing: &str) -> Result<()> {
         let done = self.worker.tell(command).and_then(|()| self.worker.done(doing));
         self.check(done)?;
         self.memory.read_flags(self.places.alive, &mut self.alive);
@@ -322,8 +322,8 @@ impl Host {
     }
 
     /// Turns a fault of the worker into the error that this and every later call gives.
-    fn check<T>(&mut self, said: Said<T>) -> Result<T> {
-        said.map_err(|message| {
+    fn check<T>(&mut self, answer: Answer<T>) -> Result<T> {
+        answer.map_err(|message| {
             self.worker.kill();
             let place = Place { row: 0, seed: self.episode.seed(), step: self.episode.step() };
             self.failure.insert(Failure { place: Some(place), message }).error(&self.name)

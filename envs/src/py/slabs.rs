@@ -73,7 +73,7 @@ impl Memory {
 /// Bytes of one row of observations and of actions, and what else there is per row. Rows are copies, or the agents of
 /// one copy.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Rows {
+pub(super) struct RowLayout {
     pub(super) num_envs: usize,
     pub(super) num_workers: usize,
     pub(super) obs_width: usize,
@@ -85,7 +85,7 @@ pub(super) struct Rows {
     pub(super) num_infos: usize,
 }
 
-impl Rows {
+impl RowLayout {
     pub(super) fn obs_bytes(&self) -> usize {
         self.obs_width * self.obs_dtype.size()
     }
@@ -123,7 +123,7 @@ pub(super) struct Places {
 
 impl Places {
     /// Lays the slabs out one after the other; gives their common size too.
-    pub(super) fn new(rows: &Rows) -> (Self, usize) {
+    pub(super) fn new(rows: &RowLayout) -> (Self, usize) {
         const CACHE_LINE: usize = 64;
         let mut end = 0;
         let mut slab = |bytes: usize| {

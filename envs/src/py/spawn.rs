@@ -29,7 +29,7 @@ static SPAWNER: LazyLock<Mutex<Option<Sender<Order>>>> = LazyLock::new(|| {
             {
                 let _ = sched_setaffinity(None, &cores);
             }
-            // Nobody waits when the caller is gone; then the child reads the end of its pipe.
+            // When the caller is gone, this fails, and the child reads the end of its pipe.
             let _ = reply.send(command.spawn());
         }
     };

@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 use super::{
     config::PyConfig,
     episode::Place,
-    slabs::{Memory, Places, Rows},
-    worker::{Said, Worker},
+    slabs::{Memory, Places, RowLayout},
+    worker::{Answer, Worker},
 };
 use crate::{Error, Frame, Result, Space};
 
@@ -53,22 +53,32 @@ impl<T> Drawn<T> {
     }
 }
 
+/// In bytes.
+const LARGEST_PICTURE: usize = 1 << 30;
+
 const MAKE_FRAMES: &str = "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config";
 const MAKE_TEXT: &str = "give it `render_mode` = \"ansi\" in the `kwargs` of its env_config";
 
-pub(super) fn draw(worker: &mut Worker, row: usize) -> Said<Drawn<Frame>> {
+pub(super) fn draw(worker: &mut Worker, row: usize) -> Answer<Drawn<Frame>> {
     worker.request(&json!({"do": "render", "row": row}))?;
     let answer = worker.line("render")?;
     let size = |i: usize| answer["frame"][i].as_u64().map(|size| size as usize);
     let (Some(height), Some(width)) = (size(0), size(1)) else {
         return Ok(Drawn::none(&answer["modes"], "rgb_array", MAKE_FRAMES));
     };
-    let mut rgb = vec![0; height * width * 3];
+    let bytes = height.checked_mul(width).and_then(|pixels| pixels.checked_mul(3));
+    let Some(bytes) = bytes.filter(|bytes| *bytes <= LARGEST_PICTURE) else {
+        worker.kill();
+        return Err(format!(
+            "its picture of {height} x {width} pixels is too large: it must have at most {LARGEST_PICTURE} bytes"
+        ));
+    };
+    let mut rgb = vec![0; bytes];
     worker.read_exact(&mut rgb, "render")?;
     Ok(Drawn::Picture(Frame { width, height, rgb }))
 }
 
-pub(super) fn draw_ansi(worker: &mut Worker, row: usize) -> Said<Drawn<String>> {
+pub(super) fn draw_ansi(worker: &mut Worker, row: usize) -> Answer<Drawn<String>> {
     worker.request(&json!({"do": "render_ansi", "row": row}))?;
     let answer = worker.line("render")?;
     Ok(match answer["text"].as_str() {
@@ -91,11 +101,11 @@ pub(super) fn hello(id: &str, config: &PyConfig) -> Map<String, Value> {
 pub(super) fn start_request(
     memory: &Memory,
     places: &Places,
-    rows: &Rows,
+    rows: &RowLayout,
     worker: usize,
     own: Range<usize>,
 ) -> Value {
-    let Rows { num_envs, obs_width, obs_dtype, act_width, act_dtype, num_masked, .. } = *rows;
+    let RowLayout { num_envs, obs_width, obs_dtype, act_width, act_dtype, num_masked, .. } = *rows;
     json!({"do": "start", "slabs": {
         "memory": memory.fd(), "size": memory.size(), "places": places, "worker": worker,
         "first": own.start, "rows": own.len(), "num_envs": num_envs,

@@ -1,12 +1,13 @@
 //! Caller and worker take turns on one core, where that is faster.
 //!
-//! In a step one of the two always sleeps. Left alone the kernel wakes the sleeper on the idle core beside the other's:
-//! an interrupt to a core at rest, cold caches, in a virtual machine two ways through its host. So who wakes the other
-//! first asks for it on the core that it is about to leave, and who wakes up first takes that back: whatever runs in
-//! either process, now or later, never inherits the narrow affinity.
+//! In a step either the caller or the worker sleeps. By itself the kernel wakes the sleeper on the idle core beside the
+//! other's, which costs an interrupt to a core at rest, cold caches, and in a virtual machine two ways through its host.
+//! So before the one wakes the other, it sets the other's affinity to the core that it is about to leave. The one that
+//! wakes up first allows itself every core again, so that nothing that either process starts inherits the narrow
+//! affinity.
 //!
-//! Only threads that may run on every core take turns, so that taking it back means to ask for nothing: what somebody
-//! else wants of a thread's cores (taskset, a cpuset that changes) stays as it is.
+//! Only threads that may run on every core take turns. A thread whose cores were chosen by other means (taskset, a
+//! cpuset that changes) keeps them.
 //!
 //! A turn takes some system calls, and on a crowded machine the own core is not always the next one free. So of every
 //! [`CYCLE`] steps [`TRIAL`] are taken in turns and as many left to the kernel, and the faster way has all the others.

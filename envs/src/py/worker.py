@@ -1,5 +1,10 @@
 """The Python half of `PyVec`: hosts some rows of a bridged environment. The protocol is on the page of `py.rs`."""
 
+import sys
+
+# `python -c` would look for every module in the current directory first: a `json.py` there is not to be imported.
+sys.path[:] = [place for place in sys.path if place]
+
 import faulthandler
 import importlib
 import json
@@ -8,8 +13,6 @@ import os
 import resource
 import select
 import signal
-import sys
-import threading
 import time
 import traceback
 
@@ -24,9 +27,10 @@ def main():
     os.dup2(2, 1)
     os.write(outbox, b"\0%d\n" % os.getpid())
     hello = json.loads(read_line(inbox))
-    die_with(hello["parent"])
+    die_with_parent()
+    start_guard(hello["parent"], (inbox, outbox))
     faulthandler.enable(open_of_parent(hello["parent"], hello["log"]))
-    # A hung worker is aborted for the sake of its traceback; nobody wants the core.
+    # A hung worker is aborted for the sake of its traceback; its core file is of no use.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     worker = Worker(hello, inbox)
     while True:
@@ -37,7 +41,7 @@ def main():
             caller, core, num_cores = worker.caller
             if caller:
                 set_cores(0, range(num_cores))
-            answer = worker.obey(command)
+            answer = worker.answer(command)
             if caller:
                 set_cores(caller, (core,))
         except BaseException as error:  # Also SystemExit: whatever it is, the parent is told.
@@ -54,7 +58,7 @@ def main():
     os._exit(0)
 
 
-def die_with(parent):
+def die_with_parent():
     """Ends this process with its parent, also while the environment hangs."""
     try:
         import ctypes
@@ -63,18 +67,34 @@ def die_with(parent):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     except (ImportError, OSError, AttributeError):
         pass
-    if os.getppid() != parent:
-        # A script that started the interpreter stands between; the kernel watches over that one only.
-        threading.Thread(target=watch, args=(parent,), daemon=True).start()
 
 
-def watch(process):
+def start_guard(parent, pipes):
+    """Starts a process that kills this process group once the parent is gone, however it went: the processes that the
+    environment started, and this one where a script that started the interpreter stands between."""
     try:
-        select.select([os.pidfd_open(process)], [], [])
-    except (AttributeError, OSError) as error:
-        if not isinstance(error, ProcessLookupError):
-            return  # Then only the end of the pipe tells.
-    os._exit(1)
+        handle = os.pidfd_open(parent)
+    except ProcessLookupError:
+        os.killpg(0, signal.SIGKILL)
+    except (AttributeError, OSError):
+        return  # An old Python or kernel: then only the end of the pipe tells, and only this process.
+    child = os.fork()
+    if child != 0:
+        os.close(handle)
+        os.waitpid(child, 0)
+        return
+    # The guard is a grandchild, so that an environment which waits for all its children does not wait for it.
+    if os.fork() != 0:
+        os._exit(0)
+    try:
+        for pipe in pipes:
+            os.close(pipe)
+        os.dup2(0, 1)
+        os.dup2(0, 2)
+        select.select([handle], [], [])
+        os.killpg(0, signal.SIGKILL)
+    finally:
+        os._exit(1)
 
 
 def open_of_parent(parent, fd):
@@ -106,7 +126,7 @@ class Worker:
         # See `turns.rs`: the thread that takes turns with this one, its core, and how many there are.
         self.caller = (0, 0, 0)
 
-    def obey(self, command):
+    def answer(self, command):
         if command == b"s":
             self.host.step(self.host.seeds.tolist())
         elif command == b"S":
@@ -208,7 +228,7 @@ class Worker:
 
     def import_module(self):
         if self.module:
-            importlib.import_module(self.module)
+            import_module(self.module)
 
     def make(self, num_envs, seed=0):
         kwargs = self.hello["kwargs"]
@@ -217,7 +237,7 @@ class Worker:
 
             return envpool.make(self.id, env_type="gymnasium", num_envs=num_envs, seed=seed, **kwargs)
         if self.hello["vectorization"] == "parallel_env":
-            return importlib.import_module(self.id).parallel_env(**kwargs)
+            return import_module(self.id).parallel_env(**kwargs)
         import gymnasium
 
         self.import_module()
@@ -225,6 +245,17 @@ class Worker:
             return gymnasium.make(self.id, disable_env_checker=True, **kwargs)
         mode = "vector_entry_point"
         return gymnasium.make_vec(self.id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
+
+
+def import_module(name):
+    """Imports an installed module, or else one of the current directory, which is then the last place on the path."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+    sys.path.append(os.getcwd())
+    return importlib.import_module(name)
 
 
 def step_time(env, info):
@@ -255,7 +286,7 @@ def set_cores(thread, cores):
     try:
         os.sched_setaffinity(thread, cores)
     except OSError:
-        pass  # Somebody took the core away: only speed depends on it.
+        pass  # The core is not allowed any more: only speed depends on it.
 
 
 def read_exactly(fd, size):

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, ErrorKind, Read, Write},
+    io::{self, BufRead, BufReader, ErrorKind, Read, Write},
     os::{
         fd::AsRawFd,
         unix::{fs::FileExt, process::CommandExt, process::ExitStatusExt},
@@ -29,11 +29,14 @@ const SCRIPT: &str = concat!(
     "\n\nmain()\n"
 );
 
+/// The longest line that a worker may answer with, in bytes: the bounds of a space of large pictures are some megabytes.
+const LONGEST_LINE: usize = 1 << 26;
+
 /// How long a worker may take to end when asked, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// What a worker said, or why it will say nothing any more.
-pub(super) type Said<T> = Result<T, String>;
+/// What a worker answered, or why it will answer nothing more.
+pub(super) type Answer<T> = Result<T, String>;
 
 /// A Python process; dropped, it is ended and reaped together with its own children.
 #[derive(Debug)]
@@ -60,7 +63,7 @@ impl Worker {
         python: &str,
         mut hello: Map<String, Value>,
         timeout: Duration,
-    ) -> Said<Self> {
+    ) -> Answer<Self> {
         let log = anonymous_file("pavlov-log").map_err(|error| format!("no memory file: {error}"))?;
         let mut command = Command::new(python);
         // A group of its own: Ctrl-C is the parent's to handle, and what the environment starts can be ended with it.
@@ -106,19 +109,19 @@ impl Worker {
     }
 
     /// Writes to the worker.
-    pub(super) fn tell(&mut self, bytes: &[u8]) -> Said<()> {
+    pub(super) fn tell(&mut self, bytes: &[u8]) -> Answer<()> {
         self.deadline = Instant::now() + self.timeout;
         let written = self.inbox.as_mut().map_or(Err(ErrorKind::BrokenPipe.into()), |to| to.write_all(bytes));
-        written.map_err(|error| self.obituary(&error))
+        written.map_err(|error| self.cause_of_end(&error))
     }
 
     /// Sends a request.
-    pub(super) fn request(&mut self, request: &Value) -> Said<()> {
+    pub(super) fn request(&mut self, request: &Value) -> Answer<()> {
         self.tell(format!("{request}\n").as_bytes())
     }
 
     /// Waits for the dot that says: done.
-    pub(super) fn done(&mut self, doing: &str) -> Said<()> {
+    pub(super) fn done(&mut self, doing: &str) -> Answer<()> {
         match self.read_byte(doing)? {
             b'.' => Ok(()),
             first => {
@@ -129,15 +132,28 @@ impl Worker {
     }
 
     /// Waits for a line of JSON.
-    pub(super) fn line(&mut self, doing: &str) -> Said<Value> {
+    pub(super) fn line(&mut self, doing: &str) -> Answer<Value> {
         let first = self.read_byte(doing)?;
         self.rest_of_line(first, doing)
     }
 
-    fn rest_of_line(&mut self, first: u8, doing: &str) -> Said<Value> {
+    fn rest_of_line(&mut self, first: u8, doing: &str) -> Answer<Value> {
         let mut text = vec![first];
         while text.last() != Some(&b'\n') {
-            text.push(self.read_byte(doing)?);
+            if self.outbox.buffer().is_empty() {
+                self.fill(doing)?;
+            }
+            let heard = self.outbox.buffer();
+            let end = heard.iter().position(|byte| *byte == b'\n').map_or(heard.len(), |at| at + 1);
+            text.extend_from_slice(&heard[..end]);
+            self.outbox.consume(end);
+            if text.len() > LONGEST_LINE {
+                self.kill();
+                let index = self.index;
+                return Err(format!(
+                    "worker {index} answered {doing:?} with a line of more than {LONGEST_LINE} bytes"
+                ));
+            }
         }
         let line: Value = serde_json::from_slice(&text).map_err(|error| {
             let text = String::from_utf8_lossy(&text);
@@ -148,29 +164,40 @@ impl Worker {
         Err(format!("worker {} (pid {}) raised\n{}{hint}", self.index, self.pid(), traceback.trim_end()))
     }
 
-    fn read_byte(&mut self, doing: &str) -> Said<u8> {
+    fn read_byte(&mut self, doing: &str) -> Answer<u8> {
         let mut byte = [0];
         self.read_exact(&mut byte, doing)?;
         Ok(byte[0])
     }
 
     /// Waits for raw bytes.
-    pub(super) fn read_exact(&mut self, mut out: &mut [u8], doing: &str) -> Said<()> {
+    pub(super) fn read_exact(&mut self, mut out: &mut [u8], doing: &str) -> Answer<()> {
         while !out.is_empty() {
             if self.outbox.buffer().is_empty() {
                 self.wait_readable(doing)?;
             }
             match self.outbox.read(out) {
-                Ok(0) => return Err(self.obituary(&ErrorKind::UnexpectedEof.into())),
+                Ok(0) => return Err(self.cause_of_end(&ErrorKind::UnexpectedEof.into())),
                 Ok(read) => out = &mut out[read..],
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return Err(self.obituary(&error)),
+                Err(error) => return Err(self.cause_of_end(&error)),
             }
         }
         Ok(())
     }
 
-    fn wait_readable(&mut self, doing: &str) -> Said<()> {
+    /// Waits until there are bytes in the buffer.
+    fn fill(&mut self, doing: &str) -> Answer<()> {
+        self.wait_readable(doing)?;
+        match self.outbox.fill_buf().map(<[u8]>::is_empty) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(self.cause_of_end(&ErrorKind::UnexpectedEof.into())),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(self.cause_of_end(&error)),
+        }
+    }
+
+    fn wait_readable(&mut self, doing: &str) -> Answer<()> {
         // Now and then it is asked whether the worker lives: a child of its own may keep the pipe open.
         const SLICE: Duration = Duration::from_secs(1);
         loop {
@@ -180,7 +207,7 @@ impl Worker {
                 Ok(0) if left.is_zero() => return Err(self.hung(doing)),
                 Ok(0) => {
                     if self.exited() {
-                        return Err(self.obituary(&ErrorKind::UnexpectedEof.into()));
+                        return Err(self.cause_of_end(&ErrorKind::UnexpectedEof.into()));
                     }
                 }
                 Ok(_) => return Ok(()),
@@ -207,7 +234,7 @@ impl Worker {
     }
 
     /// Why nothing comes from or goes to the worker any more.
-    fn obituary(&mut self, error: &io::Error) -> String {
+    fn cause_of_end(&mut self, error: &io::Error) -> String {
         match self.end(GRACE) {
             Some(status) => self.dead(status),
             None => format!("worker {} (pid {}) closed its pipe: {error}", self.index, self.pid),
@@ -244,7 +271,7 @@ impl Worker {
             thread::sleep(Duration::from_millis(1));
         }
         let exited = self.exited();
-        // Before it is reaped: until then nobody else gets its number. The group may be empty but for it.
+        // Before it is reaped: until then no other process gets its number. The group may be empty but for it.
         if let Some(group) = process(self.child.id()) {
             let _ = kill_process_group(group, Signal::KILL);
         }
@@ -290,5 +317,39 @@ fn signal_name(signal: i32) -> &'static str {
         11 => " (segmentation fault)",
         15 => " (SIGTERM)",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::talk::draw, *};
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    /// A worker that is a script of the shell: it says hello, reads two lines and does `then`.
+    fn worker(then: &str) -> (tempfile::TempDir, Worker) {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("python");
+        let hello = r"printf '\000%d\n' $$; read hello; read request";
+        fs::write(&script, format!("#!/bin/sh\n{hello}\n{then}\n")).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let python = script.to_str().unwrap();
+        let worker = Worker::start(0, python, Map::new(), Duration::from_secs(100)).unwrap();
+        (dir, worker)
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_before_it_fills_the_memory() {
+        let (_dir, mut worker) = worker("yes | tr -d '\\n'");
+        worker.request(&json!({"do": "describe"})).unwrap();
+        let message = worker.line("describe").unwrap_err();
+        assert_eq!(message, "worker 0 answered \"describe\" with a line of more than 67108864 bytes");
+    }
+
+    #[test]
+    fn a_picture_that_is_too_large_is_refused_before_memory_is_taken_for_it() {
+        let (_dir, mut worker) = worker("echo '{\"frame\": [4000000000, 4000000000]}'; read end");
+        let message = draw(&mut worker, 0).map(drop).unwrap_err();
+        let expected = "its picture of 4000000000 x 4000000000 pixels is too large: it must have at most";
+        assert!(message.starts_with(expected), "{message}");
     }
 }

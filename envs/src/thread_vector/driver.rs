@@ -25,7 +25,7 @@ struct Desk<V: VectorEnv> {
 struct Work<V: VectorEnv> {
     turn: Turn,
     sent: Sent<V::Act>,
-    rows: Rows<V::Obs>,
+    rows: StepRows<V::Obs>,
     done: Result<()>,
 }
 
@@ -36,7 +36,7 @@ enum Turn {
     Over,
 }
 
-struct Rows<O> {
+struct StepRows<O> {
     obs: Vec<O>,
     final_obs: Vec<O>,
     rewards: Vec<f32>,
@@ -55,7 +55,7 @@ impl<V: VectorEnv + 'static> Driver<V> {
         let work = Work {
             turn: Turn::Caller,
             sent: Sent::new(num_envs, num_envs * act_width),
-            rows: Rows {
+            rows: StepRows {
                 final_obs: row.clone(),
                 obs: row,
                 rewards: vec![0.0; num_envs],
@@ -86,7 +86,7 @@ impl<V: VectorEnv + 'static> Driver<V> {
         self.in_flight = false;
         let mut work = self.desk.caller_turn();
         std::mem::replace(&mut work.done, Ok(()))?;
-        let Rows { obs, final_obs, rewards, terminated, truncated } = &work.rows;
+        let StepRows { obs, final_obs, rewards, terminated, truncated } = &work.rows;
         out.obs.copy_from_slice(obs);
         out.rewards.copy_from_slice(rewards);
         out.terminated.copy_from_slice(terminated);
@@ -144,7 +144,7 @@ impl<V: VectorEnv> Desk<V> {
     }
 }
 
-impl<O> Rows<O> {
+impl<O> StepRows<O> {
     fn out(&mut self) -> StepOut<'_, O> {
         StepOut {
             obs: &mut self.obs,

@@ -6,8 +6,8 @@
 use pavlov_envs::{
     Acrobot, AcrobotConfig, AcrobotVector, CartPole, CartPoleConfig, CartPoleVector, Element, Env, EnvConfig,
     MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
-    MountainCarContinuousVector, MountainCarVector, NpRandom, Pendulum, PendulumConfig, PendulumVector,
-    StepOut, SyncVectorEnv, TimeLimit, VectorEnv,
+    MountainCarContinuousVector, MountainCarVector, NpRandom, Pendulum, PendulumConfig, PendulumReset,
+    PendulumVector, ResetBounds, StepOut, SyncVectorEnv, TimeLimit, VectorEnv,
 };
 use serde_json::Value;
 
@@ -181,6 +181,58 @@ fn pendulum_equals_gymnasium_step_by_step_and_freely() {
 #[test]
 fn acrobot_equals_gymnasium_step_by_step_and_freely() {
     check_fixture::<Acrobot>("acrobot.jsonl");
+}
+
+/// The first states and observations of many seeds; `reset` gets a copy and a seed.
+fn check_starts<E: Recorded>(mut env: E, row: &Value, reset: fn(&mut E, u64, &Value, &mut [f32])) {
+    let mut obs = vec![0.0; env.observation_space().width()];
+    for (seed, start) in array(row, "starts").iter().enumerate() {
+        reset(&mut env, seed as u64, &row["options"], &mut obs);
+        let place = format!("{}, seed {seed}", row["env"]);
+        assert_eq!(differ(&env.state(), &f64s(&start[0]), true, 0.0), None, "{place}");
+        check_obs(&obs, &start[1], true, place).unwrap();
+    }
+}
+
+#[test]
+fn a_reset_with_options_starts_where_gymnasiums_does() {
+    macro_rules! within_bounds {
+        ($env:ident, $row:expr) => {
+            check_starts($env::new(Default::default()), $row, |env, seed, options, obs| {
+                let [low, high] = ["low", "high"].map(|key| options[key].as_f64().unwrap());
+                env.reset_with(Some(seed), ResetBounds { low, high }, obs).unwrap();
+            })
+        };
+    }
+    let fixture = Fixture::open("reset_options.jsonl");
+    within_bounds!(CartPole, &fixture.rows[0]);
+    within_bounds!(MountainCar, &fixture.rows[1]);
+    within_bounds!(MountainCarContinuous, &fixture.rows[2]);
+    // Angles of several turns: their sines are numpy's in single precision.
+    within_bounds!(Acrobot, &fixture.rows[3]);
+    check_starts(Pendulum::new(Default::default()), &fixture.rows[4], |env, seed, options, obs| {
+        let [x_init, y_init] = ["x_init", "y_init"].map(|key| options[key].as_f64().unwrap());
+        env.reset_with(Some(seed), PendulumReset { x_init, y_init }, obs).unwrap();
+    });
+}
+
+#[test]
+fn a_reset_refuses_bounds_in_the_wrong_order_and_leaves_the_episode_as_it_was() {
+    let (mut env, mut obs) = (CartPole::new(Default::default()), [0.0; 4]);
+    env.reset(Some(1), &mut obs).unwrap();
+    let before = env.state();
+    for (low, high) in [(0.3, 0.1), (f64::NAN, 0.1), (0.0, f64::INFINITY)] {
+        let error = env.reset_with(Some(2), ResetBounds { low, high }, &mut obs).unwrap_err().to_string();
+        assert!(
+            error.contains("`low` and `high`") && error.contains(&format!("{low} and {high}")),
+            "{error}"
+        );
+    }
+    let options = PendulumReset { x_init: -1.0, y_init: 1.0 };
+    let error = Pendulum::new(Default::default()).reset_with(None, options, &mut obs[..3]).unwrap_err();
+    assert!(error.to_string().contains("`x_init`"), "{error}");
+    assert_eq!(env.state(), before);
+    env.step(&[0], &mut obs).unwrap();
 }
 
 #[test]

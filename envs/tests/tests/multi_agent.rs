@@ -27,7 +27,7 @@ enum Fault {
     Revives,
     VanishesWithoutEnd,
     DeadActs,
-    NobodyActs,
+    NoneActs,
     EmptyMask,
     MaskOfWaiting,
     TakesInvalidActions,
@@ -93,7 +93,7 @@ impl Relay {
             self.leg >= 1 && self.leg < self.legs,
         ]);
         out.acting.fill(false);
-        if let Some(runner) = self.runner().filter(|_| !is(Fault::NobodyActs)) {
+        if let Some(runner) = self.runner().filter(|_| !is(Fault::NoneActs)) {
             out.acting[runner] = true;
         }
         if is(Fault::DeadActs) && self.leg > self.legs {
@@ -197,7 +197,7 @@ fn the_check_catches_each_fault_by_its_rule() {
         (F::Revives, "ends_once", "seed 0, step 3: first is alive after its end"),
         (F::VanishesWithoutEnd, "ends_once", "seed 0, step 2: first is gone"),
         (F::DeadActs, "turn", "first is acting, but not alive"),
-        (F::NobodyActs, "turn", "nobody acts"),
+        (F::NoneActs, "turn", "but none acts"),
         (F::EmptyMask, "action_mask", "first is acting, but its action mask leaves nothing"),
         (F::MaskOfWaiting, "action_mask", "second has legal actions, but is not acting"),
         (F::TakesInvalidActions, "refuses_invalid_actions", "-1 of Discrete(3) was taken from first"),

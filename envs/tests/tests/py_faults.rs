@@ -5,7 +5,7 @@ use std::{
     io::{BufRead, BufReader},
     os::unix::fs::PermissionsExt,
     path::PathBuf,
-    process::{Command, Stdio},
+    process::{Child, Command, Stdio},
     thread,
     time::{Duration, Instant},
 };
@@ -244,10 +244,10 @@ fn workers_die_with_their_parent_also_when_the_environment_hangs() {
     });
 }
 
-fn workers_die_with_their_parent(interpreter: &str) {
-    // This program once more, as the parent.
+/// Starts this program once more to run an ignored test, and waits for the numbers of processes that it prints.
+fn start_parent(test: &str, interpreter: &str) -> (Child, Vec<u32>) {
     let mut parent = Command::new(std::env::current_exe().unwrap())
-        .args(["py_faults::parent_that_is_killed", "--exact", "--ignored", "--nocapture"])
+        .args([test, "--exact", "--ignored", "--nocapture"])
         .env("PAVLOV_TEST_PYTHON", interpreter)
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -255,12 +255,17 @@ fn workers_die_with_their_parent(interpreter: &str) {
         .unwrap();
     let lines = BufReader::new(parent.stdout.take().unwrap()).lines().map(Result::unwrap);
     let pids: Vec<u32> = lines
-        .filter_map(|line| line.split_once("workers ").map(|(_, pids)| pids.to_owned()))
+        .filter_map(|line| line.split_once("processes ").map(|(_, pids)| pids.to_owned()))
         .next()
         .unwrap()
         .split(' ')
         .map(|pid| pid.parse().unwrap())
         .collect();
+    (parent, pids)
+}
+
+fn workers_die_with_their_parent(interpreter: &str) {
+    let (mut parent, pids) = start_parent("py_faults::parent_that_is_killed", interpreter);
     assert_eq!(pids.len(), 2);
     for pid in pids.iter().chain([&parent.id()]) {
         let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
@@ -290,7 +295,34 @@ fn parent_that_is_killed() {
     // Worker 0 hangs in its step, worker 1 waits for the next.
     thread::sleep(Duration::from_millis(50));
     let pids: Vec<String> = env.worker_pids().iter().map(u32::to_string).collect();
-    println!("\nworkers {}", pids.join(" "));
+    println!("\nprocesses {}", pids.join(" "));
+    thread::sleep(Duration::from_secs(60));
+}
+
+#[test]
+fn processes_that_an_environment_started_end_with_a_killed_parent() {
+    let Some(python) = python() else { return };
+    // Directly, and by a script that stays between.
+    let script = script("between.sh", &format!("#!/bin/sh\n\"{python}\" \"$@\"\nexit $?\n"));
+    for interpreter in [python.as_str(), &script] {
+        let test = "py_faults::parent_of_an_environment_with_processes_that_is_killed";
+        let (mut parent, pids) = start_parent(test, interpreter);
+        assert!(pids.len() == 2 && pids.iter().all(|&pid| is_running(pid)), "{pids:?}");
+        parent.kill().unwrap();
+        parent.wait().unwrap();
+        wait_until("worker and child are dead", || !pids.iter().any(|&pid| is_running(pid)));
+    }
+}
+
+/// The parent in the test above.
+#[test]
+#[ignore = "is killed by another test"]
+fn parent_of_an_environment_with_processes_that_is_killed() {
+    let Some(python) = python() else { return };
+    let mut env = PyVec::<f64, i64>::new(&test_env("Parent"), &config(&python, json!({})), 1).unwrap();
+    let mut rows = Rows::<f64>::new(1, 1);
+    env.reset(None, &mut rows.obs).unwrap();
+    println!("\nprocesses {} {}", env.worker_pids()[0], rows.obs[0]);
     thread::sleep(Duration::from_secs(60));
 }
 
@@ -315,4 +347,18 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         assert!(start.elapsed() < Duration::from_secs(10), "not within 10 s: {what}");
         thread::sleep(Duration::from_millis(5));
     }
+}
+
+#[test]
+fn a_file_of_the_current_directory_is_imported_only_where_the_id_names_it() {
+    let Some(python) = python() else { return };
+    // Python runs in a directory with a `json.py` and with an environment.
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        script("elsewhere.sh", &format!("#!/bin/sh\ncd {}\nexec {python} \"$@\"\n", dir.path().display()));
+    fs::write(dir.path().join("json.py"), "open('imported', 'w')\n").unwrap();
+    fs::write(dir.path().join("local_env.py"), include_str!("../py/envs.py")).unwrap();
+    make_vec("py:CartPole-v1", &config(&script, json!({})), 1).unwrap();
+    make_vec("py:local_env:Fault-v0", &config(&script, json!({})), 1).unwrap();
+    assert!(!dir.path().join("imported").exists());
 }

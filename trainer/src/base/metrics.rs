@@ -147,6 +147,43 @@ impl Timers {
     }
 }
 
+/// The last fifty sizes of something (Ray's WindowStat).
+#[derive(Debug, Default)]
+pub(crate) struct Sizes {
+    window: VecDeque<usize>,
+    count: u64,
+}
+
+impl Sizes {
+    /// Adds one.
+    pub(crate) fn add(&mut self, size: usize) {
+        if self.window.len() == 50 {
+            self.window.pop_front();
+        }
+        self.window.push_back(size);
+        self.count += 1;
+    }
+
+    /// How many there were in all; mean, standard deviation, and the quantiles 0, 0.1, 0.5, 0.9 and 1 of the last fifty.
+    pub(crate) fn report(&self) -> Value {
+        let n = self.window.len().max(1) as f64;
+        let mean = self.window.iter().sum::<usize>() as f64 / n;
+        let variance = self.window.iter().map(|&size| (size as f64 - mean).powi(2)).sum::<f64>() / n;
+        let mut sorted: Vec<usize> = self.window.iter().copied().collect();
+        sorted.sort_unstable();
+        let quantile = |q: f64| {
+            let at = q * (sorted.len() - 1) as f64;
+            let (low, high) = (sorted[at.floor() as usize] as f64, sorted[at.ceil() as usize] as f64);
+            low + (high - low) * at.fract()
+        };
+        let quantiles: Vec<f64> =
+            [0.0, 0.1, 0.5, 0.9, 1.0].into_iter().filter(|_| !sorted.is_empty()).map(quantile).collect();
+        json!({
+            "size_count": self.count, "size_mean": mean, "size_std": variance.sqrt(), "size_quantiles": quantiles,
+        })
+    }
+}
+
 /// The last episodes, for smoothing.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EpisodeWindow {

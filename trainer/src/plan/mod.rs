@@ -13,6 +13,7 @@
 mod after_training;
 mod concat;
 pub(crate) mod learner_info;
+mod learner_thread;
 mod mix_in_replay;
 mod owed;
 mod replay;
@@ -26,11 +27,13 @@ mod sync;
 mod target;
 mod then;
 mod train;
+mod train_in_turn;
 mod when;
 
 pub use crate::workers::fleet::Order;
 pub use after_training::after_training;
 pub use concat::ConcatBatches;
+pub use learner_thread::learner_thread;
 pub use mix_in_replay::MixInReplay;
 pub use owed::owed;
 pub use replay::{Replay, Replayed, replay, train_on_replay, update_priorities};
@@ -44,6 +47,7 @@ pub use sync::{broadcast_weights, sync_weights};
 pub use target::update_target;
 pub use then::Then;
 pub use train::train_epochs;
+pub use train_in_turn::train_in_turn;
 pub use when::when;
 
 use crate::{

@@ -6,7 +6,6 @@ use crate::{
     workers::{WorkerSet, learners::Learners},
 };
 use std::time::Instant;
-use tch::Device;
 
 /// `num_sgd_iter` passes over the rows of every policy in minibatches of `sgd_minibatch_size` rows (0: all of them).
 ///
@@ -19,41 +18,38 @@ pub fn train_epochs(
     sgd_minibatch_size: usize,
 ) -> impl FnMut(TrainBatch) -> Result<LearnerInfo> + Send + use<> {
     let (learners, ledger) = (workers.learners.clone(), workers.ledger.clone());
-    let device = if workers.common().num_gpus > 0 { Device::cuda_if_available() } else { Device::Cpu };
     move |batch| {
         let start = Instant::now();
         let mut info = LearnerInfo::default();
-        for (id, rows) in batch.policies.iter().filter(|(_, rows)| rows.rows() > 0) {
-            let rows = rows.to_device(device);
-            passes(&learners, id, &rows, num_sgd_iter, sgd_minibatch_size, &mut info)?;
-            info.trained(id, rows.rows());
-        }
+        passes(&learners, &batch, (num_sgd_iter, sgd_minibatch_size), &mut info)?;
+        batch.policies.iter().for_each(|(id, rows)| info.trained(id, rows.rows()));
         ledger.trained(&batch, learners.published().version, start);
         Ok(info)
     }
 }
 
-fn passes(
+/// So many passes over every policy's rows, in minibatches of so many rows.
+pub(super) fn passes(
     learners: &Learners,
-    id: &str,
-    batch: &SampleBatch,
-    num_sgd_iter: usize,
-    sgd_minibatch_size: usize,
+    batch: &TrainBatch,
+    (num_sgd_iter, sgd_minibatch_size): (usize, usize),
     info: &mut LearnerInfo,
 ) -> Result<()> {
-    let rows = batch.rows();
-    let size = if sgd_minibatch_size == 0 { rows } else { sgd_minibatch_size.min(rows) };
-    for _ in 0..num_sgd_iter {
-        let mut batch = batch.slice(0, rows);
-        learners.lend_policy(id, |policy| policy.prepare(&mut batch))??;
-        let order = learners.rng(|rng| rng.permutation(batch.sequences().map_or(rows, <[usize]>::len)));
-        let shuffled = if rows == size { batch } else { batch.select_sequences(order) };
-        for (start, len) in minibatches(&shuffled, size) {
-            let (learned, custom) = learners.learn_on_batch(id, &shuffled.slice(start, len))?;
-            let stop = learned.stop;
-            info.add(id, learned, custom);
-            if stop {
-                return Ok(());
+    for (id, rows) in batch.policies.iter().filter(|(_, rows)| rows.rows() > 0) {
+        let (all, rows) = (rows.to_device(learners.device()), rows.rows());
+        let size = if sgd_minibatch_size == 0 { rows } else { sgd_minibatch_size.min(rows) };
+        'passes: for _ in 0..num_sgd_iter {
+            let mut batch = all.slice(0, rows);
+            learners.lend_policy(id, |policy| policy.prepare(&mut batch))??;
+            let order = learners.rng(|rng| rng.permutation(batch.sequences().map_or(rows, <[usize]>::len)));
+            let shuffled = if rows == size { batch } else { batch.select_sequences(order) };
+            for (start, len) in minibatches(&shuffled, size) {
+                let (learned, custom) = learners.learn_on_batch(id, &shuffled.slice(start, len))?;
+                let stop = learned.stop;
+                info.add(id, learned, custom);
+                if stop {
+                    break 'passes;
+                }
             }
         }
     }

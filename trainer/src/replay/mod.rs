@@ -3,6 +3,7 @@
 mod buffer;
 pub(crate) mod fragments;
 mod frames;
+pub(crate) mod minibatch_buffer;
 mod off_policy;
 mod sum_tree;
 
@@ -84,6 +85,9 @@ impl Default for ReplayBufferConfig {
 
 impl ReplayBufferConfig {
     /// Rules between the settings and with the rows drawn at a time.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self, train_batch_size: usize) -> Result<()> {
         let Self { capacity, learning_starts, .. } = *self;
         let late = format!(

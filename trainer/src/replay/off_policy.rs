@@ -37,13 +37,23 @@ impl Default for OffPolicy {
 
 impl OffPolicy {
     /// Refuses what no learning can be done with.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self, common: &Common) -> Result<()> {
         let recurrent = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
         let rule = "the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO";
+        let capacity = self.replay_buffer_config.capacity;
         rules::all([
             rules::refuse_if(common.model.is_recurrent(), recurrent, true, rule),
             self.replay_buffer_config.validate(common.train_batch_size),
             rules::at_least_one([("n_step", self.n_step)]),
+            rules::refuse_if(
+                self.n_step > capacity && capacity > 0,
+                "n_step",
+                self.n_step,
+                format!("it must be at most {capacity} (`replay_buffer_config.capacity`)"),
+            ),
             rules::above_zero_or_null([("training_intensity", self.training_intensity)]),
         ])
     }

@@ -242,6 +242,9 @@ impl Default for Common {
     }
 }
 
+/// More than machines have cores.
+const MOST_WORKERS: usize = 4096;
+
 /// Keys under which any name is allowed.
 pub const OPEN_KEYS: &[&str] = &["env_config", "evaluation_config.env_config"];
 
@@ -356,6 +359,9 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
 ];
 
 /// Refuses keys of Ray's that have no meaning here, with the reason.
+///
+/// # Errors
+/// [`Error::Config`] with the key and the reason.
 pub fn refuse_keys(values: &Config, refused: &[(&str, &str)]) -> Result<()> {
     rules::all(refused.iter().filter_map(|(key, why)| {
         let value = match key.split_once('.') {
@@ -374,7 +380,17 @@ impl Common {
     }
 
     /// Rules between common settings.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self) -> Result<()> {
+        let workers = |key: &str, workers: usize| {
+            let rule = format!(
+                "it must be at most {MOST_WORKERS}: each is a thread; for more copies of the environment raise \
+                 `num_envs_per_worker`"
+            );
+            rules::refuse_if(workers > MOST_WORKERS, key, workers, rule)
+        };
         let duration = match self.evaluation_duration {
             EvaluationDuration::Units(0) => {
                 Err(Error::config("evaluation_duration", 0, "it must be at least 1"))
@@ -399,6 +415,8 @@ impl Common {
                 ("train_batch_size", self.train_batch_size),
                 ("metrics_num_episodes_for_smoothing", self.metrics_num_episodes_for_smoothing),
             ]),
+            workers("num_workers", self.num_workers),
+            workers("evaluation_num_workers", self.evaluation_num_workers),
             rules::share([("gamma", self.gamma)]),
             rules::refuse_if(
                 self.evaluation_interval == Some(0),
@@ -458,6 +476,9 @@ impl Common {
     ///
     /// A fragment length that divides each copy's share is kept; otherwise one round makes the batch. Ray rounds down
     /// here and then samples a second round, so that a batch of 4,000 on three workers becomes 7,998.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn fit_fragments(&mut self) -> Result<()> {
         if self.batch_mode == BatchMode::CompleteEpisodes {
             return Ok(());

@@ -9,6 +9,7 @@ use crate::{
     replay::OffPolicy,
     run::{
         common::{Common, OPEN_KEYS, REFUSED_KEYS, refuse_keys},
+        memory::Memory,
         trainer::Trainer,
     },
 };
@@ -21,6 +22,9 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Settings with `config` laid over them; `env` in it replaces the environment.
+///
+/// # Errors
+/// A key that does not exist, with the nearest; a value of the wrong kind; an environment that does not exist.
 pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Result<(T, EnvCreator)> {
     let mut config = config.clone();
     let env = match config.shift_remove("env") {
@@ -124,6 +128,10 @@ fn refuse_replaced(resolved: &Resolved, layers: &[String]) -> Result<()> {
 /// Every rule that is broken.
 pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
     let common = settings.common().validate();
+    // The rules of the algorithm may multiply sizes.
+    if let Err(too_large) = Memory::of(settings, spaces).check() {
+        return rules::all([common, Err(too_large)]);
+    }
     let own = catch(|| format!("the rules of {}", T::NAME), || settings.validate_config(spaces));
     match own {
         // They may count on the common rules.
@@ -133,6 +141,9 @@ pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
 }
 
 /// Settings as a JSON object.
+///
+/// # Errors
+/// Settings that JSON cannot hold.
 pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
     match serde_json::to_value(settings) {
         Ok(Value::Object(config)) => Ok(config),

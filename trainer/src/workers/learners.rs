@@ -10,11 +10,15 @@ use crate::{
         train_batch::TrainBatch,
     },
     policy::{DEFAULT_POLICY, Learned, Policy, PolicyId, PolicyMap},
-    replay::{ReplayBuffer, ReplayBufferConfig, SharedReplay, fragments::Fragments},
+    replay::{
+        ReplayBuffer, ReplayBufferConfig, SharedReplay, fragments::Fragments,
+        minibatch_buffer::MinibatchBuffer,
+    },
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         worker::{Hooks, WorkerSpec},
     },
+    workers::learner_queue::LearnerQueue,
 };
 use std::{
     collections::BTreeMap,
@@ -31,6 +35,9 @@ use tch::Device;
 pub struct Learners {
     learning: Arc<Mutex<Learning>>,
     published: Arc<Mutex<Published>>,
+    /// What a learner thread has still to learn from.
+    queue: Arc<LearnerQueue>,
+    device: Device,
     seed: u64,
 }
 
@@ -41,6 +48,8 @@ struct Learning {
     replay: BTreeMap<PolicyId, Replay>,
     /// Fragments that are mixed in among new ones, and how many there may be.
     fragments: Option<(Fragments, usize)>,
+    /// Batches that are learned from several times in turn.
+    minibatches: MinibatchBuffer,
     /// Since weights were published the last time.
     learned: bool,
     /// Training batches since then, where not every one is followed by new weights.
@@ -77,15 +86,31 @@ impl Learners {
                 rng: Stream::new(spec.seed, "learner", 0),
                 replay: BTreeMap::new(),
                 fragments: None,
+                minibatches: MinibatchBuffer::default(),
                 learned: false,
                 batches: 0,
             })),
             published: Arc::default(),
+            queue: Arc::default(),
+            device,
             seed: spec.seed,
         })
     }
 
+    /// Where they learn.
+    pub(crate) fn device(&self) -> Device {
+        self.device
+    }
+
+    /// What a learner thread has still to learn from.
+    pub(crate) fn queue(&self) -> &Arc<LearnerQueue> {
+        &self.queue
+    }
+
     /// One learning step of that policy, hooks included; with it what the hook reported.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`](crate::Error::UnknownPolicy); what the policy and the hook return.
     pub fn learn_on_batch(&self, id: &str, batch: &SampleBatch) -> Result<(Learned, BTreeMap<String, f64>)> {
         let Learning { policies, callbacks, learned, .. } = &mut *lock(&self.learning);
         let mut custom = BTreeMap::new();
@@ -98,6 +123,9 @@ impl Learners {
 
     /// Calls `f` with the learning policy of that id. It counts as learning: whatever `f` does, the next
     /// synchronisation sends the weights.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`](crate::Error::UnknownPolicy).
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         let Learning { policies, learned, .. } = &mut *lock(&self.learning);
         let policy = policies.get_mut(id)?;
@@ -148,6 +176,11 @@ impl Learners {
         fragments.add(fragment.share(), *capacity);
         all.insert(0, fragment);
         TrainBatch::concat(all)
+    }
+
+    /// The batches that are learned from several times in turn.
+    pub(crate) fn minibatches<T>(&self, f: impl FnOnce(&mut MinibatchBuffer) -> T) -> T {
+        f(&mut lock(&self.learning).minibatches)
     }
 
     /// Tells all policies how many environment steps were sampled.
@@ -219,8 +252,9 @@ impl Learners {
     }
 
     /// Policies and replay buffer as parts of a checkpoint, and `with_workers` the weights that these have if others were
-    /// learned since; the rest goes into the state of the run.
+    /// learned since; the rest goes into the state of the run. A learner thread learns its queue empty before.
     pub(crate) fn save(&self, run: &mut State, with_workers: bool) -> Result<Vec<(String, State)>> {
+        self.queue.wait()?;
         let learning = lock(&self.learning);
         run.set("learner_rng", &learning.rng.state())?;
         run.set("weights_version", &self.published().version)?;
@@ -237,6 +271,10 @@ impl Learners {
             run.set("keeps_fragments", &true)?;
             parts.push(("fragments".to_owned(), fragments.state()?));
         }
+        if learning.minibatches.has_several() {
+            run.set("keeps_minibatches", &true)?;
+            parts.push(("minibatches".to_owned(), learning.minibatches.state()?));
+        }
         Ok(parts)
     }
 
@@ -247,6 +285,8 @@ impl Learners {
         timestep: u64,
         read: &dyn Fn(&str) -> Result<State>,
     ) -> Result<()> {
+        // What it has still to learn from belongs to the run before; if it has failed, the next round says so.
+        let _ = self.queue.wait();
         let learning = &mut *lock(&self.learning);
         // For policies that do not save it.
         learning.policies.iter_mut().for_each(|(_, policy)| policy.on_global_var_update(timestep));
@@ -271,6 +311,12 @@ impl Learners {
             let saved = read("fragments")?;
             *fragments = Fragments::from_state(&saved, *capacity).map_err(|e| e.within("fragments"))?;
         }
+        learning.minibatches = match run.has("keeps_minibatches") {
+            true => {
+                learning.minibatches.restored(&read("minibatches")?).map_err(|e| e.within("minibatches"))?
+            }
+            false => learning.minibatches.emptied(),
+        };
         for (id, replay) in &learning.replay {
             if replay.store_in_checkpoints {
                 let part = part_of("replay_buffer", id);

@@ -5,7 +5,7 @@ use crate::{
         episode::Episode,
         error::Result,
         lock,
-        metrics::{Counters, Timers},
+        metrics::{Counters, Sizes, Timers},
         profile::{Breakdown, SamplerPerf},
         state::State,
         train_batch::TrainBatch,
@@ -29,6 +29,8 @@ struct Book {
     perf: SamplerPerf,
     episodes: Vec<Episode>,
     lag: Lag,
+    /// Batches that waited for the learner thread, if there is one.
+    learner_queue: Option<Sizes>,
 }
 
 /// How old the weights were that the trained rows were made with, since the iteration began.
@@ -84,6 +86,16 @@ impl Ledger {
         book.timers.add("learn", start, batch.rows() as u64);
     }
 
+    /// The learner thread has learned from a batch, and so many wait.
+    pub(crate) fn learner_queue(&self, waiting: usize) {
+        lock(&self.0).learner_queue.get_or_insert_default().add(waiting);
+    }
+
+    /// How many batches waited for the learner thread; none without one.
+    pub(crate) fn learner_queue_sizes(&self) -> Option<serde_json::Value> {
+        lock(&self.0).learner_queue.as_ref().map(Sizes::report)
+    }
+
     /// The episodes that ended since the last call.
     pub fn take_episodes(&self) -> Vec<Episode> {
         std::mem::take(&mut lock(&self.0).episodes)
@@ -110,7 +122,8 @@ impl Ledger {
         Breakdown {
             sample: timers.total("sample"),
             workers: book.perf,
-            learn: timers.total("learn"),
+            // Beside a learner thread, the trainer's own only waits for it.
+            learn: timers.total(if book.learner_queue.is_some() { "learn_wait" } else { "learn" }),
             sync: timers.total("synch_weights") + timers.total("synch_filters"),
             evaluate: Duration::ZERO,
             total,

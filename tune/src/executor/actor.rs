@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::{Report, Request, SavedCheckpoint, Start};
 use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files};
 
-/// Answers requests until it is told to stop, something fails, or nobody asks any more.
+/// Answers requests until it is told to stop, something fails, or no more requests come.
 pub(super) fn serve(
     factory: &TrainableFactory,
     requests: impl Iterator<Item = Request>,
@@ -121,6 +121,7 @@ fn adopt(source: &Path, logdir: &Path) -> Result<std::path::PathBuf> {
     let manifest = checkpoint::verify(source, None)?;
     let metadata = checkpoint::metadata(source)?;
     let target = logdir.join(checkpoint::name(metadata.iteration));
+    checkpoint::set_aside_damaged(logdir, metadata.iteration.checked_sub(1))?;
     checkpoint::write(&target, &manifest.kind, |dir| {
         for file in &manifest.files {
             let to = dir.join(&file.path);

@@ -1,4 +1,4 @@
-//! Who sees the results: one file per kind of log.
+//! Loggers see the results: one file per kind of log.
 //!
 //! `result.json` is the source of truth. The others are made from it or from the same results, and may be deleted.
 
@@ -14,8 +14,8 @@ mod tensorboard;
 
 pub use csv::CsvLogger;
 pub(crate) use json::FILE as RESULTS_FILE;
-pub(crate) use json::last_result;
 pub use json::{JsonLogger, read_results};
+pub(crate) use json::{last_result, visit_results};
 pub(crate) use params::write_params;
 pub use tensorboard::TensorBoardLogger;
 

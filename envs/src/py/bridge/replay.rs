@@ -13,7 +13,7 @@ impl Bridge {
         if self.hosted {
             return Ok(None);
         }
-        self.alive()?;
+        self.healthy()?;
         if self.in_flight {
             return Err(Error::state_in_flight());
         }
@@ -29,7 +29,7 @@ impl Bridge {
                 "a hosted vector environment cannot be brought back to the middle of episodes",
             ));
         }
-        self.alive()?;
+        self.healthy()?;
         let mut state = StateReader::new(&self.name, state)?;
         state.count("copies", self.rows.num_envs)?;
         let act_bytes = self.rows.act_bytes();

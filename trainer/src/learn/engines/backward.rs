@@ -26,6 +26,9 @@ impl Tape {
                 Made::Layer(place) => {
                     self.through_layer(place, before, &mut rest[0], flats[place.set], grads)
                 }
+                Made::Scan(place) => {
+                    self.through_scan(place, before, &rest[0], flats[place.set], grads);
+                }
                 Made::Param(start) => {
                     for (to, g) in grads[start..].iter_mut().zip(rest[0].grad.chunks_exact(self.stride)) {
                         *to += kernels::sum(&g[..self.rows], |x| x) as f32;
@@ -78,7 +81,7 @@ impl Tape {
                 let sum = g[..self.rows].iter().sum::<f32>();
                 return self.add_to(nodes, a, |to, _| to[0] += sum);
             }
-            Made::Leaf | Made::Layer(_) | Made::Param(_) => return,
+            Made::Leaf | Made::Layer(_) | Made::Scan(_) | Made::Param(_) => return,
         };
         match op {
             Op::Argmax | Op::Detach | Op::Sign => {}
@@ -187,7 +190,7 @@ impl Tape {
     }
 
     /// As [`grad_of`](Self::grad_of), zero if it is fresh.
-    fn summed_grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<&'n mut [f32]> {
+    pub(crate) fn summed_grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<&'n mut [f32]> {
         self.grad_of(nodes, id).map(|(grad, fresh)| {
             if fresh {
                 grad.fill(0.0);

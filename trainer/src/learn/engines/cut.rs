@@ -10,8 +10,15 @@ pub(crate) fn bounds(rows: usize, size: usize) -> impl Iterator<Item = (usize, u
 /// Starts and lengths of pieces of about `size` rows of a batch. Sequences stay whole.
 pub(crate) fn pieces(batch: &SampleBatch, size: usize) -> Vec<(usize, usize)> {
     let rows = batch.rows();
-    let Some(lengths) = batch.sequences() else { return bounds(rows, size).collect() };
-    let parts = if rows < 2 * size { 1 } else { rows.div_ceil(size) }.min(lengths.len());
+    match batch.sequences() {
+        None => bounds(rows, size).collect(),
+        Some(lengths) => sequence_parts(lengths, if rows < 2 * size { 1 } else { rows.div_ceil(size) }),
+    }
+}
+
+/// Starts and lengths, in rows, of so many parts of almost equally many sequences; fewer where there are fewer sequences.
+pub(crate) fn sequence_parts(lengths: &[usize], parts: usize) -> Vec<(usize, usize)> {
+    let parts = parts.min(lengths.len());
     let mut start = 0;
     let piece = |(first, len): (usize, usize)| {
         let rows = lengths[first..first + len].iter().sum::<usize>();

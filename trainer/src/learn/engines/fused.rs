@@ -1,11 +1,12 @@
-//! The fused engine: fully connected networks and their losses in plain memory that is used again.
+//! The fused engine: fully connected and recurrent networks and their losses in plain memory that is used again.
 
 use super::{
-    Graph, Layer, MASKED, Op, Which,
-    backend::{Backend, HeadFn, LossFn, Observed, Report, RowFn, Sets, not_a_number},
-    cut::{bounds, even},
-    kernels::{exp, ln},
-    load::{encoded, fill, scatter},
+    Activation, Graph, Layer, MASKED, Op, Which,
+    backend::{Backend, HeadFn, LossFn, Observed, Remembered, Report, RowFn, Sets, not_a_number},
+    cut::{bounds, even, sequence_parts},
+    kernels::{LANES, exp, ln},
+    load::{encoded, fill, scatter, sequences},
+    recurrence::ScanPlace,
     tape::{LayerPlace, Tape},
 };
 use crate::{
@@ -116,6 +117,14 @@ impl Graph for FusedGraph<'_> {
                 let weight = self.layout.range(weight).start;
                 let (from, learns) = (operands[0], learns(weight));
                 self.tape.layer(LayerPlace { from, set, learns, weight, inputs, out, activation }, flat)
+            }
+            Layer::Recurrent { weight, units, cell, memory } => {
+                let (weight, inputs) = (self.layout.range(weight).start, self.tape.cols(operands[0]));
+                let (learns, out, activation) = (learns(weight), cell.gates() * units, Activation::Linear);
+                let of_input = LayerPlace { from: operands[0], set, learns, weight, inputs, out, activation };
+                let (from, weight) = (self.tape.layer(of_input, flat), of_input.biases().end);
+                let place = ScanPlace { from, set, learns, weight, units, cell, memory, trace: 0 };
+                self.tape.scan(place, flat)
             }
             Layer::Free { parameter } => {
                 let range = self.layout.range(parameter);
@@ -272,16 +281,16 @@ impl Backend for Fused {
         errors.resize(rows, 0.0);
         let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
         let layout = sets[0].layout();
-        let bounds = slot_bounds(rows);
+        let bounds = slots_of(batch);
         let (gradient, used) = (host::write::<f32>(gradient), bounds.len());
         gradients.resize_with(gradients.len().max(used - 1), || vec![0.0; gradient.len()]);
         let places = std::iter::once(&mut *gradient).chain(gradients.iter_mut().map(Vec::as_mut_slice));
         let inputs: Vec<Mutex<(SampleBatch, &mut [f32])>> = bounds
-            .clone()
+            .iter()
             .zip(places)
-            .map(|((start, len), place)| Mutex::new((batch.slice(start, len), place)))
+            .map(|(&(start, len), place)| Mutex::new((batch.slice(start, len), place)))
             .collect();
-        on_slots(slots, bounds, 1, errors, |slot, part| {
+        on_slots(slots, bounds.into_iter(), 1, errors, |slot, part| {
             let (batch, gradient) = &mut *lock(&inputs[part.index]);
             slot.learn((layout, encoding), &flats, batch, about, (gradient, part.out), loss)
         })?;
@@ -313,16 +322,33 @@ impl Backend for Fused {
         let (layout, flats) = (sets[0].layout(), [host::read::<f32>(sets[0].flat())]);
         let live = Live { groups: &[], learning: &[] };
         let choices = seen.mask.map_or(0, |mask| mask.len() / rows);
+        let look = |tape: &Tape, rows: &Selection, out: &mut [f32]| {
+            let graph = FusedGraph { tape, layout, encoding, flats: &flats, live };
+            let obs = encoded(tape, encoding, raw, rows);
+            let mask = seen.mask.map(|mask| fill(tape, mask, choices, rows, f32::from));
+            let of = |id| Value::new(&graph, id);
+            let value = head.at(Net::new(&graph, Which::Frozen), Input::new(of(obs), mask.map(of)));
+            scatter(tape, value.id(), out);
+        };
+        if let Some(Remembered { memory, resets, lengths }) = seen.remembered {
+            let (tape, count) = (&mut self.slots[0].tape, lengths.map_or(rows, <[usize]>::len));
+            let (width, mut start) = (memory.len() / count, 0);
+            for (first, count) in bounds(count, if lengths.is_some() { LANES } else { PIECE }) {
+                let lengths = (first..first + count).map(|s| lengths.map_or(1, |lengths| lengths[s]));
+                let (memory, len) = (&mut memory[first * width..][..count * width], lengths.clone().sum());
+                tape.reset(len);
+                tape.sequences.set(lengths, memory, resets[start..][..len].iter().copied());
+                look(tape, &Selection::Range(start, len), &mut out[start * columns..][..len * columns]);
+                tape.sequences.recall(memory);
+                start += len;
+            }
+            return Ok(());
+        }
         on_slots(&mut self.slots, slot_bounds(rows), columns, out, |slot, part| {
             for (start, len) in bounds(part.len, PIECE) {
                 slot.tape.reset(len);
-                let graph = FusedGraph { tape: &slot.tape, layout, encoding, flats: &flats, live };
                 let rows = Selection::Range(part.start + start, len);
-                let obs = encoded(&slot.tape, encoding, raw, &rows);
-                let mask = seen.mask.map(|mask| fill(&slot.tape, mask, choices, &rows, f32::from));
-                let of = |id| Value::new(&graph, id);
-                let value = head.at(Net::new(&graph, Which::Frozen), Input::new(of(obs), mask.map(of)));
-                scatter(&slot.tape, value.id(), &mut part.out[start * columns..][..len * columns]);
+                look(&slot.tape, &rows, &mut part.out[start * columns..][..len * columns]);
             }
             Ok(())
         })
@@ -338,9 +364,10 @@ impl Backend for Fused {
     ) -> Result<()> {
         let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
         let tape = &mut self.slots[0].tape;
-        for (start, len) in bounds(batch.rows(), PIECE) {
+        for (start, len) in pieces_of(batch) {
             tape.reset(len);
             let piece = batch.slice(start, len);
+            sequences(tape, &piece)?;
             let (layout, encoding) = (sets[0].layout(), &*self.encoding);
             let graph = FusedGraph { tape, layout, encoding, flats: &flats, live: about.live };
             let id = f.at(&Rows::new(&graph, &piece, about))?.id();
@@ -367,10 +394,11 @@ impl Slot {
     ) -> Result<()> {
         gradient.fill(0.0);
         self.stats.clear();
-        for (start, len) in bounds(batch.rows(), PIECE) {
+        for (start, len) in pieces_of(batch) {
             self.tape.reset(len);
-            let tape = &self.tape;
             let piece = (len < batch.rows()).then(|| batch.slice(start, len));
+            sequences(&mut self.tape, piece.as_ref().unwrap_or(batch))?;
+            let tape = &self.tape;
             let graph = FusedGraph { tape, layout, encoding, flats, live: about.live };
             let loss = loss.at(&Rows::new(&graph, piece.as_ref().unwrap_or(batch), about))?;
             let share = len as f64 / about.count as f64;
@@ -397,6 +425,22 @@ impl Slot {
 /// Starts and lengths of the slots' rows.
 fn slot_bounds(rows: usize) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
     even(rows, (rows / SLOT_ROWS).clamp(1, SLOTS))
+}
+
+/// The same of a batch. Sequences stay whole, and fill the lanes where there are enough of them.
+fn slots_of(batch: &SampleBatch) -> Vec<(usize, usize)> {
+    match batch.sequences() {
+        None => slot_bounds(batch.rows()).collect(),
+        Some(lengths) => sequence_parts(lengths, (lengths.len() / LANES).clamp(1, SLOTS)),
+    }
+}
+
+/// Starts and lengths of the pieces of a slot's rows.
+fn pieces_of(batch: &SampleBatch) -> Vec<(usize, usize)> {
+    match batch.sequences() {
+        None => bounds(batch.rows(), PIECE).collect(),
+        Some(lengths) => sequence_parts(lengths, (lengths.len() / LANES).max(1)),
+    }
 }
 
 /// Runs `f` on the rows of every slot (`bounds`); each writes into its own part of `out` (`columns` numbers per row).

@@ -2,10 +2,15 @@
 
 use super::tape::Tape;
 use crate::{
-    base::batch::Selection,
+    base::{
+        batch::{Column, SampleBatch, Selection},
+        error::Result,
+        host,
+    },
     learn::nets::{Encoding, Raw},
 };
 use pavlov_envs::Element;
+use tch::Kind;
 
 /// Observations from memory as a node of the tape, in the network's numbers.
 pub(super) fn encoded(tape: &Tape, encoding: &Encoding, from: Raw<'_>, rows: &Selection) -> usize {
@@ -62,6 +67,16 @@ pub(super) fn fill<T: Copy>(
             padding.fill(real[count - 1]);
         }
     })
+}
+
+/// The sequences that the rows of a batch are, if they are some.
+pub(super) fn sequences(tape: &mut Tape, batch: &SampleBatch) -> Result<()> {
+    let Some(lengths) = batch.sequences() else { return Ok(()) };
+    let [memory, resets] = [Column::STATE_IN, Column::RESETS].map(|column| batch.get(column));
+    let [memory, resets] = [memory?, resets?].map(|column| column.to_kind(Kind::Float).contiguous());
+    let begins = host::read::<f32>(&resets).iter().map(|&reset| reset != 0.0);
+    tape.sequences.set(lengths.iter().copied(), host::read(&memory), begins);
+    Ok(())
 }
 
 /// A node of the tape, row by row.

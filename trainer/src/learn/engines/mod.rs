@@ -1,9 +1,10 @@
 //! The two engines that run networks and losses, and the two private contracts that keep everyone else blind to them.
 //!
-//! * **Fused** ([`fused`]), on the CPU, for fully connected networks: forward, loss and backward in plain memory that is
-//!   used again, with the vector instructions that the processor has and no libtorch call and no allocation per row. The
-//!   parameters are libtorch's own memory. Small networks spend most of libtorch's time on dispatch, not on arithmetic.
-//! * **libtorch** ([`torch`]), for everything else: a GPU, convolutions, recurrence, noisy layers, losses over tensors.
+//! * **Fused** ([`fused`]), on the CPU, for fully connected and recurrent networks: forward, loss and backward in plain
+//!   memory that is used again, with the vector instructions that the processor has and no libtorch call and no allocation
+//!   per row. The parameters are libtorch's own memory. Small networks spend most of libtorch's time on dispatch, not on
+//!   arithmetic.
+//! * **libtorch** ([`torch`]), for everything else: a GPU, convolutions, noisy layers, losses over tensors.
 //!
 //! Both cut a batch into pieces whose number depends on the rows alone. Pieces run in parallel and their gradients are
 //! added in order, so the bits do not depend on the number of cores. libtorch's own threads are not used: they spin at
@@ -16,6 +17,8 @@ pub(crate) mod cut;
 pub(crate) mod fused;
 pub(crate) mod kernels;
 pub(crate) mod load;
+pub(crate) mod recurrence;
+pub(crate) mod scan;
 pub(crate) mod sequences;
 pub(crate) mod tape;
 pub(crate) mod torch;

@@ -3,7 +3,10 @@
 //! A loss is a few dozen elementwise operations on a few hundred rows. Each costs libtorch a microsecond or two of
 //! allocation, dispatch and graph; here it is one loop over memory that is used again for the next minibatch.
 
-use super::buffer::{Buffer, Spare};
+use super::{
+    buffer::{Buffer, Spare},
+    recurrence::{ScanPlace, TapeSequences},
+};
 use crate::learn::engines::{
     Activation, Op,
     kernels::{self, Left, exp, ln},
@@ -21,6 +24,8 @@ pub(crate) enum Made {
     Expand(usize),
     /// A linear layer and its activation.
     Layer(LayerPlace),
+    /// A recurrent layer, behind the part of its input.
+    Scan(ScanPlace),
     /// Parameters from there on, the same for every row.
     Param(usize),
 }
@@ -71,18 +76,22 @@ pub(crate) struct Tape {
     pub(crate) stride: usize,
     pub(crate) nodes: RefCell<Vec<Node>>,
     pub(crate) spare: RefCell<Spare>,
+    /// What recurrent layers need to know of the rows.
+    pub(crate) sequences: TapeSequences,
 }
 
 impl Tape {
     /// Without memory yet.
     pub(crate) fn new(arch: Arch) -> Self {
-        Self { arch, rows: 0, stride: 0, nodes: RefCell::default(), spare: RefCell::default() }
+        let (nodes, spare, sequences) = (RefCell::default(), RefCell::default(), TapeSequences::default());
+        Self { arch, rows: 0, stride: 0, nodes, spare, sequences }
     }
 
     /// Forgets everything but the memory, for another batch of `rows` rows.
     pub(crate) fn reset(&mut self, rows: usize) {
         self.rows = rows;
         self.stride = kernels::stride(rows);
+        self.sequences.clear();
         let spare = self.spare.get_mut();
         for node in self.nodes.get_mut().drain(..) {
             spare.put(node.data);
@@ -110,7 +119,7 @@ impl Tape {
         buffer
     }
 
-    fn push(&self, made: Made, cols: usize, data: Buffer, wants: bool) -> usize {
+    pub(crate) fn push(&self, made: Made, cols: usize, data: Buffer, wants: bool) -> usize {
         let mut nodes = self.nodes.borrow_mut();
         nodes.push(Node { made, cols, data, grad: Buffer::default(), wants });
         nodes.len() - 1
@@ -159,7 +168,7 @@ impl Tape {
         self.nodes.borrow()[id].cols
     }
 
-    fn wants(&self, id: usize) -> bool {
+    pub(crate) fn wants(&self, id: usize) -> bool {
         self.nodes.borrow()[id].wants
     }
 

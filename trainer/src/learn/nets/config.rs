@@ -49,7 +49,7 @@ pub struct ModelConfig {
     pub lstm_cell_size: usize,
     /// Steps that a recurrent layer learns over at a time.
     pub max_seq_len: usize,
-    /// Run fully connected networks on the CPU by [`learner`](crate::learn::learner)'s fused engine; false leaves them to
+    /// Run fully connected and recurrent networks on the CPU by [`learner`](crate::learn::learner)'s fused engine; false leaves them to
     /// libtorch. Results are equal up to rounding.
     pub fused: bool,
 }
@@ -78,6 +78,9 @@ impl Default for ModelConfig {
 
 impl ModelConfig {
     /// Refuses what no network can be built from.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self) -> Result<()> {
         let layers = |key: &str, sizes: &[usize]| {
             let rule = "every layer needs at least one unit";
@@ -150,6 +153,9 @@ impl Default for HiddenLayers {
 
 impl HiddenLayers {
     /// Refuses layers without units; `key` is where they stand among the settings.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self, key: &str) -> Result<()> {
         match self.fcnet_hiddens.contains(&0) {
             true => {

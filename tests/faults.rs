@@ -1,0 +1,160 @@
+//! Runs of the command whose files were damaged, removed or moved, and runs that two processes want.
+
+use std::fs::{self, File, OpenOptions};
+use std::path::Path;
+use std::process::Stdio;
+
+use crate::cli::{checkpoints, finish, iterations, logged, pavlov, run, scratch, start_endless, text, train};
+
+const FOUR: &[&str] = &["--stop", "training_iteration=4", "--checkpoint-freq", "1", "--quiet"];
+
+fn flip_a_bit(path: &Path, at: usize) {
+    let mut bytes = fs::read(path).expect("a file");
+    bytes[at] ^= 0x10;
+    fs::write(path, bytes).expect("written");
+}
+
+fn cut(path: &Path, length: u64) {
+    let file = OpenOptions::new().write(true).open(path).expect("a file");
+    file.set_len(length).expect("cut");
+}
+
+#[test]
+fn a_run_whose_newest_checkpoint_is_damaged_goes_on_past_it_and_keeps_it_under_another_name() {
+    type Harm = fn(&Path);
+    let harms: [Harm; 3] = [
+        |checkpoint| cut(&checkpoint.join("manifest.json"), 0),
+        |checkpoint| fs::remove_file(checkpoint.join("manifest.json")).expect("removed"),
+        |checkpoint| flip_a_bit(&checkpoint.join("policies.safetensors"), 200),
+    ];
+    for harm in harms {
+        let (_dir, out) = scratch();
+        run(&mut train(&out, FOUR)).ok();
+        harm(&out.join("checkpoint_000004"));
+        let resumed = pavlov(&["resume", text(&out), "--json", "--stop", "training_iteration=5"]).ok();
+        assert!(resumed.stderr.contains("checkpoint_000004.damaged"), "{}", resumed.stderr);
+        assert_eq!(iterations(&resumed.lines()), [4, 5]);
+        assert_eq!(iterations(&logged(&out)), [1, 2, 3, 4, 5]);
+        assert!(out.join("checkpoint_000004.damaged/policies.safetensors").exists());
+        pavlov(&["evaluate", text(&out.join("checkpoint_000004")), "--episodes", "1"]).ok();
+    }
+}
+
+#[test]
+fn a_run_without_any_whole_checkpoint_starts_again_and_keeps_the_damaged_ones_under_other_names() {
+    let (_dir, out) = scratch();
+    run(&mut train(&out, FOUR)).ok();
+    for name in checkpoints(&out) {
+        cut(&out.join(name).join("manifest.json"), 0);
+    }
+    let resumed = pavlov(&["resume", text(&out), "--json"]).ok();
+    assert!(resumed.stderr.contains("starts again from the beginning"), "{}", resumed.stderr);
+    assert_eq!(iterations(&resumed.lines()), [1, 2, 3, 4]);
+    let damaged = checkpoints(&out).into_iter().filter(|name| name.ends_with(".damaged")).count();
+    assert_eq!((damaged, checkpoints(&out).len()), (4, 8));
+}
+
+#[test]
+fn a_run_whose_run_json_is_damaged_goes_on_with_the_settings_of_its_checkpoint() {
+    for length in [0, 100] {
+        let (_dir, out) = scratch();
+        run(&mut train(&out, FOUR)).ok();
+        cut(&out.join("run.json"), length);
+        let resumed = pavlov(&["resume", text(&out), "--json", "--stop", "training_iteration=6"]).ok();
+        for part in ["run.json is damaged", "run.json.damaged", "give them again with --stop"] {
+            assert!(resumed.stderr.contains(part), "no {part:?} in: {}", resumed.stderr);
+        }
+        assert_eq!(iterations(&logged(&out)), [1, 2, 3, 4, 5, 6]);
+        assert_eq!(fs::metadata(out.join("run.json.damaged")).expect("it stays").len(), length);
+        // From now on it is a run as any other.
+        let resumed = pavlov(&["resume", text(&out)]).ok();
+        assert!(resumed.stderr.contains("nothing to do: training_iteration is 6"), "{}", resumed.stderr);
+        assert!(!resumed.stderr.contains("damaged"), "{}", resumed.stderr);
+    }
+    let (_dir, out) = scratch();
+    run(&mut train(&out, &["--stop", "training_iteration=1", "--checkpoint-at-end", "false"])).ok();
+    cut(&out.join("run.json"), 0);
+    pavlov(&["resume", text(&out)]).refused("begin the run again in another directory");
+}
+
+#[test]
+fn results_that_are_gone_are_told_and_the_run_goes_on_from_its_checkpoint() {
+    let (_dir, out) = scratch();
+    run(&mut train(&out, FOUR)).ok();
+    let log = out.join("result.json");
+    let lines = fs::read_to_string(&log).expect("results");
+    let lines: Vec<&str> = lines.split_inclusive('\n').collect();
+    // As after a power cut: the end of the log is gone, or torn, the checkpoint is there.
+    fs::write(&log, lines[..2].concat() + &lines[2][..50]).expect("written");
+    let resumed = pavlov(&["resume", text(&out), "--json", "--stop", "training_iteration=5"]).ok();
+    assert!(resumed.stderr.contains("result.json lacks the results 3 to 4"), "{}", resumed.stderr);
+    assert_eq!(iterations(&resumed.lines()), [5]);
+    assert_eq!(iterations(&logged(&out)), [1, 2, 5]);
+}
+
+#[test]
+fn a_flipped_bit_in_an_old_result_does_not_stop_a_run() {
+    let (_dir, out) = scratch();
+    run(&mut train(&out, FOUR)).ok();
+    flip_a_bit(&out.join("result.json"), 0);
+    fs::remove_file(out.join("progress.csv")).expect("a file that can be made again");
+    let resumed = pavlov(&["resume", text(&out), "--stop", "training_iteration=5"]).ok();
+    assert!(resumed.stderr.contains("result.json: line 1 is not a JSON object"), "{}", resumed.stderr);
+    let table = fs::read_to_string(out.join("progress.csv")).expect("a table");
+    assert_eq!(table.lines().count(), 1 + 4, "all rows but the damaged one");
+}
+
+#[test]
+fn a_new_run_in_a_directory_that_another_process_has_just_taken_leaves_it_as_it_is() {
+    let (_dir, out) = scratch();
+    fs::create_dir(&out).expect("a directory");
+    // This process stands for the one that was faster, in the moment before it writes its `run.json`.
+    let winner = File::open(&out).expect("a directory");
+    winner.lock().expect("locked");
+    run(&mut train(&out, FOUR)).refused("another process is training in");
+    assert_eq!(fs::read_dir(&out).expect("a directory").count(), 0);
+}
+
+#[test]
+fn of_two_new_runs_in_one_directory_one_trains_and_the_other_is_refused() {
+    let (_dir, out) = scratch();
+    let start = || train(&out, FOUR).stderr(Stdio::piped()).spawn().expect("the binary");
+    let both = [start(), start()].map(finish);
+    let mut codes = both.map(|ran| ran.code);
+    codes.sort();
+    assert_eq!(codes, [Some(0), Some(2)]);
+    assert_eq!(iterations(&logged(&out)), [1, 2, 3, 4]);
+    assert!(pavlov(&["resume", text(&out)]).ok().stderr.contains("nothing to do"));
+}
+
+#[test]
+fn a_run_whose_directory_is_moved_or_removed_stops_with_one_sentence_and_exit_code_1() {
+    for moves in [true, false] {
+        let (dir, out) = scratch();
+        let (child, stdout) = start_endless(&out, &["--checkpoint-freq", "200"]);
+        let elsewhere = dir.path().join("elsewhere");
+        match moves {
+            true => fs::rename(&out, &elsewhere).expect("moved"),
+            // Again if a file appears in it meanwhile.
+            false => while out.exists() && fs::remove_dir_all(&out).is_err() {},
+        }
+        std::thread::spawn(move || std::io::copy(&mut { stdout }, &mut std::io::sink()));
+        let ran = finish(child);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        let found = match moves {
+            true => format!("was moved to {0} during training", elsewhere.display()),
+            false => "was removed during training, so nothing more is saved".into(),
+        };
+        assert!(
+            ran.stderr.contains(&format!("the run directory {} {found}", out.display())),
+            "{}",
+            ran.stderr
+        );
+        assert!(!out.exists(), "nothing is written where the run is no more");
+        if moves {
+            let iteration = logged(&elsewhere).len() + 1;
+            let stop = format!("training_iteration={iteration}");
+            pavlov(&["resume", text(&elsewhere), "--quiet", "--stop", &stop]).ok();
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! `learner_thread`: a step of a plan on a thread of its own (Ray's LearnerThread).
+
+use crate::{
+    base::error::{Error, Result, catch},
+    plan::learner_info::LearnerInfo,
+    workers::{WorkerSet, learner_queue::LearnerQueue, ledger::Ledger},
+};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    thread::JoinHandle,
+    time::Instant,
+};
+
+/// Hands every item to `step` on a thread that does nothing else, and reports what it has learned since the last item. Up
+/// to `queue` items wait for it; then the plan waits as well. With 0 there is no thread: the plan's own learns.
+///
+/// What the thread learns from, and with which weights, depends on how fast everything runs, so such a run does not repeat.
+/// An error or a panic of `step` comes back with the next item, and the item after that begins a new thread. A save waits until
+/// nothing is left to learn from. The thread ends with the plan.
+pub fn learner_thread<T, S>(
+    workers: &WorkerSet,
+    queue: usize,
+    step: S,
+) -> impl FnMut(T) -> Result<LearnerInfo> + Send + use<T, S>
+where
+    T: Send + 'static,
+    S: FnMut(T) -> Result<LearnerInfo> + Send + 'static,
+{
+    let mut learner = LearnerThread {
+        step: Some(step),
+        running: None,
+        most: queue,
+        queue: Arc::clone(workers.learners.queue()),
+        ledger: workers.ledger.clone(),
+    };
+    move |item| learner.learn(item)
+}
+
+struct LearnerThread<T, S> {
+    /// Nothing while it runs on the thread.
+    step: Option<S>,
+    running: Option<Running<T, S>>,
+    /// Items that may wait.
+    most: usize,
+    queue: Arc<LearnerQueue>,
+    ledger: Ledger,
+}
+
+struct Running<T, S> {
+    items: Sender<T>,
+    reports: Receiver<Result<LearnerInfo>>,
+    /// Learns from nothing more.
+    over: Arc<AtomicBool>,
+    /// It gives the step back.
+    thread: JoinHandle<S>,
+}
+
+impl<T, S> LearnerThread<T, S>
+where
+    T: Send + 'static,
+    S: FnMut(T) -> Result<LearnerInfo> + Send + 'static,
+{
+    fn learn(&mut self, item: T) -> Result<LearnerInfo> {
+        if let (0, Some(step)) = (self.most, &mut self.step) {
+            return step(item);
+        }
+        let running = match self.running.take() {
+            Some(running) => running,
+            None => self.start()?,
+        };
+        let start = Instant::now();
+        // One is being learned from, the others wait. Where the thread has failed, its report says so.
+        if self.queue.hand_over(self.most + 1) {
+            let _ = running.items.send(item);
+        }
+        self.ledger.time("learn_wait", start, 0);
+        let mut info = LearnerInfo::default();
+        let reports = running.reports.try_iter().try_for_each(|report| {
+            info.merge(report?);
+            Ok(())
+        });
+        self.running = Some(running);
+        if let Err(error) = reports {
+            self.stop();
+            return Err(error);
+        }
+        Ok(info)
+    }
+
+    fn start(&mut self) -> Result<Running<T, S>> {
+        let refuse = |reason: String| Error::state("the learner thread", reason);
+        let mut step = self.step.take().ok_or_else(|| refuse("it could not be started before".into()))?;
+        let ((items, inbox), (outbox, reports)) = (unbounded::<T>(), unbounded());
+        let (over, queue, ledger) =
+            (Arc::new(AtomicBool::new(false)), Arc::clone(&self.queue), self.ledger.clone());
+        let told = Arc::clone(&over);
+        let run = move || {
+            // The loop ends when the plan drops its sender.
+            for item in inbox {
+                if told.load(Relaxed) {
+                    break;
+                }
+                let learned = catch(|| "the learner thread".into(), || step(item));
+                let failed = learned.is_err();
+                let _ = outbox.send(learned);
+                if failed {
+                    queue.end(true);
+                    break;
+                }
+                ledger.learner_queue(queue.learned());
+            }
+            step
+        };
+        let thread = std::thread::Builder::new().name("learner".into()).spawn(run);
+        let thread = thread.map_err(|e| refuse(format!("there is no thread for it: {e}")))?;
+        Ok(Running { items, reports, over, thread })
+    }
+}
+
+impl<T, S> LearnerThread<T, S> {
+    /// Ends the thread, if there is one. What waits is not learned from.
+    fn stop(&mut self) {
+        let Some(Running { items, over, thread, .. }) = self.running.take() else { return };
+        over.store(true, Relaxed);
+        drop(items);
+        self.step = thread.join().ok();
+        self.queue.end(false);
+    }
+}
+
+impl<T, S> Drop for LearnerThread<T, S> {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}

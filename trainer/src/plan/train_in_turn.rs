@@ -1,0 +1,37 @@
+//! `train_in_turn`: whole training batches, which take turns with their passes.
+
+use super::train::passes;
+use crate::{
+    base::{error::Result, train_batch::TrainBatch},
+    plan::learner_info::LearnerInfo,
+    replay::minibatch_buffer::MinibatchBuffer,
+    workers::WorkerSet,
+};
+use std::time::Instant;
+
+/// `num_sgd_iter` passes over the rows of every policy, a whole batch in one step. Up to `slots` batches are kept and take
+/// turns (Ray's `minibatch_buffer_size`): a new one is learned from once, and then whatever batch is next, as long as no
+/// slot is free whose turn it is. With one slot a batch has all its passes at once, as in [`train_epochs`](super::train_epochs).
+///
+/// Batches that still have passes before them are saved with the run.
+pub fn train_in_turn(
+    workers: &WorkerSet,
+    slots: usize,
+    num_sgd_iter: usize,
+) -> impl FnMut(TrainBatch) -> Result<LearnerInfo> + Send + use<> {
+    let (learners, ledger) = (workers.learners.clone(), workers.ledger.clone());
+    learners.minibatches(|buffer| *buffer = MinibatchBuffer::new(slots.max(1)));
+    let (uses, at_once) = if slots > 1 { (num_sgd_iter, 1) } else { (1, num_sgd_iter) };
+    move |batch| {
+        let start = Instant::now();
+        let mut info = LearnerInfo::default();
+        batch.policies.iter().for_each(|(id, rows)| info.trained(id, rows.rows()));
+        let new = batch.share();
+        learners.minibatches(|buffer| buffer.add(batch, uses));
+        while let Some(batch) = learners.minibatches(MinibatchBuffer::next) {
+            passes(&learners, &batch, (at_once, 0), &mut info)?;
+        }
+        ledger.trained(&new, learners.published().version, start);
+        Ok(info)
+    }
+}

@@ -1,0 +1,94 @@
+//! Training batches that are learned from several times in turn (Ray's MinibatchBuffer).
+
+use crate::base::{
+    error::{Error, Result},
+    state::State,
+    train_batch::TrainBatch,
+};
+
+/// A ring of batches, each of which is used a number of times: once, then those in the other slots come first.
+#[derive(Debug)]
+pub(crate) struct MinibatchBuffer {
+    /// A batch and how often it is still to be used.
+    slots: Vec<Option<(TrainBatch, usize)>>,
+    /// Whose turn it is.
+    turn: usize,
+}
+
+impl Default for MinibatchBuffer {
+    fn default() -> Self {
+        Self::new(1)
+    }
+}
+
+impl MinibatchBuffer {
+    pub(crate) fn new(slots: usize) -> Self {
+        Self { slots: (0..slots).map(|_| None).collect(), turn: 0 }
+    }
+
+    /// As many slots as this one, all free.
+    pub(crate) fn emptied(&self) -> Self {
+        Self::new(self.slots.len())
+    }
+
+    /// Whether there is more than one slot. With only one nothing stays in it.
+    pub(crate) fn has_several(&self) -> bool {
+        self.slots.len() > 1
+    }
+
+    /// Puts a batch, to be used so many times, into the slot whose turn it is. It is free once [`next`](Self::next) gives
+    /// nothing.
+    pub(crate) fn add(&mut self, batch: TrainBatch, uses: usize) {
+        self.slots[self.turn] = Some((batch, uses));
+    }
+
+    /// The batch whose turn it is; nothing where a new one is needed.
+    pub(crate) fn next(&mut self) -> Option<TrainBatch> {
+        let slot = &mut self.slots[self.turn];
+        let (batch, left) = slot.take()?;
+        if left > 1 {
+            *slot = Some((batch.share(), left - 1));
+        }
+        self.turn = (self.turn + 1) % self.slots.len();
+        Some(batch)
+    }
+
+    /// Everything, for checkpoints.
+    pub(crate) fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        let left = |slot: &Option<(TrainBatch, usize)>| slot.as_ref().map_or(0, |(_, left)| *left);
+        state.set("left", &self.slots.iter().map(left).collect::<Vec<_>>())?;
+        state.set("turn", &self.turn)?;
+        for (i, slot) in self.slots.iter().enumerate() {
+            if let Some((batch, _)) = slot {
+                let mut own = State::default();
+                batch.save(&mut own)?;
+                state.nest(&i.to_string(), own);
+            }
+        }
+        Ok(state)
+    }
+
+    /// What [`state`](Self::state) saved, for as many slots as this one has.
+    pub(crate) fn restored(&self, state: &State) -> Result<Self> {
+        let left: Vec<usize> = state.get("left")?;
+        let (saved, slots) = (left.len(), self.slots.len());
+        if saved != slots {
+            let reason = format!(
+                "there were {saved}, and `minibatch_buffer_size` is {slots}; set it to {saved} to continue this run"
+            );
+            return Err(Error::state("the batches that are learned from in turn", reason));
+        }
+        let turn: usize = state.get("turn")?;
+        if turn >= slots {
+            let reason = format!("the turn of slot {turn} was saved, but there are {slots}, counted from 0");
+            return Err(Error::state("the batches that are learned from in turn", reason));
+        }
+        let slot = |(i, left): (usize, usize)| match left {
+            0 => Ok(None),
+            _ => Ok(Some((TrainBatch::saved(&state.nested(&i.to_string())?)?, left))),
+        };
+        let slots = left.into_iter().enumerate().map(slot).collect::<Result<_>>()?;
+        Ok(Self { slots, turn })
+    }
+}
