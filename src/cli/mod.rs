@@ -10,6 +10,7 @@ mod env;
 mod evaluate;
 mod exit;
 mod gif;
+mod lines;
 mod list;
 mod output;
 mod profile;

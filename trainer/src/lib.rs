@@ -47,7 +47,7 @@ pub use run::{
     builder::{Builder, TrainerExt},
     common::Common,
     memory::Memory,
-    settings::{resolve, to_config},
+    settings::{overlay_known, resolve, to_config, validate},
     trainer::Trainer,
     training::Run,
 };
