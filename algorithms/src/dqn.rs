@@ -18,6 +18,20 @@ use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
 /// Settings of DQN. Defaults are those of Ray 1.13.
+///
+/// ```no_run
+/// use pavlov_algorithms::Dqn;
+/// use pavlov_trainer::{Error, Trainer, TrainerExt};
+///
+/// let mut dqn = Dqn { lr: 1e-3, ..Dqn::get_default_config() };
+/// dqn.common.num_workers = 0;
+/// let mut trainer = dqn.build("CartPole-v1")?;
+/// for _ in 0..30 {
+///     println!("{}", trainer.train()?["episode_reward_mean"]);
+/// }
+/// trainer.save()?;
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Dqn {

@@ -33,6 +33,7 @@ mod named;
 mod node;
 mod options;
 mod resources;
+mod rng;
 mod run_log;
 pub mod schedulers;
 pub mod search;

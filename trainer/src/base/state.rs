@@ -49,6 +49,9 @@ pub type Weights = std::sync::Arc<State>;
 
 impl State {
     /// Adds a value that serde can write.
+    ///
+    /// # Errors
+    /// A value that JSON cannot hold.
     pub fn set(&mut self, key: &str, value: &impl Serialize) -> Result<()> {
         let value = serde_json::to_value(value).map_err(|e| Error::state(key, e.to_string()))?;
         self.values.insert(key.to_owned(), value);
@@ -56,6 +59,9 @@ impl State {
     }
 
     /// Reads a value.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such value, or it is of another kind.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         let value = self.values.get(key).ok_or_else(|| Error::state(key, "it is not in the saved state"))?;
         T::deserialize(value).map_err(|e| Error::state(key, e.to_string()))
@@ -72,6 +78,9 @@ impl State {
     }
 
     /// Reads an array.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such array.
     pub fn array(&self, key: &str) -> Result<&Array> {
         self.arrays
             .iter()
@@ -81,11 +90,17 @@ impl State {
     }
 
     /// Reads an array as a new tensor.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such array.
     pub fn tensor(&self, key: &str) -> Result<Tensor> {
         Ok(self.array(key)?.to_tensor())
     }
 
     /// Copies an array into an existing tensor of the same shape.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such array, or it has another shape.
     pub fn copy_into(&self, key: &str, target: &mut Tensor) -> Result<()> {
         let array = self.array(key)?;
         if array.shape != target.size() {
@@ -116,6 +131,9 @@ impl State {
     }
 
     /// What [`nest`](Self::nest) put under `prefix`.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is nothing under `prefix`.
     pub fn nested(&self, prefix: &str) -> Result<State> {
         let values = match self.values.get(prefix) {
             Some(Value::Object(values)) => values.clone(),
@@ -131,6 +149,9 @@ impl State {
     }
 
     /// Writes `<stem>.json` and `<stem>.safetensors` into `dir`.
+    ///
+    /// # Errors
+    /// The file system refuses.
     pub fn write(&self, dir: &Path, stem: &str) -> Result<()> {
         let path = dir.join(format!("{stem}.json"));
         let json = serde_json::to_vec_pretty(&self.values).map_err(|e| Error::state(stem, e.to_string()))?;
@@ -151,6 +172,9 @@ impl State {
     }
 
     /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// A file is missing, unreadable or damaged.
     pub fn read(dir: &Path, stem: &str) -> Result<State> {
         let name = format!("{stem}.json");
         refuse_unlisted(dir, &name)?;

@@ -40,6 +40,9 @@ impl Default for OffPolicy {
 
 impl OffPolicy {
     /// Refuses what no learning can be done with.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self, common: &Common) -> Result<()> {
         if common.model.is_recurrent() {
             let key = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };

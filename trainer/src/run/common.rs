@@ -356,6 +356,9 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
 ];
 
 /// Refuses keys of Ray's that have no meaning here, with the reason.
+///
+/// # Errors
+/// [`Error::Config`] with the key and the reason.
 pub fn refuse_keys(values: &Config, refused: &[(&str, &str)]) -> Result<()> {
     for (key, why) in refused {
         let value = match key.split_once('.') {
@@ -380,6 +383,9 @@ impl Common {
     }
 
     /// Rules between common settings.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self) -> Result<()> {
         let at_least_one = [
             ("num_envs_per_worker", self.num_envs_per_worker),
@@ -480,6 +486,9 @@ impl Common {
     ///
     /// A fragment length that divides each copy's share is kept; otherwise one round makes the batch. Ray rounds down
     /// here and then samples a second round, so that a batch of 4,000 on three workers becomes 7,998.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn fit_fragments(&mut self) -> Result<()> {
         if self.batch_mode == BatchMode::CompleteEpisodes {
             return Ok(());

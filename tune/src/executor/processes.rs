@@ -88,7 +88,7 @@ fn serve(factory: &TrainableFactory) -> Result<()> {
                 break;
             }
         }
-        // The driver is gone, or has no more to say: nobody waits for what is being computed.
+        // The driver is gone, or needs nothing more: no process waits for what is being computed.
         std::process::exit(0);
     });
     let requests = requests.into_iter().inspect(|request| {

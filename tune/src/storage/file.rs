@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// Objects that are being written; not listed.
 const UNFINISHED: &str = ".pavlov-unfinished-";
-/// How often a folder is made anew that somebody took away because it was empty.
+/// How often a folder is made anew that another process removed because it was empty.
 const ATTEMPTS: usize = 3;
 
 #[derive(Debug)]
