@@ -47,7 +47,7 @@ pub use run::{
     builder::{Builder, TrainerExt},
     common::Common,
     memory::Memory,
-    settings::{resolve, to_config},
+    settings::{memory_of, resolve, to_config},
     trainer::Trainer,
     training::Run,
 };

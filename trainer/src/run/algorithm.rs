@@ -10,8 +10,7 @@ use crate::{
     learn::nets::{CustomModel, Encoding},
     policy::{Policy, PolicyClass},
     run::{
-        memory::Memory,
-        settings::{resolve, to_config},
+        settings::{memory_of, resolve, to_config},
         trainer::Trainer,
         training::{Probe, Run},
     },
@@ -279,7 +278,7 @@ impl<T: Trainer> Algorithm<T> {
             settings.common_mut().seed = Some(rand::random::<u64>() >> 1);
         }
         let probe = Probe::new(&env, settings.common())?;
-        Memory::of(&settings, &probe.agents[0].spaces).check()?;
+        memory_of(&settings, &probe.agents[0].spaces).check()?;
         settings.validate_config(&probe.agents[0].spaces)?;
         let run = self.make_run(&settings, &env, probe)?;
         self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);

@@ -2,9 +2,11 @@
 
 use crate::{
     base::error::{Error, Result},
+    learn::nets::Spaces,
     replay::OffPolicy,
     run::{
         common::{Common, OPEN_KEYS, REFUSED_KEYS, refuse_keys},
+        memory::Memory,
         trainer::Trainer,
     },
 };
@@ -50,4 +52,11 @@ pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
         }
         Err(error) => Err(Error::state(T::NAME, error.to_string())),
     }
+}
+
+/// All the memory that a run of these settings needs.
+pub fn memory_of<T: Trainer>(settings: &T, spaces: &Spaces) -> Memory {
+    let mut memory = Memory::of(settings.common(), spaces);
+    settings.memory(spaces, &mut memory);
+    memory
 }
