@@ -16,16 +16,9 @@ use std::collections::BTreeMap;
 /// Settings of PPO. Defaults are those of Ray 1.13.
 ///
 /// ```no_run
-/// use pavlov_algorithms::Ppo;
-/// use pavlov_trainer::{Error, Trainer, TrainerExt};
-///
-/// let mut ppo = Ppo { lr: 3e-4, ..Ppo::get_default_config() };
-/// ppo.common.num_workers = 0;
-/// let mut trainer = ppo.build("CartPole-v1")?;
-/// for _ in 0..30 {
-///     println!("{}", trainer.train()?["episode_reward_mean"]);
-/// }
-/// trainer.save()?;
+/// # use pavlov_trainer::{Error, Trainer, TrainerExt};
+/// let mut trainer = pavlov_algorithms::Ppo::get_default_config().build("CartPole-v1")?;
+/// println!("{}", trainer.train()?["episode_reward_mean"]);
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -141,59 +134,38 @@ impl Trainer for Ppo {
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
         let fitted = self.common.fit_fragments();
-        let batch = self.common.train_batch_size;
-        let minibatches = self.sgd_minibatch_size >= 1 && self.sgd_minibatch_size <= batch;
+        let (minibatch, batch) = (self.sgd_minibatch_size, self.common.train_batch_size);
+        let minibatches = format!("it must be in 1..={batch} (`train_batch_size`)");
+        let critic = "`use_gae` needs a critic; set both or neither";
+        let bootstraps = "fragments of episodes need it; set it, or `batch_mode` to \"complete_episodes\"";
         let fragments = self.common.batch_mode == BatchMode::TruncateEpisodes;
-        let explores = matches!(
-            self.common.exploration_config,
-            ExplorationConfig::StochasticSampling { random_timesteps: 0 }
-        );
+        let exploration = &self.common.exploration_config;
+        let samples = matches!(exploration, ExplorationConfig::StochasticSampling { random_timesteps: 0 });
+        let own = "PPO learns from its own samples: only {\"type\": \"StochasticSampling\"} keeps them so";
         rules::all([
             ActionDist::for_space(&spaces.action_space).map(|_| ()),
             fitted,
             rules::refuse_if(
-                !minibatches,
+                minibatch == 0 || minibatch > batch,
                 "sgd_minibatch_size",
-                self.sgd_minibatch_size,
-                format!("it must be in 1..={batch} (`train_batch_size`)"),
+                minibatch,
+                minibatches,
             ),
             rules::at_least_one([("num_sgd_iter", self.num_sgd_iter)]),
-            rules::above_zero([
-                ("lr", self.lr),
-                ("clip_param", self.clip_param),
-                ("vf_clip_param", self.vf_clip_param),
-            ]),
-            rules::not_negative([
-                ("entropy_coeff", self.entropy_coeff),
-                ("vf_loss_coeff", self.vf_loss_coeff),
-                ("kl_coeff", self.kl_coeff),
-                ("kl_target", self.kl_target),
-            ]),
+            rules::above_zero([("lr", self.lr), ("clip_param", self.clip_param)]),
+            rules::above_zero([("vf_clip_param", self.vf_clip_param)]),
+            rules::not_negative([("entropy_coeff", self.entropy_coeff), ("kl_coeff", self.kl_coeff)]),
+            rules::not_negative([("vf_loss_coeff", self.vf_loss_coeff), ("kl_target", self.kl_target)]),
             rules::above_zero_or_null([("grad_clip", self.grad_clip), ("target_kl", self.target_kl)]),
             rules::share([("lambda", self.lambda)]),
-            rules::refuse_if(
-                self.use_gae && !self.use_critic,
-                "use_critic",
-                false,
-                "`use_gae` needs a critic; set both or neither",
-            ),
-            rules::refuse_if(
-                !self.use_gae && fragments,
-                "use_gae",
-                false,
-                "fragments of episodes need it to bootstrap; set it, or `batch_mode` to \"complete_episodes\"",
-            ),
+            rules::refuse_if(self.use_gae && !self.use_critic, "use_critic", false, critic),
+            rules::refuse_if(!self.use_gae && fragments, "use_gae", false, bootstraps),
             rules::schedules([
                 ("lr_schedule", &self.lr_schedule),
                 ("entropy_coeff_schedule", &self.entropy_coeff_schedule),
                 ("clip_param_schedule", &self.clip_param_schedule),
             ]),
-            rules::refuse_if(
-                !explores,
-                "exploration_config",
-                serde_json::to_string(&self.common.exploration_config).unwrap_or_default(),
-                "PPO learns from its own samples: only {\"type\": \"StochasticSampling\"} keeps them so",
-            ),
+            rules::refuse_if(!samples, "exploration_config", serde_json::json!(exploration), own),
         ])
     }
 

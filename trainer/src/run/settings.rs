@@ -155,7 +155,7 @@ pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
 }
 
 /// All the memory that a run of these settings needs.
-pub fn memory_of<T: Trainer>(settings: &T, spaces: &Spaces) -> Memory {
+pub(crate) fn memory_of<T: Trainer>(settings: &T, spaces: &Spaces) -> Memory {
     let mut memory = Memory::of(settings.common(), spaces);
     settings.memory(spaces, &mut memory);
     memory

@@ -1,6 +1,8 @@
 //! Action distributions: log-probabilities, entropies and divergences of many rows, for losses. How actions are drawn from
 //! them stands in `draw.rs`.
 
+mod squashed;
+
 use crate::{
     base::error::{Error, Result},
     learn::value::Value,
@@ -53,26 +55,6 @@ impl ActionDist {
             other => Err(Error::Space {
                 who: "a stochastic policy".into(),
                 needs: "a Discrete, MultiDiscrete, MultiBinary or one-dimensional Box action space".into(),
-                space: other.to_string(),
-            }),
-        }
-    }
-
-    /// As [`for_space`](Self::for_space), squashed between the bounds of a Box; refuses other spaces, and components
-    /// without bounds.
-    ///
-    /// # Errors
-    /// [`Error::Space`].
-    pub fn squashed(space: &Space) -> Result<Self> {
-        match space {
-            Space::Box { low, high, .. }
-                if space.shape().len() <= 1 && low.iter().chain(high.iter()).all(|x| x.is_finite()) =>
-            {
-                Ok(Self::SquashedGaussian { dim: space.width() })
-            }
-            other => Err(Error::Space {
-                who: "a policy with squashed actions".into(),
-                needs: "a one-dimensional Box action space with finite bounds (`RescaleAction` or `ClipAction` around the environment gives bounds)".into(),
                 space: other.to_string(),
             }),
         }
@@ -152,22 +134,6 @@ impl<'t> Dist<'_, 't> {
         let (mean, log_std) = (self.parts[0], self.parts[1]);
         let z = (x - mean) / log_std.exp();
         (z.square() * -0.5 - log_std - HALF_LN_TAU).sum_columns()
-    }
-
-    /// Squashed actions from standard normal `noise` (`[rows, components]`), differentiable, and their log-probabilities.
-    ///
-    /// The logarithm of tanh's slope is `2 (ln 2 - u - softplus(-2 u))`, which loses no digits at the bounds.
-    ///
-    /// # Panics
-    ///
-    /// When the distribution is not a squashed Gaussian.
-    pub fn rsample(&self, noise: Value<'t>) -> (Value<'t>, Value<'t>) {
-        assert!(matches!(self.family, ActionDist::SquashedGaussian { .. }), "only squashed Gaussians do");
-        let (mean, log_std) = (self.parts[0], self.parts[1]);
-        let u = mean + log_std.exp() * noise;
-        let log_slope = 2.0 * (std::f64::consts::LN_2 - u - (u * -2.0).softplus());
-        let logp = noise.square() * -0.5 - log_std - HALF_LN_TAU - log_slope;
-        (u.tanh(), logp.sum_columns())
     }
 
     /// The entropy of each row. A squashed Gaussian has none in closed form; this is the entropy before squashing.

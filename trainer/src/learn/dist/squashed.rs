@@ -1,0 +1,48 @@
+//! Squashed Gaussians: actions between bounds that are drawn differentiably, for SAC.
+
+use super::{ActionDist, Dist, HALF_LN_TAU};
+use crate::{
+    base::error::{Error, Result},
+    learn::value::Value,
+};
+use pavlov_envs::Space;
+
+impl ActionDist {
+    /// As [`for_space`](Self::for_space), squashed between the bounds of a Box; refuses other spaces, and components
+    /// without bounds.
+    ///
+    /// # Errors
+    /// [`Error::Space`].
+    pub fn squashed(space: &Space) -> Result<Self> {
+        match space {
+            Space::Box { low, high, .. }
+                if space.shape().len() <= 1 && low.iter().chain(high.iter()).all(|x| x.is_finite()) =>
+            {
+                Ok(Self::SquashedGaussian { dim: space.width() })
+            }
+            other => Err(Error::Space {
+                who: "a policy with squashed actions".into(),
+                needs: "a one-dimensional Box action space with finite bounds (`RescaleAction` or `ClipAction` around the environment gives bounds)".into(),
+                space: other.to_string(),
+            }),
+        }
+    }
+}
+
+impl<'t> Dist<'_, 't> {
+    /// Squashed actions from standard normal `noise` (`[rows, components]`), differentiable, and their log-probabilities.
+    ///
+    /// The logarithm of tanh's slope is `2 (ln 2 - u - softplus(-2 u))`, which loses no digits at the bounds.
+    ///
+    /// # Panics
+    ///
+    /// When the distribution is not a squashed Gaussian.
+    pub fn rsample(&self, noise: Value<'t>) -> (Value<'t>, Value<'t>) {
+        assert!(matches!(self.family, ActionDist::SquashedGaussian { .. }), "only squashed Gaussians do");
+        let (mean, log_std) = (self.parts[0], self.parts[1]);
+        let u = mean + log_std.exp() * noise;
+        let log_slope = 2.0 * (std::f64::consts::LN_2 - u - (u * -2.0).softplus());
+        let logp = noise.square() * -0.5 - log_std - HALF_LN_TAU - log_slope;
+        (u.tanh(), logp.sum_columns())
+    }
+}
