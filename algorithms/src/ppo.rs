@@ -137,7 +137,8 @@ impl Trainer for Ppo {
         let (minibatch, batch) = (self.sgd_minibatch_size, self.common.train_batch_size);
         let minibatches = format!("it must be in 1..={batch} (`train_batch_size`)");
         let critic = "`use_gae` needs a critic; set both or neither";
-        let bootstraps = "fragments of episodes need it; set it, or `batch_mode` to \"complete_episodes\"";
+        let bootstraps =
+            "fragments of episodes need it to bootstrap; set it, or `batch_mode` to \"complete_episodes\"";
         let fragments = self.common.batch_mode == BatchMode::TruncateEpisodes;
         let exploration = &self.common.exploration_config;
         let samples = matches!(exploration, ExplorationConfig::StochasticSampling { random_timesteps: 0 });
