@@ -8,7 +8,9 @@ use pavlov_algorithms::{Dqn, Impala, Ppo, Sac};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::policy::{Agent, Spaces};
 use pavlov_trainer::settings::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
-use pavlov_trainer::{Algorithm, Common, Evaluation, Result, Trainer, resolve, to_config};
+use pavlov_trainer::{
+    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, resolve, to_config,
+};
 use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
 use serde_json::Value;
@@ -110,6 +112,7 @@ pub struct AlgorithmEntry {
     default_config: fn() -> Result<Config>,
     validated: fn(&Config, &Spaces) -> Result<(Config, Common)>,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
+    load: fn(&Path, Option<&str>, usize) -> Result<Session>,
 }
 
 impl fmt::Debug for AlgorithmEntry {
@@ -147,6 +150,7 @@ impl AlgorithmEntry {
                 let (settings, env) = resolve(&T::get_default_config(), base, &env)?;
                 Ok(Box::new(Algorithm::new(settings, env)))
             },
+            load: load_session::<T>,
         }
     }
 
@@ -229,6 +233,14 @@ impl AlgorithmEntry {
         options: RunOptions,
     ) -> Result<Driver<Box<dyn AnyAlgorithm>>> {
         Ok(Driver::with((self.make)(&Config::new(), env)?, config, options)?)
+    }
+
+    /// A policy out of a checkpoint of this algorithm: [`load_session`].
+    ///
+    /// # Errors
+    /// Those of [`load_session`].
+    pub fn load_session(&self, checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
+        (self.load)(checkpoint, policy, copies)
     }
 
     /// What a sweep trains: trials whose settings go over `base`, which goes over the defaults.

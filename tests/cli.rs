@@ -183,6 +183,22 @@ fn json_prints_one_object_per_result_and_nothing_else_and_the_run_is_evaluated_a
 }
 
 #[test]
+fn a_run_is_exported_to_a_file_that_acts_and_other_places_are_refused() {
+    let (dir, out) = scratch();
+    let filter = ["--set", "observation_filter=MeanStdFilter", "--stop", "training_iteration=2"];
+    run(&mut train(&out, &filter)).ok();
+    let file = dir.path().join("pole.pt");
+    let ran = pavlov(&["export", text(&out), "--out", text(&file)]).ok();
+    assert!(ran.stdout.contains("pole.pt: the policy of ") && ran.stdout.contains("from rows of Box("));
+    let module = pavlov::torch::CModule::load(&file).expect("a module");
+    let logits = module.forward_ts(&[pavlov::torch::Tensor::from_slice(&[0.1_f32; 8]).view([2, 4])]);
+    assert_eq!(logits.expect("logits").size(), [2, 2]);
+    let place = dir.path().join("none").join("pole.pt");
+    pavlov(&["export", text(&out), "--out", text(&place)]).refused("there is no directory");
+    pavlov(&["export", text(dir.path()), "--out", text(&file)]).refused("no whole checkpoint");
+}
+
+#[test]
 fn a_run_that_was_evaluated_beside_training_is_evaluated_too() {
     let (_dir, out) = scratch();
     let beside =

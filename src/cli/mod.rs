@@ -9,6 +9,7 @@ mod doctor;
 mod env;
 mod evaluate;
 mod exit;
+mod export;
 mod gif;
 mod list;
 mod output;
@@ -45,6 +46,7 @@ enum Command {
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),
     Evaluate(evaluate::EvaluateArgs),
+    Export(export::ExportArgs),
     Tune(tune::TuneArgs),
     Trial(tune::TrialArgs),
     List(list::ListArgs),
@@ -70,6 +72,7 @@ pub fn main() -> ExitCode {
         Command::Train(args) => train::train(args),
         Command::Resume(args) => resume::resume(args),
         Command::Evaluate(args) => evaluate::evaluate(args),
+        Command::Export(args) => export::export(args),
         Command::Tune(args) => tune::tune(args),
         Command::Trial(args) => tune::trial(args),
         Command::List(args) => list::list(&args),
