@@ -13,7 +13,6 @@ use pavlov_trainer::{
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
-use serde_json::Value;
 
 /// An [`Algorithm`] whose type is not known: what remains of it when it is chosen by name.
 pub trait AnyAlgorithm: Trainable {
@@ -208,8 +207,8 @@ impl AlgorithmEntry {
     /// # Errors
     /// What a run with these settings would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
-        let env_config = resolved.config.get("env_config").and_then(Value::as_object);
-        let agents = Agent::of(&env.make(&env_config.cloned().unwrap_or_default(), 1)?)?;
+        let Common { env_config, wrappers, .. } = decode(&resolved.config)?;
+        let agents = Agent::of(&env.wrapped(&wrappers).make(&env_config, 1)?)?;
         let (fitted, common) = (self.validated)(&resolved.config, &agents[0].spaces)?;
         let mut resolved = resolved.clone();
         for (key, value) in &fitted {
