@@ -9,7 +9,7 @@ use pavlov_envs::EnvCreator;
 use pavlov_trainer::policy::{Agent, Spaces};
 use pavlov_trainer::settings::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, resolve, to_config,
+    Algorithm, Common, Evaluation, Memory, Result, Session, Trainer, load_session, resolve, to_config,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
@@ -142,6 +142,7 @@ impl AlgorithmEntry {
             validated: |config, spaces| {
                 let mut settings: T = decode(config)?;
                 settings.common().validate()?;
+                Memory::of(&settings, spaces).check()?;
                 settings.validate_config(spaces)?;
                 Ok((to_config(&settings)?, settings.common().clone()))
             },

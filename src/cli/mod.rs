@@ -21,6 +21,7 @@ mod session;
 mod settings;
 mod signals;
 mod train;
+mod trust;
 mod tune;
 
 use std::process::ExitCode;

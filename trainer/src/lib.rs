@@ -47,6 +47,7 @@ pub use run::{
     builder::{Builder, TrainerExt},
     common::Common,
     loading::load_session,
+    memory::Memory,
     settings::{resolve, to_config},
     trainer::Trainer,
     training::Run,

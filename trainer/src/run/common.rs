@@ -244,6 +244,9 @@ impl Default for Common {
     }
 }
 
+/// More than machines have cores.
+const MOST_WORKERS: usize = 4096;
+
 /// Keys under which any name is allowed.
 pub const OPEN_KEYS: &[&str] = &["env_config", "evaluation_config.env_config"];
 
@@ -358,6 +361,9 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
 ];
 
 /// Refuses keys of Ray's that have no meaning here, with the reason.
+///
+/// # Errors
+/// [`Error::Config`] with the key and the reason.
 pub fn refuse_keys(values: &Config, refused: &[(&str, &str)]) -> Result<()> {
     for (key, why) in refused {
         let value = match key.split_once('.') {
@@ -382,6 +388,9 @@ impl Common {
     }
 
     /// Rules between common settings.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self) -> Result<()> {
         let at_least_one = [
             ("num_envs_per_worker", self.num_envs_per_worker),
@@ -392,6 +401,17 @@ impl Common {
         for (key, value) in at_least_one {
             if value == 0 {
                 return Err(Error::config(key, value, "it must be at least 1"));
+            }
+        }
+        for (key, value) in
+            [("num_workers", self.num_workers), ("evaluation_num_workers", self.evaluation_num_workers)]
+        {
+            if value > MOST_WORKERS {
+                let rule = format!(
+                    "it must be at most {MOST_WORKERS}: each is a thread; for more copies of the environment raise \
+                     `num_envs_per_worker`"
+                );
+                return Err(Error::config(key, value, rule));
             }
         }
         if !(0.0..=1.0).contains(&self.gamma) {
@@ -471,6 +491,9 @@ impl Common {
     ///
     /// A fragment length that divides each copy's share is kept; otherwise one round makes the batch. Ray rounds down
     /// here and then samples a second round, so that a batch of 4,000 on three workers becomes 7,998.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn fit_fragments(&mut self) -> Result<()> {
         if self.batch_mode == BatchMode::CompleteEpisodes {
             return Ok(());

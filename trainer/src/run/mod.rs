@@ -4,6 +4,7 @@ pub(crate) mod algorithm;
 pub(crate) mod builder;
 pub(crate) mod common;
 pub(crate) mod loading;
+pub(crate) mod memory;
 pub(crate) mod settings;
 pub(crate) mod trainer;
 pub(crate) mod training;

@@ -131,7 +131,7 @@ pub(crate) fn work(
                 None => break,
             }
         }
-        // The trial is gone: nobody waits for what is being computed.
+        // The trial is gone: no process waits for what is being computed.
         std::process::exit(0);
     });
     let run = move || {

@@ -1,6 +1,6 @@
 //! The worker processes of one trial, from the trial's side.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufReader, ErrorKind};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::child::{self, WORKER};
 use super::is_known_to_children;
+use super::lines::lines;
 use super::worker::{MOST_WORKERS, Order, Seat, Word, send_line, send_sockets};
 use crate::session::{Checkpoint, Session};
 use crate::{Error, Metrics, Result};
@@ -110,7 +111,7 @@ impl WorkerGroup {
     ///
     /// # Errors
     /// [`Error::WorkerFailed`]: one failed or died, or returned while others go on.
-    pub fn next(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
+    pub fn next_report(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
         let mut words: Vec<Option<Word>> = self.workers.iter().map(|_| None).collect();
         let mut deadline = None;
         while words.iter().any(Option::is_none) {
@@ -210,12 +211,16 @@ impl Drop for WorkerGroup {
 }
 
 fn listen(rank: usize, incoming: UnixStream, words: &Sender<(usize, Option<Word>)>) {
-    for line in BufReader::new(incoming).lines() {
-        let Ok(line) = line else { break };
-        let word = serde_json::from_str(&line).unwrap_or_else(|error| Word::Failed {
-            message: format!("its process said `{line}`: {error}"),
-            is_lost: false,
-        });
+    for line in lines(BufReader::new(incoming)) {
+        let failed = |message| Word::Failed { message, is_lost: false };
+        let word = match line {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                failed(format!("its process said what cannot be read: {error}"))
+            }
+            Err(_) => break,
+            Ok(line) => serde_json::from_str(&line)
+                .unwrap_or_else(|error| failed(format!("its process said `{line}`: {error}"))),
+        };
         let _ = words.send((rank, Some(word)));
     }
     let _ = words.send((rank, None));

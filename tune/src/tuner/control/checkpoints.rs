@@ -51,7 +51,7 @@ impl Control {
         remote.mirror.sync(&self.sweep.runs[i].dir, self.journal.length());
     }
 
-    pub(super) fn hear_of_uploads(&mut self) -> Result<()> {
+    pub(super) fn on_uploads(&mut self) -> Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         for path in remote.mirror.uploaded().collect::<Vec<_>>() {
             let trial_id = path.parent().and_then(|dir| dir.file_name()?.to_str()).unwrap_or_default();
@@ -89,7 +89,7 @@ impl Control {
     /// After a replay: forgets the checkpoints that are nowhere. Where only some are to be kept, it deletes those that the
     /// journal does not know: they were written just before the driver was killed, and no trial starts from them. `there`:
     /// the iterations of the trial's checkpoints on the storage.
-    pub(super) fn take_up_checkpoints(&mut self, i: usize, there: &[u64]) -> Result<()> {
+    pub(super) fn restore_checkpoints(&mut self, i: usize, there: &[u64]) -> Result<()> {
         let run = &mut self.sweep.runs[i];
         let dir = run.dir.clone();
         let is_gone = |path: &std::path::Path| {
@@ -118,7 +118,7 @@ impl Control {
     }
 
     /// After a replay: what is here and perhaps not there, then the journal.
-    pub(super) fn take_up_uploads(&mut self) -> Result<()> {
+    pub(super) fn restore_uploads(&mut self) -> Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         if !remote.is_fresh {
             for run in &self.sweep.runs {
@@ -138,6 +138,6 @@ impl Control {
             Err(error) if !went_well => tracing::warn!("{error}"),
             outcome => outcome?,
         }
-        self.hear_of_uploads()
+        self.on_uploads()
     }
 }
