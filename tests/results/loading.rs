@@ -76,6 +76,26 @@ fn a_loaded_policy_takes_the_legal_actions_it_is_told_and_needs_no_environment()
 }
 
 #[test]
+fn wrappers_of_the_settings_stand_in_training_evaluation_and_loading() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut ppo = tiny_ppo();
+    ppo.common.wrappers = serde_json::from_value(json!(["TimeLimit(7)", "FrameStack(3)"])).expect("wrappers");
+    let (mut trainer, checkpoint) = saved(ppo.clone(), "CartPole-v1", home.path());
+    assert_eq!(trainer.train().expect("a result")["episode_len_mean"], 7.0);
+    let played = trainer.play(4, 0, false, 0).expect("episodes");
+    assert!(played.episodes.iter().all(|episode| episode.length == 7));
+    let mut loaded = pavlov::load(&checkpoint).expect("a policy");
+    assert_eq!(loaded.observation_space().shape(), [3, 4]);
+    loaded.act(&[0.0_f32; 12]).expect("an action");
+    let mut other = quiet(ppo, "CartPole-v1").expect("a trainer");
+    other.restore(&checkpoint).expect("the same wrappers");
+    refused(
+        quiet(tiny_ppo(), "CartPole-v1").expect("a trainer").restore(&checkpoint),
+        &["observation_space"],
+    );
+}
+
+#[test]
 fn several_copies_of_a_loaded_policy_act_at_once_and_explore() {
     let home = tempfile::tempdir().expect("a directory");
     let (mut trainer, checkpoint) = saved(tiny_ppo(), "CartPole-v1", home.path());
