@@ -64,6 +64,9 @@ impl Session {
     }
 
     /// The best action for one observation, one row as the environment writes it, in a session of one copy.
+    ///
+    /// # Errors
+    /// A session of several copies; a row of another width or scalar type; a mask that leaves no action.
     pub fn act<O: Element>(&mut self, obs: &[O]) -> Result<Action> {
         if self.copies != 1 {
             let reason = format!("it has {} copies; `compute_actions` acts in all of them", self.copies);
