@@ -192,13 +192,13 @@ fn json_prints_one_object_per_result_and_nothing_else_and_the_run_is_evaluated_a
 fn wrappers_are_set_on_the_command_line_and_in_a_file_and_evaluation_uses_them() {
     let (dir, out) = scratch();
     let file = dir.path().join("wrappers.toml");
-    std::fs::write(&file, "wrappers = [\"TimeLimit(9)\", { name = \"FrameStack\", stack_size = 2 }]\n")
+    std::fs::write(&file, "wrappers = [\"TimeLimit(5)\", { name = \"FrameStack\", stack_size = 2 }]\n")
         .unwrap();
     run(&mut train(&out, &["--config", text(&file), "--stop", "training_iteration=1"])).ok();
     let evaluated = pavlov(&["evaluate", text(&out), "--episodes", "2", "--json"]).ok();
-    assert_eq!(evaluated.lines()[0]["episode_len_mean"], 9.0);
+    assert_eq!(evaluated.lines()[0]["episode_len_mean"], 5.0);
     let more = pavlov(&["resume", text(&out), "--stop", "training_iteration=2", "--json"]).ok();
-    assert_eq!(more.lines()[0]["config"]["wrappers"], serde_json::json!(["TimeLimit(9)", "FrameStack(2)"]));
+    assert_eq!(more.lines()[0]["config"]["wrappers"], serde_json::json!(["TimeLimit(5)", "FrameStack(2)"]));
     let args = ["config", "show", "PPO", "--env", "CartPole-v1", "--set", "wrappers=[\"FrameStak(4)\"]"];
     pavlov(&args).refused("no wrapper \"FrameStak\"; nearest: FrameStack");
 }
