@@ -7,11 +7,11 @@ use std::sync::{LazyLock, RwLock};
 use pavlov_algorithms::{Dqn, Impala, Ppo, Sac};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::policy::{Agent, Spaces};
-use pavlov_trainer::settings::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, Memory, Result, Session, Trainer, load_session, resolve, to_config,
+    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, overlay_known, resolve, to_config,
+    validate,
 };
-use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
+use pavlov_tune::config::{Layer, Resolved, decode, nearest};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
 
 /// An [`Algorithm`] whose type is not known: what remains of it when it is chosen by name.
@@ -55,7 +55,9 @@ impl<T: Trainer> AnyAlgorithm for Algorithm<T> {
 }
 
 /// A name that cannot be looked up or taken.
-#[derive(Clone, Debug, thiserror::Error)]
+///
+/// `{:?}` prints the same sentence as `{}`: that is what a `main` which returns this error prints.
+#[derive(Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// Nothing has this name.
@@ -86,6 +88,12 @@ pub enum Error {
     },
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
 fn or_nearest(nearest: Option<&str>) -> String {
     nearest.map(|name| format!("; nearest: {name}")).unwrap_or_default()
 }
@@ -107,7 +115,7 @@ pub struct AlgorithmEntry {
     name: &'static str,
     summary: &'static str,
     arithmetic: Option<fn(&Common) -> String>,
-    refused: &'static [(&'static str, &'static str)],
+    resolve: fn(Vec<Layer>) -> Result<Resolved>,
     default_config: fn() -> Result<Config>,
     validated: fn(&Config, &Spaces) -> Result<(Config, Common)>,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
@@ -137,13 +145,11 @@ impl AlgorithmEntry {
             name: T::NAME,
             summary,
             arithmetic: Some(Common::batch_arithmetic),
-            refused: T::REFUSED_KEYS,
+            resolve: |layers| overlay_known::<T>(&to_config(&T::get_default_config())?, layers),
             default_config: || to_config(&T::get_default_config()),
             validated: |config, spaces| {
                 let mut settings: T = decode(config)?;
-                settings.common().validate()?;
-                Memory::of(&settings, spaces).check()?;
-                settings.validate_config(spaces)?;
+                validate(&mut settings, spaces)?;
                 Ok((to_config(&settings)?, settings.common().clone()))
             },
             make: |base, env| {
@@ -189,17 +195,10 @@ impl AlgorithmEntry {
     /// Complete settings: `layers`, later over earlier, over the defaults.
     ///
     /// # Errors
-    /// An unknown setting with the nearest name; a value of the wrong kind; a setting of Ray's that has no meaning
-    /// here, with the reason.
+    /// Every setting that is unknown, with the nearest name; has a value of the wrong kind; has no meaning here, with
+    /// the reason; or has no effect, because a schedule replaces it.
     pub fn resolve(&self, layers: Vec<Layer>) -> Result<Resolved> {
-        for layer in &layers {
-            refuse_keys(&layer.values, REFUSED_KEYS)?;
-            refuse_keys(&layer.values, self.refused)?;
-        }
-        let resolved = overlay(&self.default_config()?, layers, OPEN_KEYS)?;
-        // On its own first: below `serde(flatten)` an error would not know its key.
-        decode::<Common>(&resolved.config)?;
-        Ok(resolved)
+        (self.resolve)(layers)
     }
 
     /// What `resolved` becomes in this environment: the algorithm's rules checked and applied. A setting that a rule

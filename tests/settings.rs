@@ -10,7 +10,7 @@ mod sizes;
 use pavlov::envs::{EnvCreator, IntoEnvCreator};
 use pavlov::prelude::*;
 use pavlov::trainer::policy::Spaces;
-use pavlov::trainer::resolve;
+use pavlov::trainer::{resolve, validate};
 use serde_json::Value;
 
 use crate::support::discrete_spaces;
@@ -29,8 +29,7 @@ fn cartpole() -> EnvCreator {
 /// What a sweep, a file or `--set` goes through: overlay, decode, the common rules, the algorithm's rules.
 fn configure<T: Trainer>(config: Value, spaces: &Spaces) -> Result<T> {
     let (mut settings, _) = resolve(&T::get_default_config(), &object(config), &cartpole())?;
-    settings.common().validate()?;
-    settings.validate_config(spaces)?;
+    validate(&mut settings, spaces)?;
     Ok(settings)
 }
 

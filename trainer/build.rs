@@ -1,4 +1,5 @@
-//! Hands the directory of libtorch on: only direct dependants of torch-sys learn it from Cargo.
+//! Hands the directory of libtorch on: only direct dependants of torch-sys learn it from Cargo. Tells the crate how far it
+//! is optimised.
 
 use std::env;
 use std::path::Path;
@@ -6,6 +7,7 @@ use std::process::exit;
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    println!("cargo::rustc-env=PAVLOV_OPT_LEVEL={}", env::var("OPT_LEVEL").unwrap_or_default());
     if env::var_os("CARGO_FEATURE_DOC_ONLY").is_some() {
         return;
     }

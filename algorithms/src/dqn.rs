@@ -128,40 +128,50 @@ impl Trainer for Dqn {
     }
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
-        if !matches!(spaces.action_space, Space::Discrete { .. }) {
-            return Err(Error::Space {
+        let discrete = match spaces.action_space {
+            Space::Discrete { .. } => Ok(()),
+            ref other => Err(Error::Space {
                 who: Self::NAME.into(),
                 needs: "a Discrete action space".into(),
-                space: spaces.action_space.to_string(),
-            });
-        }
-        self.off_policy.validate(&self.common)?;
-        rules::at_least_one([("num_atoms", self.num_atoms)])?;
-        if self.hiddens.contains(&0) {
-            let value = format!("{:?}", self.hiddens);
-            return Err(Error::config("hiddens", value, "every layer needs at least one unit"));
-        }
-        rules::above_zero([("lr", self.lr), ("sigma0", self.sigma0)])?;
-        rules::above_zero_or_null([("grad_clip", self.grad_clip)])?;
-        if self.num_atoms > 1 && self.v_min >= self.v_max {
-            let rule = format!("it must be below {} (`v_max`)", self.v_max);
-            return Err(Error::config("v_min", self.v_min, rule));
-        }
-        if self.worker_side_prioritization
-            && self.off_policy.replay_buffer_config.kind != ReplayKind::PrioritizedReplayBuffer
-        {
-            let rule = "it needs `replay_buffer_config.type` to be \"PrioritizedReplayBuffer\"";
-            return Err(Error::config("worker_side_prioritization", true, rule));
-        }
-        if matches!(
-            self.common.exploration_config,
-            ExplorationConfig::GaussianNoise { .. } | ExplorationConfig::StochasticSampling { .. }
-        ) {
-            let rule = "values have no distribution to sample; use EpsilonGreedy, PerWorkerEpsilonGreedy, SoftQ or Random";
-            let value = self.common.exploration_config.name();
-            return Err(Error::config("exploration_config.type", format!("{value:?}"), rule));
-        }
-        self.lr_schedule.as_ref().map_or(Ok(()), |s| s.validate("lr_schedule"))?;
+                space: other.to_string(),
+            }),
+        };
+        let (replay, exploration) = (&self.off_policy.replay_buffer_config, &self.common.exploration_config);
+        rules::all([
+            discrete,
+            self.off_policy.validate(&self.common),
+            rules::at_least_one([("num_atoms", self.num_atoms)]),
+            rules::refuse_if(
+                self.hiddens.contains(&0),
+                "hiddens",
+                format_args!("{:?}", self.hiddens),
+                "every layer needs at least one unit",
+            ),
+            rules::above_zero([("lr", self.lr), ("sigma0", self.sigma0)]),
+            rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
+            rules::refuse_if(
+                self.num_atoms > 1 && self.v_min >= self.v_max,
+                "v_min",
+                self.v_min,
+                format!("it must be below {} (`v_max`)", self.v_max),
+            ),
+            rules::refuse_if(
+                self.worker_side_prioritization && replay.kind != ReplayKind::PrioritizedReplayBuffer,
+                "worker_side_prioritization",
+                true,
+                "it needs `replay_buffer_config.type` to be \"PrioritizedReplayBuffer\"",
+            ),
+            rules::refuse_if(
+                matches!(
+                    exploration,
+                    ExplorationConfig::GaussianNoise { .. } | ExplorationConfig::StochasticSampling { .. }
+                ),
+                "exploration_config.type",
+                format_args!("{:?}", exploration.name()),
+                "values have no distribution to sample; use EpsilonGreedy, PerWorkerEpsilonGreedy, SoftQ or Random",
+            ),
+            rules::schedules([("lr_schedule", &self.lr_schedule)]),
+        ])?;
         self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
     }

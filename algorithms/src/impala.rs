@@ -131,61 +131,65 @@ impl Trainer for Impala {
     }
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
-        ActionDist::for_space(&spaces.action_space)?;
         let common = &self.common;
-        let fragment = common.rollout_fragment_length * common.num_envs_per_worker;
-        if common.batch_mode == BatchMode::TruncateEpisodes
-            && !common.train_batch_size.is_multiple_of(fragment)
-        {
-            let nearest = common.train_batch_size.div_ceil(fragment) * fragment;
-            let rule = format!(
-                "it must be whole fragments of {fragment} steps (`rollout_fragment_length` x `num_envs_per_worker`); \
-                 next: {nearest}"
-            );
-            return Err(Error::config("train_batch_size", common.train_batch_size, rule));
-        }
-        if common.sample_async {
-            let rule = "workers always sample while the trainer learns: leave it out";
-            return Err(Error::config("sample_async", true, rule));
-        }
-        rules::at_least_one([
-            ("max_sample_requests_in_flight_per_worker", self.max_sample_requests_in_flight_per_worker),
-            ("broadcast_interval", self.broadcast_interval),
-            ("num_sgd_iter", self.num_sgd_iter),
-            ("minibatch_buffer_size", self.minibatch_buffer_size),
-        ])?;
-        rules::above_zero([
-            ("lr", self.lr),
-            ("vtrace_clip_rho_threshold", self.vtrace_clip_rho_threshold),
-            ("vtrace_clip_pg_rho_threshold", self.vtrace_clip_pg_rho_threshold),
-            ("epsilon", self.epsilon),
-        ])?;
-        rules::not_negative([
-            ("replay_proportion", self.replay_proportion),
-            ("momentum", self.momentum),
-            ("vf_loss_coeff", self.vf_loss_coeff),
-            ("entropy_coeff", self.entropy_coeff),
-        ])?;
-        rules::share([("decay", self.decay)])?;
-        rules::above_zero_or_null([("grad_clip", self.grad_clip)])?;
-        if self.replay_proportion > 0.0 && self.replay_buffer_num_slots == 0 {
-            let rule = "nothing is kept that could be replayed: set `replay_buffer_num_slots` to at least 1";
-            return Err(Error::config("replay_proportion", self.replay_proportion, rule));
-        }
-        for (key, schedule) in
-            [("lr_schedule", &self.lr_schedule), ("entropy_coeff_schedule", &self.entropy_coeff_schedule)]
-        {
-            schedule.as_ref().map_or(Ok(()), |s| s.validate(key))?;
-        }
-        match self.common.exploration_config {
-            ExplorationConfig::StochasticSampling { random_timesteps: 0 } => Ok(()),
-            ref other => {
-                let value = serde_json::to_string(other).unwrap_or_default();
-                let rule = "V-trace needs the probability of every action: only {\"type\": \"StochasticSampling\"} \
-                            gives it";
-                Err(Error::config("exploration_config", value, rule))
-            }
-        }
+        let fragment = (common.rollout_fragment_length * common.num_envs_per_worker).max(1);
+        let broken = common.batch_mode == BatchMode::TruncateEpisodes
+            && !common.train_batch_size.is_multiple_of(fragment);
+        let nearest = common.train_batch_size.div_ceil(fragment) * fragment;
+        let whole = format!(
+            "it must be whole fragments of {fragment} steps (`rollout_fragment_length` x `num_envs_per_worker`); \
+             next: {nearest}"
+        );
+        let explores = matches!(
+            common.exploration_config,
+            ExplorationConfig::StochasticSampling { random_timesteps: 0 }
+        );
+        rules::all([
+            ActionDist::for_space(&spaces.action_space).map(|_| ()),
+            rules::refuse_if(broken, "train_batch_size", common.train_batch_size, whole),
+            rules::refuse_if(
+                common.sample_async,
+                "sample_async",
+                true,
+                "workers always sample while the trainer learns: leave it out",
+            ),
+            rules::at_least_one([
+                ("max_sample_requests_in_flight_per_worker", self.max_sample_requests_in_flight_per_worker),
+                ("broadcast_interval", self.broadcast_interval),
+                ("num_sgd_iter", self.num_sgd_iter),
+                ("minibatch_buffer_size", self.minibatch_buffer_size),
+            ]),
+            rules::above_zero([
+                ("lr", self.lr),
+                ("vtrace_clip_rho_threshold", self.vtrace_clip_rho_threshold),
+                ("vtrace_clip_pg_rho_threshold", self.vtrace_clip_pg_rho_threshold),
+                ("epsilon", self.epsilon),
+            ]),
+            rules::not_negative([
+                ("replay_proportion", self.replay_proportion),
+                ("momentum", self.momentum),
+                ("vf_loss_coeff", self.vf_loss_coeff),
+                ("entropy_coeff", self.entropy_coeff),
+            ]),
+            rules::share([("decay", self.decay)]),
+            rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
+            rules::refuse_if(
+                self.replay_proportion > 0.0 && self.replay_buffer_num_slots == 0,
+                "replay_proportion",
+                self.replay_proportion,
+                "nothing is kept that could be replayed: set `replay_buffer_num_slots` to at least 1",
+            ),
+            rules::schedules([
+                ("lr_schedule", &self.lr_schedule),
+                ("entropy_coeff_schedule", &self.entropy_coeff_schedule),
+            ]),
+            rules::refuse_if(
+                !explores,
+                "exploration_config",
+                serde_json::to_string(&common.exploration_config).unwrap_or_default(),
+                "V-trace needs the probability of every action: only {\"type\": \"StochasticSampling\"} gives it",
+            ),
+        ])
     }
 
     fn memory(&self, _spaces: &Spaces, memory: &mut Memory) {

@@ -140,50 +140,61 @@ impl Trainer for Ppo {
     }
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
-        ActionDist::for_space(&spaces.action_space)?;
-        self.common.fit_fragments()?;
+        let fitted = self.common.fit_fragments();
         let batch = self.common.train_batch_size;
-        if self.sgd_minibatch_size == 0 || self.sgd_minibatch_size > batch {
-            let rule = format!("it must be in 1..={batch} (`train_batch_size`)");
-            return Err(Error::config("sgd_minibatch_size", self.sgd_minibatch_size, rule));
-        }
-        rules::at_least_one([("num_sgd_iter", self.num_sgd_iter)])?;
-        rules::above_zero([
-            ("lr", self.lr),
-            ("clip_param", self.clip_param),
-            ("vf_clip_param", self.vf_clip_param),
-        ])?;
-        rules::not_negative([
-            ("entropy_coeff", self.entropy_coeff),
-            ("vf_loss_coeff", self.vf_loss_coeff),
-            ("kl_coeff", self.kl_coeff),
-            ("kl_target", self.kl_target),
-        ])?;
-        rules::above_zero_or_null([("grad_clip", self.grad_clip), ("target_kl", self.target_kl)])?;
-        rules::share([("lambda", self.lambda)])?;
-        if self.use_gae && !self.use_critic {
-            return Err(Error::config("use_critic", false, "`use_gae` needs a critic; set both or neither"));
-        }
-        if !self.use_gae && self.common.batch_mode == BatchMode::TruncateEpisodes {
-            let rule = "fragments of episodes need it to bootstrap; set it, or `batch_mode` to \"complete_episodes\"";
-            return Err(Error::config("use_gae", false, rule));
-        }
-        for (key, schedule) in [
-            ("lr_schedule", &self.lr_schedule),
-            ("entropy_coeff_schedule", &self.entropy_coeff_schedule),
-            ("clip_param_schedule", &self.clip_param_schedule),
-        ] {
-            schedule.as_ref().map_or(Ok(()), |s| s.validate(key))?;
-        }
-        match self.common.exploration_config {
-            ExplorationConfig::StochasticSampling { random_timesteps: 0 } => Ok(()),
-            ref other => {
-                let value = serde_json::to_string(other).unwrap_or_default();
-                let rule =
-                    "PPO learns from its own samples: only {\"type\": \"StochasticSampling\"} keeps them so";
-                Err(Error::config("exploration_config", value, rule))
-            }
-        }
+        let minibatches = self.sgd_minibatch_size >= 1 && self.sgd_minibatch_size <= batch;
+        let fragments = self.common.batch_mode == BatchMode::TruncateEpisodes;
+        let explores = matches!(
+            self.common.exploration_config,
+            ExplorationConfig::StochasticSampling { random_timesteps: 0 }
+        );
+        rules::all([
+            ActionDist::for_space(&spaces.action_space).map(|_| ()),
+            fitted,
+            rules::refuse_if(
+                !minibatches,
+                "sgd_minibatch_size",
+                self.sgd_minibatch_size,
+                format!("it must be in 1..={batch} (`train_batch_size`)"),
+            ),
+            rules::at_least_one([("num_sgd_iter", self.num_sgd_iter)]),
+            rules::above_zero([
+                ("lr", self.lr),
+                ("clip_param", self.clip_param),
+                ("vf_clip_param", self.vf_clip_param),
+            ]),
+            rules::not_negative([
+                ("entropy_coeff", self.entropy_coeff),
+                ("vf_loss_coeff", self.vf_loss_coeff),
+                ("kl_coeff", self.kl_coeff),
+                ("kl_target", self.kl_target),
+            ]),
+            rules::above_zero_or_null([("grad_clip", self.grad_clip), ("target_kl", self.target_kl)]),
+            rules::share([("lambda", self.lambda)]),
+            rules::refuse_if(
+                self.use_gae && !self.use_critic,
+                "use_critic",
+                false,
+                "`use_gae` needs a critic; set both or neither",
+            ),
+            rules::refuse_if(
+                !self.use_gae && fragments,
+                "use_gae",
+                false,
+                "fragments of episodes need it to bootstrap; set it, or `batch_mode` to \"complete_episodes\"",
+            ),
+            rules::schedules([
+                ("lr_schedule", &self.lr_schedule),
+                ("entropy_coeff_schedule", &self.entropy_coeff_schedule),
+                ("clip_param_schedule", &self.clip_param_schedule),
+            ]),
+            rules::refuse_if(
+                !explores,
+                "exploration_config",
+                serde_json::to_string(&self.common.exploration_config).unwrap_or_default(),
+                "PPO learns from its own samples: only {\"type\": \"StochasticSampling\"} keeps them so",
+            ),
+        ])
     }
 
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {

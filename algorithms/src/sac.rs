@@ -112,33 +112,41 @@ impl Trainer for Sac {
     }
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
-        ActionDist::squashed(&spaces.action_space)?;
-        self.off_policy.validate(&self.common)?;
-        self.policy_model_config.validate("policy_model_config")?;
-        self.q_model_config.validate("q_model_config")?;
-        rules::above_zero([
-            ("optimization.actor_learning_rate", self.optimization.actor_learning_rate),
-            ("optimization.critic_learning_rate", self.optimization.critic_learning_rate),
-            ("optimization.entropy_learning_rate", self.optimization.entropy_learning_rate),
-            ("initial_alpha", self.initial_alpha),
+        let (model, exploration) = (&self.common.model, &self.common.exploration_config);
+        // A network that remembers has its own refusal.
+        let unread = *model != ModelConfig { fused: model.fused, ..ModelConfig::default() };
+        rules::all([
+            ActionDist::squashed(&spaces.action_space).map(|_| ()),
+            self.off_policy.validate(&self.common),
+            self.policy_model_config.validate("policy_model_config"),
+            self.q_model_config.validate("q_model_config"),
+            rules::above_zero([
+                ("optimization.actor_learning_rate", self.optimization.actor_learning_rate),
+                ("optimization.critic_learning_rate", self.optimization.critic_learning_rate),
+                ("optimization.entropy_learning_rate", self.optimization.entropy_learning_rate),
+                ("initial_alpha", self.initial_alpha),
+            ]),
+            rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
+            rules::share([("tau", self.tau)]),
+            rules::refuse_if(
+                unread && !model.is_recurrent(),
+                "model",
+                serde_json::to_string(model).unwrap_or_default(),
+                "SAC reads nothing of it but `fused`; its networks are `policy_model_config` and `q_model_config`",
+            ),
+            rules::refuse_if(
+                !matches!(exploration, ExplorationConfig::StochasticSampling { .. }),
+                "exploration_config.type",
+                format_args!("{:?}", exploration.name()),
+                "SAC explores by its own distribution: use StochasticSampling",
+            ),
+            rules::refuse_if(
+                !self.common.normalize_actions,
+                "normalize_actions",
+                false,
+                "SAC acts in [-1, 1]; leave it true, so that actions are stretched to the bounds",
+            ),
         ])?;
-        rules::above_zero_or_null([("grad_clip", self.grad_clip)])?;
-        rules::share([("tau", self.tau)])?;
-        let model = ModelConfig { fused: self.common.model.fused, ..ModelConfig::default() };
-        if self.common.model != model {
-            let value = serde_json::to_string(&self.common.model).unwrap_or_default();
-            let rule = "SAC reads nothing of it but `fused`; its networks are `policy_model_config` and `q_model_config`";
-            return Err(Error::config("model", value, rule));
-        }
-        if !matches!(self.common.exploration_config, ExplorationConfig::StochasticSampling { .. }) {
-            let value = format!("{:?}", self.common.exploration_config.name());
-            let rule = "SAC explores by its own distribution: use StochasticSampling";
-            return Err(Error::config("exploration_config.type", value, rule));
-        }
-        if !self.common.normalize_actions {
-            let rule = "SAC acts in [-1, 1]; leave it true, so that actions are stretched to the bounds";
-            return Err(Error::config("normalize_actions", false, rule));
-        }
         self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
     }

@@ -116,6 +116,24 @@ impl EnvCreator {
         })
     }
 
+    /// The same, with episodes that are truncated after `steps` steps.
+    pub(crate) fn limited(self, steps: usize) -> Result<Self> {
+        if steps == 0 {
+            return Err(Error::shape("`max_episode_steps`", 0, "at least 1, or None for no limit"));
+        }
+        let make = self.make;
+        Ok(Self {
+            name: self.name,
+            make: Arc::new(move |config, num_envs| {
+                let mut copies = make(config, num_envs)?;
+                if let EnvCopies::Vector(copies) = &mut copies {
+                    copies.limit_episodes(steps);
+                }
+                Ok(copies)
+            }),
+        })
+    }
+
     /// The id, or the name of the type.
     pub fn name(&self) -> &str {
         &self.name

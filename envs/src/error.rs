@@ -1,12 +1,17 @@
 //! What can go wrong in an environment, worded for the person who reads it.
 
+use std::{error::Error as _, fmt};
+
 use crate::{Element, Space};
 
 /// Result of this crate's operations.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of an environment, of a vector of environments, or of the registry.
-#[derive(Debug, thiserror::Error)]
+///
+/// `{:?}` prints the same sentence as `{}`, and the causes that it does not name: that is what a `main` which returns
+/// this error prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No environment is registered under this id.
@@ -112,6 +117,21 @@ pub enum Error {
     Other(Box<dyn std::error::Error + Send + Sync>),
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = self.to_string();
+        let mut cause = self.source();
+        while let Some(error) = cause {
+            let words = error.to_string();
+            if !text.contains(&words) {
+                text = format!("{text}: {words}");
+            }
+            cause = error.source();
+        }
+        f.write_str(&text)
+    }
+}
+
 impl Error {
     /// Wraps any error or message: `Error::other("the simulator is gone")`.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -195,4 +215,19 @@ fn at_step(step: usize) -> String {
 
 fn seed_text(seed: Option<u64>) -> String {
     seed.map_or_else(|| "no seed".into(), |seed| format!("seed {seed}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn main_prints_a_sentence() {
+        let contract = Error::Contract { check: "obs_in_space", message: "step 3 left it".into() };
+        assert_eq!(format!("{contract:?}"), "contract `obs_in_space` is broken: step 3 left it");
+        let inner = Error::other(std::io::Error::other("the simulator is gone"));
+        let failed = Error::Env { env: 1, seed: Some(3), step: 2, source: Box::new(inner) };
+        let text = "environment 1 failed at step 2 of the episode with seed 3: the simulator is gone";
+        assert_eq!(format!("{failed:?}"), text);
+    }
 }

@@ -20,10 +20,11 @@ static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
     RwLock::new(native::entries().into_iter().map(entry).collect())
 });
 
-/// Makes an environment known by `spec.id` everywhere in this process.
+/// Makes an environment known by `spec.id` everywhere in this process. Its episodes are truncated after
+/// `spec.max_episode_steps`.
 ///
 /// ```
-/// use pavlov_envs::{CartPole, CartPoleConfig, EnvConfig, EnvSpec, TimeLimit, make_vec, register};
+/// use pavlov_envs::{CartPole, CartPoleConfig, EnvConfig, EnvSpec, make_vec, register};
 ///
 /// # fn main() -> pavlov_envs::Result<()> {
 /// let spec = EnvSpec {
@@ -32,7 +33,7 @@ static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
 ///     max_episode_steps: Some(50),
 ///     reward_threshold: None,
 /// };
-/// register(spec, || TimeLimit::new(CartPole::new(CartPoleConfig::default()), 50))?;
+/// register(spec, || CartPole::new(CartPoleConfig::default()))?;
 /// let env = make_vec("ShortCartPole-v0", &EnvConfig::new(), 8)?;
 /// assert_eq!(env.num_envs(), 8);
 /// # Ok(())
@@ -40,7 +41,8 @@ static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
 /// ```
 ///
 /// # Errors
-/// [`Error::AlreadyRegistered`] when the id is taken, [`Error::Shape`] when it begins with `py:`.
+/// [`Error::AlreadyRegistered`] when the id is taken, [`Error::Shape`] when it begins with `py:` or when
+/// `max_episode_steps` is 0.
 pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
     if py::python_id(&spec.id).is_some() {
         let expected = "one without `py:`, which stands for environments in Python";
@@ -50,7 +52,11 @@ pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
     if registry.contains_key(&spec.id) {
         return Err(Error::AlreadyRegistered { id: spec.id });
     }
-    registry.insert(spec.id.clone(), Entry { spec, creator: creator.into_env_creator() });
+    let mut creator = creator.into_env_creator();
+    if let Some(steps) = spec.max_episode_steps {
+        creator = creator.limited(steps)?;
+    }
+    registry.insert(spec.id.clone(), Entry { spec, creator });
     Ok(())
 }
 

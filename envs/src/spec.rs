@@ -7,7 +7,10 @@ pub struct EnvSpec {
     pub id: String,
     /// One line on the task.
     pub summary: String,
-    /// Steps after which the environment truncates an episode; it does so itself.
+    /// Steps after which episodes are truncated, by the environment itself or else by [`register`](crate::register):
+    /// copies that are stepped one after the other are truncated there. A [`VectorEnv`](crate::VectorEnv) of your own
+    /// says by [`limit_episodes`](crate::VectorEnv::limit_episodes) whether it does that, and an environment with
+    /// several agents truncates itself.
     pub max_episode_steps: Option<usize>,
     /// Mean return at which the task counts as solved.
     pub reward_threshold: Option<f64>,

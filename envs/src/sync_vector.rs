@@ -364,6 +364,11 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         self.info.get(key, self.copies.len(), |key, row| fill_info(&self.copies, key, row))
     }
 
+    fn limit_episodes(&mut self, steps: usize) -> bool {
+        self.max_episode_steps = self.max_episode_steps.min(steps);
+        true
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         if self.sent.in_flight() {
             return Err(Error::state_in_flight());

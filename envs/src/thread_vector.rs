@@ -236,6 +236,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         self.info.get(key, self.num_envs, |key, row| fill_info(&self.blocks(), key, row))
     }
 
+    fn limit_episodes(&mut self, steps: usize) -> bool {
+        self.blocks().iter_mut().all(|block| block.limit_episodes(steps))
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         if self.in_flight() {
             return Err(Error::state_in_flight());

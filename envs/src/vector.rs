@@ -93,6 +93,13 @@ pub trait VectorEnv: Send {
         None
     }
 
+    /// Truncates episodes after `steps` steps from now on, or sooner where they were truncated sooner. `false`: nothing
+    /// was changed, because this environment sees to the length of its episodes itself.
+    fn limit_episodes(&mut self, steps: usize) -> bool {
+        let _ = steps;
+        false
+    }
+
     /// The state of all copies in the middle of their episodes; `None` when there is no way to
     /// save one. The observations are the caller's to keep.
     ///
@@ -301,6 +308,7 @@ pub trait AnyVectorEnv: Send {
     fn action_masks(&self, masks: &mut [bool]) -> bool;
     fn final_action_masks(&self, masks: &mut [bool]) -> bool;
     fn info(&self, key: &str) -> Option<&[f64]>;
+    fn limit_episodes(&mut self, steps: usize) -> bool;
     fn save_state(&self) -> Result<Option<Vec<u8>>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
     fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
@@ -354,6 +362,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn info(&self, key: &str) -> Option<&[f64]> {
         VectorEnv::info(self, key)
+    }
+
+    fn limit_episodes(&mut self, steps: usize) -> bool {
+        VectorEnv::limit_episodes(self, steps)
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {

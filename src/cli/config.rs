@@ -33,7 +33,8 @@ enum Action {
 pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
     let Action::Show { settings, json } = args.action;
     let settings = settings.resolve()?;
-    let effective = settings.entry.effective(&settings.resolved, &settings.env)?;
+    let effective = settings.entry.effective(&settings.resolved, &settings.env);
+    let effective = effective.map_err(|error| settings.lines.place(error))?;
     let (config, origins) = (&effective.resolved.config, &effective.resolved.origins);
     if json {
         return print_json(&json!({

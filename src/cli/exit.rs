@@ -19,22 +19,11 @@ pub(super) fn usage(message: impl Into<String>) -> anyhow::Error {
 /// Reports an error and names the exit code.
 pub(super) fn code(done: anyhow::Result<()>) -> ExitCode {
     let Err(error) = done else { return ExitCode::SUCCESS };
-    say(&format!("error: {}", in_words(&error)));
+    say(&format!("error: {}", tune::in_words(error.as_ref())));
     match error.chain().any(is_usage) {
         true => ExitCode::from(2),
         false => ExitCode::FAILURE,
     }
-}
-
-/// The chain of causes, without those that the message before already tells.
-fn in_words(error: &anyhow::Error) -> String {
-    error.chain().map(ToString::to_string).fold(String::new(), |text, cause| {
-        match (text.is_empty(), text.contains(&cause)) {
-            (true, _) => cause,
-            (_, true) => text,
-            _ => format!("{text}: {cause}"),
-        }
-    })
 }
 
 fn is_usage(error: &(dyn StdError + 'static)) -> bool {
@@ -44,6 +33,7 @@ fn is_usage(error: &(dyn StdError + 'static)) -> bool {
     if let Some(error) = error.downcast_ref::<tune::Error>() {
         return match error {
             tune::Error::Config { .. }
+            | tune::Error::Refusals(_)
             | tune::Error::UnknownKey { .. }
             | tune::Error::Assignment { .. }
             | tune::Error::Checkpoint { .. }
@@ -85,6 +75,9 @@ mod tests {
         let io = std::io::Error::other("no space left");
         let error = tune::Error::io("write", "run/result.json".as_ref())(io);
         let error = Err::<(), _>(error).context("training stopped").unwrap_err();
-        assert_eq!(in_words(&error), "training stopped: cannot write run/result.json: no space left");
+        assert_eq!(
+            tune::in_words(error.as_ref()),
+            "training stopped: cannot write run/result.json: no space left"
+        );
     }
 }

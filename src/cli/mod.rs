@@ -11,6 +11,7 @@ mod evaluate;
 mod exit;
 mod export;
 mod gif;
+mod lines;
 mod list;
 mod output;
 mod profile;

@@ -6,6 +6,7 @@ use clap::Args;
 use serde_json::Value;
 
 use super::exit::usage;
+use super::lines::Lines;
 use crate::envs::{self, EnvCreator};
 use crate::presets::{self, Preset};
 use crate::registry::{self, AlgorithmEntry};
@@ -48,6 +49,8 @@ pub(super) struct Settings {
     pub(super) resolved: Resolved,
     /// Stop criteria of the preset and the file.
     pub(super) stop: Config,
+    /// Where the settings of the file stand.
+    pub(super) lines: Lines,
 }
 
 impl SettingsArgs {
@@ -69,7 +72,7 @@ impl SettingsArgs {
             }
         }
 
-        let (mut layers, mut stop) = (Vec::new(), Config::new());
+        let (mut layers, mut stop, mut lines) = (Vec::new(), Config::new(), Lines::default());
         let mut env = self.env;
         let file_env = file.as_ref().and_then(|file| file.env.clone());
         env = env.or(file_env).or_else(|| preset.as_ref().map(|preset| preset.env.clone()));
@@ -79,7 +82,11 @@ impl SettingsArgs {
         }
         if let Some(file) = file {
             stop.extend(file.stop);
+            lines = file.lines;
             layers.push(Layer { origin: file.origin, values: file.config });
+        }
+        for text in &self.set {
+            lines.forget(text.split('=').next().unwrap_or_default().trim());
         }
         layers.push(Layer { origin: "--set".into(), values: assignments(&self.set)? });
         let flags = [
@@ -88,6 +95,7 @@ impl SettingsArgs {
         ];
         for (key, flag, value) in flags {
             if let Some(value) = value {
+                lines.forget(key);
                 layers.push(Layer { origin: flag.into(), values: Config::from_iter([(key.into(), value)]) });
             }
         }
@@ -98,7 +106,8 @@ impl SettingsArgs {
             ));
         };
         known(&env)?;
-        Ok(Settings { resolved: entry.resolve(layers)?, env: env.into(), stop, entry })
+        let resolved = entry.resolve(layers).map_err(|error| lines.place(error))?;
+        Ok(Settings { resolved, env: env.into(), stop, lines, entry })
     }
 }
 
@@ -133,6 +142,7 @@ struct File {
     env: Option<String>,
     config: Config,
     stop: Config,
+    lines: Lines,
 }
 
 impl File {
@@ -149,11 +159,12 @@ impl File {
             true => parse_toml(&text, &origin)?,
             false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,
         };
+        let lines = Lines::of(&origin, if is("toml") { &text } else { "" });
         if config.contains_key("config") {
             let text = serde_json::to_string(&config)?;
             let preset: Preset = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
             let (algorithm, env) = (Some(preset.algorithm), Some(preset.env));
-            return Ok(File { origin, algorithm, env, config: preset.config, stop: preset.stop });
+            return Ok(File { origin, algorithm, env, config: preset.config, stop: preset.stop, lines });
         }
         let env = match config.shift_remove("env") {
             None | Some(Value::Null) => None,
@@ -162,6 +173,6 @@ impl File {
                 return Err(wrong(&format!("`env` is {other}, but it must be the id of an environment")));
             }
         };
-        Ok(File { origin, algorithm: None, env, config, stop: Config::new() })
+        Ok(File { origin, algorithm: None, env, config, stop: Config::new(), lines })
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{ArgAction, Args};
 
 use super::exit::usage;
+use super::lines::Lines;
 use super::run_dir::{self, Lock, RunFile};
 use super::session::{Begin, ReportArgs, Session};
 use super::settings::{SettingsArgs, assignments};
@@ -54,6 +55,7 @@ pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
         env: settings.env,
         config: settings.resolved.config,
         stop,
+        lines: settings.lines,
         out: args.out,
         checkpoint_freq: args.checkpoint_freq,
         checkpoint_at_end: args.checkpoint_at_end,
@@ -68,6 +70,8 @@ pub(super) struct NewRun {
     pub(super) env: EnvCreator,
     pub(super) config: Config,
     pub(super) stop: StoppingCriteria,
+    /// Where settings of a file stand.
+    pub(super) lines: Lines,
     pub(super) out: Option<PathBuf>,
     pub(super) checkpoint_freq: u64,
     pub(super) checkpoint_at_end: bool,
@@ -90,7 +94,7 @@ pub(super) fn start(new: NewRun) -> anyhow::Result<()> {
         keep_checkpoints_num: new.keep_checkpoints_num,
         ..RunOptions::default()
     };
-    let driver = entry.build(env.clone(), config, options)?;
+    let driver = entry.build(env.clone(), config, options).map_err(|error| new.lines.place(error))?;
     let run = RunFile {
         pavlov: env!("CARGO_PKG_VERSION").into(),
         algorithm: entry.name().into(),

@@ -7,6 +7,7 @@ use clap::Args;
 use serde_json::json;
 
 use super::exit::usage;
+use super::lines::Lines;
 use super::output::{print, print_json};
 use super::session::ReportArgs;
 use super::settings::known;
@@ -165,6 +166,7 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
         entry,
         env,
         stop: stop_criteria(&file.stop)?,
+        lines: Lines::default(),
         out: args.out,
         checkpoint_freq: file.checkpoint.checkpoint_frequency,
         checkpoint_at_end: file.checkpoint.checkpoint_at_end.unwrap_or(true),

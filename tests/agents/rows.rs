@@ -11,7 +11,7 @@ use pavlov::trainer::returns::{Trajectories, advantages};
 use pavlov::trainer::state::State;
 
 use super::turns::{AtRandom, Turns, workers};
-use crate::support::{numbers, tiny_ppo};
+use crate::support::{numbers, refused, tiny_ppo};
 
 fn common(copies: usize, steps: usize) -> Common {
     let mut common = tiny_ppo().common;
@@ -50,6 +50,8 @@ fn rewards_are_added_up_between_own_actions_and_ends_are_told_apart() {
         places(&rows, Column::NEW_OBS),
         [(0.0, 2.0), (0.0, 3.0), (1.0, 3.0), (1.0, 5.0), (2.0, 2.0), (2.0, 4.0), (2.0, 5.0)]
     );
+    // A policy without a postprocessing of its own gets steps discounted by the run's `gamma`.
+    assert!(numbers(&rows, Column::DISCOUNTS).iter().all(|&discount| discount == f64::from(0.99_f32)));
     // `b` earned 101 before it had done anything; that is in no row.
     assert_eq!(
         numbers(&rows, Column::REWARDS),
@@ -248,4 +250,11 @@ fn policies_that_do_not_learn_act_and_leave_no_rows() {
         rows.iter().all(|row| agents.iter().any(|agent| row.contains(&format!(", {agent:.1}, "))))
     };
     assert!(of_agents(&all["ac"], [0.0, 2.0]) && !of_agents(&all["b"], [0.0, 2.0]));
+}
+
+#[test]
+fn an_agent_that_ends_with_both_flags_is_refused_in_training_too() {
+    let env = EnvCreator::multi_agent(|| Turns { both_flags: true, ..Turns::default() });
+    let workers = workers(&common(1, 5), Policies::from(AtRandom::class(2)), &env).expect("workers");
+    refused(workers.sample(), &["contract `exclusive_flags` is broken: copy 0: a has both flags"]);
 }

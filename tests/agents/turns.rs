@@ -19,8 +19,10 @@ use crate::support::spec_with;
 /// `a` terminates at step 3, `b` is cut at step 5, `c` terminates at step 5. After step 3, `c` acts at 4 only.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
-    seed: u64,
-    t: u64,
+    pub(crate) seed: u64,
+    pub(crate) t: u64,
+    /// Breaks the contract: whoever ends has both flags.
+    pub(crate) both_flags: bool,
 }
 
 impl Turns {
@@ -38,7 +40,7 @@ impl Turns {
             let earns = self.t > 0 && present;
             out.rewards[agent] = if earns { self.t as f64 + 100.0 * agent as f64 } else { 0.0 };
             out.terminated[agent] = self.t == end && agent != 1;
-            out.truncated[agent] = self.t == end && agent == 1;
+            out.truncated[agent] = self.t == end && (agent == 1 || self.both_flags);
             out.alive[agent] = alive;
             out.acting[agent] = alive && (self.t % 2 == 1) == (agent == 1);
         }

@@ -141,6 +141,7 @@ fn a_fragment_knows_what_is_behind_each_of_its_cuts() {
         steps: 3,
         num_envs: 2,
         lengths: None,
+        gamma: 0.9,
         obs: &obs,
         actions: &actions,
         rewards: &[0.0, 0.1, 1.0, 1.1, 2.0, 2.1],

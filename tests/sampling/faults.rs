@@ -360,3 +360,18 @@ fn numbers_that_are_not_finite_name_component_copy_and_step() {
     let start = "component 0 of an observation of environment copy 1 is NaN at step 4; ";
     assert!(text.starts_with(start), "{text}");
 }
+
+#[test]
+fn a_bad_observation_is_named_and_not_the_action_that_follows_from_it() {
+    let mut ppo = tiny_ppo();
+    (ppo.common.rollout_fragment_length, ppo.common.disable_env_checking) = (8, true);
+    let env = || {
+        scripted(Space::boxed(-1.0, 1.0, &[1]), |_, t, _: &[f32], obs: &mut [f32]| {
+            obs[0] = if t == 2 { f32::NAN } else { t as f32 };
+            Ok(going_on(1.0))
+        })
+    };
+    let text =
+        refused(worker_set(&ppo, env).expect("workers").sample(), &["look at what the environment computes"]);
+    assert!(text.contains("component 0 of an observation of environment copy 0 is NaN"), "{text}");
+}

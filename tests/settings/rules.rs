@@ -2,10 +2,12 @@
 
 use pavlov::envs::Space;
 use pavlov::prelude::*;
+use pavlov::registry;
 use pavlov::trainer::policy::Spaces;
+use pavlov::tune::config::Layer;
 use serde_json::json;
 
-use super::{configure, dqn, ppo};
+use super::{configure, dqn, object, ppo};
 use crate::support::refused;
 
 #[test]
@@ -231,4 +233,53 @@ fn spaces_that_an_algorithm_cannot_serve_are_refused() {
     refused(endless, &["squashed actions needs a one-dimensional Box action space with finite bounds"]);
     let nested = configure::<Ppo>(json!({}), &spaces(Space::Tuple(vec![Space::discrete(2)])));
     refused(nested, &["needs a Discrete, MultiDiscrete, MultiBinary or one-dimensional Box action space"]);
+}
+
+#[test]
+fn all_broken_rules_are_reported_at_once() {
+    let config = json!({"gamma": 1.5, "lr": -1, "lambda": 2, "num_sgd_iter": 0, "num_gpus": 2});
+    assert_eq!(
+        refused(ppo(config), &[]),
+        "5 settings are refused:\n  \
+         `gamma` is 1.5, but it must be in 0..=1\n  \
+         `num_gpus` is 2, but learning on more than one GPU is not there yet\n  \
+         `num_sgd_iter` is 0, but it must be at least 1\n  \
+         `lr` is -1, but it must be above 0\n  \
+         `lambda` is 2, but it must be in 0..=1"
+    );
+    // Rules that would divide by zero leave that refusal to the rule of the zero.
+    refused(
+        ppo(json!({"num_envs_per_worker": 0, "lr": 0})),
+        &["2 settings", "`num_envs_per_worker`", "`lr`"],
+    );
+}
+
+#[test]
+fn all_keys_that_cannot_be_and_all_values_of_the_wrong_kind_are_reported_at_once() {
+    let config = json!({"learning_rate": 1, "horizon": 5, "model": {"fcnet_hidden": []}});
+    let texts = ["3 settings are refused", "`horizon` is 5", "`learning_rate`", "`model.fcnet_hidden`"];
+    refused(ppo(config), &texts);
+    let config = json!({"gamma": "high", "num_workers": -1, "lr": "low", "use_gae": 1});
+    refused(ppo(config), &["4 settings are refused", "`gamma`", "`num_workers`", "`lr`", "`use_gae`"]);
+}
+
+#[test]
+fn a_setting_that_a_schedule_replaces_is_refused_with_the_name_of_the_schedule() {
+    let scheduled = registry::algorithm("PPO").expect("it is registered");
+    let layer = |origin: &str, values| Layer { origin: origin.into(), values: object(values) };
+    let resolve = |set| {
+        let preset = layer("preset", json!({"lr": 1e-3, "lr_schedule": [[0, 1e-3], [1000, 0.0]]}));
+        scheduled.resolve(vec![preset, layer("--set", set)])
+    };
+    let text = "`lr` is 0.1, but it has no effect: `lr_schedule` is [[0,0.001],[1000,0.0]] and replaces it; \
+                set `lr_schedule` to null as well, or leave `lr` out";
+    assert_eq!(refused(resolve(json!({"lr": 0.1})), &[]), text);
+    let config = resolve(json!({"lr": 0.1, "lr_schedule": null})).expect("the schedule is off").config;
+    assert_eq!(config["lr"], 0.1);
+    resolve(json!({"entropy_coeff": 0.1})).expect("no schedule replaces it");
+    let epsilon = json!({"exploration_config": {"epsilon_schedule": [[0, 1.0]]}});
+    let over = json!({"exploration_config": {"final_epsilon": 0.1}});
+    let dqn = registry::algorithm("DQN").expect("it is registered");
+    let layers = vec![layer("preset", epsilon), layer("--set", over)];
+    refused(dqn.resolve(layers), &["`exploration_config.final_epsilon` is 0.1", "epsilon_schedule"]);
 }

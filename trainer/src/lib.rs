@@ -48,7 +48,7 @@ pub use run::{
     common::Common,
     loading::load_session,
     memory::Memory,
-    settings::{resolve, to_config},
+    settings::{overlay_known, resolve, to_config, validate},
     trainer::Trainer,
     training::Run,
 };

@@ -83,15 +83,16 @@ pub struct Resolved {
 /// Whether a value has the right kind is for [`decode`] to say.
 ///
 /// # Errors
-/// [`Error::UnknownKey`].
+/// [`Error::UnknownKey`]; [`Error::Refusals`] with all of them where there are several.
 pub fn overlay(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> Result<Resolved> {
     let mut config = defaults.clone();
-    let mut origins = BTreeMap::new();
+    let (mut origins, mut unknown) = (BTreeMap::new(), Vec::new());
     record(&mut origins, "", &Value::Object(defaults.clone()), "default");
     for layer in layers {
-        let mut merge = Merge { defaults, origin: &layer.origin, origins: &mut origins, open };
-        merge.object(&mut config, layer.values, "")?;
+        let (origin, origins, unknown) = (&layer.origin, &mut origins, &mut unknown);
+        Merge { defaults, origin, origins, unknown, open }.object(&mut config, layer.values, "");
     }
+    Error::all(unknown)?;
     Ok(Resolved { config, origins })
 }
 
@@ -99,20 +100,23 @@ struct Merge<'a> {
     defaults: &'a Config,
     origin: &'a str,
     origins: &'a mut BTreeMap<String, String>,
+    unknown: &'a mut Vec<Error>,
     open: &'a [&'a str],
 }
 
 impl Merge<'_> {
-    fn object(&mut self, base: &mut Config, values: Config, prefix: &str) -> Result<()> {
+    fn object(&mut self, base: &mut Config, values: Config, prefix: &str) {
         let open = self.open.iter().any(|open| is_under(prefix, open));
         for (name, value) in values {
             let key = join(prefix, &name);
             if !open && !base.contains_key(&name) {
-                return Err(self.unknown(key, &name, base, prefix));
+                let error = self.unknown(key, &name, base, prefix);
+                self.unknown.push(error);
+                continue;
             }
             match (base.get_mut(&name), value) {
                 (Some(Value::Object(inner)), Value::Object(values)) if !changes_type(inner, &values) => {
-                    self.object(inner, values, &key)?;
+                    self.object(inner, values, &key);
                 }
                 (_, value) => {
                     self.origins.retain(|known, _| !is_under(known, &key));
@@ -121,7 +125,6 @@ impl Merge<'_> {
                 }
             }
         }
-        Ok(())
     }
 
     /// A name that exists deeper down is the best hint; then the most similar one on the same level.

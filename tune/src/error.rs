@@ -1,13 +1,16 @@
 //! Everything that can go wrong in this crate, each with the value at fault and the way out.
 
-use std::fmt::Display;
+use std::error::Error as StdError;
+use std::fmt::{self, Display};
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// The error of the trainable lifecycle.
 ///
 /// Crates above put their own errors into [`Error::Trainable`] with [`Error::other`].
-#[derive(Debug, thiserror::Error)]
+///
+/// `{:?}` prints the error [`in_words`]: that is what a `main` which returns this error prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting whose value breaks its rule.
@@ -20,6 +23,9 @@ pub enum Error {
         /// Reads on after "but", e.g. "it must be above 0".
         rule: String,
     },
+    /// Several settings that cannot be, each with its own error.
+    #[error("{} settings are refused:{}", .0.len(), in_lines(.0))]
+    Refusals(Vec<Error>),
     /// A setting that does not exist.
     #[error("unknown setting `{key}` (from {origin}); {}", way_out(nearest.as_deref(), known))]
     UnknownKey {
@@ -195,6 +201,26 @@ pub enum Error {
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&in_words(self))
+    }
+}
+
+/// An error as a sentence: its text, then those of its causes that the text does not name yet.
+pub fn in_words(error: &(dyn StdError + 'static)) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let words = error.to_string();
+        if !text.contains(&words) {
+            text = format!("{text}: {words}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
 impl Error {
     /// Wraps the error of another crate; its message is shown unchanged.
     pub fn other(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
@@ -204,6 +230,25 @@ impl Error {
     /// [`Error::Config`] from anything that can be shown.
     pub fn config(key: impl Into<String>, value: impl Display, rule: impl Into<String>) -> Self {
         Error::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
+    }
+
+    /// `Ok` without errors, the error if there is one, else all of them as [`Error::Refusals`].
+    ///
+    /// # Errors
+    /// See above.
+    pub fn all(errors: impl IntoIterator<Item = Error>) -> Result<()> {
+        let mut all: Vec<Error> = Vec::new();
+        for error in errors {
+            match error {
+                Error::Refusals(inner) => all.extend(inner),
+                other => all.push(other),
+            }
+        }
+        match all.len() {
+            0 => Ok(()),
+            1 => Err(all.remove(0)),
+            _ => Err(Error::Refusals(all)),
+        }
     }
 
     /// For `map_err`: [`Error::Io`] at `path` while trying to `action`.
@@ -220,6 +265,10 @@ impl Error {
     pub(crate) fn checkpoint(path: &Path, reason: impl Into<String>) -> Self {
         Error::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
     }
+}
+
+fn in_lines(errors: &[Error]) -> String {
+    errors.iter().map(|error| format!("\n  {error}")).collect()
 }
 
 fn way_out(nearest: Option<&str>, known: &[String]) -> String {
@@ -251,4 +300,17 @@ fn parts(known: &[String]) -> Vec<String> {
         .collect();
     parts.dedup();
     parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn main_prints_a_sentence_with_each_cause_once() {
+        let io = Error::io("write", "run/result.json".as_ref())(io::Error::other("no space left"));
+        assert_eq!(format!("{io:?}"), "cannot write run/result.json: no space left");
+        let error = Error::other(io);
+        assert_eq!(format!("{error:?}"), "cannot write run/result.json: no space left");
+    }
 }

@@ -49,7 +49,7 @@ mod validate;
 
 pub use diagnose::diagnose_serialization;
 pub use driver::{Driver, DurableTrainable};
-pub use error::{Error, Result};
+pub use error::{Error, Result, in_words};
 pub use executor::child_main;
 pub use export::ExportFormat;
 pub use factory::TrainableFactory;

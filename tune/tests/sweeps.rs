@@ -63,6 +63,22 @@ fn every_trial_runs_to_its_stop_condition_and_is_saved_there() {
 }
 
 #[test]
+fn a_sweep_whose_metric_no_result_has_ends_at_its_first_result() {
+    let home = tempfile::tempdir().unwrap();
+    let mut sweep = tuner(counters(), home.path(), 1);
+    sweep.tune_config.metric = Some("totl".into());
+    let message = sweep.fit().unwrap_err().to_string();
+    let text = "has no `totl`, the metric of the sweep; nearest: `total`";
+    assert!(message.contains(text), "{message}");
+
+    let home = tempfile::tempdir().unwrap();
+    let mut sweep = tuner(counters(), home.path(), 1);
+    sweep.tune_config.metric = Some("evaluation/total".into());
+    let message = sweep.fit().unwrap_err().to_string();
+    assert!(message.contains("has no `evaluation/total`, the metric of the sweep"), "{message}");
+}
+
+#[test]
 fn a_row_per_trial_has_its_last_or_its_best_result_and_its_settings() {
     let home = tempfile::tempdir().unwrap();
     let grid = tuner(counters(), home.path(), 1).fit().unwrap();

@@ -81,13 +81,16 @@ fn test_python(root: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Builds and runs `tests/outside` where no setting of this checkout reaches it.
+/// Builds and runs `tests/outside`, and builds the programs of the README, where no setting of this checkout reaches it.
 fn outside(root: &Path) -> Result<()> {
     let program = env::temp_dir().join(format!("pavlov-outside-{}", std::process::id()));
     let manifest = read(&root.join("tests/outside/Cargo.toml"))?;
     write(&program.join("Cargo.toml"), &manifest.replace("../..", &root.display().to_string()))?;
     for file in ["build.rs", "src/main.rs"] {
         write(&program.join(file), &read(&root.join("tests/outside").join(file))?)?;
+    }
+    for (number, text) in programs(&read(&root.join("README.md"))?).enumerate() {
+        write(&program.join(format!("src/bin/readme_{number}.rs")), text)?;
     }
     // The versions that the workspace was tested with.
     write(&program.join("Cargo.lock"), &read(&root.join("Cargo.lock"))?)?;
@@ -103,6 +106,12 @@ fn outside(root: &Path) -> Result<()> {
     steps::run(&mut build)?;
     steps::run(clear(&mut Command::new(steps::built("debug", "outside")?)))?;
     fs::remove_dir_all(&program).map_err(|error| format!("{}: {error}", program.display()))
+}
+
+/// The Rust blocks of a page, without its build script.
+fn programs(page: &str) -> impl Iterator<Item = &str> {
+    let blocks = page.split("```rust,no_run\n").skip(1).filter_map(|block| block.split("```").next());
+    blocks.filter(|block| !block.starts_with("// build.rs"))
 }
 
 /// Lints, tests and trains with `adapters/gymnasium-rs`, which has a lock file of its own.

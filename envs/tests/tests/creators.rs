@@ -1,10 +1,12 @@
 //! Environments by id, by closure and by settings.
 
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, DType, EnvConfig, EnvCreator, EnvSpec, IntoEnvCreator,
+    CartPole, CartPoleConfig, CartPoleVector, DType, EnvConfig, EnvCreator, EnvSpec, IntoEnvCreator, StepOut,
     make_vec, register, spec,
 };
 use serde_json::json;
+
+use crate::counter::{Counter, GO};
 
 fn config(value: serde_json::Value) -> EnvConfig {
     value.as_object().unwrap().clone()
@@ -79,6 +81,39 @@ fn a_registered_environment_is_found_and_its_id_cannot_be_taken_twice() {
         message(register(EnvSpec { id: "py:Mine-v0".into(), ..entry() }, make)),
         "the id is \"py:Mine-v0\", but it must be one without `py:`, which stands for environments in Python"
     );
+}
+
+#[test]
+fn a_registered_environment_is_truncated_at_the_limit_of_its_spec() {
+    let entry = |id: &str, limit| EnvSpec {
+        id: id.into(),
+        summary: "for a test".into(),
+        max_episode_steps: limit,
+        reward_threshold: None,
+    };
+    let truncated_at = |id: &str| {
+        let mut env = make_vec(id, &EnvConfig::new(), 1).unwrap();
+        let (mut obs, mut final_obs) = ([0_i64; 2], [0_i64; 2]);
+        let (mut rewards, mut terminated, mut truncated) = ([0.0], [false], [false]);
+        env.reset(Some(&[1]), bytemuck::cast_slice_mut(&mut obs)).unwrap();
+        (1..=9).find(|_| {
+            let out = StepOut {
+                obs: bytemuck::cast_slice_mut(&mut obs),
+                final_obs: bytemuck::cast_slice_mut(&mut final_obs),
+                rewards: &mut rewards,
+                terminated: &mut terminated,
+                truncated: &mut truncated,
+            };
+            env.step(bytemuck::cast_slice(&[GO]), None, out).unwrap();
+            truncated[0]
+        })
+    };
+    for (id, limit, at) in [("Free-v0", None, 4), ("Short-v0", Some(3), 3), ("Long-v0", Some(9), 4)] {
+        register(entry(id, limit), Counter::default).unwrap();
+        assert_eq!(truncated_at(id), Some(at), "{id}");
+    }
+    let none = register(entry("None-v0", Some(0)), Counter::default);
+    assert!(message(none).contains("`max_episode_steps` is 0, but it must be at least 1"));
 }
 
 #[test]

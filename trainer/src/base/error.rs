@@ -2,12 +2,15 @@
 
 use pavlov_envs as envs;
 use pavlov_tune as tune;
+use std::fmt;
 
 /// The result of most functions here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of the trainer crate.
-#[derive(Debug, thiserror::Error)]
+///
+/// `{:?}` prints the error [`in_words`](tune::in_words): that is what a `main` which returns this error prints.
+#[derive(thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// A setting breaks a rule.
@@ -93,6 +96,12 @@ pub enum Error {
     Tune(#[from] tune::Error),
 }
 
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&tune::in_words(self))
+    }
+}
+
 impl Error {
     /// A setting that breaks `rule`.
     pub fn config(key: impl Into<String>, value: impl std::fmt::Display, rule: impl Into<String>) -> Self {
@@ -155,6 +164,13 @@ pub(crate) fn catch<T>(during: impl FnOnce() -> String, f: impl FnOnce() -> Resu
 mod tests {
     use super::*;
     use tch::{Kind, Tensor};
+
+    #[test]
+    fn main_prints_a_sentence_however_deep_the_error_is_wrapped() {
+        let error = envs::Error::Contract { check: "obs_in_space", message: "step 3 left it".into() };
+        let error = Error::from(tune::Error::from(Error::from(error)));
+        assert_eq!(format!("{error:?}"), "contract `obs_in_space` is broken: step 3 left it");
+    }
 
     #[test]
     fn an_error_of_libtorch_comes_without_frames_of_c_plus_plus() {

@@ -200,6 +200,11 @@ impl EpisodeWindow {
         }
     }
 
+    /// No episode has ended yet.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.episodes.is_empty()
+    }
+
     /// The statistics of the window.
     pub(crate) fn summarize(&self, per_episode: bool) -> Metrics {
         summarize(self.episodes.iter(), per_episode)

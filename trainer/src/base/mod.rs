@@ -7,6 +7,7 @@ pub(crate) mod episode;
 pub(crate) mod error;
 pub(crate) mod host;
 pub(crate) mod metrics;
+pub(crate) mod notice;
 pub(crate) mod profile;
 pub mod rng;
 pub mod rules;

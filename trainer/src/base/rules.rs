@@ -1,54 +1,79 @@
-//! Rules of single settings. An error names the key, its value and the rule.
+//! Rules of single settings. An error names the key, its value and the rule; [`all`] reports every rule that is
+//! broken, not the first alone.
 
-use crate::base::error::{Error, Result};
+use crate::base::{
+    error::{Error, Result},
+    schedule::Piecewise,
+};
+
+/// Reports every error of several checks at once.
+///
+/// # Errors
+/// The error where one check failed; [`Refusals`](pavlov_tune::Error::Refusals) where several did.
+pub fn all(checks: impl IntoIterator<Item = Result<()>>) -> Result<()> {
+    let mut errors: Vec<Error> = checks.into_iter().filter_map(Result::err).collect();
+    match errors.len() {
+        1 => Err(errors.remove(0)),
+        _ => Ok(pavlov_tune::Error::all(errors.into_iter().map(Into::into))?),
+    }
+}
+
+/// Refuses a value where `broken` holds.
+pub fn refuse_if(
+    broken: bool,
+    key: &str,
+    value: impl std::fmt::Display,
+    rule: impl Into<String>,
+) -> Result<()> {
+    if broken { Err(Error::config(key, value, rule)) } else { Ok(()) }
+}
+
+/// Refuses schedules without points, and points that do not go forward in time.
+pub fn schedules<const N: usize>(settings: [(&str, &Option<Piecewise>); N]) -> Result<()> {
+    all(settings.map(|(key, schedule)| schedule.as_ref().map_or(Ok(()), |s| s.validate(key))))
+}
 
 /// Refuses numbers that are not above 0 and finite.
 ///
 /// # Errors
-/// [`Error::Config`] with the first setting that breaks the rule.
+/// [`Error::Config`] for each setting that breaks the rule.
 pub fn above_zero<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
-    all(settings, |x| x > 0.0 && x.is_finite(), "it must be above 0")
+    numbers(settings, |x| x > 0.0 && x.is_finite(), "it must be above 0")
 }
 
 /// Refuses numbers that are set and not above 0 and finite.
 ///
 /// # Errors
-/// [`Error::Config`] with the first setting that breaks the rule.
+/// [`Error::Config`] for each setting that breaks the rule.
 pub fn above_zero_or_null<const N: usize>(settings: [(&str, Option<f64>); N]) -> Result<()> {
     let settings = settings.map(|(key, value)| (key, value.unwrap_or(1.0)));
-    all(settings, |x| x > 0.0 && x.is_finite(), "it must be above 0, or null")
+    numbers(settings, |x| x > 0.0 && x.is_finite(), "it must be above 0, or null")
 }
 
 /// Refuses numbers below 0 or not finite.
 ///
 /// # Errors
-/// [`Error::Config`] with the first setting that breaks the rule.
+/// [`Error::Config`] for each setting that breaks the rule.
 pub fn not_negative<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
-    all(settings, |x| x >= 0.0 && x.is_finite(), "it must not be negative")
+    numbers(settings, |x| x >= 0.0 && x.is_finite(), "it must not be negative")
 }
 
 /// Refuses numbers outside of 0 to 1.
 ///
 /// # Errors
-/// [`Error::Config`] with the first setting that breaks the rule.
+/// [`Error::Config`] for each setting that breaks the rule.
 pub fn share<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
-    all(settings, |x| (0.0..=1.0).contains(&x), "it must be in 0..=1")
+    numbers(settings, |x| (0.0..=1.0).contains(&x), "it must be in 0..=1")
 }
 
 /// Refuses 0.
 ///
 /// # Errors
-/// [`Error::Config`] with the first setting that breaks the rule.
+/// [`Error::Config`] for each setting that breaks the rule.
 pub fn at_least_one<const N: usize>(settings: [(&str, usize); N]) -> Result<()> {
-    settings.into_iter().try_for_each(|(key, value)| match value {
-        0 => Err(Error::config(key, value, "it must be at least 1")),
-        _ => Ok(()),
-    })
+    all(settings.map(|(key, value)| refuse_if(value == 0, key, value, "it must be at least 1")))
 }
 
-fn all<const N: usize>(settings: [(&str, f64); N], holds: fn(f64) -> bool, rule: &str) -> Result<()> {
-    settings.into_iter().try_for_each(|(key, value)| match holds(value) {
-        true => Ok(()),
-        false => Err(Error::config(key, value, rule)),
-    })
+fn numbers<const N: usize>(settings: [(&str, f64); N], holds: fn(f64) -> bool, rule: &str) -> Result<()> {
+    all(settings.map(|(key, value)| refuse_if(!holds(value), key, value, rule)))
 }

@@ -101,12 +101,12 @@ pub trait Policy: Send + std::fmt::Debug {
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
 
     /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::batch::env_major);
-    /// by default the transitions as they are.
+    /// by default single steps, discounted by the `gamma` of the run.
     ///
     /// # Errors
     /// They count as a failure of the worker.
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
-        Ok(fragment.transitions(1, 1.0))
+        Ok(fragment.transitions(1, fragment.gamma))
     }
 
     /// What must be known of the whole batch, or drawn for it, before it is shuffled and cut: once before every pass over

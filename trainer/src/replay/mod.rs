@@ -11,11 +11,7 @@ pub use buffer::ReplayBuffer;
 pub use off_policy::OffPolicy;
 pub use sum_tree::SumTree;
 
-use crate::base::{
-    error::{Error, Result},
-    lock,
-    train_batch::PolicyId,
-};
+use crate::base::{error::Result, lock, rules, train_batch::PolicyId};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, MutexGuard};
 
@@ -93,38 +89,35 @@ impl ReplayBufferConfig {
     /// # Errors
     /// [`Error::Config`].
     pub fn validate(&self, train_batch_size: usize) -> Result<()> {
-        let error = |key: &str, value: &dyn std::fmt::Display, rule: String| {
-            Err(Error::config(format!("replay_buffer_config.{key}"), value, rule))
+        let Self { capacity, learning_starts, .. } = *self;
+        let late = format!(
+            "it must be at most {capacity} (`replay_buffer_config.capacity`), or learning never starts"
+        );
+        let small = format!("it must be at least {train_batch_size} (`train_batch_size`)");
+        let capacity_rule = match capacity {
+            0 => rules::at_least_one([("replay_buffer_config.capacity", 0)]),
+            _ => rules::all([
+                rules::refuse_if(
+                    learning_starts > capacity,
+                    "replay_buffer_config.learning_starts",
+                    learning_starts,
+                    late,
+                ),
+                rules::refuse_if(
+                    train_batch_size > capacity,
+                    "replay_buffer_config.capacity",
+                    capacity,
+                    small,
+                ),
+            ]),
         };
-        if self.capacity == 0 {
-            return error("capacity", &0, "it must be at least 1".into());
-        }
-        if self.learning_starts > self.capacity {
-            let rule = format!(
-                "it must be at most {} (`replay_buffer_config.capacity`), or learning never starts",
-                self.capacity
-            );
-            return error("learning_starts", &self.learning_starts, rule);
-        }
-        if train_batch_size > self.capacity {
-            let rule = format!("it must be at least {train_batch_size} (`train_batch_size`)");
-            return error("capacity", &self.capacity, rule);
-        }
-        for (key, value) in [
-            ("prioritized_replay_alpha", self.prioritized_replay_alpha),
-            ("prioritized_replay_beta", self.prioritized_replay_beta),
-        ] {
-            if !(0.0..=1.0).contains(&value) {
-                return error(key, &value, "it must be in 0..=1".into());
-            }
-        }
-        if !(self.prioritized_replay_eps > 0.0 && self.prioritized_replay_eps.is_finite()) {
-            return error(
-                "prioritized_replay_eps",
-                &self.prioritized_replay_eps,
-                "it must be above 0".into(),
-            );
-        }
-        Ok(())
+        rules::all([
+            capacity_rule,
+            rules::share([
+                ("replay_buffer_config.prioritized_replay_alpha", self.prioritized_replay_alpha),
+                ("replay_buffer_config.prioritized_replay_beta", self.prioritized_replay_beta),
+            ]),
+            rules::above_zero([("replay_buffer_config.prioritized_replay_eps", self.prioritized_replay_eps)]),
+        ])
     }
 }

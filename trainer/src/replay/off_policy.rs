@@ -2,10 +2,7 @@
 
 use super::ReplayBufferConfig;
 use crate::{
-    base::{
-        error::{Error, Result},
-        rules,
-    },
+    base::{error::Result, rules},
     run::common::Common,
 };
 use serde::{Deserialize, Serialize};
@@ -44,18 +41,20 @@ impl OffPolicy {
     /// # Errors
     /// [`Error::Config`].
     pub fn validate(&self, common: &Common) -> Result<()> {
-        if common.model.is_recurrent() {
-            let key = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
-            let rule = "the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO";
-            return Err(Error::config(key, true, rule));
-        }
-        self.replay_buffer_config.validate(common.train_batch_size)?;
-        rules::at_least_one([("n_step", self.n_step)])?;
+        let recurrent = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
+        let rule = "the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO";
         let capacity = self.replay_buffer_config.capacity;
-        if self.n_step > capacity {
-            let rule = format!("it must be at most {capacity} (`replay_buffer_config.capacity`)");
-            return Err(Error::config("n_step", self.n_step, rule));
-        }
-        rules::above_zero_or_null([("training_intensity", self.training_intensity)])
+        rules::all([
+            rules::refuse_if(common.model.is_recurrent(), recurrent, true, rule),
+            self.replay_buffer_config.validate(common.train_batch_size),
+            rules::at_least_one([("n_step", self.n_step)]),
+            rules::refuse_if(
+                self.n_step > capacity && capacity > 0,
+                "n_step",
+                self.n_step,
+                format!("it must be at most {capacity} (`replay_buffer_config.capacity`)"),
+            ),
+            rules::above_zero_or_null([("training_intensity", self.training_intensity)]),
+        ])
     }
 }

@@ -5,13 +5,13 @@ use crate::{
         episode::Episode,
         error::{Error, Result, catch},
         rng::Stream,
+        rules,
         state::{State, Weights},
     },
     learn::nets::CustomModel,
     policy::{Policy, PolicyClass},
     run::{
-        memory::Memory,
-        settings::{resolve, to_config},
+        settings::{resolve, to_config, validate},
         trainer::Trainer,
         training::{Probe, Run},
     },
@@ -263,13 +263,14 @@ impl<T: Trainer> Algorithm<T> {
 
     fn start(&mut self, settings: T, env: EnvCreator) -> Result<()> {
         let mut settings = settings;
-        settings.common().validate()?;
         if settings.common().seed.is_none() {
             settings.common_mut().seed = Some(rand::random::<u64>() >> 1);
         }
-        let probe = Probe::new(&env, settings.common())?;
-        Memory::of(&settings, &probe.agents[0].spaces).check()?;
-        settings.validate_config(&probe.agents[0].spaces)?;
+        let probe = match Probe::new(&env, settings.common()) {
+            Ok(probe) => probe,
+            Err(error) => return rules::all([settings.common().validate(), Err(error)]),
+        };
+        validate(&mut settings, &probe.agents[0].spaces)?;
         let run = self.make_run(&settings, &env, probe)?;
         self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
         (self.settings, self.env, self.run) = (settings, env, Some(run));

@@ -1,7 +1,10 @@
 //! The settings every algorithm has (Ray's COMMON_CONFIG), their rules, and exact batch arithmetic.
 
 use crate::{
-    base::error::{Error, Result},
+    base::{
+        error::{Error, Result},
+        rules,
+    },
     learn::{
         exploration::ExplorationConfig,
         nets::{ModelConfig, Spaces},
@@ -325,8 +328,14 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("model.dim", "wrap the environment in `AtariPreprocessing`"),
     ("model.grayscale", "wrap the environment in `AtariPreprocessing`"),
     ("model.zero_mean", "wrap the environment in `TransformObservation`"),
-    ("model.lstm_use_prev_action", "recurrent networks are not there yet"),
-    ("model.lstm_use_prev_reward", "recurrent networks are not there yet"),
+    (
+        "model.lstm_use_prev_action",
+        "recurrent layers see observations only; put the last action into the observation",
+    ),
+    (
+        "model.lstm_use_prev_reward",
+        "recurrent layers see observations only; put the last reward into the observation",
+    ),
     ("model._time_major", "recurrent networks are not there yet"),
     ("model.use_attention", "attention networks are not there yet"),
     ("model.attention_num_transformer_units", "attention networks are not there yet"),
@@ -365,20 +374,14 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
 /// # Errors
 /// [`Error::Config`] with the key and the reason.
 pub fn refuse_keys(values: &Config, refused: &[(&str, &str)]) -> Result<()> {
-    for (key, why) in refused {
+    rules::all(refused.iter().filter_map(|(key, why)| {
         let value = match key.split_once('.') {
             None => values.get(*key),
             Some((outer, inner)) => values.get(outer).and_then(|v| v.get(inner)),
         };
-        if let Some(value) = value {
-            return Err(Error::config(
-                *key,
-                value,
-                format!("this setting of Ray's has no meaning here: {why}"),
-            ));
-        }
-    }
-    Ok(())
+        let rule = format!("this setting of Ray's has no meaning here: {why}");
+        value.map(|value| Err(Error::config(*key, value, rule)))
+    }))
 }
 
 impl Common {
@@ -392,89 +395,82 @@ impl Common {
     /// # Errors
     /// [`Error::Config`].
     pub fn validate(&self) -> Result<()> {
-        let at_least_one = [
-            ("num_envs_per_worker", self.num_envs_per_worker),
-            ("rollout_fragment_length", self.rollout_fragment_length),
-            ("train_batch_size", self.train_batch_size),
-            ("metrics_num_episodes_for_smoothing", self.metrics_num_episodes_for_smoothing),
-        ];
-        for (key, value) in at_least_one {
-            if value == 0 {
-                return Err(Error::config(key, value, "it must be at least 1"));
-            }
-        }
-        for (key, value) in
-            [("num_workers", self.num_workers), ("evaluation_num_workers", self.evaluation_num_workers)]
-        {
-            if value > MOST_WORKERS {
-                let rule = format!(
-                    "it must be at most {MOST_WORKERS}: each is a thread; for more copies of the environment raise \
-                     `num_envs_per_worker`"
-                );
-                return Err(Error::config(key, value, rule));
-            }
-        }
-        if !(0.0..=1.0).contains(&self.gamma) {
-            return Err(Error::config("gamma", self.gamma, "it must be in 0..=1"));
-        }
-        if self.evaluation_interval == Some(0) {
-            return Err(Error::config(
-                "evaluation_interval",
-                0,
-                "it must be at least 1; null evaluates never",
-            ));
-        }
-        match self.evaluation_duration {
+        let workers = |key: &str, workers: usize| {
+            let rule = format!(
+                "it must be at most {MOST_WORKERS}: each is a thread; for more copies of the environment raise \
+                 `num_envs_per_worker`"
+            );
+            rules::refuse_if(workers > MOST_WORKERS, key, workers, rule)
+        };
+        let duration = match self.evaluation_duration {
             EvaluationDuration::Units(0) => {
-                return Err(Error::config("evaluation_duration", 0, "it must be at least 1"));
+                Err(Error::config("evaluation_duration", 0, "it must be at least 1"))
             }
             EvaluationDuration::Auto if !self.evaluation_parallel_to_training => {
                 let rule = "that is as long as the training beside it takes: set `evaluation_parallel_to_training`, \
                             or give a number";
-                return Err(Error::config("evaluation_duration", "\"auto\"", rule));
+                Err(Error::config("evaluation_duration", "\"auto\"", rule))
             }
-            _ => {}
-        }
-        if self.sample_async && self.num_workers == 0 {
-            let rule =
-                "there are no workers to sample while the trainer learns: set `num_workers` to at least 1";
-            return Err(Error::config("sample_async", true, rule));
-        }
-        if self.evaluation_parallel_to_training && self.evaluation_num_workers == 0 {
-            let rule = "it needs workers of its own: set `evaluation_num_workers` to at least 1";
-            return Err(Error::config("evaluation_parallel_to_training", true, rule));
-        }
-        if self.num_gpus > 1 {
-            return Err(Error::config(
+            _ => Ok(()),
+        };
+        let seconds = |key: &str, value: Option<f64>| {
+            let broken = value.is_some_and(|s| !s.is_finite() || s <= 0.0);
+            let rule = "it must be a number of seconds above 0, or null";
+            rules::refuse_if(broken, key, value.unwrap_or_default(), rule)
+        };
+        let clip = matches!(self.clip_rewards, Some(ClipRewards::Within(bound)) if !(bound > 0.0 && bound.is_finite()));
+        rules::all([
+            rules::at_least_one([
+                ("num_envs_per_worker", self.num_envs_per_worker),
+                ("rollout_fragment_length", self.rollout_fragment_length),
+                ("train_batch_size", self.train_batch_size),
+                ("metrics_num_episodes_for_smoothing", self.metrics_num_episodes_for_smoothing),
+            ]),
+            workers("num_workers", self.num_workers),
+            workers("evaluation_num_workers", self.evaluation_num_workers),
+            rules::share([("gamma", self.gamma)]),
+            rules::refuse_if(
+                self.evaluation_interval == Some(0),
+                "evaluation_interval",
+                0,
+                "it must be at least 1; null evaluates never",
+            ),
+            duration,
+            rules::refuse_if(
+                self.sample_async && self.num_workers == 0,
+                "sample_async",
+                true,
+                "there are no workers to sample while the trainer learns: set `num_workers` to at least 1",
+            ),
+            rules::refuse_if(
+                self.evaluation_parallel_to_training && self.evaluation_num_workers == 0,
+                "evaluation_parallel_to_training",
+                true,
+                "it needs workers of its own: set `evaluation_num_workers` to at least 1",
+            ),
+            rules::refuse_if(
+                self.num_gpus > 1,
                 "num_gpus",
                 self.num_gpus,
                 "learning on more than one GPU is not there yet",
-            ));
-        }
-        for (key, value) in [
-            ("min_time_s_per_reporting", self.min_time_s_per_reporting),
-            ("worker_timeout_s", self.worker_timeout_s),
-        ] {
-            if value.is_some_and(|s| !s.is_finite() || s <= 0.0) {
-                let value = value.unwrap_or_default();
-                return Err(Error::config(key, value, "it must be a number of seconds above 0, or null"));
-            }
-        }
-        if matches!(self.clip_rewards, Some(ClipRewards::Within(bound)) if !(bound > 0.0 && bound.is_finite()))
-        {
-            let value = serde_json::to_string(&self.clip_rewards).unwrap_or_default();
-            return Err(Error::config(
+            ),
+            seconds("min_time_s_per_reporting", self.min_time_s_per_reporting),
+            seconds("worker_timeout_s", self.worker_timeout_s),
+            rules::refuse_if(
+                clip,
                 "clip_rewards",
-                value,
+                serde_json::to_string(&self.clip_rewards).unwrap_or_default(),
                 "it must be true, false, null or a number above 0",
-            ));
-        }
-        self.model.validate()?;
-        if self.model.is_recurrent() && self.batch_mode == BatchMode::CompleteEpisodes {
-            let rule = "a policy that remembers samples fragments of episodes so far: leave it at \"truncate_episodes\"";
-            return Err(Error::config("batch_mode", "\"complete_episodes\"", rule));
-        }
-        self.exploration_config.validate()
+            ),
+            self.model.validate(),
+            rules::refuse_if(
+                self.model.is_recurrent() && self.batch_mode == BatchMode::CompleteEpisodes,
+                "batch_mode",
+                "\"complete_episodes\"",
+                "a policy that remembers samples fragments of episodes so far: leave it at \"truncate_episodes\"",
+            ),
+            self.exploration_config.validate(),
+        ])
     }
 
     /// Copies of the environment in the whole run.
@@ -499,6 +495,9 @@ impl Common {
             return Ok(());
         }
         let envs = self.total_envs();
+        if envs == 0 || self.rollout_fragment_length == 0 {
+            return Ok(()); // `validate` refuses these.
+        }
         if !self.train_batch_size.is_multiple_of(envs) {
             let below = self.train_batch_size / envs * envs;
             let nearest = match below {

@@ -1,18 +1,24 @@
 //! An algorithm's settings as JSON, and other settings laid over them.
 
 use crate::{
-    base::error::{Error, Result},
+    base::{
+        error::{Error, Result, catch},
+        rules,
+    },
+    learn::nets::Spaces,
     replay::OffPolicy,
     run::{
         common::{Common, OPEN_KEYS, REFUSED_KEYS, refuse_keys},
+        memory::Memory,
         trainer::Trainer,
     },
 };
 use pavlov_envs::EnvCreator;
 use pavlov_tune::{
-    Config,
-    config::{Layer, decode, overlay},
+    self as tune, Config,
+    config::{Layer, Resolved, decode, overlay},
 };
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// Settings with `config` laid over them; `env` in it replaces the environment.
@@ -27,15 +33,111 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
         Some(Value::String(id)) => EnvCreator::from(id),
         Some(other) => return Err(Error::config("env", other, "it must be the id of an environment")),
     };
-    refuse_keys(&config, REFUSED_KEYS)?;
-    refuse_keys(&config, T::REFUSED_KEYS)?;
-    let defaults = to_config(base)?;
     let layer = Layer { origin: "config".into(), values: config };
-    let resolved = overlay(&defaults, vec![layer], OPEN_KEYS)?;
-    // serde's `flatten` forgets where it was: an error in a common setting names its key only when read alone.
-    decode::<Common>(&resolved.config)?;
-    decode::<OffPolicy>(&resolved.config)?;
+    let resolved = overlay_known::<T>(&to_config(base)?, vec![layer])?;
     Ok((decode(&resolved.config)?, env))
+}
+
+/// Lays `layers`, later over earlier, over `defaults`.
+///
+/// # Errors
+/// Every setting that is not known, has no meaning here, has a value of the wrong kind, or has no effect.
+pub fn overlay_known<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) -> Result<Resolved> {
+    let mut checks = Vec::new();
+    for layer in &mut layers {
+        for refused in [REFUSED_KEYS, T::REFUSED_KEYS] {
+            checks.push(refuse_keys(&layer.values, refused));
+            refused.iter().for_each(|(key, _)| remove(&mut layer.values, key));
+        }
+    }
+    let origins: Vec<String> = layers.iter().map(|layer| layer.origin.clone()).collect();
+    let resolved = overlay(defaults, layers, OPEN_KEYS).map_err(|error| checks.push(Err(error.into()))).ok();
+    if let Some(resolved) = &resolved {
+        checks.push(refuse_replaced(resolved, &origins));
+        let mut config = resolved.config.clone();
+        // serde's `flatten` forgets where it was: an error in a common setting names its key only when read alone.
+        checks.push(kinds::<Common>(defaults, &mut config));
+        checks.push(kinds::<OffPolicy>(defaults, &mut config));
+        checks.push(kinds::<T>(defaults, &mut config));
+    }
+    rules::all(checks)?;
+    Ok(resolved.expect("its error is among the checks"))
+}
+
+fn remove(values: &mut Config, key: &str) {
+    match key.split_once('.') {
+        None => _ = values.shift_remove(key),
+        Some((outer, inner)) => {
+            if let Some(Value::Object(values)) = values.get_mut(outer) {
+                values.shift_remove(inner);
+            }
+        }
+    }
+}
+
+/// Refuses values of the wrong kind for `T`, and puts the default in the place of each.
+fn kinds<T: DeserializeOwned>(defaults: &Config, config: &mut Config) -> Result<()> {
+    let mut checks = Vec::new();
+    while let Err(error) = decode::<T>(config) {
+        let tune::Error::Config { key, .. } = &error else { return Err(error.into()) };
+        let top = key.split(['.', '[']).next().unwrap_or_default().to_owned();
+        let known = defaults.get(&top).filter(|default| config.get(&top) != Some(default)).cloned();
+        checks.push(Err(error.into()));
+        match known {
+            Some(default) => _ = config.insert(top, default),
+            None => break,
+        }
+    }
+    rules::all(checks)
+}
+
+/// Settings that a schedule of another name replaces; besides them `x_schedule` replaces `x`.
+const SCHEDULED: [(&str, &str); 3] = [
+    ("exploration_config.initial_epsilon", "exploration_config.epsilon_schedule"),
+    ("exploration_config.final_epsilon", "exploration_config.epsilon_schedule"),
+    ("exploration_config.epsilon_timesteps", "exploration_config.epsilon_schedule"),
+];
+
+/// Refuses a setting that was given over a schedule which replaces it.
+fn refuse_replaced(resolved: &Resolved, layers: &[String]) -> Result<()> {
+    let rank = |key: &str| {
+        let origin = resolved.origins.get(key)?;
+        Some(layers.iter().rposition(|layer| layer == origin).map_or(0, |layer| layer + 1))
+    };
+    let at = |key: &str| {
+        resolved.config.get(key).or_else(|| {
+            let (outer, inner) = key.split_once('.')?;
+            resolved.config.get(outer)?.get(inner)
+        })
+    };
+    let by_name =
+        resolved.origins.keys().filter_map(|key| Some((key.strip_suffix("_schedule")?, key.as_str())));
+    rules::all(by_name.chain(SCHEDULED).map(|(key, schedule)| {
+        let Some(value) = at(schedule).filter(|value| !value.is_null()) else { return Ok(()) };
+        let rule = format!(
+            "it has no effect: `{schedule}` is {value} and replaces it; set `{schedule}` to null as well, or leave \
+             `{key}` out"
+        );
+        rules::refuse_if(rank(key) > rank(schedule), key, at(key).unwrap_or(&Value::Null), rule)
+    }))
+}
+
+/// Checks the rules of the common settings and those of the algorithm, which may adjust its settings.
+///
+/// # Errors
+/// Every rule that is broken.
+pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
+    let common = settings.common().validate();
+    // The rules of the algorithm may multiply sizes.
+    if let Err(too_large) = Memory::of(settings, spaces).check() {
+        return rules::all([common, Err(too_large)]);
+    }
+    let own = catch(|| format!("the rules of {}", T::NAME), || settings.validate_config(spaces));
+    match own {
+        // They may count on the common rules.
+        Err(Error::Panic { .. }) if common.is_err() => common,
+        own => rules::all([common, own]),
+    }
 }
 
 /// Settings as a JSON object.

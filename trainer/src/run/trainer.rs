@@ -83,11 +83,12 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// Every setting with its default.
     fn get_default_config() -> Self;
 
-    /// Rules between settings; may adjust them. `spaces` are those of the first agent. Errors name the field, its value and the rule. The rules of
-    /// [`Common`] are checked before.
+    /// Rules between settings; may adjust them. `spaces` are those of the first agent. Errors name the field, its value and the rule;
+    /// [`rules::all`](crate::settings::rules::all) reports every rule that is broken. The rules of [`Common`] are checked
+    /// besides.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// [`Error::Config`]; [`Error::Tune`] with several of them.
     fn validate_config(&mut self, _spaces: &Spaces) -> Result<()> {
         Ok(())
     }

@@ -5,11 +5,12 @@ use crate::{
         episode::Episode,
         error::{Error, Result},
         metrics::{EpisodeWindow, summarize},
+        notice::{notice, notice_unoptimised},
         profile::Breakdown,
         rng::derive,
         state::State,
     },
-    learn::nets::CustomModel,
+    learn::nets::{CustomModel, image},
     plan::{Plan, learner_info::LearnerInfo},
     policy::{Agent, Policies, Spaces},
     run::common::Common,
@@ -61,6 +62,37 @@ fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
     }
 }
 
+/// Steps of each copy after which an environment that has ended no episode is reported.
+const ENDLESS: u64 = 10_000;
+
+/// What to say of an environment without episodes, when its copies have just taken so many steps.
+fn endless(env: &str, copies: usize, before: u64, now: u64) -> Option<String> {
+    let limit = ENDLESS * copies as u64;
+    (before < limit && limit <= now).then(|| {
+        format!(
+            "no episode of {env} has ended in {ENDLESS} steps of each copy: returns are unknown and an evaluation would \
+             not end. Give it a time limit: `Env::max_episode_steps`, the wrapper `TimeLimit`, or \
+             `EnvSpec.max_episode_steps` where it is registered"
+        )
+    })
+}
+
+/// Numbers of an observation above which a fully connected network is reported.
+const WIDE: usize = 10_000;
+
+/// What to say of observations that are too wide for a fully connected network.
+fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
+    let space = common.stored(&agent.spaces).observation_space;
+    let width = space.flat_width();
+    (image(&space).is_none() && width >= WIDE).then(|| {
+        format!(
+            "observations of {width} numbers go into a fully connected network. Images go through convolutions \
+             (`model.conv_filters`) where they keep their three dimensions: without `observation_filter` and \
+             `FlattenObservation`; `ResizeObservation` and `AtariPreprocessing` make them smaller"
+        )
+    })
+}
+
 /// What an environment is like, found out by making two copies of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
@@ -99,6 +131,7 @@ impl Run {
         custom_model: Option<CustomModel>,
         callbacks: Option<CallbacksMaker>,
     ) -> Result<Self> {
+        notice_unoptimised();
         policies.check(&probe.agents)?;
         if policies.classes().count() > 1 && common.observation_filter != ObservationFilter::NoFilter {
             let rule = "workers keep one filter, and there are several policies; leave it out, or let all agents share a policy";
@@ -128,6 +161,11 @@ impl Run {
             tracing::warn!(
                 "`sample_async` is on: experience is one update older than the policy that learns from it"
             );
+        }
+        if spec.custom_model.is_none()
+            && let Some(text) = spec.agents.iter().find_map(|agent| too_wide(common, agent))
+        {
+            notice(&text);
         }
         let workers = WorkerSet::new(&spec, device)?;
         Ok(Self {
@@ -273,7 +311,14 @@ impl Run {
         let counters = self.workers.counters();
         let episodes = self.workers.ledger.take_episodes();
         let episodes_this_iter = episodes.len();
+        let before_steps = before.num_env_steps_sampled;
         self.window.add(episodes, common.metrics_num_episodes_for_smoothing);
+        if let Some(text) =
+            endless(self.spec.env.name(), common.total_envs(), before_steps, counters.num_env_steps_sampled)
+                .filter(|_| self.window.is_empty())
+        {
+            notice(&text);
+        }
         let mut sampler_results = self.window.summarize(common.keep_per_episode_custom_metrics);
         sampler_results.insert("episodes_this_iter".into(), json!(episodes_this_iter));
         sampler_results
@@ -447,5 +492,38 @@ impl Run {
         self.workers.set_state(read)?;
         (self.iteration, self.window, self.last_evaluation) = (iteration, window, last);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pavlov_envs::Space;
+
+    #[test]
+    fn an_environment_without_an_end_is_reported_once() {
+        let reports =
+            [(0, 19_999), (19_999, 20_001), (20_001, 40_000)].map(|(from, to)| endless("Maze", 2, from, to));
+        assert_eq!(reports.iter().filter(|report| report.is_some()).count(), 1);
+        let text = reports[1].as_deref().unwrap_or_default();
+        assert!(
+            text.contains("no episode of Maze has ended in 10000 steps") && text.contains("TimeLimit"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn pixels_that_miss_the_convolutions_are_reported() {
+        let agent = |observation_space| Agent {
+            name: "agent".into(),
+            spaces: Spaces { observation_space, action_space: Space::discrete(2) },
+        };
+        let pixels = agent(Space::image(&[210, 160, 3]));
+        let mut common = Common::default();
+        assert_eq!(too_wide(&common, &pixels), None);
+        common.observation_filter = ObservationFilter::MeanStdFilter;
+        let text = too_wide(&common, &pixels).unwrap_or_default();
+        assert!(text.contains("100800 numbers") && text.contains("observation_filter"), "{text}");
+        assert_eq!(too_wide(&common, &agent(Space::real(&[4]))), None);
     }
 }

@@ -123,9 +123,17 @@ impl AgentCopies {
             terminated: &mut self.terminated[rows.clone()],
             truncated: &mut self.truncated[rows.clone()],
             alive: &mut self.alive[rows.clone()],
-            acting: &mut self.acting[rows],
+            acting: &mut self.acting[rows.clone()],
         };
-        Ok(f(self.envs[copy].as_mut(), &actions[..end(&self.action_ranges)], out)?)
+        f(self.envs[copy].as_mut(), &actions[..end(&self.action_ranges)], out)?;
+        match rows.clone().find(|&row| self.terminated[row] && self.truncated[row]) {
+            None => Ok(()),
+            Some(row) => {
+                let name = &self.names[row % agents];
+                let message = format!("copy {copy}: {name} has both flags; `terminated` goes before");
+                Err(pavlov_envs::Error::Contract { check: "exclusive_flags", message }.into())
+            }
+        }
     }
 
     /// What one agent sees.

@@ -45,6 +45,7 @@ pub(crate) struct EpisodeCollector {
     pending: Vec<Pending>,
     complete: Vec<Complete>,
     names: Vec<Column>,
+    gamma: f64,
 }
 
 /// An episode of more steps counts as one that never ends.
@@ -54,6 +55,7 @@ impl EpisodeCollector {
     /// Cuts a fragment at the ends of its episodes. Complete ones are ordered by when they ended.
     pub(crate) fn add(&mut self, f: &Fragment<'_>) {
         self.names = f.columns.iter().map(|(c, _)| *c).collect();
+        self.gamma = f.gamma;
         let n = f.num_envs;
         self.pending.resize_with(n, Pending::default);
         let mut from = vec![0; n];
@@ -134,6 +136,7 @@ impl EpisodeCollector {
                 columns: self.names.iter().copied().zip(&columns).collect(),
                 ended: &[length - 1],
                 final_obs: &episode.final_obs,
+                gamma: self.gamma,
                 masks: masks.as_ref().map(|(rows, behind)| FragmentMasks { rows, behind }),
                 memory: None,
             })?;

@@ -141,6 +141,19 @@ impl Counting {
         Ok(())
     }
 
+    /// The refusal of observations of one step, `[copies, width]`, if one of them is not finite.
+    pub(crate) fn not_finite(&self, obs: &[f32], width: usize, t: usize) -> Option<Error> {
+        let i = obs.iter().position(|x| !x.is_finite())?;
+        let copy = self.running[i / width].env_index;
+        let steps = self.sampled + (t * self.running.len()) as u64;
+        Some(Error::NotFinite {
+            what: observed(i % width, copy),
+            value: f64::from(obs[i]),
+            step: steps,
+            hint: HINT.into(),
+        })
+    }
+
     /// Counts so many steps; returns how many there are now.
     pub(crate) fn count(&mut self, steps: u64) -> u64 {
         self.sampled += steps;
@@ -173,6 +186,13 @@ impl Counting {
     }
 }
 
+/// What usually helps.
+const HINT: &str = "look at what the environment computes, or normalise its observations and rewards";
+
+fn observed(component: usize, copy: u64) -> String {
+    format!("component {component} of an observation of environment copy {copy}")
+}
+
 fn next_seed(run_seed: u64, episode: &Episode) -> u64 {
     episode_seed(run_seed, episode.env_index, episode.number + 1)
 }
@@ -196,12 +216,10 @@ impl Numbers<'_> {
         let copy = |row: usize| episodes[row % n].env_index;
         // `rows`: steps of this fragment until then.
         let error = |what: String, value: f32, rows: usize| {
-            let hint =
-                "look at what the environment computes, or normalise its observations and rewards".into();
-            Err(Error::NotFinite { what, value: f64::from(value), step: before + rows as u64, hint })
+            let (value, step) = (f64::from(value), before + rows as u64);
+            Err(Error::NotFinite { what, value, step, hint: HINT.into() })
         };
-        let component =
-            |i: usize, copy| format!("component {} of an observation of environment copy {copy}", i % width);
+        let component = |i: usize, copy| observed(i % width, copy);
         if let Some(row) = self.rewards.iter().position(|r| !r.is_finite()) {
             let what = format!("the reward of environment copy {}", copy(row));
             return error(what, self.rewards[row], row + 1);

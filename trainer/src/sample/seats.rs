@@ -314,6 +314,7 @@ impl Seats {
                 columns: pilot.columns().iter().copied().zip(&columns).collect(),
                 ended: &ended,
                 final_obs: &final_obs,
+                gamma: pilot.gamma,
                 masks: masks.as_ref().map(|(rows, behind)| FragmentMasks { rows, behind }),
                 memory: storage.memories.as_ref().map(|memories| FragmentMemory {
                     max_seq_len: memories.every,

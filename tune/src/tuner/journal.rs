@@ -1,6 +1,6 @@
 //! `journal.jsonl`: everything that happened in a sweep, one JSON object per line, only ever appended to.
 //!
-//! A line is written before anybody acts on it, with one `write`, so a killed driver loses nothing that it had acted
+//! A line is written before the sweep acts on it, with one `write`, so a killed driver loses nothing that it had acted
 //! on; a thread makes the lines durable every second, so a power cut loses the last moments at most, and those are
 //! trained again. The cost of an event does not depend on how many there were.
 
@@ -86,7 +86,7 @@ pub(crate) enum Event<'a> {
     GivenUp { trial_id: Cow<'a, str> },
     /// On restoring, a trial that was given up was asked for again.
     Retried { trial_id: Cow<'a, str>, from_scratch: bool },
-    /// It is stopped as it stands: on restoring nobody asked for it, or everything stops.
+    /// It is stopped as it stands: the restore did not ask for it, or everything stops.
     Stopped { trial_id: Cow<'a, str> },
     /// No trial goes on.
     StopAll { reason: Cow<'a, str> },

@@ -322,7 +322,8 @@ impl Tuner {
             return Err(Error::config("search_alg", scheduler.debug_string(), rule));
         }
         scheduler.set_total_resources(&header.resources);
-        let mut sweep = Sweep::new(&dir, searcher, scheduler, run_config.stop.take());
+        let mut sweep =
+            Sweep::new(&dir, searcher, scheduler, run_config.stop.take(), tune_config.metric.clone());
         let mut which = None;
         if let Some((events, goes_on)) = restored {
             for event in events {

@@ -18,11 +18,14 @@ pub(super) struct Pool {
     free: Bundle,
     gpus: Vec<f64>,
     taken: BTreeMap<u64, (Bundle, Vec<(usize, f64)>)>,
+    /// A trial that asks for more cores than there are gets all of them, and its threads share them.
+    shares_cores: bool,
 }
 
 impl Pool {
     /// `None`: the cores and GPUs of this machine.
     pub(super) fn new(total: Option<Bundle>) -> Result<Self> {
+        let shares_cores = total.is_none();
         let total = match total {
             Some(total) => total,
             None => {
@@ -37,7 +40,7 @@ impl Pool {
             let rule = format!("it must be at most {MOST_GPUS}, the GPUs of one machine");
             return Err(Error::config("total_resources.GPU", total["GPU"], rule));
         }
-        Ok(Pool { free: total.clone(), gpus: vec![1.0; gpus], total, taken: BTreeMap::new() })
+        Ok(Pool { free: total.clone(), gpus: vec![1.0; gpus], total, taken: BTreeMap::new(), shares_cores })
     }
 
     pub(super) fn total(&self) -> &Bundle {
@@ -51,16 +54,32 @@ impl Pool {
 
     /// Whether it could run on the empty machine.
     pub(super) fn can_ever_fit(&self, request: &Resources) -> bool {
-        covers(&self.total, &request.required())
+        covers(&self.total, &self.required(request))
+    }
+
+    /// The cores that it asks for and that there are, where it shares them.
+    pub(super) fn too_few_cores(&self, request: &Resources) -> Option<(f64, f64)> {
+        let cores = |bundle: &Bundle| bundle.get("CPU").copied().unwrap_or(0.0);
+        let (wanted, there) = (cores(&request.required()), cores(&self.total));
+        (self.shares_cores && wanted > there + SLACK).then_some((wanted, there))
+    }
+
+    /// What it takes out of the pool.
+    fn required(&self, request: &Resources) -> Bundle {
+        let mut required = request.required();
+        if let Some((_, there)) = self.too_few_cores(request) {
+            required.insert("CPU".into(), there);
+        }
+        required
     }
 
     pub(super) fn fits(&self, request: &Resources) -> bool {
-        covers(&self.free, &request.required()) && self.choose_gpus(request).is_some()
+        covers(&self.free, &self.required(request)) && self.choose_gpus(request).is_some()
     }
 
     /// Takes the request out for `actor`; the GPUs that it gets, by index.
     pub(super) fn take(&mut self, actor: u64, request: &Resources) -> Vec<usize> {
-        let required = request.required();
+        let required = self.required(request);
         let gpus = self.choose_gpus(request).unwrap_or_default();
         for (name, amount) in &required {
             *self.free.entry(name.clone()).or_default() -= amount;
@@ -130,6 +149,22 @@ mod tests {
         assert!(!pool.fits(&tenth));
         pool.give_back(3);
         assert!(pool.fits(&tenth));
+    }
+
+    #[test]
+    fn a_trial_that_wants_more_cores_than_the_machine_has_gets_all_of_them() {
+        let mut pool = Pool::new(None).unwrap();
+        let cores = pool.total()["CPU"];
+        let greedy = Resources::cpus_gpus(cores + 1.0, 0.0).unwrap();
+        assert_eq!(pool.too_few_cores(&greedy), Some((cores + 1.0, cores)));
+        assert!(pool.can_ever_fit(&greedy) && pool.fits(&greedy));
+        pool.take(1, &greedy);
+        assert!(!pool.fits(&Resources::cpus_gpus(1.0, 0.0).unwrap()));
+        pool.give_back(1);
+        assert!(pool.fits(&greedy));
+        // Where the sweep says what there is to share out, that holds.
+        let said = Pool::new(Some(Bundle::from([("CPU".into(), cores)]))).unwrap();
+        assert!(!said.can_ever_fit(&greedy) && said.too_few_cores(&greedy).is_none());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use crate::executor::SavedCheckpoint;
 use crate::schedulers::{Order, PolicyStep, TrialScheduler};
 use crate::search::Searcher;
 use crate::stoppers::Stopper;
-use crate::{Config, Error, Metrics, Resources, Result, Trial, TrialStatus};
+use crate::{Config, Error, Metrics, Resources, Result, Trial, TrialStatus, metric};
 
 /// What a trial does once it has trained up to the last result that was decided about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,6 +82,8 @@ pub(super) struct Sweep {
     pub(super) searcher: Box<dyn Searcher>,
     pub(super) scheduler: Box<dyn TrialScheduler>,
     pub(super) stopper: Option<Box<dyn Stopper>>,
+    /// The metric of the sweep, until a result has it.
+    awaited_metric: Option<String>,
     pub(super) stop_all: Option<String>,
     /// Seconds that the sweep has run.
     pub(super) elapsed: f64,
@@ -97,6 +99,7 @@ impl Sweep {
         searcher: Box<dyn Searcher>,
         scheduler: Box<dyn TrialScheduler>,
         stopper: Option<Box<dyn Stopper>>,
+        metric: Option<String>,
     ) -> Self {
         Sweep {
             dir: dir.to_path_buf(),
@@ -107,6 +110,7 @@ impl Sweep {
             searcher,
             scheduler,
             stopper,
+            awaited_metric: metric,
             stop_all: None,
             elapsed: 0.0,
             ordered: false,
@@ -227,6 +231,7 @@ impl Sweep {
             self.searcher.on_trial_result(&trial_id, &result)?;
         }
         self.trials[i].last_result = Some(result);
+        self.await_metric(i, ends, recorded.is_some())?;
         self.apply_orders(orders)?;
         match verdict {
             Verdict::Done | Verdict::Stop => self.stop(i)?,
@@ -239,8 +244,23 @@ impl Sweep {
         Ok(verdict)
     }
 
+    /// Refuses a result without the metric of the sweep if no result before had it. A part of the result such as
+    /// `evaluation` may fill up later: a key below one is waited for until a trial is `over`.
+    fn await_metric(&mut self, i: usize, over: bool, recorded: bool) -> Result<()> {
+        let (Some(key), Some(result)) = (&self.awaited_metric, &self.trials[i].last_result) else {
+            return Ok(());
+        };
+        if metric::find(result, key).is_some() {
+            self.awaited_metric = None;
+        } else if (over || !key.contains('/')) && !recorded {
+            return Err(metric::missing(result, key, &self.trials[i].trial_id, "the metric of the sweep"));
+        }
+        Ok(())
+    }
+
     /// A trial has no more results.
     pub(super) fn ended(&mut self, i: usize) -> Result<()> {
+        self.await_metric(i, true, false)?;
         if let Some(last) = &mut self.trials[i].last_result {
             last.insert("done".into(), true.into());
         }

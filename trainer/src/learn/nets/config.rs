@@ -82,33 +82,28 @@ impl ModelConfig {
     /// # Errors
     /// [`Error::Config`].
     pub fn validate(&self) -> Result<()> {
-        for (key, sizes) in [
-            ("model.fcnet_hiddens", &self.fcnet_hiddens),
-            ("model.post_fcnet_hiddens", &self.post_fcnet_hiddens),
-        ] {
-            if sizes.contains(&0) {
-                return Err(Error::config(key, format!("{sizes:?}"), "every layer needs at least one unit"));
-            }
-        }
-        if self.use_gru && self.use_lstm {
-            return Err(Error::config(
-                "model.use_gru",
-                true,
-                "`model.use_lstm` is set as well; set one of them",
-            ));
-        }
-        if self.is_recurrent() {
-            rules::at_least_one([
+        let layers = |key: &str, sizes: &[usize]| {
+            let rule = "every layer needs at least one unit";
+            rules::refuse_if(sizes.contains(&0), key, format_args!("{sizes:?}"), rule)
+        };
+        let memory = match self.is_recurrent() {
+            true => rules::at_least_one([
                 ("model.lstm_cell_size", self.lstm_cell_size),
                 ("model.max_seq_len", self.max_seq_len),
-            ])?;
-        }
-        if self.no_final_linear && self.fcnet_hiddens.is_empty() && self.post_fcnet_hiddens.is_empty() {
-            let rule =
-                "without a final linear layer there must be a hidden one; add to `model.fcnet_hiddens`";
-            return Err(Error::config("model.no_final_linear", true, rule));
-        }
-        Ok(())
+            ]),
+            false => Ok(()),
+        };
+        let both = self.use_gru && self.use_lstm;
+        let bare =
+            self.no_final_linear && self.fcnet_hiddens.is_empty() && self.post_fcnet_hiddens.is_empty();
+        let hidden = "without a final linear layer there must be a hidden one; add to `model.fcnet_hiddens`";
+        rules::all([
+            layers("model.fcnet_hiddens", &self.fcnet_hiddens),
+            layers("model.post_fcnet_hiddens", &self.post_fcnet_hiddens),
+            rules::refuse_if(both, "model.use_gru", true, "`model.use_lstm` is set as well; set one of them"),
+            memory,
+            rules::refuse_if(bare, "model.no_final_linear", true, hidden),
+        ])
     }
 
     /// The policy remembers.

@@ -19,7 +19,7 @@ pub use config::{HiddenLayers, Initializer, ModelConfig};
 pub use conv_filters::ConvFilters;
 pub use critics::Critics;
 pub use encoding::Encoding;
-pub(crate) use encoding::{Raw, channels_first, readable};
+pub(crate) use encoding::{Raw, channels_first, image, readable};
 pub use layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurrent};
 pub use mlp::Mlp;
 pub(crate) use params::Layout;

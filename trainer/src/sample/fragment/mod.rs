@@ -53,6 +53,8 @@ pub struct Fragment<'a> {
     pub final_obs: &'a Tensor,
     /// Which actions were legal; only where `mask_actions` asks for it.
     pub masks: Option<FragmentMasks<'a>>,
+    /// The discount, `gamma` of the run.
+    pub gamma: f64,
     /// What the policy remembered; only where it does.
     pub memory: Option<FragmentMemory<'a>>,
 }

@@ -41,6 +41,7 @@ impl Pilot {
             copies,
             worker: (worker, common.num_workers),
             masked: common.mask_actions,
+            gamma: common.gamma,
             random_timesteps: common.exploration_config.random_timesteps(),
             filter: None,
             names: columns.iter().map(|(name, _)| *name).collect(),

@@ -33,6 +33,7 @@ pub(crate) struct Pilot {
     copies: usize,
     worker: (usize, usize),
     masked: bool,
+    pub(crate) gamma: f64,
     /// Steps of the run in which actions are drawn at random.
     random_timesteps: u64,
     preprocess: Preprocess,

@@ -9,7 +9,7 @@ mod source;
 
 use crate::{
     base::{
-        error::Result,
+        error::{Error, Result},
         host,
         profile::{Laps, SamplerPerf},
         rng::Stream,
@@ -122,9 +122,11 @@ impl Sampler {
         let mut laps = Laps::start();
         for t in 0..self.steps {
             let now = timestep + t as u64 * self.total_envs;
-            self.pilot.act(policy, &mut self.storage, t, explore, now)?;
+            let acted = self.pilot.act(policy, &mut self.storage, t, explore, now);
+            acted.map_err(|error| self.blame_observation(t, error))?;
             laps.lap(&mut self.perf.inference);
-            self.step_env(t, &mut laps)?;
+            let stepped = self.step_env(t, &mut laps);
+            stepped.map_err(|error| self.blame_observation(t, error))?;
             self.count(t, &mut callbacks)?;
             laps.lap(&mut self.perf.raw_obs_processing);
         }
@@ -145,6 +147,18 @@ impl Sampler {
             clip.apply(&mut self.rewards);
         }
         Ok(())
+    }
+
+    /// The error of acting on row `t`, or of the action itself, unless the observation there is not finite: then no action
+    /// could be right.
+    fn blame_observation(&self, t: usize, error: Error) -> Error {
+        if self.pilot.encoding().kind() != Kind::Float {
+            return error;
+        }
+        let width = self.pilot.encoding().shape().iter().product::<i64>() as usize;
+        let row = self.counting.copies() * width;
+        let obs = &host::read(self.storage.obs.tensor())[t * row..][..row];
+        self.counting.not_finite(obs, width, t).unwrap_or(error)
     }
 
     fn step_env(&mut self, t: usize, laps: &mut Laps) -> Result<()> {

@@ -51,6 +51,7 @@ impl FragmentSource for Sampler {
                 .collect(),
             ended: &self.endings.rows,
             final_obs: &final_obs,
+            gamma: pilot.gamma,
             masks: masks.map(|(masks, behind)| FragmentMasks { rows: masks.rows.tensor(), behind }),
             memory: storage.memories.as_ref().map(|memories| FragmentMemory {
                 max_seq_len: memories.every,

@@ -65,6 +65,8 @@ pub(super) struct Live {
     /// The searcher said to wait.
     waits: bool,
     interrupted: bool,
+    /// It was said that trials share the cores.
+    told_of_cores: bool,
     bytes: u64,
 }
 

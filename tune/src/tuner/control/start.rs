@@ -8,7 +8,7 @@ use crate::executor::{Request, Start};
 use crate::search::{Suggestion, experiment_tag};
 use crate::tuner::journal::Event;
 use crate::tuner::sweep::Stage;
-use crate::{Config, Error, Result, Trial, TrialStatus, checkpoint};
+use crate::{Config, Error, Resources, Result, Trial, TrialStatus, checkpoint};
 
 impl Control {
     /// Starts a trial if there is one to start; `false`: there is none now.
@@ -140,6 +140,16 @@ impl Control {
         })
     }
 
+    fn tell_of_shared_cores(&mut self, request: &Resources) {
+        let Some((wanted, there)) = self.pool.too_few_cores(request) else { return };
+        if !std::mem::replace(&mut self.live.told_of_cores, true) {
+            self.progress.say(&format!(
+                "a trial asks for {wanted} CPUs and this machine has {there}: its threads share them, and one trial \
+                 runs at a time"
+            ));
+        }
+    }
+
     /// Gives a trial its resources and an actor.
     pub(super) fn start(&mut self, i: usize) -> Result<()> {
         let (from, source) = self.where_to_start(i)?;
@@ -160,6 +170,7 @@ impl Control {
                 (actor, gpus)
             }
             None => {
+                self.tell_of_shared_cores(&resources);
                 self.live.next_actor += 1;
                 let actor = self.live.next_actor;
                 (actor, self.pool.take(actor, &resources))

@@ -1,0 +1,37 @@
+//! What a user must hear though nothing failed.
+
+/// A warning to the program's `tracing` subscriber, or to standard error where there is none.
+pub(crate) fn notice(text: &str) {
+    match tracing::dispatcher::has_been_set() {
+        true => tracing::warn!("{text}"),
+        false => eprintln!("pavlov: {text}"),
+    }
+}
+
+/// Says once that this program is slow because of how it was built.
+pub(crate) fn notice_unoptimised() {
+    static ONCE: std::sync::Once = std::sync::Once::new();
+    if let Some(text) = unoptimised(env!("PAVLOV_OPT_LEVEL")) {
+        ONCE.call_once(|| notice(text));
+    }
+}
+
+/// What to say of that `opt-level`.
+fn unoptimised(opt_level: &str) -> Option<&'static str> {
+    (opt_level == "0").then_some(
+        "pavlov was built without optimisation and trains many times slower: add `[profile.dev.package.\"*\"]` with \
+         `opt-level = 2` to your Cargo.toml, or run with --release",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_build_without_optimisation_is_reported() {
+        assert!(unoptimised("0").is_some_and(|text| text.contains("opt-level = 2")));
+        assert_eq!(unoptimised("1"), None);
+        assert_eq!(unoptimised("3"), None);
+    }
+}
