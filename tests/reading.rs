@@ -35,6 +35,7 @@ const BOXES: &[(&str, &str)] = &[
     ("plan", "one function per step of a plan"),
     ("workers", "who samples and who learns"),
     ("run::common", "settings that all algorithms share"),
+    ("run::memory", "the sum of what a run needs in memory"),
     ("run::trainer", "what an algorithm says of itself"),
     ("sample::callbacks", "a user's hooks"),
     ("sample::transforms", "what stands between an environment's rows and a model's"),

@@ -4,10 +4,7 @@ use crate::{
     base::error::{Error, Result},
     learn::nets::Spaces,
     replay::{OffPolicy, ReplayKind},
-    run::{
-        common::{Common, DurationUnit, EvaluationDuration},
-        trainer::Trainer,
-    },
+    run::common::{Common, DurationUnit, EvaluationDuration},
 };
 
 /// A weight, its gradient and two moments of Adam, in bytes.
@@ -35,11 +32,10 @@ struct Part {
 }
 
 impl Memory {
-    /// All that a run of these settings needs.
-    pub fn of<T: Trainer>(settings: &T, spaces: &Spaces) -> Self {
+    /// What the shared settings make a run need.
+    pub(crate) fn of(common: &Common, spaces: &Spaces) -> Self {
         let mut memory = Self::default();
-        memory.add_common(settings.common(), spaces);
-        settings.memory(spaces, &mut memory);
+        memory.add_common(common, spaces);
         memory
     }
 

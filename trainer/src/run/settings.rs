@@ -129,7 +129,7 @@ fn refuse_replaced(resolved: &Resolved, layers: &[String]) -> Result<()> {
 pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
     let common = settings.common().validate();
     // The rules of the algorithm may multiply sizes.
-    if let Err(too_large) = Memory::of(settings, spaces).check() {
+    if let Err(too_large) = memory_of(settings, spaces).check() {
         return rules::all([common, Err(too_large)]);
     }
     let own = catch(|| format!("the rules of {}", T::NAME), || settings.validate_config(spaces));
@@ -152,4 +152,11 @@ pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
         }
         Err(error) => Err(Error::state(T::NAME, error.to_string())),
     }
+}
+
+/// All the memory that a run of these settings needs.
+pub fn memory_of<T: Trainer>(settings: &T, spaces: &Spaces) -> Memory {
+    let mut memory = Memory::of(settings.common(), spaces);
+    settings.memory(spaces, &mut memory);
+    memory
 }
