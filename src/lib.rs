@@ -117,6 +117,9 @@ pub mod cli;
 pub mod presets;
 pub mod registry;
 
+mod load;
+
+pub use load::{load, load_policy};
 pub use pavlov_trainer::{Error, Result};
 
 /// What most programs need: `use pavlov::prelude::*`.

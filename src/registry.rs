@@ -8,11 +8,11 @@ use pavlov_algorithms::{Dqn, Impala, Ppo, Sac};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::policy::{Agent, Spaces};
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, Result, Trainer, overlay_known, resolve, to_config, validate,
+    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, overlay_known, resolve, to_config,
+    validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
-use serde_json::Value;
 
 /// An [`Algorithm`] whose type is not known: what remains of it when it is chosen by name.
 pub trait AnyAlgorithm: Trainable {
@@ -119,6 +119,7 @@ pub struct AlgorithmEntry {
     default_config: fn() -> Result<Config>,
     validated: fn(&Config, &Spaces) -> Result<(Config, Common)>,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
+    load: fn(&Path, Option<&str>, usize) -> Result<Session>,
 }
 
 impl fmt::Debug for AlgorithmEntry {
@@ -155,6 +156,7 @@ impl AlgorithmEntry {
                 let (settings, env) = resolve(&T::get_default_config(), base, &env)?;
                 Ok(Box::new(Algorithm::new(settings, env)))
             },
+            load: load_session::<T>,
         }
     }
 
@@ -205,8 +207,8 @@ impl AlgorithmEntry {
     /// # Errors
     /// What a run with these settings would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
-        let env_config = resolved.config.get("env_config").and_then(Value::as_object);
-        let agents = Agent::of(&env.make(&env_config.cloned().unwrap_or_default(), 1)?)?;
+        let Common { env_config, wrappers, .. } = decode(&resolved.config)?;
+        let agents = Agent::of(&env.wrapped(&wrappers).make(&env_config, 1)?)?;
         let (fitted, common) = (self.validated)(&resolved.config, &agents[0].spaces)?;
         let mut resolved = resolved.clone();
         for (key, value) in &fitted {
@@ -230,6 +232,14 @@ impl AlgorithmEntry {
         options: RunOptions,
     ) -> Result<Driver<Box<dyn AnyAlgorithm>>> {
         Ok(Driver::with((self.make)(&Config::new(), env)?, config, options)?)
+    }
+
+    /// A policy out of a checkpoint of this algorithm: [`load_session`].
+    ///
+    /// # Errors
+    /// Those of [`load_session`].
+    pub fn load_session(&self, checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
+        (self.load)(checkpoint, policy, copies)
     }
 
     /// What a sweep trains: trials whose settings go over `base`, which goes over the defaults.

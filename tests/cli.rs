@@ -175,6 +175,10 @@ fn json_prints_one_object_per_result_and_nothing_else_and_the_run_is_evaluated_a
     }
     assert_eq!(frames, returns[0] as u64, "one picture per step of the first episode");
 
+    let short = [&args[..], &["--max-frames", "2"]].concat();
+    let said = pavlov(&short).ok().stderr;
+    assert!(said.contains("holds the first 2 of the ") && said.contains("--max-frames"), "{said}");
+
     let met = pavlov(&["resume", text(&out)]).ok();
     assert!(met.stderr.contains("nothing to do: training_iteration is 3"), "{}", met.stderr);
     let more = pavlov(&["resume", text(&out), "--stop", "training_iteration=5", "--json"]).ok();
@@ -182,6 +186,37 @@ fn json_prints_one_object_per_result_and_nothing_else_and_the_run_is_evaluated_a
     assert_eq!(iterations(&logged(&out)), [1, 2, 3, 4, 5]);
 
     run(&mut train(&out, &stop)).refused("holds a run already; continue it with `pavlov resume");
+}
+
+#[test]
+fn wrappers_are_set_on_the_command_line_and_in_a_file_and_evaluation_uses_them() {
+    let (dir, out) = scratch();
+    let file = dir.path().join("wrappers.toml");
+    std::fs::write(&file, "wrappers = [\"TimeLimit(5)\", { name = \"FrameStack\", stack_size = 2 }]\n")
+        .unwrap();
+    run(&mut train(&out, &["--config", text(&file), "--stop", "training_iteration=1"])).ok();
+    let evaluated = pavlov(&["evaluate", text(&out), "--episodes", "2", "--json"]).ok();
+    assert_eq!(evaluated.lines()[0]["episode_len_mean"], 5.0);
+    let more = pavlov(&["resume", text(&out), "--stop", "training_iteration=2", "--json"]).ok();
+    assert_eq!(more.lines()[0]["config"]["wrappers"], serde_json::json!(["TimeLimit(5)", "FrameStack(2)"]));
+    let args = ["config", "show", "PPO", "--env", "CartPole-v1", "--set", "wrappers=[\"FrameStak(4)\"]"];
+    pavlov(&args).refused("no wrapper \"FrameStak\"; nearest: FrameStack");
+}
+
+#[test]
+fn a_run_is_exported_to_a_file_that_acts_and_other_places_are_refused() {
+    let (dir, out) = scratch();
+    let filter = ["--set", "observation_filter=MeanStdFilter", "--stop", "training_iteration=2"];
+    run(&mut train(&out, &filter)).ok();
+    let file = dir.path().join("pole.pt");
+    let ran = pavlov(&["export", text(&out), "--out", text(&file)]).ok();
+    assert!(ran.stdout.contains("pole.pt: the policy of ") && ran.stdout.contains("from rows of Box("));
+    let module = pavlov::torch::CModule::load(&file).expect("a module");
+    let logits = module.forward_ts(&[pavlov::torch::Tensor::from_slice(&[0.1_f32; 8]).view([2, 4])]);
+    assert_eq!(logits.expect("logits").size(), [2, 2]);
+    let place = dir.path().join("none").join("pole.pt");
+    pavlov(&["export", text(&out), "--out", text(&place)]).refused("there is no directory");
+    pavlov(&["export", text(dir.path()), "--out", text(&file)]).refused("no whole checkpoint");
 }
 
 #[test]

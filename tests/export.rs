@@ -8,6 +8,8 @@ use pavlov::prelude::*;
 use pavlov::torch::{CModule, Tensor};
 use pavlov::trainer::policy::DEFAULT_POLICY;
 use pavlov::trainer::rng::Stream;
+use pavlov::trainer::settings::ObservationFilter;
+use pavlov::trainer::unsquash;
 use serde_json::json;
 
 use crate::support::{assert_close, floats, quiet, tiny_dqn, tiny_ppo};
@@ -66,6 +68,65 @@ fn dqn_loads_through_libtorch_and_agrees() {
 #[test]
 fn dqn_with_atoms_and_noisy_layers_loads_through_libtorch_and_agrees() {
     loads_and_agrees(Dqn { num_atoms: 11, noisy: true, ..tiny_dqn() }, "CartPole-v1");
+}
+
+/// The best actions by exported outputs, as the environment takes them.
+fn torques(module: &CModule, obs: &Tensor) -> Vec<f64> {
+    let means = module.forward_ts(&[obs]).expect("outputs").narrow(1, 0, 1);
+    floats(&means).iter().map(|&mean| f64::from(unsquash(mean as f32, -2.0, 2.0))).collect()
+}
+
+#[test]
+fn an_exported_policy_filters_observations_as_evaluation_does() {
+    let mut ppo = tiny_ppo();
+    ppo.common.observation_filter = ObservationFilter::MeanStdFilter;
+    let home = tempfile::tempdir().expect("a directory");
+    let mut trainer = quiet(ppo, "Pendulum-v1").expect("a trainer");
+    (0..3).for_each(|_| drop(trainer.train().expect("a result")));
+    trainer.export_model(&[ExportFormat::Model], Some(home.path())).expect("an export");
+    let module = CModule::load(home.path().join("model.pt")).expect("a module");
+    let rows = observations(3);
+    let found = torques(&module, &Tensor::from_slice(&rows).view([7, 3]));
+    let actions = trainer.compute_actions(&rows, false).expect("actions");
+    let wanted: Vec<f64> = actions
+        .iter()
+        .map(|action| match action {
+            Action::Float(row) => f64::from(row[0]),
+            Action::Int(_) => panic!("a torque is a number"),
+        })
+        .collect();
+    assert_close(&found, &wanted, 1e-5);
+}
+
+#[test]
+fn an_exported_policy_takes_integers_as_the_environment_writes_them() {
+    for filter in [ObservationFilter::NoFilter, ObservationFilter::MeanStdFilter] {
+        let mut dqn = tiny_dqn();
+        dqn.common.observation_filter = filter;
+        let home = tempfile::tempdir().expect("a directory");
+        let mut trainer = quiet(dqn, "Taxi-v4").expect("a trainer");
+        (0..3).for_each(|_| drop(trainer.train().expect("a result")));
+        trainer.export_model(&[ExportFormat::Model], Some(home.path())).expect("an export");
+        let module = CModule::load(home.path().join("model.pt")).expect("a module");
+        let fields: Vec<i64> = (0..500).collect();
+        let outputs = module.forward_ts(&[Tensor::from_slice(&fields).view([500, 1])]).expect("outputs");
+        let best = floats(&outputs.argmax(1, false));
+        let actions = trainer.compute_actions(&fields, false).expect("actions");
+        let taken: Vec<f64> =
+            actions.iter().map(|action| action.discrete().expect("a choice") as f64).collect();
+        assert_eq!(best, taken, "{filter:?}");
+    }
+}
+
+#[test]
+fn a_policy_with_memory_is_not_exported_and_leaves_no_file() {
+    let mut ppo = tiny_ppo();
+    ppo.common.model.use_lstm = true;
+    let home = tempfile::tempdir().expect("a directory");
+    let mut trainer = quiet(ppo, "CartPole-v1").expect("a trainer");
+    let refusal = trainer.export_model(&[ExportFormat::Model], Some(home.path()));
+    crate::support::refused(refusal, &["it remembers from step to step", "`pavlov::load`"]);
+    assert_eq!(std::fs::read_dir(home.path()).expect("the directory").count(), 0);
 }
 
 /// Reads a list of rows on standard input; prints what the module says of them.

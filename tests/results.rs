@@ -4,4 +4,5 @@ mod callbacks;
 mod evaluation;
 mod inference;
 mod keys;
+mod loading;
 mod time;

@@ -12,7 +12,7 @@ pub use vector::check_vector_env;
 /// Steps played by each check: enough for several episodes of most environments under random play.
 const STEPS: usize = 300;
 
-/// Plays an environment with random actions and tests the contract of [`Env`].
+/// Plays an environment with random actions, legal ones where it has a mask, and tests the contract of [`Env`].
 ///
 /// | rule | what breaks it |
 /// |---|---|
@@ -89,7 +89,8 @@ impl Player {
             return self.reset(env, last.episode + 1);
         }
         let mut action = vec![E::Act::default(); self.action_space.width()];
-        self.action_space.sample(random, &mut action);
+        let legal = mask(env, &self.action_space);
+        self.action_space.sample_legal(&legal, random, &mut action);
         let mut obs = self.row();
         let end = env.step(&action, &mut obs)?;
         Ok(Moment { episode: last.episode, step: last.step + 1, obs, end })
@@ -125,6 +126,14 @@ impl Player {
         env.load_state(&state)?;
         compare("state", &went, &ahead(env)?, "when it went on from the saved state")
     }
+}
+
+/// Which actions of a discrete space are legal now; empty without a mask, and for spaces too large to have one.
+fn mask<E: Env>(env: &E, space: &Space) -> Vec<bool> {
+    const MOST_FLAGS: i64 = 1 << 20;
+    let Space::Discrete { n: n @ ..=MOST_FLAGS, .. } = space else { return Vec::new() };
+    let mut mask = vec![false; *n as usize];
+    if env.action_mask(&mut mask) { mask } else { Vec::new() }
 }
 
 impl<O: Element> Moment<O> {

@@ -6,7 +6,9 @@ use serde::de::DeserializeOwned;
 
 use crate::{
     AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, Result, SyncVectorEnv, VectorEnv,
-    env_config::decode_config, vector::short_type_name,
+    env_config::decode_config,
+    vector::short_type_name,
+    wrappers::{WrapperSpec, by_name},
 };
 
 /// Copies of one environment, as they are stepped.
@@ -88,6 +90,29 @@ impl EnvCreator {
             refuse_config(&name, config, "register_multi_agent")?;
             let copy = |_| -> Box<dyn AnyMultiAgentEnv> { Box::new(make()) };
             Ok(EnvCopies::MultiAgent((0..num_envs).map(copy).collect()))
+        })
+    }
+
+    /// The same environment with these wrappers around every copy, the first of them innermost.
+    ///
+    /// Copies are made one by one then: a native vector environment steps one copy at a time, and an environment in Python
+    /// has a process per copy.
+    #[must_use]
+    pub fn wrapped(&self, wrappers: &[WrapperSpec]) -> Self {
+        if wrappers.is_empty() {
+            return self.clone();
+        }
+        let (inner, wrappers) = (self.clone(), wrappers.to_vec());
+        Self::of_copies(self.name(), move |config, num_envs| {
+            let one = || match inner.make(config, 1)? {
+                EnvCopies::Vector(copy) => Ok(copy),
+                EnvCopies::MultiAgent(_) => {
+                    let way_out =
+                        "it has several agents: change it where it is made, and leave `wrappers` out";
+                    Err(Error::unsupported(inner.name(), "wrappers", way_out))
+                }
+            };
+            by_name::wrapped(&wrappers, num_envs, &one).map(EnvCopies::Vector)
         })
     }
 

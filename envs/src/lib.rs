@@ -94,5 +94,5 @@ pub use vector::{AnyVectorEnv, StepOut, VectorEnv};
 pub use wrappers::{
     ActionMask, AtariConfig, AtariPreprocessing, ClipAction, ClipReward, FlattenObservation, FrameStack,
     NormalizeObservation, NormalizeReward, OrderEnforcing, Padding, RecordEpisodeStatistics, RescaleAction,
-    TimeLimit, TransformObservation, TransformReward,
+    TimeLimit, TransformObservation, TransformReward, WrapperSpec,
 };

@@ -4,10 +4,7 @@ use std::time::{Duration, Instant};
 
 use crate::{
     AnyVectorEnv, MultiAgentEnv, MultiAgentRows, NpRandom, Result, Space, StepOut,
-    check::{
-        inputs::{AlignedRows, Inputs, legal},
-        multi_agent::draw,
-    },
+    check::inputs::{AlignedRows, Inputs, legal},
 };
 
 /// What [`measure_speed`] counted.
@@ -102,7 +99,7 @@ pub fn measure_multi_agent_speed<E: MultiAgentEnv>(env: &mut E, time: Duration) 
             if !env.action_mask(agent, mask) {
                 mask.fill(false);
             }
-            draw(space, mask, &mut random, action);
+            space.sample_legal(mask, &mut random, action);
         }
         env.step(&actions, rows.out())?;
         speed.steps += 1;

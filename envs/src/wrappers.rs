@@ -14,6 +14,8 @@
 //! | [`ClipAction`], [`RescaleAction`] | [`Env`] | the same |
 //! | [`ActionMask`] | [`Env`] | PettingZoo's `{"observation", "action_mask"}` |
 //!
+//! Settings name most of them by [`WrapperSpec`].
+//!
 //! What a wrapper keeps between steps is part of its saved state, around that of the inner environment; where the
 //! inner one saves none, the wrapper saves none, and a vector replays the episode.
 
@@ -153,12 +155,14 @@ macro_rules! forward_vector {
 
 mod action_mask;
 mod atari_preprocessing;
+pub(crate) mod by_name;
 mod clip_action;
 mod clip_reward;
 mod flatten_observation;
 mod frame_stack;
 mod normalize_observation;
 mod normalize_reward;
+mod one_copy;
 mod order_enforcing;
 mod record_episode_statistics;
 mod rescale_action;
@@ -170,6 +174,7 @@ mod transform_reward;
 
 pub use action_mask::ActionMask;
 pub use atari_preprocessing::{AtariConfig, AtariPreprocessing};
+pub use by_name::WrapperSpec;
 pub use clip_action::ClipAction;
 pub use clip_reward::ClipReward;
 pub use flatten_observation::FlattenObservation;

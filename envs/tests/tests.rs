@@ -48,5 +48,7 @@ mod toy_text;
 mod vectors;
 #[path = "tests/wrappers.rs"]
 mod wrappers;
+#[path = "tests/wrappers_by_name.rs"]
+mod wrappers_by_name;
 #[path = "tests/wrapping.rs"]
 mod wrapping;

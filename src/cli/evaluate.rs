@@ -17,9 +17,6 @@ use crate::tune::{
     config::{assign, parse_assignment},
 };
 
-/// Pictures of one episode, at most: 600x400 of them are 0.7 MB each.
-const MAX_FRAMES: usize = 500;
-
 /// Play whole episodes with a saved policy
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov evaluate runs/first --episodes 100 --seed 1 --render pole.gif")]
@@ -42,6 +39,9 @@ pub(super) struct EvaluateArgs {
     /// Write the first episode as an animation
     #[arg(long, value_name = "FILE.gif")]
     render: Option<PathBuf>,
+    /// Pictures of that episode, at most; they are kept in memory, one of 600x400 in 0.7 MB
+    #[arg(long, value_name = "N", default_value_t = 1000, requires = "render", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    max_frames: u32,
     #[command(flatten)]
     trust: TrustArgs,
     /// Print one JSON object
@@ -73,10 +73,17 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     let mut driver = entry.build(env.as_str().into(), config, options)?;
     driver.restore_policies(&path)?;
 
-    let frames = if args.render.is_some() { MAX_FRAMES } else { 0 };
+    let frames = if args.render.is_some() { args.max_frames as usize } else { 0 };
     let played = driver.play(args.episodes, args.seed, args.explore, frames)?;
     if let Some(file) = &args.render {
         write_gif(file, &env, &played.frames)?;
+        let length = played.episodes.first().map_or(0, |episode| episode.length);
+        if length > frames as u64 {
+            say(&format!(
+                "{} holds the first {frames} of the {length} steps of the episode; --max-frames {length} keeps all",
+                file.display()
+            ));
+        }
     }
     let returns: Vec<f64> = played.episodes.iter().map(|episode| episode.total_reward).collect();
     let lengths: Vec<f64> = played.episodes.iter().map(|episode| episode.length as f64).collect();
@@ -148,11 +155,7 @@ fn write_gif(file: &Path, env: &str, frames: &[Frame]) -> anyhow::Result<()> {
             "{env} draws no pictures; leave out --render, or implement `render` for it"
         )));
     }
-    gif::write(file, frames, gif::frame_delay(env))?;
-    if frames.len() == MAX_FRAMES {
-        say(&format!("{} holds the first {MAX_FRAMES} steps of the episode", file.display()));
-    }
-    Ok(())
+    gif::write(file, frames, gif::frame_delay(env))
 }
 
 /// Mean, standard deviation (of these numbers, as numpy's `std`), smallest and largest.

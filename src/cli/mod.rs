@@ -9,6 +9,7 @@ mod doctor;
 mod env;
 mod evaluate;
 mod exit;
+mod export;
 mod gif;
 mod lines;
 mod list;
@@ -47,6 +48,7 @@ enum Command {
     Train(train::TrainArgs),
     Resume(resume::ResumeArgs),
     Evaluate(evaluate::EvaluateArgs),
+    Export(export::ExportArgs),
     Tune(tune::TuneArgs),
     Trial(tune::TrialArgs),
     List(list::ListArgs),
@@ -72,6 +74,7 @@ pub fn main() -> ExitCode {
         Command::Train(args) => train::train(args),
         Command::Resume(args) => resume::resume(args),
         Command::Evaluate(args) => evaluate::evaluate(args),
+        Command::Export(args) => export::export(args),
         Command::Tune(args) => tune::tune(args),
         Command::Trial(args) => tune::trial(args),
         Command::List(args) => list::list(&args),

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::exit::usage;
 use super::output::say;
+use crate::load;
 use crate::tune::{Config, checkpoint, replace_file, storage};
 
 const RUN: &str = "run.json";
@@ -237,18 +238,8 @@ pub(super) fn take_back(run_dir: &Path, url: Option<&str>) -> anyhow::Result<()>
 
 /// The checkpoint that `path` is, or the newest whole one in the run directory that it is.
 pub(super) fn find_checkpoint(path: &Path) -> anyhow::Result<PathBuf> {
-    let shown = path.display();
-    if url(path).is_some() {
-        return Ok(checkpoint::fetch(path)?);
+    match url(path) {
+        Some(_) => Ok(load::find_checkpoint(path)?),
+        None => load::find_checkpoint(path).map_err(|error| usage(error.to_string())),
     }
-    if !path.is_dir() {
-        return Err(usage(format!(
-            "{shown}: there is no such directory; give a checkpoint or a run directory"
-        )));
-    }
-    let named_so = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("checkpoint_"));
-    if named_so || path.join(MANIFEST).exists() {
-        return Ok(path.into());
-    }
-    checkpoint::latest(path)?.ok_or_else(|| usage(format!("{shown}: there is no whole checkpoint in it")))
 }

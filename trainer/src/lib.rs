@@ -46,6 +46,7 @@ pub use run::{
     algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
     common::Common,
+    loading::load_session,
     memory::Memory,
     settings::{overlay_known, resolve, to_config, validate},
     trainer::Trainer,

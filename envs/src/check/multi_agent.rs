@@ -156,7 +156,7 @@ impl Player<'_> {
         for (agent, (_, space)) in self.spaces.iter().enumerate() {
             let mut action = vec![E::Act::default(); space.width()];
             if last.rows.acting[agent] {
-                draw(space, &last.masks[agent], random, &mut action);
+                space.sample_legal(&last.masks[agent], random, &mut action);
             } else {
                 bytemuck::cast_slice_mut::<E::Act, u8>(&mut action).fill(self.waiting);
             }
@@ -293,7 +293,7 @@ impl Player<'_> {
                 let mut actions = vec![];
                 for (agent, (_, space)) in self.spaces.iter().enumerate() {
                     let mut action = vec![E::Act::default(); space.width()];
-                    draw(space, &first.masks[agent], &mut random, &mut action);
+                    space.sample_legal(&first.masks[agent], &mut random, &mut action);
                     actions.extend(action);
                 }
                 actions[place] = E::Act::from_f64(outside as f64);
@@ -331,18 +331,5 @@ impl Player<'_> {
         self.reset(env, 4)?;
         env.load_state(&state)?;
         self.compare("state", &went, &ahead(env)?, "when it went on from the saved state")
-    }
-}
-
-/// A random member of `space`, a legal one where there is a mask with any.
-pub(crate) fn draw<A: Element>(space: &Space, mask: &[bool], random: &mut NpRandom, action: &mut [A]) {
-    let legal = mask.iter().filter(|legal| **legal).count();
-    match space {
-        Space::Discrete { start, .. } if legal > 0 => {
-            let chosen = random.integers(0, legal as i64) as usize;
-            let index = mask.iter().enumerate().filter(|(_, legal)| **legal).nth(chosen);
-            action[0] = A::from_f64((start + index.map_or(0, |(i, _)| i as i64)) as f64);
-        }
-        _ => space.sample(random, action),
     }
 }

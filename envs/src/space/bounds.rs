@@ -1,4 +1,5 @@
-//! Bounds in JSON, which has no infinities: they are written `"inf"` and `"-inf"`.
+//! Bounds in JSON, which has no infinities: they are written `"inf"` and `"-inf"`. Many equal ones, those of an image,
+//! are written once: `{"each": 255.0, "len": 28224}`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
@@ -9,14 +10,34 @@ enum Bound {
     Infinite(String),
 }
 
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Bounds {
+    Each(Vec<Bound>),
+    Equal { each: Bound, len: usize },
+}
+
+/// More bounds than these are written once when they are equal.
+const FEW: usize = 32;
+
+/// The most bounds that a file can ask for: 8 GiB of them are no space that was ever saved.
+const MOST: usize = 1 << 30;
+
+fn bound(bound: f64) -> Bound {
+    if bound.is_finite() { Bound::Finite(bound) } else { Bound::Infinite(bound.to_string()) }
+}
+
 pub(super) fn serialize<S: Serializer>(bounds: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_seq(bounds.iter().map(|&bound| {
-        if bound.is_finite() { Bound::Finite(bound) } else { Bound::Infinite(bound.to_string()) }
-    }))
+    match bounds {
+        [first, rest @ ..] if rest.len() >= FEW && rest.iter().all(|bound| bound == first) => {
+            Bounds::Equal { each: bound(*first), len: bounds.len() }
+        }
+        _ => Bounds::Each(bounds.iter().map(|&each| bound(each)).collect()),
+    }
+    .serialize(serializer)
 }
 
 pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<f64>, D::Error> {
-    let bounds = Vec::<Bound>::deserialize(deserializer)?;
     let number = |bound| match bound {
         Bound::Finite(bound) => Ok(bound),
         Bound::Infinite(text) => match text.as_str() {
@@ -27,5 +48,11 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<
             ))),
         },
     };
-    bounds.into_iter().map(number).collect()
+    match Bounds::deserialize(deserializer)? {
+        Bounds::Each(bounds) => bounds.into_iter().map(number).collect(),
+        Bounds::Equal { len, .. } if len > MOST => {
+            Err(D::Error::custom(format!("{len} bounds are given, but a space has at most {MOST}")))
+        }
+        Bounds::Equal { each, len } => Ok(vec![number(each)?; len]),
+    }
 }

@@ -18,6 +18,21 @@ pub struct SpaceSampler {
     leaves: Vec<(Space, NpRandom)>,
 }
 
+impl Space {
+    /// As [`sample`](Self::sample), but a legal choice where there is a mask with any.
+    pub(crate) fn sample_legal<T: Element>(&self, mask: &[bool], random: &mut NpRandom, row: &mut [T]) {
+        let legal = mask.iter().filter(|legal| **legal).count();
+        match self {
+            Self::Discrete { start, .. } if legal > 0 => {
+                let chosen = random.integers(0, legal as i64) as usize;
+                let index = mask.iter().enumerate().filter(|(_, legal)| **legal).nth(chosen);
+                row[0] = T::from_f64((start + index.map_or(0, |(i, _)| i as i64)) as f64);
+            }
+            _ => self.sample(random, row),
+        }
+    }
+}
+
 impl SpaceSampler {
     /// Seeds the streams.
     pub fn new(space: &Space, seed: u64) -> Self {

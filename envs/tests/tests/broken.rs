@@ -375,3 +375,46 @@ fn the_scalar_environments_keep_the_contract() {
     check_env(&mut pavlov_envs::CliffWalking::new(Default::default())).unwrap();
     check_env(&mut pavlov_envs::Blackjack::new(Default::default())).unwrap();
 }
+
+/// Errs when it is given an action that its mask forbids: the step decides which of three is legal.
+struct Guarded(i64);
+
+impl Env for Guarded {
+    type Obs = i64;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::discrete(10)
+    }
+
+    fn action_space(&self) -> Space {
+        Space::Discrete { n: 3, start: 1 }
+    }
+
+    fn reset(&mut self, _seed: Option<u64>, obs: &mut [i64]) -> Result<()> {
+        (self.0, obs[0]) = (0, 0);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [i64]) -> Result<Step> {
+        if action[0] != 1 + self.0 % 3 {
+            return Err(Error::other(format!("action {} is illegal in step {}", action[0], self.0)));
+        }
+        self.0 += 1;
+        obs[0] = self.0;
+        Ok(Step { reward: 0.0, terminated: self.0 == 9, truncated: false })
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        let fits = mask.len() == 3;
+        if fits {
+            mask.iter_mut().enumerate().for_each(|(i, legal)| *legal = i as i64 == self.0 % 3);
+        }
+        fits
+    }
+}
+
+#[test]
+fn check_env_takes_only_actions_that_the_mask_allows() {
+    check_env(&mut Guarded(0)).unwrap();
+}

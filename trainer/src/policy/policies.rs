@@ -8,13 +8,14 @@ use crate::base::{
     train_batch::{DEFAULT_POLICY, PolicyId},
 };
 use pavlov_envs::EnvCopies;
+use serde::{Deserialize, Serialize};
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
 };
 
 /// An agent of an environment. An environment with a single agent has one named `agent0`.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
     /// Its name in the environment.
     pub name: String,

@@ -8,7 +8,7 @@ use crate::{
         rules,
         state::{State, Weights},
     },
-    learn::nets::{CustomModel, Encoding},
+    learn::nets::CustomModel,
     policy::{Policy, PolicyClass},
     run::{
         settings::{resolve, to_config, validate},
@@ -27,10 +27,14 @@ use pavlov_envs::{Element, EnvCreator, Frame};
 use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use tch::Tensor;
 
 /// The file in a checkpoint that says what was trained.
-const SETTINGS: &str = "settings";
+pub(crate) const SETTINGS: &str = "settings";
+
+/// In it: the agents with their spaces, and the scalar types of observations and actions. They are what acting needs to
+/// know of an environment.
+pub(crate) const SPACES: &str = "spaces";
+pub(crate) const DTYPES: &str = "dtypes";
 
 /// Settings that say which parts a saved run has: a run with others has no place for them.
 const FIXED_SETTINGS: [&str; 5] =
@@ -185,12 +189,17 @@ impl<T: Trainer> Algorithm<T> {
         if copies == 0 {
             return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
         }
+        self.run()?;
+        let rngs = self.inference_rngs(copies);
+        self.replica(id, rngs)
+    }
+
+    /// A replica of the policy `id` as it is now, with a copy per stream.
+    fn replica(&self, id: &str, rngs: Vec<Stream>) -> Result<Session> {
         let run = self.run()?;
         let mut policies = run.spec().policies(0, tch::Device::Cpu)?;
         policies.set_weights(&run.workers().get_weights())?;
-        let rngs = self.inference_rngs(copies);
-        let (run, filter) = (self.run()?, self.run()?.workers().filter());
-        let timestep = run.workers().counters().num_env_steps_sampled;
+        let (filter, timestep) = (run.workers().filter(), run.workers().counters().num_env_steps_sampled);
         Session::new(id, run.spec(), run.dtypes(), policies, rngs, filter.as_ref(), timestep)
     }
 
@@ -222,36 +231,16 @@ impl<T: Trainer> Algorithm<T> {
         self.workers()?.set_weights(weights)
     }
 
-    /// Writes the run's only policy as TorchScript: `model.pt`, a function from observations `[rows, ...]`, as the
-    /// environment writes them or behind a filter as `[rows, width]` f32, to action distribution parameters or Q-values.
+    /// Writes the run's only policy as TorchScript, `model.pt` in `dir`; see [`Session::export`].
     ///
     /// # Errors
-    /// A policy without a network, a run of several policies; the file system refuses.
+    /// A policy without a network or with memory, a run of several policies; the file system refuses.
     pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
-        let (id, spec) = (self.run()?.spec().policies.sole()?, self.run()?.spec());
-        let stored = spec.common.stored(self.run()?.spaces(id)?);
-        let encoding = Encoding::of(&stored.observation_space);
         let path = dir.join("model.pt");
         std::fs::create_dir_all(dir)
             .map_err(|e| Error::state(dir.display().to_string(), format!("cannot make it: {e}")))?;
-        self.get_policy(id, |policy| {
-            let _guard = tch::no_grad_guard();
-            let example = encoding.zeros(2, tch::Device::Cpu);
-            let mut failed = None;
-            let mut forward = |inputs: &[Tensor]| match policy.forward(&inputs[0]) {
-                Ok(output) => vec![output],
-                Err(error) => {
-                    failed = Some(error);
-                    vec![inputs[0].shallow_clone()]
-                }
-            };
-            let module = tch::CModule::create_by_tracing("Policy", "forward", &[example], &mut forward)?;
-            if let Some(error) = failed {
-                return Err(error);
-            }
-            module.save(&path)?;
-            Ok(())
-        })??;
+        let id = self.run()?.spec().policies.sole()?;
+        self.replica(id, vec![Stream::new(0, "export", 0)])?.export(&path)?;
         Ok(path)
     }
 
@@ -309,6 +298,8 @@ impl<T: Trainer> Algorithm<T> {
         about.set("env", &self.env.name())?;
         about.set("observation_space", &first.spaces.observation_space.to_string())?;
         about.set("action_space", &first.spaces.action_space.to_string())?;
+        about.set(SPACES, &self.run()?.agents())?;
+        about.set(DTYPES, &self.run()?.dtypes())?;
         if !others.is_empty() {
             let policies = &self.run()?.spec().policies;
             let agents = self.run()?.agents().iter().map(|agent| (&agent.name, policies.of(&agent.name)));

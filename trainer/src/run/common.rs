@@ -11,6 +11,7 @@ use crate::{
     },
     sample::filter::ObservationFilter,
 };
+use pavlov_envs::WrapperSpec;
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -134,6 +135,9 @@ pub struct Common {
     pub model: ModelConfig,
     /// Arguments of the environment.
     pub env_config: Config,
+    /// Wrappers around every copy of the environment, the first of them innermost: `["TimeLimit(200)", "FrameStack(4)"]`.
+    /// Training, evaluation and saved policies see the environment through them.
+    pub wrappers: Vec<WrapperSpec>,
     /// What happens to rewards before the algorithm sees them; results report them unclipped.
     pub clip_rewards: Option<ClipRewards>,
     /// Policies act in [-1, 1]; actions are stretched to the environment's bounds.
@@ -209,6 +213,7 @@ impl Default for Common {
             gamma: 0.99,
             model: ModelConfig::default(),
             env_config: Config::new(),
+            wrappers: Vec::new(),
             clip_rewards: None,
             normalize_actions: true,
             clip_actions: false,

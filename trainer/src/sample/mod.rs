@@ -6,6 +6,7 @@ pub(crate) mod callbacks;
 pub(crate) mod complete_episodes;
 pub(crate) mod counting;
 pub(crate) mod evaluation;
+pub(crate) mod export;
 pub(crate) mod filter;
 pub(crate) mod fragment;
 pub(crate) mod gather;

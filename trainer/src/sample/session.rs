@@ -31,15 +31,16 @@ impl Action {
 }
 
 /// Acts in episodes of yours, for instance in production. Made by
-/// [`Algorithm::session`](crate::run::algorithm::Algorithm::session).
+/// [`Algorithm::session`](crate::run::algorithm::Algorithm::session), or from a checkpoint by
+/// [`load_session`](crate::run::loading::load_session).
 ///
 /// It has a replica of the policy as it was when the session was made: training goes on without changing it. A policy
 /// with memory remembers each copy's episode from one call to the next.
 #[derive(Debug)]
 pub struct Session {
-    id: PolicyId,
-    desk: Desk,
-    policies: PolicyMap,
+    pub(super) id: PolicyId,
+    pub(super) desk: Desk,
+    pub(super) policies: PolicyMap,
     copies: usize,
     timestep: u64,
 }
@@ -60,6 +61,23 @@ impl Session {
         policy.on_global_var_update(timestep);
         let desk = Desk::new(spec, dtypes, (id, policy.as_ref()), rngs, filter)?;
         Ok(Self { id: id.to_owned(), desk, policies, copies, timestep })
+    }
+
+    /// The best action for one observation, one row as the environment writes it, in a session of one copy.
+    ///
+    /// # Errors
+    /// A session of several copies; a row of another width or scalar type; a mask that leaves no action.
+    pub fn act<O: Element>(&mut self, obs: &[O]) -> Result<Action> {
+        if self.copies != 1 {
+            let reason = format!("it has {} copies; `compute_actions` acts in all of them", self.copies);
+            return Err(Error::state("the session", reason));
+        }
+        Ok(self.compute_actions(obs, false)?.remove(0))
+    }
+
+    /// What the environment observes: `act` takes one row of it.
+    pub fn observation_space(&self) -> &Space {
+        &self.desk.space
     }
 
     /// The actions for one observation per copy, one row after the other as the environment writes them, preprocessed
@@ -99,9 +117,11 @@ impl Session {
 /// One step at a time, by whichever policy.
 #[derive(Debug)]
 pub(crate) struct Desk {
-    pilot: Pilot,
-    storage: Steps,
-    space: Space,
+    pub(super) pilot: Pilot,
+    pub(super) storage: Steps,
+    pub(super) space: Space,
+    /// Observations as the policy takes them.
+    pub(super) stored: Space,
     obs_dtype: DType,
     action_width: usize,
 }
@@ -121,6 +141,7 @@ impl Desk {
             storage: pilot.steps(1)?,
             pilot,
             space: spaces.observation_space.clone(),
+            stored: spec.common.stored(spaces).observation_space,
             obs_dtype: dtypes.0,
             action_width: spaces.action_space.width(),
         })

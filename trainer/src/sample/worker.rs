@@ -184,7 +184,7 @@ impl EnvRunner {
     fn start_source(&mut self, policies: &mut PolicyMap, callbacks: &mut Hooks) -> Result<()> {
         let WorkerSpec { common, agents, policies: who, .. } = &self.spec;
         let n = common.num_envs_per_worker;
-        let copies = self.spec.env.make(&common.env_config, n)?;
+        let copies = self.spec.env.wrapped(&common.wrappers).make(&common.env_config, n)?;
         if let Some(callbacks) = callbacks {
             callbacks.on_sub_environment_created(self.index, n)?;
         }

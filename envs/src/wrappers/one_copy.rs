@@ -1,0 +1,111 @@
+//! A vector environment of one copy as an [`Env`], so that wrappers of single copies stand around whatever has an id.
+
+use std::{fmt, marker::PhantomData};
+
+use crate::{
+    AnyVectorEnv, Element, Env, Frame, Result, Space, Step, StepOut,
+    state::{StateReader, StateWriter},
+};
+
+const TAG: &str = "one_copy";
+
+/// The copy. Its vector environment begins the next episode in the step that ends one: what that shows first is kept
+/// until a reset without a seed asks for it.
+pub(super) struct OneCopy<O, A> {
+    env: Box<dyn AnyVectorEnv>,
+    next: Vec<O>,
+    /// The next episode has begun, and `next` is its first observation.
+    begun: bool,
+    of: PhantomData<A>,
+}
+
+impl<O, A> fmt::Debug for OneCopy<O, A> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OneCopy").field("env", &self.env).finish_non_exhaustive()
+    }
+}
+
+impl<O: Element, A> OneCopy<O, A> {
+    /// Of a vector environment of one copy, whose scalars are of these types.
+    pub(super) fn new(env: Box<dyn AnyVectorEnv>) -> Self {
+        let next = vec![O::default(); env.observation_space().width()];
+        Self { env, next, begun: false, of: PhantomData }
+    }
+}
+
+impl<O: Element, A: Element> Env for OneCopy<O, A> {
+    type Obs = O;
+    type Act = A;
+
+    fn observation_space(&self) -> Space {
+        self.env.observation_space().clone()
+    }
+
+    fn action_space(&self) -> Space {
+        self.env.action_space().clone()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()> {
+        if std::mem::take(&mut self.begun) && seed.is_none() {
+            obs.copy_from_slice(&self.next);
+            return Ok(());
+        }
+        let seeds = seed.map(|seed| [seed]);
+        self.env.reset(seeds.as_ref().map(<[u64; 1]>::as_slice), bytemuck::cast_slice_mut(obs))
+    }
+
+    fn step(&mut self, action: &[A], obs: &mut [O]) -> Result<Step> {
+        let (mut reward, mut terminated, mut truncated) = ([0.0], [false], [false]);
+        let out = StepOut {
+            obs: bytemuck::cast_slice_mut(&mut self.next),
+            final_obs: bytemuck::cast_slice_mut(obs),
+            rewards: &mut reward,
+            terminated: &mut terminated,
+            truncated: &mut truncated,
+        };
+        self.env.step(bytemuck::cast_slice(action), None, out)?;
+        self.begun = terminated[0] || truncated[0];
+        if !self.begun {
+            obs.copy_from_slice(&self.next);
+        }
+        Ok(Step { reward: f64::from(reward[0]), terminated: terminated[0], truncated: truncated[0] })
+    }
+
+    fn action_mask(&self, mask: &mut [bool]) -> bool {
+        match self.begun {
+            true => self.env.final_action_masks(mask),
+            false => self.env.action_masks(mask),
+        }
+    }
+
+    fn info(&self, key: &str) -> Option<f64> {
+        self.env.info(key).map(|row| row[0]).filter(|value| !value.is_nan())
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        self.env.render(0)
+    }
+
+    fn render_ansi(&mut self) -> Result<Option<String>> {
+        self.env.render_ansi(0)
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        // An episode that cannot be saved now is replayed by the vector environment around the wrappers.
+        let inner = self.env.save_state().ok()??;
+        let mut state = StateWriter::new(TAG);
+        state.u64(u64::from(self.begun));
+        state.row(&self.next);
+        state.bytes(&inner);
+        Some(state.finish())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut state = StateReader::new(TAG, state)?;
+        let (begun, next) = (state.u64()? == 1, state.row()?);
+        self.env.load_state(state.bytes()?)?;
+        state.finish()?;
+        (self.begun, self.next) = (begun, next);
+        Ok(())
+    }
+}

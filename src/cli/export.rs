@@ -1,0 +1,45 @@
+//! `pavlov export`: a saved policy as one file that other programs run.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::exit::usage;
+use super::output::print;
+use super::run_dir::find_checkpoint;
+use crate::load_policy;
+
+/// Write a saved policy as TorchScript, for Python and C++
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  pavlov export runs/first --out pole.pt\n\n\
+                        The file holds one function, from observations as the environment writes them, one row each, to \
+                        the network's outputs: Q-values, logits of the actions, or means and logarithms of deviations. \
+                        One-hot coding and the observation filter are inside of it. It is compared with the policy \
+                        before it is there.\nIn Python: torch.jit.load(\"pole.pt\")(observations).")]
+pub(super) struct ExportArgs {
+    /// A checkpoint, or a run directory for its newest one; URLs of them as well
+    #[arg(value_name = "DIR|URL")]
+    checkpoint: PathBuf,
+    /// The file to write; one that is there is replaced
+    #[arg(long, value_name = "FILE.pt")]
+    out: PathBuf,
+    /// The policy, where a run has several
+    #[arg(long, value_name = "ID")]
+    policy: Option<String>,
+}
+
+pub(super) fn export(args: ExportArgs) -> anyhow::Result<()> {
+    let shown = args.out.display();
+    match args.out.parent() {
+        Some(dir) if !dir.as_os_str().is_empty() && !dir.is_dir() => {
+            return Err(usage(format!("--out is {shown}, but there is no directory {}", dir.display())));
+        }
+        _ if args.out.is_dir() => return Err(usage(format!("--out is {shown}, but that is a directory"))),
+        _ => {}
+    }
+    let checkpoint = find_checkpoint(&args.checkpoint)?;
+    let mut policy = load_policy(&checkpoint, args.policy.as_deref(), 1)?;
+    policy.export(&args.out)?;
+    let space = policy.observation_space();
+    print(&format!("{shown}: the policy of {}, from rows of {space}", checkpoint.display())).map(drop)
+}

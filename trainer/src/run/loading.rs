@@ -1,0 +1,89 @@
+//! Acting with a saved policy: from a checkpoint alone, without its settings, its environment or workers.
+
+use crate::{
+    base::{
+        error::{Error, Result, catch},
+        metrics::Counters,
+        rng::Stream,
+        state::State,
+    },
+    policy::Agent,
+    run::{
+        algorithm::{DTYPES, SETTINGS, SPACES},
+        settings::resolve,
+        trainer::Trainer,
+    },
+    sample::{filter::MeanStdFilter, session::Session, worker::WorkerSpec},
+};
+use pavlov_envs::{DType, EnvCreator};
+use pavlov_tune::Config;
+use std::path::Path;
+use tch::Device;
+
+/// A saved policy that acts in `copies` episodes of yours: the one of that id, or the only one. `T` is the algorithm
+/// that saved the checkpoint; `pavlov::load` finds it by its name.
+///
+/// Weights, the observation filter, the spaces and what happens to actions come from the checkpoint. No environment is
+/// made, no worker is started, and nothing that the checkpoint names is run.
+///
+/// # Errors
+/// A checkpoint that is damaged, of another algorithm, or without spaces, as those of older versions are; a policy that is
+/// not in it; several policies where none is named; a policy with a network or a class of your own, which a checkpoint
+/// does not describe.
+pub fn load_session<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
+    pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
+    let within = |error: Error| error.within(&checkpoint.display().to_string());
+    catch(|| format!("loading {}", checkpoint.display()), || load::<T>(checkpoint, policy, copies))
+        .map_err(within)
+}
+
+fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
+    if copies == 0 {
+        return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
+    }
+    let about = State::read(checkpoint, SETTINGS)?;
+    if !about.has(SPACES) {
+        let reason = "an older version saved this checkpoint, without the spaces of its environment; train one iteration \
+                      more (`pavlov resume`) and load the checkpoint that is saved then";
+        return Err(Error::state(SPACES, reason));
+    }
+    let (agents, dtypes): (Vec<Agent>, (DType, DType)) = (about.get(SPACES)?, about.get(DTYPES)?);
+    let Some(first) = agents.first() else {
+        return Err(Error::state(SPACES, "it names no agent, but an environment has at least one"));
+    };
+    for agent in &agents {
+        agent.spaces.observation_space.validate()?;
+        agent.spaces.action_space.validate()?;
+    }
+    let env = EnvCreator::from(about.get::<String>("env")?);
+    let (mut settings, env) = resolve(&T::get_default_config(), &about.get::<Config>("config")?, &env)?;
+    settings.validate_config(&first.spaces)?;
+    let common = settings.common().clone();
+    let spec = WorkerSpec {
+        seed: common.seed.unwrap_or_default(),
+        policies: settings.policies(&agents)?,
+        common,
+        env,
+        agents,
+        custom_model: None,
+        callbacks: None,
+        sampling: false,
+    };
+    let id = match policy {
+        Some(id) => id,
+        None => spec.policies.sole()?,
+    };
+    let mut policies = spec.policies(0, Device::Cpu)?;
+    policies.set_state(&State::read(checkpoint, "policies")?).map_err(|error| {
+        let way_out = "a network or a policy class of your own is no part of a checkpoint: build the algorithm with \
+                       it, call `restore_policies`, then `session`";
+        Error::state("the weights", format!("{error}; {way_out}"))
+    })?;
+    let run = State::read(checkpoint, "run")?;
+    let filter: Option<MeanStdFilter> = run.get("filter")?;
+    let timestep = run.get::<Counters>("counters")?.num_env_steps_sampled;
+    let mut seeds = Stream::from_state(about.get("inference_rng")?);
+    let rngs = (0..copies).map(|_| Stream::new(seeds.below(u64::MAX), "inference", 0)).collect();
+    let filter = filter.as_ref().map(MeanStdFilter::running);
+    Session::new(id, &spec, dtypes, policies, rngs, filter, timestep)
+}

@@ -1,0 +1,180 @@
+//! A policy as TorchScript: one function from observations as the environment writes them to the network's outputs, with
+//! the observation filter inside.
+
+use crate::{
+    base::error::{Error, Result},
+    learn::nets::Encoding,
+    policy::Policy,
+    sample::{
+        filter::RunningStat,
+        session::{Desk, Session},
+    },
+};
+use pavlov_envs::{DType, Element, NpRandom, Space};
+use std::{ffi::OsString, path::Path};
+use tch::{CModule, Device, Kind, Tensor};
+
+/// How often the exported function is compared with the policy, with other observations each time.
+const COMPARISONS: usize = 8;
+
+impl Session {
+    /// Writes the policy as TorchScript: a function from observations `[rows, ...]` as the environment writes them to
+    /// parameters of the action distribution or Q-values `[rows, columns]`. One-hot coding and the observation filter are
+    /// inside of it. What follows (the best choice, stretching to the bounds, masks) is the caller's.
+    ///
+    /// Before `file` is there, the function is read back and compared with what the policy is given and says when it acts
+    /// here.
+    ///
+    /// # Errors
+    /// A policy with memory or without a network; a file that cannot be written; a function that answers differently.
+    pub fn export(&mut self, file: &Path) -> Result<()> {
+        let Self { id, desk, policies, .. } = self;
+        let policy = policies.get_mut(id)?.as_mut();
+        if policy.memory_width() > 0 {
+            let reason = "it remembers from step to step, which the exported function could not; act with \
+                          `pavlov::load` instead";
+            return Err(Error::state(format!("the policy `{id}`"), reason));
+        }
+        let _guard = tch::no_grad_guard();
+        let traced = trace(policy, &Entrance::of(desk), &desk.space)?;
+        // The file appears whole, and only when it answers as the policy does.
+        let mut unfinished = OsString::from(file);
+        unfinished.push(".unfinished");
+        let written = traced
+            .save(&unfinished)
+            .map_err(Error::from)
+            .and_then(|()| compare(&CModule::load(&unfinished)?, desk, policy))
+            .and_then(|()| {
+                std::fs::rename(&unfinished, file).map_err(|error| {
+                    Error::state(file.display().to_string(), format!("cannot write it: {error}"))
+                })
+            });
+        if written.is_err() {
+            // It may not be there.
+            let _ = std::fs::remove_file(&unfinished);
+        }
+        written
+    }
+}
+
+/// From raw observations to what the policy reads, in operations that libtorch can trace.
+struct Entrance {
+    space: Space,
+    /// The policy reads flat rows.
+    flat: bool,
+    /// Means, and deviations to divide by.
+    filter: Option<(Tensor, Tensor)>,
+}
+
+impl Entrance {
+    fn of(desk: &Desk) -> Self {
+        let boxes = matches!((&desk.space, &desk.stored), (Space::Box { .. }, Space::Box { .. }));
+        let filter = desk.pilot.filter.as_ref().map(|filter| filter.running());
+        let same = desk.space == desk.stored || (boxes && filter.is_none());
+        Self { space: desk.space.clone(), flat: !same, filter: filter.map(statistics) }
+    }
+
+    fn pass(&self, raw: &Tensor) -> Tensor {
+        let rows = match (&self.space, self.flat) {
+            // Pixels keep their numbers and their order, as in `Space::flatten_into`.
+            (Space::Box { .. }, true) => raw.reshape([-1, self.space.width() as i64]).to_kind(Kind::Float),
+            (space, true) => Encoding::of(space).encode(raw),
+            (_, false) if raw.kind() == Kind::Double => raw.to_kind(Kind::Float),
+            (_, false) => raw.shallow_clone(),
+        };
+        match &self.filter {
+            Some((mean, std)) => ((rows.to_kind(Kind::Double) - mean) / std).to_kind(Kind::Float),
+            None => rows,
+        }
+    }
+}
+
+/// The numbers of [`MeanStdFilter::apply`](crate::sample::filter::MeanStdFilter::apply).
+fn statistics(running: &RunningStat) -> (Tensor, Tensor) {
+    let width = running.mean().len();
+    let std: Vec<f64> = (0..width).map(|i| running.variance(i).sqrt() + 1e-6).collect();
+    (Tensor::from_slice(running.mean()), Tensor::from_slice(&std))
+}
+
+fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space) -> Result<CModule> {
+    let example = Tensor::zeros(sizes(space, 2), (kind(space), Device::Cpu));
+    let mut failed = None;
+    let mut forward = |inputs: &[Tensor]| match policy.forward(&entrance.pass(&inputs[0])) {
+        Ok(output) => vec![output],
+        Err(error) => {
+            failed = Some(error);
+            vec![inputs[0].shallow_clone()]
+        }
+    };
+    let module = CModule::create_by_tracing("Policy", "forward", &[example], &mut forward)?;
+    match failed {
+        Some(error) => Err(error),
+        None => Ok(module),
+    }
+}
+
+/// Whether the exported function says of raw observations what the policy says of them on the way that acting takes.
+fn compare(module: &CModule, desk: &mut Desk, policy: &dyn Policy) -> Result<()> {
+    let Desk { pilot, storage, space, .. } = desk;
+    let tame = tame(space);
+    let mut random = NpRandom::new(0);
+    for _ in 0..COMPARISONS {
+        let raw = pilot.first(storage);
+        draw(&tame, &mut random, raw);
+        let rows = raw.len() / (space.width() * space.dtype().size());
+        let input = Tensor::from_data_size(raw, &sizes(space, rows), kind(space));
+        pilot.observe(storage, 0, false)?;
+        let (found, wanted) = (module.forward_ts(&[input])?, policy.forward(storage.obs.row(0))?);
+        if found.size() != wanted.size() || !found.allclose(&wanted, 1e-4, 1e-5, true) {
+            let reason = format!(
+                "it answers {found:?} where the policy answers {wanted:?}: no file was written. The network may do what \
+                 libtorch cannot trace, such as branching on values"
+            );
+            return Err(Error::state("the exported policy", reason));
+        }
+    }
+    Ok(())
+}
+
+fn sizes(space: &Space, rows: usize) -> Vec<i64> {
+    let row = if matches!(space, Space::Box { .. }) { space.shape() } else { vec![space.width()] };
+    std::iter::once(rows).chain(row).map(|n| n as i64).collect()
+}
+
+fn kind(space: &Space) -> Kind {
+    match space.dtype() {
+        DType::U8 => Kind::Uint8,
+        DType::I64 => Kind::Int64,
+        DType::F32 => Kind::Float,
+        DType::F64 => Kind::Double,
+    }
+}
+
+fn draw(space: &Space, random: &mut NpRandom, rows: &mut [u8]) {
+    fn typed<T: Element>(space: &Space, random: &mut NpRandom, rows: &mut [u8]) {
+        let rows: &mut [T] = bytemuck::cast_slice_mut(rows);
+        rows.chunks_exact_mut(space.width()).for_each(|row| space.sample(random, row));
+    }
+    match space.dtype() {
+        DType::U8 => typed::<u8>(space, random, rows),
+        DType::I64 => typed::<i64>(space, random, rows),
+        DType::F32 => typed::<f32>(space, random, rows),
+        DType::F64 => typed::<f64>(space, random, rows),
+    }
+}
+
+/// The space without bounds that are only the greatest number of their type: what is drawn from it is of a common size.
+fn tame(space: &Space) -> Space {
+    match space.clone() {
+        Space::Box { low, high, shape, dtype } => {
+            let free = |bound: f64| if bound.abs() > 1e6 { bound.signum() * f64::INFINITY } else { bound };
+            let [low, high] = [low, high].map(|bounds| bounds.into_iter().map(free).collect());
+            Space::Box { low, high, shape, dtype }
+        }
+        Space::Dict(parts) => {
+            Space::Dict(parts.iter().map(|(name, part)| (name.clone(), tame(part))).collect())
+        }
+        Space::Tuple(parts) => Space::Tuple(parts.iter().map(tame).collect()),
+        other => other,
+    }
+}
