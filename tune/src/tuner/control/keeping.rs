@@ -1,10 +1,16 @@
 //! Which checkpoints are kept, here and on the storage.
 
 use std::collections::BTreeSet;
+use std::io::Write;
 
 use super::Control;
+use crate::tuner::progress;
 use crate::tuner::sweep::Stage;
-use crate::{Result, checkpoint};
+use crate::tuner::table::Columns;
+use crate::{Error, Result, checkpoint, files};
+
+/// The table of all trials.
+const RESULTS: &str = "results.csv";
 
 impl Control {
     pub(super) fn delete_surplus(&mut self, i: usize) -> Result<()> {
@@ -132,6 +138,16 @@ impl Control {
     }
 
     /// At the end.
+    /// Writes `results.csv`: a row for each trial.
+    pub(in crate::tuner) fn write_results(&self, columns: Columns<'_>) -> Result<()> {
+        if self.sweep.trials.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<_> = self.sweep.trials.iter().map(progress::row).collect();
+        let (path, text) = (self.sweep.dir.join(RESULTS), columns.csv(&rows)?);
+        files::replace_durably(&path, |file| file.write_all(&text).map_err(Error::io("write", &path)))
+    }
+
     pub(in crate::tuner) fn upload_the_rest(&mut self, went_well: bool) -> Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         match remote.finish() {
