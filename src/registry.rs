@@ -7,7 +7,7 @@ use std::sync::{LazyLock, RwLock};
 use pavlov_algorithms::{Dqn, Impala, Ppo, Sac};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::policy::{Agent, Spaces};
-use pavlov_trainer::settings::{OPEN_KEYS, REFUSED_KEYS, refuse_keys};
+use pavlov_trainer::settings::{OPEN_KEYS, REFUSED_KEYS, translate};
 use pavlov_trainer::{Algorithm, Common, Evaluation, Result, Trainer, resolve, to_config};
 use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
@@ -187,12 +187,12 @@ impl AlgorithmEntry {
     /// # Errors
     /// An unknown setting with the nearest name; a value of the wrong kind; a setting of Ray's that has no meaning
     /// here, with the reason.
-    pub fn resolve(&self, layers: Vec<Layer>) -> Result<Resolved> {
-        for layer in &layers {
-            refuse_keys(&layer.values, REFUSED_KEYS)?;
-            refuse_keys(&layer.values, self.refused)?;
+    pub fn resolve(&self, mut layers: Vec<Layer>) -> Result<Resolved> {
+        let defaults = self.default_config()?;
+        for layer in &mut layers {
+            translate(&mut layer.values, &defaults, &[REFUSED_KEYS, self.refused])?;
         }
-        let resolved = overlay(&self.default_config()?, layers, OPEN_KEYS)?;
+        let resolved = overlay(&defaults, layers, OPEN_KEYS)?;
         // On its own first: below `serde(flatten)` an error would not know its key.
         decode::<Common>(&resolved.config)?;
         Ok(resolved)

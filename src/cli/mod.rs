@@ -20,6 +20,7 @@ mod session;
 mod settings;
 mod signals;
 mod train;
+mod translate;
 mod tune;
 
 use std::process::ExitCode;

@@ -219,7 +219,7 @@ impl Sweep {
                 )));
             }
             base = preset.config;
-            file.env.get_or_insert(preset.env);
+            file.env = file.env.or(preset.env);
             if file.stop.is_empty() {
                 file.stop = preset.stop;
             }

@@ -6,6 +6,7 @@ use crate::{
         exploration::ExplorationConfig,
         nets::{ModelConfig, Spaces},
     },
+    run::synonyms::is_harmless,
     sample::filter::ObservationFilter,
 };
 use pavlov_tune::Config;
@@ -352,19 +353,24 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("model.custom_preprocessor", "preprocess in the environment"),
 ];
 
-/// Refuses keys of Ray's that have no meaning here, with the reason.
-pub fn refuse_keys(values: &Config, refused: &[(&str, &str)]) -> Result<()> {
+/// Refuses keys of Ray's that have no meaning here, with the reason. Where such a key asks for nothing that is not so
+/// anyway (`"framework": "torch"`, `"horizon": null`), it is dropped.
+pub(crate) fn refuse_keys(values: &mut Config, refused: &[(&str, &str)]) -> Result<()> {
     for (key, why) in refused {
-        let value = match key.split_once('.') {
-            None => values.get(*key),
-            Some((outer, inner)) => values.get(outer).and_then(|v| v.get(inner)),
+        let (level, name) = match key.split_once('.') {
+            None => (Some(&mut *values), *key),
+            Some((outer, inner)) => (values.get_mut(outer).and_then(Value::as_object_mut), inner),
         };
-        if let Some(value) = value {
-            return Err(Error::config(
-                *key,
-                value,
-                format!("this setting of Ray's has no meaning here: {why}"),
-            ));
+        let Some(level) = level else { continue };
+        match level.get(name) {
+            None => {}
+            Some(value) if is_harmless(key, value) => {
+                level.shift_remove(name);
+            }
+            Some(value) => {
+                let rule = format!("this setting of Ray's has no meaning here: {why}");
+                return Err(Error::config(*key, value, rule));
+            }
         }
     }
     Ok(())

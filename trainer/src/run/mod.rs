@@ -4,5 +4,6 @@ pub(crate) mod algorithm;
 pub(crate) mod builder;
 pub(crate) mod common;
 pub(crate) mod settings;
+pub(crate) mod synonyms;
 pub(crate) mod trainer;
 pub(crate) mod training;

@@ -4,7 +4,8 @@ use crate::{
     base::error::{Error, Result},
     replay::OffPolicy,
     run::{
-        common::{Common, OPEN_KEYS, REFUSED_KEYS, refuse_keys},
+        common::{Common, OPEN_KEYS, REFUSED_KEYS},
+        synonyms::translate,
         trainer::Trainer,
     },
 };
@@ -24,9 +25,8 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
         Some(Value::String(id)) => EnvCreator::from(id),
         Some(other) => return Err(Error::config("env", other, "it must be the id of an environment")),
     };
-    refuse_keys(&config, REFUSED_KEYS)?;
-    refuse_keys(&config, T::REFUSED_KEYS)?;
     let defaults = to_config(base)?;
+    translate(&mut config, &defaults, &[REFUSED_KEYS, T::REFUSED_KEYS])?;
     let layer = Layer { origin: "config".into(), values: config };
     let resolved = overlay(&defaults, vec![layer], OPEN_KEYS)?;
     // serde's `flatten` forgets where it was: an error in a common setting names its key only when read alone.
