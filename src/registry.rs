@@ -8,7 +8,7 @@ use pavlov_algorithms::{Dqn, Impala, Ppo, Sac};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::policy::{Agent, Spaces};
 use pavlov_trainer::settings::{OPEN_KEYS, REFUSED_KEYS, translate};
-use pavlov_trainer::{Algorithm, Common, Evaluation, Result, Trainer, resolve, to_config};
+use pavlov_trainer::{Algorithm, Common, Evaluation, Memory, Result, Trainer, resolve, to_config};
 use pavlov_tune::config::{Layer, Resolved, decode, nearest, overlay};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
 use serde_json::Value;
@@ -140,6 +140,7 @@ impl AlgorithmEntry {
             validated: |config, spaces| {
                 let mut settings: T = decode(config)?;
                 settings.common().validate()?;
+                Memory::of(&settings, spaces).check()?;
                 settings.validate_config(spaces)?;
                 Ok((to_config(&settings)?, settings.common().clone()))
             },

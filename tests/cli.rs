@@ -9,6 +9,8 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+mod trust;
+
 /// Iterations of a few milliseconds.
 const TINY: &[&str] = &[
     "PPO",
@@ -517,8 +519,25 @@ fn a_file_laid_out_like_a_preset_brings_its_environment_and_its_stop_criteria() 
     std::fs::write(&file, content.replace("[stop]", "[stopp]")).expect("a file");
     pavlov(&[["train", "PPO"].as_slice(), &config].concat()).refused("unknown field `stopp`");
     std::fs::write(&file, "lr = = 1").expect("a file");
-    pavlov(&[["train", "PPO"].as_slice(), &config].concat()).refused("mine.toml: ");
-    pavlov(&["train", "PPO", "--config", "mine.yaml"]).refused("cannot read mine.yaml");
+    pavlov(&[["train", "PPO"].as_slice(), &config].concat())
+        .refused("mine.toml` is not readable, but it must be TOML: ");
+    pavlov(&["train", "PPO", "--config", "mine.yaml"]).refused("mine.yaml must be named .toml or .json");
+    pavlov(&["train", "PPO", "--config", "absent.toml"]).refused("cannot read absent.toml");
+    std::fs::write(&file, "[model]\nfcnet_hiddens = [1, inf]").expect("a file");
+    let expected = "`model.fcnet_hiddens` is inf, but it must be a finite number";
+    pavlov(&[["train", "PPO"].as_slice(), &config].concat()).refused(expected);
+}
+
+#[test]
+fn a_file_without_an_end_and_a_criterion_without_a_number_are_refused() {
+    let (dir, out) = scratch();
+    let endless = dir.path().join("endless.toml");
+    std::os::unix::fs::symlink("/dev/zero", &endless).expect("a link");
+    pavlov(&["train", "PPO", "--config", text(&endless)]).refused("more than 67108864 bytes");
+    pavlov(&["train", "PPO", "--config", "/dev/zero"]).refused("must be named .toml or .json");
+    let expected = "`stop.timesteps_total` is {}, but nothing in it says when training stops";
+    run(&mut train(&out, &["--stop", "timesteps_total={}"])).refused(expected);
+    assert!(!out.exists());
 }
 
 #[test]

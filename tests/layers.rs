@@ -32,7 +32,6 @@ const CRATES: &[&str] = &[
 /// Edges that may point upwards, each with the reason: folder, from, to, why.
 const ALLOWED: &[(&str, &str, &str, &str)] = &[
     ("envs/src", "error", "space", "an invalid action is reported with the space that it is not in"),
-    ("envs/src", "creator", "registry", "an id is an environment too: it is looked up when copies are made"),
     ("envs/src", "registry", "native", "the registry starts with the built-in environments"),
     ("envs/src", "multi_agent::registry", "native", "so does the one of multi-agent environments"),
     (

@@ -1,10 +1,11 @@
-//! Settings: Ray's defaults, Ray's keys, the rules with their words, batch arithmetic, seeds.
+//! Settings: Ray's defaults, Ray's keys, the rules with their words, batch arithmetic, seeds, sizes.
 
 mod batches;
 mod impala;
 mod keys;
 mod rules;
 mod seeds;
+mod sizes;
 
 use pavlov::envs::{EnvCreator, IntoEnvCreator};
 use pavlov::prelude::*;

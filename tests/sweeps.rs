@@ -83,10 +83,10 @@ fn a_sweep_from_a_file_names_a_best_trial_that_evaluates_and_its_trials_train_al
     // The best trial comes first, each parameter has a column in full precision, and a file has the same.
     let id = best["trial_id"].as_str().expect("an id");
     let table: Vec<&str> = said.lines().collect();
-    assert!(table[0].starts_with("trial ") && table[0].ends_with("lr  clip_param"), "{said}");
+    assert!(table[0].starts_with("trial ") && table[0].ends_with("clip_param  lr"), "{said}");
     assert!(table[1].starts_with(id) && table[1].contains(&best["config"]["lr"].to_string()), "{said}");
     let csv = fs::read_to_string(dir.join("swept/results.csv")).expect("results.csv");
-    assert!(csv.starts_with("trial_id,status,episode_reward_mean,config/lr,config/clip_param,"), "{csv}");
+    assert!(csv.starts_with("trial_id,status,episode_reward_mean,config/clip_param,config/lr,"), "{csv}");
     assert!(csv.lines().nth(1).expect("a row").starts_with(id), "{csv}");
 
     // The sweep stands for its best trial.

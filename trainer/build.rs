@@ -15,6 +15,8 @@ fn main() {
         Ok(lib) => {
             println!("cargo::rerun-if-changed={}", lib.display());
             println!("cargo::metadata=libtorch_lib={}", lib.display());
+            // For the examples in this crate's documentation.
+            println!("cargo::rustc-link-arg=-Wl,-rpath,{}", lib.display());
         }
         Err(error) => {
             println!(

@@ -18,6 +18,20 @@ use std::collections::BTreeMap;
 use tch::{Device, Kind, Tensor};
 
 /// Settings of DQN. Defaults are those of Ray 1.13.
+///
+/// ```no_run
+/// use pavlov_algorithms::Dqn;
+/// use pavlov_trainer::{Error, Trainer, TrainerExt};
+///
+/// let mut dqn = Dqn { lr: 1e-3, ..Dqn::get_default_config() };
+/// dqn.common.num_workers = 0;
+/// let mut trainer = dqn.build("CartPole-v1")?;
+/// for _ in 0..30 {
+///     println!("{}", trainer.train()?["episode_reward_mean"]);
+/// }
+/// trainer.save()?;
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Dqn {
@@ -104,8 +118,6 @@ impl Trainer for Dqn {
         ("prioritized_replay_eps", "its place is `replay_buffer_config.prioritized_replay_eps`"),
         ("final_prioritized_replay_beta", "it had no effect in Ray either; leave it out"),
         ("prioritized_replay_beta_annealing_timesteps", "it had no effect in Ray either; leave it out"),
-        ("buffer_size", "its place is `replay_buffer_config.capacity`"),
-        ("learning_starts", "its place is `replay_buffer_config.learning_starts`"),
         ("replay_sequence_length", "recurrent networks are not there yet; leave it out"),
     ];
 
@@ -150,6 +162,19 @@ impl Trainer for Dqn {
         self.lr_schedule.as_ref().map_or(Ok(()), |s| s.validate("lr_schedule"))?;
         self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
+    }
+
+    fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
+        memory.add_off_policy(&self.off_policy, spaces);
+        let features = memory.features(&self.common, spaces);
+        memory.add_layers("the heads", "hiddens", features, &self.hiddens);
+        let (units, actions) =
+            (self.hiddens.last().copied().unwrap_or(features), spaces.action_space.flat_width());
+        // Their outputs: weights with all that is kept of them, and values of a batch.
+        let outputs = [("num_atoms", self.num_atoms)];
+        memory.add("the heads", &outputs, 16 * (units as u128) * (actions as u128));
+        let rows = ("train_batch_size", self.common.train_batch_size);
+        memory.add("distributions", &[outputs[0], rows], 4 * actions as u128);
     }
 
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {

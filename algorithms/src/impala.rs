@@ -188,6 +188,17 @@ impl Trainer for Impala {
         }
     }
 
+    fn memory(&self, _spaces: &Spaces, memory: &mut Memory) {
+        let copies = ("num_envs_per_worker", self.common.num_envs_per_worker);
+        let steps = ("rollout_fragment_length", self.common.rollout_fragment_length);
+        let slots = ("replay_buffer_num_slots", self.replay_buffer_num_slots);
+        memory.add("fragments to replay", &[slots, copies, steps], 16);
+        let requests =
+            ("max_sample_requests_in_flight_per_worker", self.max_sample_requests_in_flight_per_worker);
+        let workers = ("num_workers", self.common.num_workers);
+        memory.add("fragments under way", &[requests, workers, copies, steps], 16);
+    }
+
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
         Ok(PolicyClass::net::<ImpalaPolicy>("ImpalaPolicy", self))
     }

@@ -14,6 +14,20 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Settings of PPO. Defaults are those of Ray 1.13.
+///
+/// ```no_run
+/// use pavlov_algorithms::Ppo;
+/// use pavlov_trainer::{Error, Trainer, TrainerExt};
+///
+/// let mut ppo = Ppo { lr: 3e-4, ..Ppo::get_default_config() };
+/// ppo.common.num_workers = 0;
+/// let mut trainer = ppo.build("CartPole-v1")?;
+/// for _ in 0..30 {
+///     println!("{}", trainer.train()?["episode_reward_mean"]);
+/// }
+/// trainer.save()?;
+/// # Ok::<(), Error>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Ppo {

@@ -143,6 +143,16 @@ impl Trainer for Sac {
         Ok(())
     }
 
+    fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
+        memory.add_off_policy(&self.off_policy, spaces);
+        for (key, layers) in [
+            ("policy_model_config.fcnet_hiddens", &self.policy_model_config),
+            ("q_model_config.fcnet_hiddens", &self.q_model_config),
+        ] {
+            memory.add_layers("the networks", key, spaces.obs_width(), &layers.fcnet_hiddens);
+        }
+    }
+
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
         Ok(PolicyClass::net::<SacPolicy>("SacPolicy", self))
     }

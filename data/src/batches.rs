@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::thread;
 
 use crossbeam_channel::bounded;
+use pavlov_tune::internal::panic_text;
+use pavlov_tune::{Error, Result};
 
 use crate::block::Block;
 use crate::shuffle::ShuffleBuffer;
 use crate::source::{Blocks, Datasource, checked};
-use pavlov_tune::internal::panic_text;
-use pavlov_tune::{Error, Result};
 
 /// Far more than helps.
 const MOST_AHEAD: usize = 10_000;
@@ -22,11 +22,11 @@ const MOST_AHEAD: usize = 10_000;
 pub struct IterBatches {
     /// Rows per batch; the last batch may have fewer.
     pub batch_size: usize,
-    /// Leaves out a last batch with fewer rows.
+    /// Whether a last batch with fewer rows is left out.
     pub drop_last: bool,
-    /// How many batches are made ahead, on a thread of their own; 0: each when it is asked for, on the caller's.
+    /// How many batches a thread makes ahead of the caller. 0: each batch is made when it is asked for, on the caller's thread.
     pub prefetch_batches: usize,
-    /// Another order. `None`: the rows as they stand.
+    /// The random order of the rows. `None`: the rows keep their order.
     pub shuffle: Option<Shuffle>,
 }
 
@@ -42,11 +42,11 @@ impl Default for IterBatches {
 /// through a buffer, so that a row moves by about its size.
 #[derive(Clone, Debug)]
 pub struct Shuffle {
-    /// Of the random numbers.
+    /// The seed of the random numbers.
     pub seed: u64,
     /// Which pass over the data this is: each has an order of its own.
     pub epoch: u64,
-    /// Rows of the buffer, for data that is not in memory: each row is drawn from at least that many, or from all.
+    /// The rows that the shuffle buffer holds, for data that is not in memory: each row is drawn from at least so many rows.
     pub buffer_size: usize,
 }
 
@@ -56,7 +56,7 @@ impl Default for Shuffle {
     }
 }
 
-/// Batches of a dataset; ends after the first error.
+/// The batches of one pass over a dataset. The iterator ends after the first error.
 ///
 /// Dropped, it ends its thread at the next batch.
 pub struct Batches {
@@ -182,7 +182,7 @@ fn prefetch(batches: Blocks, ahead: usize) -> Result<impl Iterator<Item = Result
     let run = move || {
         let made = catch_unwind(AssertUnwindSafe(|| {
             for batch in batches {
-                // Nobody waits for it any more.
+                // The iterator is gone.
                 if sender.send(batch).is_err() {
                     break;
                 }

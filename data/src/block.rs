@@ -1,10 +1,10 @@
 //! Some rows, column by column.
 
 use ndarray::{Array, ArrayD, ArrayViewD, Axis, CowArray, Dimension, ErrorKind, IxDyn, ShapeError, Slice};
+use pavlov_tune::{Error, Result};
 use serde_json::Value;
 
 use crate::schema::{DataType, Field, Schema};
-use pavlov_tune::{Error, Result};
 
 /// One row as a JSON object. A NaN is `null` there.
 pub type Row = serde_json::Map<String, Value>;
@@ -153,14 +153,14 @@ impl From<Vec<&str>> for Column {
     }
 }
 
-/// Some rows of a dataset: columns of equal length, in the order of the schema. A batch is one.
+/// Some rows of a dataset: columns of equal length, in the order of the schema. A batch is a block.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Block {
     columns: Vec<(String, Column)>,
 }
 
 impl Block {
-    /// From names and values.
+    /// A block of these columns: a name and values for each.
     ///
     /// # Errors
     /// Columns of different lengths, two of one name, an array without a first axis.
@@ -205,15 +205,10 @@ impl Block {
         self.columns.iter().map(|(name, column)| (name.as_str(), column))
     }
 
-    /// Names and values, in order.
-    pub fn into_columns(self) -> Vec<(String, Column)> {
-        self.columns
-    }
-
     /// The column of that name.
     ///
     /// # Errors
-    /// There is none; lists those there are.
+    /// There is no such column; the error lists the columns that exist.
     pub fn column(&self, name: &str) -> Result<&Column> {
         match self.columns.iter().find(|(known, _)| known == name) {
             Some((_, column)) => Ok(column),
@@ -266,7 +261,7 @@ impl Block {
         }
     }
 
-    /// With a column more, or another one in the place of the one of that name.
+    /// The same block with a column added; a column of that name is replaced.
     ///
     /// # Errors
     /// It has another number of rows.
@@ -279,7 +274,7 @@ impl Block {
         Block::new(self.columns)
     }
 
-    /// Only these columns, in this order.
+    /// The block of these columns alone, in this order.
     ///
     /// # Errors
     /// One is not there, or is named twice.

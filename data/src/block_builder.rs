@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pavlov_tune::{Error, Result};
 use serde::de::{DeserializeSeed, Error as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserializer, Serialize};
 use serde_json::Value;
@@ -9,7 +10,6 @@ use serde_json::Value;
 use crate::block::Block;
 use crate::column_builder::{ColumnBuilder, Reason};
 use crate::schema::Schema;
-use pavlov_tune::{Error, Result};
 
 /// Rows become columns, without a copy in between.
 #[derive(Debug)]

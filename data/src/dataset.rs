@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use pavlov_tune::{Error, Result};
 use serde::Serialize;
 
 use crate::batches::{Batches, IterBatches};
@@ -13,7 +14,6 @@ use crate::part::{EqualShard, Part};
 use crate::schema::Schema;
 use crate::source::{BLOCK_ROWS, Blocks, Datasource, Rows, checked};
 use crate::transform::{MapBatches, MapRows, RandomShuffle, Union, in_memory};
-use pavlov_tune::{Error, Result};
 
 /// Rows with named columns, read when they are asked for. Cheap to clone; it shows itself without its content.
 #[derive(Clone)]
@@ -42,7 +42,7 @@ impl Dataset {
         Ok(Dataset::from_source(Rows::new(rows.finish(|| "rows in memory".into())?)))
     }
 
-    /// Columns in memory.
+    /// A dataset of these columns, in memory.
     ///
     /// # Errors
     /// As [`Block::new`].
@@ -52,7 +52,7 @@ impl Dataset {
         Ok(Dataset::from_source(Rows::new(Block::new(columns)?)))
     }
 
-    /// Blocks in memory, one below the other.
+    /// A dataset of the rows of these blocks, one block after the other, in memory.
     ///
     /// # Errors
     /// Their schemas differ.
@@ -60,30 +60,30 @@ impl Dataset {
         Ok(Dataset::from_source(Rows::new(Block::concat(blocks.into_iter().map(Ok))?)))
     }
 
-    /// The rows of JSON lines: see [`Files::json`]. Opened when they are read.
+    /// The rows of JSON lines: see [`Files::json`]. The files are opened when they are read.
     pub fn read_json(paths: impl Into<Paths>) -> Self {
         Dataset::from_source(Files::json(paths))
     }
 
-    /// The rows of CSV files: see [`Files::csv`]. Opened when they are read.
+    /// The rows of CSV files: see [`Files::csv`]. The files are opened when they are read.
     pub fn read_csv(paths: impl Into<Paths>) -> Self {
         Dataset::from_source(Files::csv(paths))
     }
 
-    /// The rows of Parquet files: see [`Files::parquet`]. Opened when they are read.
+    /// The rows of Parquet files: see [`Files::parquet`]. The files are opened when they are read.
     #[cfg(feature = "parquet")]
     pub fn read_parquet(paths: impl Into<Paths>) -> Self {
         Dataset::from_source(Files::parquet(paths))
     }
 
-    /// The column `id` with the numbers from 0 up to and without `n`.
+    /// A dataset with one column `id` that counts from 0 to `n - 1`.
     pub fn range(n: usize) -> Self {
         Dataset::from_source(Range { n })
     }
 
-    /// What `make` returns, made when it is first read.
+    /// The dataset that `make` returns; it is called when the dataset is first read.
     pub fn from_fn(make: impl Fn() -> Result<Dataset> + Send + Sync + 'static) -> Self {
-        Dataset::from_source(Made { make, dataset: Mutex::default() })
+        Dataset::from_source(LazyDataset { make, dataset: Mutex::default() })
     }
 
     /// The blocks from the first to the last row; none is empty.
@@ -205,18 +205,18 @@ impl Dataset {
         Ok(Dataset::from_source(in_memory(&*self.source)?))
     }
 
-    /// `function` of each block; blocks have any number of rows.
+    /// The dataset of what `function` makes of each block. Blocks have any number of rows.
     pub fn map_batches(&self, function: impl Fn(Block) -> Result<Block> + Send + Sync + 'static) -> Self {
         Dataset::from_source(MapBatches { of: self.source.clone(), function: Arc::new(function) })
     }
 
-    /// `function` of each row: what serialises as a JSON object, as for [`from_items`](Self::from_items). Types are those of
+    /// The dataset of what `function` makes of each row: what serialises as a JSON object, as for [`from_items`](Self::from_items). Types are those of
     /// the first rows, as when a file is read.
     pub fn map<T: Serialize>(&self, function: impl Fn(Row) -> Result<T> + Send + Sync + 'static) -> Self {
         Dataset::from_source(MapRows { of: self.source.clone(), function: Arc::new(function) })
     }
 
-    /// Only the rows that `keep` says.
+    /// The rows for which `keep` is true.
     pub fn filter(&self, keep: impl Fn(&Row) -> bool + Send + Sync + 'static) -> Self {
         self.map_batches(move |block| {
             let rows = block.rows().enumerate();
@@ -225,7 +225,7 @@ impl Dataset {
         })
     }
 
-    /// Only these columns, in this order.
+    /// The dataset of these columns alone, in this order.
     pub fn select_columns(&self, names: impl IntoIterator<Item = impl Into<String>>) -> Self {
         let names: Vec<String> = names.into_iter().map(Into::into).collect();
         self.map_batches(move |block| block.select(&names))
@@ -267,7 +267,7 @@ impl Dataset {
         Ok(Dataset::from_source(EqualShard { of: self.source.clone(), rank, world_size }))
     }
 
-    /// `n` parts, each in the order of the rows, the first ones longer by a row where they cannot be equal.
+    /// The dataset in `n` parts, each in the order of the rows. Where they cannot be equal, the first ones have one row more.
     ///
     /// Data that is not in memory is read once to count it, and a part of it reads past what stands before.
     ///
@@ -282,7 +282,7 @@ impl Dataset {
         self.split_at_indices(&ends)
     }
 
-    /// Parts that begin at row 0 and at each of `indices`.
+    /// The parts of the dataset that begin at row 0 and at each of `indices`.
     ///
     /// # Errors
     /// `indices` decrease.
@@ -296,7 +296,7 @@ impl Dataset {
         Ok(starts.zip(ends).map(part).collect())
     }
 
-    /// A part per proportion, and one with the rest of the rows; none is empty.
+    /// The dataset in one part per proportion and one part with the rest of the rows. No part is empty.
     ///
     /// # Errors
     /// Proportions that are not above 0 or whose sum is not below 1; too few rows; as [`count`](Self::count).
@@ -380,12 +380,12 @@ impl Datasource for Range {
 }
 
 /// A dataset made when it is first read.
-struct Made<F> {
+struct LazyDataset<F> {
     make: F,
     dataset: Mutex<Option<Dataset>>,
 }
 
-impl<F: Fn() -> Result<Dataset>> Made<F> {
+impl<F: Fn() -> Result<Dataset>> LazyDataset<F> {
     fn source(&self) -> Result<Arc<dyn Datasource>> {
         let mut dataset = self.dataset.lock().unwrap_or_else(PoisonError::into_inner);
         let made = match dataset.take() {
@@ -396,7 +396,7 @@ impl<F: Fn() -> Result<Dataset>> Made<F> {
     }
 }
 
-impl<F: Fn() -> Result<Dataset> + Send + Sync> Datasource for Made<F> {
+impl<F: Fn() -> Result<Dataset> + Send + Sync> Datasource for LazyDataset<F> {
     fn blocks(&self) -> Result<Blocks> {
         self.source()?.blocks()
     }
@@ -406,7 +406,7 @@ impl<F: Fn() -> Result<Dataset> + Send + Sync> Datasource for Made<F> {
     }
 }
 
-impl<F> fmt::Debug for Made<F> {
+impl<F> fmt::Debug for LazyDataset<F> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("made when it is first read")
     }

@@ -4,6 +4,8 @@ use std::collections::VecDeque;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use pavlov_tune::{Error, Result};
+
 use crate::block::Block;
 use crate::read_csv::CsvFile;
 use crate::read_json::JsonFile;
@@ -11,7 +13,6 @@ use crate::read_json::JsonFile;
 use crate::read_parquet::ParquetFile;
 use crate::schema::Schema;
 use crate::source::{Blocks, Datasource, ReadBlocks};
-use pavlov_tune::{Error, Result};
 
 /// Files, directories and patterns: from one path or from several.
 #[derive(Clone, Debug)]
@@ -65,7 +66,7 @@ enum Format {
 }
 
 impl Files {
-    /// One JSON object per line (JSONL; `.json`, `.jsonl`, `.ndjson`); empty lines are skipped.
+    /// Files of one JSON object per line (JSONL; `.json`, `.jsonl`, `.ndjson`); empty lines are skipped.
     ///
     /// Values are numbers, truth values, texts, or arrays of numbers or truth values, of one shape in all rows. `null`, or
     /// no value, is NaN in a float column and an error in others.
@@ -73,7 +74,7 @@ impl Files {
         Files { format: Format::Json, paths: paths.into(), types: Schema::default() }
     }
 
-    /// CSV with a header, separated by commas (`.csv`).
+    /// CSV files with a header, whose values are separated by commas (`.csv`).
     ///
     /// A column is int, float or bool (`true`, `false`) if all values of the first block are, else text; whole numbers
     /// beyond 64 bits are text. An empty field is
@@ -82,7 +83,7 @@ impl Files {
         Files { format: Format::Csv, paths: paths.into(), types: Schema::default() }
     }
 
-    /// Parquet (`.parquet`), plain or compressed with snappy: numbers, truth values, texts, and lists of numbers or truth
+    /// Parquet files (`.parquet`), plain or compressed with snappy: numbers, truth values, texts, and lists of numbers or truth
     /// values, of one length in all rows.
     ///
     /// `null` is NaN in a float column and an error in others.
@@ -91,7 +92,7 @@ impl Files {
         Files { format: Format::Parquet, paths: paths.into(), types: Schema::default() }
     }
 
-    /// With these types for these columns; others find theirs in the first block.
+    /// The same files, read with these types for these columns. Other columns take their types from the first block.
     ///
     /// ```
     /// use pavlov_data::{DataType, Dataset, Files, Schema};

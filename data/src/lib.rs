@@ -27,6 +27,7 @@ mod files;
 mod part;
 mod read_csv;
 mod read_json;
+
 #[cfg(feature = "parquet")]
 mod read_parquet;
 mod schema;

@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use pavlov_tune::Result;
+
 use crate::block::Block;
 use crate::source::{Blocks, Datasource, Rows};
-use pavlov_tune::Result;
 
 /// Rows `start`, `start + step`, ... of another dataset, at most `len` of them.
 #[derive(Clone, Debug)]

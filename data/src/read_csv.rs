@@ -5,12 +5,12 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use csv::{ErrorKind, Reader, ReaderBuilder, StringRecord};
+use pavlov_tune::{Error, Result};
 
 use crate::block::Block;
 use crate::column_builder::{ColumnBuilder, Reason};
 use crate::schema::{DataType, Field, Schema};
 use crate::source::{BLOCK_BYTES, BLOCK_ROWS, ReadBlocks};
-use pavlov_tune::{Error, Result};
 
 pub(super) struct CsvFile {
     path: PathBuf,

@@ -4,11 +4,12 @@ use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
+use pavlov_tune::{Error, Result};
+
 use crate::block::Block;
 use crate::block_builder::BlockBuilder;
 use crate::schema::Schema;
 use crate::source::{BLOCK_BYTES, BLOCK_ROWS, ReadBlocks};
-use pavlov_tune::{Error, Result};
 
 pub(super) struct JsonFile {
     path: PathBuf,

@@ -7,13 +7,13 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use parquet::record::reader::RowIter;
+use pavlov_tune::{Error, Result};
 
 use crate::block::Block;
 use crate::block_builder::BlockBuilder;
 use crate::column_builder::{ColumnBuilder, Reason};
 use crate::schema::Schema;
 use crate::source::{BLOCK_BYTES, BLOCK_ROWS, ReadBlocks};
-use pavlov_tune::{Error, Result};
 
 pub(super) struct ParquetFile {
     path: PathBuf,

@@ -26,7 +26,7 @@ impl fmt::Display for DataType {
     }
 }
 
-/// One column.
+/// A column of a dataset: its name, its type and its shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     /// The column's name.
@@ -52,17 +52,17 @@ impl<N: Into<String>, S: Into<Vec<usize>>> From<(N, DataType, S)> for Field {
 /// The columns of a dataset, in order. Without rows there may be none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
-    /// Names are unique.
+    /// The columns; their names are unique.
     pub fields: Vec<Field>,
 }
 
 impl Schema {
-    /// From `(name, type)`, `(name, type, shape)` or [`Field`]s.
+    /// A schema of these columns, each given as `(name, type)`, `(name, type, shape)` or [`Field`]s.
     pub fn new(fields: impl IntoIterator<Item = impl Into<Field>>) -> Self {
         Schema { fields: fields.into_iter().map(Into::into).collect() }
     }
 
-    /// The names, in order.
+    /// The names of the columns, in order.
     pub fn names(&self) -> Vec<&str> {
         self.fields.iter().map(|field| field.name.as_str()).collect()
     }

@@ -1,11 +1,12 @@
 //! A random order for rows that stream.
 
+use pavlov_tune::Result;
+use pavlov_tune::internal::stream;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use crate::block::Block;
-use crate::source::{Blocks, generator};
-use pavlov_tune::Result;
+use crate::source::Blocks;
 
 /// A pass in another order: each row is drawn from a buffer of at least `buffer_size` rows, as long as there are as many.
 /// Up to three times the buffer is in memory.
@@ -21,7 +22,7 @@ pub(super) struct ShuffleBuffer {
 
 impl ShuffleBuffer {
     pub(super) fn new(blocks: Blocks, buffer_size: usize, seed: u64, epoch: u64) -> Self {
-        let rng = generator(seed, epoch);
+        let rng = stream(seed, epoch);
         ShuffleBuffer { blocks, buffer_size, rng, buffer: vec![], rows: 0, ended: false }
     }
 

@@ -3,13 +3,12 @@
 use std::fmt;
 use std::sync::Arc;
 
-use rand::SeedableRng;
+use pavlov_tune::internal::stream;
+use pavlov_tune::{Error, Result};
 use rand::seq::SliceRandom;
-use rand_chacha::ChaCha8Rng;
 
 use crate::block::{Block, differing};
 use crate::schema::Schema;
-use pavlov_tune::{Error, Result};
 
 /// Most rows of a block that this crate makes.
 pub(super) const BLOCK_ROWS: usize = 4096;
@@ -38,7 +37,7 @@ pub trait Datasource: Send + Sync + fmt::Debug {
     }
 }
 
-/// A pass over a dataset.
+/// The blocks of one pass over a dataset.
 pub type Blocks = Box<dyn Iterator<Item = Result<Block>> + Send>;
 
 /// An open file.
@@ -66,12 +65,12 @@ impl Rows {
         Rows { block: Arc::new(block), order: None, start: 0, step: 1, len }
     }
 
-    /// How many.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether there are none.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -90,7 +89,7 @@ impl Rows {
     /// In a random order, another one for each epoch.
     pub(super) fn shuffled(&self, seed: u64, epoch: u64) -> Self {
         let mut order: Vec<usize> = (0..self.len).map(|row| self.index(row)).collect();
-        order.shuffle(&mut generator(seed, epoch));
+        order.shuffle(&mut stream(seed, epoch));
         Rows { block: self.block.clone(), order: Some(order.into()), start: 0, step: 1, len: self.len }
     }
 
@@ -162,11 +161,4 @@ pub(super) fn checked(source: &dyn Datasource) -> Result<Blocks> {
 /// How many rows a block has whose size this crate may choose.
 pub(super) fn rows_per_block(schema: &Schema) -> usize {
     (BLOCK_BYTES / schema.row_bytes().max(1)).clamp(1, BLOCK_ROWS)
-}
-
-/// The random numbers of one epoch.
-pub(super) fn generator(seed: u64, epoch: u64) -> ChaCha8Rng {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    generator.set_stream(epoch);
-    generator
 }

@@ -3,13 +3,13 @@
 use std::fmt;
 use std::sync::Arc;
 
+use pavlov_tune::Result;
 use serde::Serialize;
 
 use crate::block::{Block, Row};
 use crate::block_builder::BlockBuilder;
 use crate::schema::Schema;
 use crate::source::{Blocks, Datasource, Rows, checked};
-use pavlov_tune::Result;
 
 /// `function` of each block.
 pub(super) struct MapBatches<F> {

@@ -3,37 +3,16 @@
 //! Actions are drawn beforehand, episodes are some 22 steps long, and every reset is seeded, as in
 //! training. The best round is what the code can do, the median what the machine let it do.
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    error::Error,
-    hint::black_box,
-    sync::atomic::{AtomicU64, Ordering},
-    time::Instant,
-};
+#[path = "../tests/counting/mod.rs"]
+mod counting;
 
+use std::{error::Error, hint::black_box, time::Instant};
+
+use counting::allocations_of_process;
 use pavlov_envs::{
     CartPole, CartPoleConfig, CartPoleVector, Env, NpRandom, StepOut, SyncVectorEnv, ThreadVectorEnv,
     TimeLimit, VectorEnv,
 };
-
-struct Counting;
-
-static ALLOCATIONS: AtomicU64 = AtomicU64::new(0);
-
-// SAFETY: every call is handed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.fetch_add(1, Ordering::Relaxed);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Short rounds, so that some of them run undisturbed on a busy machine.
 const ROUNDS: usize = 301;
@@ -112,13 +91,13 @@ fn measure(
 ) -> pavlov_envs::Result<()> {
     round()?;
     let mut rates = [0.0; ROUNDS];
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
+    let before = allocations_of_process();
     for rate in &mut rates {
         let start = Instant::now();
         round()?;
         *rate = steps as f64 / start.elapsed().as_secs_f64() / 1e6;
     }
-    let allocations = ALLOCATIONS.load(Ordering::Relaxed) - before;
+    let allocations = allocations_of_process() - before;
     rates.sort_by(f64::total_cmp);
     let per_step = allocations as f64 / (ROUNDS * steps) as f64;
     println!("{name:<34}{:>12.1}{:>12.1}{per_step:>20.6}", rates[ROUNDS - 1], rates[ROUNDS / 2]);

@@ -54,7 +54,8 @@ const PREFIX: &str = "py:";
 /// Copies of a Gymnasium environment in Python processes.
 ///
 /// [`make_vec`](crate::make_vec) gives one for every id `py:ENV_ID`; `py:module:EnvId` imports `module` first, for
-/// environments that register themselves there (`py:ale_py:ALE/Pong-v5`). This type is for those who need a
+/// environments that register themselves there (`py:ale_py:ALE/Pong-v5`): an installed module of that name, or else one
+/// of the current directory. Nothing else is imported from the current directory. This type is for those who need a
 /// [`VectorEnv`] and know the scalar types. Settings: [`PyConfig`].
 ///
 /// A copy can be brought back to the middle of an episode by replaying its seed and actions; a hosted vector

@@ -1,10 +1,8 @@
-//! No allocation per step. A program of its own, because it counts every allocation of the process.
+//! No allocation per step. A program of its own, because it replaces the allocator.
 
-use std::{
-    alloc::{GlobalAlloc, Layout, System},
-    cell::Cell,
-};
+mod counting;
 
+use counting::allocations_of_thread;
 use pavlov_envs::{
     Acrobot, AnyVectorEnv, BoardGame, CartPole, CartPoleConfig, ClipAction, ClipReward, Env, EnvConfig,
     FlattenObservation, FrameStack, MountainCar, MountainCarContinuous, MultiAgentEnv, MultiAgentRows,
@@ -12,27 +10,6 @@ use pavlov_envs::{
     RecordEpisodeStatistics, RescaleAction, Result, SimpleSpread, SimpleSpreadConfig, Space, Step, StepOut,
     SyncVectorEnv, ThreadVectorEnv, TimeLimit, TransformReward, make_vec,
 };
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// CartPole as most users would write it: without a saved state, so that its actions are kept.
 struct Plain(CartPole);
@@ -133,7 +110,7 @@ fn multi_agent_allocations<E: MultiAgentEnv<Act = i64>>(env: &mut E, n: i64) -> 
     let mut actions = vec![0; rows.rewards.len()];
     let mut mask = vec![false; n as usize];
     let mut ended = 0;
-    let before = ALLOCATIONS.get();
+    let before = allocations_of_thread();
     for step in 0..2000 {
         if rows.is_over() {
             env.reset(Some(step), rows.out()).unwrap();
@@ -143,7 +120,7 @@ fn multi_agent_allocations<E: MultiAgentEnv<Act = i64>>(env: &mut E, n: i64) -> 
         env.step(&actions, rows.out()).unwrap();
         env.action_mask(0, &mut mask);
     }
-    let counted = ALLOCATIONS.get() - before;
+    let counted = allocations_of_thread() - before;
     assert!(ended > 50, "only {ended} episodes ended");
     counted
 }
@@ -164,7 +141,7 @@ fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
     let seeds: Vec<u64> = (0..n as u64).collect();
     env.reset(Some(&seeds), obs).unwrap();
     let mut ended = 0;
-    let before = ALLOCATIONS.get();
+    let before = allocations_of_thread();
     for _ in 0..2000 {
         let actions = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..act_bytes];
         for action in actions.chunks_exact_mut(act_bytes / n) {
@@ -189,7 +166,47 @@ fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
         }
         ended += terminated.iter().zip(&truncated).filter(|(a, b)| **a || **b).count();
     }
-    let counted = ALLOCATIONS.get() - before;
+    let counted = allocations_of_thread() - before;
     assert!(ended > 5, "only {ended} episodes ended");
     counted
+}
+
+mod python {
+    use std::io::Write;
+
+    use pavlov_envs::{EnvConfig, PyVec, StepOut, VectorEnv};
+    use serde_json::json;
+
+    use super::allocations_of_thread;
+
+    #[test]
+    fn steps_and_autoresets_of_python_environments_allocate_nothing_here() {
+        let Ok(python) = std::env::var("PAVLOV_TEST_PYTHON") else {
+            let note = b"skipped: set PAVLOV_TEST_PYTHON to a Python that has gymnasium\n";
+            let _ = std::io::stderr().write_all(note);
+            return;
+        };
+        const N: usize = 4;
+        let config = json!({"python": python, "num_workers": 2, "info_keys": ["none"]});
+        let config: EnvConfig = serde_json::from_value(config).unwrap();
+        let mut env = PyVec::<f32, i64>::new("py:CartPole-v1", &config, N).unwrap();
+        let (mut obs, mut final_obs, mut rewards) = ([0.0; 4 * N], [0.0; 4 * N], [0.0; N]);
+        let (mut terminated, mut truncated) = ([false; N], [false; N]);
+        env.reset(Some(&[0, 1, 2, 3]), &mut obs).unwrap();
+        let mut ended = 0;
+        let before = allocations_of_thread();
+        for step in 0..500 {
+            let out = StepOut {
+                obs: &mut obs,
+                final_obs: &mut final_obs,
+                rewards: &mut rewards,
+                terminated: &mut terminated,
+                truncated: &mut truncated,
+            };
+            env.step(&[0, 1, step / 2 % 2, 1], Some(&[4, 5, 6, 7]), out).unwrap();
+            ended += terminated.iter().filter(|ended| **ended).count();
+        }
+        assert_eq!(allocations_of_thread() - before, 0);
+        assert!(ended > 100, "only {ended} episodes ended");
+    }
 }

@@ -167,7 +167,9 @@ const PAIRS: [(&str, &str); 2] = [("0.26.0", "2.13.0"), ("0.24.0", "2.11.0")];
 fn pytorch(libtorch: Option<&str>) -> Line {
     let environment = std::env::var_os("VIRTUAL_ENV").map(|path| PathBuf::from(path).join("bin/python"));
     let pythons = environment.into_iter().chain([PathBuf::from("python3")]);
-    let ask = "import importlib.metadata as m; print(m.version('torch'))";
+    // Without the current directory, whose files are not to be run.
+    let ask = "import sys; sys.path[:] = [place for place in sys.path if place]\n\
+               import importlib.metadata as m; print(m.version('torch'))";
     let found = pythons.into_iter().find_map(|python| {
         let output = Command::new(python).args(["-c", ask]).output().ok().filter(|o| o.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())

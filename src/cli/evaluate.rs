@@ -9,6 +9,7 @@ use super::exit::usage;
 use super::gif;
 use super::output::{print, print_json, say};
 use super::run_dir::find_checkpoint;
+use super::trust::{self, TrustArgs};
 use crate::envs::Frame;
 use crate::registry;
 use crate::tune::{
@@ -41,6 +42,8 @@ pub(super) struct EvaluateArgs {
     /// Write the first episode as an animation
     #[arg(long, value_name = "FILE.gif")]
     render: Option<PathBuf>,
+    #[command(flatten)]
+    trust: TrustArgs,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
@@ -57,10 +60,14 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     // Python environments draw only when they were made for it.
     let draws = (args.render.is_some() && (env.starts_with("py:") || env.starts_with("pz:")))
         .then(|| "env_config.kwargs.render_mode=rgb_array".into());
+    let mut unchanged = config.clone();
+    unchanged.insert("env".into(), env.as_str().into());
     for assignment in draws.iter().chain(&args.set) {
         let (key, value) = parse_assignment(assignment)?;
+        assign(&mut unchanged, &key, Value::Null);
         assign(&mut config, &key, value);
     }
+    args.trust.check(&path, &trust::named(&unchanged))?;
     let entry = registry::algorithm(&kind)?;
     let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
     let mut driver = entry.build(env.as_str().into(), config, options)?;

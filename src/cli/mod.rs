@@ -21,6 +21,7 @@ mod settings;
 mod signals;
 mod train;
 mod translate;
+mod trust;
 mod tune;
 
 use std::process::ExitCode;

@@ -9,6 +9,7 @@ use super::session::{Begin, ReportArgs, Session};
 use super::settings::assignments;
 use super::signals;
 use super::train::stop_criteria;
+use super::trust::{self, TrustArgs};
 use crate::registry;
 use crate::tune::{RunOptions, checkpoint, storage};
 
@@ -24,6 +25,8 @@ pub(super) struct ResumeArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
     #[command(flatten)]
+    trust: TrustArgs,
+    #[command(flatten)]
     report: ReportArgs,
 }
 
@@ -37,7 +40,6 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     let lock = Lock::of_run(&run_dir)?;
     let newest = checkpoint::latest(&run_dir)?;
     let mut run = RunFile::read(&run_dir, newest.as_deref())?;
-    run.remote_checkpoint_dir = url.or(run.remote_checkpoint_dir);
     let mut stop = stop_criteria(&run.stop)?;
     stop.lay_over(&assignments(&args.stop)?)?;
     let entry = registry::algorithm(&run.algorithm)?;
@@ -46,6 +48,15 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
         Some(newest) => checkpoint::metadata(newest)?.config,
         None => run.config.clone(),
     };
+    config.insert("env".into(), run.env.as_str().into());
+    let mut named = trust::named(&config);
+    if let (None, Some(url)) = (&url, &run.remote_checkpoint_dir)
+        && !trust::is_work_dir(&run_dir, url)
+    {
+        named.insert(format!("bring the run to {url:?} (`remote_checkpoint_dir`)"));
+    }
+    args.trust.check(&run_dir, &named)?;
+    run.remote_checkpoint_dir = url.or(run.remote_checkpoint_dir);
     config.shift_remove("env");
     let options = RunOptions {
         logdir: Some(run_dir.clone()),

@@ -1,7 +1,6 @@
 //! The run directory as the command sees it: `run.json`, what is needed to go on beside the checkpoints.
 
 use std::fs::{self, File};
-use std::io::Write;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -15,7 +14,7 @@ use serde_json::Value;
 use super::exit::usage;
 use super::output::{program, say};
 use super::tune::SWEEP;
-use crate::tune::{Config, Mode, Standings, SweepFile, checkpoint, storage};
+use crate::tune::{Config, Mode, Standings, SweepFile, checkpoint, replace_file, storage};
 
 const RUN: &str = "run.json";
 /// A [`RUN`] that could not be read.
@@ -62,7 +61,7 @@ impl RunFile {
         };
         let run = RunFile::of_checkpoint(newest)?;
         // A copy: without a `run.json` the directory would be no run any more.
-        fs::copy(&path, &damaged).with_context(|| format!("cannot write {}", damaged.display()))?;
+        replace_file(&damaged, &text)?;
         run.write(run_dir)?;
         say(&format!(
             "warning: {shown} is damaged ({error}) and was replaced; what was left of it is {}. The settings are those of \
@@ -133,13 +132,7 @@ impl RunFile {
 
     /// Replaces the file whole; a power cut leaves the old one or the new one.
     pub(super) fn write(&self, run_dir: &Path) -> anyhow::Result<()> {
-        let (path, unfinished) = (run_dir.join(RUN), run_dir.join(".run.json.tmp"));
-        let text = serde_json::to_string_pretty(self)?;
-        File::create(&unfinished)
-            .and_then(|mut file| file.write_all(text.as_bytes()).and_then(|()| file.sync_all()))
-            .and_then(|()| fs::rename(&unfinished, &path))
-            .and_then(|()| File::open(run_dir)?.sync_all())
-            .with_context(|| format!("cannot write {}", path.display()))
+        Ok(replace_file(&run_dir.join(RUN), &serde_json::to_vec_pretty(self)?)?)
     }
 }
 

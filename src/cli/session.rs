@@ -11,6 +11,7 @@ use super::output::{print_json, program, say};
 use super::profile::Profile;
 use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
+use super::trust;
 use crate::registry::AnyAlgorithm;
 use crate::tune::stoppers::{Met, StoppingCriteria};
 use crate::tune::{Driver, checkpoint};
@@ -200,22 +201,33 @@ impl Session {
         }
         let Some(saved) = &self.saved else { return Ok(()) };
         self.report.say(&format!("checkpoint:    {}", saved.display()));
-        self.report.say(&format!("evaluate it:   {program} evaluate {place}"));
+        let trust = self.trust_flag();
+        self.report.say(&format!("evaluate it:   {program} evaluate {place}{trust}"));
         self.report.say(&match end {
-            End::Met(met) => format!("train longer:  {program} resume {place} --stop {}=VALUE", met.key),
-            _ => format!("resume:        {program} resume {place}"),
+            End::Met(met) => {
+                format!("train longer:  {program} resume {place}{trust} --stop {}=VALUE", met.key)
+            }
+            _ => format!("resume:        {program} resume {place}{trust}"),
         });
         Ok(())
+    }
+
+    /// What a command needs that goes on with this run.
+    fn trust_flag(&self) -> &'static str {
+        let mut settings = self.run.config.clone();
+        settings.insert("env".into(), self.run.env.as_str().into());
+        trust::flag(&settings)
     }
 
     fn hint_after_failure(&self) {
         let dir = self.driver.logdir();
         if let Ok(Some(newest)) = checkpoint::latest(dir) {
             say(&format!(
-                "the newest checkpoint is {}; go on from it with `{} resume {}`",
+                "the newest checkpoint is {}; go on from it with `{} resume {}{}`",
                 newest.display(),
                 program(),
-                dir.display()
+                dir.display(),
+                self.trust_flag()
             ));
         }
     }

@@ -10,7 +10,7 @@ use super::translate::{from_rllib, from_sb3};
 use crate::envs::{self, EnvCreator};
 use crate::presets::{self, Preset};
 use crate::registry::{self, AlgorithmEntry};
-use crate::tune::config::{Layer, Resolved, assign, parse_assignment};
+use crate::tune::config::{Layer, Resolved, assign, parse_assignment, parse_toml, read_file};
 use crate::tune::{Config, Error};
 
 /// The arguments of `train` and `config show` about settings.
@@ -163,19 +163,16 @@ struct File {
 impl File {
     fn read(path: &Path) -> anyhow::Result<File> {
         let origin = path.display().to_string();
-        let text =
-            std::fs::read_to_string(path).map_err(|error| usage(format!("cannot read {origin}: {error}")))?;
         let is =
             |extension: &str| path.extension().is_some_and(|found| found.eq_ignore_ascii_case(extension));
         let wrong = |error: &dyn std::fmt::Display| usage(format!("{origin}: {error}"));
-        let mut config: Config = match (is("toml"), is("json")) {
-            (true, _) => toml::from_str(&text).map_err(|error| wrong(&error))?,
-            (_, true) => serde_json::from_str(&text).map_err(|error| wrong(&error))?,
-            _ => {
-                return Err(usage(format!(
-                    "{origin} must be named .toml or .json, so that its format is known"
-                )));
-            }
+        if !is("toml") && !is("json") {
+            return Err(usage(format!("{origin} must be named .toml or .json, so that its format is known")));
+        }
+        let text = read_file(path).map_err(|error| usage(error.to_string()))?;
+        let mut config: Config = match is("toml") {
+            true => parse_toml(&text, &origin)?,
+            false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,
         };
         if config.contains_key("config") {
             let text = serde_json::to_string(&config)?;

@@ -11,13 +11,14 @@ use super::output::{print, print_json, program};
 use super::session::ReportArgs;
 use super::settings::known;
 use super::train::{NewRun, start, stop_criteria};
+use super::trust::{self, TrustArgs};
 use super::{run_dir, signals};
 use crate::envs::EnvCreator;
 use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::Layer;
 use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, storage};
-use crate::tune::{Config, Error, child_main};
+use crate::tune::{Config, Error, child_main, replace_file};
 
 /// The sweep's file, kept in the experiment's directory.
 pub(super) const SWEEP: &str = "sweep.toml";
@@ -51,6 +52,8 @@ pub(super) struct TuneArgs {
     /// Trials that run at the same time, at most
     #[arg(long, value_name = "N")]
     max_concurrent: Option<usize>,
+    #[command(flatten)]
+    trust: TrustArgs,
     /// Print one JSON object per trial on standard output, and nothing else there
     #[arg(long)]
     json: bool,
@@ -100,9 +103,15 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         // A setting that does not exist is refused before any trial starts.
         entry.resolve(layers(&base, &path, first))?;
     }
+    let settings: Config = serde_json::from_value(serde_json::to_value(&sweep)?)?;
+    let named = trust::named(&settings);
+    let flag = if named.is_empty() { "" } else { " --trust" };
     let trainable = entry.as_trainable(env, base);
     // In a trial's own process this trains the trial, and ends.
     child_main(&[&trainable]);
+    if args.sweep.is_none() {
+        args.trust.check(&path, &named)?;
+    }
 
     let mut above = None;
     if let Some(url) = args.out.as_deref().and_then(run_dir::url) {
@@ -133,7 +142,7 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     if args.json {
         grid.iter().try_for_each(|trial| print_json(&as_json(trial)).map(drop))?;
     } else {
-        print(&summary(&grid))?;
+        print(&summary(&grid, flag))?;
     }
     match grid.num_errors() {
         0 => Ok(()),
@@ -177,8 +186,8 @@ fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
         )));
     };
     let dir = path.parent().unwrap_or(Path::new("."));
-    let written = std::fs::create_dir_all(dir).and_then(|()| std::fs::write(&path, text));
-    written.with_context(|| format!("cannot write {}", path.display()))?;
+    std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    replace_file(&path, &text)?;
     Ok(path)
 }
 
@@ -239,12 +248,11 @@ struct KeepFile(String);
 
 impl Callback for KeepFile {
     fn setup(&mut self, experiment_dir: &Path, _: Option<u64>) -> Result<(), Error> {
-        let (kept, unfinished) = (experiment_dir.join(SWEEP), experiment_dir.join(".sweep.toml.tmp"));
+        let kept = experiment_dir.join(SWEEP);
         if std::fs::read_to_string(&kept).is_ok_and(|text| text == self.0) {
             return Ok(());
         }
-        let written = std::fs::write(&unfinished, &self.0).and_then(|()| std::fs::rename(&unfinished, &kept));
-        written.map_err(Error::io("write", &kept))
+        replace_file(&kept, self.0.as_bytes())
     }
 }
 
@@ -261,15 +269,15 @@ fn as_json(trial: &TrialResult) -> serde_json::Value {
     })
 }
 
-/// All trials, which one won, and what to do with it.
-fn summary(grid: &ResultGrid) -> String {
+/// All trials, which one won, and what to do with it; `trust` is what commands need besides.
+fn summary(grid: &ResultGrid, trust: &str) -> String {
     let dir = grid.experiment_path().display();
     let program = program();
     let mut lines = vec![grid.to_string()];
     if let Ok(best) = grid.get_best_result(None, None, Scope::Last) {
         lines.push(format!("best trial:   {}", best.trial_id));
         if let Some(checkpoint) = &best.checkpoint {
-            lines.push(format!("evaluate it:  {program} evaluate {}", checkpoint.display()));
+            lines.push(format!("evaluate it:  {program} evaluate {}{trust}", checkpoint.display()));
         }
     }
     lines.push(format!("experiment:   {dir}"));
@@ -277,7 +285,7 @@ fn summary(grid: &ResultGrid) -> String {
         lines.push(format!("all results:  {dir}/results.csv"));
     }
     if grid.interrupted() {
-        lines.push(format!("go on:        {program} tune --resume {dir}"));
+        lines.push(format!("go on:        {program} tune --resume {dir}{trust}"));
     }
     lines.join("\n")
 }

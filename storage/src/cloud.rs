@@ -249,7 +249,9 @@ impl Handle<'_> {
     /// Writes what was found into a file.
     fn fill(&self, file: &FilePath, found: GetResult) -> Result<()> {
         let expected = crc32c_of(&found);
-        let mut writer = File::create(file).map_err(Error::io("write", file))?;
+        // Whatever has the name, a symbolic link too, is not written to.
+        let _ = fs::remove_file(file);
+        let mut writer = File::create_new(file).map_err(Error::io("write", file))?;
         let (mut crc32c, mut content) = (0, found.into_stream());
         loop {
             let (piece, rest) = self.ask(|_, _| async move {

@@ -7,6 +7,7 @@ use pavlov::trainer::learner::{Learner, Loss};
 use pavlov::trainer::models::{NetBuilder, PolicySpec, Recurrent, Rule};
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::state::State;
+use pulp::Arch;
 
 use crate::support::{
     assert_close, bytes, discrete_spaces, floats, number, numbers, on_threads, quiet, spec, tiny_ppo,
@@ -154,13 +155,17 @@ fn the_fused_engines_gradient_through_time_is_libtorchs() {
     for (units, lstm) in [(UNITS, false), (UNITS, true), (16, false), (32, true)] {
         for sequences in [1, 5, 40] {
             let batch = many(sequences, if lstm { 2 * units } else { units });
-            let [torch, fused] = [false, true].map(|fused| {
+            // Libtorch, then the fused engine with the best instructions, and with none of a vector.
+            let engines = [(false, Arch::new()), (true, Arch::new()), (true, Arch::Scalar)];
+            let [torch, fused, scalar] = engines.map(|(fused, arch)| {
                 let (layer, mut learner) = recurrent_of(units, (lstm, fused));
+                learner.set_arch(arch);
                 gradient(layer, &mut learner, &batch)
             });
             let largest = torch.iter().fold(0.0_f64, |most, x| most.max(x.abs()));
             assert!(largest > 1e-3, "there is a gradient: {largest}");
             assert_close(&fused, &torch, 1e-4 * largest);
+            assert_close(&scalar, &torch, 1e-4 * largest);
         }
     }
 }

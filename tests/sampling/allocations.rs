@@ -1,35 +1,15 @@
 //! What a step allocates. This binary counts the allocations of each of its threads; a local worker samples on the
 //! thread that asks it to.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "../../envs/tests/counting/mod.rs"]
+mod counting;
 
+use counting::allocations_of_thread;
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::policy::PolicyClass;
 
 use crate::support::{Doors, Rememberer, tiny_dqn, tiny_ppo, worker_set, workers_with};
-
-struct Counting;
-
-thread_local! {
-    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: every call is handed on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        ALLOCATIONS.set(ALLOCATIONS.get() + 1);
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
-        unsafe { System.dealloc(pointer, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Allocations of a fragment of `steps` steps of eight copies of CartPole, when buffers have been used before.
 fn allocations<T: Trainer>(mut settings: T, steps: usize) -> u64 {
@@ -42,10 +22,10 @@ fn of_a_fragment(workers: &WorkerSet, steps: usize) -> u64 {
     for _ in 0..3 {
         workers.sample().and_then(|batch| batch.single()).expect("a fragment");
     }
-    let before = ALLOCATIONS.get();
+    let before = allocations_of_thread();
     let batch = workers.sample().and_then(|batch| batch.single()).expect("a fragment");
     assert_eq!(batch.rows(), 8 * steps);
-    ALLOCATIONS.get() - before
+    allocations_of_thread() - before
 }
 
 #[test]
@@ -58,9 +38,9 @@ fn agents_that_act_at_once_or_in_turn_allocate_nothing_per_step() {
         let sample = || workers.sample().expect("a fragment").rows() as u64;
         (0..3).for_each(|_| assert!(sample() > 0));
         workers.ledger.take_episodes();
-        let before = ALLOCATIONS.get();
+        let before = allocations_of_thread();
         let rows = sample();
-        let allocated = ALLOCATIONS.get() - before;
+        let allocated = allocations_of_thread() - before;
         let episodes = workers.ledger.take_episodes().len() as u64;
         assert!(rows >= 4 * steps as u64 - 8 && episodes >= 4 * steps as u64 / episode);
         // An episode has a list of its agents, with their names and those of their policies.

@@ -10,16 +10,16 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-
-use super::collective::{Collective, SocketCollective, sockets};
-use super::{BaseTrainer, TrainContext, Training};
 use pavlov_data::Dataset;
 use pavlov_tune::internal::short_name;
 use pavlov_tune::internal::{Team, WorkerGroup};
 use pavlov_tune::session::{self, Checkpoint};
 use pavlov_tune::{Config, Error, Result};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use super::collective::{Collective, SocketCollective, sockets};
+use super::{BaseTrainer, TrainContext, Training};
 
 /// A training loop that several workers run at the same time, written ON its settings as a [`BaseTrainer`] is.
 ///
@@ -55,7 +55,7 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
     /// As [`BaseTrainer::restore`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`BaseTrainer::restore`].
     fn restore(dir: impl AsRef<Path>) -> Result<Training<DataParallelTrainer<Self>>> {
         DataParallelTrainer::<Self>::restore(dir)
     }
@@ -63,7 +63,7 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
     /// As [`BaseTrainer::can_restore`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`BaseTrainer::can_restore`]: there is no training of this trainer in `dir`.
     fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
         DataParallelTrainer::<Self>::can_restore(dir)
     }
@@ -84,7 +84,7 @@ pub struct DataParallelTrainer<L> {
 }
 
 impl<L: TrainLoop> DataParallelTrainer<L> {
-    /// With the settings of `train_loop`.
+    /// A trainer that runs `train_loop` in its workers.
     pub fn new(train_loop: L) -> Self {
         DataParallelTrainer { train_loop }
     }
@@ -141,7 +141,7 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
 
 /// Reports what the workers report, until they end or the trial does.
 fn lead(mut workers: WorkerGroup) -> Result<()> {
-    while let Some((metrics, checkpoint)) = workers.next()? {
+    while let Some((metrics, checkpoint)) = workers.next_report()? {
         if let Err(error) = session::report(metrics, checkpoint) {
             workers.stop();
             return Err(error);
@@ -169,7 +169,7 @@ fn share_gpus(each: f64, num_workers: usize, visible: Option<&str>) -> Option<Ve
     Some((0..num_workers).map(of).collect())
 }
 
-/// What a worker is, and what it was given. The names are those of Ray's `train.get_context()`.
+/// What a worker of a [`DataParallelTrainer`] knows: its rank, its share of the datasets, the checkpoint to continue from. The names are those of Ray's `train.get_context()`.
 #[derive(Clone, Debug)]
 pub struct WorkerContext {
     collective: Arc<dyn Collective>,
@@ -201,7 +201,7 @@ impl WorkerContext {
         self.collective.world_size()
     }
 
-    /// This worker's number among those of this machine, which has them all.
+    /// This worker's number among the workers of this machine. All workers run on one machine, so it is the world rank.
     pub fn get_local_rank(&self) -> usize {
         self.get_world_rank()
     }
@@ -212,7 +212,7 @@ impl WorkerContext {
     /// With batches of `b` rows, the `i`th ones of all workers are together the rows from `i b n` up to `(i + 1) b n`.
     ///
     /// # Errors
-    /// There is none; lists those there are.
+    /// There is no dataset of that name; the error lists the names that exist.
     pub fn get_dataset_shard(&self, name: &str) -> Result<&Dataset> {
         self.shards.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.shards.keys().map(String::as_str).collect();
@@ -220,17 +220,17 @@ impl WorkerContext {
         })
     }
 
-    /// What the training was given as metadata.
+    /// The metadata of the training.
     pub fn get_metadata(&self) -> &Config {
         &self.metadata
     }
 
-    /// State to continue from, the same in all workers.
+    /// The checkpoint to continue from, the same in all workers.
     pub fn get_checkpoint(&self) -> Option<&Checkpoint> {
         self.checkpoint.as_ref()
     }
 
-    /// What this worker does together with the others.
+    /// The calls that this worker makes together with the others: sums, copies, barriers.
     pub fn collective(&self) -> &dyn Collective {
         &*self.collective
     }

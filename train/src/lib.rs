@@ -36,13 +36,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::Serialize;
-use serde::de::DeserializeOwned;
-
 use pavlov_data::Dataset;
 use pavlov_tune::internal::short_name;
 use pavlov_tune::session::Checkpoint;
 use pavlov_tune::{Config, Error, Result};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 mod collective;
 mod data_parallel;
@@ -66,14 +65,14 @@ pub use training::Training;
 /// A trial that is tried again or restored begins with `setup` as well; what the loop has to go on from is
 /// [`TrainContext::checkpoint`].
 pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
-    /// The fields of [`ScalingConfig`] that the loop uses; others are refused, lest they are silently ignored. The loop
-    /// alone has no workers.
+    /// The fields of [`ScalingConfig`] that the loop uses; others are refused, so that none is silently ignored. A
+    /// loop alone has no workers.
     const SCALING_CONFIG_ALLOWED_KEYS: &'static [&'static str] = &["trainer_resources"];
 
     /// Dotted names of settings under which a sweep may set names that they do not have yet: maps.
     const OPEN_KEYS: &'static [&'static str] = &[];
 
-    /// What it is called in experiments, checkpoints and trial processes.
+    /// The name of the trainer in experiments, checkpoints and trial processes.
     fn name() -> String {
         short_name::<Self>()
     }
@@ -129,16 +128,17 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
     }
 }
 
-/// What a training loop was given.
+/// What a training loop is given: datasets, metadata, and the checkpoint to continue from.
 #[derive(Clone, Debug, Default)]
 pub struct TrainContext {
-    /// By name; `train` is the one to train on.
+    /// The datasets by name; `train` is the one to train on.
     pub datasets: BTreeMap<String, Dataset>,
-    /// Goes into every checkpoint.
+    /// The metadata of the training, which every checkpoint holds.
     pub metadata: Config,
-    /// State to continue from: the newest of this trial, else `resume_from_checkpoint`.
+    /// The checkpoint to continue from: the newest of this trial, else `resume_from_checkpoint`.
     pub checkpoint: Option<Checkpoint>,
-    /// What the trial really has: a sweep may have drawn it, and a scheduler changed it.
+    /// The workers and resources that the trial has. They may differ from those of the training: a sweep may have drawn
+    /// them, and a scheduler may have changed them.
     pub scaling_config: ScalingConfig,
 }
 
@@ -146,7 +146,7 @@ impl TrainContext {
     /// The dataset of that name.
     ///
     /// # Errors
-    /// There is none; lists those there are.
+    /// There is no dataset of that name; the error lists the names that exist.
     pub fn dataset(&self, name: &str) -> Result<&Dataset> {
         self.datasets.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.datasets.keys().map(String::as_str).collect();

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 use std::marker::PhantomData;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use super::{BaseTrainer, ScalingConfig, TrainContext};
 use pavlov_data::Dataset;
 use pavlov_tune::config::{Layer, decode, overlay};
 use pavlov_tune::internal::Function;
 use pavlov_tune::session::{self, Checkpoint};
 use pavlov_tune::{Config, Error, Metrics, Resources, Result, TrialContext};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{BaseTrainer, ScalingConfig, TrainContext};
 
 /// The setting that is the training's own.
 const SCALING_CONFIG: &str = "scaling_config";

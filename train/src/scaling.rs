@@ -2,10 +2,9 @@
 
 use std::fmt::Display;
 
+use pavlov_tune::{Bundle, Config, Error, Resources, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-
-use pavlov_tune::{Bundle, Config, Error, Resources, Result};
 
 /// How many workers a training has and what each of them, and the trainer itself, needs.
 ///
@@ -16,7 +15,7 @@ use pavlov_tune::{Bundle, Config, Error, Resources, Result};
 pub struct ScalingConfig {
     /// What the trainer needs beside its workers. `None`: one CPU.
     pub trainer_resources: Option<Bundle>,
-    /// Workers that train together. `None`: there are none, the trainer trains by itself.
+    /// Workers that train together. `None`: there are no workers, the trainer trains by itself.
     pub num_workers: Option<usize>,
     /// Whether each worker gets a GPU.
     pub use_gpu: bool,
@@ -79,12 +78,12 @@ impl ScalingConfig {
         total
     }
 
-    /// CPUs of each worker.
+    /// The CPUs of each worker.
     pub fn num_cpus_per_worker(&self) -> f64 {
         self.worker_bundle().get("CPU").copied().unwrap_or(0.0)
     }
 
-    /// GPUs of each worker.
+    /// The GPUs of each worker.
     pub fn num_gpus_per_worker(&self) -> f64 {
         self.worker_bundle().get("GPU").copied().unwrap_or(0.0)
     }

@@ -2,16 +2,16 @@
 
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
-use serde_json::Value;
-
-use super::ScalingConfig;
 use pavlov_tune::internal::ExperimentFile;
 use pavlov_tune::session::Checkpoint;
 use pavlov_tune::storage::SyncConfig;
 use pavlov_tune::{
     Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Result, RunConfig, Tuner,
 };
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ScalingConfig;
 
 const FILE: &str = "trainer.json";
 const FORMAT_VERSION: u32 = 1;

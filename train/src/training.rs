@@ -6,17 +6,17 @@ use std::marker::PhantomData;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use serde_json::Value;
-
-use super::run::{self, Run};
-use super::stored::{Header, Stored, StoredRunConfig};
-use super::{BaseTrainer, ScalingConfig};
 use pavlov_data::Dataset;
 use pavlov_tune::session::Checkpoint;
 use pavlov_tune::{
     Bundle, Config, Error, ExecutorKind, Restore, Result, RunConfig, TrainableFactory, TrialResult, Tuner,
     storage,
 };
+use serde_json::Value;
+
+use super::run::{self, Run};
+use super::stored::{Header, Stored, StoredRunConfig};
+use super::{BaseTrainer, ScalingConfig};
 
 /// A trainer with the arguments of Ray's constructor, each a method here. Making one does nothing; [`fit`](Training::fit)
 /// trains, and [`as_trainable`](Training::as_trainable) is for a [`Tuner`].
@@ -85,12 +85,12 @@ impl<T: BaseTrainer> Training<T> {
         })
     }
 
-    /// What the training asks of the machine.
+    /// Sets the workers and the resources that the training asks for.
     pub fn scaling_config(self, scaling_config: ScalingConfig) -> Self {
         Training { scaling_config, ..self }
     }
 
-    /// Where it writes, when it stops, what happens when it fails, which checkpoints stay.
+    /// Sets where the training writes, when it stops, what happens when it fails, and which checkpoints stay.
     ///
     /// The loop saves when it likes, so `checkpoint_frequency` and `checkpoint_at_end` are refused. A restored training
     /// stays where it is: name and storage path of a new `run_config` count for nothing then.
@@ -98,35 +98,35 @@ impl<T: BaseTrainer> Training<T> {
         Training { run_config, ..self }
     }
 
-    /// What the loop trains on; `train` is the one to train on.
+    /// Sets the datasets by name; `train` is the one to train on.
     pub fn datasets<N: Into<String>>(self, datasets: impl IntoIterator<Item = (N, Dataset)>) -> Self {
         let datasets = datasets.into_iter().map(|(name, dataset)| (name.into(), dataset)).collect();
         Training { datasets, ..self }
     }
 
-    /// A JSON object that the loop sees ([`session::get_metadata`](pavlov_tune::session::get_metadata)) and that goes into every
+    /// Sets the metadata: a JSON object that the loop sees ([`session::get_metadata`](pavlov_tune::session::get_metadata)) and that goes into every
     /// checkpoint ([`Checkpoint::get_metadata`]), where keys of the checkpoint's own win.
     pub fn metadata(self, metadata: impl Into<Value>) -> Self {
         Training { metadata: metadata.into(), ..self }
     }
 
-    /// What trials go on from that have no checkpoint of their own; a directory may be a URL.
+    /// Sets the checkpoint that a trial without one of its own starts from. A directory may be a URL.
     pub fn resume_from_checkpoint(self, checkpoint: Checkpoint) -> Self {
         Training { resume_from_checkpoint: Some(checkpoint), ..self }
     }
 
-    /// Whether it trains in a thread of this process or in a process of its own, for which `main` calls
+    /// Sets whether it trains in a thread of this process or in a process of its own, for which `main` calls
     /// [`child_main`](pavlov_tune::child_main) with [`as_trainable`](Training::as_trainable) before [`fit`](Training::fit).
     pub fn executor(self, executor: ExecutorKind) -> Self {
         Training { executor, ..self }
     }
 
-    /// What the machine has for [`fit`](Training::fit), instead of its cores and GPUs.
+    /// Sets the resources that [`fit`](Training::fit) may use, in place of the machine's cores and GPUs.
     pub fn total_resources(self, total_resources: Bundle) -> Self {
         Training { total_resources: Some(total_resources), ..self }
     }
 
-    /// What a [`Tuner`] runs. Its search space has the trainer's settings, laid over these, and `scaling_config`, whose
+    /// The training as a trainable for a [`Tuner`]. Its search space has the trainer's settings, laid over these, and `scaling_config`, whose
     /// fields may be drawn too. Datasets are not drawn: draw a setting that says which one.
     ///
     /// # Errors

@@ -225,7 +225,7 @@ fn workers_have_the_losses_of_one_on_the_joined_batch() {
 
 #[test]
 fn workers_have_their_own_share_of_the_cores_and_not_that_of_their_trial() {
-    // Unless whoever started the tests says otherwise.
+    // Unless the environment of the tests says otherwise.
     let threads = std::env::var("RAYON_NUM_THREADS").unwrap_or("2".into());
     for processes in [false, true] {
         let outcome = fit(&Plan { cpus_per_worker: 2.5, processes, ..Plan::default() });

@@ -46,6 +46,7 @@ pub use run::{
     algorithm::{Algorithm, Evaluation},
     builder::{Builder, TrainerExt},
     common::Common,
+    memory::Memory,
     settings::{resolve, to_config},
     trainer::Trainer,
     training::Run,

@@ -37,6 +37,7 @@ pub use crate::{
     run::{
         builder::TrainerExt,
         common::{BatchMode, Common},
+        memory::Memory,
         trainer::Trainer,
     },
 };

@@ -4,11 +4,58 @@
 //! strings or JSON.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read};
+use std::path::Path;
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::{Config, Error, Result};
+
+/// In bytes: settings are written by people.
+const LARGEST_FILE: u64 = 1 << 26;
+
+/// The text of a file with settings.
+///
+/// # Errors
+/// [`Error::Io`], also for a file without an end and for one that is no text.
+pub fn read_file(path: &Path) -> Result<String> {
+    let mut text = String::new();
+    let read = File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text));
+    match read.map_err(Error::io("read", path))? as u64 {
+        0..=LARGEST_FILE => Ok(text),
+        _ => {
+            let reason = format!("it has more than {LARGEST_FILE} bytes, so it is no file with settings");
+            Err(Error::io("read", path)(io::Error::other(reason)))
+        }
+    }
+}
+
+/// Settings in TOML; `origin` is for messages.
+///
+/// # Errors
+/// [`Error::Config`] for what is no TOML, and for `nan` and `inf`, which no setting can be.
+pub fn parse_toml(text: &str, origin: &str) -> Result<Config> {
+    let table: toml::Table = toml::from_str(text)
+        .map_err(|error| Error::config(origin, "not readable", format!("it must be TOML: {error}")))?;
+    if let Some((key, value)) = table.iter().find_map(|(key, value)| not_finite(key, value)) {
+        return Err(Error::config(key, value, format!("it must be a finite number ({origin})")));
+    }
+    toml::from_str(text)
+        .map_err(|error| Error::config(origin, "not readable", format!("it must be settings: {error}")))
+}
+
+fn not_finite(key: &str, value: &toml::Value) -> Option<(String, f64)> {
+    match value {
+        toml::Value::Float(number) if !number.is_finite() => Some((key.into(), *number)),
+        toml::Value::Array(values) => values.iter().find_map(|value| not_finite(key, value)),
+        toml::Value::Table(table) => {
+            table.iter().find_map(|(name, value)| not_finite(&format!("{key}.{name}"), value))
+        }
+        _ => None,
+    }
+}
 
 /// Some settings and where they come from.
 #[derive(Clone, Debug)]

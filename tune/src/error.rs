@@ -110,7 +110,7 @@ pub enum Error {
         /// Whether trying again may help: no connection, too busy.
         transient: bool,
     },
-    /// An export format that nobody knows.
+    /// An export format that does not exist.
     #[error("unknown export format `{given}`; valid formats: checkpoint, model, onnx, h5")]
     ExportFormat {
         /// As it was written.

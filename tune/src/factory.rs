@@ -54,7 +54,7 @@ impl TrainableFactory {
         TrainableFactory { work: Some(Arc::new(work)), ..Self::new(name, move |_| Ok(make())) }
     }
 
-    /// Every trial needs these, whatever the trainable says by itself.
+    /// Every trial asks for these resources, whatever the trainable says by itself.
     pub fn with_resources(self, resources: Resources) -> Self {
         self.with_resources_for(move |_| Ok(resources.clone()))
     }
@@ -81,7 +81,7 @@ impl TrainableFactory {
         if standard { LoggerChoice::DefaultAnd(own) } else { LoggerChoice::Custom(own) }
     }
 
-    /// The name given.
+    /// The name of the trainable.
     pub fn name(&self) -> &str {
         &self.name
     }

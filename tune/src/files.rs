@@ -1,8 +1,12 @@
 //! Writing a file so that it is there whole or not at all.
+//!
+//! A directory may come from someone else. So no symbolic link in it leads a write to another place: a temporary file is
+//! made anew, and a file that is appended to is refused if it is a link.
 
 use std::env;
-use std::fs::{self, File};
-use std::io::{self, BufWriter};
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, BufWriter, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
@@ -30,13 +34,43 @@ fn write_beside(
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let temporary = path.with_file_name(format!(".{name}.tmp"));
     let write = || {
-        let mut writer = BufWriter::new(File::create(&temporary).map_err(Error::io("write", &temporary))?);
+        let mut writer = BufWriter::new(create_anew(&temporary).map_err(Error::io("write", &temporary))?);
         fill(&mut writer)?;
         let file = writer.into_inner().map_err(|error| Error::io("write", path)(error.into_error()))?;
         finish(&file).map_err(Error::io("write", path))?;
         fs::rename(&temporary, path).map_err(Error::io("write", path))
     };
     write().inspect_err(|_| drop(fs::remove_file(&temporary)))
+}
+
+/// Replaces the file at `path` by one of this content. It is there whole or not at all, also after a power cut.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
+    replace_durably(path, |file| file.write_all(content).map_err(Error::io("write", path)))
+}
+
+/// Makes an empty file; whatever has the name, a symbolic link too, is removed first and not written to.
+pub(crate) fn create_anew(path: &Path) -> io::Result<File> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    OpenOptions::new().write(true).create_new(true).open(path)
+}
+
+/// Opens a file to read it and to append to it, and makes it if it is not there.
+///
+/// # Errors
+/// [`Error::Io`], also for a symbolic link.
+pub(crate) fn append(path: &Path) -> Result<File> {
+    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
+    let file = OpenOptions::new().create(true).read(true).append(true).custom_flags(no_follow).open(path);
+    file.map_err(|error| match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
+        true => Error::io("write", path)(io::Error::other("it is a symbolic link; put a plain file there")),
+        false => Error::io("write", path)(error),
+    })
 }
 
 /// The directory that `path` stands in.
@@ -61,4 +95,25 @@ pub(crate) fn results_root(given: Option<&Path>) -> PathBuf {
         return dir.into();
     }
     env::home_dir().as_deref().unwrap_or(Path::new(".")).join("pavlov_results")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn no_write_follows_a_symbolic_link_out_of_the_directory() {
+        let dir = tempfile::tempdir().unwrap();
+        let (other, path) = (dir.path().join("other"), dir.path().join("run.json"));
+        fs::write(&other, "mine").unwrap();
+        symlink(&other, dir.path().join(".run.json.tmp")).unwrap();
+        replace_file(&path, b"new").unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "new");
+        let link = dir.path().join("result.json");
+        symlink(&other, &link).unwrap();
+        let message = append(&link).unwrap_err().to_string();
+        assert!(message.ends_with("result.json: it is a symbolic link; put a plain file there"), "{message}");
+        assert_eq!(fs::read_to_string(&other).unwrap(), "mine");
+    }
 }

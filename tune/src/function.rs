@@ -186,7 +186,7 @@ impl FunctionTrainable {
             let outcome = outcome.unwrap_or_else(|panic| {
                 Err(Error::other(format!("the function panicked: {}", panic_text(&*panic))))
             });
-            // Nobody waits for it if the trial was told to end.
+            // If the trial was told to end, the channel is closed.
             let _ = ends.send(Message::End(outcome));
         };
         thread::Builder::new().name(name).spawn(run).map_err(Error::other)?;

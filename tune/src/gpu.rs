@@ -48,7 +48,7 @@ pub fn wait_for_gpu(gpu_id: Option<&str>, target_util: f64, retry: u32, delay: D
     )))
 }
 
-/// 0 where there are none or nobody can tell.
+/// 0 where there are none, or where their number cannot be found out.
 pub(crate) fn count() -> usize {
     query().map_or(0, |gpus| gpus.len())
 }

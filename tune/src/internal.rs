@@ -2,5 +2,6 @@
 
 pub use crate::executor::{Team, WorkerGroup, panic_text};
 pub use crate::function::Function;
+pub use crate::rng::stream;
 pub use crate::trainable::short_name;
 pub use crate::tuner::ExperimentFile;

@@ -18,29 +18,29 @@ pub struct RunOptions {
     /// before each checkpoint and with it. `keep_checkpoints_num` is about the checkpoints there; here, only those stay
     /// that are not there yet, and the newest.
     pub remote_checkpoint_dir: Option<String>,
-    /// How it is brought there.
+    /// How the run is uploaded to `remote_checkpoint_dir`.
     pub sync_config: SyncConfig,
-    /// Where fresh run directories go. `None`: the environment variable `PAVLOV_RESULTS_DIR`, else
+    /// The directory in which fresh run directories are made. `None`: the environment variable `PAVLOV_RESULTS_DIR`, else
     /// `~/pavlov_results`.
     pub results_dir: Option<PathBuf>,
-    /// First part of a fresh run directory's name, e.g. `PPO_CartPole-v1`. `None`: the trainable's kind.
+    /// The first part of a fresh run directory's name, e.g. `PPO_CartPole-v1`. `None`: the trainable's kind.
     pub name: Option<String>,
-    /// `None`: `"default"`.
+    /// The id of the trial. `None`: `"default"`.
     pub trial_id: Option<String>,
-    /// `None`: `"default"`.
+    /// The name of the trial. `None`: `"default"`.
     pub trial_name: Option<String>,
-    /// What the sweep reserved.
+    /// The resources that the sweep reserved for the trial.
     pub trial_resources: Option<Resources>,
     /// Which loggers see the results.
     pub loggers: LoggerChoice,
-    /// Checkpoints to keep in the run directory: the newest so many and, besides, the best one. `None`: all.
+    /// How many checkpoints stay in the run directory: the newest ones and, besides, the best one. `None`: all.
     pub keep_checkpoints_num: Option<usize>,
     /// The metric that says which checkpoint is best, nested keys joined by `/`. Higher is better; with `min-`
     /// in front, lower is.
     pub checkpoint_score_attr: String,
     /// The drawn settings of a trial, for TensorBoard's hparams tab. `None`: nothing is written there.
     pub hparams: Option<Config>,
-    /// Adds CPU and memory use of the machine to each result as `perf`.
+    /// Whether to add CPU and memory use of the machine to each result as `perf`.
     pub log_sys_usage: bool,
 }
 

@@ -21,7 +21,7 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// Drops zero amounts. The first bundle may be empty when others are not (the trainable then shares).
+    /// A request of these bundles, zero amounts left out. The first bundle may be empty when others are not (the trainable then shares).
     ///
     /// # Errors
     /// Negative, infinite or NaN amounts; nothing requested at all; an empty bundle after the first.
@@ -47,7 +47,7 @@ impl Resources {
         Ok(Resources { bundles })
     }
 
-    /// One bundle of CPUs and GPUs.
+    /// A request of one bundle with these CPUs and GPUs.
     ///
     /// # Errors
     /// As [`Resources::new`].
@@ -55,12 +55,12 @@ impl Resources {
         Self::new(vec![Bundle::from([("CPU".into(), cpus), ("GPU".into(), gpus)])])
     }
 
-    /// The trainable's bundle first.
+    /// The bundles; the trainable's own is the first.
     pub fn bundles(&self) -> &[Bundle] {
         &self.bundles
     }
 
-    /// Sums over all bundles.
+    /// The sums of all resources over all bundles.
     pub fn required(&self) -> Bundle {
         let mut sums = Bundle::new();
         for (name, amount) in self.bundles.iter().flatten() {
@@ -75,7 +75,7 @@ impl Resources {
         cpus.map_or(1, |cpus| cpus.floor().max(1.0) as usize)
     }
 
-    /// Sum of one resource over all bundles.
+    /// The sum of one resource over all bundles.
     pub fn total(&self, resource: &str) -> f64 {
         self.bundles.iter().filter_map(|bundle| bundle.get(resource)).sum()
     }

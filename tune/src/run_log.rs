@@ -62,7 +62,7 @@ impl RunLog {
         if self.standard || !self.own.is_empty() {
             self.make_dir()?;
         }
-        if self.standard {
+        if self.standard && self.loggers.is_empty() {
             write_params(&self.dir, config)?;
             let mut tensorboard = TensorBoardLogger::open(&self.dir)?;
             if let Some(hparams) = &self.hparams {

@@ -24,7 +24,6 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::fs;
-use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -36,7 +35,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::metric::DEFAULT_METRIC;
-use crate::{Config, Error, Metrics, Resources, Result, TrialContext};
+use crate::{Config, Error, Metrics, Resources, Result, TrialContext, checkpoint, files};
 
 /// State that a function goes on from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -86,12 +85,11 @@ impl Checkpoint {
     /// The file of its directory cannot be read.
     pub fn get_metadata(&self) -> Result<Config> {
         let mut metadata = match self.as_directory().map(|dir| dir.join(USER_METADATA)) {
-            Some(path) => match fs::read(&path) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => Config::new(),
-                text => serde_json::from_slice(&text.map_err(Error::io("read", &path))?)
-                    .map_err(|error| Error::checkpoint(&path, error.to_string()))?,
-            },
-            None => Config::new(),
+            Some(path) if path.exists() => {
+                let text = read_listed(&path)?;
+                serde_json::from_slice(&text).map_err(|error| Error::checkpoint(&path, error.to_string()))?
+            }
+            _ => Config::new(),
         };
         metadata.extend(self.metadata.clone());
         Ok(metadata)
@@ -105,9 +103,7 @@ impl Checkpoint {
         match &self.content {
             Content::Dict(state) => Ok(state.clone()),
             Content::Directory(dir) => {
-                let path = dir.join(DICT);
-                let text = fs::read(&path).map_err(Error::io("read", &path))?;
-                serde_json::from_slice(&text).map_err(Error::other)
+                serde_json::from_slice(&read_listed(&dir.join(DICT))?).map_err(Error::other)
             }
         }
     }
@@ -160,6 +156,15 @@ impl Checkpoint {
         let dir = std::path::absolute(&dir).map_err(Error::io("find the absolute path of", &dir))?;
         Ok(Checkpoint { content: Content::Directory(dir), metadata: self.metadata.clone() })
     }
+}
+
+/// A file beside a manifest must be listed in it.
+fn read_listed(path: &Path) -> Result<Vec<u8>> {
+    checkpoint::refuse_unlisted(
+        files::parent(path),
+        &path.file_name().unwrap_or_default().to_string_lossy(),
+    )?;
+    fs::read(path).map_err(Error::io("read", path))
 }
 
 /// Files and folders of `from` into `to`, without what the driver of a checkpoint adds.

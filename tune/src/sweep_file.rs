@@ -97,7 +97,7 @@ impl SweepFile {
     /// [`Error::Io`]; what [`parse`](SweepFile::parse) says, with the file's name.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        let text = config::read_file(path)?;
         Self::parse(&text, &path.display().to_string())
     }
 
@@ -106,11 +106,7 @@ impl SweepFile {
     /// # Errors
     /// Text that is no TOML; an unknown key with the nearest; a value of the wrong kind.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
-        let value: Value = toml::from_str(text)
-            .map_err(|error| Error::config(origin, "no sweep", format!("it must be TOML: {error}")))?;
-        let Value::Object(values) = value else {
-            return Err(Error::config(origin, value, "it must be a table"));
-        };
+        let values = config::parse_toml(text, origin)?;
         let Ok(Value::Object(defaults)) = serde_json::to_value(Self::default()) else {
             return Err(Error::other("the defaults of a sweep file are not JSON"));
         };

@@ -18,7 +18,7 @@ pub fn log(metrics: impl Into<Value>) -> Result<()> {
     session::report(metrics, None)
 }
 
-/// Where the trial's results are saved.
+/// The directory where the trial's results are saved.
 ///
 /// # Errors
 /// Outside a trial.

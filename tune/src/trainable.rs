@@ -1,4 +1,4 @@
-//! What the author of something trainable owes.
+//! What the author of a trainable implements.
 
 use std::path::{Path, PathBuf};
 
@@ -7,11 +7,11 @@ use crate::{Config, ExportFormat, Metrics, Resources, Result};
 /// The trial that a trainable runs as.
 #[derive(Clone, Debug)]
 pub struct TrialContext {
-    /// `"default"` outside a sweep.
+    /// The id of the trial; `"default"` outside a sweep.
     pub trial_id: String,
-    /// `"default"` outside a sweep.
+    /// The name of the trial; `"default"` outside a sweep.
     pub trial_name: String,
-    /// What the sweep reserved for this trial.
+    /// The resources that the sweep reserved for this trial.
     pub trial_resources: Option<Resources>,
     /// The run directory. It need not exist yet: the driver makes it at the first result or checkpoint.
     pub logdir: PathBuf,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Config, Metrics, Resources};
 
-/// Where a trial stands.
+/// Whether a trial waits, runs, is paused or has ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum TrialStatus {
@@ -14,7 +14,7 @@ pub enum TrialStatus {
     Running,
     /// Holds a checkpoint and no resources.
     Paused,
-    /// Ended, by itself or because somebody stopped it.
+    /// Ended, by itself or because it was stopped.
     Terminated,
     /// Failed more often than allowed.
     Error,
@@ -36,15 +36,15 @@ pub struct Trial {
     pub config: Config,
     /// The number of the trial and the values that were drawn: `4_lr=0.0010,clip_param=0.3`.
     pub experiment_tag: String,
-    /// Where it stands.
+    /// Whether the trial waits, runs, is paused or has ended.
     pub status: TrialStatus,
-    /// What it occupies while it runs.
+    /// The resources that the trial occupies while it runs.
     pub resources: Resources,
     /// The newest result.
     pub last_result: Option<Metrics>,
 }
 
-/// Which values of a metric are better.
+/// Whether high or low values of a metric are better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
@@ -55,7 +55,7 @@ pub enum Mode {
 }
 
 impl Mode {
-    /// `min` or `max`.
+    /// The name of the mode: `min` or `max`.
     pub fn name(self) -> &'static str {
         match self {
             Mode::Min => "min",
@@ -63,7 +63,7 @@ impl Mode {
         }
     }
 
-    /// `value` such that higher is better.
+    /// The value, negated for [`Mode::Min`], so that higher is better.
     pub fn score(self, value: f64) -> f64 {
         match self {
             Mode::Min => -value,

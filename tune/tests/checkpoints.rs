@@ -205,6 +205,30 @@ fn a_link_in_place_of_a_file_is_refused() {
 }
 
 #[test]
+fn a_file_that_the_manifest_does_not_list_is_not_read() {
+    let home = tempfile::tempdir().unwrap();
+    let (_, path) = saved(home.path());
+    forge_manifest(&path, |manifest| manifest["files"] = json!([]));
+    let message = refusal(&path);
+    assert!(message.contains("metadata.json is not listed in manifest.json, so it is not read"), "{message}");
+}
+
+#[test]
+fn a_folder_that_is_a_link_is_refused() {
+    let home = tempfile::tempdir().unwrap();
+    let path = checkpoint::write(&home.path().join("c"), "Counter", |dir| {
+        fs::create_dir(dir.join("folder")).unwrap();
+        fs::write(dir.join("folder/file"), "x").unwrap();
+        Ok(())
+    });
+    let path = path.unwrap();
+    fs::rename(path.join("folder"), home.path().join("elsewhere")).unwrap();
+    std::os::unix::fs::symlink(home.path().join("elsewhere"), path.join("folder")).unwrap();
+    let message = checkpoint::verify(&path, None).unwrap_err().to_string();
+    assert!(message.contains("folder/file is not a plain file"), "{message}");
+}
+
+#[test]
 fn a_missing_directory_and_a_run_directory_are_told_apart() {
     let home = tempfile::tempdir().unwrap();
     assert_eq!(refusal(&home.path().join("nowhere")), "there is no such directory");

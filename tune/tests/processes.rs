@@ -109,7 +109,7 @@ fn a_trial_whose_process_dies_is_tried_again_from_its_checkpoint_alone() {
             fs::read_dir(&dir).unwrap().map(|entry| entry.unwrap().path()).filter(|path| path.is_dir());
         for trial in trials {
             let stdout = fs::read_to_string(trial.join("stdout")).unwrap();
-            // A trial of one CPU gets one thread, unless whoever started the sweep says otherwise.
+            // A trial of one CPU gets one thread, unless the environment of the sweep says otherwise.
             let threads = std::env::var("RAYON_NUM_THREADS").unwrap_or("1".into());
             let printed = format!("printed by step 4, threads: {threads}\n");
             assert_eq!(stdout.matches(&printed).count(), 2, "{stdout}");

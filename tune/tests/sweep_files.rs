@@ -48,6 +48,30 @@ fn a_sweep_file_is_a_sweep_and_each_of_its_trials_can_be_had_alone() {
 }
 
 #[test]
+fn numbers_that_cannot_be_are_refused_with_their_key() {
+    for (changed, expected) in [
+        (
+            "loguniform = [1e-4, inf]",
+            "`space.lr.loguniform` is inf, but it must be a finite number (sweep.toml)",
+        ),
+        (
+            "loguniform = [nan, 1e-2]",
+            "`space.lr.loguniform` is NaN, but it must be a finite number (sweep.toml)",
+        ),
+    ] {
+        let text = FILE.replace("loguniform = [1e-4, 1e-2]", changed);
+        assert_eq!(SweepFile::parse(&text, "sweep.toml").unwrap_err().to_string(), expected);
+    }
+    let home = tempfile::tempdir().unwrap();
+    let file = SweepFile::parse(&format!("{FILE}\n[total_resources]\nGPU = 1e18\n"), "sweep.toml").unwrap();
+    let counters = TrainableFactory::new("counter", |_| Ok(Counter::default()));
+    let message = file.tuner(counters, Some(home.path().into())).unwrap().fit().unwrap_err().to_string();
+    let expected =
+        "`total_resources.GPU` is 1000000000000000000, but it must be at most 1024, the GPUs of one machine";
+    assert_eq!(message, expected);
+}
+
+#[test]
 fn what_a_sweep_file_cannot_say_is_told_with_the_nearest_name() {
     let message = |from: &str, to: &str| {
         let file = SweepFile::parse(&FILE.replace(from, to), "sweep.toml");

@@ -2,12 +2,14 @@
 //!
 //! `lifecycle`: the driver around a trainable. `checkpoints`: directories on disk, whole and damaged. `logging`: the
 //! files of a run. `settings`: layers and decoding. `sweeps`, `restores`, `processes`, `functions`, `sweep_files`: the tuner.
-//! `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the trainable that most of them use.
+//! `foreign`: sweeps that come from elsewhere. `remote`: sweeps on storage, `faulty` being one that fails. `counter` is the
+//! trainable that most of them use.
 
 mod checkpoints;
 mod child;
 mod counter;
 mod faulty;
+mod foreign;
 mod functions;
 mod lifecycle;
 mod logging;

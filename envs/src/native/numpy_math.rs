@@ -16,6 +16,7 @@ pub(super) fn square_f32(x: f32) -> f32 {
 pub(super) fn sin_cos_f32(x: f32) -> (f32, f32) {
     let quadrant = (x * std::f32::consts::FRAC_2_PI).round_ties_even();
     // Pi / 2 in three parts.
+    #[allow(clippy::approx_constant, reason = "only the first bits: the other two parts add the rest")]
     let x = quadrant.mul_add(-1.570_796, x);
     let x = quadrant.mul_add(-3.139_164_7e-7, x);
     let x = quadrant.mul_add(-5.390_302_5e-15, x);

@@ -53,6 +53,9 @@ impl<T> Drawn<T> {
     }
 }
 
+/// In bytes.
+const LARGEST_PICTURE: usize = 1 << 30;
+
 const MAKE_FRAMES: &str = "give it `render_mode` = \"rgb_array\" in the `kwargs` of its env_config";
 const MAKE_TEXT: &str = "give it `render_mode` = \"ansi\" in the `kwargs` of its env_config";
 
@@ -63,7 +66,14 @@ pub(super) fn draw(worker: &mut Worker, row: usize) -> Answer<Drawn<Frame>> {
     let (Some(height), Some(width)) = (size(0), size(1)) else {
         return Ok(Drawn::none(&answer["modes"], "rgb_array", MAKE_FRAMES));
     };
-    let mut rgb = vec![0; height * width * 3];
+    let bytes = height.checked_mul(width).and_then(|pixels| pixels.checked_mul(3));
+    let Some(bytes) = bytes.filter(|bytes| *bytes <= LARGEST_PICTURE) else {
+        worker.kill();
+        return Err(format!(
+            "its picture of {height} x {width} pixels is too large: it must have at most {LARGEST_PICTURE} bytes"
+        ));
+    };
+    let mut rgb = vec![0; bytes];
     worker.read_exact(&mut rgb, "render")?;
     Ok(Drawn::Picture(Frame { width, height, rgb }))
 }

@@ -1,5 +1,10 @@
 """The Python half of `PyVec`: hosts some rows of a bridged environment. The protocol is on the page of `py.rs`."""
 
+import sys
+
+# `python -c` would look for every module in the current directory first: a `json.py` there is not to be imported.
+sys.path[:] = [place for place in sys.path if place]
+
 import faulthandler
 import importlib
 import json
@@ -8,7 +13,6 @@ import os
 import resource
 import select
 import signal
-import sys
 import time
 import traceback
 
@@ -224,7 +228,7 @@ class Worker:
 
     def import_module(self):
         if self.module:
-            importlib.import_module(self.module)
+            import_module(self.module)
 
     def make(self, num_envs, seed=0):
         kwargs = self.hello["kwargs"]
@@ -233,7 +237,7 @@ class Worker:
 
             return envpool.make(self.id, env_type="gymnasium", num_envs=num_envs, seed=seed, **kwargs)
         if self.hello["vectorization"] == "parallel_env":
-            return importlib.import_module(self.id).parallel_env(**kwargs)
+            return import_module(self.id).parallel_env(**kwargs)
         import gymnasium
 
         self.import_module()
@@ -241,6 +245,17 @@ class Worker:
             return gymnasium.make(self.id, disable_env_checker=True, **kwargs)
         mode = "vector_entry_point"
         return gymnasium.make_vec(self.id, num_envs=num_envs, vectorization_mode=mode, **kwargs)
+
+
+def import_module(name):
+    """Imports an installed module, or else one of the current directory, which is then the last place on the path."""
+    try:
+        return importlib.import_module(name)
+    except ModuleNotFoundError as error:
+        if error.name != name.partition(".")[0]:
+            raise
+    sys.path.append(os.getcwd())
+    return importlib.import_module(name)
 
 
 def step_time(env, info):

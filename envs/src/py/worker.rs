@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{self, BufReader, ErrorKind, Read, Write},
+    io::{self, BufRead, BufReader, ErrorKind, Read, Write},
     os::{
         fd::AsRawFd,
         unix::{fs::FileExt, process::CommandExt, process::ExitStatusExt},
@@ -28,6 +28,9 @@ const SCRIPT: &str = concat!(
     include_str!("agents.py"),
     "\n\nmain()\n"
 );
+
+/// The longest line that a worker may answer with, in bytes: the bounds of a space of large pictures are some megabytes.
+const LONGEST_LINE: usize = 1 << 26;
 
 /// How long a worker may take to end when asked, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
@@ -137,7 +140,20 @@ impl Worker {
     fn rest_of_line(&mut self, first: u8, doing: &str) -> Answer<Value> {
         let mut text = vec![first];
         while text.last() != Some(&b'\n') {
-            text.push(self.read_byte(doing)?);
+            if self.outbox.buffer().is_empty() {
+                self.fill(doing)?;
+            }
+            let heard = self.outbox.buffer();
+            let end = heard.iter().position(|byte| *byte == b'\n').map_or(heard.len(), |at| at + 1);
+            text.extend_from_slice(&heard[..end]);
+            self.outbox.consume(end);
+            if text.len() > LONGEST_LINE {
+                self.kill();
+                let index = self.index;
+                return Err(format!(
+                    "worker {index} answered {doing:?} with a line of more than {LONGEST_LINE} bytes"
+                ));
+            }
         }
         let line: Value = serde_json::from_slice(&text).map_err(|error| {
             let text = String::from_utf8_lossy(&text);
@@ -168,6 +184,17 @@ impl Worker {
             }
         }
         Ok(())
+    }
+
+    /// Waits until there are bytes in the buffer.
+    fn fill(&mut self, doing: &str) -> Answer<()> {
+        self.wait_readable(doing)?;
+        match self.outbox.fill_buf().map(<[u8]>::is_empty) {
+            Ok(false) => Ok(()),
+            Ok(true) => Err(self.cause_of_end(&ErrorKind::UnexpectedEof.into())),
+            Err(error) if error.kind() == ErrorKind::Interrupted => Ok(()),
+            Err(error) => Err(self.cause_of_end(&error)),
+        }
     }
 
     fn wait_readable(&mut self, doing: &str) -> Answer<()> {
@@ -290,5 +317,39 @@ fn signal_name(signal: i32) -> &'static str {
         11 => " (segmentation fault)",
         15 => " (SIGTERM)",
         _ => "",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::talk::draw, *};
+    use std::{fs, os::unix::fs::PermissionsExt};
+
+    /// A worker that is a script of the shell: it says hello, reads two lines and does `then`.
+    fn worker(then: &str) -> (tempfile::TempDir, Worker) {
+        let dir = tempfile::tempdir().unwrap();
+        let script = dir.path().join("python");
+        let hello = r"printf '\000%d\n' $$; read hello; read request";
+        fs::write(&script, format!("#!/bin/sh\n{hello}\n{then}\n")).unwrap();
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        let python = script.to_str().unwrap();
+        let worker = Worker::start(0, python, Map::new(), Duration::from_secs(100)).unwrap();
+        (dir, worker)
+    }
+
+    #[test]
+    fn a_line_without_an_end_is_refused_before_it_fills_the_memory() {
+        let (_dir, mut worker) = worker("yes | tr -d '\\n'");
+        worker.request(&json!({"do": "describe"})).unwrap();
+        let message = worker.line("describe").unwrap_err();
+        assert_eq!(message, "worker 0 answered \"describe\" with a line of more than 67108864 bytes");
+    }
+
+    #[test]
+    fn a_picture_that_is_too_large_is_refused_before_memory_is_taken_for_it() {
+        let (_dir, mut worker) = worker("echo '{\"frame\": [4000000000, 4000000000]}'; read end");
+        let message = draw(&mut worker, 0).map(drop).unwrap_err();
+        let expected = "its picture of 4000000000 x 4000000000 pixels is too large: it must have at most";
+        assert!(message.starts_with(expected), "{message}");
     }
 }

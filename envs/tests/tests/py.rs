@@ -6,8 +6,8 @@
 use std::io::Write;
 
 use pavlov_envs::{
-    AnyVectorEnv, DType, EnvConfig, EnvCreator, Error, NpRandom, PyVec, Result, Space, StepOut, VectorEnv,
-    check_vector_env, make_vec,
+    AnyVectorEnv, CartPole, DType, Env, EnvConfig, EnvCreator, Error, NpRandom, PyVec, Result, Space,
+    StepOut, VectorEnv, check_vector_env, make_vec,
 };
 use rustix::{
     process::Pid,
@@ -190,6 +190,28 @@ fn a_picture_that_was_not_asked_for_at_the_start_is_refused_with_the_way_out() {
     assert!(error.contains("`render_mode` = \"rgb_array\""), "{error}");
     let mut env = make_vec(&test_env("Fault"), &config(&python, json!({})), 1).unwrap();
     assert_eq!(env.render(0).unwrap(), None);
+}
+
+#[test]
+fn an_episode_that_ends_in_the_step_of_its_time_limit_has_both_flags_in_python_too() {
+    let Some(python) = python() else { return };
+    // A pole that is pushed to one side falls after so many steps.
+    let (mut pole, mut obs) = (CartPole::new(Default::default()), [0.0; 4]);
+    pole.reset(Some(3), &mut obs).unwrap();
+    let falls_after = (1..).find(|_| pole.step(&[1], &mut obs).unwrap().terminated).unwrap();
+    for (id, vectorization) in
+        [("py:CartPole-v1".to_owned(), "loop"), (test_env("Vector"), "vector_entry_point")]
+    {
+        let asked = json!({"kwargs": {"max_episode_steps": falls_after}, "vectorization": vectorization});
+        let mut env = PyVec::<f32, i64>::new(&id, &config(&python, asked), 1).unwrap();
+        let mut rows = Rows::<f32>::new(1, 4);
+        VectorEnv::reset(&mut env, Some(&[3]), &mut rows.obs).unwrap();
+        for _ in 0..falls_after {
+            assert_eq!((rows.terminated[0], rows.truncated[0]), (false, false), "{vectorization}");
+            VectorEnv::step(&mut env, &[1], None, rows.out()).unwrap();
+        }
+        assert_eq!((rows.terminated[0], rows.truncated[0]), (true, true), "{vectorization}");
+    }
 }
 
 #[test]

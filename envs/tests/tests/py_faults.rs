@@ -348,3 +348,17 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
         thread::sleep(Duration::from_millis(5));
     }
 }
+
+#[test]
+fn a_file_of_the_current_directory_is_imported_only_where_the_id_names_it() {
+    let Some(python) = python() else { return };
+    // Python runs in a directory with a `json.py` and with an environment.
+    let dir = tempfile::tempdir().unwrap();
+    let script =
+        script("elsewhere.sh", &format!("#!/bin/sh\ncd {}\nexec {python} \"$@\"\n", dir.path().display()));
+    fs::write(dir.path().join("json.py"), "open('imported', 'w')\n").unwrap();
+    fs::write(dir.path().join("local_env.py"), include_str!("../py/envs.py")).unwrap();
+    make_vec("py:CartPole-v1", &config(&script, json!({})), 1).unwrap();
+    make_vec("py:local_env:Fault-v0", &config(&script, json!({})), 1).unwrap();
+    assert!(!dir.path().join("imported").exists());
+}

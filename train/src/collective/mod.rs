@@ -13,7 +13,7 @@ mod wire;
 pub use sockets::SocketCollective;
 pub(super) use sockets::sockets;
 
-/// What becomes of the values of all workers.
+/// How [`all_reduce`](Collective::all_reduce) combines the values of all workers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReduceOp {
     /// Their sum.
@@ -61,7 +61,7 @@ pub trait Collective: Send + Sync + fmt::Debug {
     /// See the contract; there is no worker `root`.
     fn broadcast(&self, bytes: &mut [u8], root: usize) -> Result<()>;
 
-    /// Everybody's bytes, by rank; they need not be equally many.
+    /// The bytes of all workers, by rank; they need not be equally many.
     ///
     /// # Errors
     /// See the contract.

@@ -1,7 +1,7 @@
 //! A collective over Unix sockets, one between any two workers.
 //!
 //! `all_reduce` is a reduce-scatter and an all-gather, both directly between all pairs: of `n` equal chunks each worker
-//! gets the `r`-th from everybody, `r` being its rank, sums it in the order of ranks, and sends the sum to everybody. A
+//! gets the `r`-th from all others, `r` being its rank, sums it in the order of ranks, and sends the sum to all. A
 //! worker sends and receives `2 (n - 1) / n` times its values, as in a ring, in 2 steps instead of `2 (n - 1)`; the order
 //! of a sum depends neither on timing nor on where a chunk begins; and that a worker is gone is seen by all others
 //! directly, with its number. The price is `n - 1` sockets per worker, which on one machine is nothing.
@@ -18,7 +18,7 @@
 //! ```
 //!
 //! Sums at worker 0 are as fast here, where two cores do the work of all; with a core each, that worker would copy and
-//! add everybody's values while the others wait.
+//! add the values of all while the others wait.
 
 use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
 use std::net::Shutdown;
@@ -28,11 +28,11 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
+use pavlov_tune::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::wire::{Call, Head};
 use super::{Collective, ReduceOp};
-use pavlov_tune::{Error, Result};
 
 /// How long a worker that lives is waited for, as in `torch.distributed`: it may be at its validation set.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
@@ -43,11 +43,11 @@ pub struct SocketCollective {
     rank: usize,
     /// By rank; none at its own place.
     peers: Vec<Option<UnixStream>>,
-    state: Mutex<State>,
+    state: Mutex<ExchangeState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct ExchangeState {
     /// Chunks of the others, kept so that its pages are touched once.
     scratch: Vec<u64>,
     /// The first error.
@@ -66,12 +66,12 @@ struct Transfer<'a> {
 }
 
 impl SocketCollective {
-    /// A world of one.
+    /// The collective of a single worker: it sends nothing.
     pub fn alone() -> Self {
         SocketCollective { rank: 0, peers: vec![None], state: Mutex::default() }
     }
 
-    /// The members of a world, by rank, for threads of this process.
+    /// The collectives of `size` workers, by rank, for threads of this process.
     ///
     /// # Errors
     /// The system's, when there are too many open files.
@@ -94,7 +94,7 @@ impl SocketCollective {
         self.run(|this, _| this.exchange(Call::Report, 0, &this.nothing(), &mut this.nowhere()))
     }
 
-    /// Calls `f` unless an earlier call failed; an error breaks the collective for everybody.
+    /// Calls `f` unless an earlier call failed; an error breaks the collective for all workers.
     fn run<R>(&self, f: impl FnOnce(&Self, &mut Vec<u64>) -> Result<R>) -> Result<R> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(reason) = &state.broken {

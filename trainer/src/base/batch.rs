@@ -28,8 +28,6 @@ impl Column {
     pub const REWARDS: Self = Self("rewards");
     /// The task itself ended, f32 0 or 1.
     pub const TERMINATED: Self = Self("terminated");
-    /// The episode was cut, f32 0 or 1.
-    pub const TRUNCATED: Self = Self("truncated");
     /// The parameters of the action distribution at the time of acting.
     pub const ACTION_DIST_INPUTS: Self = Self("action_dist_inputs");
     /// The log-probability of the action at the time of acting.
@@ -237,12 +235,18 @@ impl SampleBatch {
     }
 
     /// The column, or an error naming the columns there are.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`].
     pub fn get(&self, column: Column) -> Result<&Tensor> {
         self.stored(column).map(Stored::tensor)
     }
 
     /// The numbers of a column where they stand, in the column's shape: an array of one dimension more than an observation
     /// has, for instance. Integers keep their type, so `T` is `u8` for images, `i64` for choices, else `f32`.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`]; the column holds scalars of another type, or is not on the CPU.
     pub fn array<T: Pod + kind::Element>(&self, column: Column) -> Result<ArrayViewD<'_, T>> {
         array::view(self.get(column)?, column.0)
     }
@@ -381,6 +385,9 @@ impl SampleBatch {
     }
 
     /// Row-wise concatenation; the first batch decides the columns. The result knows its trajectories if all do.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`]: a later batch lacks a column of the first.
     pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
         if batches.len() == 1 {
             return Ok(batches.remove(0));
@@ -419,6 +426,9 @@ pub fn env_major(t: &Tensor) -> Tensor {
 }
 
 /// The numbers of a contiguous f32 tensor on the CPU, without a copy.
+///
+/// # Errors
+/// A tensor of another type, on another device, or with gaps.
 pub fn read_f32(tensor: &Tensor) -> Result<&[f32]> {
     if tensor.kind() != Kind::Float || tensor.device() != Device::Cpu || !tensor.is_contiguous() {
         let reason = format!(

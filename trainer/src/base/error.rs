@@ -115,7 +115,7 @@ impl Error {
 
 impl From<tch::TchError> for Error {
     fn from(error: tch::TchError) -> Self {
-        Self::Torch(error.to_string())
+        Self::Torch(without_backtrace(&error.to_string()).into())
     }
 }
 
@@ -128,6 +128,13 @@ impl From<Error> for tune::Error {
     }
 }
 
+/// What libtorch says, without the C++ frames that it puts behind.
+fn without_backtrace(message: &str) -> &str {
+    let end =
+        ["Exception raised from", "C++ CapturedTraceback"].iter().filter_map(|mark| message.find(mark)).min();
+    message[..end.unwrap_or(message.len())].trim_end().trim_end_matches("\\n")
+}
+
 /// Runs `f` and turns a panic into [`Error::Panic`].
 pub(crate) fn catch<T>(during: impl FnOnce() -> String, f: impl FnOnce() -> Result<T>) -> Result<T> {
     match std::panic::catch_unwind(std::panic::AssertUnwindSafe(f)) {
@@ -138,7 +145,24 @@ pub(crate) fn catch<T>(during: impl FnOnce() -> String, f: impl FnOnce() -> Resu
                 .map(|s| (*s).to_owned())
                 .or_else(|| payload.downcast_ref::<String>().cloned())
                 .unwrap_or_else(|| "no message".to_owned());
+            let message = without_backtrace(&message).to_owned();
             Err(Error::Panic { during: during(), message })
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tch::{Kind, Tensor};
+
+    #[test]
+    fn an_error_of_libtorch_comes_without_frames_of_c_plus_plus() {
+        let wrong = || Tensor::zeros([2, 3], (Kind::Float, tch::Device::Cpu)).f_view([7]);
+        assert!(wrong().unwrap_err().to_string().contains("Exception raised from"));
+        let message = Error::from(wrong().unwrap_err()).to_string();
+        assert!(message.contains("invalid for input of size 6") && !message.contains("frame #"), "{message}");
+        let panic = catch(|| "it".into(), || Ok(wrong().unwrap())).unwrap_err().to_string();
+        assert!(panic.starts_with("it panicked: ") && !panic.contains("frame #"), "{panic}");
     }
 }

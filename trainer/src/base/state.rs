@@ -2,6 +2,7 @@
 //! `.json` and one `.safetensors` file in a checkpoint.
 
 use crate::base::error::{Error, Result};
+use pavlov_tune::checkpoint::refuse_unlisted;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -48,6 +49,9 @@ pub type Weights = std::sync::Arc<State>;
 
 impl State {
     /// Adds a value that serde can write.
+    ///
+    /// # Errors
+    /// A value that JSON cannot hold.
     pub fn set(&mut self, key: &str, value: &impl Serialize) -> Result<()> {
         let value = serde_json::to_value(value).map_err(|e| Error::state(key, e.to_string()))?;
         self.values.insert(key.to_owned(), value);
@@ -55,6 +59,9 @@ impl State {
     }
 
     /// Reads a value.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such value, or it is of another kind.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         let value = self.values.get(key).ok_or_else(|| Error::state(key, "it is not in the saved state"))?;
         T::deserialize(value).map_err(|e| Error::state(key, e.to_string()))
@@ -71,6 +78,9 @@ impl State {
     }
 
     /// Reads an array.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such array.
     pub fn array(&self, key: &str) -> Result<&Array> {
         self.arrays
             .iter()
@@ -80,11 +90,17 @@ impl State {
     }
 
     /// Reads an array as a new tensor.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such array.
     pub fn tensor(&self, key: &str) -> Result<Tensor> {
         Ok(self.array(key)?.to_tensor())
     }
 
     /// Copies an array into an existing tensor of the same shape.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is no such array, or it has another shape.
     pub fn copy_into(&self, key: &str, target: &mut Tensor) -> Result<()> {
         let array = self.array(key)?;
         if array.shape != target.size() {
@@ -115,6 +131,9 @@ impl State {
     }
 
     /// What [`nest`](Self::nest) put under `prefix`.
+    ///
+    /// # Errors
+    /// [`Error::State`]: there is nothing under `prefix`.
     pub fn nested(&self, prefix: &str) -> Result<State> {
         let values = match self.values.get(prefix) {
             Some(Value::Object(values)) => values.clone(),
@@ -130,6 +149,9 @@ impl State {
     }
 
     /// Writes `<stem>.json` and `<stem>.safetensors` into `dir`.
+    ///
+    /// # Errors
+    /// The file system refuses.
     pub fn write(&self, dir: &Path, stem: &str) -> Result<()> {
         let path = dir.join(format!("{stem}.json"));
         let json = serde_json::to_vec_pretty(&self.values).map_err(|e| Error::state(stem, e.to_string()))?;
@@ -150,13 +172,20 @@ impl State {
     }
 
     /// Reads what [`write`](Self::write) wrote.
+    ///
+    /// # Errors
+    /// A file is missing, unreadable or damaged.
     pub fn read(dir: &Path, stem: &str) -> Result<State> {
-        let path = dir.join(format!("{stem}.json"));
+        let name = format!("{stem}.json");
+        refuse_unlisted(dir, &name)?;
+        let path = dir.join(name);
         let json = std::fs::read(&path).map_err(|e| io("read", &path, e))?;
         let values = serde_json::from_slice(&json)
             .map_err(|e| Error::state(path.display().to_string(), e.to_string()))?;
-        let path = dir.join(format!("{stem}.safetensors"));
+        let name = format!("{stem}.safetensors");
+        let path = dir.join(&name);
         let arrays = if path.exists() {
+            refuse_unlisted(dir, &name)?;
             Tensor::read_safetensors(&path)?
                 .into_iter()
                 .map(|(name, tensor)| (name, Array::from_tensor(&tensor)))

@@ -110,6 +110,9 @@ impl TrainBatch {
     }
 
     /// Row-wise concatenation, policy by policy; steps add up.
+    ///
+    /// # Errors
+    /// As [`SampleBatch::concat`].
     pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
         if batches.len() == 1 {
             return Ok(batches.remove(0));

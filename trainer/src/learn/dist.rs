@@ -39,6 +39,9 @@ pub enum ActionDist {
 
 impl ActionDist {
     /// The distribution that fits an action space.
+    ///
+    /// # Errors
+    /// [`Error::Space`]: there is no distribution for this space.
     pub fn for_space(space: &Space) -> Result<Self> {
         match space {
             Space::Discrete { n, .. } => Ok(Self::Categorical { n: *n as usize }),
@@ -57,6 +60,9 @@ impl ActionDist {
 
     /// As [`for_space`](Self::for_space), squashed between the bounds of a Box; refuses other spaces, and components
     /// without bounds.
+    ///
+    /// # Errors
+    /// [`Error::Space`].
     pub fn squashed(space: &Space) -> Result<Self> {
         match space {
             Space::Box { low, high, .. }

@@ -114,6 +114,9 @@ impl ExplorationConfig {
     }
 
     /// Refuses probabilities, temperatures and scales that are none.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self) -> Result<()> {
         let probability = |key: &str, p: f64| {
             let key = format!("exploration_config.{key}");

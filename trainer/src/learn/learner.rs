@@ -39,6 +39,28 @@ use std::{collections::BTreeMap, sync::Arc};
 use tch::{Device, Kind, Tensor};
 
 /// A network, its parameters (and those of its target copy), and how they learn.
+///
+/// ```no_run
+/// use pavlov_trainer::prelude::*;
+///
+/// /// One layer that learns the value targets of `batch`.
+/// fn fit(spec: &PolicySpec, batch: &SampleBatch) -> Result<Learner> {
+///     let mut net = NetBuilder::new(spec);
+///     let inputs = net.obs_width();
+///     let (_, layer) = net.group("value", Rule::adam(1e-3, 1e-8), |net| {
+///         Ok(net.dense("out", inputs, 1, Activation::Linear, Init::Normc(1.0)))
+///     })?;
+///     let mut learner = net.finish()?;
+///     for _ in 0..100 {
+///         let report = learner.gradient(batch, |rows: &Rows<'_>| {
+///             let error = layer.on(rows.online(), rows.obs()?.obs()) - rows.get(Column::VALUE_TARGETS)?;
+///             Ok(Loss::new(error.square().mean()))
+///         })?;
+///         learner.step(&report);
+///     }
+///     Ok(learner)
+/// }
+/// ```
 #[derive(Debug)]
 pub struct Learner {
     /// The network's, then its target copy's.
@@ -64,6 +86,9 @@ pub struct Learner {
 
 impl NetBuilder<'_> {
     /// The network, ready to learn.
+    ///
+    /// # Errors
+    /// [`Error::State`]: a parameter stands in no group.
     pub fn finish(self) -> Result<Learner> {
         let (spec, encoding) = (self.spec(), Arc::new(self.encoding()));
         let Self {
@@ -168,6 +193,9 @@ impl Learner {
     }
 
     /// Computes one number per row of `batch`. Nothing is differentiated, and noisy layers are silent.
+    ///
+    /// # Errors
+    /// What `f` returns.
     pub fn per_row<F>(&mut self, batch: &SampleBatch, f: F) -> Result<&[f32]>
     where
         F: for<'t> Fn(&Rows<'t>) -> Result<Value<'t>> + Sync,
@@ -199,6 +227,9 @@ impl Learner {
     ///
     /// `loss` gets a piece of the rows and returns means over them. It must not depend on the other rows: what it needs of
     /// all rows stands in columns (see [`NetPolicy::prepare`](crate::policy::NetPolicy::prepare)).
+    ///
+    /// # Errors
+    /// What `loss` returns.
     pub fn gradient<L>(&mut self, batch: &SampleBatch, loss: L) -> Result<Report>
     where
         L: for<'t> Fn(&Rows<'t>) -> Result<Loss<'t>> + Sync,
@@ -210,6 +241,9 @@ impl Learner {
     }
 
     /// The same by the parameters of some groups; the others count as frozen.
+    ///
+    /// # Errors
+    /// As [`gradient`](Self::gradient).
     pub fn gradient_of<L>(&mut self, groups: &[Group], batch: &SampleBatch, loss: L) -> Result<Report>
     where
         L: for<'t> Fn(&Rows<'t>) -> Result<Loss<'t>> + Sync,
@@ -358,6 +392,9 @@ impl Learner {
 
     /// Replaces the parameters, and the target copy's if they are there. Refuses others' names or shapes and then changes
     /// nothing.
+    ///
+    /// # Errors
+    /// [`Error::State`]: a name or a shape is another one.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
         self.sets[0].set_weights(weights)?;
         match (self.sets.get_mut(1), weights.nested("target")) {
@@ -367,6 +404,9 @@ impl Learner {
     }
 
     /// Everything that learning depends on.
+    ///
+    /// # Errors
+    /// A value that JSON cannot hold.
     pub fn state(&self) -> Result<State> {
         let mut state = State::default();
         state.nest("weights", self.sets[0].weights());
@@ -392,6 +432,9 @@ impl Learner {
     }
 
     /// Continues from [`state`](Self::state).
+    ///
+    /// # Errors
+    /// [`Error::State`]: the state is of another network or of another optimizer.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         self.sets[0].set_weights(&state.nested("weights")?)?;
         if let Some(target) = self.sets.get_mut(1) {

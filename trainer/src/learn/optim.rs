@@ -141,6 +141,9 @@ impl Optimizer {
     }
 
     /// Moments and the number of steps.
+    ///
+    /// # Errors
+    /// A value that JSON cannot hold.
     pub fn state(&self) -> Result<State> {
         let mut state = State::default();
         state.set("config", &self.config)?;
@@ -151,6 +154,9 @@ impl Optimizer {
     }
 
     /// Continues from [`state`](Self::state).
+    ///
+    /// # Errors
+    /// [`Error::State`]: the state is of another optimizer.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         let saved: OptimizerConfig = state.get("config")?;
         if std::mem::discriminant(&saved) != std::mem::discriminant(&self.config) {

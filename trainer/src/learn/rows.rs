@@ -40,11 +40,17 @@ impl<'t> Rows<'t> {
     }
 
     /// A column.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
     pub fn get(&self, column: Column) -> Result<Value<'t>> {
         Ok(Value::new(self.graph, self.graph.column(self.batch, column)?))
     }
 
     /// Several columns.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
     pub fn columns<const N: usize>(&self, columns: [Column; N]) -> Result<[Value<'t>; N]> {
         let mut values = [Value::new(self.graph, 0); N];
         for (value, column) in values.iter_mut().zip(columns) {
@@ -59,11 +65,17 @@ impl<'t> Rows<'t> {
     }
 
     /// What the network looks at when it acts.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
     pub fn obs(&self) -> Result<Input<'t>> {
         self.input(&self.obs, Column::OBS, Column::ACTION_MASK)
     }
 
     /// What it may look at afterwards.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
     pub fn next_obs(&self) -> Result<Input<'t>> {
         self.input(&self.next_obs, Column::NEW_OBS, Column::NEW_ACTION_MASK)
     }
@@ -80,6 +92,9 @@ impl<'t> Rows<'t> {
     }
 
     /// Importance weights of replayed rows; 1 where there are none.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
     pub fn weights(&self) -> Result<Value<'t>> {
         match self.has(Column::WEIGHTS) {
             true => self.get(Column::WEIGHTS),
@@ -88,6 +103,9 @@ impl<'t> Rows<'t> {
     }
 
     /// `gamma^n` where something follows, 0 where the task ended.
+    ///
+    /// # Errors
+    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
     pub fn discounts(&self) -> Result<Value<'t>> {
         let [discounts, terminated] = self.columns([Column::DISCOUNTS, Column::TERMINATED])?;
         Ok(discounts * (1.0 - terminated))

@@ -82,6 +82,9 @@ impl Act<'_> {
     ///
     /// The log-probabilities and the parameters are stored if the policy has `action_logp` and `action_dist_inputs`
     /// among its columns.
+    ///
+    /// # Errors
+    /// Another number of parameters than the copies need; a distribution of another kind than the actions.
     pub fn sample(mut self, dist: &ActionDist, inputs: &[f32]) -> Result<()> {
         let copies = self.rngs.len();
         check("parameters of distributions", inputs.len(), copies * dist.num_inputs())?;
@@ -109,6 +112,9 @@ impl Act<'_> {
 
     /// The legal action with the highest of these values (`[copies, actions]`), or another as `exploration` says. Of
     /// several choices each has as many actions, and the values of one stand behind those of the other.
+    ///
+    /// # Errors
+    /// Actions that are not discrete; another number of values than the copies need.
     pub fn by_values(self, values: &[f32], exploration: &ExplorationConfig) -> Result<()> {
         self.check_kind(true)?;
         let Self { rngs, actions: ActionRows::Int(actions), mask, explore, timestep, worker, .. } = self
@@ -128,6 +134,9 @@ impl Act<'_> {
     }
 
     /// Actions in [-1, 1] as they are, or while exploring with the noise that `exploration` says.
+    ///
+    /// # Errors
+    /// Actions that are discrete; another number of values than the copies need; an exploration without noise.
     pub fn with_noise(self, head: &[f32], exploration: &ExplorationConfig) -> Result<()> {
         self.check_kind(false)?;
         let Self { rngs, actions: ActionRows::Float(actions), explore, timestep, .. } = self else {

@@ -58,7 +58,31 @@ impl From<Report> for Learned {
 /// * A policy that is only asked to act (a worker's replica) gets `set_weights` and `on_global_var_update`.
 ///
 /// [`NetPolicy`] is the way to write one that learns: all of this follows from its network and its loss. This trait
-/// suits others, such as a scripted opponent, which may leave weights and state out.
+/// suits others, such as a scripted opponent, which may leave weights and state out:
+///
+/// ```no_run
+/// use pavlov_trainer::{policy::{Act, ActionRows, Seen}, prelude::*};
+///
+/// /// Chooses one of `n` discrete actions at random.
+/// #[derive(Debug)]
+/// struct AtRandom {
+///     n: u64,
+/// }
+///
+/// impl Policy for AtRandom {
+///     fn compute_actions(&mut self, _: Seen<'_>, act: Act<'_>) -> Result<()> {
+///         let ActionRows::Int(actions) = act.actions else {
+///             return Err(Error::state("the policy AtRandom", "it needs a space of discrete actions"));
+///         };
+///         for (action, rng) in actions.iter_mut().zip(act.rngs) {
+///             *action = rng.below(self.n) as i64;
+///         }
+///         Ok(())
+///     }
+/// }
+///
+/// let class = PolicyClass::new("AtRandom", |_| Ok(AtRandom { n: 2 }));
+/// ```
 pub trait Policy: Send + std::fmt::Debug {
     /// Columns the policy wants stored with every step, and their widths.
     fn step_columns(&self) -> Vec<(Column, usize)> {
@@ -71,16 +95,25 @@ pub trait Policy: Send + std::fmt::Debug {
     }
 
     /// Chooses one action per row.
+    ///
+    /// # Errors
+    /// They end the fragment and count as a failure of the worker.
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
 
     /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::batch::env_major);
     /// by default the transitions as they are.
+    ///
+    /// # Errors
+    /// They count as a failure of the worker.
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
         Ok(fragment.transitions(1, 1.0))
     }
 
     /// What must be known of the whole batch, or drawn for it, before it is shuffled and cut: once before every pass over
     /// a training batch, and before the step on a replayed one.
+    ///
+    /// # Errors
+    /// They fail the training iteration.
     fn prepare(&mut self, _batch: &mut SampleBatch) -> Result<()> {
         Ok(())
     }
@@ -91,6 +124,9 @@ pub trait Policy: Send + std::fmt::Debug {
     }
 
     /// One optimizer step on a minibatch.
+    ///
+    /// # Errors
+    /// They fail the training iteration.
     fn learn_on_batch(&mut self, _batch: &SampleBatch) -> Result<Learned> {
         Err(Error::state(
             "the policy",
@@ -109,16 +145,25 @@ pub trait Policy: Send + std::fmt::Debug {
     }
 
     /// Replaces the weights; refuses others' names or shapes and then changes nothing.
+    ///
+    /// # Errors
+    /// [`Error::State`]: a name or a shape is another one.
     fn set_weights(&mut self, _weights: &Weights) -> Result<()> {
         Ok(())
     }
 
     /// Weights, optimizer and whatever else learning depends on.
+    ///
+    /// # Errors
+    /// They fail the checkpoint.
     fn get_state(&self) -> Result<State> {
         Ok(State::default())
     }
 
     /// Continues from [`get_state`](Self::get_state).
+    ///
+    /// # Errors
+    /// [`Error::State`]: the state is of another policy.
     fn set_state(&mut self, _state: &State) -> Result<()> {
         Ok(())
     }
@@ -134,6 +179,9 @@ pub trait Policy: Send + std::fmt::Debug {
 
     /// The network as a function from observations `[rows, ...]` to action distribution parameters or Q-values,
     /// for export; see [`Learner::forward`].
+    ///
+    /// # Errors
+    /// The policy has no network.
     fn forward(&self, _obs: &Tensor) -> Result<Tensor> {
         Err(Error::state("the policy", "it has no network to export: implement `forward`"))
     }
@@ -164,6 +212,9 @@ impl PolicyClass {
     }
 
     /// Builds one.
+    ///
+    /// # Errors
+    /// What the constructor returns.
     pub fn build(&self, spec: &PolicySpec) -> Result<Box<dyn Policy>> {
         (self.make)(spec)
     }
@@ -193,6 +244,9 @@ impl PolicyMap {
     }
 
     /// The policy of that id, or an error naming those there are.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`].
     pub fn get_mut(&mut self, id: &str) -> Result<&mut Box<dyn Policy>> {
         if !self.policies.contains_key(id) {
             let have = self.policies.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -216,6 +270,9 @@ impl PolicyMap {
     }
 
     /// Replaces the weights of all.
+    ///
+    /// # Errors
+    /// [`Error::State`]: a name or a shape is another one.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         for (id, policy) in &mut self.policies {
             policy.set_weights(&std::sync::Arc::new(weights.nested(id)?))?;
@@ -224,6 +281,9 @@ impl PolicyMap {
     }
 
     /// The states of all, nested by id.
+    ///
+    /// # Errors
+    /// They fail the checkpoint.
     pub fn get_state(&self) -> Result<State> {
         let mut all = State::default();
         for (id, policy) in &self.policies {
@@ -233,6 +293,9 @@ impl PolicyMap {
     }
 
     /// Continues from [`get_state`](Self::get_state).
+    ///
+    /// # Errors
+    /// [`Error::State`]: the state is of another policy.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         for (id, policy) in &mut self.policies {
             policy.set_state(&state.nested(id)?)?;

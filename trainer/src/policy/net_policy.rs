@@ -34,6 +34,9 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     type Config: Clone + Send + Sync + 'static;
 
     /// Lays out the network.
+    ///
+    /// # Errors
+    /// Spaces or settings that no such network can be built for.
     fn build(config: &Self::Config, net: &mut NetBuilder<'_>) -> Result<Self>;
 
     /// The numbers per row that acting needs: parameters of a distribution, Q-values, actions. It is also what is
@@ -41,6 +44,9 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
 
     /// Chooses actions by those numbers, `[copies, columns of the head]`.
+    ///
+    /// # Errors
+    /// They count as a failure of the worker.
     fn act(&self, head: &[f32], act: Act<'_>) -> Result<()>;
 
     /// Columns that are stored with every step, and their widths.
@@ -49,20 +55,32 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     }
 
     /// Turns a fragment into rows to learn from, in the worker.
+    ///
+    /// # Errors
+    /// They count as a failure of the worker.
     fn postprocess(&self, _learner: &mut Learner, fragment: &Fragment<'_>) -> Result<SampleBatch> {
         Ok(fragment.rows())
     }
 
     /// Adds to a training batch what must be known of all its rows, or drawn for them, before it is cut. It runs before
     /// every pass over the batch.
+    ///
+    /// # Errors
+    /// They fail the training iteration.
     fn prepare(&self, _learner: &mut Learner, _batch: &mut SampleBatch) -> Result<()> {
         Ok(())
     }
 
     /// What is made smaller.
+    ///
+    /// # Errors
+    /// They fail the training iteration.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>>;
 
     /// One learning step.
+    ///
+    /// # Errors
+    /// They fail the training iteration.
     fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
         let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
         learner.clip(&mut report);
@@ -79,11 +97,17 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
     /// What `learn` and `after_training` change, for checkpoints.
+    ///
+    /// # Errors
+    /// They fail the checkpoint.
     fn state(&self) -> Result<State> {
         Ok(State::default())
     }
 
     /// Continues from [`state`](Self::state).
+    ///
+    /// # Errors
+    /// [`Error::State`](crate::Error::State): the state is of another policy.
     fn set_state(&mut self, _state: &State) -> Result<()> {
         Ok(())
     }

@@ -153,6 +153,9 @@ impl ReplayBuffer {
 
     /// Copies every row; the oldest make room. A `weights` column holds the rows' first priorities; without it they
     /// get the highest priority so far.
+    ///
+    /// # Errors
+    /// Columns other than those of the rows before.
     pub fn add(&mut self, batch: &SampleBatch) -> Result<()> {
         let capacity = self.config.capacity;
         if self.columns.is_empty() {
@@ -204,6 +207,9 @@ impl ReplayBuffer {
     ///
     /// A prioritised buffer adds `weights`, `(p_min / p)^beta` (each row's `(p N)^-beta` over the largest), and
     /// `batch_indexes` for [`update_priorities`](Self::update_priorities).
+    ///
+    /// # Errors
+    /// There are none today.
     pub fn sample(&mut self, rows: usize) -> Result<Option<SampleBatch>> {
         if !self.ready() {
             return Ok(None);
@@ -231,6 +237,9 @@ impl ReplayBuffer {
     }
 
     /// `|td error| + eps` becomes the priority of each drawn row; a uniform buffer does nothing.
+    ///
+    /// # Errors
+    /// [`Error::NotFinite`]; a batch that was not drawn from this buffer.
     pub fn update_priorities(&mut self, batch: &SampleBatch, td_errors: &Tensor) -> Result<()> {
         let Some(tree) = &mut self.priorities else { return Ok(()) };
         let index = batch.get(Column::BATCH_INDEXES)?;
@@ -253,6 +262,9 @@ impl ReplayBuffer {
     }
 
     /// All rows, priorities and the random stream.
+    ///
+    /// # Errors
+    /// A value that JSON cannot hold.
     pub fn state(&self) -> Result<State> {
         let mut state = State::default();
         let names: Vec<&str> = self.columns.iter().map(|(c, _)| c.name()).collect();
@@ -295,6 +307,9 @@ impl ReplayBuffer {
     }
 
     /// Continues from [`state`](Self::state).
+    ///
+    /// # Errors
+    /// [`Error::State`]: the state is of a buffer with other settings.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         let (kind, capacity): (ReplayKind, usize) = (state.get("kind")?, state.get("capacity")?);
         if kind != self.config.kind || capacity != self.config.capacity {

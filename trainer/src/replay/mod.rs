@@ -89,6 +89,9 @@ impl Default for ReplayBufferConfig {
 
 impl ReplayBufferConfig {
     /// Rules between the settings and with the rows drawn at a time.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self, train_batch_size: usize) -> Result<()> {
         let error = |key: &str, value: &dyn std::fmt::Display, rule: String| {
             Err(Error::config(format!("replay_buffer_config.{key}"), value, rule))

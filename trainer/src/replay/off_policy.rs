@@ -40,6 +40,9 @@ impl Default for OffPolicy {
 
 impl OffPolicy {
     /// Refuses what no learning can be done with.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self, common: &Common) -> Result<()> {
         if common.model.is_recurrent() {
             let key = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
@@ -48,6 +51,11 @@ impl OffPolicy {
         }
         self.replay_buffer_config.validate(common.train_batch_size)?;
         rules::at_least_one([("n_step", self.n_step)])?;
+        let capacity = self.replay_buffer_config.capacity;
+        if self.n_step > capacity {
+            let rule = format!("it must be at most {capacity} (`replay_buffer_config.capacity`)");
+            return Err(Error::config("n_step", self.n_step, rule));
+        }
         rules::above_zero_or_null([("training_intensity", self.training_intensity)])
     }
 }

@@ -10,6 +10,7 @@ use crate::{
     learn::nets::{CustomModel, Encoding},
     policy::{Policy, PolicyClass},
     run::{
+        memory::Memory,
         settings::{resolve, to_config},
         trainer::Trainer,
         training::{Probe, Run},
@@ -87,11 +88,6 @@ impl<T: Trainer> Algorithm<T> {
         &self.settings
     }
 
-    /// The environment's name.
-    pub fn env_name(&self) -> &str {
-        self.env.name()
-    }
-
     fn run(&self) -> Result<&Run> {
         self.run.as_ref().ok_or_else(|| Error::state("the algorithm", "it is not set up"))
     }
@@ -101,16 +97,25 @@ impl<T: Trainer> Algorithm<T> {
     }
 
     /// The workers. A restore replaces them: ask again after it.
+    ///
+    /// # Errors
+    /// [`Error::State`]: the algorithm is not set up.
     pub fn workers(&self) -> Result<&WorkerSet> {
         Ok(self.run()?.workers())
     }
 
     /// Evaluates as `evaluation_*` settings say; the block that results carry under `evaluation`.
+    ///
+    /// # Errors
+    /// What the environments and the policies return; the algorithm is not set up.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         self.run_mut()?.evaluate()
     }
 
     /// Plays `episodes` whole episodes; greedy unless `explore`. Keeps at most `frames` pictures of the first.
+    ///
+    /// # Errors
+    /// As [`evaluate`](Self::evaluate).
     pub fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation> {
         let run = self.run()?;
         let task = EvaluationTask {
@@ -131,6 +136,9 @@ impl<T: Trainer> Algorithm<T> {
     /// bounds. `obs` is one row as the environment writes it.
     ///
     /// Every call begins an episode: a policy with memory has none yet. [`session`](Self::session) goes on with one.
+    ///
+    /// # Errors
+    /// As [`compute_actions`](Self::compute_actions).
     pub fn compute_single_action<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Action> {
         let mut actions = self.compute_actions(obs, explore)?;
         match actions.len() {
@@ -141,6 +149,9 @@ impl<T: Trainer> Algorithm<T> {
 
     /// The actions for several observations, one row after the other, each as in
     /// [`compute_single_action`](Self::compute_single_action).
+    ///
+    /// # Errors
+    /// Observations of another size or type than the space's; what the policy returns; a run of several policies.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let run = self.run()?;
         let id = run.spec().policies.sole()?.to_owned();
@@ -158,12 +169,18 @@ impl<T: Trainer> Algorithm<T> {
     }
 
     /// Acts in `copies` episodes of yours with a replica of the run's only policy as it is now.
+    ///
+    /// # Errors
+    /// A run of several policies; an algorithm that is not set up.
     pub fn session(&mut self, copies: usize) -> Result<Session> {
         let id = self.run()?.spec().policies.sole()?.to_owned();
         self.session_of(&id, copies)
     }
 
     /// Acts for one agent in each of `copies` episodes of yours with a replica of the policy `id` as it is now.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`]; an algorithm that is not set up.
     pub fn session_of(&mut self, id: &str, copies: usize) -> Result<Session> {
         if copies == 0 {
             return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
@@ -182,22 +199,34 @@ impl<T: Trainer> Algorithm<T> {
     }
 
     /// Calls `f` with the learning policy of that id.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`]; an algorithm that is not set up.
     pub fn get_policy<R>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> R) -> Result<R> {
         self.workers()?.with_policy(id, f)
     }
 
     /// The learner's weights, nested by policy id.
+    ///
+    /// # Errors
+    /// [`Error::State`]: the algorithm is not set up.
     pub fn get_weights(&self) -> Result<Weights> {
         Ok(self.workers()?.get_weights())
     }
 
     /// Replaces the weights of the learner and of every worker.
+    ///
+    /// # Errors
+    /// [`Error::State`]: a name or a shape is another one; workers that cannot be reached.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         self.workers()?.set_weights(weights)
     }
 
     /// Writes the run's only policy as TorchScript: `model.pt`, a function from observations `[rows, ...]`, as the
     /// environment writes them or behind a filter as `[rows, width]` f32, to action distribution parameters or Q-values.
+    ///
+    /// # Errors
+    /// A policy without a network, a run of several policies; the file system refuses.
     pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
         let (id, spec) = (self.run()?.spec().policies.sole()?, self.run()?.spec());
         let stored = spec.common.stored(self.run()?.spaces(id)?);
@@ -228,6 +257,9 @@ impl<T: Trainer> Algorithm<T> {
 
     /// Reads the weights and the filter of a checkpoint, and nothing else of it: for acting, in whatever number of
     /// workers.
+    ///
+    /// # Errors
+    /// A checkpoint that is damaged or of another algorithm or network.
     pub fn restore_policies(&mut self, checkpoint: &Path) -> Result<()> {
         pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
         let run = self.run()?;
@@ -247,6 +279,7 @@ impl<T: Trainer> Algorithm<T> {
             settings.common_mut().seed = Some(rand::random::<u64>() >> 1);
         }
         let probe = Probe::new(&env, settings.common())?;
+        Memory::of(&settings, &probe.agents[0].spaces).check()?;
         settings.validate_config(&probe.agents[0].spaces)?;
         let run = self.make_run(&settings, &env, probe)?;
         self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
@@ -391,6 +424,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     fn default_resource_request(&self, config: &Config) -> Option<Resources> {
         let (settings, _) = resolve(&self.settings, config, &self.env).ok()?;
         let common = settings.common();
+        common.validate().ok()?;
         let mut bundles = vec![Bundle::from([
             ("CPU".into(), common.num_cpus_for_driver as f64),
             ("GPU".into(), common.num_gpus as f64),

@@ -17,6 +17,9 @@ pub trait TrainerExt: Trainer {
     ///
     /// The environment is an id, a closure that makes one copy, or an [`EnvCreator`].
     /// Nothing is written before the first result or checkpoint.
+    ///
+    /// # Errors
+    /// Settings that break a rule; what making the environment and the policy returns.
     fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
         self.builder(env).build()
     }
@@ -111,6 +114,9 @@ impl<T: Trainer> Builder<T> {
     }
 
     /// Makes workers and plan.
+    ///
+    /// # Errors
+    /// Settings that break a rule; what making the environment and the policy returns.
     pub fn build(self) -> Result<Driver<Algorithm<T>>> {
         Ok(Driver::with(self.algorithm, Config::new(), self.options)?)
     }

@@ -240,6 +240,9 @@ impl Default for Common {
     }
 }
 
+/// More than machines have cores.
+const MOST_WORKERS: usize = 4096;
+
 /// Keys under which any name is allowed.
 pub const OPEN_KEYS: &[&str] = &["env_config", "evaluation_config.env_config"];
 
@@ -355,6 +358,9 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
 
 /// Refuses keys of Ray's that have no meaning here, with the reason. Where such a key asks for nothing that is not so
 /// anyway (`"framework": "torch"`, `"horizon": null`), it is dropped.
+///
+/// # Errors
+/// [`Error::Config`] with the key and the reason.
 pub(crate) fn refuse_keys(values: &mut Config, refused: &[(&str, &str)]) -> Result<()> {
     for (key, why) in refused {
         let (level, name) = match key.split_once('.') {
@@ -383,6 +389,9 @@ impl Common {
     }
 
     /// Rules between common settings.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self) -> Result<()> {
         let at_least_one = [
             ("num_envs_per_worker", self.num_envs_per_worker),
@@ -393,6 +402,17 @@ impl Common {
         for (key, value) in at_least_one {
             if value == 0 {
                 return Err(Error::config(key, value, "it must be at least 1"));
+            }
+        }
+        for (key, value) in
+            [("num_workers", self.num_workers), ("evaluation_num_workers", self.evaluation_num_workers)]
+        {
+            if value > MOST_WORKERS {
+                let rule = format!(
+                    "it must be at most {MOST_WORKERS}: each is a thread; for more copies of the environment raise \
+                     `num_envs_per_worker`"
+                );
+                return Err(Error::config(key, value, rule));
             }
         }
         if !(0.0..=1.0).contains(&self.gamma) {
@@ -472,6 +492,9 @@ impl Common {
     ///
     /// A fragment length that divides each copy's share is kept; otherwise one round makes the batch. Ray rounds down
     /// here and then samples a second round, so that a batch of 4,000 on three workers becomes 7,998.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn fit_fragments(&mut self) -> Result<()> {
         if self.batch_mode == BatchMode::CompleteEpisodes {
             return Ok(());

@@ -3,6 +3,7 @@
 pub(crate) mod algorithm;
 pub(crate) mod builder;
 pub(crate) mod common;
+pub(crate) mod memory;
 pub(crate) mod settings;
 pub(crate) mod synonyms;
 pub(crate) mod trainer;

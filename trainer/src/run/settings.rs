@@ -17,6 +17,9 @@ use pavlov_tune::{
 use serde_json::Value;
 
 /// Settings with `config` laid over them; `env` in it replaces the environment.
+///
+/// # Errors
+/// A key that does not exist, with the nearest; a value of the wrong kind; an environment that does not exist.
 pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Result<(T, EnvCreator)> {
     let mut config = config.clone();
     let env = match config.shift_remove("env") {
@@ -36,6 +39,9 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
 }
 
 /// Settings as a JSON object.
+///
+/// # Errors
+/// Settings that JSON cannot hold.
 pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
     match serde_json::to_value(settings) {
         Ok(Value::Object(config)) => Ok(config),

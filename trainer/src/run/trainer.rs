@@ -4,7 +4,7 @@ use crate::{
     base::error::{Error, Result},
     plan::Plan,
     policy::{Agent, Policies, PolicyClass, Spaces},
-    run::{common::Common, training::Run},
+    run::{common::Common, memory::Memory, training::Run},
     workers::WorkerSet,
 };
 use pavlov_tune::Metrics;
@@ -20,6 +20,59 @@ use serde::{Serialize, de::DeserializeOwned};
 /// * `get_default_config` is complete; a setting that is not in it is unknown.
 /// * Settings are what serde reads and writes; put [`Common`] under `#[serde(flatten)]`.
 /// * `execution_plan` starts with equal weights in all workers and leaves no state in the plan itself.
+///
+/// # Example
+///
+/// The least that a trainer is: its policy always chooses action 0, and its plan samples without learning.
+///
+/// ```no_run
+/// use pavlov_trainer::{policy::{Act, ActionRows, Seen}, prelude::*};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Debug)]
+/// struct First;
+///
+/// impl Policy for First {
+///     fn compute_actions(&mut self, _: Seen<'_>, act: Act<'_>) -> Result<()> {
+///         let ActionRows::Int(actions) = act.actions else {
+///             return Err(Error::state("the policy First", "it needs a space of discrete actions"));
+///         };
+///         actions.fill(0);
+///         Ok(())
+///     }
+/// }
+///
+/// #[derive(Clone, Debug, Serialize, Deserialize)]
+/// struct Baseline {
+///     #[serde(flatten)]
+///     common: Common,
+/// }
+///
+/// impl Trainer for Baseline {
+///     const NAME: &'static str = "Baseline";
+///
+///     fn get_default_config() -> Self {
+///         Self { common: Common { num_workers: 0, ..Common::default() } }
+///     }
+///     fn get_default_policy_class(&self, _: &Spaces) -> Result<PolicyClass> {
+///         Ok(PolicyClass::new("First", |_| Ok(First)))
+///     }
+///     fn execution_plan(&self, workers: &WorkerSet) -> Plan {
+///         let batches = workers.rollouts().concat_batches(self.common.train_batch_size);
+///         Box::new(batches.then(|_| Ok(LearnerInfo::default())))
+///     }
+///     fn common(&self) -> &Common {
+///         &self.common
+///     }
+///     fn common_mut(&mut self) -> &mut Common {
+///         &mut self.common
+///     }
+/// }
+///
+/// let mut trainer = Baseline::get_default_config().build("CartPole-v1")?;
+/// println!("{}", trainer.train()?["episode_reward_mean"]);
+/// # Ok::<(), Error>(())
+/// ```
 pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt::Debug + 'static {
     /// The name users type.
     const NAME: &'static str;
@@ -32,16 +85,29 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
 
     /// Rules between settings; may adjust them. `spaces` are those of the first agent. Errors name the field, its value and the rule. The rules of
     /// [`Common`] are checked before.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     fn validate_config(&mut self, _spaces: &Spaces) -> Result<()> {
         Ok(())
     }
 
+    /// Adds the parts of a run that this algorithm's own settings make large: replay buffers, heads of networks. What the
+    /// shared settings make is in the sum already. It is asked before [`validate_config`](Self::validate_config).
+    fn memory(&self, _spaces: &Spaces, _memory: &mut Memory) {}
+
     /// The policy for these spaces.
+    ///
+    /// # Errors
+    /// [`Error::Space`]: the algorithm cannot work with these spaces.
     fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass>;
 
     /// The policies of a run, and which agent acts by which. By default there is the one of
     /// [`get_default_policy_class`](Self::get_default_policy_class), and all agents share it: each learns by itself from
     /// what all have done. An environment that has no agents of its own has one.
+    ///
+    /// # Errors
+    /// As [`get_default_policy_class`](Self::get_default_policy_class); an environment without agents.
     fn policies(&self, agents: &[Agent]) -> Result<Policies> {
         match agents.first() {
             Some(agent) => Ok(self.get_default_policy_class(&agent.spaces)?.into()),
@@ -59,11 +125,17 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     fn common_mut(&mut self) -> &mut Common;
 
     /// Called when workers and plan exist: once for a new run, once more for each that continues a checkpoint.
+    ///
+    /// # Errors
+    /// They fail the set-up of the run.
     fn setup(&self, _run: &mut Run) -> Result<()> {
         Ok(())
     }
 
     /// One training iteration, with an evaluation if one is due.
+    ///
+    /// # Errors
+    /// They fail the iteration.
     fn step_attempt(&self, run: &mut Run) -> Result<Metrics> {
         run.step_attempt()
     }

@@ -164,6 +164,9 @@ impl Run {
     }
 
     /// What a policy observes and does.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`].
     pub fn spaces(&self, policy: &str) -> Result<&Spaces> {
         self.spec.policies.spaces(policy, &self.spec.agents)
     }
@@ -185,6 +188,9 @@ impl Run {
     /// One iteration: rounds of the plan until enough was sampled and trained, and an evaluation if one is due.
     ///
     /// The result's `time_breakdown` says what the time went to: seconds by phase, which add up to `total_s`.
+    ///
+    /// # Errors
+    /// What the plan, the workers and the callbacks return.
     pub fn step_attempt(&mut self) -> Result<Metrics> {
         let start = Instant::now();
         self.workers.ledger.start_breakdown();
@@ -351,6 +357,9 @@ impl Run {
 
     /// Plays evaluation episodes now; returns the block that results carry under `evaluation`. There is no training
     /// beside it: with `evaluation_duration` "auto" every evaluation worker plays one episode.
+    ///
+    /// # Errors
+    /// What the environments, the policies and the callbacks return.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         let (task, workers) = self.prepare_evaluation()?;
         let metrics = Self::play(&workers, task, &Until::new(self.common(), Weak::new()))?;

@@ -24,41 +24,65 @@ pub struct StepView<'a> {
 #[allow(unused_variables)]
 pub trait Callbacks: Send {
     /// A worker has made its environment copies.
+    ///
+    /// # Errors
+    /// They count as a failure of the worker.
     fn on_sub_environment_created(&mut self, worker_index: usize, num_envs: usize) -> Result<()> {
         Ok(())
     }
 
     /// The trainer is set up.
+    ///
+    /// # Errors
+    /// They fail the set-up of the run.
     fn on_trainer_init(&mut self) -> Result<()> {
         Ok(())
     }
 
     /// An episode starts; its environment has been reset.
+    ///
+    /// # Errors
+    /// They count as a failure of the worker.
     fn on_episode_start(&mut self, episode: &mut Episode) -> Result<()> {
         Ok(())
     }
 
     /// A step of an episode, already counted in it.
+    ///
+    /// # Errors
+    /// They count as a failure of the worker.
     fn on_episode_step(&mut self, episode: &mut Episode, step: StepView<'_>) -> Result<()> {
         Ok(())
     }
 
     /// An episode ended.
+    ///
+    /// # Errors
+    /// They count as a failure of the worker.
     fn on_episode_end(&mut self, episode: &mut Episode) -> Result<()> {
         Ok(())
     }
 
     /// A fragment went through [`Policy::postprocess_trajectory`](crate::policy::Policy::postprocess_trajectory).
+    ///
+    /// # Errors
+    /// They count as a failure of the worker.
     fn on_postprocess_trajectory(&mut self, policy_id: &str, batch: &mut SampleBatch) -> Result<()> {
         Ok(())
     }
 
     /// A worker hands over what it sampled.
+    ///
+    /// # Errors
+    /// They count as a failure of the worker.
     fn on_sample_end(&mut self, worker_index: usize, samples: &mut TrainBatch) -> Result<()> {
         Ok(())
     }
 
     /// A policy is about to learn from a minibatch. What is put into `result` is averaged into `custom_metrics` of the learner.
+    ///
+    /// # Errors
+    /// They fail the iteration.
     fn on_learn_on_batch(
         &mut self,
         policy_id: &str,
@@ -69,6 +93,9 @@ pub trait Callbacks: Send {
     }
 
     /// A result is complete and about to be logged; keys may be added.
+    ///
+    /// # Errors
+    /// They fail the iteration.
     fn on_train_result(&mut self, result: &mut Metrics) -> Result<()> {
         Ok(())
     }

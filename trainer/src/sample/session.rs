@@ -64,6 +64,9 @@ impl Session {
 
     /// The actions for one observation per copy, one row after the other as the environment writes them, preprocessed
     /// and filtered as in training.
+    ///
+    /// # Errors
+    /// Observations of another size or type than the space's; what the policy returns.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let rows = self.desk.rows(obs)?;
         if rows != self.copies {
@@ -74,6 +77,9 @@ impl Session {
     }
 
     /// Copy `copy` begins an episode: what the policy remembers of the last one is forgotten.
+    ///
+    /// # Errors
+    /// There is no such copy.
     pub fn reset(&mut self, copy: usize) -> Result<()> {
         if copy >= self.copies {
             let reason = format!("there is no copy {copy}; it has {}, and the first is 0", self.copies);

@@ -129,6 +129,9 @@ pub struct WorkerSpec {
 
 impl WorkerSpec {
     /// The policies as a worker of that index has them; all workers start with equal weights.
+    ///
+    /// # Errors
+    /// What making a policy returns.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let mut map = PolicyMap::default();
         for (id, class) in self.policies.classes() {
@@ -360,6 +363,9 @@ impl std::fmt::Debug for RolloutWorker {
 
 impl RolloutWorker {
     /// The worker with that index, counted from 1.
+    ///
+    /// # Errors
+    /// What making the environment and the policies returns.
     pub fn new(spec: WorkerSpec, index: usize) -> Result<Self> {
         let mut policies = spec.policies(index, tch::Device::Cpu)?;
         let mut callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
@@ -369,6 +375,9 @@ impl RolloutWorker {
     }
 
     /// Answers a request.
+    ///
+    /// # Errors
+    /// What the environment, the policies and the callbacks return.
     pub fn handle(&mut self, request: Request) -> Result<Reply> {
         let Self { runner, policies, callbacks, version } = self;
         Ok(match request {

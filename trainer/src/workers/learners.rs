@@ -108,6 +108,9 @@ impl Learners {
     }
 
     /// One learning step of that policy, hooks included; with it what the hook reported.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`](crate::Error::UnknownPolicy); what the policy and the hook return.
     pub fn learn_on_batch(&self, id: &str, batch: &SampleBatch) -> Result<(Learned, BTreeMap<String, f64>)> {
         let Learning { policies, callbacks, learned, .. } = &mut *lock(&self.learning);
         let mut custom = BTreeMap::new();
@@ -120,6 +123,9 @@ impl Learners {
 
     /// Calls `f` with the learning policy of that id. It counts as learning: whatever `f` does, the next
     /// synchronisation sends the weights.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`](crate::Error::UnknownPolicy).
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         let Learning { policies, learned, .. } = &mut *lock(&self.learning);
         let policy = policies.get_mut(id)?;

@@ -44,6 +44,18 @@ use tch::Device;
 ///
 /// Without rollout workers the environments are stepped in the thread that pulls the plan, with the learning policies
 /// themselves.
+///
+/// An [`execution_plan`](crate::Trainer::execution_plan) gets one. What a plan does, step by step:
+///
+/// ```no_run
+/// use pavlov_trainer::{batch::DEFAULT_POLICY, prelude::*};
+///
+/// fn one_round(workers: &WorkerSet) -> Result<()> {
+///     let batch = workers.sample()?.single()?;
+///     workers.learners.learn_on_batch(DEFAULT_POLICY, &batch)?;
+///     workers.sync_weights()
+/// }
+/// ```
 #[derive(Clone, Debug)]
 pub struct WorkerSet {
     /// The policies that learn.
@@ -59,12 +71,18 @@ pub struct WorkerSet {
 
 impl WorkerSet {
     /// Policies that learn on `device`, and `spec.common.num_workers` workers on threads.
+    ///
+    /// # Errors
+    /// What making the environments and the policies returns.
     pub fn new(spec: &WorkerSpec, device: Device) -> Result<Self> {
         let workers = spec.common.num_workers;
         Self::over(spec, device, Box::new(ThreadPool::new(spec.clone(), workers)?))
     }
 
     /// Policies that learn on `device`, and the workers of another transport.
+    ///
+    /// # Errors
+    /// What making the environments and the policies returns.
     pub fn over(spec: &WorkerSpec, device: Device, pool: Box<dyn WorkerPool>) -> Result<Self> {
         let with_env = spec.sampling && (pool.is_empty() || spec.common.create_env_on_driver);
         let (learners, has_workers) = (Learners::new(spec, device)?, !pool.is_empty());
@@ -92,6 +110,9 @@ impl WorkerSet {
 
     /// One fragment of every rollout worker (of the trainer's own environments if there are none), in the order of the
     /// copies. With `sample_async` the workers begin the next one before this returns.
+    ///
+    /// # Errors
+    /// A worker that failed, where settings do not let the run go on without it.
     pub fn sample(&self) -> Result<TrainBatch> {
         let start = Instant::now();
         let timestep = self.counters().num_env_steps_sampled;
@@ -111,6 +132,9 @@ impl WorkerSet {
 
     /// The next fragment of one rollout worker, which is asked for another one at this moment: `in_flight` of each worker
     /// are under way or waiting. Without rollout workers it is [`sample`](Self::sample).
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample).
     pub fn sample_next(&self, in_flight: usize, order: Order) -> Result<TrainBatch> {
         let start = Instant::now();
         let timestep = self.counters().num_env_steps_sampled;
@@ -129,6 +153,9 @@ impl WorkerSet {
 
     /// Publishes the learner's weights if something was learned in at least `interval` calls since the last time, and
     /// tells the policies the time in any case. A worker gets them with the next request for a fragment; the plan does not wait.
+    ///
+    /// # Errors
+    /// Workers that cannot be reached.
     pub fn broadcast_weights(&self, interval: usize) -> Result<()> {
         let start = Instant::now();
         if self.has_workers && self.learners.broadcast(interval) {
@@ -141,6 +168,9 @@ impl WorkerSet {
 
     /// Sends the learner's weights to every rollout worker if something was learned since the last time, and tells the
     /// policies the time in any case.
+    ///
+    /// # Errors
+    /// Workers that cannot be reached.
     pub fn sync_weights(&self) -> Result<()> {
         let start = Instant::now();
         let mut fleet = lock(&self.fleet);
@@ -156,6 +186,9 @@ impl WorkerSet {
 
     /// Merges what the workers' filters have seen, in the order of the workers; hands the result back to them if
     /// `synchronize_filters` says so.
+    ///
+    /// # Errors
+    /// Workers that cannot be reached.
     pub fn sync_filters(&self) -> Result<()> {
         if self.common.observation_filter == ObservationFilter::NoFilter {
             return Ok(());
@@ -170,6 +203,9 @@ impl WorkerSet {
     }
 
     /// Plays evaluation episodes on the rollout workers, or in this thread if there are none.
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample).
     pub fn evaluate(&self, task: &EvaluationTask) -> Result<Vec<Episode>> {
         let mut fleet = lock(&self.fleet);
         if fleet.is_empty() {
@@ -211,6 +247,9 @@ impl WorkerSet {
     }
 
     /// Calls `f` with the learning policy of that id; see [`Learners::with_policy`].
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`](crate::Error::UnknownPolicy).
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         self.learners.with_policy(id, f)
     }
@@ -236,6 +275,9 @@ impl WorkerSet {
     }
 
     /// Replaces the weights of the learner and of every worker.
+    ///
+    /// # Errors
+    /// A name or a shape is another one; workers that cannot be reached.
     pub fn set_weights(&self, weights: &Weights) -> Result<()> {
         self.learners.with_policies(|policies| policies.set_weights(weights))?;
         self.sync_weights()
@@ -247,11 +289,17 @@ impl WorkerSet {
     }
 
     /// Replaces the filter's statistics everywhere.
+    ///
+    /// # Errors
+    /// The width is another one; workers that cannot be reached.
     pub fn set_filter(&self, running: &RunningStat) -> Result<()> {
         lock(&self.fleet).set_filter(running)
     }
 
     /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer.
+    ///
+    /// # Errors
+    /// A worker or a policy whose state cannot be read.
     pub fn state(&self) -> Result<Vec<(String, State)>> {
         let mut run = State::default();
         let mut parts = self.learners.save(&mut run, self.has_workers)?;

@@ -122,7 +122,9 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
             }
             attributes => attributes.map_err(Error::io("read", &path))?,
         };
-        if !attributes.is_file() {
+        let parts = Path::new(&file.path).ancestors().skip(1);
+        let in_link = parts.filter(|part| *part != Path::new("")).any(|part| dir.join(part).is_symlink());
+        if !attributes.is_file() || in_link {
             return Err(Error::checkpoint(dir, format!("{} is not a plain file", file.path)));
         }
         if attributes.len() != file.bytes {
@@ -139,12 +141,25 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
     Ok(manifest)
 }
 
+/// Refuses to read the file `name` of a checkpoint that its manifest does not list: nothing has compared it with a
+/// checksum. A directory without a manifest is no checkpoint, and all in it may be read.
+///
+/// # Errors
+/// [`Error::Checkpoint`].
+pub fn refuse_unlisted(dir: &Path, name: &str) -> Result<()> {
+    if !dir.join(MANIFEST).exists() || read_manifest(dir)?.files.iter().any(|file| file.path == name) {
+        return Ok(());
+    }
+    Err(Error::checkpoint(dir, format!("{name} is not listed in {MANIFEST}, so it is not read")))
+}
+
 /// The driver's part of a checkpoint. Does not look at the other files; see [`verify`].
 ///
 /// # Errors
 /// [`Error::Checkpoint`] if `metadata.json` is missing or unreadable.
 pub fn metadata(dir: &Path) -> Result<Metadata> {
     let text = read_text(dir, METADATA)?;
+    refuse_unlisted(dir, METADATA)?;
     serde_json::from_str(&text).map_err(|error| Error::checkpoint(dir, format!("{METADATA}: {error}")))
 }
 

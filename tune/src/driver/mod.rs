@@ -198,12 +198,12 @@ impl<T: Trainable> Driver<T> {
         closed.and(cleaned).and(uploaded)
     }
 
-    /// Complete settings.
+    /// The complete settings.
     pub fn get_config(&self) -> &Config {
         &self.config
     }
 
-    /// Results so far, those before a restored checkpoint included.
+    /// The number of results so far, those before a restored checkpoint included.
     pub fn iteration(&self) -> u64 {
         self.counters.iteration
     }
@@ -218,22 +218,22 @@ impl<T: Trainable> Driver<T> {
         self.log.dir()
     }
 
-    /// Where the run is kept besides.
+    /// The URL where the run is kept besides, if it has one.
     pub fn remote_checkpoint_dir(&self) -> Option<&str> {
         self.remote.as_ref().map(Remote::url)
     }
 
-    /// `"default"` outside a sweep.
+    /// The id of the trial; `"default"` outside a sweep.
     pub fn trial_id(&self) -> &str {
         &self.trial.trial_id
     }
 
-    /// `"default"` outside a sweep.
+    /// The name of the trial; `"default"` outside a sweep.
     pub fn trial_name(&self) -> &str {
         &self.trial.trial_name
     }
 
-    /// What the sweep reserved for this trial.
+    /// The resources that the sweep reserved for this trial.
     pub fn trial_resources(&self) -> Option<&Resources> {
         self.trial.trial_resources.as_ref()
     }
@@ -243,7 +243,7 @@ impl<T: Trainable> Driver<T> {
         self.last_result.as_ref()
     }
 
-    /// Whether it continues from a checkpoint.
+    /// Whether the run continues from a checkpoint.
     pub fn restored(&self) -> bool {
         self.restored
     }

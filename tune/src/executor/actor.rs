@@ -9,7 +9,7 @@ use rustix::fs::{FlockOperation, flock};
 use super::{Report, Request, SavedCheckpoint, Start};
 use crate::{Driver, Error, Result, RunOptions, Trainable, TrainableFactory, checkpoint, files};
 
-/// Answers requests until it is told to stop, something fails, or nobody asks any more.
+/// Answers requests until it is told to stop, something fails, or no more requests come.
 pub(super) fn serve(
     factory: &TrainableFactory,
     requests: impl Iterator<Item = Request>,

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 pub(super) const TRIAL: &str = "PAVLOV_TRIAL_OF";
 /// Set for worker processes: the name of the trainable.
 pub(super) const WORKER: &str = "PAVLOV_WORKER_OF";
-/// The variables below that were set here and not by whoever began the program.
+/// Those of the variables below that this module set; the user set the others.
 const OURS: &str = "PAVLOV_SETS_THREADS";
 const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"];
 

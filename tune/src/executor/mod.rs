@@ -12,6 +12,7 @@ use crate::{Config, Metrics, Resources, Result};
 
 mod actor;
 mod child;
+mod lines;
 mod processes;
 mod threads;
 mod worker;

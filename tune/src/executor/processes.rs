@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 use std::env;
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::fs::File;
+use std::io::{BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
@@ -18,8 +18,9 @@ use std::thread;
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
 use super::child::{self, TRIAL, WORKER};
+use super::lines::lines;
 use super::{ActorId, Executor, Report, Request, Start, actor};
-use crate::{Error, Result, TrainableFactory};
+use crate::{Error, Result, TrainableFactory, files};
 
 /// What `child_main` was given, by name.
 static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -81,13 +82,13 @@ fn serve(factory: &TrainableFactory) -> Result<()> {
     let mut reports = socket.try_clone().map_err(Error::other)?;
     let (sender, requests) = bounded::<Request>(1);
     thread::spawn(move || {
-        for line in BufReader::new(socket).lines() {
+        for line in lines(BufReader::new(socket)) {
             let Some(request) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
             if sender.send(request).is_err() {
                 break;
             }
         }
-        // The driver is gone, or has no more to say: nobody waits for what is being computed.
+        // The driver is gone, or needs nothing more: no process waits for what is being computed.
         std::process::exit(0);
     });
     let requests = requests.into_iter().inspect(|request| {
@@ -119,8 +120,7 @@ fn redirect(logdir: &Path) -> Result<()> {
 
 fn output(logdir: &Path, name: &str) -> Result<File> {
     std::fs::create_dir_all(logdir).map_err(Error::io("create", logdir))?;
-    let path = logdir.join(name);
-    OpenOptions::new().create(true).append(true).open(&path).map_err(Error::io("write", &path))
+    files::append(&logdir.join(name))
 }
 
 /// A crash of one trial, whatever its kind, ends that trial alone.
@@ -197,8 +197,18 @@ impl Drop for ProcessExecutor {
 
 /// Passes a child's reports on; its death is one too.
 fn listen(actor: ActorId, mut child: Child, incoming: UnixStream, report: &Sender<(ActorId, Report)>) {
-    for line in BufReader::new(&incoming).lines() {
-        let Ok(line) = line else { break };
+    for line in lines(BufReader::new(&incoming)) {
+        let line = match line {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                let _ = child.kill();
+                let _ = child.wait();
+                let message = format!("its process said what cannot be read: {error}");
+                let _ = report.send((actor, Report::Failed { message }));
+                return;
+            }
+            Err(_) => break,
+            Ok(line) => line,
+        };
         let answer = serde_json::from_str(&line).unwrap_or_else(|error| Report::Failed {
             message: format!("its process said `{line}`: {error}"),
         });

@@ -31,7 +31,7 @@ impl Executor for ThreadExecutor {
             .name(format!("trial {}", start.trial_id))
             .spawn(move || {
                 actor::serve(&factory, requests.into_iter(), |answer| {
-                    // The sweep is over if nobody listens.
+                    // If the channel is closed, the sweep is over.
                     let _ = report.send((actor, answer));
                 });
             })

@@ -2,7 +2,7 @@
 //!
 //! The worker runs the trial's own function, with a session that says which worker it is; so settings, datasets and
 //! `setup` are made as in the trial. Its standard input is the end of a socket: the trial first sends the sockets to the
-//! other workers and a [`Seat`], then an [`Order`] for each [`Word`], one JSON object per line. The worker ends at once
+//! other workers and a [`WorkerSetup`], then an [`Order`] for each [`WorkerMessage`], one JSON object per line. The worker ends at once
 //! when the socket closes, which is when the trial is gone, however that went.
 
 use std::cell::RefCell;
@@ -33,7 +33,7 @@ pub(super) const MOST_WORKERS: usize = MOST_SOCKETS + 1;
 
 /// Everything that a worker is told at its start.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Seat {
+pub(super) struct WorkerSetup {
     pub(super) rank: usize,
     pub(super) trial_id: String,
     pub(super) trial_name: String,
@@ -54,7 +54,7 @@ pub(super) enum Order {
 /// What a worker says.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Word {
+pub(super) enum WorkerMessage {
     Report(Metrics, Option<Checkpoint>),
     /// The function returned, and the process ends.
     Ended,
@@ -65,9 +65,9 @@ pub(super) enum Word {
     },
 }
 
-impl Word {
+impl WorkerMessage {
     fn failed(error: &Error) -> Self {
-        Word::Failed { message: in_full(error), is_lost: is_lost(error) }
+        WorkerMessage::Failed { message: in_full(error), is_lost: is_lost(error) }
     }
 }
 
@@ -114,8 +114,8 @@ pub(crate) fn work(
 ) -> Result<()> {
     let peers = receive_sockets(&socket)?;
     let mut lines = BufReader::new(socket.try_clone().map_err(Error::other)?).lines();
-    let Some(seat) = lines.next() else { return Ok(()) };
-    let seat: Seat = serde_json::from_str(&seat.map_err(Error::other)?).map_err(Error::other)?;
+    let Some(setup) = lines.next() else { return Ok(()) };
+    let setup: WorkerSetup = serde_json::from_str(&setup.map_err(Error::other)?).map_err(Error::other)?;
     let (reports_in, reports) = bounded(1);
     let (going_on, go_on) = bounded(1);
     thread::spawn(move || {
@@ -131,48 +131,48 @@ pub(crate) fn work(
                 None => break,
             }
         }
-        // The trial is gone: nobody waits for what is being computed.
+        // The trial is gone: no process waits for what is being computed.
         std::process::exit(0);
     });
     let run = move || {
         let ends = reports_in.clone();
         session::enter(Session {
             context: TrialContext {
-                trial_id: seat.trial_id,
-                trial_name: seat.trial_name,
-                trial_resources: seat.trial_resources,
-                logdir: seat.logdir,
+                trial_id: setup.trial_id,
+                trial_name: setup.trial_name,
+                trial_resources: setup.trial_resources,
+                logdir: setup.logdir,
             },
-            config: seat.config.clone(),
+            config: setup.config.clone(),
             reports: reports_in,
             go_on,
-            checkpoint: seat.checkpoint.into(),
+            checkpoint: setup.checkpoint.into(),
             metadata: Config::new().into(),
             since: Instant::now().into(),
             worker: Some(session::Worker {
-                rank: seat.rank,
+                rank: setup.rank,
                 peers: RefCell::new(peers),
                 before_report: RefCell::default(),
             }),
         });
-        let outcome = catch_unwind(AssertUnwindSafe(|| function(&seat.config)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| function(&setup.config)));
         let outcome = outcome
             .unwrap_or_else(|panic| Err(Error::other(format!("it panicked: {}", panic_text(&*panic)))));
         let _ = ends.send(Message::End(outcome));
     };
-    thread::Builder::new().name(format!("worker {}", seat.rank)).spawn(run).map_err(Error::other)?;
+    thread::Builder::new().name(format!("worker {}", setup.rank)).spawn(run).map_err(Error::other)?;
     for message in reports {
-        let word = match message {
-            Message::Report(metrics, None) => Word::Report(metrics, None),
+        let message = match message {
+            Message::Report(metrics, None) => WorkerMessage::Report(metrics, None),
             Message::Report(metrics, Some(checkpoint)) => match checkpoint.anchored() {
-                Ok(checkpoint) => Word::Report(metrics, Some(checkpoint)),
-                Err(error) => Word::failed(&error),
+                Ok(checkpoint) => WorkerMessage::Report(metrics, Some(checkpoint)),
+                Err(error) => WorkerMessage::failed(&error),
             },
-            Message::End(Ok(_) | Err(Error::TrialStopped)) => Word::Ended,
-            Message::End(Err(error)) => Word::failed(&error),
+            Message::End(Ok(_) | Err(Error::TrialStopped)) => WorkerMessage::Ended,
+            Message::End(Err(error)) => WorkerMessage::failed(&error),
         };
-        let is_last = !matches!(word, Word::Report(..));
-        send_line(&socket, &word)?;
+        let is_last = !matches!(message, WorkerMessage::Report(..));
+        send_line(&socket, &message)?;
         if is_last {
             break;
         }

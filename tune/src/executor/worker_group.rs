@@ -1,6 +1,6 @@
 //! The worker processes of one trial, from the trial's side.
 
-use std::io::{BufRead, BufReader};
+use std::io::{BufReader, ErrorKind};
 use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -12,7 +12,8 @@ use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::child::{self, WORKER};
 use super::is_known_to_children;
-use super::worker::{MOST_WORKERS, Order, Seat, Word, send_line, send_sockets};
+use super::lines::lines;
+use super::worker::{MOST_WORKERS, Order, WorkerMessage, WorkerSetup, send_line, send_sockets};
 use crate::session::{Checkpoint, Session};
 use crate::{Error, Metrics, Result};
 
@@ -42,7 +43,7 @@ pub struct Team<'a> {
 pub struct WorkerGroup {
     workers: Vec<Worker>,
     /// By rank; nothing once the socket of a worker is closed.
-    words: Receiver<(usize, Option<Word>)>,
+    messages: Receiver<(usize, Option<WorkerMessage>)>,
     /// Rounds of reports so far.
     reports: u64,
 }
@@ -72,8 +73,8 @@ impl WorkerGroup {
             let rule = format!("on one machine there are at most {MOST_WORKERS}");
             return Err(Error::config("num_workers", num_workers, rule));
         }
-        let (word, words) = unbounded();
-        let mut group = WorkerGroup { workers: Vec::with_capacity(num_workers), words, reports: 0 };
+        let (message, messages) = unbounded();
+        let mut group = WorkerGroup { workers: Vec::with_capacity(num_workers), messages, reports: 0 };
         for (rank, peers) in team.sockets.into_iter().enumerate() {
             let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
             let mut command = child::command(WORKER, &team.name, theirs, team.num_threads)?;
@@ -84,12 +85,12 @@ impl WorkerGroup {
             drop(command);
             let incoming = own.try_clone().map_err(Error::other)?;
             group.workers.push(Worker { socket: own, process, has_ended: false });
-            let word = word.clone();
+            let message = message.clone();
             thread::Builder::new()
                 .name(format!("worker {rank} of {}", session.context.trial_id))
-                .spawn(move || listen(rank, incoming, &word))
+                .spawn(move || listen(rank, incoming, &message))
                 .map_err(Error::other)?;
-            let seat = Seat {
+            let setup = WorkerSetup {
                 rank,
                 trial_id: session.context.trial_id.clone(),
                 trial_name: session.context.trial_name.clone(),
@@ -100,7 +101,7 @@ impl WorkerGroup {
             };
             let socket = &group.workers[rank].socket;
             // One that is gone already is heard of in the first round.
-            let _ = send_sockets(socket, &peers).and_then(|()| send_line(socket, &seat));
+            let _ = send_sockets(socket, &peers).and_then(|()| send_line(socket, &setup));
         }
         Ok(group)
     }
@@ -110,16 +111,16 @@ impl WorkerGroup {
     ///
     /// # Errors
     /// [`Error::WorkerFailed`]: one failed or died, or returned while others go on.
-    pub fn next(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
-        let mut words: Vec<Option<Word>> = self.workers.iter().map(|_| None).collect();
+    pub fn next_report(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
+        let mut messages: Vec<Option<WorkerMessage>> = self.workers.iter().map(|_| None).collect();
         let mut deadline = None;
-        while words.iter().any(Option::is_none) {
+        while messages.iter().any(Option::is_none) {
             let heard = match deadline {
-                None => self.words.recv().ok(),
-                Some(deadline) => self.words.recv_deadline(deadline).ok(),
+                None => self.messages.recv().ok(),
+                Some(deadline) => self.messages.recv_deadline(deadline).ok(),
             };
-            let Some((rank, word)) = heard else { break };
-            let word = match word {
+            let Some((rank, message)) = heard else { break };
+            let message = match message {
                 None if self.workers[rank].has_ended => continue,
                 None => {
                     let message = match reap(&mut self.workers[rank].process) {
@@ -128,34 +129,37 @@ impl WorkerGroup {
                     };
                     return Err(Error::WorkerFailed { rank, message });
                 }
-                Some(Word::Failed { message, is_lost: false }) => {
+                Some(WorkerMessage::Failed { message, is_lost: false }) => {
                     return Err(Error::WorkerFailed { rank, message });
                 }
-                Some(word) => word,
+                Some(message) => message,
             };
-            if !matches!(word, Word::Report(..)) {
+            if !matches!(message, WorkerMessage::Report(..)) {
                 self.workers[rank].has_ended = true;
             }
-            if matches!(word, Word::Failed { .. }) {
+            if matches!(message, WorkerMessage::Failed { .. }) {
                 deadline.get_or_insert_with(|| Instant::now() + REASON);
             }
-            words[rank] = Some(word);
+            messages[rank] = Some(message);
         }
-        self.agree(words)
+        self.agree(messages)
     }
 
-    /// What the words of all workers come to.
-    fn agree(&mut self, mut words: Vec<Option<Word>>) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
-        if words.iter().all(|word| matches!(word, Some(Word::Ended))) {
+    /// What the messages of all workers come to.
+    fn agree(
+        &mut self,
+        mut messages: Vec<Option<WorkerMessage>>,
+    ) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
+        if messages.iter().all(|message| matches!(message, Some(WorkerMessage::Ended))) {
             return Ok(None);
         }
-        if words.iter().all(|word| matches!(word, Some(Word::Report(..)))) {
+        if messages.iter().all(|message| matches!(message, Some(WorkerMessage::Report(..)))) {
             self.reports += 1;
-            if let Some(Word::Report(metrics, checkpoint)) = words.swap_remove(0) {
+            if let Some(WorkerMessage::Report(metrics, checkpoint)) = messages.swap_remove(0) {
                 return Ok(Some((metrics, checkpoint)));
             }
         }
-        let ended = words.iter().position(|word| matches!(word, Some(Word::Ended)));
+        let ended = messages.iter().position(|message| matches!(message, Some(WorkerMessage::Ended)));
         if let Some(rank) = ended {
             let message = format!(
                 "it returned after {} reports while others went on: all workers report equally often, and make the \
@@ -164,8 +168,8 @@ impl WorkerGroup {
             );
             return Err(Error::WorkerFailed { rank, message });
         }
-        let failed = words.into_iter().enumerate().find_map(|(rank, word)| match word {
-            Some(Word::Failed { message, .. }) => Some((rank, message)),
+        let failed = messages.into_iter().enumerate().find_map(|(rank, message)| match message {
+            Some(WorkerMessage::Failed { message, .. }) => Some((rank, message)),
             _ => None,
         });
         let (rank, message) = failed.unwrap_or((0, "workers are gone".into()));
@@ -182,8 +186,8 @@ impl WorkerGroup {
         self.order(Order::Stop);
         let deadline = Instant::now() + PATIENCE;
         while self.workers.iter().any(|worker| !worker.has_ended) {
-            let Ok((rank, word)) = self.words.recv_deadline(deadline) else { break };
-            self.workers[rank].has_ended |= !matches!(word, Some(Word::Report(..)));
+            let Ok((rank, message)) = self.messages.recv_deadline(deadline) else { break };
+            self.workers[rank].has_ended |= !matches!(message, Some(WorkerMessage::Report(..)));
         }
     }
 
@@ -209,16 +213,20 @@ impl Drop for WorkerGroup {
     }
 }
 
-fn listen(rank: usize, incoming: UnixStream, words: &Sender<(usize, Option<Word>)>) {
-    for line in BufReader::new(incoming).lines() {
-        let Ok(line) = line else { break };
-        let word = serde_json::from_str(&line).unwrap_or_else(|error| Word::Failed {
-            message: format!("its process said `{line}`: {error}"),
-            is_lost: false,
-        });
-        let _ = words.send((rank, Some(word)));
+fn listen(rank: usize, incoming: UnixStream, messages: &Sender<(usize, Option<WorkerMessage>)>) {
+    for line in lines(BufReader::new(incoming)) {
+        let failed = |message| WorkerMessage::Failed { message, is_lost: false };
+        let message = match line {
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                failed(format!("its process said what cannot be read: {error}"))
+            }
+            Err(_) => break,
+            Ok(line) => serde_json::from_str(&line)
+                .unwrap_or_else(|error| failed(format!("its process said `{line}`: {error}"))),
+        };
+        let _ = messages.send((rank, Some(message)));
     }
-    let _ = words.send((rank, None));
+    let _ = messages.send((rank, None));
 }
 
 /// How a process ended whose socket is closed: it is about to.

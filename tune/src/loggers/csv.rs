@@ -1,6 +1,6 @@
 //! `progress.csv`: a table of the results for spreadsheets and plots, made from `result.json`.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
@@ -63,9 +63,9 @@ impl CsvLogger {
             Ok(None)
         };
         let Some(end) = end().map_err(Error::io("read", &self.path))? else { return Ok(false) };
-        let file = OpenOptions::new().append(true).open(&self.path);
-        let file = file.and_then(|file| file.set_len(end).map(|()| file));
-        self.file = Some(file.map_err(Error::io("write", &self.path))?);
+        let file = files::append(&self.path)?;
+        file.set_len(end).map_err(Error::io("write", &self.path))?;
+        self.file = Some(file);
         Ok(true)
     }
 
@@ -101,8 +101,7 @@ impl CsvLogger {
                 out.write_all(&row).map_err(failed())
             })
         })?;
-        let file = OpenOptions::new().append(true).open(&self.path);
-        self.file = Some(file.map_err(Error::io("write", &self.path))?);
+        self.file = Some(files::append(&self.path)?);
         Ok(())
     }
 

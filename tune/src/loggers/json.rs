@@ -1,6 +1,6 @@
 //! `result.json`: every result, one JSON object per line.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::Logger;
 use super::from_end::LinesFromEnd;
-use crate::{Error, Metrics, Result};
+use crate::{Error, Metrics, Result, files};
 
 pub(crate) const FILE: &str = "result.json";
 
@@ -27,8 +27,7 @@ impl JsonLogger {
     /// [`Error::Io`].
     pub fn open(run_dir: &Path) -> Result<Self> {
         let path = run_dir.join(FILE);
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        let file = file.map_err(Error::io("write", &path))?;
+        let file = files::append(&path)?;
         let last = LinesFromEnd::open(&path).and_then(|mut lines| lines.next());
         if let Some((start, line)) = last.map_err(Error::io("read", &path))?
             && !line.ends_with(b"\n")

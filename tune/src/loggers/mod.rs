@@ -1,4 +1,4 @@
-//! Who sees the results: one file per kind of log.
+//! Loggers see the results: one file per kind of log.
 //!
 //! `result.json` is the source of truth. The others are made from it or from the same results, and may be deleted.
 

@@ -1,8 +1,10 @@
 //! The random choices of a scheduler: one stream per scheduler, from its seed.
 
-use rand::{RngExt, SeedableRng};
+use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
+
+use crate::rng::stream;
 
 #[derive(Clone, Debug)]
 pub(super) struct Draws {
@@ -11,7 +13,7 @@ pub(super) struct Draws {
 
 impl Draws {
     pub(super) fn new(seed: u64) -> Self {
-        Self { rng: ChaCha8Rng::seed_from_u64(seed) }
+        Self { rng: stream(seed, 0) }
     }
 
     /// From `[0, 1)`.

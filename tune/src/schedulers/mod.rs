@@ -1,6 +1,6 @@
-//! Who decides which trials go on: after each result, and when there is room for one more.
+//! Schedulers decide which trials go on: after each result, and when there is room for one more.
 //!
-//! A scheduler is a function of its settings, its seed and the calls that it has seen. So nobody saves its state: a
+//! A scheduler is a function of its settings, its seed and the calls that it has seen. So its state is not saved: a
 //! resumed sweep makes a new one and repeats the calls from the journal. `choose_trial_to_run` changes nothing, so it
 //! need not be repeated.
 
@@ -145,7 +145,7 @@ pub trait TrialScheduler: Send {
         self.on_trial_remove(trial, trials, orders)
     }
 
-    /// `trial` was stopped by somebody else before it ended.
+    /// `trial` was stopped before it ended, and not by this scheduler.
     ///
     /// # Errors
     /// None that a shipped scheduler has.

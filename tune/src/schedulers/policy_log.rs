@@ -1,12 +1,11 @@
 //! The logs of population based training: `pbt_global.txt` and one `pbt_policy_<trial id>.txt` per trial.
 
-use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Error, Result};
+use crate::{Config, Error, Result, files};
 
 /// One exploit: a line of JSON, a list of the fields in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,14 +64,13 @@ impl PolicyStep {
         };
         let own = policy(trial_id);
         if source != trial_id && !history.is_empty() {
-            std::fs::write(&own, history).map_err(Error::io("write", &own))?;
+            files::replace(&own, |file| file.write_all(&history).map_err(Error::io("write", &own)))?;
         }
         append(&own, &line)
     }
 }
 
 fn append(path: &Path, line: &str) -> Result<()> {
-    let mut file: File =
-        OpenOptions::new().create(true).append(true).open(path).map_err(Error::io("open", path))?;
+    let mut file = files::append(path)?;
     file.write_all(line.as_bytes()).map_err(Error::io("write", path))
 }

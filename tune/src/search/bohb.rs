@@ -48,8 +48,8 @@ impl Default for TuneBohbConfig {
 ///
 /// Falkner et al., "BOHB: Robust and Efficient Hyperparameter Optimization at Scale" (2018). It learns from every result
 /// on the way: the model is fitted to the metric at the largest budget that `min_points_in_model` trials have reached.
-/// Ray's learns from the results at the ends of HyperBand's rounds only, which the scheduler has to mark; here nobody
-/// need mark anything. The model is [`TpeSearch`](super::TpeSearch)'s, with the paper's share of good results and of
+/// Ray's learns from the results at the ends of HyperBand's rounds only, which the scheduler has to mark; here it
+/// marks nothing. The model is [`TpeSearch`](super::TpeSearch)'s, with the paper's share of good results and of
 /// random suggestions.
 ///
 /// A trial's settings depend on the seed, its number, and the set of results there were when it was suggested.

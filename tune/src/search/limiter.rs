@@ -16,11 +16,11 @@ pub struct ConcurrencyLimiter<S> {
     /// Suggests a whole batch before the searcher is told any of its results; it is told them in the order of the
     /// suggestions, so the order in which they came changes nothing.
     pub batch: bool,
-    live: Vec<Live>,
+    live: Vec<OpenTrial>,
 }
 
 #[derive(Debug)]
-struct Live {
+struct OpenTrial {
     trial_id: String,
     /// Whether it ended, and with what.
     ended: Option<Option<Metrics>>,
@@ -56,7 +56,7 @@ impl<S: Searcher> Searcher for ConcurrencyLimiter<S> {
         }
         let suggestion = self.searcher.suggest(trial_id)?;
         if let Suggestion::Trial { .. } = suggestion {
-            self.live.push(Live { trial_id: trial_id.to_owned(), ended: None });
+            self.live.push(OpenTrial { trial_id: trial_id.to_owned(), ended: None });
         }
         Ok(suggestion)
     }

@@ -1,8 +1,8 @@
-//! Who draws the settings of the next trial.
+//! Searchers draw the settings of the next trial.
 //!
 //! A [`SearchSpace`] is settings in which some values are [`Domain`]s. A [`Searcher`] draws from it.
 //!
-//! A searcher is a function of its settings, its seed and the calls that it has seen. So nobody saves its state: a
+//! A searcher is a function of its settings, its seed and the calls that it has seen. So its state is not saved: a
 //! resumed sweep makes a new one and repeats the calls from the journal.
 
 mod bohb;
@@ -59,7 +59,7 @@ pub trait Searcher: Send {
     /// The metric, mode and search space of the sweep. Called once, first.
     ///
     /// # Errors
-    /// A space that this searcher cannot search, or a metric that it needs and nobody gave.
+    /// A space that this searcher cannot search, or a metric that it needs and that was not given.
     fn set_search_properties(
         &mut self,
         metric: Option<&str>,

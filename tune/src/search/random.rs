@@ -1,11 +1,11 @@
 //! Random streams that depend on the seed and the number of the trial, never on what was drawn before.
 
-use rand::{Rng, RngExt, SeedableRng};
+use rand::{Rng, RngExt};
 use rand_chacha::ChaCha8Rng;
 use serde_json::Value;
 
 use super::domain::Domain;
-use crate::Result;
+use crate::{Result, rng};
 
 /// What a stream is for; streams of different purposes never meet.
 #[derive(Clone, Copy, Debug)]
@@ -22,8 +22,7 @@ pub(super) enum Purpose {
 
 /// The stream of trial `trial` for parameter or closure `index`: a counter-based generator at a place of its own.
 pub(super) fn stream(seed: u64, trial: u64, purpose: Purpose, index: usize) -> ChaCha8Rng {
-    let mut generator = ChaCha8Rng::seed_from_u64(seed);
-    generator.set_stream(trial);
+    let mut generator = rng::stream(seed, trial);
     generator.set_word_pos(((purpose as u128) << 60) | ((index as u128) << 24));
     generator
 }

@@ -52,6 +52,10 @@ impl StoppingCriteria {
     /// # Errors
     /// A value that is neither.
     pub fn lay_over(&mut self, config: &Config) -> Result<()> {
+        if let Some(key) = empty_object(config) {
+            let rule = "nothing in it says when training stops: write a number, or null, which removes the criterion";
+            return Err(Error::config(format!("stop.{key}"), "{}", rule));
+        }
         for (key, value) in flatten(config) {
             let limit = value.as_f64();
             if limit.is_none() && !value.is_null() {
@@ -125,6 +129,15 @@ impl StoppingCriteria {
         }
         Ok(None)
     }
+}
+
+/// The key of an object with nothing in it.
+fn empty_object(config: &Config) -> Option<String> {
+    config.iter().find_map(|(key, value)| match value {
+        Value::Object(inner) if inner.is_empty() => Some(key.clone()),
+        Value::Object(inner) => empty_object(inner).map(|below| format!("{key}/{below}")),
+        _ => None,
+    })
 }
 
 impl<K: Into<String>> FromIterator<(K, f64)> for StoppingCriteria {

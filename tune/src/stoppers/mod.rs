@@ -1,4 +1,4 @@
-//! Who says that a trial, or the whole sweep, has trained enough.
+//! Stoppers say that a trial, or the whole sweep, has trained enough.
 //!
 //! Like schedulers, stoppers are functions of their settings and the calls that they have seen: a resumed sweep makes
 //! new ones and repeats the calls.
@@ -35,16 +35,6 @@ pub trait Stopper: Send {
     }
 }
 
-impl<S: Stopper + ?Sized> Stopper for Box<S> {
-    fn should_stop(&mut self, trial_id: &str, result: &Metrics) -> Result<bool> {
-        (**self).should_stop(trial_id, result)
-    }
-
-    fn stop_all(&self, elapsed: Duration) -> bool {
-        (**self).stop_all(elapsed)
-    }
-}
-
 /// Never stops anything.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoopStopper;
@@ -63,7 +53,7 @@ pub struct MaximumIterationStopper {
 }
 
 impl MaximumIterationStopper {
-    /// 0 means 1: a trial is asked about with its first result.
+    /// Ends each trial with its `max_iter`th result. 0 means 1, since a trial is asked about with its first result.
     pub fn new(max_iter: u64) -> Self {
         Self { max_iter, results: HashMap::new() }
     }
@@ -84,7 +74,7 @@ pub struct TimeoutStopper {
 }
 
 impl TimeoutStopper {
-    /// Ray's `time_budget_s`.
+    /// Ends the sweep after `timeout`: Ray's `time_budget_s`.
     pub fn new(timeout: Duration) -> Self {
         Self { timeout }
     }
@@ -108,7 +98,7 @@ pub struct CombinedStopper {
 }
 
 impl CombinedStopper {
-    /// Without any it never stops.
+    /// Combines these stoppers. Without any of them it never stops.
     pub fn new(stoppers: Vec<Box<dyn Stopper>>) -> Self {
         Self { stoppers }
     }
@@ -138,7 +128,7 @@ pub struct FunctionStopper<F> {
 }
 
 impl<F: FnMut(&str, &Metrics) -> bool + Send> FunctionStopper<F> {
-    /// The function gets the trial's id and its result. To be the same after a resume, it must depend on nothing else.
+    /// A stopper that asks `function`. The function gets the trial's id and its result. To be the same after a resume, it must depend on nothing else.
     pub fn new(function: F) -> Self {
         Self { function }
     }

@@ -13,17 +13,17 @@ use crate::{Error, Metrics, Mode, Result};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TrialPlateauConfig {
-    /// Required.
+    /// The key of the results to watch; it must be given.
     pub metric: String,
     /// A standard deviation below this is a plateau.
     pub std: f64,
-    /// Of the last so many results.
+    /// How many of the last results the standard deviation is of.
     pub num_results: usize,
-    /// No trial ends before its so manyth result.
+    /// How many results a trial has at least before it ends.
     pub grace_period: u64,
     /// No trial ends before the metric is as good as this; needs `mode`.
     pub metric_threshold: Option<f64>,
-    /// What is good.
+    /// Whether high or low values of the metric are good.
     pub mode: Option<Mode>,
 }
 
@@ -97,15 +97,15 @@ impl Stopper for TrialPlateauStopper {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ExperimentPlateauConfig {
-    /// Required.
+    /// The key of the results to watch; it must be given.
     pub metric: String,
     /// A standard deviation up to this is a plateau.
     pub std: f64,
-    /// Of the so many best results of the sweep.
+    /// How many of the best results of the sweep the standard deviation is of.
     pub top: usize,
-    /// What is good.
+    /// Whether high or low values of the metric are good.
     pub mode: Mode,
-    /// The sweep ends at the plateau's so manyth result after the first; with 0 and 1 at the first.
+    /// How many results in a row the plateau must last before the sweep ends; 0 and 1 are the same.
     pub patience: u64,
 }
 

@@ -10,12 +10,12 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Object, Storage, join};
-use crate::files::{parent, sync_dir};
+use crate::files::{create_anew, parent, sync_dir};
 use crate::{Error, Result};
 
 /// Objects that are being written; not listed.
 const UNFINISHED: &str = ".pavlov-unfinished-";
-/// How often a folder is made anew that somebody took away because it was empty.
+/// How often a folder is made anew that another process removed because it was empty.
 const ATTEMPTS: usize = 3;
 
 #[derive(Debug)]
@@ -176,7 +176,7 @@ impl Storage for FileStorage {
             Err(error) if is_absent(&error) => return Ok(false),
             source => source.map_err(self.error("read", path))?,
         };
-        let mut target = File::create(file).map_err(Error::io("write", file))?;
+        let mut target = create_anew(file).map_err(Error::io("write", file))?;
         io::copy(&mut source, &mut target).map_err(Error::io("write", file))?;
         Ok(true)
     }

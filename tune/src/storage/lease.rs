@@ -81,7 +81,7 @@ impl Lease {
                         }
                         Ok(_) => {
                             own.beat += 1;
-                            // Without connection nobody else can take over either.
+                            // Without connection no other driver can take over either.
                             let _ = write(&*storage, &own);
                         }
                         Err(_) => {}
@@ -164,7 +164,7 @@ fn taken_over(other: &Driver) -> String {
     format!("process {} on {} has taken over; nothing is uploaded any more", other.pid, other.host)
 }
 
-/// What cannot be read counts as absent: nobody writes it in pieces.
+/// What cannot be read counts as absent: it is always written whole.
 fn read(storage: &dyn Storage) -> Result<Option<Driver>> {
     Ok(storage.get(DRIVER)?.and_then(|text| serde_json::from_slice(&text).ok()))
 }

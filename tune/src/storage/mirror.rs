@@ -7,8 +7,8 @@
 //! * A checkpoint is deleted only when the journal that was written before the deletion is there.
 //! * A local checkpoint is never touched.
 //!
-//! A checkpoint that is deleted or replaced here before it was uploaded leaves a [`Gap`]: the journal stops before the
-//! gap, and deletions wait, until a later checkpoint of the same trial is there.
+//! A checkpoint that is deleted or replaced here before it was uploaded leaves a [`MissingCheckpoint`]: the journal stops before the
+//! absent, and deletions wait, until a later checkpoint of the same trial is there.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -31,8 +31,8 @@ use crate::{Error, Result};
 /// The first pause of an outage; each is twice the one before.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// How long a call that is under way is waited for when nobody wants its outcome any more.
-const PARTING: Duration = Duration::from_secs(5);
+/// How long a dropped [`Mirror`] waits for a call that is under way.
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
 
 /// How a sweep or run is brought to storage.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -70,22 +70,22 @@ pub(crate) struct Mirror {
 
 #[derive(Debug, Default)]
 struct Shared {
-    state: Mutex<State>,
+    state: Mutex<Queue>,
     changed: Condvar,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct Queue {
     jobs: VecDeque<Job>,
     next: u64,
     /// The journal's length as the last call told it.
     journal: u64,
     /// No job follows.
     closing: bool,
-    /// Nobody waits any more.
+    /// The [`Mirror`] was dropped: no caller waits for the uploads.
     abandoned: bool,
     /// Why the job in front could not be done.
-    trouble: Option<Error>,
+    last_error: Option<Error>,
     /// The thread is gone.
     ended: bool,
 }
@@ -133,7 +133,7 @@ impl Mirror {
         shared.lock().journal = journal.as_ref().map_or(0, Segments::end);
         let url = storage.url().to_string();
         let (report, uploaded) = unbounded();
-        let worker = Worker {
+        let worker = Uploader {
             shared: shared.clone(),
             wanted: journal.as_ref().map_or(0, Segments::end),
             storage,
@@ -141,7 +141,7 @@ impl Mirror {
             period: config.sync_period,
             journal,
             files: Files::default(),
-            gaps: Vec::new(),
+            missing: Vec::new(),
             deletions: Vec::new(),
             lease,
             report,
@@ -186,16 +186,16 @@ impl Mirror {
         let mut state = self.shared.lock();
         let journal = state.journal;
         state.push(Work::End, journal);
-        (state.closing, state.trouble) = (true, None);
+        (state.closing, state.last_error) = (true, None);
         self.shared.changed.notify_all();
         loop {
             if state.ended && state.jobs.is_empty() {
                 return Ok(());
             }
             let left = deadline.saturating_duration_since(Instant::now());
-            let hopeless = match &state.trouble {
+            let hopeless = match &state.last_error {
                 Some(Error::Storage { transient, .. }) => !transient,
-                trouble => trouble.is_some(),
+                last_error => last_error.is_some(),
             };
             if state.ended || hopeless || left.is_zero() {
                 let reason = match state.ended {
@@ -208,7 +208,7 @@ impl Mirror {
                     reason,
                     transient: true,
                 };
-                return Err(state.trouble.take().unwrap_or_else(unfinished));
+                return Err(state.last_error.take().unwrap_or_else(unfinished));
             }
             state = self.shared.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0;
         }
@@ -225,7 +225,7 @@ impl Mirror {
 impl Drop for Mirror {
     /// What is not there by now is not uploaded any more.
     fn drop(&mut self) {
-        let deadline = Instant::now() + PARTING;
+        let deadline = Instant::now() + GRACE_PERIOD;
         let mut state = self.shared.lock();
         state.abandoned = true;
         self.shared.changed.notify_all();
@@ -240,12 +240,12 @@ impl Drop for Mirror {
 }
 
 impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl State {
+impl Queue {
     fn push(&mut self, work: Work, journal: u64) {
         self.next += 1;
         self.jobs.push_back(Job { number: self.next, work, journal });
@@ -254,43 +254,43 @@ impl State {
 
 /// A checkpoint that the journal tells of, and that will never be uploaded.
 #[derive(Debug)]
-struct Gap {
+struct MissingCheckpoint {
     number: u64,
     trial: PathBuf,
     /// The journal without the line about it.
     before: u64,
 }
 
-/// The thread.
-struct Worker {
+/// The thread that uploads.
+struct Uploader {
     shared: Arc<Shared>,
     storage: Arc<dyn Storage>,
     dir: PathBuf,
     period: Duration,
     journal: Option<Segments>,
-    /// The journal may be uploaded so far, gaps aside.
+    /// The journal may be uploaded up to here, missing checkpoints aside.
     wanted: u64,
     files: Files,
-    gaps: Vec<Gap>,
+    missing: Vec<MissingCheckpoint>,
     /// Deletions that wait for the journal, by the number of their job.
     deletions: Vec<(u64, PathBuf)>,
     lease: Option<Lease>,
     report: Sender<PathBuf>,
 }
 
-/// However the thread ends, nobody waits for it in vain.
-struct Ends(Arc<Shared>);
+/// Tells those who wait that the thread has ended, however it ended.
+struct EndSignal(Arc<Shared>);
 
-impl Drop for Ends {
+impl Drop for EndSignal {
     fn drop(&mut self) {
         self.0.lock().ended = true;
         self.0.changed.notify_all();
     }
 }
 
-impl Worker {
+impl Uploader {
     fn run(mut self) {
-        let _ends = Ends(self.shared.clone());
+        let _signal = EndSignal(self.shared.clone());
         let mut synced = Instant::now();
         let mut pause = SHORTEST_PAUSE;
         let mut outage = false;
@@ -312,11 +312,11 @@ impl Worker {
                 }
             }
         }
-        // Whoever waits for the end may be the next to run this.
+        // The process that waits for the end may be the next to run this.
         drop(self.lease.take());
     }
 
-    /// Waits for it. `None`: all is done, or nobody waits any more.
+    /// Waits for the next job. `None`: all is done, or the [`Mirror`] was dropped.
     fn next_job(&self, synced: &mut Instant) -> Option<Job> {
         let mut state = self.shared.lock();
         loop {
@@ -347,14 +347,14 @@ impl Worker {
     fn done(&self) {
         let mut state = self.shared.lock();
         state.jobs.pop_front();
-        state.trouble = None;
+        state.last_error = None;
     }
 
     /// Pauses after an error, until the run ends at most.
     fn rest(&self, error: Error, pause: Duration) {
         let until = Instant::now() + pause;
         let mut state = self.shared.lock();
-        state.trouble = Some(error);
+        state.last_error = Some(error);
         self.shared.changed.notify_all();
         let was_closing = state.closing;
         loop {
@@ -381,9 +381,12 @@ impl Worker {
             Work::Files { at } => self.upload_files(at)?,
             Work::End => {
                 self.upload_files(&self.dir.clone())?;
-                // Nothing fills them any more: somebody else has deleted those checkpoints.
-                for gap in self.gaps.drain(..) {
-                    tracing::warn!("a checkpoint in {} was gone before it was uploaded", gap.trial.display());
+                // They will never be uploaded: another process has deleted those checkpoints.
+                for absent in self.missing.drain(..) {
+                    tracing::warn!(
+                        "a checkpoint in {} was gone before it was uploaded",
+                        absent.trial.display()
+                    );
                 }
             }
         }
@@ -412,13 +415,13 @@ impl Worker {
         };
         match outcome {
             Ok(()) => {
-                self.gaps.retain(|gap| gap.trial != trial || gap.number > job.number);
+                self.missing.retain(|absent| absent.trial != trial || absent.number > job.number);
                 self.deletions.retain(|(_, deleted)| deleted != checkpoint);
                 let _ = self.report.send(checkpoint.to_path_buf());
             }
             Err(_) if !is_the_same() => {
-                if !self.gaps.iter().any(|gap| gap.number == job.number) {
-                    self.gaps.push(Gap { number: job.number, trial, before });
+                if !self.missing.iter().any(|absent| absent.number == job.number) {
+                    self.missing.push(MissingCheckpoint { number: job.number, trial, before });
                 }
             }
             Err(error @ Error::Checkpoint { .. }) => tracing::warn!("not uploaded: {error}"),
@@ -433,7 +436,7 @@ impl Worker {
         if let Some(journal) = &mut self.journal {
             journal.advance(&*self.storage, to)?;
         }
-        let reached = self.gaps.iter().map(|gap| gap.number - 1).min().unwrap_or(number);
+        let reached = self.missing.iter().map(|absent| absent.number - 1).min().unwrap_or(number);
         while let Some(at) = self.deletions.iter().position(|(number, _)| *number <= reached) {
             let path = self.path_of(&self.deletions[at].1)?;
             checkpoints::delete(&*self.storage, &path)?;
@@ -443,7 +446,7 @@ impl Worker {
     }
 
     fn limit(&self, wanted: u64) -> u64 {
-        self.gaps.iter().map(|gap| gap.before).fold(wanted, u64::min)
+        self.missing.iter().map(|absent| absent.before).fold(wanted, u64::min)
     }
 
     fn path_of(&self, checkpoint: &Path) -> Result<String> {

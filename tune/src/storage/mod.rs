@@ -8,7 +8,7 @@
 //!
 //! ```text
 //! s3://bucket/prefix/<name>/
-//!     driver.json               who runs it; absent when nobody does
+//!     driver.json               which driver runs it; absent when none does
 //!     journal/<offset>.jsonl    the journal in pieces, named by the byte they begin with
 //!     3f2a1_00000/              a trial: its files,
 //!         checkpoint_000010/    and its checkpoints: manifest.json is put last and deleted first
@@ -47,12 +47,12 @@ pub(crate) use runs::{newest, written};
 pub(crate) use url::join;
 pub use url::{scheme, work_dir};
 
-/// An object.
+/// An object on a storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// Below the storage's prefix, parts joined by `/`.
+    /// Its path below the storage's prefix, parts joined by `/`.
     pub path: String,
-    /// Size.
+    /// Its size.
     pub bytes: u64,
     /// CRC-32C of the content, where the backend was told it; not in listings.
     pub crc32c: Option<u32>,

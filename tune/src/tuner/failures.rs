@@ -1,11 +1,10 @@
 //! `error.txt`: what went wrong in a trial.
 
-use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 use std::time::SystemTime;
 
-use crate::{Error, Result, node};
+use crate::{Error, Result, files, node};
 
 pub(super) const FILE: &str = "error.txt";
 
@@ -13,8 +12,7 @@ pub(super) const FILE: &str = "error.txt";
 pub(super) fn write(dir: &Path, message: &str) -> Result<()> {
     std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     let path = dir.join(FILE);
-    let mut file =
-        OpenOptions::new().create(true).append(true).open(&path).map_err(Error::io("write", &path))?;
+    let mut file = files::append(&path)?;
     let line = format!("{} {message}\n", node::date(&node::local(SystemTime::now())));
     file.write_all(line.as_bytes()).map_err(Error::io("write", &path))
 }

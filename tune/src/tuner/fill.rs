@@ -11,7 +11,7 @@ use crate::run_log::RunLog;
 use crate::{Config, LoggerChoice, Metrics, Result, TrialContext, loggers};
 
 /// What the journal knows of a trial.
-struct Known<'a> {
+struct JournaledTrial<'a> {
     config: &'a Config,
     /// The results that count: those after a checkpoint that was taken over are gone.
     results: Vec<(u64, &'a Metrics)>,
@@ -23,11 +23,11 @@ struct Known<'a> {
 /// # Errors
 /// The file system.
 pub(super) fn fill(dir: &Path, events: &[Event<'_>]) -> Result<()> {
-    let mut trials: BTreeMap<&str, Known<'_>> = BTreeMap::new();
+    let mut trials: BTreeMap<&str, JournaledTrial<'_>> = BTreeMap::new();
     for event in events {
         match event {
             Event::Trial { trial_id, config, .. } => {
-                trials.insert(trial_id, Known { config, results: Vec::new() });
+                trials.insert(trial_id, JournaledTrial { config, results: Vec::new() });
             }
             Event::Result { trial_id, iteration, result, .. } => {
                 if let Some(known) = trials.get_mut(&**trial_id) {
@@ -45,7 +45,7 @@ pub(super) fn fill(dir: &Path, events: &[Event<'_>]) -> Result<()> {
     trials.into_iter().try_for_each(|(trial_id, known)| fill_trial(dir.join(trial_id), trial_id, &known))
 }
 
-fn fill_trial(logdir: PathBuf, trial_id: &str, known: &Known<'_>) -> Result<()> {
+fn fill_trial(logdir: PathBuf, trial_id: &str, known: &JournaledTrial<'_>) -> Result<()> {
     let dir = &logdir;
     let mut there = Vec::new();
     let path = dir.join(loggers::RESULTS_FILE);

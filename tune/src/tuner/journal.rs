@@ -1,11 +1,11 @@
 //! `journal.jsonl`: everything that happened in a sweep, one JSON object per line, only ever appended to.
 //!
-//! A line is written before anybody acts on it, with one `write`, so a killed driver loses nothing that it had acted
+//! A line is written before the sweep acts on it, with one `write`, so a killed driver loses nothing that it had acted
 //! on; a thread makes the lines durable every second, so a power cut loses the last moments at most, and those are
 //! trained again. The cost of an event does not depend on how many there were.
 
 use std::borrow::Cow;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
@@ -18,7 +18,7 @@ use serde_json::Value;
 
 use crate::executor::SavedCheckpoint;
 use crate::schedulers::Decision;
-use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result};
+use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, files};
 
 pub(crate) const FILE: &str = "journal.jsonl";
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -86,7 +86,7 @@ pub(crate) enum Event<'a> {
     GivenUp { trial_id: Cow<'a, str> },
     /// On restoring, a trial that was given up was asked for again.
     Retried { trial_id: Cow<'a, str>, from_scratch: bool },
-    /// It is stopped as it stands: on restoring nobody asked for it, or everything stops.
+    /// It is stopped as it stands: the restore did not ask for it, or everything stops.
     Stopped { trial_id: Cow<'a, str> },
     /// No trial goes on.
     StopAll { reason: Cow<'a, str> },
@@ -155,8 +155,7 @@ impl Journal {
         if has_begun(&path)? {
             return Err(Error::experiment(dir, refuse));
         }
-        let file = OpenOptions::new().create(true).append(true).open(&path);
-        let journal = Self::open(path.clone(), file.map_err(Error::io("write", &path))?)?;
+        let journal = Self::open(path.clone(), files::append(&path)?)?;
         // Another process may have been faster.
         if has_begun(&path)? {
             return Err(Error::experiment(dir, refuse));
@@ -168,13 +167,10 @@ impl Journal {
     /// Opens the journal in `dir` and reads it; a torn last line is cut off.
     pub(super) fn restore(dir: &Path) -> Result<(Self, Header, Vec<Event<'static>>)> {
         let path = dir.join(FILE);
-        let file = OpenOptions::new().read(true).append(true).open(&path);
-        let file = file.map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => {
-                Error::experiment(dir, format!("there is no sweep in it: no {FILE}"))
-            }
-            _ => Error::io("read", &path)(error),
-        })?;
+        if !path.exists() {
+            return Err(Error::experiment(dir, format!("there is no sweep in it: no {FILE}")));
+        }
+        let file = files::append(&path)?;
         let mut journal = Self::open(path, file)?;
         let (header, events, whole) = read(&journal.path)?;
         if whole < journal.length {

@@ -97,6 +97,29 @@ impl ExperimentFile {
 }
 
 /// A sweep to be run.
+///
+/// ```no_run
+/// use pavlov_tune::search::loguniform;
+/// use pavlov_tune::{Config, Mode, Result, Scope, TrainableFactory, Tuner, session};
+/// use serde_json::json;
+///
+/// fn descend(config: &Config) -> Result<()> {
+///     let mut x = 1.0;
+///     for _ in 0..10 {
+///         x -= config["lr"].as_f64().unwrap_or(0.1) * 2.0 * x;
+///         session::report(json!({"loss": x * x}), None)?;
+///     }
+///     Ok(())
+/// }
+///
+/// let trainable = TrainableFactory::function("descend", descend);
+/// let mut tuner = Tuner::new(trainable, json!({"lr": loguniform(1e-3, 1.0)}));
+/// (tuner.tune_config.metric, tuner.tune_config.mode) = (Some("loss".into()), Some(Mode::Min));
+/// tuner.tune_config.num_samples = 20;
+/// let best = tuner.fit()?.get_best_result(None, None, Scope::Last)?.config.clone();
+/// println!("{best:?}");
+/// # Ok::<(), pavlov_tune::Error>(())
+/// ```
 pub struct Tuner {
     /// What each trial trains.
     pub trainable: TrainableFactory,
@@ -201,7 +224,7 @@ impl Tuner {
             Some(url) => {
                 let dir = match storage::scheme(place) {
                     Some(_) => storage::work_dir(&url)?,
-                    None => absolute(place)?,
+                    None => remote::work_dir_of(&url, &absolute(place)?)?,
                 };
                 let remote = Remote::resume(&url, &dir, &self.run_config.sync_config)?;
                 (dir, Some(remote))
@@ -209,6 +232,7 @@ impl Tuner {
             None => (absolute(place)?, None),
         };
         let (journal, header, events) = Journal::restore(&dir)?;
+        replay::check_trial_id(&dir, &format!("{}_00000", header.prefix))?;
         self.refuse_other_sweep(&dir, &header)?;
         if self.run_config.log_results && remote.as_ref().is_some_and(|remote| remote.is_fresh) {
             fill::fill(&dir, &events)?;

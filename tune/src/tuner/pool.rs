@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::resources::Bundle;
-use crate::{Resources, Result, gpu};
+use crate::{Error, Resources, Result, gpu};
 
 /// Amounts are compared with this much slack, so that ten tenths fit into one.
 const SLACK: f64 = 1e-9;
+
+/// More than one machine has.
+const MOST_GPUS: usize = 1024;
 
 /// Free amounts by name, and of each GPU.
 #[derive(Debug)]
@@ -30,6 +33,10 @@ impl Pool {
         };
         Resources::new(vec![total.clone()])?;
         let gpus = total.get("GPU").map_or(0, |gpus| gpus.floor() as usize);
+        if gpus > MOST_GPUS {
+            let rule = format!("it must be at most {MOST_GPUS}, the GPUs of one machine");
+            return Err(Error::config("total_resources.GPU", total["GPU"], rule));
+        }
         Ok(Pool { free: total.clone(), gpus: vec![1.0; gpus], total, taken: BTreeMap::new() })
     }
 

@@ -39,6 +39,25 @@ pub(super) fn origin(place: &Path) -> Option<String> {
     }
 }
 
+/// `dir`, which names `url` as the place that its sweep belongs to, if it is where that sweep is worked on. A directory
+/// from elsewhere could name any URL, to which the sweep would then be brought.
+///
+/// # Errors
+/// [`Error::Experiment`].
+pub(super) fn work_dir_of(url: &str, dir: &Path) -> Result<PathBuf> {
+    let work_dir = storage::work_dir(url)?;
+    let is_same = matches!((dir.canonicalize(), work_dir.canonicalize()), (Ok(a), Ok(b)) if a == b);
+    if is_same {
+        return Ok(work_dir);
+    }
+    let reason = format!(
+        "it names {url} as its storage, but that sweep is worked on in {}; restore it by the URL, or, to go on with this \
+         directory alone, delete {ORIGIN} in it",
+        work_dir.display()
+    );
+    Err(Error::experiment(dir, reason))
+}
+
 /// Whether there is a journal at `url`, or in the working directory of that URL.
 ///
 /// # Errors
@@ -236,7 +255,7 @@ impl Remote {
 
 fn write_origin(dir: &Path, url: &str) -> Result<()> {
     let path = dir.join(ORIGIN);
-    fs::write(&path, url).map_err(Error::io("write", &path))
+    files::replace_file(&path, url.as_bytes())
 }
 
 /// Where the local journal stands beside the other one.

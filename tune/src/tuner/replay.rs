@@ -1,5 +1,7 @@
 //! The journal, read back: the same calls again.
 
+use std::path::{Component, Path};
+
 use serde_json::Value;
 
 use super::journal::Event;
@@ -7,6 +9,28 @@ use super::sweep::Sweep;
 use crate::loggers::flatten;
 use crate::search::Suggestion;
 use crate::{Config, Error, Result};
+
+/// A trial's id is the name of its directory. One that leads out of the sweep's directory did not come from here.
+///
+/// # Errors
+/// [`Error::Experiment`].
+pub(super) fn check_trial_id(dir: &Path, trial_id: &str) -> Result<()> {
+    let mut parts = Path::new(trial_id).components();
+    let is_name =
+        matches!((parts.next(), parts.next()), (Some(Component::Normal(name)), None) if name == trial_id);
+    if !is_name {
+        let reason = format!(
+            "its journal names the trial {trial_id:?}, which leads out of its directory: the journal was changed, so \
+             begin a new sweep"
+        );
+        return Err(Error::experiment(dir, reason));
+    }
+    if dir.join(trial_id).is_symlink() {
+        let reason = format!("{trial_id} in it is a symbolic link; put the trial's directory itself there");
+        return Err(Error::experiment(dir, reason));
+    }
+    Ok(())
+}
 
 impl Sweep {
     /// Repeats one line of the journal.
@@ -22,6 +46,7 @@ impl Sweep {
                 Ok(())
             }
             Event::Trial { trial_id, config, drawn, experiment_tag, resources } => {
+                check_trial_id(&self.dir, &trial_id)?;
                 let again = self.suggest_again(&trial_id, &drawn)?;
                 let resources = resources.into_owned();
                 let i = self.add(&trial_id, again, drawn.into_owned(), &experiment_tag, resources)?;

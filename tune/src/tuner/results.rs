@@ -28,24 +28,24 @@ pub struct ResultGrid {
 /// One trial of a sweep.
 #[derive(Clone, Debug)]
 pub struct TrialResult {
-    /// `3f2a1_00004`.
+    /// The id of the trial, such as `3f2a1_00004`.
     pub trial_id: String,
     /// The number of the trial and the values that were drawn.
     pub experiment_tag: String,
-    /// The settings it ended with.
+    /// The settings that the trial ended with.
     pub config: Config,
-    /// How it ended; something else than terminated or failed only if the sweep was interrupted.
+    /// How the trial ended; something else than terminated or failed only if the sweep was interrupted.
     pub status: TrialStatus,
-    /// Its last result; `None`: it never had one. Settings are not repeated in it.
+    /// The last result of the trial, without its settings; `None`: it never had one.
     pub metrics: Option<Metrics>,
-    /// What it failed with.
+    /// The error that the trial failed with.
     pub error: Option<String>,
-    /// Its directory.
+    /// The directory of the trial.
     pub path: PathBuf,
     /// The newest checkpoint: a directory, or its URL where it is on the storage only; see
     /// [`fetch`](crate::checkpoint::fetch).
     pub checkpoint: Option<PathBuf>,
-    /// All its checkpoints, oldest first, with their iterations; directories and URLs.
+    /// All checkpoints of the trial, oldest first, with their iterations; directories and URLs.
     pub checkpoints: Vec<(u64, PathBuf)>,
 }
 
@@ -240,12 +240,12 @@ impl ResultGrid {
         self.results.iter().filter_map(|result| Some((&*result.trial_id, result.error.as_deref()?)))
     }
 
-    /// Trials that failed for good.
+    /// The number of trials that failed for good.
     pub fn num_errors(&self) -> usize {
         self.errors().count()
     }
 
-    /// Trials that ended well.
+    /// The number of trials that ended well.
     pub fn num_terminated(&self) -> usize {
         self.results.iter().filter(|result| result.status == TrialStatus::Terminated).count()
     }
@@ -265,12 +265,12 @@ impl ResultGrid {
         self.results.len()
     }
 
-    /// Whether there are none.
+    /// Whether there are no trials.
     pub fn is_empty(&self) -> bool {
         self.results.is_empty()
     }
 
-    /// The first trial alone; `None`: there are none.
+    /// The first trial alone; `None`: there are no trials.
     pub fn into_first(self) -> Option<TrialResult> {
         self.results.into_iter().next()
     }

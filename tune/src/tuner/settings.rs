@@ -20,26 +20,26 @@ use crate::{Error, Mode, Result};
 pub struct TuneConfig {
     /// The metric to optimise, nested keys joined by `/`.
     pub metric: Option<String>,
-    /// Which values of it are better.
+    /// Whether high or low values of the metric are better.
     pub mode: Option<Mode>,
-    /// Trials to draw; for the default searcher, how often the whole grid is repeated. -1: without end, until a stop
+    /// How many trials are drawn; for the default searcher, how often the whole grid is repeated. -1: without end, until a stop
     /// condition of the experiment is met.
     pub num_samples: i64,
     /// The seed of the default searcher.
     pub seed: u64,
-    /// Trials that run at the same time, at most. `None`: as many as there are resources for.
+    /// How many trials run at the same time, at most. `None`: as many as there are resources for.
     pub max_concurrent_trials: Option<usize>,
-    /// `None`: random and grid search.
+    /// The searcher that draws trials. `None`: random and grid search.
     pub search_alg: Option<Box<dyn Searcher>>,
-    /// `None`: FIFO.
+    /// The scheduler that stops, pauses and changes trials. `None`: FIFO.
     pub scheduler: Option<Box<dyn TrialScheduler>>,
-    /// The whole sweep stops after so long; time before a restore counts.
+    /// How long the sweep may run; the time before a restore counts. `None`: without end.
     pub time_budget: Option<Duration>,
-    /// A trial that ends hands its trainable on to the next one through `reset_config`.
+    /// Whether a trial that ends hands its trainable on to the next one through `reset_config`.
     pub reuse_actors: bool,
     /// Where trials run.
     pub executor: ExecutorKind,
-    /// What there is to share out. `None`: the cores and GPUs of this machine.
+    /// The resources that trials share. `None`: the cores and GPUs of this machine.
     pub total_resources: Option<Bundle>,
 }
 
@@ -85,24 +85,24 @@ pub struct RunConfig {
     /// and is brought to the storage in the background. `None`: the results root, which is the environment variable
     /// `PAVLOV_RESULTS_DIR`, else `~/pavlov_results`.
     pub storage_path: Option<PathBuf>,
-    /// How it is brought to the storage.
+    /// How a sweep is uploaded to the storage.
     pub sync_config: SyncConfig,
     /// When trials stop.
     pub stop: Option<Box<dyn Stopper>>,
-    /// When trials fail.
+    /// What happens when a trial fails.
     pub failure_config: FailureConfig,
     /// Which checkpoints are written and kept.
     pub checkpoint_config: CheckpointConfig,
-    /// Told what happens.
+    /// The callbacks that are told what happens.
     pub callbacks: Vec<Box<dyn Callback>>,
-    /// 0: silent; 1: the table of trials, live on a terminal and every now and then elsewhere; 2: a line for each result
+    /// How much is printed. 0: nothing; 1: the table of trials, live on a terminal and every now and then elsewhere; 2: a line for each result
     /// as well.
     pub verbose: u8,
     /// Whether trials write `result.json`, `progress.csv`, `params.json` and TensorBoard events.
     pub log_results: bool,
     /// A command that trains one trial alone, shown when it fails; `{number}` in it stands for the number of the trial.
     pub replay_command: Option<String>,
-    /// Once true, trials are saved and the sweep returns, to be restored later: for a handler of Ctrl-C.
+    /// A flag for a handler of Ctrl-C: once it is true, trials are saved and the sweep returns, to be restored later.
     pub interrupt: Arc<AtomicBool>,
 }
 
@@ -138,12 +138,12 @@ pub struct FailureConfig {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FailFast {
-    /// Nothing.
+    /// The others go on.
     #[default]
     Never,
-    /// It stops them.
+    /// The failure stops the others.
     Stop,
-    /// It is the error of `fit`, at once.
+    /// The failure is the error of `fit`, at once.
     Raise,
 }
 
@@ -168,15 +168,15 @@ impl FailureConfig {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct CheckpointConfig {
-    /// Iterations from one to the next; 0: none by count. A result with `should_checkpoint` asks for one at any time.
+    /// Iterations from one checkpoint to the next; 0: none by count. A result with `should_checkpoint` asks for one at any time.
     pub checkpoint_frequency: u64,
-    /// One at the end of each trial. `None`: yes, except for functions, which save by themselves.
+    /// Whether each trial writes a checkpoint at its end. `None`: yes, except for functions, which save by themselves.
     pub checkpoint_at_end: Option<bool>,
-    /// The best so many of each trial stay, and the newest besides. `None`: all.
+    /// How many of the best checkpoints of each trial stay, beside its newest. `None`: all.
     pub num_to_keep: Option<usize>,
-    /// The metric that says which is best. `None`: the newer, the better.
+    /// The metric that says which checkpoint is best. `None`: the newer, the better.
     pub checkpoint_score_attribute: Option<String>,
-    /// Which values of it are better. `None`: high ones.
+    /// Whether high or low values of that metric are better. `None`: high ones.
     pub checkpoint_score_order: Option<Mode>,
     /// When all checkpoints of the experiment together have more bytes, the oldest ones go; the newest of each trial and
     /// those that something still needs stay.
@@ -202,11 +202,11 @@ impl CheckpointConfig {
 /// Which trials of a restored sweep go on; those that completed never do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Restore {
-    /// Trials that were running, paused or waiting.
+    /// Whether trials that were running, paused or waiting go on.
     pub resume_unfinished: bool,
-    /// Trials that failed too often, from their newest checkpoint.
+    /// Whether trials that failed too often go on from their newest checkpoint.
     pub resume_errored: bool,
-    /// Trials that failed too often, from the beginning.
+    /// Whether trials that failed too often begin again.
     pub restart_errored: bool,
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::journal::{self, Event};
+use super::replay::check_trial_id;
 use crate::{Error, Metrics, Mode, Result, metric};
 
 /// The trials of a sweep as its directory has them.
@@ -27,7 +28,7 @@ impl Standings {
     /// Reads the journal in `dir`; `None`: the directory is no sweep.
     ///
     /// # Errors
-    /// A journal that cannot be read.
+    /// A journal that cannot be read, or that names a trial outside of the directory.
     pub fn read(dir: &Path) -> Result<Option<Standings>> {
         let path = dir.join(journal::FILE);
         if !path.is_file() {
@@ -41,6 +42,7 @@ impl Standings {
             };
             match event {
                 Event::Trial { trial_id, .. } => {
+                    check_trial_id(dir, &trial_id)?;
                     let trial_id = trial_id.into_owned();
                     trials.push(Standing { trial_id, has_ended: false, last_result: None });
                 }

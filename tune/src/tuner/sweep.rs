@@ -85,7 +85,7 @@ pub(super) struct Sweep {
     pub(super) stop_all: Option<String>,
     /// Seconds that the sweep has run.
     pub(super) elapsed: f64,
-    /// The scheduler has given orders since somebody looked.
+    /// The scheduler has given orders that the control has not looked at yet.
     pub(super) ordered: bool,
     /// Trials whose `next` changed by an order while they were idle.
     pub(super) released: Vec<usize>,
@@ -227,7 +227,7 @@ impl Sweep {
             self.searcher.on_trial_result(&trial_id, &result)?;
         }
         self.trials[i].last_result = Some(result);
-        self.obey(orders)?;
+        self.apply_orders(orders)?;
         match verdict {
             Verdict::Done | Verdict::Stop => self.stop(i)?,
             Verdict::Pause if self.trials[i].status == TrialStatus::Running => {
@@ -251,7 +251,7 @@ impl Sweep {
     pub(super) fn idle(&mut self) -> Result<()> {
         let mut orders = Vec::new();
         self.scheduler.on_idle(&self.trials, &mut orders)?;
-        self.obey(orders)
+        self.apply_orders(orders)
     }
 
     pub(super) fn saved(&mut self, i: usize, checkpoint: SavedCheckpoint, score: Option<f64>) {
@@ -285,7 +285,7 @@ impl Sweep {
         let mut orders = Vec::new();
         self.scheduler.on_trial_error(&self.trials[i], &self.trials, &mut orders)?;
         self.searcher.on_trial_complete(&self.trials[i].trial_id, None)?;
-        self.obey(orders)
+        self.apply_orders(orders)
     }
 
     /// A trial that was given up is taken up again, also where all trials had been stopped. Searcher and scheduler have
@@ -333,10 +333,10 @@ impl Sweep {
             }
         }
         self.trials[i].status = TrialStatus::Terminated;
-        self.obey(orders)
+        self.apply_orders(orders)
     }
 
-    fn obey(&mut self, orders: Vec<Order>) -> Result<()> {
+    fn apply_orders(&mut self, orders: Vec<Order>) -> Result<()> {
         for order in orders {
             self.ordered = true;
             match order {

@@ -6,7 +6,7 @@ use super::{
     cut::{bounds, even, sequence_parts},
     kernels::{LANES, exp, ln},
     load::{encoded, fill, scatter, sequences},
-    scan::ScanPlace,
+    recurrence::ScanPlace,
     tape::{LayerPlace, Tape},
 };
 use crate::{

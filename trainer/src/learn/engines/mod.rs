@@ -17,6 +17,7 @@ pub(crate) mod cut;
 pub(crate) mod fused;
 pub(crate) mod kernels;
 pub(crate) mod load;
+pub(crate) mod recurrence;
 pub(crate) mod scan;
 pub(crate) mod sequences;
 pub(crate) mod tape;

@@ -5,7 +5,7 @@
 
 use super::{
     buffer::{Buffer, Spare},
-    scan::{ScanPlace, TapeSequences},
+    recurrence::{ScanPlace, TapeSequences},
 };
 use crate::learn::engines::{
     Activation, Op,

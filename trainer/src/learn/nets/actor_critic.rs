@@ -30,6 +30,9 @@ pub struct ActorCritic {
 
 impl ActorCritic {
     /// As the `model` settings say.
+    ///
+    /// # Errors
+    /// There is no distribution for the action space; the `model` settings do not fit the observations.
     pub fn new(net: &mut NetBuilder<'_>, model: &ModelConfig) -> Result<Self> {
         let dist = ActionDist::for_space(&net.spec().spaces.action_space)?;
         let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });

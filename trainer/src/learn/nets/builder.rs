@@ -78,6 +78,9 @@ pub struct PolicySpec {
 
 impl PolicySpec {
     /// Height, width and channels of what is observed; an error where that is no image.
+    ///
+    /// # Errors
+    /// [`Error::Space`].
     pub fn image(&self) -> Result<[usize; 3]> {
         let space = &self.spaces.observation_space;
         image(space).ok_or_else(|| Error::Space {
@@ -172,6 +175,9 @@ impl<'a> NetBuilder<'a> {
     }
 
     /// Parameters that `lay_out` lays out learn by this rule. Every parameter stands in one group.
+    ///
+    /// # Errors
+    /// What `lay_out` returns; a group that is opened inside another.
     pub fn group<T>(
         &mut self,
         name: &str,

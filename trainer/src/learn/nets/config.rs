@@ -78,6 +78,9 @@ impl Default for ModelConfig {
 
 impl ModelConfig {
     /// Refuses what no network can be built from.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self) -> Result<()> {
         for (key, sizes) in [
             ("model.fcnet_hiddens", &self.fcnet_hiddens),
@@ -155,6 +158,9 @@ impl Default for HiddenLayers {
 
 impl HiddenLayers {
     /// Refuses layers without units; `key` is where they stand among the settings.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
     pub fn validate(&self, key: &str) -> Result<()> {
         match self.fcnet_hiddens.contains(&0) {
             true => {

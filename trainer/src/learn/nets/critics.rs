@@ -24,6 +24,9 @@ pub struct Critics {
 
 impl Critics {
     /// Networks `q1` and, for `twin`, `q2`, on observations beside actions of `action_width` numbers.
+    ///
+    /// # Errors
+    /// As [`NetBuilder::group`].
     pub fn new(
         net: &mut NetBuilder<'_>,
         twin: bool,

@@ -201,6 +201,9 @@ impl Params {
     }
 
     /// Replaces every parameter. Nothing is changed when one is missing or has another shape.
+    ///
+    /// # Errors
+    /// [`Error::State`](crate::Error::State).
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
         let mut parts = Vec::with_capacity(self.layout.shapes.len());
         for (name, shape) in &self.layout.shapes {

@@ -16,6 +16,9 @@ use crate::{
 impl NetBuilder<'_> {
     /// Hidden layers as the `model` settings say, convolutions for images, with parameters `name.0.weight` and so on; or
     /// the user's own network.
+    ///
+    /// # Errors
+    /// What a custom model returns; convolutions that do not fit the image.
     pub fn torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         self.max_seq_len = model.max_seq_len;
         if let Some(custom) = &self.spec().custom_model {

@@ -59,6 +59,9 @@ pub struct Fragment<'a> {
 
 impl Fragment<'_> {
     /// The observations where they stand, `[T + 1, N, ...]`, in the shape and the scalars of the space.
+    ///
+    /// # Errors
+    /// Scalars of another type.
     pub fn observations<T: Pod + kind::Element>(&self) -> Result<ArrayViewD<'_, T>> {
         array::view(self.obs, "the observations of a fragment")
     }

@@ -2,7 +2,7 @@
 
 use tch::Tensor;
 
-/// What a policy remembered in a [`Fragment`].
+/// What a policy remembered in a [`Fragment`](super::Fragment).
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentMemory<'a> {
     /// Rows of a sequence. The last one of a copy is shorter where T is no multiple of it.
@@ -17,7 +17,7 @@ pub struct FragmentMemory<'a> {
     pub next: &'a [f32],
 }
 
-/// Which actions were legal at every observation of a [`Fragment`], bool.
+/// Which actions were legal at every observation of a [`Fragment`](super::Fragment), bool.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentMasks<'a> {
     /// `[T + 1, N, options]`.
@@ -38,7 +38,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Those of the observations that were acted on, ordered as [`Fragment::rows`].
+    /// Those of the observations that were acted on, ordered as [`Fragment::rows`](super::Fragment::rows).
     pub fn rows(&self) -> Vec<f32> {
         let steps = self.at_rows.len() / self.copies - 1;
         let length = |copy: usize| self.lengths.as_ref().map_or(steps, |lengths| lengths[copy]);

@@ -53,12 +53,21 @@ pub trait WorkerPool: Send + std::fmt::Debug {
     }
 
     /// Hands a request over; returns its number.
+    ///
+    /// # Errors
+    /// The worker cannot be reached.
     fn submit(&mut self, worker: usize, request: Request) -> Result<u64>;
 
     /// The next completion; `None` when `timeout` passes first.
+    ///
+    /// # Errors
+    /// The transport failed.
     fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>>;
 
     /// Ends a worker and starts it anew, with fresh environments and initial weights. Returns its new incarnation.
+    ///
+    /// # Errors
+    /// What making the worker returns.
     fn respawn(&mut self, worker: usize) -> Result<u64>;
 
     /// Which life of the worker it is.

@@ -26,6 +26,9 @@ struct Handle {
 
 impl ThreadPool {
     /// Starts `workers` threads and waits until every one has its environments.
+    ///
+    /// # Errors
+    /// What making a worker returns.
     pub fn new(spec: WorkerSpec, workers: usize) -> Result<Self> {
         let (send_completions, completions) = unbounded();
         let mut pool = Self { spec, workers: Vec::new(), completions, send_completions, requests: 0 };

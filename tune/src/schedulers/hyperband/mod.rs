@@ -317,7 +317,7 @@ impl Bands {
         }
     }
 
-    /// Halves a bracket in which nobody is waited for any more; what becomes of `current`, which runs.
+    /// Halves a bracket that waits for no trial any more, and says what becomes of `current`, which runs.
     fn process(
         &mut self,
         place: Place,
@@ -374,7 +374,7 @@ impl Bands {
         decision
     }
 
-    /// A trial ended by itself or by somebody else; perhaps it was the last that its bracket waited for.
+    /// A trial ended, by itself or because it was stopped; its bracket may have waited for it alone.
     fn remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) {
         let Some(place) = self.places.remove(&trial.trial_id) else { return };
         let was_live = self.bracket_mut(place).is_some_and(|bracket| bracket.remove(&trial.trial_id));

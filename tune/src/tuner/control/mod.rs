@@ -1,4 +1,4 @@
-//! The running sweep: draws trials, gives them resources, hears their reports.
+//! The running sweep: draws trials, gives them resources, and acts on their reports.
 
 use std::collections::HashMap;
 use std::sync::atomic::Ordering;
@@ -13,9 +13,9 @@ use super::sweep::{Stage, Sweep};
 use crate::executor::{ActorId, Executor};
 use crate::{Resources, Result, TrainableFactory, TrialStatus};
 
-mod hearing;
-mod keeping;
-mod starting;
+mod checkpoints;
+mod reports;
+mod start;
 
 /// How often an interrupt and the clock are looked at when no trial reports.
 const TICK: Duration = Duration::from_millis(100);
@@ -83,7 +83,7 @@ impl Control {
         for callback in &mut self.run_config.callbacks {
             callback.setup(&self.sweep.dir, self.num_samples)?;
         }
-        self.take_up()?;
+        self.restore_progress()?;
         loop {
             for callback in &mut self.run_config.callbacks {
                 callback.on_step_begin(&self.sweep.trials)?;
@@ -92,16 +92,16 @@ impl Control {
             self.check_end_of_all()?;
             while self.start_one()? {}
             if self.live.actors.is_empty() {
-                if self.live.interrupted || !self.wake_up()? {
+                if self.live.interrupted || !self.ask_idle_scheduler()? {
                     break;
                 }
                 continue;
             }
             match self.executor.reports().recv_timeout(TICK) {
-                Ok((actor, report)) => self.hear(actor, report)?,
+                Ok((actor, report)) => self.on_report(actor, report)?,
                 Err(_) => self.progress.tick(&self.sweep.trials, &*self.sweep.scheduler),
             }
-            self.hear_of_uploads()?;
+            self.on_uploads()?;
             for callback in &mut self.run_config.callbacks {
                 callback.on_step_end(&self.sweep.trials)?;
             }
@@ -141,7 +141,7 @@ impl Control {
     }
 
     /// After a replay: what was decided and not done yet.
-    fn take_up(&mut self) -> Result<()> {
+    fn restore_progress(&mut self) -> Result<()> {
         if self.sweep.stop_all.is_some() {
             self.stop_open_trials()?;
         }
@@ -149,7 +149,7 @@ impl Control {
         let mut there = self.remote.as_ref().map(Remote::iterations_there).unwrap_or_default();
         for i in 0..self.sweep.trials.len() {
             let there = there.remove(&self.sweep.runs[i].dir).unwrap_or_default();
-            self.take_up_checkpoints(i, &there)?;
+            self.restore_checkpoints(i, &there)?;
             self.live.bytes += self.sweep.runs[i].checkpoints.bytes();
             if self.sweep.trials[i].status == TrialStatus::Terminated && !self.sweep.runs[i].completed {
                 self.sweep.released.push(i);
@@ -158,7 +158,7 @@ impl Control {
         for i in 0..self.sweep.trials.len() {
             self.delete_surplus(i)?;
         }
-        self.take_up_uploads()
+        self.restore_uploads()
     }
 
     fn log(&mut self, event: &Event<'_>) -> Result<()> {
@@ -173,7 +173,7 @@ impl Control {
         self.sweep.trials[i].trial_id.clone()
     }
 
-    /// Trials that ended while nobody trained them.
+    /// Trials that ended while no actor trained them.
     fn settle_released(&mut self) -> Result<()> {
         while let Some(i) = self.sweep.released.pop() {
             let run = &self.sweep.runs[i];

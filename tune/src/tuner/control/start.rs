@@ -243,7 +243,7 @@ impl Control {
     }
 
     /// Nothing trains. `false`: nothing ever will.
-    pub(super) fn wake_up(&mut self) -> Result<bool> {
+    pub(super) fn ask_idle_scheduler(&mut self) -> Result<bool> {
         self.live.at_rest = false;
         if !self.live.parked.is_empty() {
             // What they hold may be what the others wait for.

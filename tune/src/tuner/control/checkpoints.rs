@@ -1,13 +1,12 @@
 //! Which checkpoints are kept, here and on the storage.
 
 use std::collections::BTreeSet;
-use std::io::Write;
 
 use super::Control;
 use crate::tuner::progress;
 use crate::tuner::sweep::Stage;
 use crate::tuner::table::Columns;
-use crate::{Error, Result, checkpoint, files};
+use crate::{Result, checkpoint, files};
 
 /// The table of all trials.
 const RESULTS: &str = "results.csv";
@@ -57,7 +56,7 @@ impl Control {
         remote.mirror.sync(&self.sweep.runs[i].dir, self.journal.length());
     }
 
-    pub(super) fn hear_of_uploads(&mut self) -> Result<()> {
+    pub(super) fn on_uploads(&mut self) -> Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         for path in remote.mirror.uploaded().collect::<Vec<_>>() {
             let trial_id = path.parent().and_then(|dir| dir.file_name()?.to_str()).unwrap_or_default();
@@ -95,7 +94,7 @@ impl Control {
     /// After a replay: forgets the checkpoints that are nowhere. Where only some are to be kept, it deletes those that the
     /// journal does not know: they were written just before the driver was killed, and no trial starts from them. `there`:
     /// the iterations of the trial's checkpoints on the storage.
-    pub(super) fn take_up_checkpoints(&mut self, i: usize, there: &[u64]) -> Result<()> {
+    pub(super) fn restore_checkpoints(&mut self, i: usize, there: &[u64]) -> Result<()> {
         let run = &mut self.sweep.runs[i];
         let dir = run.dir.clone();
         let is_gone = |path: &std::path::Path| {
@@ -124,7 +123,7 @@ impl Control {
     }
 
     /// After a replay: what is here and perhaps not there, then the journal.
-    pub(super) fn take_up_uploads(&mut self) -> Result<()> {
+    pub(super) fn restore_uploads(&mut self) -> Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         if !remote.is_fresh {
             for run in &self.sweep.runs {
@@ -137,7 +136,6 @@ impl Control {
         Ok(())
     }
 
-    /// At the end.
     /// Writes `results.csv`: a row for each trial.
     pub(in crate::tuner) fn write_results(&self, columns: Columns<'_>) -> Result<()> {
         if self.sweep.trials.is_empty() {
@@ -145,15 +143,16 @@ impl Control {
         }
         let rows: Vec<_> = self.sweep.trials.iter().map(progress::row).collect();
         let (path, text) = (self.sweep.dir.join(RESULTS), columns.csv(&rows)?);
-        files::replace_durably(&path, |file| file.write_all(&text).map_err(Error::io("write", &path)))
+        files::replace_file(&path, &text)
     }
 
+    /// At the end.
     pub(in crate::tuner) fn upload_the_rest(&mut self, went_well: bool) -> Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         match remote.finish() {
             Err(error) if !went_well => tracing::warn!("{error}"),
             outcome => outcome?,
         }
-        self.hear_of_uploads()
+        self.on_uploads()
     }
 }

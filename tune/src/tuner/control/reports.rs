@@ -13,7 +13,7 @@ use crate::tuner::sweep::{Next, Stage};
 use crate::{Error, Metrics, Mode, Result, TrialStatus, checkpoint, metric};
 
 impl Control {
-    pub(super) fn hear(&mut self, actor: ActorId, report: Report) -> Result<()> {
+    pub(super) fn on_report(&mut self, actor: ActorId, report: Report) -> Result<()> {
         // Of an actor that was dismissed.
         let Some(&i) = self.live.actors.get(&actor) else { return Ok(()) };
         if !matches!(report, Report::Trained { .. } | Report::Started { .. }) {
@@ -70,7 +70,7 @@ impl Control {
             self.upload(i, iteration);
         }
         self.drop_local_surplus(i)?;
-        self.carry_on(i, false)
+        self.request_next(i, false)
     }
 
     fn on_result(&mut self, i: usize, iteration: u64, result: Metrics) -> Result<()> {
@@ -107,7 +107,7 @@ impl Control {
             }
             self.progress.tick(&self.sweep.trials, &*self.sweep.scheduler);
         }
-        self.carry_on(i, true)
+        self.request_next(i, true)
     }
 
     fn score(&self, result: &Metrics) -> Option<f64> {
@@ -122,7 +122,7 @@ impl Control {
     }
 
     /// What comes next for a trial that has just `trained`, or else started or saved.
-    fn carry_on(&mut self, i: usize, trained: bool) -> Result<()> {
+    fn request_next(&mut self, i: usize, trained: bool) -> Result<()> {
         let run = &self.sweep.runs[i];
         let Some(at) = self.live.at.get(&i).copied() else { return Ok(()) };
         let is_there = at.iteration >= run.seen;
@@ -166,7 +166,7 @@ impl Control {
         for callback in &mut self.run_config.callbacks {
             callback.on_checkpoint(&self.sweep.trials, &self.sweep.trials[i], &path)?;
         }
-        self.carry_on(i, false)
+        self.request_next(i, false)
     }
 
     /// Takes a trial off its actor.

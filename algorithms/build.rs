@@ -1,0 +1,9 @@
+//! Puts the directory of libtorch into the programs of this crate's documentation.
+
+fn main() {
+    println!("cargo::rerun-if-changed=build.rs");
+    // Absent with the feature `doc-only`, which builds nothing that runs.
+    if let Ok(lib) = std::env::var("DEP_PAVLOV_TORCH_LIBTORCH_LIB") {
+        println!("cargo::rustc-link-arg=-Wl,-rpath,{lib}");
+    }
+}

@@ -1,0 +1,167 @@
+//! What a directory may not decide alone.
+//!
+//! A run directory, a checkpoint or a sweep is data, and may come from anyone. Its settings can name an interpreter to
+//! run, a module of the current directory to import, and paths to open. These are used once the user says so: by
+//! `--trust`, or by an answer at the terminal. What the user's own environment says (`PAVLOV_PYTHON`) needs no word.
+
+use std::collections::BTreeSet;
+use std::io::{self, IsTerminal};
+use std::path::{Component, Path};
+
+use clap::Args;
+use serde_json::Value;
+
+use super::exit::usage;
+use super::output::say;
+use crate::tune::{Config, storage};
+
+/// Whether the user knows what the directory holds.
+#[derive(Args, Debug)]
+pub(super) struct TrustArgs {
+    /// Run and open what the directory names: an interpreter, a module of the current directory, a path
+    #[arg(long)]
+    trust: bool,
+}
+
+impl TrustArgs {
+    /// Asks before anything in `named`, found in `place`, is run or opened.
+    pub(super) fn check(&self, place: &Path, named: &BTreeSet<String>) -> anyhow::Result<()> {
+        if self.trust || named.is_empty() {
+            return Ok(());
+        }
+        let named: Vec<&str> = named.iter().map(String::as_str).collect();
+        let would = format!("the settings in {} would {}", place.display(), named.join("; "));
+        if io::stdin().is_terminal() && io::stderr().is_terminal() {
+            say(&format!("{would}.\nA directory from someone else can do harm by this. Go on? [y/N]"));
+            let mut answer = String::new();
+            io::stdin().read_line(&mut answer)?;
+            if matches!(answer.trim(), "y" | "Y" | "yes") {
+                return Ok(());
+            }
+        }
+        Err(usage(format!("{would}; if you know who made the directory, add --trust to allow it")))
+    }
+}
+
+/// What a command needs that goes on with a run of these settings: ` --trust`, or nothing.
+pub(super) fn flag(settings: &Config) -> &'static str {
+    if named(settings).is_empty() { "" } else { " --trust" }
+}
+
+/// What settings, or a whole sweep file, name that runs or lies outside of their directory: the ends of a sentence that
+/// begins with "would".
+pub(super) fn named(settings: &Config) -> BTreeSet<String> {
+    let mut named = BTreeSet::new();
+    for (key, value) in settings {
+        collect(key, value, &mut named);
+    }
+    named
+}
+
+/// `key` is the whole path of `value`, joined by dots; what stands in a search space or is mutated by a scheduler is
+/// found by the parts of it.
+fn collect(key: &str, value: &Value, named: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(inner) => {
+            inner.iter().for_each(|(name, value)| collect(&format!("{key}.{name}"), value, named));
+        }
+        Value::Array(values) => values.iter().for_each(|value| collect(key, value, named)),
+        Value::String(text) => named.extend(judge(key, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+fn judge(key: &str, text: &str) -> Option<String> {
+    let has = |part: &str| key.split('.').any(|other| other == part);
+    if has("env_config") && has("python") {
+        return (!is_own_interpreter(text)).then(|| format!("run the program {text:?} (`{key}`)"));
+    }
+    if has("env_config") || has("policy_file") {
+        return is_outside(text).then(|| format!("open {text:?} (`{key}`)"));
+    }
+    let module = has("env").then(|| module(text)).flatten()?;
+    let here = std::env::current_dir().ok()?;
+    is_in(&here, module).then(|| format!("run the module `{module}` in {} (`{key}`)", here.display()))
+}
+
+/// Whether Python environments would get this interpreter if no settings named one.
+fn is_own_interpreter(python: &str) -> bool {
+    let own = std::env::var("PAVLOV_PYTHON").ok().filter(|own| !own.is_empty());
+    python == own.as_deref().unwrap_or("python3")
+}
+
+fn is_outside(text: &str) -> bool {
+    let path = Path::new(text);
+    let leads_up = path.components().any(|part| part == Component::ParentDir);
+    path.is_absolute() || leads_up || text.starts_with('~') || storage::scheme(path).is_some()
+}
+
+/// The module that the environment of this id imports first.
+fn module(env: &str) -> Option<&str> {
+    match env.strip_prefix("py:") {
+        Some(id) => id.rsplit_once(':').map(|(module, _)| module),
+        None => env.strip_prefix("pz:"),
+    }
+}
+
+/// Whether `dir` has anything that Python could import as `module`.
+fn is_in(dir: &Path, module: &str) -> bool {
+    let top = module.split('.').next().unwrap_or_default();
+    let could_be = |name: &str| name.split('.').next() == Some(top);
+    std::fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .any(|entry| entry.file_name().to_str().is_some_and(could_be))
+}
+
+/// Whether `run_dir` is where a run at `url` is worked on: then its own path says the URL.
+pub(super) fn is_work_dir(run_dir: &Path, url: &str) -> bool {
+    let work_dir = storage::work_dir(url).ok().and_then(|dir| dir.canonicalize().ok());
+    work_dir.is_some() && work_dir == run_dir.canonicalize().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn named_in(settings: Value) -> Vec<String> {
+        named(settings.as_object().expect("settings")).into_iter().collect()
+    }
+
+    #[test]
+    fn interpreters_and_paths_are_found_wherever_settings_and_sweeps_can_name_them() {
+        let settings = json!({
+            "env": "py:CartPole-v1",
+            "env_config": {"python": "/a/python", "kwargs": {"file": "../b", "name": "inside/ok"}},
+            "evaluation_config": {"env_config": {"python": "c"}},
+            "space": {"env_config.python": {"grid_search": ["d", "python3"]}},
+            "scheduler": {"policy_file": "/e", "hyperparam_mutations": {"env_config": {"python": ["f"]}}},
+        });
+        assert_eq!(
+            named_in(settings),
+            [
+                r#"open "../b" (`env_config.kwargs.file`)"#,
+                r#"open "/e" (`scheduler.policy_file`)"#,
+                r#"run the program "/a/python" (`env_config.python`)"#,
+                r#"run the program "c" (`evaluation_config.env_config.python`)"#,
+                r#"run the program "d" (`space.env_config.python.grid_search`)"#,
+                r#"run the program "f" (`scheduler.hyperparam_mutations.env_config.python`)"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn a_module_is_named_only_if_the_current_directory_has_it() {
+        // Tests run in the folder of this package, which has `tests` and `build.rs`.
+        let found = named_in(json!({
+            "env": "py:tests.py.envs:Fault-v0",
+            "evaluation_config": {"env": "pz:build"},
+            "space": {"env": {"grid_search": ["py:ale_py:ALE/Pong-v5", "py:CartPole-v1", "CartPole-v1"]}},
+        }));
+        assert_eq!(found.len(), 2, "{found:?}");
+        assert!(found[0].starts_with("run the module `build` in /"), "{found:?}");
+        assert!(found[1].starts_with("run the module `tests.py.envs` in /"), "{found:?}");
+    }
+}

@@ -1,0 +1,277 @@
+//! What recurrent layers on the tape are made of: the sequences that rows are, places of parameters, gates.
+
+use super::{
+    Cell,
+    kernels::{self, exp},
+};
+use pulp::Arch;
+use std::cell::RefCell;
+
+/// The sequences that the rows of a piece are, one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct TapeSequences {
+    pub(crate) count: usize,
+    /// Step by step: which sequences have it, and the row that it is.
+    places: Vec<(usize, usize)>,
+    /// Where the places of each step begin, and where those of the last end.
+    starts: Vec<usize>,
+    /// From one remembered number to the next.
+    pub(crate) stride: usize,
+    /// What is remembered before each, `[width][stride]`.
+    pub(crate) before: Vec<f32>,
+    /// The same behind each, as recurrent layers wrote it.
+    pub(crate) behind: RefCell<Vec<f32>>,
+    /// 0 where an episode begins with the row, else 1.
+    keep: Vec<f32>,
+}
+
+impl TapeSequences {
+    /// Forgets everything but the memory.
+    pub(crate) fn clear(&mut self) {
+        self.count = 0;
+    }
+
+    /// Sequences of these lengths, what is remembered before each, row by row, and where episodes begin.
+    pub(crate) fn set(
+        &mut self,
+        lengths: impl Iterator<Item = usize> + Clone,
+        memory: &[f32],
+        begins: impl Iterator<Item = bool>,
+    ) {
+        self.count = lengths.clone().count();
+        self.places.clear();
+        self.starts.clear();
+        for t in 0..lengths.clone().max().unwrap_or(0) {
+            self.starts.push(self.places.len());
+            let mut first = 0;
+            for (s, len) in lengths.clone().enumerate() {
+                if t < len {
+                    self.places.push((s, first + t));
+                }
+                first += len;
+            }
+        }
+        self.starts.push(self.places.len());
+        let width = memory.len() / self.count;
+        self.stride = kernels::stride(self.count);
+        self.before.clear();
+        self.before.resize(width * self.stride, 0.0);
+        for (c, to) in self.before.chunks_exact_mut(self.stride).enumerate() {
+            to.iter_mut().zip(memory[c..].iter().step_by(width)).for_each(|(to, x)| *to = *x);
+        }
+        self.behind.get_mut().clone_from(&self.before);
+        self.keep.clear();
+        self.keep.extend(begins.map(|begins| if begins { 0.0 } else { 1.0 }));
+    }
+
+    /// What is remembered behind each, row by row.
+    pub(crate) fn recall(&self, memory: &mut [f32]) {
+        let (behind, width) = (self.behind.borrow(), memory.len() / self.count);
+        for (s, to) in memory.chunks_exact_mut(width).enumerate() {
+            to.iter_mut().enumerate().for_each(|(c, x)| *x = behind[c * self.stride + s]);
+        }
+    }
+
+    pub(crate) fn steps(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    /// The sequences that have a step `t`, and the row that it is.
+    pub(crate) fn at(&self, t: usize) -> &[(usize, usize)] {
+        &self.places[self.starts[t]..self.starts[t + 1]]
+    }
+
+    /// Columns of step `t`, from those of all rows. Sequences that are over get zeros.
+    pub(crate) fn gather(&self, from: &[f32], stride: usize, t: usize, to: &mut [f32]) {
+        let places = self.at(t);
+        for (from, to) in from.chunks_exact(stride).zip(to.chunks_exact_mut(self.stride)) {
+            to.fill(0.0);
+            for &(s, row) in places {
+                to[s] = from[row];
+            }
+        }
+    }
+
+    /// Adds columns of step `t` to those of all rows.
+    pub(crate) fn scatter(&self, from: &[f32], t: usize, to: &mut [f32], stride: usize) {
+        let places = self.at(t);
+        for (from, to) in from.chunks_exact(self.stride).zip(to.chunks_exact_mut(stride)) {
+            for &(s, row) in places {
+                to[row] += from[s];
+            }
+        }
+    }
+
+    /// Forgets what belongs to the episode before, where one begins with step `t`.
+    pub(crate) fn reset(&self, t: usize, memory: &mut [f32]) {
+        for &(s, _) in self.at(t).iter().filter(|(_, row)| self.keep[*row] == 0.0) {
+            memory.chunks_exact_mut(self.stride).for_each(|column| column[s] = 0.0);
+        }
+    }
+}
+
+/// What a recurrent layer reads, behind the part of its input.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ScanPlace {
+    /// What the input adds to the gates.
+    pub(crate) from: usize,
+    /// Whose weights: 0 the network's, 1 the target copy's.
+    pub(crate) set: usize,
+    /// Its weights collect gradient.
+    pub(crate) learns: bool,
+    /// Where the weights of the memory begin; their biases follow them.
+    pub(crate) weight: usize,
+    pub(crate) units: usize,
+    pub(crate) cell: Cell,
+    /// Where its memory stands among that of all layers.
+    pub(crate) memory: usize,
+    /// The node that keeps every step for the way back.
+    pub(crate) trace: usize,
+}
+
+impl ScanPlace {
+    pub(crate) fn weights(self) -> std::ops::Range<usize> {
+        self.weight..self.weight + self.gates() * self.units
+    }
+
+    pub(crate) fn biases(self) -> std::ops::Range<usize> {
+        let end = self.weights().end;
+        end..end + self.gates()
+    }
+
+    /// Columns of all gates.
+    pub(crate) fn gates(self) -> usize {
+        self.cell.gates() * self.units
+    }
+
+    /// Columns of its memory.
+    pub(crate) fn width(self) -> usize {
+        self.cell.memory(self.units)
+    }
+
+    /// What is kept of a step: what was remembered before it, the gates, and the units before the last one.
+    pub(crate) fn columns(self) -> usize {
+        self.width() + self.gates() + self.units
+    }
+
+    pub(crate) fn parts(self, step: &mut [f32], stride: usize) -> Step<'_> {
+        let (before, rest) = step.split_at_mut(self.width() * stride);
+        let (gates, inner) = rest.split_at_mut(self.gates() * stride);
+        Step { before, gates, inner, n: self.units * stride }
+    }
+}
+
+/// A step of all sequences.
+pub(crate) struct Step<'a> {
+    /// What was remembered before it, resets included.
+    pub(crate) before: &'a mut [f32],
+    /// The gates; a GRU's last is what the memory adds to the new value.
+    pub(crate) gates: &'a mut [f32],
+    /// A GRU's new value; the hyperbolic tangent of an LSTM's cell.
+    inner: &'a mut [f32],
+    /// Numbers of one gate.
+    pub(crate) n: usize,
+}
+
+#[inline(always)]
+fn sigmoid(x: f32) -> f32 {
+    1.0 / (1.0 + exp(-x))
+}
+
+impl Step<'_> {
+    /// With PyTorch's formulas: `r` and `z` of both, the new value with `r` times what the memory adds, `(1 - z) n + z h`.
+    pub(crate) fn gru(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
+        let (n, before, inner) = (self.n, &*self.before, &mut *self.inner);
+        let (both, from_memory) = self.gates.split_at_mut(2 * n);
+        arch.dispatch(|| {
+            both.iter_mut().zip(input).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
+            let each = inner.iter_mut().zip(&input[2 * n..]).zip(&both[..n]).zip(&*from_memory);
+            each.for_each(|(((new, x), reset), h)| *new = x + reset * h);
+        });
+        kernels::tanh(arch, inner);
+        arch.dispatch(|| {
+            let each = state.iter_mut().zip(&*inner).zip(&both[n..]).zip(before);
+            each.for_each(|(((state, new), update), h)| *state = new + update * (h - new));
+        });
+    }
+
+    pub(crate) fn through_gru(
+        &self,
+        arch: Arch,
+        by_state: &mut [f32],
+        by_input: &mut [f32],
+        by_gates: &mut [f32],
+    ) {
+        let n = self.n;
+        // Of equal length, so that the loop is made of vectors.
+        let gate = |i: usize| &self.gates[i * n..][..n];
+        let ([reset, update, from_memory], before) = ([0, 1, 2].map(gate), &self.before[..n]);
+        let (inner, by_state) = (&self.inner[..n], &mut by_state[..n]);
+        arch.dispatch(|| {
+            let (by_both, by_new) = by_input[..3 * n].split_at_mut(2 * n);
+            let (by_reset, by_update) = by_both.split_at_mut(n);
+            for i in 0..n {
+                let (g, r, z, new) = (by_state[i], reset[i], update[i], inner[i]);
+                by_new[i] = g * (1.0 - z) * (1.0 - new * new);
+                by_reset[i] = by_new[i] * from_memory[i] * r * (1.0 - r);
+                by_update[i] = g * (before[i] - new) * z * (1.0 - z);
+                by_state[i] = g * z;
+            }
+            by_gates[..2 * n].copy_from_slice(by_both);
+            let each = by_gates[2 * n..].iter_mut().zip(by_new).zip(reset);
+            each.for_each(|((to, by_new), r)| *to = *by_new * r);
+        });
+    }
+
+    /// With PyTorch's formulas: the gates are input, forget, new value and output; the memory is `[h, c]`.
+    pub(crate) fn lstm(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
+        let (n, before, inner) = (self.n, &*self.before, &mut *self.inner);
+        let (take, rest) = self.gates.split_at_mut(n);
+        let (forget, rest) = rest.split_at_mut(n);
+        let (new, output) = rest.split_at_mut(n);
+        let (h, c) = state.split_at_mut(n);
+        arch.dispatch(|| {
+            take.iter_mut().zip(input).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
+            forget.iter_mut().zip(&input[n..]).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
+            new.iter_mut().zip(&input[2 * n..]).for_each(|(gate, x)| *gate += x);
+            output.iter_mut().zip(&input[3 * n..]).for_each(|(gate, x)| *gate = sigmoid(*gate + x));
+        });
+        kernels::tanh(arch, new);
+        arch.dispatch(|| {
+            let each = c.iter_mut().zip(&before[n..]).zip(&*forget).zip(&*take).zip(&*new);
+            each.for_each(|((((c, before), forget), take), new)| *c = forget * before + take * new);
+        });
+        inner.copy_from_slice(c);
+        kernels::tanh(arch, inner);
+        arch.dispatch(|| {
+            h.iter_mut().zip(&*output).zip(&*inner).for_each(|((h, output), inner)| *h = output * inner);
+        });
+    }
+
+    pub(crate) fn through_lstm(
+        &self,
+        arch: Arch,
+        by_state: &mut [f32],
+        by_input: &mut [f32],
+        by_gates: &mut [f32],
+    ) {
+        let n = self.n;
+        // Of equal length, so that the loop is made of vectors.
+        let gate = |i: usize| &self.gates[i * n..][..n];
+        let ([take, forget, new, output], inner) = ([0, 1, 2, 3].map(gate), &self.inner[..n]);
+        let (before, (by_h, by_c)) = (&self.before[n..2 * n], by_state[..2 * n].split_at_mut(n));
+        arch.dispatch(|| {
+            let (left, right) = by_gates[..4 * n].split_at_mut(2 * n);
+            let ((by_take, by_forget), (by_new, by_output)) = (left.split_at_mut(n), right.split_at_mut(n));
+            for i in 0..n {
+                let by_cell = by_c[i] + by_h[i] * output[i] * (1.0 - inner[i] * inner[i]);
+                by_take[i] = by_cell * new[i] * take[i] * (1.0 - take[i]);
+                by_forget[i] = by_cell * before[i] * forget[i] * (1.0 - forget[i]);
+                by_new[i] = by_cell * take[i] * (1.0 - new[i] * new[i]);
+                by_output[i] = by_h[i] * inner[i] * output[i] * (1.0 - output[i]);
+                (by_h[i], by_c[i]) = (0.0, by_cell * forget[i]);
+            }
+        });
+        by_input.copy_from_slice(by_gates);
+    }
+}

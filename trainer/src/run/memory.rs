@@ -1,0 +1,219 @@
+//! The memory that a run needs: added up from its settings, before anything of that size is made.
+
+use crate::{
+    base::error::{Error, Result},
+    learn::nets::Spaces,
+    replay::{OffPolicy, ReplayKind},
+    run::{
+        common::{Common, DurationUnit, EvaluationDuration},
+        trainer::Trainer,
+    },
+};
+
+/// A weight, its gradient and two moments of Adam, in bytes.
+const LEARNED: u128 = 16;
+/// The thread of a worker with what libtorch keeps for it, in bytes.
+const THREAD: u128 = 1 << 20;
+/// What is kept of an episode, in bytes.
+const EPISODE: u128 = 128;
+
+/// A sum over the parts of a run. Every part is counted at its full size, a buffer too that will only grow to it. The sum
+/// is a lower bound: it has the parts that settings make large.
+#[derive(Clone, Debug, Default)]
+pub struct Memory {
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+struct Part {
+    what: String,
+    /// Settings, as `key` and value.
+    settings: Vec<(String, String)>,
+    /// Which of them is the largest.
+    largest: usize,
+    bytes: u128,
+}
+
+impl Memory {
+    /// All that a run of these settings needs.
+    pub fn of<T: Trainer>(settings: &T, spaces: &Spaces) -> Self {
+        let mut memory = Self::default();
+        memory.add_common(settings.common(), spaces);
+        settings.memory(spaces, &mut memory);
+        memory
+    }
+
+    /// A part whose size is the product of these settings, in units of `bytes`.
+    pub fn add(&mut self, what: &str, settings: &[(&str, usize)], bytes: u128) {
+        let largest = (0..settings.len()).max_by_key(|&i| settings[i].1).unwrap_or(0);
+        let bytes = settings.iter().fold(bytes, |product, (_, n)| product.saturating_mul(*n as u128));
+        let settings = settings.iter().map(|(key, n)| ((*key).into(), n.to_string())).collect();
+        self.parts.push(Part { what: what.into(), settings, largest, bytes });
+    }
+
+    /// Fully connected layers of these widths behind so many inputs, with all that learning keeps of a weight.
+    pub fn add_layers(&mut self, what: &str, key: &str, inputs: usize, widths: &[usize]) {
+        let mut weights = 0_u128;
+        let mut inputs = inputs as u128;
+        for &width in widths {
+            let layer = (width as u128).saturating_mul(inputs + 1);
+            weights = weights.saturating_add(layer);
+            inputs = width as u128;
+        }
+        let settings = vec![(key.into(), format!("{widths:?}"))];
+        let bytes = weights.saturating_mul(LEARNED);
+        self.parts.push(Part { what: what.into(), settings, largest: 0, bytes });
+    }
+
+    /// A replay buffer and what else these settings make.
+    pub fn add_off_policy(&mut self, off_policy: &OffPolicy, spaces: &Spaces) {
+        let config = &off_policy.replay_buffer_config;
+        let mut row = 32 + 8 * spaces.action_space.width() as u128 + kept_observations(spaces);
+        if config.kind == ReplayKind::PrioritizedReplayBuffer {
+            // Sums and minima, on twice as many places as there are leaves.
+            row += 32;
+        }
+        self.add("the replay buffer", &[("replay_buffer_config.capacity", config.capacity)], row);
+    }
+
+    fn add_common(&mut self, common: &Common, spaces: &Spaces) {
+        let row = row(spaces);
+        let workers = ("num_workers", common.num_workers.max(1));
+        let copies = ("num_envs_per_worker", common.num_envs_per_worker);
+        let steps = ("rollout_fragment_length", common.rollout_fragment_length);
+        self.add("fragments", &[workers, copies, steps], row);
+        self.add("environments", &[workers, copies], 2 * row);
+        self.add("threads", &[workers], THREAD);
+        self.add("training batches", &[("train_batch_size", common.train_batch_size)], row);
+        let smoothing = common.metrics_num_episodes_for_smoothing;
+        self.add("results", &[("metrics_num_episodes_for_smoothing", smoothing)], EPISODE);
+        if common.evaluation_interval.is_some() {
+            let workers = ("evaluation_num_workers", common.evaluation_num_workers);
+            self.add("evaluation workers", &[workers], THREAD);
+            if let EvaluationDuration::Units(units) = common.evaluation_duration {
+                let bytes = match common.evaluation_duration_unit {
+                    DurationUnit::Episodes => EPISODE,
+                    // Of episodes with so many steps or fewer.
+                    DurationUnit::Timesteps => 1,
+                };
+                let units = usize::try_from(units).unwrap_or(usize::MAX);
+                self.add("evaluation", &[("evaluation_duration", units)], bytes);
+            }
+        }
+        let model = &common.model;
+        let is_image = spaces.observation_space.shape().len() == 3;
+        let inputs = if is_image { 0 } else { spaces.obs_width() };
+        if !is_image {
+            self.add_layers("the network", "model.fcnet_hiddens", inputs, &model.fcnet_hiddens);
+        }
+        let before = model.fcnet_hiddens.last().copied().unwrap_or(inputs);
+        self.add_layers("the network", "model.post_fcnet_hiddens", before, &model.post_fcnet_hiddens);
+        if model.is_recurrent() {
+            let cell = model.lstm_cell_size;
+            let weights = (cell as u128).saturating_add(self.features(common, spaces) as u128);
+            self.add("the network", &[("model.lstm_cell_size", cell)], weights.saturating_mul(3 * LEARNED));
+        }
+    }
+
+    /// Units behind the hidden layers of `model`.
+    pub fn features(&self, common: &Common, spaces: &Spaces) -> usize {
+        let layers = common.model.hidden_layers();
+        layers.last().map_or(spaces.obs_width(), |(units, _)| *units)
+    }
+
+    /// Refuses a sum that does not fit into the memory that is available now.
+    ///
+    /// # Errors
+    /// [`Error::Config`] of the setting that is to blame, with the sum and what it is made of.
+    pub fn check(&self) -> Result<()> {
+        // Where the system does not say, at least nothing that no machine could address is tried.
+        self.check_against(pavlov_tune::available_memory().unwrap_or(1 << 47).into())
+    }
+
+    fn check_against(&self, available: u128) -> Result<()> {
+        let sum = self.parts.iter().fold(0_u128, |sum, part| sum.saturating_add(part.bytes));
+        if sum <= available {
+            return Ok(());
+        }
+        let mut parts: Vec<&Part> = self.parts.iter().filter(|part| part.bytes > sum / 50).collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
+        let list = |part: &&Part| {
+            let settings: Vec<String> =
+                part.settings.iter().map(|(key, value)| format!("`{key}` {value}")).collect();
+            format!("{} for {} ({})", shown(part.bytes), part.what, settings.join(" x "))
+        };
+        let list: Vec<String> = parts.iter().map(list).collect();
+        let (key, value) = &parts[0].settings[parts[0].largest];
+        let rule = format!(
+            "the run would need {} of memory, and {} are available: {}; make it smaller",
+            shown(sum),
+            shown(available),
+            list.join(", ")
+        );
+        Err(Error::config(key, value, rule))
+    }
+}
+
+/// Bytes of a row: observation, action, reward, flags, and what policies add.
+fn row(spaces: &Spaces) -> u128 {
+    let space = &spaces.observation_space;
+    let (obs, action) = (space.width() * space.dtype().size(), spaces.action_space.width());
+    obs as u128 + 8 * action as u128 + 16
+}
+
+/// Bytes that a replay buffer keeps of a row's two observations. Long ones are kept as frames, each once.
+fn kept_observations(spaces: &Spaces) -> u128 {
+    let space = &spaces.observation_space;
+    let bytes = (space.width() * space.dtype().size()) as u128;
+    let shape = space.shape();
+    let planes = if shape.len() == 3 { shape[0].min(shape[2]).max(1) } else { 1 };
+    if bytes < 256 { 2 * bytes } else { bytes / planes as u128 }
+}
+
+/// `12.3 GB`
+fn shown(bytes: u128) -> String {
+    const UNITS: [&str; 7] = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
+    let mut value = bytes as f64;
+    for unit in UNITS {
+        if value < 1000.0 {
+            return if unit == "bytes" { format!("{bytes} bytes") } else { format!("{value:.1} {unit}") };
+        }
+        value /= 1000.0;
+    }
+    "more than 1000 EB".into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_sum_names_its_large_parts_and_the_setting_to_blame() {
+        let mut memory = Memory::default();
+        memory.add("fragments", &[("num_workers", 2), ("num_envs_per_worker", 3_000)], 1_000);
+        memory.add_layers("the network", "model.fcnet_hiddens", 4, &[100, 1_000]);
+        memory.add("threads", &[("num_workers", 2)], 10);
+        // 6,000,000 + 16 * (5 * 100 + 101 * 1,000) + 20
+        memory.check_against(7_624_020).unwrap();
+        let message = memory.check_against(7_624_019).unwrap_err().to_string();
+        assert_eq!(
+            message,
+            "`num_envs_per_worker` is 3000, but the run would need 7.6 MB of memory, and 7.6 MB are available: 6.0 MB for \
+             fragments (`num_workers` 2 x `num_envs_per_worker` 3000), 1.6 MB for the network (`model.fcnet_hiddens` \
+             [100, 1000]); make it smaller"
+        );
+    }
+
+    #[test]
+    fn a_sum_beyond_all_numbers_is_refused_too() {
+        let mut memory = Memory::default();
+        let most = usize::MAX;
+        memory.add("fragments", &[("a", most), ("b", most), ("c", most)], u128::MAX);
+        memory.add_layers("the network", "layers", most, &[most, most]);
+        let message = memory.check_against(u128::from(u64::MAX)).unwrap_err().to_string();
+        assert!(
+            message.contains("would need more than 1000 EB of memory, and 18.4 EB are available"),
+            "{message}"
+        );
+    }
+}
