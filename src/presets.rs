@@ -1,4 +1,5 @@
-//! Tuned settings by name: the files of `examples/tuned`, inside the library.
+//! Settings by name: the tuned ones of `examples/tuned` for one environment each, and the defaults of other libraries in
+//! `examples/bases`. Their files are inside the library.
 
 use pavlov_tune::Config;
 use serde::Deserialize;
@@ -6,7 +7,7 @@ use serde::de::IgnoredAny;
 
 use crate::registry::Error;
 
-/// An algorithm, an environment, settings and when to stop.
+/// An algorithm, perhaps an environment, settings and when to stop.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Preset {
@@ -15,8 +16,8 @@ pub struct Preset {
     pub name: String,
     /// Name of the algorithm.
     pub algorithm: String,
-    /// Id of the environment.
-    pub env: String,
+    /// Id of the environment; `None`: any.
+    pub env: Option<String>,
     /// Settings over the algorithm's defaults.
     #[serde(default)]
     pub config: Config,
@@ -44,15 +45,19 @@ const FILES: &[(&str, &str)] = &[
     ("dqn-cartpole", include_str!("../examples/tuned/dqn-cartpole.toml")),
     ("dqn-cartpole-ray", include_str!("../examples/tuned/dqn-cartpole-ray.toml")),
     ("dqn-frozenlake", include_str!("../examples/tuned/dqn-frozenlake.toml")),
+    ("dqn-sb3", include_str!("../examples/bases/dqn-sb3.toml")),
     ("dqn-taxi", include_str!("../examples/tuned/dqn-taxi.toml")),
     ("impala-cartpole", include_str!("../examples/tuned/impala-cartpole.toml")),
     ("ppo-acrobot", include_str!("../examples/tuned/ppo-acrobot.toml")),
     ("ppo-cartpole", include_str!("../examples/tuned/ppo-cartpole.toml")),
     ("ppo-cartpole-ray", include_str!("../examples/tuned/ppo-cartpole-ray.toml")),
+    ("ppo-cleanrl", include_str!("../examples/bases/ppo-cleanrl.toml")),
     ("ppo-lunarlander", include_str!("../examples/tuned/ppo-lunarlander.toml")),
     ("ppo-pendulum", include_str!("../examples/tuned/ppo-pendulum.toml")),
+    ("ppo-sb3", include_str!("../examples/bases/ppo-sb3.toml")),
     ("ppo-stateless-cartpole", include_str!("../examples/tuned/ppo-stateless-cartpole.toml")),
     ("sac-pendulum", include_str!("../examples/tuned/sac-pendulum.toml")),
+    ("sac-sb3", include_str!("../examples/bases/sac-sb3.toml")),
 ];
 
 /// The preset of that name.
@@ -77,10 +82,12 @@ mod tests {
     use crate::registry;
 
     #[test]
-    fn every_file_of_examples_tuned_is_a_preset_with_settings_that_exist() {
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/tuned");
-        let mut files: Vec<String> = std::fs::read_dir(folder)
-            .unwrap()
+    fn every_file_of_examples_tuned_and_bases_is_a_preset_with_settings_that_exist() {
+        let folders =
+            ["tuned", "bases"].map(|name| format!("{}/examples/{name}", env!("CARGO_MANIFEST_DIR")));
+        let mut files: Vec<String> = folders
+            .iter()
+            .flat_map(|folder| std::fs::read_dir(folder).unwrap())
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .filter_map(|name| name.strip_suffix(".toml").map(str::to_owned))
             .collect();
@@ -92,8 +99,10 @@ mod tests {
             let layer = pavlov_tune::config::Layer { origin: name.into(), values: preset.config };
             let resolved = entry.resolve(vec![layer]).unwrap();
             // Those of the bridge need a Python with the environment in it.
-            if !preset.env.starts_with("py:") {
-                entry.effective(&resolved, &preset.env.as_str().into()).unwrap();
+            let any = if preset.algorithm == "SAC" { "Pendulum-v1" } else { "CartPole-v1" };
+            let env = preset.env.as_deref().unwrap_or(any);
+            if !env.starts_with("py:") {
+                entry.effective(&resolved, &env.into()).unwrap();
             }
         }
     }

@@ -412,7 +412,11 @@ fn names_that_do_not_exist_are_refused_with_the_nearest() {
     with("gamma=2").refused("`gamma` is 2, but it must be in 0..=1");
     with("gamma=high").refused(r#"`gamma` is "high", but it must be a number"#);
     with("gamma").refused("write it as key=value");
-    with("framework=torch").refused("has no meaning here: there is one framework");
+    with("minibatch_size=64").refused("`minibatch_size` is 64, but its name here is `sgd_minibatch_size`");
+    with("num_env_runners=4").refused("its name here is `num_workers`");
+    with("lambda_=0.9").refused("its name here is `lambda`");
+    pavlov(&["config", "show", "PPO", "--env", "CartPole-v1", "--set", "framework=torch"]).ok();
+    with("eager_tracing=true").refused("has no meaning here: it belongs to TensorFlow");
     with("env_config.lenght=1").refused("no setting `lenght`");
 }
 

@@ -80,9 +80,59 @@ fn a_sweep_from_a_file_names_a_best_trial_that_evaluates_and_its_trials_train_al
     let played = lines(&succeeds(&mut pavlov(["evaluate", checkpoint, "--episodes", "2", "--json"], dir)));
     assert_eq!(played[0]["training_iteration"], 4);
 
+    // The best trial comes first, each parameter has a column in full precision, and a file has the same.
+    let id = best["trial_id"].as_str().expect("an id");
+    let table: Vec<&str> = said.lines().collect();
+    assert!(table[0].starts_with("trial ") && table[0].ends_with("clip_param  lr"), "{said}");
+    assert!(table[1].starts_with(id) && table[1].contains(&best["config"]["lr"].to_string()), "{said}");
+    let csv = fs::read_to_string(dir.join("swept/results.csv")).expect("results.csv");
+    assert!(csv.starts_with("trial_id,status,episode_reward_mean,config/clip_param,config/lr,"), "{csv}");
+    assert!(csv.lines().nth(1).expect("a row").starts_with(id), "{csv}");
+
+    // The sweep stands for its best trial.
+    let of_sweep = lines(&succeeds(&mut pavlov(["evaluate", "swept", "--episodes", "2", "--json"], dir)));
+    assert_eq!(of_sweep[0]["episode_rewards"], played[0]["episode_rewards"]);
+    assert!(of_sweep[0]["checkpoint"].as_str().expect("a path").contains(id));
+
     succeeds(&mut pavlov(["trial", "sweep.toml", "--number", "3", "--out", "alone", "--quiet"], dir));
     let swept = PathBuf::from(trials[3]["path"].as_str().expect("a path"));
     assert_same(&results(&swept), &results(&dir.join("alone")));
+
+    // A trial that has ended goes on alone, to the stop criteria of the sweep unless others are given.
+    let resume = ["resume", swept.to_str().expect("text"), "--json", "--stop", "training_iteration=6"];
+    let more = lines(&succeeds(&mut pavlov(resume, dir)));
+    assert_eq!(more.iter().map(|result| &result["training_iteration"]).collect::<Vec<_>>(), [5, 6]);
+    assert_eq!(results(&swept).len(), 6);
+}
+
+#[test]
+fn a_trial_of_a_sweep_that_goes_on_is_not_resumed_alone() {
+    let dir = folder("");
+    let dir = dir.path();
+    succeeds(&mut pavlov(["tune", "sweep.toml", "--out", "swept", "--quiet"], dir));
+    let trial = trials(&dir.join("swept")).remove(0);
+    // As a sweep that was killed has it: nothing says that a trial has ended.
+    let journal = dir.join("swept/journal.jsonl");
+    let text = fs::read_to_string(&journal).expect("a journal");
+    let ended: Vec<&str> = text.lines().filter(|line| !line.contains("\"completed\"")).collect();
+    fs::write(&journal, ended.join("\n") + "\n").expect("written");
+    let output = pavlov(["resume", trial.to_str().expect("text")], dir).output().expect("run");
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("has not ended") && said.contains("pavlov tune --resume"), "{said}");
+    assert!(!trial.join("run.json").exists());
+}
+
+#[test]
+fn a_program_of_another_name_says_its_own_command() {
+    let dir = folder("");
+    let dir = dir.path();
+    let mine = dir.join("mine");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_pavlov"), &mine).expect("a link");
+    let mut tune = Command::new(&mine);
+    let said = succeeds(tune.args(["tune", "sweep.toml", "--out", "swept"]).current_dir(dir));
+    let said = String::from_utf8_lossy(&said.stdout).into_owned();
+    assert!(said.contains(&format!("evaluate it:  {} evaluate ", mine.display())), "{said}");
 }
 
 #[test]

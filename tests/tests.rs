@@ -28,3 +28,5 @@ mod support;
 #[cfg(feature = "cli")]
 mod sweeps;
 mod torch_trainer;
+#[cfg(feature = "cli")]
+mod translations;

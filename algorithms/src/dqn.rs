@@ -118,8 +118,6 @@ impl Trainer for Dqn {
         ("prioritized_replay_eps", "its place is `replay_buffer_config.prioritized_replay_eps`"),
         ("final_prioritized_replay_beta", "it had no effect in Ray either; leave it out"),
         ("prioritized_replay_beta_annealing_timesteps", "it had no effect in Ray either; leave it out"),
-        ("buffer_size", "its place is `replay_buffer_config.capacity`"),
-        ("learning_starts", "its place is `replay_buffer_config.learning_starts`"),
         ("replay_sequence_length", "recurrent networks are not there yet; leave it out"),
     ];
 

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::output::{print, print_json, print_table};
+use super::output::{print, print_json, print_table, say};
 use super::settings::SettingsArgs;
 
 /// Show settings
@@ -33,6 +33,9 @@ enum Action {
 pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
     let Action::Show { settings, json } = args.action;
     let settings = settings.resolve()?;
+    if let Some(translation) = &settings.translation {
+        say(translation);
+    }
     let effective = settings.entry.effective(&settings.resolved, &settings.env);
     let effective = effective.map_err(|error| settings.lines.place(error))?;
     let (config, origins) = (&effective.resolved.config, &effective.resolved.origins);

@@ -21,7 +21,7 @@ use crate::tune::{
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov evaluate runs/first --episodes 100 --seed 1 --render pole.gif")]
 pub(super) struct EvaluateArgs {
-    /// A checkpoint, or a run directory for its newest one; URLs of them as well
+    /// A checkpoint, or a run directory for its newest one, or a sweep for that of its best trial; URLs of the first two
     #[arg(value_name = "DIR|URL")]
     checkpoint: PathBuf,
     /// Episodes to play

@@ -22,6 +22,7 @@ mod session;
 mod settings;
 mod signals;
 mod train;
+mod translate;
 mod trust;
 mod tune;
 

@@ -1,6 +1,7 @@
 //! The two streams: results on standard output, everything else on standard error. Neither panics when its reader has closed it.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
 use anyhow::Context;
 use indicatif::ProgressBar;
@@ -26,6 +27,15 @@ fn write_stderr(bytes: &[u8]) {
     match bar {
         Some(bar) => bar.suspend(write),
         None => write(),
+    }
+}
+
+/// What starts this program in a shell: `pavlov`, or the path of a program that has algorithms of its own.
+pub(super) fn program() -> String {
+    let typed = std::env::args().next().unwrap_or_default();
+    match Path::new(&typed).file_name() {
+        Some(name) if name != "pavlov" => typed,
+        _ => "pavlov".into(),
     }
 }
 

@@ -12,6 +12,14 @@ use crate::tune::Metrics;
 /// Lines come no faster than this.
 const LINE_EVERY: Duration = Duration::from_secs(1);
 
+/// What shows how learning goes: keys of `learner_stats`, and how they are called.
+const LEARNER: [(&str, &str); 4] = [
+    ("kl", "KL"),
+    ("clip_fraction", "clip fraction"),
+    ("vf_explained_var", "explained variance"),
+    ("mean_q", "mean Q"),
+];
+
 /// How far a run is and how well it does.
 pub(super) struct Progress {
     view: View,
@@ -46,7 +54,7 @@ impl Progress {
         let steps = timesteps(result).unwrap_or(0);
         let mean = result.get("episode_reward_mean").and_then(Value::as_f64);
         self.best = self.best.into_iter().chain(mean).reduce(f64::max);
-        let text = self.text(steps, mean);
+        let text = self.text(steps, mean) + &Self::learner(result);
         match &mut self.view {
             View::Nothing => {}
             View::Bar(bar) => {
@@ -85,6 +93,19 @@ impl Progress {
         )
     }
 
+    /// What the learner says, where one policy is trained: `, KL 0.0123, clip fraction 0.1`.
+    fn learner(result: &Metrics) -> String {
+        let policies = result.get("info").and_then(|info| info["learner"].as_object());
+        let Some((1, Some(policy))) = policies.map(|all| (all.len(), all.values().next())) else {
+            return String::new();
+        };
+        let shown = LEARNER.iter().filter_map(|(key, name)| {
+            let value = policy["learner_stats"][key].as_f64()?;
+            Some(format!(", {name} {value:.3}"))
+        });
+        shown.collect()
+    }
+
     /// Leaves the last state on the screen.
     pub(super) fn finish(&mut self) {
         match std::mem::replace(&mut self.view, View::Nothing) {
@@ -100,8 +121,8 @@ impl Progress {
 
 fn bar(target: Option<u64>) -> ProgressBar {
     let (bar, template) = match target {
-        Some(target) => (ProgressBar::new(target), "{spinner} [{bar:20}] {percent:>3}% {msg}"),
-        None => (ProgressBar::no_length(), "{spinner} {msg}"),
+        Some(target) => (ProgressBar::new(target), "{spinner} [{bar:20}] {percent:>3}% {wide_msg}"),
+        None => (ProgressBar::no_length(), "{spinner} {wide_msg}"),
     };
     let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
     let bar = bar.with_style(style.progress_chars("=> ")).with_message("first iteration");
@@ -138,6 +159,20 @@ mod tests {
             progress.text(10_000, Some(25.0)),
             "10,000 steps, 99 steps/s, mean return 25.0 (best 30.2), ETA 00:01:41"
         );
+    }
+
+    #[test]
+    fn the_line_shows_kl_clip_fraction_and_explained_variance_of_the_only_policy() {
+        let stats = json!({"kl": 0.01234, "clip_fraction": 0.1, "vf_explained_var": -0.5, "entropy": 1.0});
+        let of = |learner: Value| {
+            let result = json!({"info": {"learner": learner}});
+            Progress::learner(result.as_object().unwrap())
+        };
+        let one = json!({"learner_stats": stats});
+        let shown = ", KL 0.012, clip fraction 0.100, explained variance -0.500";
+        assert_eq!(of(json!({"default_policy": one})), shown);
+        assert_eq!(of(json!({"a": one, "b": one})), "");
+        assert_eq!(of(json!({})), "");
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::tune::{RunOptions, checkpoint, storage};
 #[command(after_help = "Example:\n  pavlov resume runs/first --stop timesteps_total=200000\n\n\
                         Settings are those of the checkpoint, stop criteria and checkpoint frequency those of the run.")]
 pub(super) struct ResumeArgs {
-    /// The run directory that `pavlov train` named at its end, or its URL
+    /// The run directory that `pavlov train` named at its end, or its URL, or a trial of a sweep that has ended
     #[arg(value_name = "DIR|URL")]
     run_dir: PathBuf,
     /// Change a stop criterion or add one, e.g. timesteps_total=200000; several are allowed, and null removes one
@@ -36,6 +36,7 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
         Some(url) => (storage::fetch_run(url)?, Some(url.to_owned())),
         None => (args.run_dir, None),
     };
+    RunFile::adopt_trial(&run_dir)?;
     let lock = Lock::of_run(&run_dir)?;
     let newest = checkpoint::latest(&run_dir)?;
     let mut run = RunFile::read(&run_dir, newest.as_deref())?;

@@ -9,11 +9,13 @@ use anyhow::Context;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::exit::usage;
-use super::output::say;
+use super::output::{program, say};
+use super::tune::SWEEP;
 use crate::load;
-use crate::tune::{Config, checkpoint, replace_file, storage};
+use crate::tune::{Config, Mode, Standings, SweepFile, checkpoint, replace_file, storage};
 
 const RUN: &str = "run.json";
 /// A [`RUN`] that could not be read.
@@ -88,6 +90,45 @@ impl RunFile {
             remote_checkpoint_dir: None,
             config,
         })
+    }
+
+    /// Makes a run of the trial of a sweep that `dir` is, if it is one: `pavlov resume` goes on with it alone.
+    ///
+    /// Only a trial that has ended: the sweep itself goes on with the others.
+    pub(super) fn adopt_trial(dir: &Path) -> anyhow::Result<()> {
+        let dir = std::path::absolute(dir).with_context(|| format!("cannot find {}", dir.display()))?;
+        let (Some(sweep), Some(trial_id)) = (dir.parent(), dir.file_name().and_then(|name| name.to_str()))
+        else {
+            return Ok(());
+        };
+        if !dir.is_dir() || dir.join(RUN).exists() {
+            return Ok(());
+        }
+        let has_ended = Standings::read(sweep)?.and_then(|standings| standings.has_ended(trial_id));
+        let (shown, program) = (dir.display(), program());
+        match has_ended {
+            None => return Ok(()),
+            Some(true) => {}
+            Some(false) => {
+                return Err(usage(format!(
+                    "{shown} is a trial that has not ended; go on with its whole sweep: `{program} tune --resume {}`",
+                    sweep.display()
+                )));
+            }
+        }
+        let Some(newest) = checkpoint::latest(&dir)? else {
+            return Err(usage(format!(
+                "{shown} is a trial without a whole checkpoint, so there is nothing to go on from; train it again alone \
+                 with `{program} trial`"
+            )));
+        };
+        let mut run = RunFile::of_checkpoint(&newest)?;
+        if sweep.join(SWEEP).is_file() {
+            let file = SweepFile::load(sweep.join(SWEEP))?;
+            run.checkpoint_freq = file.checkpoint.checkpoint_frequency;
+            run.stop = file.stop;
+        }
+        run.write(&dir)
     }
 
     /// Replaces the file whole; a power cut leaves the old one or the new one.
@@ -236,10 +277,27 @@ pub(super) fn take_back(run_dir: &Path, url: Option<&str>) -> anyhow::Result<()>
     Ok(())
 }
 
-/// The checkpoint that `path` is, or the newest whole one in the run directory that it is.
+/// The directory of the best trial. Where the sweep itself names no metric, that of its scheduler counts.
+fn best_trial(dir: &Path, sweep: &Standings) -> anyhow::Result<PathBuf> {
+    let scheduler = match dir.join(SWEEP) {
+        file if file.is_file() => SweepFile::load(file)?.scheduler,
+        _ => Config::new(),
+    };
+    let metric = scheduler.get("metric").and_then(Value::as_str);
+    let mode = scheduler.get("mode").and_then(Value::as_str);
+    let mode = [Mode::Min, Mode::Max].into_iter().find(|known| Some(known.name()) == mode);
+    Ok(sweep.best(metric, mode)?)
+}
+
+/// The checkpoint that `path` is, or the newest whole one in the run directory that it is, or that of the best trial in the
+/// sweep that it is.
 pub(super) fn find_checkpoint(path: &Path) -> anyhow::Result<PathBuf> {
-    match url(path) {
-        Some(_) => Ok(load::find_checkpoint(path)?),
-        None => load::find_checkpoint(path).map_err(|error| usage(error.to_string())),
+    if url(path).is_some() {
+        return Ok(load::find_checkpoint(path)?);
     }
+    let best = Standings::read(path)?.map(|sweep| best_trial(path, &sweep)).transpose()?;
+    if let Some(best) = &best {
+        say(&format!("{} is a sweep; its best trial is {}", path.display(), best.display()));
+    }
+    load::find_checkpoint(best.as_deref().unwrap_or(path)).map_err(|error| usage(error.to_string()))
 }

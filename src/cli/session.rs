@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use clap::Args;
 
-use super::output::{print_json, say};
+use super::output::{print_json, program, say};
 use super::profile::Profile;
 use super::progress::{Progress, timesteps};
 use super::run_dir::{self, Lock, RunFile};
@@ -187,6 +187,7 @@ impl Session {
         self.lock.check_in_place()?;
         self.driver.stop()?;
         let dir = self.driver.logdir().display().to_string();
+        let program = program();
         let place = self.run.remote_checkpoint_dir.as_ref().unwrap_or(&dir);
         self.report.say(&match end {
             End::Met(met) => format!("done: {} is {}, the run stops at {}", met.key, met.value, met.limit),
@@ -201,10 +202,12 @@ impl Session {
         let Some(saved) = &self.saved else { return Ok(()) };
         self.report.say(&format!("checkpoint:    {}", saved.display()));
         let trust = self.trust_flag();
-        self.report.say(&format!("evaluate it:   pavlov evaluate {place}{trust}"));
+        self.report.say(&format!("evaluate it:   {program} evaluate {place}{trust}"));
         self.report.say(&match end {
-            End::Met(met) => format!("train longer:  pavlov resume {place}{trust} --stop {}=VALUE", met.key),
-            _ => format!("resume:        pavlov resume {place}{trust}"),
+            End::Met(met) => {
+                format!("train longer:  {program} resume {place}{trust} --stop {}=VALUE", met.key)
+            }
+            _ => format!("resume:        {program} resume {place}{trust}"),
         });
         Ok(())
     }
@@ -220,8 +223,9 @@ impl Session {
         let dir = self.driver.logdir();
         if let Ok(Some(newest)) = checkpoint::latest(dir) {
             say(&format!(
-                "the newest checkpoint is {}; go on from it with `pavlov resume {}{}`",
+                "the newest checkpoint is {}; go on from it with `{} resume {}{}`",
                 newest.display(),
+                program(),
                 dir.display(),
                 self.trust_flag()
             ));

@@ -1,4 +1,4 @@
-//! From the command line to complete settings: defaults < preset < `--config` < `--set` < flags.
+//! From the command line to complete settings: defaults < preset or translated file < `--config` < `--set` < flags.
 
 use std::path::{Path, PathBuf};
 
@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use super::exit::usage;
 use super::lines::Lines;
+use super::translate::{from_rllib, from_sb3};
 use crate::envs::{self, EnvCreator};
 use crate::presets::{self, Preset};
 use crate::registry::{self, AlgorithmEntry};
@@ -27,6 +28,12 @@ pub(super) struct SettingsArgs {
     /// File with settings, TOML or JSON: settings only, or laid out like a preset
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
+    /// File of RL Baselines3 Zoo, YAML: its settings for the environment, translated and reported
+    #[arg(long, value_name = "FILE", conflicts_with = "preset")]
+    from_sb3: Option<PathBuf>,
+    /// File with settings of RLlib, JSON, translated and reported
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["preset", "from_sb3"])]
+    from_rllib: Option<PathBuf>,
     #[arg(
         long,
         value_name = "KEY=VALUE",
@@ -51,6 +58,8 @@ pub(super) struct Settings {
     pub(super) stop: Config,
     /// Where the settings of the file stand.
     pub(super) lines: Lines,
+    /// How the settings of another library were translated.
+    pub(super) translation: Option<String>,
 }
 
 impl SettingsArgs {
@@ -75,7 +84,25 @@ impl SettingsArgs {
         let (mut layers, mut stop, mut lines) = (Vec::new(), Config::new(), Lines::default());
         let mut env = self.env;
         let file_env = file.as_ref().and_then(|file| file.env.clone());
-        env = env.or(file_env).or_else(|| preset.as_ref().map(|preset| preset.env.clone()));
+        env = env.or(file_env).or_else(|| preset.as_ref().and_then(|preset| preset.env.clone()));
+        let no_env =
+            "no environment; give one with --env, e.g. --env CartPole-v1 (`pavlov list envs` shows all)";
+        let translated = match (&self.from_sb3, &self.from_rllib) {
+            (Some(path), _) => {
+                let env = env.as_deref().ok_or_else(|| usage(no_env))?;
+                Some((path, "Stable-Baselines3", from_sb3(path, &entry, env)?))
+            }
+            (_, Some(path)) => Some((path, "RLlib", from_rllib(path, &entry)?)),
+            _ => None,
+        };
+        let mut translation = None;
+        if let Some((path, library, translated)) = translated {
+            let origin = format!("{} ({library})", path.display());
+            translation = Some(translated.report(&origin));
+            env = env.or(translated.env);
+            stop.extend(translated.stop);
+            layers.push(Layer { origin, values: translated.config });
+        }
         if let Some(preset) = preset {
             stop.extend(preset.stop);
             layers.push(Layer { origin: format!("preset {}", preset.name), values: preset.config });
@@ -101,13 +128,11 @@ impl SettingsArgs {
         }
 
         let Some(env) = env else {
-            return Err(usage(
-                "no environment; give one with --env, e.g. --env CartPole-v1 (`pavlov list envs` shows all)",
-            ));
+            return Err(usage(no_env));
         };
         known(&env)?;
         let resolved = entry.resolve(layers).map_err(|error| lines.place(error))?;
-        Ok(Settings { resolved, env: env.into(), stop, lines, entry })
+        Ok(Settings { resolved, env: env.into(), stop, lines, translation, entry })
     }
 }
 
@@ -163,7 +188,7 @@ impl File {
         if config.contains_key("config") {
             let text = serde_json::to_string(&config)?;
             let preset: Preset = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
-            let (algorithm, env) = (Some(preset.algorithm), Some(preset.env));
+            let (algorithm, env) = (Some(preset.algorithm), preset.env);
             return Ok(File { origin, algorithm, env, config: preset.config, stop: preset.stop, lines });
         }
         let env = match config.shift_remove("env") {

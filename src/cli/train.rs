@@ -19,7 +19,7 @@ use crate::tune::{Config, Error, RunOptions};
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov train PPO --env CartPole-v1 --set num_envs_per_worker=8 \\\n    \
                         --stop timesteps_total=100000 --seed 0 --out runs/first\n\n\
-                        Settings: defaults < --preset < --config < --set < other flags; `pavlov config show` shows \
+                        Settings: defaults < --preset, --from-sb3 or --from-rllib < --config < --set < other flags; `pavlov config show` shows \
                         the outcome.\nCtrl-C finishes the iteration, saves a checkpoint and exits with 0; \
                         `pavlov resume` goes on from there.")]
 pub(super) struct TrainArgs {
@@ -48,6 +48,9 @@ pub(super) struct TrainArgs {
 
 pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
     let settings = args.settings.resolve()?;
+    if let Some(translation) = &settings.translation {
+        args.report.say(translation);
+    }
     let mut stop = stop_criteria(&settings.stop)?;
     stop.lay_over(&assignments(&args.stop)?)?;
     start(NewRun {

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::exit::usage;
 use super::lines::Lines;
-use super::output::{print, print_json};
+use super::output::{print, print_json, program};
 use super::session::ReportArgs;
 use super::settings::known;
 use super::train::{NewRun, start, stop_criteria};
@@ -22,7 +22,7 @@ use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, 
 use crate::tune::{Config, Error, child_main, replace_file};
 
 /// The sweep's file, kept in the experiment's directory.
-const SWEEP: &str = "sweep.toml";
+pub(super) const SWEEP: &str = "sweep.toml";
 
 /// Search settings: run the trials of a sweep file, or go on with a sweep
 #[derive(Args, Debug)]
@@ -129,7 +129,8 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let criteria = stop_criteria(&sweep.stop)?;
     tuner.run_config.stop = sweep.stopper(criteria)?;
     tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
-    tuner.run_config.replay_command = Some(format!("pavlov trial {} --number {{number}}", path.display()));
+    tuner.run_config.replay_command =
+        Some(format!("{} trial {} --number {{number}}", program(), path.display()));
     tuner.run_config.callbacks.push(Box::new(KeepFile(text)));
     tuner.run_config.interrupt = signals::watch("saving the trials; Ctrl-C again quits at once")?;
     let grid = match &args.resume {
@@ -229,7 +230,7 @@ impl Sweep {
                 )));
             }
             base = preset.config;
-            file.env.get_or_insert(preset.env);
+            file.env = file.env.or(preset.env);
             if file.stop.is_empty() {
                 file.stop = preset.stop;
             }
@@ -270,19 +271,23 @@ fn as_json(trial: &TrialResult) -> serde_json::Value {
     })
 }
 
-/// Which trial won, and what to do with it; `trust` is what commands need besides.
+/// All trials, which one won, and what to do with it; `trust` is what commands need besides.
 fn summary(grid: &ResultGrid, trust: &str) -> String {
     let dir = grid.experiment_path().display();
-    let mut lines = Vec::new();
+    let program = program();
+    let mut lines = vec![grid.to_string()];
     if let Ok(best) = grid.get_best_result(None, None, Scope::Last) {
-        lines.push(format!("best trial:   {}", best.experiment_tag));
+        lines.push(format!("best trial:   {}", best.trial_id));
         if let Some(checkpoint) = &best.checkpoint {
-            lines.push(format!("evaluate it:  pavlov evaluate {}{trust}", checkpoint.display()));
+            lines.push(format!("evaluate it:  {program} evaluate {}{trust}", checkpoint.display()));
         }
     }
     lines.push(format!("experiment:   {dir}"));
+    if !grid.is_empty() {
+        lines.push(format!("all results:  {dir}/results.csv"));
+    }
     if grid.interrupted() {
-        lines.push(format!("go on:        pavlov tune --resume {dir}{trust}"));
+        lines.push(format!("go on:        {program} tune --resume {dir}{trust}"));
     }
     lines.join("\n")
 }

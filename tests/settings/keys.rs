@@ -215,8 +215,8 @@ fn any_key_may_stand_in_env_config() {
 #[test]
 fn rays_names_of_algorithm_keys_say_where_they_went() {
     refused(
-        ppo(json!({"shuffle_sequences": true})),
-        &["`shuffle_sequences` is true", "rows are always shuffled"],
+        ppo(json!({"shuffle_sequences": false})),
+        &["`shuffle_sequences` is false", "rows are always shuffled"],
     );
     for key in [
         "before_learn_on_batch",
@@ -226,8 +226,6 @@ fn rays_names_of_algorithm_keys_say_where_they_went() {
         "prioritized_replay_eps",
         "final_prioritized_replay_beta",
         "prioritized_replay_beta_annealing_timesteps",
-        "buffer_size",
-        "learning_starts",
         "replay_sequence_length",
     ] {
         refused(
@@ -235,6 +233,8 @@ fn rays_names_of_algorithm_keys_say_where_they_went() {
             &[&format!("`{key}` is 1, but this setting of Ray's has no meaning here: ")],
         );
     }
+    refused(dqn(json!({"buffer_size": 1})), &["its name here is `replay_buffer_config.capacity`"]);
+    refused(dqn(json!({"learning_starts": 1})), &["its name here is `replay_buffer_config.learning_starts`"]);
     let taken = dqn(json!({"replay_buffer_config": {"type": "MultiAgentReplayBuffer"}})).expect("Ray's name");
     let config = to_config(&taken).expect("an object");
     assert_eq!(config["replay_buffer_config"]["type"], "ReplayBuffer");

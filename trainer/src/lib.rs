@@ -81,6 +81,7 @@ pub mod settings {
         },
         learn::exploration::*,
         run::common::*,
+        run::synonyms::{synonym, translate},
         sample::filter::ObservationFilter,
     };
 }

@@ -64,7 +64,7 @@ pub use trainable::{Trainable, TrialContext};
 pub use trial::{Mode, Trial, TrialStatus};
 pub use tuner::{
     Callback, CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, ResultGrid, RunConfig, Scope,
-    TrialResult, TuneConfig, Tuner, run,
+    Standings, TrialResult, TuneConfig, Tuner, run,
 };
 pub use validate::{difference, validate_save_restore};
 

@@ -48,7 +48,7 @@ fn read_with(reader: &str, dir: &Path) -> Option<Value> {
 }
 
 #[test]
-fn tensorboard_reads_the_scalars_under_rays_tags_at_their_steps() {
+fn tensorboard_reads_the_scalars_in_groups_at_their_steps() {
     let home = tempfile::tempdir().unwrap();
     let mut logger = TensorBoardLogger::open(home.path()).unwrap();
     for (iteration, reward) in [(1, Some(21.5)), (2, None), (3, Some(-3e-7))] {
@@ -65,9 +65,9 @@ fn tensorboard_reads_the_scalars_under_rays_tags_at_their_steps() {
     assert_eq!(
         read,
         json!({
-            "ray/tune/episode_reward_mean": [[300, 21.5], [900, small]],
-            "ray/tune/info/learner/kl": [[300, 0.25], [600, 0.5], [900, 0.75]],
-            "ray/tune/timesteps_total": [[300, 300.0], [600, 600.0], [900, 900.0]],
+            "rollout/episode_reward_mean": [[300, 21.5], [900, small]],
+            "train/kl": [[300, 0.25], [600, 0.5], [900, 0.75]],
+            "time/timesteps_total": [[300, 300.0], [600, 600.0], [900, 900.0]],
         })
     );
 }
@@ -78,7 +78,7 @@ fn without_timesteps_the_step_is_the_iteration() {
     let mut logger = TensorBoardLogger::open(home.path()).unwrap();
     logger.on_result(&object(json!({"a": 1, "timesteps_total": null, "training_iteration": 4}))).unwrap();
     let Some(read) = read_back(home.path()) else { return };
-    assert_eq!(read, json!({"ray/tune/a": [[4, 1.0]]}));
+    assert_eq!(read, json!({"a": [[4, 1.0]]}));
 }
 
 #[test]
@@ -92,7 +92,7 @@ fn a_restart_opens_a_new_file_and_tensorboard_forgets_what_came_after() {
     (3..=4).for_each(|i| resumed.on_result(&result(i, 2.0)).unwrap());
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
     let Some(read) = read_back(home.path()) else { return };
-    assert_eq!(read, json!({"ray/tune/a": [[1, 1.0], [2, 1.0], [3, 2.0], [4, 2.0]]}));
+    assert_eq!(read, json!({"a": [[1, 1.0], [2, 1.0], [3, 2.0], [4, 2.0]]}));
 }
 
 #[test]

@@ -9,6 +9,7 @@ use crate::{
         exploration::ExplorationConfig,
         nets::{ModelConfig, Spaces},
     },
+    run::synonyms::is_harmless,
     sample::filter::ObservationFilter,
 };
 use pavlov_envs::WrapperSpec;
@@ -369,19 +370,23 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("model.custom_preprocessor", "preprocess in the environment"),
 ];
 
-/// Refuses keys of Ray's that have no meaning here, with the reason.
+/// Refuses keys of Ray's that have no meaning here, with the reason. Where such a key asks for nothing that is not so
+/// anyway (`"framework": "torch"`, `"horizon": null`), it is dropped.
 ///
 /// # Errors
 /// [`Error::Config`] with the key and the reason.
-pub fn refuse_keys(values: &Config, refused: &[(&str, &str)]) -> Result<()> {
-    rules::all(refused.iter().filter_map(|(key, why)| {
-        let value = match key.split_once('.') {
-            None => values.get(*key),
-            Some((outer, inner)) => values.get(outer).and_then(|v| v.get(inner)),
+pub(crate) fn refuse_keys(values: &mut Config, refused: &[(&str, &str)]) -> Result<()> {
+    let mut checks = Vec::new();
+    for (key, why) in refused {
+        let (level, name) = match key.split_once('.') {
+            None => (Some(&mut *values), *key),
+            Some((outer, inner)) => (values.get_mut(outer).and_then(Value::as_object_mut), inner),
         };
+        let Some(value) = level.and_then(|level| level.shift_remove(name)) else { continue };
         let rule = format!("this setting of Ray's has no meaning here: {why}");
-        value.map(|value| Err(Error::config(*key, value, rule)))
-    }))
+        checks.push(rules::refuse_if(!is_harmless(key, &value), key, value, rule));
+    }
+    rules::all(checks)
 }
 
 impl Common {

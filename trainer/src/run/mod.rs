@@ -6,5 +6,6 @@ pub(crate) mod common;
 pub(crate) mod loading;
 pub(crate) mod memory;
 pub(crate) mod settings;
+pub(crate) mod synonyms;
 pub(crate) mod trainer;
 pub(crate) mod training;

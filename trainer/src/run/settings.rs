@@ -8,8 +8,9 @@ use crate::{
     learn::nets::Spaces,
     replay::OffPolicy,
     run::{
-        common::{Common, OPEN_KEYS, REFUSED_KEYS, refuse_keys},
+        common::{Common, OPEN_KEYS, REFUSED_KEYS},
         memory::Memory,
+        synonyms::translate,
         trainer::Trainer,
     },
 };
@@ -45,10 +46,7 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
 pub fn overlay_known<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) -> Result<Resolved> {
     let mut checks = Vec::new();
     for layer in &mut layers {
-        for refused in [REFUSED_KEYS, T::REFUSED_KEYS] {
-            checks.push(refuse_keys(&layer.values, refused));
-            refused.iter().for_each(|(key, _)| remove(&mut layer.values, key));
-        }
+        checks.push(translate(&mut layer.values, defaults, &[REFUSED_KEYS, T::REFUSED_KEYS]));
     }
     let origins: Vec<String> = layers.iter().map(|layer| layer.origin.clone()).collect();
     let resolved = overlay(defaults, layers, OPEN_KEYS).map_err(|error| checks.push(Err(error.into()))).ok();
@@ -62,17 +60,6 @@ pub fn overlay_known<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) -> R
     }
     rules::all(checks)?;
     Ok(resolved.expect("its error is among the checks"))
-}
-
-fn remove(values: &mut Config, key: &str) {
-    match key.split_once('.') {
-        None => _ = values.shift_remove(key),
-        Some((outer, inner)) => {
-            if let Some(Value::Object(values)) = values.get_mut(outer) {
-                values.shift_remove(inner);
-            }
-        }
-    }
 }
 
 /// Refuses values of the wrong kind for `T`, and puts the default in the place of each.

@@ -10,6 +10,7 @@ mod csv;
 mod from_end;
 mod json;
 mod params;
+mod tags;
 mod tensorboard;
 
 pub use csv::CsvLogger;

@@ -17,10 +17,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde_json::Value;
 
-use super::{Logger, flatten};
+use super::{Logger, flatten, tags::tag};
 use crate::{Config, Error, Metrics, Result, node};
 
-/// Scalars under `ray/tune/<flat key>`, as Ray names them; the step is `timesteps_total`, or the iteration where
+/// Scalars in groups: `rollout/episode_reward_mean`, `train/kl`, `eval/episode_reward_mean`, `time/timesteps_total`. What a
+/// trainable reports besides has its own key, nested ones joined by `/`. Each number stands there once. The step is `timesteps_total`, or the iteration where
 /// timesteps are not counted.
 #[derive(Debug)]
 pub struct TensorBoardLogger {
@@ -120,9 +121,9 @@ impl Logger for TensorBoardLogger {
         }
         let mut summary = Message::default();
         for (key, value) in flatten(result) {
-            let Some(number) = value.as_f64().filter(|_| is_plotted(&key)) else { continue };
+            let (Some(number), Some(tag)) = (value.as_f64(), tag(&key)) else { continue };
             let mut scalar = Message::default();
-            scalar.bytes(1, format!("ray/tune/{key}").as_bytes());
+            scalar.bytes(1, tag.as_bytes());
             scalar.fixed32(2, number as f32);
             summary.bytes(1, &scalar.0);
         }
@@ -140,11 +141,6 @@ impl Logger for TensorBoardLogger {
     fn sync(&mut self) -> Result<()> {
         self.file.sync_data().map_err(Error::io("write", &self.path))
     }
-}
-
-fn is_plotted(key: &str) -> bool {
-    let top = key.split('/').next().unwrap_or(key);
-    !matches!(top, "config" | "pid" | "timestamp" | "time_total_s" | "training_iteration")
 }
 
 fn frame(content: &[u8]) -> Vec<u8> {

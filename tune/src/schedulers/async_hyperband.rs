@@ -174,12 +174,16 @@ impl TrialScheduler for AsyncHyperBandScheduler {
     }
 
     fn debug_string(&self) -> String {
-        let rungs = self.brackets.iter().flat_map(|bracket| &bracket.rungs).map(|rung| {
-            let cutoff = rung.cutoff.map_or_else(|| "-".into(), |cutoff| format!("{cutoff:.4}"));
-            format!("{}: {cutoff}", rung.milestone)
+        let (bound, sign) = match self.objective.get() {
+            Ok((_, Mode::Min)) => ("at most", -1.0),
+            _ => ("at least", 1.0),
+        };
+        let rungs = self.brackets.iter().flat_map(|bracket| bracket.rungs.iter().rev()).map(|rung| {
+            let seen = format!("rung {}: {} seen", rung.milestone, rung.trials.len());
+            rung.cutoff.map_or(seen.clone(), |cutoff| format!("{seen}, {bound} {:.4} goes on", sign * cutoff))
         });
-        let rungs = rungs.collect::<Vec<_>>().join(" | ");
-        format!("AsyncHyperBand: {} stopped; cutoffs (high is good) {rungs}", self.num_stopped)
+        let rungs = rungs.collect::<Vec<_>>().join("; ");
+        format!("AsyncHyperBand: {} stopped; {rungs}", self.num_stopped)
     }
 }
 

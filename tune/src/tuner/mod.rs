@@ -3,6 +3,7 @@
 //! ```text
 //! <storage path>/<experiment>/
 //!     journal.jsonl             everything that happened: which trial has which settings, every result, every decision
+//!     results.csv               a table of all trials, the best first, written when the sweep ends or is interrupted
 //!     3f2a1_00000/              a trial: result.json, progress.csv, params.json, TensorBoard events, error.txt,
 //!         checkpoint_000010/    its checkpoints, and from a process also stdout and stderr
 //! ```
@@ -36,12 +37,14 @@ mod remote;
 mod replay;
 mod results;
 mod settings;
+mod standings;
 mod sweep;
 mod table;
 
 pub use callback::Callback;
 pub use results::{ResultGrid, Scope, TrialResult};
 pub use settings::{CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, RunConfig, TuneConfig};
+pub use standings::Standings;
 
 use control::{Control, Live};
 use journal::{Event, FORMAT_VERSION, Header, Journal};
@@ -49,6 +52,7 @@ use pool::Pool;
 use progress::Progress;
 use remote::Remote;
 use sweep::Sweep;
+use table::Columns;
 
 /// Pending trials in a sweep whose draws do not depend on results: schedulers that compare a population see it whole. Ray
 /// has 16 as well, or a little more than there are CPUs.
@@ -321,6 +325,11 @@ impl Tuner {
             let rule = "its trials change their settings on the way: leave the searcher out";
             return Err(Error::config("search_alg", scheduler.debug_string(), rule));
         }
+        // What a scheduler with a metric of its own compares is what the tables show.
+        let objective = scheduler.objective().map(|(metric, mode)| (metric.to_string(), mode));
+        let shown_mode = mode.or(objective.as_ref().map(|(_, mode)| *mode));
+        let shown_metric = tune_config.metric.clone().or(objective.map(|(metric, _)| metric));
+        let columns = Columns { space: &header.space, metric: shown_metric.as_deref(), mode: shown_mode };
         scheduler.set_total_resources(&header.resources);
         let mut sweep =
             Sweep::new(&dir, searcher, scheduler, run_config.stop.take(), tune_config.metric.clone());
@@ -346,11 +355,7 @@ impl Tuner {
             remote,
             factory: trainable,
             pool,
-            progress: Progress::new(
-                run_config.verbose,
-                tune_config.metric.clone(),
-                run_config.replay_command.clone(),
-            ),
+            progress: Progress::new(run_config.verbose, columns, run_config.replay_command.clone()),
             run_config,
             prefix: header.prefix,
             num_samples,
@@ -364,10 +369,12 @@ impl Tuner {
             control.choose_what_goes_on(which)?;
         }
         let outcome = control.run();
+        let written = control.write_results(columns);
         control.upload_the_rest(outcome.is_ok())?;
         let interrupted = outcome?;
+        written?;
         let Control { sweep, remote, .. } = control;
-        Ok(ResultGrid::of(sweep, remote.as_ref(), tune_config.metric, mode, interrupted))
+        Ok(ResultGrid::of(sweep, remote.as_ref(), header.space, shown_metric, shown_mode, interrupted))
     }
 }
 

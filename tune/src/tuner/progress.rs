@@ -4,9 +4,11 @@ use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use super::table;
+use serde_json::Value;
+
+use super::table::{self, Columns, Row};
 use crate::schedulers::TrialScheduler;
-use crate::{Metrics, Trial, TrialStatus, metric};
+use crate::{Metrics, Mode, Trial, TrialStatus, metric};
 
 /// Trials in the live table.
 const ROWS: usize = 20;
@@ -14,6 +16,8 @@ const ROWS: usize = 20;
 pub(super) struct Progress {
     verbose: u8,
     metric: Option<String>,
+    mode: Option<Mode>,
+    space: Value,
     /// For messages on how to train a failed trial alone.
     replay_command: Option<String>,
     live: bool,
@@ -25,11 +29,13 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    pub(super) fn new(verbose: u8, metric: Option<String>, replay_command: Option<String>) -> Self {
+    pub(super) fn new(verbose: u8, columns: Columns<'_>, replay_command: Option<String>) -> Self {
+        let Columns { space, metric, mode } = columns;
         let live = std::io::stderr().is_terminal();
         let every = if live { Duration::from_millis(500) } else { Duration::from_secs(30) };
         let started = Instant::now();
-        Progress { verbose, metric, replay_command, live, every, started, shown: None, lines: 0 }
+        let (space, metric) = (space.clone(), metric.map(String::from));
+        Progress { verbose, metric, mode, space, replay_command, live, every, started, shown: None, lines: 0 }
     }
 
     /// A line above the table.
@@ -82,9 +88,12 @@ impl Progress {
 
     fn show(&mut self, trials: &[Trial], scheduler: &dyn TrialScheduler) {
         self.shown = Some(Instant::now());
-        let mut text = self.summary(trials, scheduler) + "\n";
+        let columns = self.columns();
+        let rows: Vec<Row<'_>> = trials.iter().map(row).collect();
+        let best = columns.best(&rows).map(|best| format!("; {best}")).unwrap_or_default();
+        let mut text = format!("{}{best}\n", self.summary(trials, scheduler));
         if self.live {
-            text += &self.table(trials);
+            text += &self.table(trials, columns);
         }
         self.clear();
         eprint!("{text}");
@@ -117,27 +126,26 @@ impl Progress {
         format!("{seconds} s: {counted}; {}", scheduler.debug_string())
     }
 
-    /// Those that run first, then the newest.
-    fn table(&self, trials: &[Trial]) -> String {
-        let mut shown: Vec<&Trial> = trials.iter().rev().collect();
-        shown.sort_by_key(|trial| trial.status != TrialStatus::Running);
-        let head = ["trial", "status", "iter", "time (s)", self.metric.as_deref().unwrap_or("")];
-        let mut rows = vec![head.map(String::from).to_vec()];
-        for trial in shown.iter().take(ROWS) {
-            let value = |key: &str| {
-                let found = trial.last_result.as_ref().and_then(|result| metric::find(result, key));
-                found.map_or(String::new(), table::cell)
-            };
-            rows.push(vec![
-                trial.experiment_tag.clone(),
-                format!("{:?}", trial.status).to_uppercase(),
-                value("training_iteration"),
-                value("time_total_s"),
-                self.metric.as_deref().map(value).unwrap_or_default(),
-            ]);
+    /// The best one first, then those that run, then the newest.
+    fn table(&self, trials: &[Trial], columns: Columns<'_>) -> String {
+        let mut rows: Vec<Row<'_>> = trials.iter().rev().map(row).collect();
+        rows.sort_by_key(|row| row.status != TrialStatus::Running);
+        if let Some(best) = columns.place_of_best(&rows) {
+            rows[..=best].rotate_right(1);
         }
-        let hidden = trials.len().saturating_sub(ROWS);
+        let hidden = rows.len().saturating_sub(ROWS);
+        rows.truncate(ROWS);
         let more = if hidden > 0 { format!("... {hidden} more\n") } else { String::new() };
-        table::align(rows) + &more
+        columns.table(&rows) + &more
     }
+
+    fn columns(&self) -> Columns<'_> {
+        Columns { space: &self.space, metric: self.metric.as_deref(), mode: self.mode }
+    }
+}
+
+/// A trial as the tables show it.
+pub(super) fn row(trial: &Trial) -> Row<'_> {
+    let Trial { trial_id, status, config, last_result, .. } = trial;
+    Row { trial_id, status: *status, config, result: last_result.as_ref() }
 }

@@ -10,6 +10,7 @@ use super::checkpoints::Checkpoints;
 use super::journal::{self, Event};
 use super::remote::Remote;
 use super::sweep::Sweep;
+use super::table::{Columns, Row};
 use crate::checkpoint::{self, Metadata};
 use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, loggers, metric, storage};
 
@@ -17,6 +18,7 @@ use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, loggers, metric, 
 #[derive(Debug)]
 pub struct ResultGrid {
     dir: PathBuf,
+    space: Value,
     metric: Option<String>,
     mode: Option<Mode>,
     results: Vec<TrialResult>,
@@ -86,6 +88,7 @@ impl ResultGrid {
     pub(super) fn of(
         sweep: Sweep,
         remote: Option<&Remote>,
+        space: Value,
         metric: Option<String>,
         mode: Option<Mode>,
         interrupted: bool,
@@ -111,12 +114,12 @@ impl ResultGrid {
                 checkpoints,
             }
         });
-        ResultGrid { dir: sweep.dir, metric, mode, results: results.collect(), interrupted }
+        ResultGrid { dir: sweep.dir, space, metric, mode, results: results.collect(), interrupted }
     }
 
     /// The trial with the best value; of equal ones the first.
     ///
-    /// `None` for metric and mode: those of the sweep. Trials whose value is missing, NaN or infinite are left out.
+    /// `None` for metric and mode: those of the sweep, else those of its scheduler. Trials whose value is missing, NaN or infinite are left out.
     ///
     /// # Errors
     /// No metric or mode anywhere; no trial with such a number; [`Error::Io`] on reading the journal for other scopes than
@@ -295,27 +298,23 @@ impl<'a> IntoIterator for &'a ResultGrid {
     }
 }
 
-/// A table: one line per trial with its state, iterations, settings and the metric of the sweep.
+/// A table: one line per trial with its state, the metric of the sweep, and every parameter in full precision; the best
+/// trial comes first.
 impl fmt::Display for ResultGrid {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let metric = self.metric.as_deref();
-        let mut rows = vec![["trial".into(), "status".into(), "iter".into(), metric.unwrap_or("").into()]];
-        rows[0][0] = "trial".to_string();
-        for result in &self.results {
-            let shown = |key: &str| {
-                let value = result.metrics.as_ref().and_then(|metrics| metric::find(metrics, key));
-                value.map_or(String::new(), super::table::cell)
-            };
-            let tag = format!("{} {}", result.trial_id, result.experiment_tag);
-            let status = format!("{:?}", result.status).to_uppercase();
-            rows.push([tag, status, shown("training_iteration"), metric.map(shown).unwrap_or_default()]);
-        }
-        let text = super::table::align(rows.iter().map(|row| row.to_vec()).collect());
-        f.write_str(&text)
+        let columns = Columns { space: &self.space, metric: self.metric.as_deref(), mode: self.mode };
+        let mut rows: Vec<Row<'_>> = self.results.iter().map(TrialResult::row).collect();
+        columns.best_first(&mut rows);
+        f.write_str(&columns.table(&rows))
     }
 }
 
 impl TrialResult {
+    fn row(&self) -> Row<'_> {
+        let TrialResult { trial_id, status, config, metrics, .. } = self;
+        Row { trial_id, status: *status, config, result: metrics.as_ref() }
+    }
+
     /// All results as `result.json` has them: the rows of Ray's `metrics_dataframe`.
     ///
     /// # Errors

@@ -1,9 +1,173 @@
-//! Text in columns.
+//! Trials as text in columns, and as a CSV file.
 
 use serde_json::Value;
 
+use crate::{Config, Error, Metrics, Mode, Result, TrialStatus, loggers, metric};
+
 /// Longer cells are cut.
 const WIDEST: usize = 48;
+
+/// What all rows have in common: where the parameters come from, and what the trials are compared by.
+#[derive(Clone, Copy)]
+pub(super) struct Columns<'a> {
+    /// The search space.
+    pub(super) space: &'a Value,
+    pub(super) metric: Option<&'a str>,
+    pub(super) mode: Option<Mode>,
+}
+
+/// A trial to be shown.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'a> {
+    pub(super) trial_id: &'a str,
+    pub(super) status: TrialStatus,
+    pub(super) config: &'a Config,
+    pub(super) result: Option<&'a Metrics>,
+}
+
+impl Row<'_> {
+    fn value(&self, key: &str) -> Option<&Value> {
+        metric::find(self.result?, key)
+    }
+}
+
+impl Columns<'_> {
+    /// The metric of a trial such that higher is better.
+    fn score(self, row: &Row<'_>) -> Option<f64> {
+        let value = row.value(self.metric?)?.as_f64().filter(|value| value.is_finite())?;
+        Some(self.mode?.score(value))
+    }
+
+    /// The rows with the best value first; those without a value come last, in the order in which they were drawn.
+    pub(super) fn best_first(self, rows: &mut [Row<'_>]) {
+        let score = |row: &Row<'_>| self.score(row).unwrap_or(f64::NEG_INFINITY);
+        rows.sort_by(|a, b| score(b).total_cmp(&score(a)));
+    }
+
+    /// Which row has the best value; of equal ones the first. `None`: no row has a value.
+    pub(super) fn place_of_best(self, rows: &[Row<'_>]) -> Option<usize> {
+        let mut best: Option<(f64, usize)> = None;
+        for (place, row) in rows.iter().enumerate() {
+            if let Some(score) = self.score(row)
+                && best.is_none_or(|(best, _)| score > best)
+            {
+                best = Some((score, place));
+            }
+        }
+        best.map(|(_, place)| place)
+    }
+
+    /// The best trial, its value and its parameters in one line; `None`: no trial has a value.
+    pub(super) fn best(self, rows: &[Row<'_>]) -> Option<String> {
+        let best = &rows[self.place_of_best(rows)?];
+        let (metric, value) = (self.metric?, cell(best.value(self.metric?)?));
+        let parameters = parameters(self.space, best.config);
+        let parameters = parameters.iter().map(|(path, value)| format!(", {path}={}", exact(value)));
+        Some(format!("best {} with {metric} {value}{}", best.trial_id, parameters.collect::<String>()))
+    }
+
+    /// A line per trial with its state, the metric, its time and every parameter.
+    pub(super) fn table(self, rows: &[Row<'_>]) -> String {
+        let drawn: Vec<_> = rows.iter().map(|row| parameters(self.space, row.config)).collect();
+        let paths = union(&drawn);
+        let head = ["trial", "status", self.metric.unwrap_or(""), "iter", "time (s)"];
+        let head = head.into_iter().chain(paths.iter().map(String::as_str)).map(String::from).collect();
+        let mut lines = vec![head];
+        for (row, drawn) in rows.iter().zip(&drawn) {
+            let shown = |key: &str| row.value(key).map_or(String::new(), cell);
+            let mut line = vec![
+                row.trial_id.to_string(),
+                format!("{:?}", row.status).to_uppercase(),
+                self.metric.map(shown).unwrap_or_default(),
+                shown("training_iteration"),
+                shown("time_total_s"),
+            ];
+            line.extend(paths.iter().map(|path| at(drawn, path).map(exact).unwrap_or_default()));
+            lines.push(line);
+        }
+        align(lines)
+    }
+
+    /// The same for other programs: best first, each parameter as `config/<path>`, then every number and text of the last
+    /// result.
+    ///
+    /// # Errors
+    /// None that memory has.
+    pub(super) fn csv(self, rows: &[Row<'_>]) -> Result<Vec<u8>> {
+        let mut rows = rows.to_vec();
+        self.best_first(&mut rows);
+        let cells: Vec<Vec<(String, Value)>> = rows.iter().map(|row| self.cells(row)).collect();
+        let columns = union(&cells);
+        let mut writer = csv::Writer::from_writer(Vec::new());
+        writer.write_record(&columns).map_err(Error::other)?;
+        for cells in &cells {
+            let line = columns.iter().map(|column| at(cells, column).map(exact).unwrap_or_default());
+            writer.write_record(line).map_err(Error::other)?;
+        }
+        writer.into_inner().map_err(|error| Error::other(error.into_error()))
+    }
+
+    fn cells(self, row: &Row<'_>) -> Vec<(String, Value)> {
+        let mut cells = vec![
+            ("trial_id".to_string(), Value::from(row.trial_id)),
+            ("status".to_string(), format!("{:?}", row.status).to_uppercase().into()),
+        ];
+        if let Some(metric) = self.metric {
+            cells.push((metric.into(), row.value(metric).cloned().unwrap_or_default()));
+        }
+        let drawn = parameters(self.space, row.config).into_iter();
+        cells.extend(drawn.map(|(path, value)| (format!("config/{path}"), value)));
+        let numbers = row.result.map(loggers::flatten).unwrap_or_default().into_iter();
+        let numbers = numbers.filter(|(key, value)| {
+            let is_setting = key.starts_with("config/");
+            !is_setting && !value.is_array() && key != "trial_id" && Some(key.as_str()) != self.metric
+        });
+        cells.extend(numbers.map(|(key, value)| (key, value.clone())));
+        cells
+    }
+}
+
+fn at<'a>(cells: &'a [(String, Value)], key: &str) -> Option<&'a Value> {
+    cells.iter().find(|(known, _)| known == key).map(|(_, value)| value)
+}
+
+/// The keys of all rows in order of appearance.
+fn union(rows: &[Vec<(String, Value)>]) -> Vec<String> {
+    let mut keys = Vec::new();
+    for (key, _) in rows.iter().flatten() {
+        if !keys.contains(key) {
+            keys.push(key.clone());
+        }
+    }
+    keys
+}
+
+/// The settings of a trial that its space does not fix, by dotted path, in the order of the settings.
+fn parameters(space: &Value, config: &Config) -> Vec<(String, Value)> {
+    fn walk(space: &Value, config: &Config, prefix: &str, found: &mut Vec<(String, Value)>) {
+        for (name, value) in config {
+            let fixed = space.get(name).unwrap_or(&Value::Null);
+            let is_fixed = fixed == value || fixed.get("literal") == Some(value);
+            match value {
+                _ if is_fixed && !fixed.is_null() => {}
+                Value::Object(inner) => walk(fixed, inner, &format!("{prefix}{name}."), found),
+                value => found.push((format!("{prefix}{name}"), value.clone())),
+            }
+        }
+    }
+    let mut found = Vec::new();
+    walk(space, config, "", &mut found);
+    found
+}
+
+/// A value in full precision, texts without quotes.
+fn exact(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => String::new(),
+        other => other.to_string(),
+    }
+}
 
 /// A value for a table cell: numbers to six digits, texts without quotes.
 pub(super) fn cell(value: &Value) -> String {
@@ -69,5 +233,72 @@ mod tests {
         let text =
             align(vec![row(["trial", "lr", "empty"]), row(["a", "0.1", ""]), row(["bcdefg", "1", ""])]);
         assert_eq!(text, "trial   lr\na       0.1\nbcdefg  1\n");
+    }
+
+    fn object(value: Value) -> Config {
+        value.as_object().expect("an object").clone()
+    }
+
+    #[test]
+    fn parameters_are_the_settings_that_the_space_does_not_fix() {
+        let space = json!({
+            "seed": 0,
+            "lr": {"loguniform": [1e-4, 1e-2]},
+            "model": {"fcnet_hiddens": {"choice": [[64, 64], [256]]}, "use_lstm": false},
+            "optimizer": {"choice": [{"type": "adam"}, {"type": "sgd"}]},
+            "whole": {"literal": {"choice": [1, 2]}},
+        });
+        let config = json!({
+            "seed": 0,
+            "lr": 0.00031622776601683794,
+            "model": {"fcnet_hiddens": [256], "use_lstm": false},
+            "optimizer": {"type": "sgd"},
+            "whole": {"choice": [1, 2]},
+        });
+        let found = parameters(&space, &object(config));
+        let shown: Vec<String> =
+            found.iter().map(|(path, value)| format!("{path}={}", exact(value))).collect();
+        assert_eq!(shown, ["lr=0.00031622776601683794", "model.fcnet_hiddens=[256]", "optimizer.type=sgd"]);
+    }
+
+    #[test]
+    fn the_best_trial_comes_first_with_its_value_and_each_parameter_has_a_column_in_full_precision() {
+        let space = json!({"lr": {"uniform": [0, 1]}, "gamma": 0.9});
+        let configs = [0.25, 0.123456789, 0.5].map(|lr| object(json!({"lr": lr, "gamma": 0.9})));
+        let results = [Some(7.5), Some(9.25), None].map(|loss| {
+            loss.map(|loss| {
+                object(json!({"training_iteration": 3, "loss": loss, "hist": [1], "config": {"lr": 1}}))
+            })
+        });
+        let rows: Vec<Row<'_>> = ["t_0", "t_1", "t_2"]
+            .iter()
+            .zip(configs.iter().zip(&results))
+            .map(|(trial_id, (config, result))| {
+                let status = if result.is_some() { TrialStatus::Terminated } else { TrialStatus::Error };
+                Row { trial_id, status, config, result: result.as_ref() }
+            })
+            .collect();
+        let columns = Columns { space: &space, metric: Some("loss"), mode: Some(Mode::Max) };
+        let mut sorted = rows.clone();
+        columns.best_first(&mut sorted);
+        assert_eq!(
+            columns.table(&sorted),
+            "trial  status      loss  iter  lr\n\
+             t_1    TERMINATED  9.25  3     0.123456789\n\
+             t_0    TERMINATED  7.5   3     0.25\n\
+             t_2    ERROR                   0.5\n"
+        );
+        assert_eq!(columns.best(&rows).as_deref(), Some("best t_1 with loss 9.25, lr=0.123456789"));
+        let csv = String::from_utf8(columns.csv(&rows).unwrap()).unwrap();
+        assert_eq!(
+            csv,
+            "trial_id,status,loss,config/lr,training_iteration\n\
+             t_1,TERMINATED,9.25,0.123456789,3\n\
+             t_0,TERMINATED,7.5,0.25,3\n\
+             t_2,ERROR,,0.5,\n"
+        );
+        let lowest = Columns { mode: Some(Mode::Min), ..columns };
+        assert_eq!(lowest.best(&rows).as_deref(), Some("best t_0 with loss 7.5, lr=0.25"));
+        assert_eq!(lowest.best(&rows[2..]), None);
     }
 }

@@ -3,8 +3,13 @@
 use std::collections::BTreeSet;
 
 use super::Control;
+use crate::tuner::progress;
 use crate::tuner::sweep::Stage;
-use crate::{Result, checkpoint};
+use crate::tuner::table::Columns;
+use crate::{Result, checkpoint, files};
+
+/// The table of all trials.
+const RESULTS: &str = "results.csv";
 
 impl Control {
     pub(super) fn delete_surplus(&mut self, i: usize) -> Result<()> {
@@ -129,6 +134,16 @@ impl Control {
         }
         remote.mirror.sync(&self.sweep.dir, self.journal.length());
         Ok(())
+    }
+
+    /// Writes `results.csv`: a row for each trial.
+    pub(in crate::tuner) fn write_results(&self, columns: Columns<'_>) -> Result<()> {
+        if self.sweep.trials.is_empty() {
+            return Ok(());
+        }
+        let rows: Vec<_> = self.sweep.trials.iter().map(progress::row).collect();
+        let (path, text) = (self.sweep.dir.join(RESULTS), columns.csv(&rows)?);
+        files::replace_file(&path, &text)
     }
 
     /// At the end.

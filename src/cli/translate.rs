@@ -1,0 +1,391 @@
+//! Settings of other libraries as settings of this one: RL Baselines3 Zoo's YAML files and RLlib's JSON.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::exit::usage;
+use crate::presets;
+use crate::registry::AlgorithmEntry;
+use crate::trainer::settings::synonym;
+use crate::tune::Config;
+use crate::tune::config::{Layer, assign, nearest};
+
+/// What another library's file says here.
+#[derive(Debug, Default)]
+pub(super) struct Translation {
+    pub(super) env: Option<String>,
+    pub(super) config: Config,
+    pub(super) stop: Config,
+    /// Each setting there, and what became of it.
+    became: Vec<String>,
+    /// Each setting there that has no place here, and why.
+    no_place: Vec<String>,
+}
+
+impl Translation {
+    /// For the person who starts the run.
+    pub(super) fn report(&self, origin: &str) -> String {
+        let lines = |lines: &[String]| lines.iter().map(|line| format!("\n  {line}")).collect::<String>();
+        let no_place = match self.no_place.is_empty() {
+            true => String::new(),
+            false => format!("\nwithout a place here:{}", lines(&self.no_place)),
+        };
+        format!("translated from {origin}:{}{no_place}", lines(&self.became))
+    }
+
+    fn set(&mut self, path: &str, value: impl Into<Value>) {
+        let path: Vec<String> = path.split('.').map(String::from).collect();
+        assign(&mut self.config, &path, value.into());
+    }
+
+    /// `key` there is `path` here.
+    fn takes(&mut self, key: &str, path: &str, value: impl Into<Value>) {
+        let value = value.into();
+        self.became.push(format!("{key} -> {path}={value}"));
+        self.set(path, value);
+    }
+
+    fn leaves(&mut self, key: &str, value: &Value, why: &str) {
+        self.no_place.push(format!("{key}: {value} ({why})"));
+    }
+}
+
+fn read(path: &Path) -> anyhow::Result<String> {
+    std::fs::read_to_string(path).map_err(|error| usage(format!("cannot read {}: {error}", path.display())))
+}
+
+/// A file of RL Baselines3 Zoo, or the settings of one environment in its form. What it leaves open has the default of
+/// Stable-Baselines3.
+pub(super) fn from_sb3(path: &Path, entry: &AlgorithmEntry, env: &str) -> anyhow::Result<Translation> {
+    let shown = path.display();
+    let base = presets::preset(&format!("{}-sb3", entry.name().to_lowercase()));
+    let Ok(base) = base else {
+        let name = entry.name();
+        return Err(usage(format!(
+            "--from-sb3 translates for PPO, DQN and SAC, not for {name}; give a --config"
+        )));
+    };
+    let wrong = |error: &dyn std::fmt::Display| usage(format!("{shown} is no YAML with settings: {error}"));
+    let mut yaml: yaml_serde::Value = yaml_serde::from_str(&read(path)?).map_err(|error| wrong(&error))?;
+    yaml.apply_merge().map_err(|error| wrong(&error))?;
+    let all: Config = yaml_serde::from_value(yaml).map_err(|error| wrong(&error))?;
+    let id = env.strip_prefix("py:").unwrap_or(env);
+    let settings = match all.get(id) {
+        Some(Value::Object(settings)) => settings,
+        _ if all.contains_key("policy") || all.contains_key("n_timesteps") => &all,
+        _ => {
+            let near = nearest(id, all.keys().map(String::as_str));
+            let near = near.map(|near| format!("; nearest: {near}")).unwrap_or_default();
+            return Err(usage(format!("{shown} has no settings for {id}{near}")));
+        }
+    };
+    let mut zoo =
+        Zoo { settings, steps: None, to: Translation { config: base.config, ..Translation::default() } };
+    zoo.steps = settings.get("n_timesteps").and_then(number);
+    zoo.translate(entry.name());
+    Ok(zoo.to)
+}
+
+/// Settings of one environment in RL Baselines3 Zoo's form.
+struct Zoo<'a> {
+    settings: &'a Config,
+    /// How long the run is: schedules end there.
+    steps: Option<f64>,
+    to: Translation,
+}
+
+impl Zoo<'_> {
+    fn number(&self, key: &str) -> Option<f64> {
+        self.settings.get(key).and_then(number)
+    }
+
+    fn translate(&mut self, algorithm: &str) {
+        let settings = self.settings;
+        for (key, value) in settings {
+            let done = self.common(key, value)
+                || match algorithm {
+                    "PPO" => self.ppo(key, value),
+                    _ => self.off_policy(key, value, algorithm),
+                };
+            if !done {
+                let why = match key.as_str() {
+                    "use_sde" | "sde_sample_freq" => "there is no state-dependent exploration",
+                    "env_wrapper" | "frame_stack" | "vec_env_wrapper" => "wrap the environment itself",
+                    "callback" => "it is code",
+                    _ => "there is no such setting, or not for such a value",
+                };
+                self.to.leaves(key, value, why);
+            }
+        }
+        let copies = self.number("n_envs").unwrap_or(1.0);
+        if algorithm == "PPO" {
+            let rows = copies * self.number("n_steps").unwrap_or(2048.0);
+            self.to.takes("n_envs * n_steps", "train_batch_size", rows as u64);
+        } else {
+            self.rhythm(copies);
+        }
+    }
+
+    /// What all algorithms have.
+    fn common(&mut self, key: &str, value: &Value) -> bool {
+        let to = &mut self.to;
+        match (key, number(value)) {
+            ("n_timesteps", Some(steps)) => {
+                to.became.push(format!("{key} -> stop timesteps_total={steps}"));
+                to.stop.insert("timesteps_total".into(), json!(steps as u64));
+            }
+            ("n_envs", Some(copies)) => to.takes(key, "num_envs_per_worker", copies as u64),
+            ("gamma", Some(gamma)) => to.takes(key, "gamma", gamma),
+            ("policy", _) if *value == "MlpPolicy" => {
+                to.became.push(format!("{key} -> fully connected layers"))
+            }
+            ("use_sde", _) if *value == false => to.became.push(format!("{key}: false -> nothing")),
+            ("normalize", _) if *value == false => to.became.push(format!("{key}: false -> nothing")),
+            ("normalize", _) => {
+                to.takes(key, "observation_filter", "MeanStdFilter");
+                to.leaves(key, value, "rewards are not normalised here; observations are");
+            }
+            ("policy_kwargs", _) => self.policy_kwargs(value),
+            _ => return false,
+        }
+        true
+    }
+
+    fn ppo(&mut self, key: &str, value: &Value) -> bool {
+        let (to, number) = (&mut self.to, number(value));
+        match (key, number) {
+            ("learning_rate" | "clip_range", None) => return self.schedule(key, value),
+            ("n_steps", Some(steps)) => to.takes(key, "rollout_fragment_length", steps as u64),
+            ("batch_size", Some(rows)) => to.takes(key, "sgd_minibatch_size", rows as u64),
+            ("n_epochs", Some(passes)) => to.takes(key, "num_sgd_iter", passes as u64),
+            ("learning_rate", Some(rate)) => to.takes(key, "lr", rate),
+            ("gae_lambda", Some(lambda)) => to.takes(key, "lambda", lambda),
+            ("clip_range", Some(range)) => to.takes(key, "clip_param", range),
+            ("clip_range_vf", Some(range)) => {
+                to.set("vf_clip", "around_old");
+                to.takes(key, "vf_clip_param", range);
+            }
+            ("ent_coef", Some(weight)) => to.takes(key, "entropy_coeff", weight),
+            ("vf_coef", Some(weight)) => to.takes(key, "vf_loss_coeff", weight),
+            ("max_grad_norm", Some(bound)) => to.takes(key, "grad_clip", bound),
+            ("target_kl", Some(kl)) => to.takes(key, "target_kl", kl),
+            ("normalize_advantage", _) if *value == false => to.takes(key, "normalize_advantages", "none"),
+            ("normalize_advantage", _) => to.takes(key, "normalize_advantages", "minibatch"),
+            _ => return false,
+        }
+        true
+    }
+
+    fn off_policy(&mut self, key: &str, value: &Value, algorithm: &str) -> bool {
+        let (steps, is_dqn) = (self.steps, algorithm == "DQN");
+        let (to, number) = (&mut self.to, number(value));
+        match (key, number) {
+            ("learning_rate", None) if is_dqn => return self.schedule(key, value),
+            ("learning_rate", Some(rate)) if is_dqn => to.takes(key, "lr", rate),
+            ("learning_rate", Some(rate)) => {
+                for whose in ["actor", "critic", "entropy"] {
+                    to.takes(key, &format!("optimization.{whose}_learning_rate"), rate);
+                }
+            }
+            ("batch_size", Some(rows)) => to.takes(key, "train_batch_size", rows as u64),
+            ("buffer_size", Some(rows)) => to.takes(key, "replay_buffer_config.capacity", rows as u64),
+            ("learning_starts", Some(rows)) => {
+                to.takes(key, "replay_buffer_config.learning_starts", rows as u64);
+                if !is_dqn {
+                    to.takes(key, "exploration_config.random_timesteps", rows as u64);
+                }
+            }
+            // Together, below.
+            ("train_freq" | "gradient_steps", _) => {}
+            ("target_update_interval", Some(steps)) if is_dqn => {
+                to.takes(key, "target_network_update_freq", steps as u64);
+            }
+            ("exploration_fraction", Some(share)) if is_dqn && steps.is_some() => {
+                let steps = (share * steps.unwrap_or_default()) as u64;
+                to.takes(key, "exploration_config.epsilon_timesteps", steps);
+            }
+            ("exploration_initial_eps", Some(epsilon)) if is_dqn => {
+                to.takes(key, "exploration_config.initial_epsilon", epsilon);
+            }
+            ("exploration_final_eps", Some(epsilon)) if is_dqn => {
+                to.takes(key, "exploration_config.final_epsilon", epsilon);
+            }
+            ("max_grad_norm", Some(bound)) if is_dqn => to.takes(key, "grad_clip", bound),
+            ("tau", Some(tau)) if !is_dqn => to.takes(key, "tau", tau),
+            ("ent_coef", None) if !is_dqn && *value == "auto" => to.takes(key, "initial_alpha", 1.0),
+            ("ent_coef", None) if !is_dqn => {
+                let first = value.as_str().and_then(|text| text.strip_prefix("auto_")?.parse::<f64>().ok());
+                let Some(first) = first else { return false };
+                to.takes(key, "initial_alpha", first);
+            }
+            _ => return false,
+        }
+        true
+    }
+
+    /// Steps between learning, and batches learnt then.
+    fn rhythm(&mut self, copies: f64) {
+        let default = self.to.config.get("rollout_fragment_length").and_then(Value::as_f64).unwrap_or(1.0);
+        let given = self.settings.get("train_freq").map(|value| match value {
+            Value::Array(pair) if pair.get(1).is_some_and(|unit| unit == "step") => number(&pair[0]),
+            value => number(value),
+        });
+        let freq = match given {
+            Some(None) => {
+                let value = self.settings["train_freq"].clone();
+                self.to.leaves("train_freq", &value, "learning follows steps, not episodes");
+                default
+            }
+            Some(Some(freq)) => freq,
+            None => default,
+        };
+        self.to.takes("train_freq", "rollout_fragment_length", freq as u64);
+        let steps = self.number("gradient_steps").unwrap_or(1.0);
+        let steps = if steps < 0.0 { freq * copies } else { steps };
+        let rows = self.to.config.get("train_batch_size").and_then(Value::as_f64).unwrap_or(1.0);
+        self.to.takes("gradient_steps", "training_intensity", steps * rows / (freq * copies));
+    }
+
+    /// `lin_0.001`: from there to 0 at the end of the run.
+    fn schedule(&mut self, key: &str, value: &Value) -> bool {
+        let first = value.as_str().and_then(|text| text.strip_prefix("lin_")?.parse::<f64>().ok());
+        let (Some(first), Some(steps)) = (first, self.steps) else { return false };
+        let path = if key == "learning_rate" { "lr_schedule" } else { "clip_param_schedule" };
+        self.to.takes(key, path, json!([[0, first], [steps as u64, 0.0]]));
+        true
+    }
+
+    /// Keyword arguments of Python: `dict(net_arch=[64, 64], activation_fn=nn.ReLU)`.
+    fn policy_kwargs(&mut self, value: &Value) {
+        let text = value.as_str().unwrap_or_default();
+        let inner = text.trim().strip_prefix("dict(").and_then(|rest| rest.trim_end().strip_suffix(')'));
+        let Some(inner) = inner else {
+            self.to.leaves("policy_kwargs", value, "it is read as `dict(net_arch=.., activation_fn=..)`");
+            return;
+        };
+        let layers = match self.to.config.contains_key("policy_model_config") {
+            true => &["policy_model_config", "q_model_config"][..],
+            false => &["model"],
+        };
+        for (name, text) in arguments(inner) {
+            let key = format!("policy_kwargs.{name}");
+            let (path, value) = match name {
+                "net_arch" => ("fcnet_hiddens", hidden_layers(text)),
+                "activation_fn" => ("fcnet_activation", activation(text)),
+                _ => ("", None),
+            };
+            match value {
+                Some(value) => layers.iter().for_each(|place| {
+                    self.to.takes(&key, &format!("{place}.{path}"), value.clone());
+                }),
+                None => {
+                    self.to.leaves(&key, &json!(text), "there is no such setting, or not for such a value");
+                }
+            }
+        }
+    }
+}
+
+/// Numbers also as text: YAML has no `1e5`.
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok()).filter(|number: &f64| number.is_finite())
+}
+
+/// `a=1, b=[2, 3]` as `a`, `1` and `b`, `[2, 3]`.
+fn arguments(text: &str) -> Vec<(&str, &str)> {
+    let (mut found, mut depth, mut start) = (Vec::new(), 0, 0);
+    for (at, c) in text.char_indices().chain([(text.len(), ',')]) {
+        match c {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth -= 1,
+            ',' if depth == 0 => {
+                if let Some((name, value)) = text[start..at].split_once('=') {
+                    found.push((name.trim(), value.trim()));
+                }
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// `[64, 64]`, or `dict(pi=[64], vf=[64])` where both are equal.
+fn hidden_layers(text: &str) -> Option<Value> {
+    let list = |text: &str| serde_json::from_str::<Vec<u64>>(text).ok();
+    let inner = match text.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        Some(inner) if inner.trim_start().starts_with("dict(") => inner,
+        _ => text,
+    };
+    let Some(inner) = inner.trim().strip_prefix("dict(").and_then(|rest| rest.strip_suffix(')')) else {
+        return list(text).map(Value::from);
+    };
+    let mut all = arguments(inner).into_iter().map(|(_, text)| list(text));
+    let first = all.next()??;
+    all.all(|other| other.as_ref() == Some(&first)).then(|| first.into())
+}
+
+fn activation(text: &str) -> Option<Value> {
+    match text.rsplit('.').next()? {
+        "ReLU" => Some("relu".into()),
+        "Tanh" => Some("tanh".into()),
+        "ELU" => Some("elu".into()),
+        "SiLU" => Some("swish".into()),
+        _ => None,
+    }
+}
+
+/// A JSON file of RLlib's settings, of Ray 1 or 2, or with such settings under `config`.
+pub(super) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<Translation> {
+    let shown = path.display();
+    let all: Config = serde_json::from_str(&read(path)?)
+        .map_err(|error| usage(format!("{shown} is no JSON object with settings: {error}")))?;
+    let nested = all.get("config").and_then(Value::as_object).cloned();
+    let env = all.get("env").cloned();
+    let settings = nested.unwrap_or(all);
+    let defaults = entry.default_config()?;
+    let mut to = Translation::default();
+    if let Some(Value::String(env)) = settings.get("env").or(env.as_ref()) {
+        to.env = Some(env.clone());
+    }
+    for (key, value) in &settings {
+        match value {
+            _ if ["env", "run", "algorithm"].contains(&key.as_str()) => {}
+            Value::Object(inner) if key == "model" => {
+                inner
+                    .iter()
+                    .for_each(|(name, value)| take(&mut to, entry, &format!("model.{name}"), None, value));
+            }
+            // A schedule in the place of a number, as Ray 2.x has it.
+            Value::Array(_) if defaults.get(key).is_some_and(Value::is_number) => {
+                take(&mut to, entry, key, Some(&format!("{key}_schedule")), value);
+            }
+            value => {
+                let known = defaults.contains_key(key);
+                let name = if known { None } else { synonym(key, &defaults) };
+                take(&mut to, entry, key, name, value);
+            }
+        }
+    }
+    Ok(to)
+}
+
+/// Takes over a setting if the algorithm has it and can have that value.
+fn take(to: &mut Translation, entry: &AlgorithmEntry, key: &str, name: Option<&str>, value: &Value) {
+    let path = name.unwrap_or(key);
+    let mut values = Config::new();
+    let parts: Vec<String> = path.split('.').map(String::from).collect();
+    assign(&mut values, &parts, value.clone());
+    match entry.resolve(vec![Layer { origin: "RLlib".into(), values }]) {
+        Err(error) => to.leaves(key, value, &error.to_string()),
+        Ok(resolved) => {
+            let config = Value::Object(resolved.config);
+            match config.pointer(&format!("/{}", parts.join("/"))) {
+                Some(_) => to.takes(key, path, value.clone()),
+                // Without effect, as `framework` is.
+                None => to.became.push(format!("{key}: {value} -> nothing")),
+            }
+        }
+    }
+}

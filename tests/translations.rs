@@ -1,0 +1,80 @@
+//! Settings of other libraries as the command translates them.
+
+use serde_json::Value;
+
+use crate::cli::{pavlov, text};
+
+/// The settings that `config show` has, and what it says about the translation.
+fn shown(args: &[&str]) -> (Value, String) {
+    let ran = pavlov(&[&["config", "show"], args, &["--json"]].concat()).ok();
+    (ran.lines().remove(0)["config"].clone(), ran.stderr)
+}
+
+#[test]
+fn a_file_of_rl_baselines3_zoo_is_translated_over_the_defaults_of_stable_baselines3() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let zoo = dir.path().join("ppo.yml");
+    let yaml = "\
+        base: &base\n  n_envs: 8\n  n_timesteps: !!float 1e5\n  policy: 'MlpPolicy'\n\
+        CartPole-v1:\n  <<: *base\n  n_steps: 32\n  batch_size: 256\n  gae_lambda: 0.8\n  gamma: 0.98\n  n_epochs: 20\n  \
+        ent_coef: 0.0\n  learning_rate: lin_0.001\n  clip_range: lin_0.2\n  use_sde: True\n  \
+        policy_kwargs: \"dict(log_std_init=-2, net_arch=dict(pi=[32, 32], vf=[32, 32]), activation_fn=nn.ReLU)\"\n";
+    std::fs::write(&zoo, yaml).expect("written");
+    let (config, said) = shown(&["PPO", "--env", "CartPole-v1", "--from-sb3", text(&zoo)]);
+    for (key, value) in [
+        ("num_envs_per_worker", Value::from(8)),
+        ("rollout_fragment_length", 32.into()),
+        ("train_batch_size", 256.into()),
+        ("sgd_minibatch_size", 256.into()),
+        ("lambda", 0.8.into()),
+        ("lr_schedule", serde_json::json!([[0, 0.001], [100_000, 0.0]])),
+        ("clip_param_schedule", serde_json::json!([[0, 0.2], [100_000, 0.0]])),
+        // From the defaults of Stable-Baselines3.
+        ("grad_clip", 0.5.into()),
+        ("normalize_advantages", "minibatch".into()),
+    ] {
+        assert_eq!(config[key], value, "{key}");
+    }
+    assert_eq!(config["model"]["fcnet_hiddens"], serde_json::json!([32, 32]));
+    assert_eq!(config["model"]["fcnet_activation"], "relu");
+    let (done, left) = said.split_once("without a place here:").expect("two parts");
+    assert!(done.contains("n_steps -> rollout_fragment_length=32"), "{said}");
+    assert!(done.contains("n_timesteps -> stop timesteps_total=100000"), "{said}");
+    assert!(left.contains("use_sde: true") && left.contains("policy_kwargs.log_std_init"), "{said}");
+    pavlov(&["train", "PPO", "--env", "Acrobot-v1", "--from-sb3", text(&zoo)])
+        .refused("has no settings for Acrobot-v1");
+    // It runs, to the end that the file names unless another is given.
+    let out = dir.path().join("run");
+    let train = ["train", "PPO", "--env", "CartPole-v1", "--from-sb3", text(&zoo), "--out", text(&out)];
+    let ran = pavlov(&[&train[..], &["--stop", "training_iteration=1"]].concat()).ok();
+    assert!(ran.stderr.starts_with("translated from "), "{}", ran.stderr);
+    let run: Value =
+        serde_json::from_slice(&std::fs::read(out.join("run.json")).expect("a file")).expect("JSON");
+    assert_eq!(run["stop"]["timesteps_total"].as_f64(), Some(100_000.0));
+}
+
+#[test]
+fn settings_of_rllib_are_translated_by_name_and_those_without_a_place_are_told() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("config.json");
+    let json = r#"{
+        "env": "CartPole-v1", "framework": "torch", "num_env_runners": 0, "train_batch_size_per_learner": 256,
+        "minibatch_size": 64, "num_epochs": 2, "lambda_": 0.9, "lr": [[0, 0.001], [1000, 0.0]], "num_learners": 1,
+        "model": {"fcnet_hiddens": [16], "use_attention": false, "vf_share_layers": true}
+    }"#;
+    std::fs::write(&file, json).expect("written");
+    let (config, said) = shown(&["PPO", "--from-rllib", text(&file)]);
+    for (key, value) in [
+        ("num_workers", Value::from(0)),
+        ("train_batch_size", 256.into()),
+        ("sgd_minibatch_size", 64.into()),
+        ("num_sgd_iter", 2.into()),
+        ("lambda", 0.9.into()),
+        ("lr_schedule", serde_json::json!([[0, 0.001], [1000, 0.0]])),
+    ] {
+        assert_eq!(config[key], value, "{key}");
+    }
+    assert_eq!(config["model"]["fcnet_hiddens"], serde_json::json!([16]));
+    let (_, left) = said.split_once("without a place here:").expect("two parts");
+    assert!(left.contains("num_learners: 1") && !left.contains("framework"), "{said}");
+}

@@ -1,0 +1,151 @@
+//! Settings under the names that other libraries have for them.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        rules,
+    },
+    run::common::refuse_keys,
+};
+use pavlov_tune::Config;
+use serde_json::Value;
+
+/// What others call a setting, and what it is called here: of several names the first that the algorithm has.
+///
+/// Stable-Baselines3 and RL Baselines3 Zoo, CleanRL, Ray 2.x.
+const SYNONYMS: &[(&[&str], &[&str])] = &[
+    (&["minibatch_size", "mini_batch_size", "batch_size"], &["sgd_minibatch_size", "train_batch_size"]),
+    (&["train_batch_size_per_learner", "total_batch_size"], &["train_batch_size"]),
+    (&["n_steps", "num_steps"], &["rollout_fragment_length"]),
+    (&["n_envs", "num_envs", "num_envs_per_env_runner"], &["num_envs_per_worker"]),
+    (&["num_env_runners", "num_rollout_workers"], &["num_workers"]),
+    (&["num_cpus_per_env_runner"], &["num_cpus_per_worker"]),
+    (&["num_cpus_for_main_process", "num_cpus_for_local_worker"], &["num_cpus_for_driver"]),
+    (&["n_epochs", "num_epochs", "update_epochs"], &["num_sgd_iter"]),
+    (&["learning_rate"], &["lr", "optimization.actor_learning_rate"]),
+    (&["policy_lr", "actor_lr"], &["optimization.actor_learning_rate", "lr"]),
+    (&["q_lr", "critic_lr"], &["optimization.critic_learning_rate", "lr"]),
+    (&["alpha_lr"], &["optimization.entropy_learning_rate"]),
+    (&["lambda_", "gae_lambda"], &["lambda"]),
+    (&["clip_range", "clip_coef"], &["clip_param"]),
+    (&["clip_range_vf"], &["vf_clip_param"]),
+    (&["ent_coef", "ent_coeff", "entropy_coef"], &["entropy_coeff", "initial_alpha"]),
+    (&["vf_coef", "value_coef", "vf_loss_coef"], &["vf_loss_coeff"]),
+    (&["max_grad_norm"], &["grad_clip"]),
+    (&["discount", "discount_factor"], &["gamma"]),
+    (&["norm_adv", "normalize_advantage"], &["normalize_advantages"]),
+    (&["buffer_size", "replay_buffer_size"], &["replay_buffer_config.capacity"]),
+    (
+        &["learning_starts", "num_steps_sampled_before_learning_starts"],
+        &["replay_buffer_config.learning_starts"],
+    ),
+    (&["target_update_interval", "target_network_frequency"], &["target_network_update_freq"]),
+    (&["exploration_initial_eps", "start_e"], &["exploration_config.initial_epsilon"]),
+    (&["exploration_final_eps", "end_e"], &["exploration_config.final_epsilon"]),
+    (&["epsilon"], &["exploration_config.epsilon_schedule"]),
+    (&["net_arch", "hidden_sizes"], &["model.fcnet_hiddens"]),
+    (&["activation_fn"], &["model.fcnet_activation"]),
+    (&["ortho_init"], &["model.fcnet_initializer"]),
+    (&["model_config"], &["model"]),
+    (&["normalize", "norm_obs"], &["observation_filter"]),
+    (&["total_timesteps", "n_timesteps"], &["the stop criterion timesteps_total"]),
+];
+
+/// Where a setting stands under its own name, for `key` as other libraries call it; `None`: no library that is known
+/// calls anything so.
+pub fn synonym(key: &str, defaults: &Config) -> Option<&'static str> {
+    let (_, names) = SYNONYMS.iter().find(|(others, _)| others.contains(&key))?;
+    names.iter().find(|name| name.contains(' ') || is_known(name, defaults)).copied()
+}
+
+fn is_known(path: &str, defaults: &Config) -> bool {
+    let mut parts = path.split('.');
+    let top = parts.next().and_then(|top| defaults.get(top));
+    parts.try_fold(top, |level, part| Some(level?.get(part))).flatten().is_some()
+}
+
+/// Readies settings for [`overlay`](pavlov_tune::config::overlay): takes out what asks for nothing, and what is refused by
+/// reason or by its name here.
+///
+/// # Errors
+/// A key of Ray's without a meaning here; a setting under the name that another library has for it.
+pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &str)]]) -> Result<()> {
+    let mut checks: Vec<_> = refused.iter().map(|refused| refuse_keys(values, refused)).collect();
+    values.retain(|key, value| match synonym(key, defaults).filter(|_| !defaults.contains_key(key)) {
+        None => true,
+        Some(name) => {
+            checks.push(Err(Error::config(key, value, format!("its name here is `{name}`"))));
+            false
+        }
+    });
+    rules::all(checks)
+}
+
+/// Whether this value of a key without a meaning here asks for nothing that is not so anyway.
+pub(crate) fn is_harmless(key: &str, value: &Value) -> bool {
+    match (key, value) {
+        ("framework", Value::String(_)) => true,
+        ("input", Value::String(input)) => input == "sampler",
+        // Always so.
+        ("vtrace" | "shuffle_sequences", value) => *value == true,
+        ("num_multi_gpu_tower_stacks", value) => *value == 1,
+        // Not the default here.
+        ("prioritized_replay", value) => value.is_null(),
+        (
+            "num_gpus_per_worker" | "num_aggregation_workers" | "remote_env_batch_wait_ms",
+            Value::Number(number),
+        ) => number.as_f64() == Some(0.0),
+        (_, Value::Null | Value::Bool(false)) => true,
+        (_, Value::Object(inner)) => inner.is_empty(),
+        (_, Value::Array(items)) => items.is_empty(),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{replay::OffPolicy, run::common::Common};
+    use serde_json::json;
+
+    fn object(value: Value) -> Config {
+        value.as_object().expect("an object").clone()
+    }
+
+    #[test]
+    fn a_name_of_another_library_is_answered_with_the_name_here_that_the_algorithm_has() {
+        let common = object(serde_json::to_value(Common::default()).unwrap());
+        let mut ppo = common.clone();
+        ppo.extend(object(json!({"sgd_minibatch_size": 128, "lambda": 1.0})));
+        let mut dqn = common;
+        dqn.extend(object(serde_json::to_value(OffPolicy::default()).unwrap()));
+        assert_eq!(synonym("batch_size", &ppo), Some("sgd_minibatch_size"));
+        assert_eq!(synonym("batch_size", &dqn), Some("train_batch_size"));
+        assert_eq!(synonym("lambda_", &ppo), Some("lambda"));
+        assert_eq!(synonym("lambda_", &dqn), None);
+        assert_eq!(synonym("buffer_size", &dqn), Some("replay_buffer_config.capacity"));
+        let message =
+            translate(&mut object(json!({"num_env_runners": 4})), &ppo, &[]).unwrap_err().to_string();
+        assert!(message.contains("num_env_runners") && message.contains("`num_workers`"), "{message}");
+    }
+
+    #[test]
+    fn values_that_ask_for_nothing_are_dropped_and_others_refused() {
+        let refused: &[(&str, &str)] = &[
+            ("framework", "leave it out"),
+            ("horizon", "wrap it"),
+            ("vtrace", "it is always so"),
+            ("model.use_attention", "not there"),
+        ];
+        let mut values = object(json!({
+            "framework": "torch", "horizon": null, "vtrace": true, "model": {"use_attention": false}, "gamma": 0.9,
+        }));
+        translate(&mut values, &Config::new(), &[refused]).unwrap();
+        assert_eq!(Value::from(values), json!({"model": {}, "gamma": 0.9}));
+        for asks in
+            [json!({"horizon": 200}), json!({"vtrace": false}), json!({"model": {"use_attention": true}})]
+        {
+            assert!(translate(&mut object(asks), &Config::new(), &[refused]).is_err());
+        }
+    }
+}
