@@ -488,10 +488,20 @@ fn a_run_whose_disk_is_full_fails_with_1_and_names_the_file_and_the_checkpoint_t
 }
 
 #[test]
+fn a_setting_that_a_preset_schedules_is_refused_with_the_line_of_its_file() {
+    let (dir, _) = scratch();
+    let file = dir.path().join("mine.toml");
+    std::fs::write(&file, "gamma = 0.9\nlr = 0.01\n").expect("a file");
+    let show = ["config", "show", "PPO", "--preset", "ppo-cartpole", "--config", text(&file)];
+    pavlov(&show).refused("mine.toml, line 2: `lr` is 0.01, but it has no effect");
+    pavlov(&[show.as_slice(), &["--set", "lr_schedule=null"]].concat()).ok();
+}
+
+#[test]
 fn config_show_says_where_each_setting_comes_from_and_how_a_batch_is_made() {
     let (dir, _) = scratch();
     let file = dir.path().join("mine.toml");
-    std::fs::write(&file, "lr = 0.01\ngamma = 0.5\ntrain_batch_size = 96\n").expect("a file");
+    std::fs::write(&file, "lambda = 0.91\ngamma = 0.5\ntrain_batch_size = 96\n").expect("a file");
     let args = [
         [
             "config",
@@ -513,7 +523,7 @@ fn config_show_says_where_each_setting_comes_from_and_how_a_batch_is_made() {
     let [object] = shown.lines().try_into().expect("one object");
     let of = |key: &str| (object["config"][key].clone(), object["origins"][key].as_str().expect("an origin"));
     assert_eq!(of("gamma"), (0.9.into(), "--set"));
-    assert_eq!(of("lr"), (0.01.into(), text(&file)));
+    assert_eq!(of("lambda"), (0.91.into(), text(&file)));
     assert_eq!(of("num_workers"), (2.into(), "--num-workers"));
     assert_eq!(of("seed"), (4.into(), "--seed"));
     assert_eq!(of("batch_mode"), ("truncate_episodes".into(), "default"));

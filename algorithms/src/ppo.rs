@@ -147,7 +147,8 @@ impl Trainer for Ppo {
             ActionDist::for_space(&spaces.action_space).map(|_| ()),
             fitted,
             rules::refuse_if(
-                minibatch == 0 || minibatch > batch,
+                // A batch of 0 has its own refusal.
+                batch > 0 && !(1..=batch).contains(&minibatch),
                 "sgd_minibatch_size",
                 minibatch,
                 minibatches,

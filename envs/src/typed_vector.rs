@@ -89,6 +89,10 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
         self.env.info(key)
     }
 
+    fn limit_episodes(&mut self, steps: usize) -> bool {
+        self.env.limit_episodes(steps)
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         self.env.save_state()
     }

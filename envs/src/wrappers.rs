@@ -111,6 +111,11 @@ macro_rules! forward_vector {
             self.env.reset(seeds, obs)
         }
     };
+    (@ limit_episodes) => {
+        fn limit_episodes(&mut self, steps: usize) -> bool {
+            self.env.limit_episodes(steps)
+        }
+    };
     (@ send) => {
         fn send(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> crate::Result<()> {
             self.env.send(actions, reset_seeds)

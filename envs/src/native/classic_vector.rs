@@ -131,6 +131,11 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
         Ok(())
     }
 
+    fn limit_episodes(&mut self, steps: usize) -> bool {
+        self.limit = self.limit.min(u32::try_from(steps).unwrap_or(u32::MAX));
+        true
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         let mut out = StateWriter::new(&vector_tag(D::TAG));
         out.u64(self.steps.len() as u64);

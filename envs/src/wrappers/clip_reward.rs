@@ -49,6 +49,7 @@ impl<V: VectorEnv> VectorEnv for ClipReward<V> {
         Obs,
         Act,
         num_envs,
+        limit_episodes,
         observation_space,
         action_space,
         reset,

@@ -124,7 +124,17 @@ pub(super) fn check_epsilon(epsilon: f64) -> Result<()> {
 impl<V: VectorEnv> VectorEnv for NormalizeObservation<V> {
     type Obs = f32;
 
-    forward_vector!(Act, num_envs, action_space, send, action_masks, final_action_masks, info, render);
+    forward_vector!(
+        Act,
+        num_envs,
+        limit_episodes,
+        action_space,
+        send,
+        action_masks,
+        final_action_masks,
+        info,
+        render
+    );
 
     fn observation_space(&self) -> &Space {
         &self.observation_space

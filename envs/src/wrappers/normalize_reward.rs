@@ -79,6 +79,7 @@ impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
         Obs,
         Act,
         num_envs,
+        limit_episodes,
         observation_space,
         action_space,
         send,

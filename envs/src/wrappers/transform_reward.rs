@@ -54,6 +54,7 @@ impl<V: VectorEnv, F: Fn(f64) -> f64 + Send> VectorEnv for TransformReward<V, F>
         Obs,
         Act,
         num_envs,
+        limit_episodes,
         observation_space,
         action_space,
         reset,

@@ -1,12 +1,12 @@
 //! Environments by id, by closure and by settings.
 
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, DType, EnvConfig, EnvCreator, EnvSpec, IntoEnvCreator, StepOut,
-    make_vec, register, spec,
+    CartPole, CartPoleConfig, CartPoleVector, ClipReward, DType, EnvConfig, EnvCreator, EnvSpec,
+    IntoEnvCreator, StepOut, make_vec, register, spec,
 };
 use serde_json::json;
 
-use crate::counter::{Counter, GO};
+use crate::counter::{Counter, GO, counters};
 
 fn config(value: serde_json::Value) -> EnvConfig {
     value.as_object().unwrap().clone()
@@ -112,6 +112,9 @@ fn a_registered_environment_is_truncated_at_the_limit_of_its_spec() {
         register(entry(id, limit), Counter::default).unwrap();
         assert_eq!(truncated_at(id), Some(at), "{id}");
     }
+    let wrapped = EnvCreator::vector(|copies| ClipReward::new(counters(copies), -1.0, 1.0).unwrap());
+    register(entry("Wrapped-v0", Some(2)), wrapped).unwrap();
+    assert_eq!(truncated_at("Wrapped-v0"), Some(2));
     let none = register(entry("None-v0", Some(0)), Counter::default);
     assert!(message(none).contains("`max_episode_steps` is 0, but it must be at least 1"));
 }

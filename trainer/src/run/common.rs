@@ -9,7 +9,6 @@ use crate::{
         exploration::ExplorationConfig,
         nets::{ModelConfig, Spaces},
     },
-    run::synonyms::is_harmless,
     sample::filter::ObservationFilter,
 };
 use pavlov_envs::WrapperSpec;
@@ -369,25 +368,6 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ),
     ("model.custom_preprocessor", "preprocess in the environment"),
 ];
-
-/// Refuses keys of Ray's that have no meaning here, with the reason. Where such a key asks for nothing that is not so
-/// anyway (`"framework": "torch"`, `"horizon": null`), it is dropped.
-///
-/// # Errors
-/// [`Error::Config`] with the key and the reason.
-pub(crate) fn refuse_keys(values: &mut Config, refused: &[(&str, &str)]) -> Result<()> {
-    let mut checks = Vec::new();
-    for (key, why) in refused {
-        let (level, name) = match key.split_once('.') {
-            None => (Some(&mut *values), *key),
-            Some((outer, inner)) => (values.get_mut(outer).and_then(Value::as_object_mut), inner),
-        };
-        let Some(value) = level.and_then(|level| level.shift_remove(name)) else { continue };
-        let rule = format!("this setting of Ray's has no meaning here: {why}");
-        checks.push(rules::refuse_if(!is_harmless(key, &value), key, value, rule));
-    }
-    rules::all(checks)
-}
 
 impl Common {
     /// The spaces as policies see them behind these settings' filter.

@@ -1,11 +1,8 @@
 //! Settings under the names that other libraries have for them.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rules,
-    },
-    run::common::refuse_keys,
+use crate::base::{
+    error::{Error, Result},
+    rules,
 };
 use pavlov_tune::Config;
 use serde_json::Value;
@@ -81,8 +78,27 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &st
     rules::all(checks)
 }
 
+/// Refuses keys of Ray's that have no meaning here, with the reason. Where such a key asks for nothing that is not so
+/// anyway (`"framework": "torch"`, `"horizon": null`), it is dropped.
+///
+/// # Errors
+/// [`Error::Config`] with the key and the reason.
+fn refuse_keys(values: &mut Config, refused: &[(&str, &str)]) -> Result<()> {
+    let mut checks = Vec::new();
+    for (key, why) in refused {
+        let (level, name) = match key.split_once('.') {
+            None => (Some(&mut *values), *key),
+            Some((outer, inner)) => (values.get_mut(outer).and_then(Value::as_object_mut), inner),
+        };
+        let Some(value) = level.and_then(|level| level.shift_remove(name)) else { continue };
+        let rule = format!("this setting of Ray's has no meaning here: {why}");
+        checks.push(rules::refuse_if(!is_harmless(key, &value), key, value, rule));
+    }
+    rules::all(checks)
+}
+
 /// Whether this value of a key without a meaning here asks for nothing that is not so anyway.
-pub(crate) fn is_harmless(key: &str, value: &Value) -> bool {
+fn is_harmless(key: &str, value: &Value) -> bool {
     match (key, value) {
         ("framework", Value::String(_)) => true,
         ("input", Value::String(input)) => input == "sampler",
