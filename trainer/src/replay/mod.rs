@@ -87,7 +87,7 @@ impl ReplayBufferConfig {
     /// Rules between the settings and with the rows drawn at a time.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// [`Error::Config`](crate::Error::Config).
     pub fn validate(&self, train_batch_size: usize) -> Result<()> {
         let Self { capacity, learning_starts, .. } = *self;
         let late = format!(
