@@ -13,11 +13,12 @@ use serde_json::Value;
 
 use super::exit::usage;
 use super::output::{program, say};
-use super::tune::SWEEP;
 use crate::load;
 use crate::tune::{Config, Mode, Standings, SweepFile, checkpoint, replace_file, storage};
 
 const RUN: &str = "run.json";
+/// The sweep's file, kept in the experiment's directory.
+pub(super) const SWEEP: &str = "sweep.toml";
 /// A [`RUN`] that could not be read.
 const DAMAGED: &str = "run.json.damaged";
 /// What makes a directory a checkpoint.

@@ -9,6 +9,7 @@ use serde_json::json;
 use super::exit::usage;
 use super::lines::Lines;
 use super::output::{print, print_json, program};
+use super::run_dir::SWEEP;
 use super::session::ReportArgs;
 use super::settings::known;
 use super::train::{NewRun, start, stop_criteria};
@@ -20,9 +21,6 @@ use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::Layer;
 use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, storage};
 use crate::tune::{Config, Error, child_main, replace_file};
-
-/// The sweep's file, kept in the experiment's directory.
-pub(super) const SWEEP: &str = "sweep.toml";
 
 /// Search settings: run the trials of a sweep file, or go on with a sweep
 #[derive(Args, Debug)]
