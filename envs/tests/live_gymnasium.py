@@ -19,6 +19,13 @@ from gymnasium.utils.env_match import check_environments_match
 DTYPES = {"f32": np.float32, "i64": np.int64}
 
 
+def numbers(bounds):
+    """One bound per component; equal ones are written once."""
+    if isinstance(bounds, dict):
+        return [float(bounds["each"])] * bounds["len"]
+    return [float(x) for x in bounds]
+
+
 def space_of(tree):
     ((kind, space),) = tree.items()
     if kind == "discrete":
@@ -26,7 +33,7 @@ def space_of(tree):
     if kind == "tuple":
         return spaces.Tuple([space_of(part) for part in space])
     dtype = DTYPES[space["dtype"]]
-    low, high = (np.array([float(x) for x in space[bound]], dtype).reshape(space["shape"]) for bound in ["low", "high"])
+    low, high = (np.array(numbers(space[bound]), dtype).reshape(space["shape"]) for bound in ["low", "high"])
     return spaces.Box(low, high, dtype=dtype)
 
 

@@ -21,6 +21,13 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, see
 DTYPES = {"f32": np.float32, "u8": np.int8}
 
 
+def numbers(bounds):
+    """One bound per component; equal ones are written once."""
+    if isinstance(bounds, dict):
+        return [float(bounds["each"])] * bounds["len"]
+    return [float(x) for x in bounds]
+
+
 def space_of(tree):
     ((kind, space),) = tree.items()
     if kind == "discrete":
@@ -28,7 +35,7 @@ def space_of(tree):
     if kind == "dict":
         return gymnasium.spaces.Dict({name: space_of(part) for name, part in space})
     dtype = DTYPES[space["dtype"]]
-    low, high = (np.array([float(x) for x in space[bound]], dtype).reshape(space["shape"]) for bound in ["low", "high"])
+    low, high = (np.array(numbers(space[bound]), dtype).reshape(space["shape"]) for bound in ["low", "high"])
     return gymnasium.spaces.Box(low, high, dtype=dtype)
 
 
