@@ -172,7 +172,7 @@ fn a_walk_comes_through_the_macro_with_its_numbers_and_both_ends() {
 }
 
 #[test]
-fn a_discrete_observation_is_one_integer_and_two_flags_are_one() {
+fn a_discrete_observation_is_one_integer_and_both_flags_of_an_ending_stay() {
     let mut env = MacroRing::new(Ring::default());
     let mut obs = [9];
     assert_eq!((env.observation_space(), env.action_space()), (Space::discrete(5), Space::discrete(3)));
@@ -180,7 +180,7 @@ fn a_discrete_observation_is_one_integer_and_two_flags_are_one() {
     env.step(&[2], &mut obs).unwrap();
     assert_eq!(obs, [2]);
     let step = env.step(&[2], &mut obs).unwrap();
-    assert_eq!((step, obs), (Step { reward: 1.0, terminated: true, truncated: false }, [4]));
+    assert_eq!((step, obs), (Step { reward: 1.0, terminated: true, truncated: true }, [4]));
 }
 
 #[test]
