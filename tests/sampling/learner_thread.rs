@@ -101,18 +101,22 @@ fn what_was_learned_is_reported_with_a_later_item() {
     assert_eq!([5, 7, 9, 0].map(&mut trained).iter().sum::<u64>(), 21);
 }
 
-/// Refuses its second batch.
+/// Learns from its first and third batch. Waits for the test before it fails on the second and the fourth.
 #[derive(Debug)]
 struct Refusing {
     steps: usize,
+    gate: mpsc::Receiver<()>,
 }
 
 impl Policy for Refusing {
     fn compute_actions(&mut self, _: Seen<'_>, _: Act<'_>) -> Result<()> {
-        unreachable!("nobody acts here")
+        unreachable!("this test samples nothing")
     }
     fn learn_on_batch(&mut self, _: &SampleBatch) -> Result<Learned> {
         self.steps += 1;
+        if self.steps.is_multiple_of(2) {
+            self.gate.recv().expect("the test goes on");
+        }
         match self.steps {
             2 => Err(Error::state("the loss", "it has two columns")),
             4 => panic!("the loss is odd"),
@@ -124,12 +128,14 @@ impl Policy for Refusing {
 #[test]
 fn an_error_or_a_panic_in_the_loss_comes_back_as_one_sentence_and_learning_can_go_on() {
     let workers = workers();
-    workers.learners.with_policies(|all| all.insert(DEFAULT_POLICY, Box::new(Refusing { steps: 0 })));
+    let (go, gate) = mpsc::channel();
+    workers.learners.with_policies(|all| all.insert(DEFAULT_POLICY, Box::new(Refusing { steps: 0, gate })));
     let mut learn = learner_thread(&workers, 2, train_in_turn(&workers, 1, 1));
     for sentence in ["the loss: it has two columns", "the learner thread panicked: the loss is odd"] {
         learn(rows(1)).expect("the first is learned from");
         workers.state().expect("nothing is left");
         learn(rows(1)).expect("nothing has failed yet");
+        go.send(()).expect("the policy waits");
         // It fails while a save waits for it.
         refused(
             workers.state(),
