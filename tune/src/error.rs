@@ -153,23 +153,23 @@ pub enum Error {
     /// A trial that failed, where a failure ends the sweep.
     #[error("trial {trial_id} failed: {message}")]
     TrialFailed {
-        /// Which one.
+        /// The trial that failed.
         trial_id: String,
-        /// What it said.
+        /// What the trial said.
         message: String,
     },
     /// A worker of a data-parallel trainer that failed; it ended the attempt.
     #[error("worker {rank} failed: {message}")]
     WorkerFailed {
-        /// Which one.
+        /// The worker that failed.
         rank: usize,
-        /// What it said, or how its process ended.
+        /// What the worker said, or how its process ended.
         message: String,
     },
     /// A worker is gone that a collective call needs.
     #[error("`{call}` needs worker {rank}, which is gone")]
     WorkerLost {
-        /// Which one.
+        /// The worker that is gone.
         rank: usize,
         /// The call: `all_reduce`.
         call: &'static str,
@@ -184,10 +184,10 @@ pub enum Error {
         trainer: String,
         /// The experiment's directory.
         path: PathBuf,
-        /// What it said.
+        /// What the trainer or its loop said.
         message: String,
     },
-    /// What a function trainable gets from `session::report` when its trial ends: hand it up with `?`.
+    /// The error of `session::report` in a function trainable whose trial ends: hand it up with `?`.
     #[error("the trial was told to end")]
     TrialStopped,
     /// An error of the trainable itself.
@@ -232,10 +232,10 @@ impl Error {
         Error::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
 
-    /// `Ok` without errors, the error if there is one, else all of them as [`Error::Refusals`].
+    /// Makes one result of `errors`: `Ok` if there are none.
     ///
     /// # Errors
-    /// See above.
+    /// Returns the error if there is one, and all of them as [`Error::Refusals`] if there are several.
     pub fn all(errors: impl IntoIterator<Item = Error>) -> Result<()> {
         let mut all: Vec<Error> = Vec::new();
         for error in errors {
@@ -251,7 +251,7 @@ impl Error {
         }
     }
 
-    /// For `map_err`: [`Error::Io`] at `path` while trying to `action`.
+    /// Makes an [`Error::Io`] at `path` while trying to `action`, for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Error::Io { path, action, source }

@@ -107,7 +107,8 @@ pub(crate) fn iteration(name: &str) -> Option<u64> {
 /// Checks that the checkpoint is whole, of this format version and, where asked, of this kind.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] with the file at fault and the reason; [`Error::Io`] where reading fails.
+/// Returns [`Error::Checkpoint`] with the file at fault and the reason if that is not so, and [`Error::Io`] if a file
+/// cannot be read.
 pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
     let manifest = read_manifest(dir)?;
     if let Some(expected) = expected_kind.filter(|expected| *expected != manifest.kind) {
@@ -145,7 +146,8 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
 /// checksum. A directory without a manifest is no checkpoint, and all in it may be read.
 ///
 /// # Errors
-/// [`Error::Checkpoint`].
+/// Returns [`Error::Checkpoint`] if the manifest does not list the file or is damaged, and [`Error::Io`] if the
+/// manifest cannot be read.
 pub fn refuse_unlisted(dir: &Path, name: &str) -> Result<()> {
     if !dir.join(MANIFEST).exists() || read_manifest(dir)?.files.iter().any(|file| file.path == name) {
         return Ok(());
@@ -156,7 +158,8 @@ pub fn refuse_unlisted(dir: &Path, name: &str) -> Result<()> {
 /// The driver's part of a checkpoint. Does not look at the other files; see [`verify`].
 ///
 /// # Errors
-/// [`Error::Checkpoint`] if `metadata.json` is missing or unreadable.
+/// Returns [`Error::Checkpoint`] if `metadata.json` is missing, damaged or not listed in the manifest, and
+/// [`Error::Io`] if a file cannot be read.
 pub fn metadata(dir: &Path) -> Result<Metadata> {
     let text = read_text(dir, METADATA)?;
     refuse_unlisted(dir, METADATA)?;
@@ -166,7 +169,7 @@ pub fn metadata(dir: &Path) -> Result<Metadata> {
 /// Checkpoints in a run directory by iteration, whole or not; none if there is no such directory.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`] if the directory cannot be listed.
 pub fn list(run_dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let entries = match fs::read_dir(run_dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -192,7 +195,7 @@ pub fn list(run_dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
 /// Those without a number count as older, in the order of the clock.
 ///
 /// # Errors
-/// [`Error::Io`] if the run directory cannot be listed.
+/// Returns [`Error::Io`] if the run directory does not exist or cannot be listed.
 pub fn latest(run_dir: &Path) -> Result<Option<PathBuf>> {
     if !run_dir.is_dir() {
         return Err(Error::io("list", run_dir)(io::ErrorKind::NotFound.into()));

@@ -51,7 +51,7 @@ impl PolicyStep {
     /// history it takes over with the state.
     ///
     /// # Errors
-    /// The file system.
+    /// Returns [`Error::Io`] if a log cannot be read or written, or if it is a symbolic link.
     pub fn append(&self, dir: &Path, trial_id: &str, source: &str) -> Result<()> {
         let line = serde_json::to_string(self).map_err(Error::other)? + "\n";
         let policy = |trial_id: &str| dir.join(format!("pbt_policy_{trial_id}.txt"));
