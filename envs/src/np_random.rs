@@ -89,7 +89,7 @@ impl NpRandom {
     /// `rng.choice(len(p), p=p)`: an index by its probability.
     ///
     /// # Panics
-    /// When `p` is empty.
+    /// Panics if `p` is empty and the program was built with overflow checks; otherwise the index is wrong then.
     pub fn choice(&mut self, p: &[f64]) -> usize {
         let total: f64 = p.iter().sum();
         let draw = self.random();
