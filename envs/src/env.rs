@@ -151,6 +151,6 @@ pub struct Frame {
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// `width * height * 3` bytes.
+    /// The pixels, `width * height * 3` bytes.
     pub rgb: Vec<u8>,
 }

@@ -58,18 +58,18 @@ pub enum Space {
 }
 
 impl Space {
-    /// `f32` without bounds.
+    /// A box of `f32` without bounds.
     pub fn real(shape: &[usize]) -> Self {
         Self::boxed(f64::NEG_INFINITY, f64::INFINITY, shape)
     }
 
-    /// `f32` with the same bounds for every element.
+    /// A box of `f32` with the same bounds for every element.
     pub fn boxed(low: f64, high: f64, shape: &[usize]) -> Self {
         let size = shape.iter().product();
         Self::Box { low: vec![low; size], high: vec![high; size], shape: shape.to_vec(), dtype: DType::F32 }
     }
 
-    /// `f32` with bounds of its own for every element of one dimension.
+    /// A box of `f32` in one dimension, with bounds of its own for every element.
     ///
     /// # Errors
     /// Returns [`Error::Shape`] if the lengths differ, or if a `low` is not at most its `high`.

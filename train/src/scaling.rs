@@ -24,7 +24,7 @@ pub struct ScalingConfig {
 }
 
 impl ScalingConfig {
-    /// `num_workers` workers of one CPU each.
+    /// A scaling of `num_workers` workers with one CPU each.
     pub fn workers(num_workers: usize) -> Self {
         ScalingConfig { num_workers: Some(num_workers), ..ScalingConfig::default() }
     }

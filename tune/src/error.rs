@@ -41,7 +41,7 @@ pub enum Error {
     /// A `key=value` text that cannot be read.
     #[error("cannot read `{text}` as a setting: {rule}")]
     Assignment {
-        /// As it was written.
+        /// The text as it was written.
         text: String,
         /// What it should look like.
         rule: String,
@@ -91,7 +91,8 @@ pub enum Error {
     /// A row of a dataset that cannot be read.
     #[error("{place}{}: {reason}", in_column(column))]
     Row {
-        /// `train.csv:12` (a line, counted from 1), or `row 12` (counted from 1) of what is in memory.
+        /// Where the row is: `train.csv:12` (a line, counted from 1), or `row 12` (counted from 1) of what is in
+        /// memory.
         place: String,
         /// The column; empty where it is the whole row.
         column: String,
@@ -107,7 +108,7 @@ pub enum Error {
     /// Object storage that cannot be used or reached.
     #[error("cannot {action} {url}: {reason}")]
     Storage {
-        /// Of the object or the place.
+        /// The URL of the object or the place.
         url: String,
         /// Verb, e.g. "write".
         action: &'static str,
@@ -119,7 +120,7 @@ pub enum Error {
     /// An export format that does not exist.
     #[error("unknown export format `{given}`; valid formats: checkpoint, model, onnx, h5")]
     ExportFormat {
-        /// As it was written.
+        /// The format as it was written.
         given: String,
     },
     /// A resource request that no machine could meet.

@@ -76,9 +76,9 @@ pub struct SweepFile {
     pub stoppers: Vec<Config>,
     /// Settings, some of them to be drawn.
     pub space: Config,
-    /// `type`, and the settings of that scheduler. Absent: FIFO.
+    /// The scheduler: its `type` and its settings. Absent: FIFO.
     pub scheduler: Config,
-    /// `type`, and the settings of that searcher. Absent: random and grid search.
+    /// The searcher: its `type` and its settings. Absent: random and grid search.
     pub search: Config,
     /// Which checkpoints are written and kept.
     pub checkpoint: CheckpointConfig,
@@ -171,7 +171,7 @@ impl SweepFile {
         })
     }
 
-    /// `criteria`, which are those of `stop`, together with `stoppers`; `None` where neither stops anything.
+    /// Joins `criteria`, which are those of `stop`, with the file's `stoppers`; `None` where neither stops anything.
     ///
     /// # Errors
     /// Returns [`Error::Config`] or [`Error::UnknownKey`] if a stopper does not exist or has wrong settings.

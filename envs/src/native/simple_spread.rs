@@ -29,7 +29,7 @@ const LAST_STAGE: usize = 1;
 
 type Point = [f64; 2];
 
-/// `simple_spread_v3`, equal to mpe2 1.1.1's.
+/// The environment `simple_spread_v3`, equal to mpe2 1.1.1's.
 ///
 /// | | |
 /// |---|---|

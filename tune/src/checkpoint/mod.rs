@@ -48,14 +48,14 @@ pub(crate) const METADATA: &str = "metadata.json";
 pub struct Manifest {
     format: String,
     format_version: u32,
-    /// Version of this library that wrote it.
+    /// The version of this library that wrote it.
     pub pavlov: String,
-    /// [`Trainable::kind`](crate::Trainable::kind) of what wrote it.
+    /// The [`Trainable::kind`](crate::Trainable::kind) of what wrote it.
     pub kind: String,
     /// When it was written: RFC 3339 in UTC with nanoseconds, so that it sorts as text.
     pub created: String,
-    /// 1 for the first checkpoint that was written into its directory, then one more each time. `None`: an older version
-    /// of this library wrote it.
+    /// The number of the checkpoint: 1 for the first one that was written into its directory, then one more each time.
+    /// `None`: an older version of this library wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     /// Every other file, sorted by path.
@@ -67,30 +67,30 @@ pub struct Manifest {
 /// One file of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ManifestFile {
-    /// Relative to the checkpoint, parts joined by `/`.
+    /// The path relative to the checkpoint, parts joined by `/`.
     pub path: String,
-    /// Size.
+    /// The size of the file.
     pub bytes: u64,
-    /// CRC-32C of the content.
+    /// The CRC-32C of the content.
     pub crc32c: u32,
 }
 
 /// The driver's part of a checkpoint, `metadata.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Metadata {
-    /// 32 hexadecimal digits, the same for all that continues one object.
+    /// The id of the run, 32 hexadecimal digits: the same for all that continues one object.
     pub experiment_id: String,
-    /// Results so far.
+    /// How many results there were.
     pub iteration: u64,
-    /// `None` if no result counted timesteps.
+    /// The sum of all timesteps; `None` if no result counted any.
     pub timesteps_total: Option<u64>,
-    /// `None` if no result counted episodes.
+    /// The sum of all episodes; `None` if no result counted any.
     pub episodes_total: Option<u64>,
-    /// Seconds spent in `step`.
+    /// The seconds spent in `step`.
     pub time_total_s: f64,
-    /// Complete settings.
+    /// The complete settings.
     pub config: Config,
-    /// `None` before the first result.
+    /// The newest result; `None` before the first one.
     pub last_result: Option<Metrics>,
 }
 

@@ -26,15 +26,15 @@ const REASON: Duration = Duration::from_secs(5);
 /// What workers are started with.
 #[derive(Debug)]
 pub struct WorkerGroupSetup<'a> {
-    /// Of the trainable, as `child_main` knows it.
+    /// The name of the trainable, as `child_main` knows it.
     pub name: String,
-    /// For each worker the sockets to the others.
+    /// The sockets of each worker to the others.
     pub sockets: Vec<Vec<UnixStream>>,
-    /// Cores of each worker.
+    /// How many cores each worker has.
     pub num_threads: usize,
-    /// For each worker its `CUDA_VISIBLE_DEVICES`; none: as in the trial.
+    /// The `CUDA_VISIBLE_DEVICES` of each worker; `None`: as in the trial.
     pub gpus: Option<Vec<String>>,
-    /// What they go on from.
+    /// The checkpoint that they go on from.
     pub checkpoint: Option<&'a Checkpoint>,
 }
 

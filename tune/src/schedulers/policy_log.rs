@@ -17,7 +17,7 @@ pub struct PolicyStep {
     pub source_tag: String,
     /// `training_iteration` of the trial's newest result before the one that led to this; 0: none.
     pub iteration: u64,
-    /// The same of the source.
+    /// `training_iteration` of the source's newest result; 0: none.
     pub source_iteration: u64,
     /// The settings of the source.
     pub source_config: Config,

@@ -50,11 +50,11 @@ pub use url::{scheme, work_dir};
 /// An object on a storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// Its path below the storage's prefix, parts joined by `/`.
+    /// The path of the object below the storage's prefix, parts joined by `/`.
     pub path: String,
-    /// Its size.
+    /// The size of the object.
     pub bytes: u64,
-    /// CRC-32C of the content, where the backend was told it; not in listings.
+    /// The CRC-32C of the content, where the backend was told it; not in listings.
     pub crc32c: Option<u32>,
 }
 

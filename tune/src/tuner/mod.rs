@@ -61,7 +61,7 @@ const DRAWS_AHEAD: usize = 16;
 /// A file of an experiment beside its journal.
 #[derive(Debug)]
 pub struct ExperimentFile {
-    /// Its name in the experiment's directory.
+    /// The name of the file in the experiment's directory.
     pub name: &'static str,
     /// The bytes to write.
     pub content: Vec<u8>,

@@ -18,7 +18,7 @@ const NAME: &str = "ResourceChangingScheduler";
 pub struct Situation<'a> {
     /// The trial that reported.
     pub trial: &'a Trial,
-    /// Its result, which is not its `last_result` yet.
+    /// The result that it reported, which is not its `last_result` yet.
     pub result: &'a Metrics,
     /// All trials of the sweep.
     pub trials: &'a [Trial],
