@@ -63,7 +63,7 @@ pub trait IntoReport {
     /// The metrics to report. `None`: there is nothing more to report.
     ///
     /// # Errors
-    /// Returns [`Error::Metric`] if the value is neither an object nor a number; NaN and infinite are no numbers there.
+    /// Returns [`Error::Metric`] if the value is neither an object nor a finite number.
     fn into_report(self) -> Result<Option<Metrics>>;
 }
 

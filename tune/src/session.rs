@@ -270,8 +270,8 @@ pub fn current() -> Option<Rc<Session>> {
 /// Outside a trial it does nothing, and says so once.
 ///
 /// # Errors
-/// Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`, [`Error::Metric`] if `metrics` is
-/// neither an object nor a number (a NaN is none), and [`Error::Checkpoint`] or [`Error::Io`] if the checkpoint's
+/// Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`. Returns [`Error::Metric`] if
+/// `metrics` is neither an object nor a finite number, and [`Error::Checkpoint`] or [`Error::Io`] if the checkpoint's
 /// metadata cannot be read. Among several workers, returns [`Error::Config`] if a worker other than 0 reports a
 /// checkpoint, and fails if the workers do not all report.
 pub fn report(metrics: impl Into<Value>, checkpoint: Option<Checkpoint>) -> Result<()> {

@@ -13,7 +13,7 @@ use crate::{Error, Result};
 ///
 /// # Errors
 /// Fails outside a trial. Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`, and
-/// [`Error::Metric`] if `metrics` is neither an object nor a number.
+/// [`Error::Metric`] if `metrics` is neither an object nor a finite number.
 pub fn log(metrics: impl Into<Value>) -> Result<()> {
     current()?;
     session::report(metrics, None)
@@ -74,7 +74,7 @@ impl StatusReporter {
     ///
     /// # Errors
     /// Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`, and [`Error::Metric`] if
-    /// `metrics` is neither an object nor a number.
+    /// `metrics` is neither an object nor a finite number.
     pub fn report(&self, metrics: impl Into<Value>) -> Result<()> {
         session::report(metrics, None)
     }

@@ -107,8 +107,8 @@ pub(crate) fn iteration(name: &str) -> Option<u64> {
 /// Checks that the checkpoint is whole, of this format version and, where asked, of this kind.
 ///
 /// # Errors
-/// Returns [`Error::Checkpoint`] with the file at fault and the reason if that is not so, and [`Error::Io`] if a file
-/// cannot be read.
+/// Returns [`Error::Checkpoint`] with the file at fault and the reason if the checkpoint is damaged, of another version
+/// of the format or of another kind, and [`Error::Io`] if a file cannot be read.
 pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
     let manifest = read_manifest(dir)?;
     if let Some(expected) = expected_kind.filter(|expected| *expected != manifest.kind) {

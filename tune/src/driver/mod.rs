@@ -62,9 +62,9 @@ impl<T: Trainable> Driver<T> {
     /// Sets the trainable up.
     ///
     /// # Errors
-    /// Returns what `setup` returns, and [`Error::Config`] if an option cannot be. With a `remote_checkpoint_dir`,
-    /// returns [`Error::Experiment`] if another driver writes there, [`Error::Storage`] if the storage cannot be used,
-    /// and [`Error::Checkpoint`] if a checkpoint there is damaged.
+    /// Returns what `setup` returns, and [`Error::Config`] if an option has a value that is not allowed. With a
+    /// `remote_checkpoint_dir`, returns [`Error::Experiment`] if another driver writes there, [`Error::Storage`] if the
+    /// storage cannot be used, and [`Error::Checkpoint`] if a checkpoint there is damaged.
     pub fn with(trainable: T, config: Config, options: RunOptions) -> Result<Self> {
         let constructed = Instant::now();
         let trial = options.trial(&trainable.kind())?;
@@ -155,10 +155,10 @@ impl<T: Trainable> Driver<T> {
     /// `false`: the trainable cannot do it; nothing has changed, make a new driver.
     ///
     /// # Errors
-    /// Returns what `reset_config` or closing a logger returns, [`Error::Config`] if an option cannot be, and
-    /// [`Error::Stopped`] after [`stop`](Driver::stop). With a `remote_checkpoint_dir`, returns [`Error::Experiment`]
-    /// if the old run cannot be brought there or another driver writes to the new one, and [`Error::Storage`] if the
-    /// storage cannot be used.
+    /// Returns what `reset_config` or closing a logger returns, [`Error::Config`] if an option has a value that is not
+    /// allowed, and [`Error::Stopped`] after [`stop`](Driver::stop). With a `remote_checkpoint_dir`, returns
+    /// [`Error::Experiment`] if the old run cannot be brought there or another driver writes to the new one, and
+    /// [`Error::Storage`] if the storage cannot be used.
     pub fn reset(&mut self, new_config: Config, options: Option<RunOptions>) -> Result<bool> {
         self.refuse_if_stopped("reset")?;
         let kind = self.trainable.kind();

@@ -151,8 +151,8 @@ pub trait TrialScheduler: Send {
     /// `trial` was stopped before it ended, and not by this scheduler.
     ///
     /// # Errors
-    /// Fails if the scheduler cannot change the settings of another trial that waited for this one: of those here, only
-    /// [`PopulationBasedTraining`] with `synch` does that. The error ends the sweep.
+    /// Fails if the scheduler cannot change the settings of another trial that waited for this one: in this crate, only
+    /// [`PopulationBasedTraining`] with `synch` changes settings here. The error ends the sweep.
     fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
         let _ = (trial, trials, orders);
         Ok(())
@@ -168,7 +168,7 @@ pub trait TrialScheduler: Send {
     /// if the orders change nothing, the sweep cannot go on.
     ///
     /// # Errors
-    /// An error ends the sweep. The schedulers here never return one.
+    /// An error ends the sweep. The schedulers of this crate never return one here.
     fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
         let _ = (trials, orders);
         Ok(())

@@ -4,8 +4,8 @@ use std::path::Path;
 
 use crate::{Metrics, Result, Trial};
 
-/// Is told what happens in a sweep, by Ray's names. Calls come from the thread of `fit`, in order; what a callback
-/// returns as an error ends the sweep.
+/// A callback is told what happens in a sweep, by Ray's names. Calls come from the thread of `fit`, in order; what a
+/// callback returns as an error ends the sweep.
 ///
 /// After a restore, only what happens from then on is told.
 pub trait Callback: Send {

@@ -145,11 +145,11 @@ impl Tuner {
     /// Runs the sweep. Trials that fail are in the result, not an error of the call.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a setting is out of range, [`Error::Experiment`] if there is an experiment of that
-    /// name, if the sweep cannot go on, or if not all of it reached the storage, [`Error::Resources`] if a trial asks
-    /// for more than there is, and [`Error::TrialFailed`] if a trial fails with [`FailFast::Raise`]. Returns what the
-    /// searcher, the scheduler, the stopper or a callback returns, and [`Error::Io`] or [`Error::Storage`] if the sweep
-    /// cannot be written. A sweep that had begun can be restored.
+    /// Returns [`Error::Config`] if a setting is out of range, and [`Error::Resources`] if a trial asks for more than
+    /// there is. Returns [`Error::Experiment`] if there is an experiment of that name already, if no trial can go on,
+    /// or if not all of the sweep reached the storage. Returns [`Error::TrialFailed`] if a trial fails with
+    /// [`FailFast::Raise`]. Returns what the searcher, the scheduler, the stopper or a callback returns, and
+    /// [`Error::Io`] or [`Error::Storage`] if the sweep cannot be written. A sweep that had begun can be restored.
     pub fn fit(self) -> Result<ResultGrid> {
         self.fit_with(None)
     }

@@ -46,7 +46,7 @@ pub struct PbtConfig {
     pub quantile_fraction: f64,
     /// The probability that a setting is drawn anew instead of perturbed.
     pub resample_probability: f64,
-    /// The factors of which one, drawn by chance, perturbs a number.
+    /// The factors that perturb a number: it is multiplied by one of them, drawn by chance.
     pub perturbation_factors: Vec<f64>,
     /// Whether exploits are written to `pbt_global.txt` and `pbt_policy_<trial id>.txt`.
     pub log_config: bool,
