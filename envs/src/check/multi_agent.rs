@@ -72,7 +72,7 @@ pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
 /// Plays a multi-agent environment as [`check_multi_agent_env`] does, whatever its scalar types are.
 ///
 /// # Errors
-/// Returns [`Error::Contract`](crate::Error::Contract) with the rule, the agent and the step if a rule is broken, and
+/// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken, and
 /// an error of the environment as it is.
 pub fn check_any_multi_agent_env(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
     fn check<O: Element>(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
