@@ -33,7 +33,7 @@ impl Preset {
     /// Reads the text of a preset file; `name` is for errors.
     ///
     /// # Errors
-    /// [`Error::Preset`].
+    /// Returns [`Error::Preset`] if the text is not TOML, names an unknown field or lacks `algorithm`.
     pub fn parse(name: &str, text: &str) -> Result<Preset, Error> {
         let preset: Preset = toml::from_str(text)
             .map_err(|error| Error::Preset { name: name.into(), reason: error.to_string() })?;
@@ -63,7 +63,7 @@ const FILES: &[(&str, &str)] = &[
 /// The preset of that name.
 ///
 /// # Errors
-/// [`Error::Unknown`] with the nearest name and the list.
+/// Returns [`Error::Unknown`], with the nearest name and the list, if no preset has this name.
 pub fn preset(name: &str) -> Result<Preset, Error> {
     match FILES.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Preset::parse(name, text),
