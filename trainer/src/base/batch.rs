@@ -188,8 +188,7 @@ impl SampleBatch {
     /// Says that the rows are sequences of these lengths, and adds a column with a row for each.
     ///
     /// # Panics
-    ///
-    /// When the lengths do not add up to the rows, or `data` has another number of rows than there are sequences.
+    /// Panics if the lengths do not add up to the rows, or `data` has another number of rows than there are sequences.
     #[must_use]
     pub fn with_sequences(mut self, lengths: Vec<usize>, column: Column, data: Tensor) -> Self {
         assert_eq!(lengths.iter().sum::<usize>(), self.rows(), "rows of all sequences");
@@ -237,7 +236,7 @@ impl SampleBatch {
     /// The column, or an error naming the columns there are.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`].
+    /// Returns [`Error::MissingColumn`] if the batch has no such column.
     pub fn get(&self, column: Column) -> Result<&Tensor> {
         self.stored(column).map(Stored::tensor)
     }
@@ -246,7 +245,8 @@ impl SampleBatch {
     /// has, for instance. Integers keep their type, so `T` is `u8` for images, `i64` for choices, else `f32`.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`]; the column holds scalars of another type, or is not on the CPU.
+    /// Returns [`Error::MissingColumn`] if the batch has no such column, and [`Error::State`] if the column holds
+    /// scalars of another type, is not on the CPU, or does not stand in memory as one piece.
     pub fn array<T: Pod + kind::Element>(&self, column: Column) -> Result<ArrayViewD<'_, T>> {
         array::view(self.get(column)?, column.0)
     }
@@ -299,8 +299,7 @@ impl SampleBatch {
     /// Rows `start..start + len`. They know their trajectories unless one is cut.
     ///
     /// # Panics
-    ///
-    /// When there are fewer, or a sequence would be cut.
+    /// Panics if the batch has fewer rows, or if a sequence would be cut.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
         let cuts = self.cuts.as_ref().and_then(|cuts| {
@@ -387,7 +386,7 @@ impl SampleBatch {
     /// Row-wise concatenation; the first batch decides the columns. The result knows its trajectories if all do.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`]: a later batch lacks a column of the first.
+    /// Returns [`Error::MissingColumn`] if a later batch lacks a column of the first.
     pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
         if batches.len() == 1 {
             return Ok(batches.remove(0));
@@ -428,7 +427,7 @@ pub fn env_major(t: &Tensor) -> Tensor {
 /// The numbers of a contiguous f32 tensor on the CPU, without a copy.
 ///
 /// # Errors
-/// A tensor of another type, on another device, or with gaps.
+/// Returns [`Error::State`] if the tensor is of another type, on another device, or has gaps.
 pub fn read_f32(tensor: &Tensor) -> Result<&[f32]> {
     if tensor.kind() != Kind::Float || tensor.device() != Device::Cpu || !tensor.is_contiguous() {
         let reason = format!(

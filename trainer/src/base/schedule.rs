@@ -28,7 +28,8 @@ impl Piecewise {
     /// Refuses an empty list and points that do not go forward in time.
     ///
     /// # Errors
-    /// [`Error::Config`] with `key`.
+    /// Returns [`Error::Config`], which names `key`, if the list is empty, its steps do not grow, or a value is not
+    /// finite.
     pub fn validate(&self, key: &str) -> Result<()> {
         let ordered = self.0.windows(2).all(|w| w[0].0 < w[1].0);
         if self.0.is_empty() || !ordered || self.0.iter().any(|(_, v)| !v.is_finite()) {

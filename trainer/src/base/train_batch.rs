@@ -96,7 +96,7 @@ impl TrainBatch {
     /// The only policy's rows.
     ///
     /// # Errors
-    /// There are several policies; `policies` has the rows of each.
+    /// Returns [`Error::State`] if the batch has rows of several policies; `policies` has the rows of each.
     pub fn single(mut self) -> Result<SampleBatch> {
         match self.policies.len() {
             0 => Ok(SampleBatch::default()),
@@ -112,7 +112,7 @@ impl TrainBatch {
     /// Row-wise concatenation, policy by policy; steps add up.
     ///
     /// # Errors
-    /// As [`SampleBatch::concat`].
+    /// Returns [`Error::MissingColumn`] if a later batch lacks a column that the policy's rows have in the first.
     pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
         if batches.len() == 1 {
             return Ok(batches.remove(0));

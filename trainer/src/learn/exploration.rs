@@ -116,7 +116,8 @@ impl ExplorationConfig {
     /// Refuses probabilities, temperatures and scales that are none.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] if a probability is not in 0..=1, `temperature` is not above 0, `stddev` is negative,
+    /// or [`Piecewise::validate`] refuses `epsilon_schedule`.
     pub fn validate(&self) -> Result<()> {
         let probability = |key: &str, p: f64| {
             let key = format!("exploration_config.{key}");

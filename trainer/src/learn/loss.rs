@@ -40,8 +40,7 @@ impl<'t> Loss<'t> {
     /// The sum of named losses; each is reported.
     ///
     /// # Panics
-    ///
-    /// When there is none.
+    /// Panics if `losses` is empty.
     pub fn sum<const N: usize>(losses: [(&'static str, Value<'t>); N]) -> Self {
         let total = losses.iter().map(|(_, loss)| *loss).sum();
         losses.into_iter().fold(Self::new(total), |loss, (name, value)| loss.mean(name, value))

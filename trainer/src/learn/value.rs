@@ -12,8 +12,7 @@ use tch::Tensor;
 /// It is a handle: copying it copies no number.
 ///
 /// # Panics
-///
-/// Operations panic when shapes do not go together: a bug in a loss.
+/// Operations panic if shapes do not go together: a bug in a loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'t> {
     graph: &'t (dyn Graph + 't),
@@ -221,8 +220,7 @@ impl<'t> Mul<Value<'t>> for f64 {
 /// The sum of several, number by number.
 ///
 /// # Panics
-///
-/// When there is none.
+/// Panics if there is no value.
 impl std::iter::Sum for Value<'_> {
     fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
         values.reduce(|a, b| a + b).expect("at least one value")
@@ -232,8 +230,7 @@ impl std::iter::Sum for Value<'_> {
 /// The smallest of several, number by number.
 ///
 /// # Panics
-///
-/// When there is none.
+/// Panics if there is no value.
 pub fn min<'t>(values: impl IntoIterator<Item = Value<'t>>) -> Value<'t> {
     values.into_iter().reduce(Value::minimum).expect("at least one value")
 }

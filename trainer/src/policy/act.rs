@@ -84,7 +84,8 @@ impl Act<'_> {
     /// among its columns.
     ///
     /// # Errors
-    /// Another number of parameters than the copies need; a distribution of another kind than the actions.
+    /// Returns [`Error::State`] if the distribution is of another kind than the actions, or if parameters, the mask or
+    /// one of the two columns have another size than the copies need.
     pub fn sample(mut self, dist: &ActionDist, inputs: &[f32]) -> Result<()> {
         let copies = self.rngs.len();
         check("parameters of distributions", inputs.len(), copies * dist.num_inputs())?;
@@ -114,7 +115,8 @@ impl Act<'_> {
     /// several choices each has as many actions, and the values of one stand behind those of the other.
     ///
     /// # Errors
-    /// Actions that are not discrete; another number of values than the copies need.
+    /// Returns [`Error::State`] if the actions are not discrete, or if values or the mask have another size than the
+    /// copies need.
     pub fn by_values(self, values: &[f32], exploration: &ExplorationConfig) -> Result<()> {
         self.check_kind(true)?;
         let Self { rngs, actions: ActionRows::Int(actions), mask, explore, timestep, worker, .. } = self
@@ -136,7 +138,8 @@ impl Act<'_> {
     /// Actions in [-1, 1] as they are, or while exploring with the noise that `exploration` says.
     ///
     /// # Errors
-    /// Actions that are discrete; another number of values than the copies need; an exploration without noise.
+    /// Returns [`Error::State`] if the actions are discrete or `head` has another size than the copies need, and
+    /// [`Error::Config`] if `exploration` is neither `GaussianNoise` nor `Random`.
     pub fn with_noise(self, head: &[f32], exploration: &ExplorationConfig) -> Result<()> {
         self.check_kind(false)?;
         let Self { rngs, actions: ActionRows::Float(actions), explore, timestep, .. } = self else {

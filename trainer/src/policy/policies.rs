@@ -34,7 +34,7 @@ impl Agent {
     /// Those of an environment.
     ///
     /// # Errors
-    /// There is no copy to ask.
+    /// Returns [`Error::State`] if it is an environment of several agents without a copy to ask.
     pub fn of(copies: &EnvCopies) -> Result<Vec<Self>> {
         match copies {
             EnvCopies::Vector(copies) => Ok(Self::only(Spaces::of(copies.as_ref()))),

@@ -155,7 +155,7 @@ impl ReplayBuffer {
     /// get the highest priority so far.
     ///
     /// # Errors
-    /// Columns other than those of the rows before.
+    /// Returns [`Error::MissingColumn`] if a column is missing, [`Error::State`] if its rows are unlike those before.
     pub fn add(&mut self, batch: &SampleBatch) -> Result<()> {
         let capacity = self.config.capacity;
         if self.columns.is_empty() {
@@ -209,7 +209,7 @@ impl ReplayBuffer {
     /// `batch_indexes` for [`update_priorities`](Self::update_priorities).
     ///
     /// # Errors
-    /// There are none today.
+    /// Does not fail today.
     pub fn sample(&mut self, rows: usize) -> Result<Option<SampleBatch>> {
         if !self.ready() {
             return Ok(None);
@@ -239,7 +239,7 @@ impl ReplayBuffer {
     /// `|td error| + eps` becomes the priority of each drawn row; a uniform buffer does nothing.
     ///
     /// # Errors
-    /// [`Error::NotFinite`]; a batch that was not drawn from this buffer.
+    /// Returns [`Error::NotFinite`] for such an error, [`Error::MissingColumn`] if `batch` has no `batch_indexes`.
     pub fn update_priorities(&mut self, batch: &SampleBatch, td_errors: &Tensor) -> Result<()> {
         let Some(tree) = &mut self.priorities else { return Ok(()) };
         let index = batch.get(Column::BATCH_INDEXES)?;
@@ -264,7 +264,7 @@ impl ReplayBuffer {
     /// All rows, priorities and the random stream.
     ///
     /// # Errors
-    /// A value that JSON cannot hold.
+    /// Does not fail today: everything in it can be written.
     pub fn state(&self) -> Result<State> {
         let mut state = State::default();
         let names: Vec<&str> = self.columns.iter().map(|(c, _)| c.name()).collect();
@@ -309,7 +309,7 @@ impl ReplayBuffer {
     /// Continues from [`state`](Self::state).
     ///
     /// # Errors
-    /// [`Error::State`]: the state is of a buffer with other settings.
+    /// Returns [`Error::State`] if the state has another type or capacity, or is not whole.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         let (kind, capacity): (ReplayKind, usize) = (state.get("kind")?, state.get("capacity")?);
         if kind != self.config.kind || capacity != self.config.capacity {

@@ -87,7 +87,8 @@ impl ReplayBufferConfig {
     /// Rules between the settings and with the rows drawn at a time.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config).
+    /// Returns [`Error::Config`](crate::Error::Config) for the setting that breaks a rule; fails as [`rules::all`] does
+    /// where several do.
     pub fn validate(&self, train_batch_size: usize) -> Result<()> {
         let Self { capacity, learning_starts, .. } = *self;
         let late = format!(

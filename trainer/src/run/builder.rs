@@ -19,7 +19,8 @@ pub trait TrainerExt: Trainer {
     /// Nothing is written before the first result or checkpoint.
     ///
     /// # Errors
-    /// Settings that break a rule; what making the environment and the policy returns.
+    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting breaks a rule, or the environment or a policy cannot be
+    /// made.
     fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
         self.builder(env).build()
     }
@@ -116,7 +117,8 @@ impl<T: Trainer> Builder<T> {
     /// Makes workers and plan.
     ///
     /// # Errors
-    /// Settings that break a rule; what making the environment and the policy returns.
+    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting or an option breaks a rule, or the environment or a
+    /// policy cannot be made.
     pub fn build(self) -> Result<Driver<Algorithm<T>>> {
         Ok(Driver::with(self.algorithm, Config::new(), self.options)?)
     }

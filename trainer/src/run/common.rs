@@ -378,7 +378,7 @@ impl Common {
     /// Rules between common settings.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does where several do.
     pub fn validate(&self) -> Result<()> {
         let workers = |key: &str, workers: usize| {
             let rule = format!(
@@ -474,7 +474,7 @@ impl Common {
     /// here and then samples a second round, so that a batch of 4,000 on three workers becomes 7,998.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] if `train_batch_size` is not a multiple of the number of environment copies.
     pub fn fit_fragments(&mut self) -> Result<()> {
         if self.batch_mode == BatchMode::CompleteEpisodes {
             return Ok(());

@@ -26,7 +26,7 @@ pub trait Callbacks: Send {
     /// A worker has made its environment copies.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error fails the set-up of the run, or later the iteration in which a failed worker is replaced.
     fn on_sub_environment_created(&mut self, worker_index: usize, num_envs: usize) -> Result<()> {
         Ok(())
     }
@@ -34,7 +34,7 @@ pub trait Callbacks: Send {
     /// The trainer is set up.
     ///
     /// # Errors
-    /// They fail the set-up of the run.
+    /// An error fails the set-up of the run, or the restore, which sets it up anew.
     fn on_trainer_init(&mut self) -> Result<()> {
         Ok(())
     }
@@ -42,7 +42,8 @@ pub trait Callbacks: Send {
     /// An episode starts; its environment has been reset.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error at the first episodes fails the set-up of the run. Later it is a failure of the worker, or of the
+    /// iteration.
     fn on_episode_start(&mut self, episode: &mut Episode) -> Result<()> {
         Ok(())
     }
@@ -50,7 +51,7 @@ pub trait Callbacks: Send {
     /// A step of an episode, already counted in it.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn on_episode_step(&mut self, episode: &mut Episode, step: StepView<'_>) -> Result<()> {
         Ok(())
     }
@@ -58,7 +59,7 @@ pub trait Callbacks: Send {
     /// An episode ended.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn on_episode_end(&mut self, episode: &mut Episode) -> Result<()> {
         Ok(())
     }
@@ -66,7 +67,7 @@ pub trait Callbacks: Send {
     /// A fragment went through [`Policy::postprocess_trajectory`](crate::policy::Policy::postprocess_trajectory).
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn on_postprocess_trajectory(&mut self, policy_id: &str, batch: &mut SampleBatch) -> Result<()> {
         Ok(())
     }
@@ -74,7 +75,7 @@ pub trait Callbacks: Send {
     /// A worker hands over what it sampled.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn on_sample_end(&mut self, worker_index: usize, samples: &mut TrainBatch) -> Result<()> {
         Ok(())
     }
@@ -82,7 +83,7 @@ pub trait Callbacks: Send {
     /// A policy is about to learn from a minibatch. What is put into `result` is averaged into `custom_metrics` of the learner.
     ///
     /// # Errors
-    /// They fail the iteration.
+    /// An error fails the training iteration.
     fn on_learn_on_batch(
         &mut self,
         policy_id: &str,
@@ -95,7 +96,7 @@ pub trait Callbacks: Send {
     /// A result is complete and about to be logged; keys may be added.
     ///
     /// # Errors
-    /// They fail the iteration.
+    /// An error fails the call of `train`, but the iteration counts.
     fn on_train_result(&mut self, result: &mut Metrics) -> Result<()> {
         Ok(())
     }

@@ -118,7 +118,7 @@ impl MeanStdFilter {
     /// Takes over another filter's statistics, which must be of the same width.
     ///
     /// # Errors
-    /// [`Error::State`]: the width is another one.
+    /// Returns [`Error::State`] if the width is another one.
     pub fn set_running(&mut self, running: &RunningStat) -> Result<()> {
         if running.mean.len() != self.running.mean.len() {
             let reason = format!(

@@ -131,7 +131,7 @@ impl WorkerSpec {
     /// The policies as a worker of that index has them; all workers start with equal weights.
     ///
     /// # Errors
-    /// What making a policy returns.
+    /// Fails if a policy cannot be made. Returns [`Error::UnknownPolicy`] if no agent acts by one of them.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let mut map = PolicyMap::default();
         for (id, class) in self.policies.classes() {
@@ -365,7 +365,7 @@ impl RolloutWorker {
     /// The worker with that index, counted from 1.
     ///
     /// # Errors
-    /// What making the environment and the policies returns.
+    /// Fails if the environment or a policy cannot be made, or a hook fails.
     pub fn new(spec: WorkerSpec, index: usize) -> Result<Self> {
         let mut policies = spec.policies(index, tch::Device::Cpu)?;
         let mut callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
@@ -377,7 +377,8 @@ impl RolloutWorker {
     /// Answers a request.
     ///
     /// # Errors
-    /// What the environment, the policies and the callbacks return.
+    /// Fails if the environment, a policy or a hook does, and returns [`Error::State`] if weights, a state or a filter
+    /// do not fit.
     pub fn handle(&mut self, request: Request) -> Result<Reply> {
         let Self { runner, policies, callbacks, version } = self;
         Ok(match request {

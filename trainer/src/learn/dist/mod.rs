@@ -43,7 +43,7 @@ impl ActionDist {
     /// The distribution that fits an action space.
     ///
     /// # Errors
-    /// [`Error::Space`]: there is no distribution for this space.
+    /// Returns [`Error::Space`] for a Dict, a Tuple, or a Box of more than one dimension: they have no distribution.
     pub fn for_space(space: &Space) -> Result<Self> {
         match space {
             Space::Discrete { n, .. } => Ok(Self::Categorical { n: *n as usize }),

@@ -32,7 +32,7 @@ impl ActorCritic {
     /// As the `model` settings say.
     ///
     /// # Errors
-    /// There is no distribution for the action space; the `model` settings do not fit the observations.
+    /// Fails if the action space has no distribution, and whenever [`NetBuilder::torso`] does.
     pub fn new(net: &mut NetBuilder<'_>, model: &ModelConfig) -> Result<Self> {
         let dist = ActionDist::for_space(&net.spec().spaces.action_space)?;
         let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });

@@ -80,7 +80,7 @@ impl PolicySpec {
     /// Height, width and channels of what is observed; an error where that is no image.
     ///
     /// # Errors
-    /// [`Error::Space`].
+    /// Returns [`Error::Space`] if the observations are no images: not a Box of three dimensions, or behind a filter.
     pub fn image(&self) -> Result<[usize; 3]> {
         let space = &self.spaces.observation_space;
         image(space).ok_or_else(|| Error::Space {
@@ -177,7 +177,7 @@ impl<'a> NetBuilder<'a> {
     /// Parameters that `lay_out` lays out learn by this rule. Every parameter stands in one group.
     ///
     /// # Errors
-    /// What `lay_out` returns; a group that is opened inside another.
+    /// Fails if `lay_out` does. Returns [`Error::State`] if a group is opened inside another.
     pub fn group<T>(
         &mut self,
         name: &str,
@@ -268,6 +268,9 @@ impl<'a> NetBuilder<'a> {
 
     /// A convolution over images `[channels, height, width]`: `name.weight` `[out, in, kernel height, kernel width]` and
     /// `name.bias`. Weights start orthogonal times `sqrt(2)`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if a size is 0, or the kernel does not fit the image.
     pub fn conv2d(
         &mut self,
         name: &str,

@@ -80,7 +80,7 @@ impl ModelConfig {
     /// Refuses what no network can be built from.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does where several do.
     pub fn validate(&self) -> Result<()> {
         let layers = |key: &str, sizes: &[usize]| {
             let rule = "every layer needs at least one unit";
@@ -155,7 +155,7 @@ impl HiddenLayers {
     /// Refuses layers without units; `key` is where they stand among the settings.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] if a layer has no units.
     pub fn validate(&self, key: &str) -> Result<()> {
         match self.fcnet_hiddens.contains(&0) {
             true => {

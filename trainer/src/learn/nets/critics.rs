@@ -26,7 +26,7 @@ impl Critics {
     /// Networks `q1` and, for `twin`, `q2`, on observations beside actions of `action_width` numbers.
     ///
     /// # Errors
-    /// As [`NetBuilder::group`].
+    /// Does not fail today: only a group inside another does, and these stand side by side.
     pub fn new(
         net: &mut NetBuilder<'_>,
         twin: bool,

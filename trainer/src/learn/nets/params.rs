@@ -203,7 +203,7 @@ impl Params {
     /// Replaces every parameter. Nothing is changed when one is missing or has another shape.
     ///
     /// # Errors
-    /// [`Error::State`](crate::Error::State).
+    /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
         let mut parts = Vec::with_capacity(self.layout.shapes.len());
         for (name, shape) in &self.layout.shapes {

@@ -47,10 +47,11 @@ pub struct Targets {
 /// Behind the last row `vs` is `V`: that of the observation there, or 0 where the task ended.
 ///
 /// # Errors
-/// The batch has no rewards, or does not know its trajectories.
+/// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no rewards, and
+/// [`Error::State`](crate::Error::State) if it does not know its trajectories.
 ///
 /// # Panics
-/// When there is not a value and a ratio for every row and a value behind every cut.
+/// Panics unless there is a value and a ratio for every row, and a value behind every cut.
 pub fn vtrace(
     batch: &SampleBatch,
     values: &BatchValues,

@@ -63,7 +63,7 @@ impl Fragment<'_> {
     /// The observations where they stand, `[T + 1, N, ...]`, in the shape and the scalars of the space.
     ///
     /// # Errors
-    /// Scalars of another type.
+    /// Returns [`Error::State`](crate::Error::State) if they are scalars of another type.
     pub fn observations<T: Pod + kind::Element>(&self) -> Result<ArrayViewD<'_, T>> {
         array::view(self.obs, "the observations of a fragment")
     }
@@ -115,6 +115,9 @@ impl Fragment<'_> {
     }
 
     /// A head of one number at every observation, those at which episodes ended included.
+    ///
+    /// # Errors
+    /// Fails whenever [`Learner::evaluate`] does.
     pub fn values<H>(&self, learner: &mut Learner, head: H) -> Result<Values>
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,

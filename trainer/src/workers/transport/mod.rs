@@ -55,19 +55,20 @@ pub trait WorkerPool: Send + std::fmt::Debug {
     /// Hands a request over; returns its number.
     ///
     /// # Errors
-    /// The worker cannot be reached.
+    /// Fails if the transport cannot carry the request. That a worker is gone is no error here: [`next`](Self::next)
+    /// reports it.
     fn submit(&mut self, worker: usize, request: Request) -> Result<u64>;
 
     /// The next completion; `None` when `timeout` passes first.
     ///
     /// # Errors
-    /// The transport failed.
+    /// Fails if the transport itself does. What a worker reports is in the completion.
     fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>>;
 
     /// Ends a worker and starts it anew, with fresh environments and initial weights. Returns its new incarnation.
     ///
     /// # Errors
-    /// What making the worker returns.
+    /// Fails if the environment or a policy of the new worker cannot be made.
     fn respawn(&mut self, worker: usize) -> Result<u64>;
 
     /// Which life of the worker it is.
