@@ -30,7 +30,7 @@ pub fn load(path: impl AsRef<Path>) -> Result<Session> {
     load_policy(path, None, 1)
 }
 
-/// As [`load`]: the policy of that id where there are several, for as many episodes as there are copies.
+/// Does as [`load`], for the policy of that id where there are several, and for as many episodes as there are copies.
 ///
 /// # Errors
 /// Fails whenever [`load`] does, and if the checkpoint has no policy of that id or `copies` is 0.

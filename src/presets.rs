@@ -16,7 +16,7 @@ pub struct Preset {
     pub name: String,
     /// Name of the algorithm.
     pub algorithm: String,
-    /// Id of the environment; `None`: any.
+    /// Id of the environment; `None` stands for any.
     pub env: Option<String>,
     /// Settings over the algorithm's defaults.
     #[serde(default)]

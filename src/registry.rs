@@ -75,13 +75,13 @@ pub enum Error {
     /// Nothing has this name.
     #[error("no {what} {name:?}{}; there is {}", or_nearest(nearest.as_deref()), known.join(", "))]
     Unknown {
-        /// "algorithm" or "preset".
+        /// What was looked up: "algorithm" or "preset".
         what: &'static str,
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// The most similar name, if one is similar.
         nearest: Option<String>,
-        /// All names.
+        /// All names that are known.
         known: Vec<String>,
     },
     /// Something else has this name.
@@ -93,9 +93,9 @@ pub enum Error {
     /// The text of a preset is not what a preset must be.
     #[error("{name}: {reason}")]
     Preset {
-        /// Name or file.
+        /// The name of the preset, or its file.
         name: String,
-        /// The place and what is wrong there.
+        /// The place in the text and what is wrong there.
         reason: String,
     },
 }
@@ -172,26 +172,26 @@ impl AlgorithmEntry {
         }
     }
 
-    /// It learns from a replay buffer: batches are not made of whole rounds of sampling.
+    /// Says that it learns from a replay buffer: batches are not made of whole rounds of sampling.
     #[must_use]
     pub fn off_policy(mut self) -> Self {
         self.arithmetic = None;
         self
     }
 
-    /// Workers sample without waiting for each other: batches are made of fragments, whichever workers they come from.
+    /// Says that workers do not wait for each other: batches are made of fragments, whichever workers they come from.
     #[must_use]
     pub fn asynchronous(mut self) -> Self {
         self.arithmetic = Some(Common::fragment_arithmetic);
         self
     }
 
-    /// As users type it.
+    /// The name of the algorithm as users type it.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// One line.
+    /// One line on what the algorithm is.
     pub fn summary(&self) -> &'static str {
         self.summary
     }
@@ -234,7 +234,7 @@ impl AlgorithmEntry {
         Ok(Effective { resolved, batch_arithmetic })
     }
 
-    /// Ready to train; `config` goes over the defaults.
+    /// Makes it ready to train; `config` goes over the defaults.
     ///
     /// # Errors
     /// Returns [`Tune`](pavlov_trainer::Error::Tune) if a setting or a run option cannot be, or the environment or a
