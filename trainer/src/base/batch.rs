@@ -20,7 +20,7 @@ pub struct Column(&'static str);
 impl Column {
     /// What the policy saw, `[rows, ...]` in the shape and the scalars of the space; behind a filter `[rows, width]` f32.
     pub const OBS: Self = Self("obs");
-    /// What followed; at the end of an episode the ended observation, never the next episode's first.
+    /// The observation that followed; at the end of an episode its last one, never the next episode's first.
     pub const NEW_OBS: Self = Self("new_obs");
     /// What the policy chose (before unsquashing or clipping): i64 or f32.
     pub const ACTIONS: Self = Self("actions");
@@ -34,9 +34,9 @@ impl Column {
     pub const ACTION_LOGP: Self = Self("action_logp");
     /// The critic's value of the observation, from the weights that the worker acted with.
     pub const VF_PREDS: Self = Self("vf_preds");
-    /// Advantages.
+    /// Advantages of the actions, f32.
     pub const ADVANTAGES: Self = Self("advantages");
-    /// What the critic should have said.
+    /// What the critic should have said of the observation, f32.
     pub const VALUE_TARGETS: Self = Self("value_targets");
     /// Importance weights of replayed rows.
     pub const WEIGHTS: Self = Self("weights");
@@ -47,7 +47,7 @@ impl Column {
 
     /// Which discrete actions were legal, bool `[rows, options]`; only where `mask_actions` asks for it.
     pub const ACTION_MASK: Self = Self("action_mask");
-    /// The same for [`NEW_OBS`](Self::NEW_OBS).
+    /// Which discrete actions were legal at [`NEW_OBS`](Self::NEW_OBS), as in [`ACTION_MASK`](Self::ACTION_MASK).
     pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
 
     /// What recurrent layers remembered at the first row of each sequence, `[sequences, width]`.
@@ -65,7 +65,7 @@ impl Column {
         Self(interned(name))
     }
 
-    /// The name.
+    /// The name of the column.
     pub const fn name(self) -> &'static str {
         self.0
     }
@@ -263,7 +263,7 @@ impl SampleBatch {
         self.stored(column).map(|c| Source { base: &c.base, cols: c.cols, rows: &c.rows })
     }
 
-    /// Whether there is such a column.
+    /// Whether the batch has the column.
     pub fn has(&self, column: Column) -> bool {
         self.columns.iter().any(|c| c.column == column)
     }
@@ -326,7 +326,7 @@ impl SampleBatch {
         Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()), cuts }
     }
 
-    /// The same rows on `device`.
+    /// The rows of the batch on `device`.
     #[must_use]
     pub fn to_device(&self, device: Device) -> Self {
         let columns = self.columns.iter().map(|c| {

@@ -24,7 +24,7 @@ impl SampleBatch {
         self
     }
 
-    /// Which rows follow each other.
+    /// The trajectories of the batch: which of its rows follow each other.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the batch was made without trajectories, or single rows were selected since.

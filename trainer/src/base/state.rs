@@ -31,7 +31,7 @@ impl Array {
         Tensor::from_data_size(&self.bytes, &self.shape, self.kind)
     }
 
-    /// The sizes of its axes.
+    /// The sizes of the array's axes.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }

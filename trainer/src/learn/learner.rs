@@ -248,7 +248,7 @@ impl Learner {
         report
     }
 
-    /// The same by the parameters of some groups; the others count as frozen.
+    /// Takes the [`gradient`](Self::gradient) by the parameters of some groups; the others count as frozen.
     ///
     /// # Errors
     /// Fails whenever [`gradient`](Self::gradient) does.
@@ -274,7 +274,7 @@ impl Learner {
         self.backend.set_arch(arch);
     }
 
-    /// What [`gradient`](Self::gradient) took last, `[total]`.
+    /// The gradient that [`gradient`](Self::gradient) took last, `[total]`.
     pub fn last_gradient(&self) -> &Tensor {
         &self.gradient
     }
@@ -335,7 +335,7 @@ impl Learner {
         self.timestep
     }
 
-    /// Tells the time.
+    /// Tells how many environment steps the run has sampled.
     pub fn set_timestep(&mut self, timestep: u64) {
         self.timestep = timestep;
     }
@@ -384,7 +384,7 @@ impl Learner {
         self.encoding.check(scalars(obs))
     }
 
-    /// The parameters.
+    /// The parameters of the network.
     pub fn params(&self) -> &Params {
         &self.sets[0]
     }

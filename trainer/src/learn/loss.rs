@@ -46,7 +46,7 @@ impl<'t> Loss<'t> {
         losses.into_iter().fold(Self::new(total), |loss, (name, value)| loss.mean(name, value))
     }
 
-    /// The same and another named loss.
+    /// The sum of this loss and another named one.
     #[must_use]
     pub fn plus(self, name: &'static str, value: Value<'t>) -> Self {
         Self { total: self.total + value, ..self }.mean(name, value)

@@ -34,7 +34,7 @@ pub enum OptimizerConfig {
     Rmsprop {
         /// Decay of the second moment.
         alpha: f64,
-        /// Added to its root.
+        /// Added to the root of the second moment.
         eps: f64,
         /// Heavy-ball momentum.
         momentum: f64,

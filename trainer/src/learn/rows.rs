@@ -39,7 +39,7 @@ impl<'t> Rows<'t> {
         Self { graph, batch, about, obs: Cell::default(), next_obs: Cell::default() }
     }
 
-    /// A column.
+    /// A column of the batch.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no such column.
@@ -47,7 +47,7 @@ impl<'t> Rows<'t> {
         Ok(Value::new(self.graph, self.graph.column(self.batch, column)?))
     }
 
-    /// Several columns.
+    /// Several columns of the batch.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch lacks one of them.
@@ -59,7 +59,7 @@ impl<'t> Rows<'t> {
         Ok(values)
     }
 
-    /// Whether there is such a column.
+    /// Whether the batch has the column.
     pub fn has(&self, column: Column) -> bool {
         self.batch.has(column)
     }
@@ -73,7 +73,7 @@ impl<'t> Rows<'t> {
         self.input(&self.obs, Column::OBS, Column::ACTION_MASK)
     }
 
-    /// What it may look at afterwards.
+    /// What the network may look at after the step.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `new_obs`, and
@@ -119,12 +119,12 @@ impl<'t> Rows<'t> {
         Net::new(self.graph, Which::Online)
     }
 
-    /// The same parameters, which this use does not change.
+    /// The parameters that learn, which this use does not change.
     pub fn frozen(&self) -> Net<'t> {
         Net::new(self.graph, Which::Frozen)
     }
 
-    /// The target copy.
+    /// The parameters of the target copy.
     ///
     /// # Panics
     /// Panics if the network was laid out without one: [`NetBuilder::target`](crate::models::NetBuilder::target) makes

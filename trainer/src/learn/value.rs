@@ -85,31 +85,31 @@ impl<'t> Value<'t> {
         Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
     }
 
-    /// Within `low` and `high`; beyond them nothing flows back.
+    /// The numbers, clamped between `low` and `high`; beyond them nothing flows back.
     #[must_use]
     pub fn clamp(self, low: f64, high: f64) -> Self {
         self.unary(Op::Clamp(low, high))
     }
 
-    /// At most `high`.
+    /// The numbers, but at most `high`.
     #[must_use]
     pub fn clamp_max(self, high: f64) -> Self {
         self.clamp(f64::NEG_INFINITY, high)
     }
 
-    /// The smaller of two.
+    /// The smaller of two numbers, place by place.
     #[must_use]
     pub fn minimum(self, other: Self) -> Self {
         self.binary(Op::Minimum, other)
     }
 
-    /// The larger of two.
+    /// The larger of two numbers, place by place.
     #[must_use]
     pub fn maximum(self, other: Self) -> Self {
         self.binary(Op::Maximum, other)
     }
 
-    /// Of each row the column whose number stands in `index` (one column), `[rows, 1]`.
+    /// The number of each row in the column that `index` (one column) names, `[rows, 1]`.
     #[must_use]
     pub fn gather(self, index: Self) -> Self {
         self.binary(Op::Gather, index)
@@ -141,7 +141,7 @@ impl<'t> Value<'t> {
         inner * (size - inner * 0.5)
     }
 
-    /// Columns; 0 for one number.
+    /// How many columns there are; 0 for one number.
     pub fn columns(self) -> usize {
         self.graph.columns(self.id)
     }

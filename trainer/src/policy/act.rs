@@ -26,7 +26,7 @@ pub struct Seen<'a> {
     pub memory: &'a mut [f32],
     /// Whether the copy's episode begins with this row, `[copies]`.
     pub resets: &'a [bool],
-    /// False: the best known action, no randomness.
+    /// Whether to explore; false asks for the best known action, without randomness.
     pub explore: bool,
     /// Environment steps sampled in the whole run, for schedules.
     pub timestep: u64,
@@ -39,11 +39,11 @@ pub struct Act<'a> {
     pub rngs: &'a mut [Stream],
     /// The actions of every copy, to be written.
     pub actions: ActionRows<'a>,
-    /// As in [`Seen::mask`].
+    /// Which discrete actions are legal, as in [`Seen::mask`].
     pub mask: Option<&'a [bool]>,
-    /// As in [`Seen::explore`].
+    /// Whether to explore, as in [`Seen::explore`].
     pub explore: bool,
-    /// As in [`Seen::timestep`].
+    /// Environment steps sampled in the whole run, as in [`Seen::timestep`].
     pub timestep: u64,
     /// Which worker acts, 0 in the trainer, and how many rollout workers there are.
     pub worker: (usize, usize),

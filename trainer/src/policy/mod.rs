@@ -204,7 +204,7 @@ pub struct PolicyClass {
 }
 
 impl PolicyClass {
-    /// Names a constructor.
+    /// A class of that name, with its constructor.
     pub fn new<P: Policy + 'static>(
         name: &'static str,
         make: impl Fn(&PolicySpec) -> Result<P> + Send + Sync + 'static,
@@ -212,7 +212,7 @@ impl PolicyClass {
         Self { name, make: std::sync::Arc::new(move |spec| Ok(Box::new(make(spec)?))) }
     }
 
-    /// Builds one.
+    /// Builds a policy.
     ///
     /// # Errors
     /// Fails if the constructor does.
@@ -220,7 +220,7 @@ impl PolicyClass {
         (self.make)(spec)
     }
 
-    /// Its name.
+    /// The name of the class.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -256,12 +256,12 @@ impl PolicyMap {
         Ok(self.policies.get_mut(id).expect("just checked"))
     }
 
-    /// All of them, in the order of their ids.
+    /// All policies, in the order of their ids.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Box<dyn Policy>)> {
         self.policies.iter_mut().map(|(id, policy)| (id.as_str(), policy))
     }
 
-    /// The weights of all, nested by id.
+    /// The weights of all policies, nested by id.
     pub fn get_weights(&self) -> Weights {
         let mut all = State::default();
         for (id, policy) in &self.policies {
@@ -270,7 +270,7 @@ impl PolicyMap {
         std::sync::Arc::new(all)
     }
 
-    /// Replaces the weights of all.
+    /// Replaces the weights of all policies.
     ///
     /// # Errors
     /// Returns [`Error::State`] if a policy has no weights in it, or its own do not fit; those before it are replaced
@@ -282,7 +282,7 @@ impl PolicyMap {
         Ok(())
     }
 
-    /// The states of all, nested by id.
+    /// The states of all policies, nested by id.
     ///
     /// # Errors
     /// Fails if a policy's own [`get_state`](Policy::get_state) does.

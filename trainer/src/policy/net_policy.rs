@@ -71,13 +71,13 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// What is made smaller.
+    /// The loss: what learning makes smaller.
     ///
     /// # Errors
     /// An error fails the training iteration.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>>;
 
-    /// One learning step.
+    /// Takes one learning step.
     ///
     /// # Errors
     /// An error fails the training iteration.

@@ -117,17 +117,17 @@ impl ReplayBuffer {
         }
     }
 
-    /// Rows in it.
+    /// How many rows are in the buffer.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether the buffer has no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Rows ever added.
+    /// How many rows were ever added.
     pub fn added(&self) -> u64 {
         self.added
     }
@@ -142,7 +142,7 @@ impl ReplayBuffer {
         self.len > 0 && self.added >= self.config.learning_starts as u64
     }
 
-    /// Bytes of memory that its rows take.
+    /// Bytes of memory that the rows take.
     pub fn bytes(&self) -> usize {
         let columns = self.columns.iter().map(|(_, kept)| match kept {
             Kept::Plain(storage) => storage.numel() * storage.kind().elt_size_in_bytes(),
@@ -236,7 +236,7 @@ impl ReplayBuffer {
         Ok(Some(batch))
     }
 
-    /// `|td error| + eps` becomes the priority of each drawn row; a uniform buffer does nothing.
+    /// Makes `|td error| + eps` the priority of each drawn row; a uniform buffer does nothing.
     ///
     /// # Errors
     /// Returns [`Error::NotFinite`] for such an error, [`Error::MissingColumn`] if `batch` has no `batch_indexes`.

@@ -74,7 +74,7 @@ use serde::{Serialize, de::DeserializeOwned};
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt::Debug + 'static {
-    /// The name users type.
+    /// The name of the algorithm as users type it.
     const NAME: &'static str;
 
     /// Settings that Ray's users know and that have no meaning here, each with the reason.
@@ -123,7 +123,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// The settings that all algorithms share.
     fn common(&self) -> &Common;
 
-    /// The same, to change.
+    /// The settings that all algorithms share, to change.
     fn common_mut(&mut self) -> &mut Common;
 
     /// Called when workers and plan exist: once for a new run, once more for each that continues a checkpoint.

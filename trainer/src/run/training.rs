@@ -186,12 +186,12 @@ impl Run {
         self.plan = Some(plan);
     }
 
-    /// The workers.
+    /// The workers of the run.
     pub fn workers(&self) -> &WorkerSet {
         &self.workers
     }
 
-    /// The common settings.
+    /// The common settings of the run.
     pub fn common(&self) -> &Common {
         &self.spec.common
     }
@@ -223,7 +223,7 @@ impl Run {
         (self.obs_dtype, self.act_dtype)
     }
 
-    /// One iteration: rounds of the plan until enough was sampled and trained, and an evaluation if one is due.
+    /// Makes one iteration: rounds of the plan until enough was sampled and trained, and an evaluation if one is due.
     ///
     /// The result's `time_breakdown` says what the time went to: seconds by phase, which add up to `total_s`.
     ///

@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 pub struct StepView<'a> {
     /// The observation that the step led to, as the model takes it; empty where there are several agents.
     pub obs: &'a [f32],
-    /// Its reward; that of all agents together.
+    /// The reward of the step; that of all agents together.
     pub reward: f32,
-    /// The task ended.
+    /// Whether the task ended with the step.
     pub terminated: bool,
-    /// The episode was cut.
+    /// Whether the episode was cut after the step.
     pub truncated: bool,
 }
 
@@ -107,12 +107,12 @@ pub trait Callbacks: Send {
 pub struct CallbacksMaker(std::sync::Arc<dyn Fn() -> Box<dyn Callbacks> + Send + Sync>);
 
 impl CallbacksMaker {
-    /// From a constructor.
+    /// A maker that calls this constructor.
     pub fn new<C: Callbacks + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         Self(std::sync::Arc::new(move || Box::new(make())))
     }
 
-    /// A new instance.
+    /// Makes a new instance.
     pub fn make(&self) -> Box<dyn Callbacks> {
         (self.0)()
     }

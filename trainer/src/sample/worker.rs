@@ -42,7 +42,7 @@ pub enum Request {
     SetWeights {
         /// How many times weights were published until then.
         version: u64,
-        /// The weights.
+        /// The weights of all policies.
         weights: Weights,
     },
     /// Play whole episodes without learning from them.
@@ -61,9 +61,9 @@ pub enum Request {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reply {
-    /// Nothing to say.
+    /// The request is done, and there is nothing to say of it.
     Done,
-    /// A fragment.
+    /// The fragment that was asked for.
     Sample(Sampled),
     /// Finished evaluation episodes, in the order of their numbers.
     Episodes(Vec<Episode>),
@@ -80,7 +80,7 @@ pub struct Sampled {
     pub batch: TrainBatch,
     /// Episodes that ended meanwhile.
     pub episodes: Vec<Episode>,
-    /// The version of the weights it was made with.
+    /// The version of the weights that made the fragment.
     pub version: u64,
     /// What the worker's time went to.
     pub perf: SamplerPerf,
@@ -115,13 +115,13 @@ pub struct WorkerSpec {
     pub seed: u64,
     /// The environment.
     pub env: EnvCreator,
-    /// Who acts in it.
+    /// The agents that act in the environment.
     pub agents: Vec<Agent>,
     /// The policies, and which agent acts by which.
     pub policies: Policies,
     /// A network of the user's own, in place of the `model` settings'.
     pub custom_model: Option<CustomModel>,
-    /// Hooks.
+    /// What makes the hooks of each worker.
     pub callbacks: Option<CallbacksMaker>,
     /// Whether rollout workers sample; those of an evaluation only play episodes.
     pub sampling: bool,

@@ -11,8 +11,8 @@ use crate::base::error::{Error, Result};
 
 /// Tensors out of a [`Dataset`]. Do not implement it.
 pub trait DatasetExt {
-    /// As [`Dataset::iter_batches`], with the columns as tensors on `device`: `[batch_size, ...]`, the shape of a row's
-    /// value behind.
+    /// The batches of [`Dataset::iter_batches`], with the columns as tensors on `device`: `[batch_size, ...]`, the
+    /// shape of a row's value behind.
     ///
     /// `dtypes` is one type for all columns, or types by name; a column without one keeps that of the dataset: `Double`,
     /// `Int64` or `Bool`. Tensors are made when they are asked for, what comes before is made ahead.

@@ -60,7 +60,7 @@ use tch::Device;
 pub struct WorkerSet {
     /// The policies that learn.
     pub learners: Learners,
-    /// Counters, timers, episodes.
+    /// The counters, timers and episodes of the run.
     pub ledger: Ledger,
     fleet: Arc<Mutex<Fleet>>,
     /// Whether there are rollout workers, also while the fleet is busy.
@@ -70,7 +70,7 @@ pub struct WorkerSet {
 }
 
 impl WorkerSet {
-    /// Policies that learn on `device`, and `spec.common.num_workers` workers on threads.
+    /// Makes policies that learn on `device`, and `spec.common.num_workers` workers on threads.
     ///
     /// # Errors
     /// Fails if the environment, a policy or a thread cannot be made, or a hook fails.
@@ -79,7 +79,7 @@ impl WorkerSet {
         Self::over(spec, device, Box::new(ThreadPool::new(spec.clone(), workers)?))
     }
 
-    /// Policies that learn on `device`, and the workers of another transport.
+    /// Makes policies that learn on `device`, and takes the workers of another transport.
     ///
     /// # Errors
     /// Fails if a learning policy or the environment of the plan's own thread cannot be made, or a hook fails.
@@ -98,7 +98,7 @@ impl WorkerSet {
         })
     }
 
-    /// The common settings.
+    /// The common settings of the run.
     pub fn common(&self) -> &Common {
         &self.common
     }
@@ -260,12 +260,12 @@ impl WorkerSet {
         self.ledger.counters()
     }
 
-    /// Rollout workers that answer.
+    /// How many rollout workers answer.
     pub fn num_healthy_workers(&self) -> usize {
         lock(&self.fleet).up().len()
     }
 
-    /// Rollout workers that were replaced.
+    /// How many times a rollout worker was replaced.
     pub fn num_worker_restarts(&self) -> u64 {
         lock(&self.fleet).restarts()
     }

@@ -8,7 +8,7 @@ use crate::{
 use pavlov_envs::Space;
 
 impl ActionDist {
-    /// As [`for_space`](Self::for_space), squashed between the bounds of a Box; refuses other spaces, and components
+    /// The distribution of actions that are squashed between the bounds of a Box; refuses other spaces, and components
     /// without bounds.
     ///
     /// # Errors

@@ -29,7 +29,7 @@ pub struct ActorCritic {
 }
 
 impl ActorCritic {
-    /// As the `model` settings say.
+    /// Lays out the networks as the `model` settings say.
     ///
     /// # Errors
     /// Fails if the action space has no distribution, and whenever [`NetBuilder::torso`] does.
@@ -72,7 +72,7 @@ impl ActorCritic {
         self.critic.on(net, self.critic_torso.as_ref().unwrap_or(&self.torso).on(net, x))
     }
 
-    /// Both, with what they share computed once.
+    /// The action distributions and the critic's values, with what they share computed once.
     pub fn pi_and_value<'t>(&self, net: Net<'t>, x: Input<'t>) -> (Dist<'_, 't>, Value<'t>) {
         let features = self.torso.on(net, x);
         let pi = self.dist.at(self.inputs_from(net, x, features));

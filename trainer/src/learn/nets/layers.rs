@@ -38,7 +38,7 @@ pub struct Conv2d {
 }
 
 impl Conv2d {
-    /// Its output.
+    /// The output of the convolution, `[rows, channels * height * width]`.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }
@@ -49,9 +49,9 @@ impl Conv2d {
 pub struct Filter {
     /// Channels of the output.
     pub channels: usize,
-    /// Height and width.
+    /// Height and width of the kernel.
     pub kernel: [usize; 2],
-    /// Down and to the right.
+    /// How far the kernel moves, down and to the right.
     pub stride: [usize; 2],
     /// Zeros around the image, or none.
     pub padding: Padding,
@@ -60,9 +60,9 @@ pub struct Filter {
 /// What stands around an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// So many zeros that the output has the input's size over the stride, rounded up.
+    /// There are so many zeros that the output has the input's size over the stride, rounded up.
     Same,
-    /// Nothing: the kernel stays within the image.
+    /// There is nothing: the kernel stays within the image.
     Valid,
 }
 
@@ -103,7 +103,7 @@ pub struct Free {
 }
 
 impl Free {
-    /// The same numbers for every row.
+    /// The vector, which is the same for every row.
     pub fn on(self, net: Net<'_>) -> Value<'_> {
         net.apply(self.layer, &[])
     }

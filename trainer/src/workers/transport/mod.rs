@@ -26,13 +26,13 @@ pub enum Fault {
 /// A reply, in whatever order they come.
 #[derive(Debug)]
 pub struct Completion {
-    /// Who answers, counted from 0.
+    /// The worker that answers, counted from 0.
     pub worker: usize,
     /// Which life of that worker it is.
     pub incarnation: u64,
-    /// Which request, as [`WorkerPool::submit`] numbered it.
+    /// The number of the request, as [`WorkerPool::submit`] gave it.
     pub request: u64,
-    /// The answer.
+    /// The worker's answer, or why there is none.
     pub result: Result<Reply, Fault>,
 }
 
@@ -47,7 +47,7 @@ pub trait WorkerPool: Send + std::fmt::Debug {
     /// Number of workers.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether there are no workers.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
