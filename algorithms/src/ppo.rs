@@ -73,11 +73,11 @@ pub struct Ppo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueClip {
-    /// It bounds the squared error (Ray 1.13): rows with larger errors give no gradient, so raise it for large returns.
+    /// The bound is on the squared error (Ray 1.13): rows beyond it give no gradient, so raise it for large returns.
     SquaredError,
-    /// It bounds the change of the prediction since acting (Ray up to 1.9, baselines, CleanRL).
+    /// The bound is on the change of the prediction since acting (Ray up to 1.9, baselines, CleanRL).
     AroundOld,
-    /// It bounds nothing (Stable-Baselines3).
+    /// Nothing is bounded (Stable-Baselines3).
     None,
 }
 

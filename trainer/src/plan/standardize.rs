@@ -21,7 +21,7 @@ pub fn standardize(column: Column) -> impl FnMut(TrainBatch) -> Result<TrainBatc
     }
 }
 
-/// The same rows with a column as `(x - mean) / max(1e-4, std)`, population standard deviation.
+/// The rows of `batch` with a column as `(x - mean) / max(1e-4, std)`, population standard deviation.
 ///
 /// # Errors
 /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no such column.

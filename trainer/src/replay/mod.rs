@@ -39,7 +39,7 @@ impl SharedReplay {
     }
 }
 
-/// How rows are drawn.
+/// The ways of drawing rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplayKind {
     /// Every row is drawn equally often.

@@ -103,7 +103,7 @@ impl WorkerSet {
         &self.common
     }
 
-    /// The run's seed.
+    /// The seed of the run.
     pub fn seed(&self) -> u64 {
         self.seed
     }

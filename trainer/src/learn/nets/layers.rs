@@ -18,12 +18,12 @@ pub enum Init {
 #[derive(Clone, Copy, Debug)]
 pub struct Dense {
     pub(crate) layer: Layer,
-    /// Columns of its output.
+    /// Columns of the layer's output.
     pub out: usize,
 }
 
 impl Dense {
-    /// Its output, `[rows, out]`.
+    /// The output of the layer, `[rows, out]`.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }
@@ -33,7 +33,7 @@ impl Dense {
 #[derive(Clone, Copy, Debug)]
 pub struct Conv2d {
     pub(crate) layer: Layer,
-    /// Channels, height and width of its output.
+    /// Channels, height and width of the layer's output.
     pub out: [usize; 3],
 }
 
@@ -70,12 +70,12 @@ pub enum Padding {
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNorm {
     pub(crate) layer: Layer,
-    /// Columns of its output.
+    /// Columns of the layer's output.
     pub out: usize,
 }
 
 impl LayerNorm {
-    /// Its output, `[rows, out]`.
+    /// The output of the layer, `[rows, out]`.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }
@@ -85,12 +85,12 @@ impl LayerNorm {
 #[derive(Clone, Copy, Debug)]
 pub struct Recurrent {
     pub(crate) layer: Layer,
-    /// Columns of its output.
+    /// Columns of the layer's output.
     pub out: usize,
 }
 
 impl Recurrent {
-    /// Its output at every row, `[rows, out]`. `x` stands at the rows of the input that the network looks at.
+    /// The output at every row, `[rows, out]`. `x` stands at the rows of the input that the network looks at.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }

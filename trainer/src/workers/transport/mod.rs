@@ -28,7 +28,7 @@ pub enum Fault {
 pub struct Completion {
     /// The worker that answers, counted from 0.
     pub worker: usize,
-    /// Which life of that worker it is.
+    /// Which life of that worker answers, counted from 0.
     pub incarnation: u64,
     /// The number of the request, as [`WorkerPool::submit`] gave it.
     pub request: u64,
@@ -71,6 +71,6 @@ pub trait WorkerPool: Send + std::fmt::Debug {
     /// Fails if the environment or a policy of the new worker cannot be made.
     fn respawn(&mut self, worker: usize) -> Result<u64>;
 
-    /// Which life of the worker it is.
+    /// Which life the worker is in, counted from 0.
     fn incarnation(&self, worker: usize) -> u64;
 }
