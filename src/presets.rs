@@ -33,7 +33,8 @@ impl Preset {
     /// Reads the text of a preset file; `name` is for errors.
     ///
     /// # Errors
-    /// Returns [`Error::Preset`] if the text is not TOML, names an unknown field or lacks `algorithm`.
+    /// Returns [`Error::Preset`] if the text is not TOML, has an unknown field or a value of the wrong kind, or lacks
+    /// `algorithm`.
     pub fn parse(name: &str, text: &str) -> Result<Preset, Error> {
         let preset: Preset = toml::from_str(text)
             .map_err(|error| Error::Preset { name: name.into(), reason: error.to_string() })?;

@@ -155,7 +155,7 @@ impl ReplayBuffer {
     /// get the highest priority so far.
     ///
     /// # Errors
-    /// Returns [`Error::MissingColumn`] if a column is missing, [`Error::State`] if its rows are unlike those before.
+    /// Returns [`Error::MissingColumn`] if a column of earlier rows is missing, [`Error::State`] if one has other rows.
     pub fn add(&mut self, batch: &SampleBatch) -> Result<()> {
         let capacity = self.config.capacity;
         if self.columns.is_empty() {
@@ -239,7 +239,7 @@ impl ReplayBuffer {
     /// Makes `|td error| + eps` the priority of each drawn row; a uniform buffer does nothing.
     ///
     /// # Errors
-    /// Returns [`Error::NotFinite`] for such an error, [`Error::MissingColumn`] if `batch` has no `batch_indexes`.
+    /// Returns [`Error::NotFinite`] if a TD error is not finite, [`Error::MissingColumn`] without `batch_indexes`.
     pub fn update_priorities(&mut self, batch: &SampleBatch, td_errors: &Tensor) -> Result<()> {
         let Some(tree) = &mut self.priorities else { return Ok(()) };
         let index = batch.get(Column::BATCH_INDEXES)?;

@@ -112,8 +112,9 @@ impl WorkerSet {
     /// copies. With `sample_async` the workers begin the next one before this returns.
     ///
     /// # Errors
-    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
-    /// Without rollout workers it fails if an environment, a policy or a hook does.
+    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and neither `recreate_failed_workers` nor
+    /// `ignore_worker_failures` lets the run go on. Without rollout workers it fails if an environment, a policy or a
+    /// hook does.
     pub fn sample(&self) -> Result<TrainBatch> {
         let start = Instant::now();
         let timestep = self.counters().num_env_steps_sampled;
