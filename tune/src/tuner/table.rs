@@ -88,8 +88,8 @@ impl Columns<'_> {
         align(lines)
     }
 
-    /// The table for other programs: best first, each parameter as `config/<path>`, then every number and text of the last
-    /// result.
+    /// The table for other programs: best first, each parameter as `config/<path>`, then every number and text of the
+    /// last result.
     ///
     /// # Errors
     /// Never fails in practice: it writes into memory.
