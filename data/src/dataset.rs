@@ -1,6 +1,8 @@
 //! [`Dataset`]: what a user has in hand.
 
 use std::fmt;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pavlov_tune::{Error, Result};
@@ -128,10 +130,14 @@ impl Dataset {
     /// Prints the first `n` rows as JSON.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// As [`blocks`](Self::blocks); standard output that cannot be written to, unless its reader has closed it.
     pub fn show(&self, n: usize) -> Result<()> {
+        let mut out = std::io::stdout().lock();
         for row in self.take(n)? {
-            println!("{}", serde_json::Value::from(row));
+            match writeln!(out, "{}", serde_json::Value::from(row)) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+                written => written.map_err(Error::io("write", Path::new("standard output")))?,
+            }
         }
         Ok(())
     }
