@@ -1,6 +1,7 @@
 //! The run directory as the command sees it: `run.json`, what is needed to go on beside the checkpoints.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +15,7 @@ use serde_json::Value;
 use super::exit::usage;
 use super::output::{program, say};
 use crate::load;
-use crate::tune::{Config, Mode, Standings, SweepFile, checkpoint, replace_file, storage};
+use crate::tune::{Config, Error, Mode, Standings, SweepFile, checkpoint, read_file, replace_file, storage};
 
 const RUN: &str = "run.json";
 /// The sweep's file, kept in the experiment's directory.
@@ -49,7 +50,14 @@ impl RunFile {
     /// damaged file stays as `run.json.damaged`.
     pub(super) fn read(run_dir: &Path, newest: Option<&Path>) -> anyhow::Result<RunFile> {
         let path = run_dir.join(RUN);
-        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = read_file(&path).map_err(|error| match (error.kind(), newest) {
+            (ErrorKind::FileTooLarge, Some(newest)) => usage(format!(
+                "{}, or an empty file: then the settings of {} are used",
+                Error::io("read", &path)(error),
+                newest.display()
+            )),
+            _ => Error::io("read", &path)(error).into(),
+        })?;
         let error = match serde_json::from_slice(&text) {
             Ok(run) => return Ok(run),
             Err(error) => error,
@@ -180,7 +188,7 @@ pub(super) fn refuse_used(out: &Path) -> anyhow::Result<()> {
         )));
     }
     match fs::read_dir(out) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(usage(format!("cannot use {shown} as run directory: {error}"))),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),

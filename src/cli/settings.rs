@@ -11,7 +11,7 @@ use super::translate::{from_rllib, from_sb3};
 use crate::envs::{self, EnvCreator};
 use crate::presets::{self, Preset};
 use crate::registry::{self, AlgorithmEntry};
-use crate::tune::config::{Layer, Resolved, assign, parse_assignment, parse_toml, read_file};
+use crate::tune::config::{Layer, Resolved, assign, parse_assignment, parse_toml, read_settings};
 use crate::tune::{Config, Error};
 
 /// The arguments of `train` and `config show` about settings.
@@ -179,7 +179,7 @@ impl File {
         if !is("toml") && !is("json") {
             return Err(usage(format!("{origin} must be named .toml or .json, so that its format is known")));
         }
-        let text = read_file(path).map_err(|error| usage(error.to_string()))?;
+        let text = read_settings(path).map_err(|error| usage(error.to_string()))?;
         let mut config: Config = match is("toml") {
             true => parse_toml(&text, &origin)?,
             false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,

@@ -20,7 +20,7 @@ use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::Layer;
 use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, storage};
-use crate::tune::{Config, Error, child_main, replace_file};
+use crate::tune::{Config, Error, child_main, read_file, replace_file};
 
 /// Search settings: run the trials of a sweep file, or go on with a sweep
 #[derive(Args, Debug)]
@@ -249,7 +249,7 @@ struct KeepFile(String);
 impl Callback for KeepFile {
     fn setup(&mut self, experiment_dir: &Path, _: Option<u64>) -> Result<(), Error> {
         let kept = experiment_dir.join(SWEEP);
-        if std::fs::read_to_string(&kept).is_ok_and(|text| text == self.0) {
+        if read_file(&kept).is_ok_and(|text| text == self.0.as_bytes()) {
             return Ok(());
         }
         replace_file(&kept, self.0.as_bytes())

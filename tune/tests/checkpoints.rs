@@ -177,6 +177,25 @@ fn each_kind_of_damage_is_refused_with_file_and_reason() {
 }
 
 #[test]
+fn a_manifest_or_metadata_too_large_to_be_read_is_refused_with_its_size() {
+    for name in ["manifest.json", "metadata.json"] {
+        let home = tempfile::tempdir().unwrap();
+        let (_, path) = saved(home.path());
+        // The end is a hole: it takes no room on the disk.
+        fs::OpenOptions::new().write(true).open(path.join(name)).unwrap().set_len(1 << 40).unwrap();
+        let message = checkpoint::metadata(&path).unwrap_err().to_string();
+        let found = "is damaged: it has 1099511627776 bytes or more, but pavlov reads 268435456 at most";
+        assert_eq!(
+            message,
+            format!(
+                "checkpoint {}: {name} {found} and writes no larger one; put a copy of the right file in its place",
+                path.display()
+            )
+        );
+    }
+}
+
+#[test]
 fn a_flipped_bit_anywhere_in_any_file_is_seen() {
     let home = tempfile::tempdir().unwrap();
     let (_, path) = saved(home.path());

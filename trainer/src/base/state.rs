@@ -2,7 +2,7 @@
 //! `.json` and one `.safetensors` file in a checkpoint.
 
 use crate::base::error::{Error, Result};
-use pavlov_tune::checkpoint::refuse_unlisted;
+use pavlov_tune::{checkpoint::refuse_unlisted, read_file, write_file};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -155,7 +155,7 @@ impl State {
     pub fn write(&self, dir: &Path, stem: &str) -> Result<()> {
         let path = dir.join(format!("{stem}.json"));
         let json = serde_json::to_vec_pretty(&self.values).map_err(|e| Error::state(stem, e.to_string()))?;
-        std::fs::write(&path, json).map_err(|e| io("write", &path, e))?;
+        write_file(&path, &json).map_err(|e| io("write", &path, e))?;
         let tensors: Vec<(String, Tensor)> =
             self.arrays.iter().map(|(name, array)| (name.clone(), array.to_tensor())).collect();
         if !tensors.is_empty() {
@@ -179,7 +179,7 @@ impl State {
         let name = format!("{stem}.json");
         refuse_unlisted(dir, &name)?;
         let path = dir.join(name);
-        let json = std::fs::read(&path).map_err(|e| io("read", &path, e))?;
+        let json = read_file(&path).map_err(|e| io("read", &path, e))?;
         let values = serde_json::from_slice(&json)
             .map_err(|e| Error::state(path.display().to_string(), e.to_string()))?;
         let name = format!("{stem}.safetensors");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Counters, Driver};
 use crate::checkpoint::{self, METADATA, Metadata};
-use crate::{Error, ExportFormat, Result, Trainable};
+use crate::{Error, ExportFormat, Result, Trainable, write_file};
 
 /// Objects above this many bytes are worth a word: they are held in memory.
 const LARGE_OBJECT: usize = 10_000_000;
@@ -62,7 +62,7 @@ impl<T: Trainable> Driver<T> {
                 ));
             }
             let text = serde_json::to_vec_pretty(&metadata).map_err(Error::other)?;
-            fs::write(&path, text).map_err(Error::io("write", &path))
+            write_file(&path, &text).map_err(Error::io("write", &path))
         })?;
         self.numbered = Some((parent.into(), number));
         Ok(path)

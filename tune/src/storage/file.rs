@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::{Object, Storage, join};
 use crate::files::{create_anew, parent, sync_dir};
-use crate::{Error, Result};
+use crate::{Error, Result, read_file};
 
 /// Objects that are being written; not listed.
 const UNFINISHED: &str = ".pavlov-unfinished-";
@@ -165,7 +165,7 @@ impl Storage for FileStorage {
     }
 
     fn get(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        match fs::read(self.at(path)?) {
+        match read_file(&self.at(path)?) {
             Err(error) if is_absent(&error) => Ok(None),
             read => read.map(Some).map_err(self.error("read", path)),
         }

@@ -83,7 +83,7 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// `None`: it is not there.
     ///
     /// # Errors
-    /// See the contract.
+    /// See the contract; an object of more than [`LARGEST_FILE`](crate::LARGEST_FILE) bytes.
     fn get(&self, path: &str) -> Result<Option<Vec<u8>>>;
 
     /// Streams into a file, made or replaced. `false`: it is not there.
