@@ -90,7 +90,8 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         (None, Some(dir)) => {
             let dir = dir.display();
             return Err(usage(format!(
-                "{dir}: there is no sweep in it; begin one with `pavlov tune FILE --out {dir}`"
+                "{dir}: there is no sweep in it; begin one with `{} tune FILE --out {dir}`",
+                program()
             )));
         }
         (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
@@ -182,7 +183,8 @@ fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
     }
     let Some(text) = storage::open(url)?.get(SWEEP)? else {
         return Err(usage(format!(
-            "{url}: there is no {SWEEP} in it; give the sweep's file too: `pavlov tune FILE --resume {url}`"
+            "{url}: there is no {SWEEP} in it; give the sweep's file too: `{} tune FILE --resume {url}`",
+            program()
         )));
     };
     let dir = path.parent().unwrap_or(Path::new("."));

@@ -190,6 +190,14 @@ pub enum Error {
     /// What a function trainable gets from `session::report` when its trial ends: hand it up with `?`.
     #[error("the trial was told to end")]
     TrialStopped,
+    /// The run directory is not where it was when training began.
+    #[error("the run directory {} {} during training, so nothing more is saved; {}", path.display(), fate(moved_to), next(moved_to))]
+    RunDirectory {
+        /// Where it was.
+        path: PathBuf,
+        /// Where it is now; `None`: it was removed.
+        moved_to: Option<PathBuf>,
+    },
     /// An error of the trainable itself.
     #[error(transparent)]
     Trainable {
@@ -264,6 +272,20 @@ impl Error {
 
     pub(crate) fn checkpoint(path: &Path, reason: impl Into<String>) -> Self {
         Error::Checkpoint { path: path.to_path_buf(), reason: reason.into() }
+    }
+}
+
+fn fate(moved_to: &Option<PathBuf>) -> String {
+    match moved_to {
+        Some(place) => format!("was moved to {}", place.display()),
+        None => "was removed".into(),
+    }
+}
+
+fn next(moved_to: &Option<PathBuf>) -> &'static str {
+    match moved_to {
+        Some(_) => "go on from its newest checkpoint there",
+        None => "begin the run again in a directory that stays",
     }
 }
 

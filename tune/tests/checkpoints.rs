@@ -346,6 +346,38 @@ fn a_run_goes_on_past_its_damaged_newest_checkpoint_which_stays_under_another_na
 }
 
 #[test]
+fn a_save_into_a_run_directory_that_was_moved_or_removed_is_refused_and_one_elsewhere_is_not() {
+    for moves in [true, false] {
+        let home = tempfile::tempdir().unwrap();
+        let (run, elsewhere) = (home.path().join("run"), home.path().join("elsewhere"));
+        let mut driver = logged(Counter::default(), &run);
+        driver.train().unwrap();
+        match moves {
+            true => fs::rename(&run, &elsewhere).unwrap(),
+            false => fs::remove_dir_all(&run).unwrap(),
+        }
+        driver.train().unwrap();
+        let message = driver.save().unwrap_err().to_string();
+        let (fate, way_out) = match moves {
+            true => (
+                format!("moved to {}", elsewhere.canonicalize().unwrap().display()),
+                "go on from its newest checkpoint there",
+            ),
+            false => ("removed".into(), "begin the run again in a directory that stays"),
+        };
+        let start = format!("the run directory {} was {fate} during training", run.display());
+        assert_eq!(message, format!("{start}, so nothing more is saved; {way_out}"));
+        assert!(!run.exists(), "nothing is written where the run is no more");
+        let kept = driver.save_to(&home.path().join("kept")).unwrap();
+        assert_eq!(checkpoint::metadata(&kept).unwrap().iteration, 2);
+        // Another directory at the same place is not the run's.
+        fs::create_dir(&run).unwrap();
+        assert_eq!(driver.save().unwrap_err().to_string(), message);
+        assert_eq!(fs::read_dir(&run).unwrap().count(), 0);
+    }
+}
+
+#[test]
 fn saving_twice_at_one_iteration_replaces_the_first() {
     let home = tempfile::tempdir().unwrap();
     let (mut driver, path) = saved(home.path());

@@ -13,13 +13,16 @@ const LARGE_OBJECT: usize = 10_000_000;
 
 impl<T: Trainable> Driver<T> {
     /// Writes the checkpoint `<logdir>/checkpoint_<iteration>` and returns its path; then deletes the checkpoints that
-    /// are not to be kept. All results so far are made durable before it. With a `remote_checkpoint_dir` it is uploaded in the background, and stays here until it is
-    /// there and a newer one has come; [`restore`](Driver::restore) takes its path also afterwards.
+    /// are not to be kept. All results so far are made durable before it. With a `remote_checkpoint_dir` it is uploaded in
+    /// the background, and stays here until it is there and a newer one has come; [`restore`](Driver::restore) takes its
+    /// path also afterwards.
     ///
     /// # Errors
-    /// As [`checkpoint::write()`]: nothing was deleted then. [`Error::Io`] if an old checkpoint cannot be deleted: the
-    /// new one is there then.
+    /// [`Error::RunDirectory`] if the run directory was moved or removed since training began: nothing is written then, and
+    /// [`save_to`](Driver::save_to) another directory still keeps what was learned. As [`checkpoint::write()`]: nothing was
+    /// deleted then. [`Error::Io`] if an old checkpoint cannot be deleted: the new one is there then.
     pub fn save(&mut self) -> Result<PathBuf> {
+        self.check_run_dir()?;
         self.log.open(&self.config)?;
         self.log.sync()?;
         let run_dir = self.log.dir().to_path_buf();
