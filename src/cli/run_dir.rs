@@ -4,7 +4,6 @@ use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -103,7 +102,7 @@ impl RunFile {
     ///
     /// Only a trial that has ended: the sweep itself goes on with the others.
     pub(super) fn adopt_trial(dir: &Path) -> anyhow::Result<()> {
-        let dir = std::path::absolute(dir).with_context(|| format!("cannot find {}", dir.display()))?;
+        let dir = std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?;
         let (Some(sweep), Some(trial_id)) = (dir.parent(), dir.file_name().and_then(|name| name.to_str()))
         else {
             return Ok(());
@@ -144,8 +143,8 @@ impl RunFile {
     }
 }
 
-    let program = program();
 fn why_no_run(dir: &Path) -> String {
+    let program = program();
     if !dir.is_dir() {
         return format!(
             "there is no such directory; give the run directory that `{program} train` named at its end"
@@ -217,7 +216,7 @@ impl Lock {
 
     /// For a new run. A process that comes too late writes nothing.
     pub(super) fn of_new_run(run_dir: &Path) -> anyhow::Result<Lock> {
-        fs::create_dir_all(run_dir).with_context(|| format!("cannot create {}", run_dir.display()))?;
+        fs::create_dir_all(run_dir).map_err(Error::io("create", run_dir))?;
         let lock = Lock::take(run_dir)?;
         // Another process may have been faster, and have ended.
         refuse_used(run_dir)?;
@@ -225,7 +224,7 @@ impl Lock {
     }
 
     fn take(run_dir: &Path) -> anyhow::Result<Lock> {
-        let handle = File::open(run_dir).with_context(|| format!("cannot read {}", run_dir.display()))?;
+        let handle = File::open(run_dir).map_err(Error::io("read", run_dir))?;
         match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
                 Err(usage(format!("another process is training in {}; stop it first", run_dir.display())))
@@ -244,7 +243,7 @@ pub(super) fn remove_logs(run_dir: &Path) -> anyhow::Result<()> {
         let is_log = ["params.json", "result.json", "progress.csv"].contains(&name.as_ref());
         if is_log || name.starts_with("events.out.tfevents") {
             let path = entry.path();
-            fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+            fs::remove_file(&path).map_err(Error::io("delete", &path))?;
         }
     }
     Ok(())
@@ -259,7 +258,7 @@ pub(super) fn take_back(run_dir: &Path, url: Option<&str>) -> anyhow::Result<()>
     }
     remove_logs(run_dir)?;
     let path = run_dir.join(RUN);
-    fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+    fs::remove_file(&path).map_err(Error::io("delete", &path))?;
     // It is not empty, so it is another program's file, which stays.
     let _ = fs::remove_dir(run_dir);
     Ok(())

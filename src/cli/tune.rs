@@ -188,7 +188,7 @@ fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
         )));
     };
     let dir = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     replace_file(&path, &text)?;
     Ok(path)
 }

@@ -79,7 +79,7 @@ pub enum Error {
         reason: String,
     },
     /// The file system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), room(source.kind()))]
     Io {
         /// What was touched.
         path: PathBuf,
@@ -275,6 +275,17 @@ impl Error {
     }
 }
 
+/// The way out where the file system takes nothing.
+pub(crate) fn room(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::ReadOnlyFilesystem => "; give a directory on a file system that can be written to",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; make room there, or give a directory on another disk"
+        }
+        _ => "",
+    }
+}
+
 fn fate(moved_to: &Option<PathBuf>) -> String {
     match moved_to {
         Some(place) => format!("was moved to {}", place.display()),
@@ -334,5 +345,22 @@ mod tests {
         assert_eq!(format!("{io:?}"), "cannot write run/result.json: no space left");
         let error = Error::other(io);
         assert_eq!(format!("{error:?}"), "cannot write run/result.json: no space left");
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_is_named_with_the_way_out() {
+        let said = |errno: rustix::io::Errno| {
+            Error::io("create", "/mnt/run".as_ref())(errno.into()).to_string()
+        };
+        assert_eq!(
+            said(rustix::io::Errno::ROFS),
+            "cannot create /mnt/run: Read-only file system (os error 30); give a directory on a file system that can be \
+             written to"
+        );
+        assert_eq!(
+            said(rustix::io::Errno::NOSPC),
+            "cannot create /mnt/run: No space left on device (os error 28); make room there, or give a directory on \
+             another disk"
+        );
     }
 }

@@ -3,6 +3,7 @@
 
 use crate::base::error::{Error, Result};
 use pavlov_tune::{checkpoint::refuse_unlisted, read_file, write_file};
+use safetensors::SafeTensorError;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -160,12 +161,12 @@ impl State {
             self.arrays.iter().map(|(name, array)| (name.clone(), array.to_tensor())).collect();
         if !tensors.is_empty() {
             let path = dir.join(format!("{stem}.safetensors"));
-            Tensor::write_safetensors(&tensors, &path).map_err(|error| {
-                let reason = match error {
-                    TchError::SafeTensorError { err, .. } => err.to_string(), // without the path again
-                    other => other.to_string(),
-                };
-                Error::state(path.display().to_string(), format!("cannot write it: {reason}"))
+            Tensor::write_safetensors(&tensors, &path).map_err(|error| match error {
+                TchError::SafeTensorError { err: SafeTensorError::IoError(error), .. } => {
+                    io("write", &path, error)
+                }
+                TchError::SafeTensorError { err, .. } => io("write", &path, std::io::Error::other(err)),
+                other => other.into(),
             })?;
         }
         Ok(())
@@ -197,6 +198,6 @@ impl State {
     }
 }
 
-fn io(action: &str, path: &Path, error: std::io::Error) -> Error {
-    Error::state(path.display().to_string(), format!("cannot {action} it: {error}"))
+fn io(action: &'static str, path: &Path, error: std::io::Error) -> Error {
+    pavlov_tune::Error::io(action, path)(error).into()
 }

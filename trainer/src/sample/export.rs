@@ -11,7 +11,12 @@ use crate::{
     },
 };
 use pavlov_envs::{DType, Element, NpRandom, Space};
-use std::{ffi::OsString, path::Path};
+use pavlov_tune as tune;
+use std::{
+    ffi::OsString,
+    fs::{self, File},
+    path::Path,
+};
 use tch::{CModule, Device, Kind, Tensor};
 
 /// How often the exported function is compared with the policy, with other observations each time.
@@ -40,18 +45,19 @@ impl Session {
         // The file appears whole, and only when it answers as the policy does.
         let mut unfinished = OsString::from(file);
         unfinished.push(".unfinished");
+        let refused = || tune::Error::io("write", file);
+        // libtorch would not say why it cannot.
+        File::create(&unfinished).map_err(refused())?;
         let written = traced
             .save(&unfinished)
-            .map_err(Error::from)
+            .map_err(|error| Error::state(file.display().to_string(), format!("cannot write it: {}", Error::from(error))))
             .and_then(|()| compare(&CModule::load(&unfinished)?, desk, policy))
             .and_then(|()| {
-                std::fs::rename(&unfinished, file).map_err(|error| {
-                    Error::state(file.display().to_string(), format!("cannot write it: {error}"))
-                })
+                Ok(fs::rename(&unfinished, file).map_err(refused())?)
             });
         if written.is_err() {
             // It may not be there.
-            let _ = std::fs::remove_file(&unfinished);
+            let _ = fs::remove_file(&unfinished);
         }
         written
     }

@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Object, Storage, join};
+use crate::error::room;
 use crate::files::{create_anew, parent, sync_dir};
 use crate::{Error, Result, read_file};
 
@@ -47,9 +48,8 @@ impl FileStorage {
             url: url.clone(),
             action,
             reason: match error.kind() {
-                io::ErrorKind::StorageFull => format!("{error}; make room there"),
                 io::ErrorKind::PermissionDenied => format!("{error}; it must be writable"),
-                _ => error.to_string(),
+                kind => format!("{error}{}", room(kind)),
             },
             transient: matches!(
                 error.kind(),

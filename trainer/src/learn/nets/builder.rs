@@ -2,7 +2,7 @@
 
 use super::{
     encoding::{Encoding, image},
-    layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurrent},
+    layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Recurrent},
     params::ParamsBuilder,
     view::{Input, Net},
 };
