@@ -20,7 +20,9 @@ struct Disk {
 enum State {
     ReadOnly,
     /// But for so many bytes.
-    Full { spare: u64 },
+    Full {
+        spare: u64,
+    },
 }
 
 impl Disk {

@@ -131,7 +131,8 @@ fn convolutions_that_need_more_memory_than_there_is_are_refused_by_name_with_the
     ] {
         let mut ppo = ppo();
         ppo.common.model = serde_json::from_value(json!({"conv_filters": filters})).expect("settings");
-        let parts = ["`model.conv_filters` is [[", "but the run would need", "for the network (`model.conv_filters`"];
+        let parts =
+            ["`model.conv_filters` is [[", "but the run would need", "for the network (`model.conv_filters`"];
         refused(quiet(ppo, Catch::new), &parts);
     }
 }

@@ -252,7 +252,8 @@ fn a_full_disk_is_named_and_leaves_nothing_beside_the_file() {
         return;
     }
     let (program, name) = (std::env::current_exe().unwrap(), "faults::child_downloads_more_than_fits");
-    let child: [&OsStr; 4] = [program.as_ref(), "--exact".as_ref(), "--include-ignored".as_ref(), name.as_ref()];
+    let child: [&OsStr; 4] =
+        [program.as_ref(), "--exact".as_ref(), "--include-ignored".as_ref(), name.as_ref()];
     let output = on_small_disk(&child).unwrap();
     let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && text.contains("1 passed"), "{text}");

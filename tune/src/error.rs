@@ -349,9 +349,8 @@ mod tests {
 
     #[test]
     fn a_disk_that_takes_nothing_is_named_with_the_way_out() {
-        let said = |errno: rustix::io::Errno| {
-            Error::io("create", "/mnt/run".as_ref())(errno.into()).to_string()
-        };
+        let said =
+            |errno: rustix::io::Errno| Error::io("create", "/mnt/run".as_ref())(errno.into()).to_string();
         assert_eq!(
             said(rustix::io::Errno::ROFS),
             "cannot create /mnt/run: Read-only file system (os error 30); give a directory on a file system that can be \

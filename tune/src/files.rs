@@ -56,8 +56,8 @@ pub(crate) fn refuse_too_large(content: &[u8]) -> io::Result<()> {
         return Ok(());
     }
     let reason = format!(
-        "it would get {size} bytes, but only {LARGEST_FILE} can be read again; keep large values, such as pictures, out \
-         of results and settings"
+        "{size} bytes at once are more than the {LARGEST_FILE} that can be read again; keep large values, such as \
+         pictures, out of results and settings"
     );
     Err(io::Error::new(ErrorKind::FileTooLarge, reason))
 }
@@ -173,6 +173,17 @@ pub(crate) fn results_root(given: Option<&Path>) -> PathBuf {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metadata.json");
+        let message = write_file(&path, &vec![0; LARGEST_FILE as usize + 1]).unwrap_err().to_string();
+        let expected = "268435457 bytes at once are more than the 268435456 that can be read again; keep large values, \
+                        such as pictures, out of results and settings";
+        assert_eq!(message, expected);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn no_write_follows_a_symbolic_link_out_of_the_directory() {

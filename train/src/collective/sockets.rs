@@ -408,7 +408,8 @@ mod tests {
         let (half, available) = (SMALL / 2 + 1, SMALL + 1);
         assert!(checked_lens(&said([half, half - 1]), || Some(available)).is_ok());
         let message = checked_lens(&said([half + 1, half - 1]), || Some(available)).unwrap_err().to_string();
-        let expected = "would bring 1048578 bytes to each worker, 524290 of them from worker 0, but only 1048577 bytes";
+        let expected =
+            "would bring 1048578 bytes to each worker, 524290 of them from worker 0, but only 1048577 bytes";
         assert!(message.contains(expected), "{message}");
     }
 }

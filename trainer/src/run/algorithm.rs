@@ -291,7 +291,11 @@ impl<T: Trainer> Algorithm<T> {
 
     /// What a checkpoint says of the run besides its state.
     fn about(&self) -> Result<State> {
-        let (first, others) = self.run()?.agents().split_first().expect("an environment without agents is refused when it is made");
+        let (first, others) = self
+            .run()?
+            .agents()
+            .split_first()
+            .expect("an environment without agents is refused when it is made");
         let mut about = State::default();
         about.set("algorithm", &T::NAME)?;
         about.set("env", &self.env.name())?;

@@ -13,8 +13,9 @@ use crate::{
 use pavlov_envs::{DType, Element, NpRandom, Space};
 use pavlov_tune as tune;
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::{self, File},
+    io::{self, Write},
     path::Path,
 };
 use tch::{CModule, Device, Kind, Tensor};
@@ -46,21 +47,24 @@ impl Session {
         let mut unfinished = OsString::from(file);
         unfinished.push(".unfinished");
         let refused = || tune::Error::io("write", file);
-        // libtorch would not say why it cannot.
         File::create(&unfinished).map_err(refused())?;
         let written = traced
             .save(&unfinished)
-            .map_err(|error| Error::state(file.display().to_string(), format!("cannot write it: {}", Error::from(error))))
+            .map_err(|error| why_not_written(&unfinished).map_or(error.into(), |why| refused()(why).into()))
             .and_then(|()| compare(&CModule::load(&unfinished)?, desk, policy))
-            .and_then(|()| {
-                Ok(fs::rename(&unfinished, file).map_err(refused())?)
-            });
+            .and_then(|()| Ok(fs::rename(&unfinished, file).map_err(refused())?));
         if written.is_err() {
             // It may not be there.
             let _ = fs::remove_file(&unfinished);
         }
         written
     }
+}
+
+/// The reason of the file system, which libtorch does not give: writing more to the file meets it again.
+fn why_not_written(file: &OsStr) -> Option<io::Error> {
+    let more = |mut file: File| file.write_all(&[0; 1 << 16]);
+    File::options().append(true).open(file).and_then(more).err()
 }
 
 /// From raw observations to what the policy reads, in operations that libtorch can trace.

@@ -223,8 +223,8 @@ impl<T: Trainable> Driver<T> {
         self.log.dir()
     }
 
-    /// Refuses to go on with a run whose directory was moved or removed since it was first seen here, which is at the first
-    /// such call, result or checkpoint that finds it.
+    /// Refuses to go on with a run whose directory was moved or removed. Which directory it is was remembered by the first of
+    /// these calls, `train` or `save` that found it.
     ///
     /// # Errors
     /// [`Error::RunDirectory`].

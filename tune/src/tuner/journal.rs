@@ -275,9 +275,9 @@ pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
     for number in 1.. {
         let refuse = |reason: String| Error::experiment(dir, format!("{FILE}, line {number}: {reason}"));
         let length = files::read_line(&mut reader, &mut line).map_err(|error| match error.kind() {
-            ErrorKind::InvalidData => {
-                refuse(format!("{error}; cut the file off before this line, or put a copy of it in its place"))
-            }
+            ErrorKind::InvalidData => refuse(format!(
+                "{error}; cut the file off before this line, or put a copy of it in its place"
+            )),
             _ => Error::io("read", path)(error),
         })?;
         if line.last() != Some(&b'\n') {

@@ -100,7 +100,8 @@ impl ConvFilters {
         let (mut weights, mut image) = (0_u128, [height, width]);
         for filter in filters {
             let Some((_, sides)) = filter.on(image) else { return (weights, 0) };
-            let inputs = filter.kernel.iter().fold(channels as u128, |n, &side| n.saturating_mul(side as u128));
+            let inputs =
+                filter.kernel.iter().fold(channels as u128, |n, &side| n.saturating_mul(side as u128));
             let layer = (filter.channels as u128).saturating_mul(inputs.saturating_add(1));
             weights = weights.saturating_add(layer);
             (channels, image) = (filter.channels, sides);
