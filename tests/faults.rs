@@ -84,12 +84,12 @@ fn a_run_json_too_large_to_be_read_is_refused_and_an_empty_one_is_the_way_out() 
     let (_dir, out) = scratch();
     run(&mut train(&out, FOUR)).ok();
     // The end is a hole: it takes no room on the disk.
-    cut(&out.join("run.json"), 1 << 40);
+    cut(&out.join("run.json"), 300_000_000);
     let refused = pavlov(&["resume", text(&out)]);
     let newest = out.join("checkpoint_000004");
     let way_out = format!("or an empty file: then the settings of {} are used", newest.display());
     refused.refused(&format!(
-        "cannot read {}: it has 1099511627776 bytes or more, but pavlov reads 268435456 at most and writes no larger \
+        "cannot read {}: it has 300000000 bytes or more, but pavlov reads 268435456 at most and writes no larger \
          one; put a copy of the right file in its place, {way_out}",
         out.join("run.json").display()
     ));

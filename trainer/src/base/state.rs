@@ -112,6 +112,11 @@ impl State {
         Ok(())
     }
 
+    /// Bytes of all arrays.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.arrays.iter().map(|(_, array)| array.bytes.len() as u64).sum()
+    }
+
     /// The names of the arrays, in the order they were added.
     pub fn array_names(&self) -> impl Iterator<Item = &str> {
         self.arrays.iter().map(|(name, _)| name.as_str())

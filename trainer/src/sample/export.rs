@@ -46,13 +46,12 @@ impl Session {
         // The file appears whole, and only when it answers as the policy does.
         let mut unfinished = OsString::from(file);
         unfinished.push(".unfinished");
-        let refused = || tune::Error::io("write", file);
-        File::create(&unfinished).map_err(refused())?;
-        let written = traced
-            .save(&unfinished)
-            .map_err(|error| why_not_written(&unfinished).map_or(error.into(), |why| refused()(why).into()))
+        let room = 2 * policy.get_weights().bytes() + (1 << 20);
+        let written = refuse_full_disk(&unfinished, room)
+            .map_err(|error| tune::Error::io("write", file)(error).into())
+            .and_then(|()| Ok(traced.save(&unfinished)?))
             .and_then(|()| compare(&CModule::load(&unfinished)?, desk, policy))
-            .and_then(|()| Ok(fs::rename(&unfinished, file).map_err(refused())?));
+            .and_then(|()| Ok(fs::rename(&unfinished, file).map_err(tune::Error::io("write", file))?));
         if written.is_err() {
             // It may not be there.
             let _ = fs::remove_file(&unfinished);
@@ -61,10 +60,10 @@ impl Session {
     }
 }
 
-/// The reason of the file system, which libtorch does not give: writing more to the file meets it again.
-fn why_not_written(file: &OsStr) -> Option<io::Error> {
-    let more = |mut file: File| file.write_all(&[0; 1 << 16]);
-    File::options().append(true).open(file).and_then(more).err()
+/// Refuses a disk without room for so many bytes: on a full one libtorch ends the process.
+fn refuse_full_disk(file: &OsStr, bytes: u64) -> io::Result<()> {
+    let (mut file, piece) = (File::create(file)?, [0; 1 << 16]);
+    (0..bytes.div_ceil(1 << 16)).try_for_each(|_| file.write_all(&piece))
 }
 
 /// From raw observations to what the policy reads, in operations that libtorch can trace.
