@@ -93,8 +93,9 @@ pub trait VectorEnv: Send {
         None
     }
 
-    /// Truncates episodes after `steps` steps from now on, or sooner where they were truncated sooner. `false`: nothing
-    /// was changed, because this environment sees to the length of its episodes itself.
+    /// Truncates episodes after `steps` steps from now on, or sooner where they were truncated sooner. `false`: it cannot,
+    /// and nothing was changed; [`register`](crate::register) with a limit then makes each copy for itself and truncates
+    /// it from outside, which is slower.
     fn limit_episodes(&mut self, steps: usize) -> bool {
         let _ = steps;
         false

@@ -162,6 +162,23 @@ impl Bridge {
         &self.action_space
     }
 
+    /// Truncates episodes after so many steps. A hosted vector environment cannot, and is left alone.
+    pub(super) fn limit_episodes(&mut self, steps: usize) -> bool {
+        if self.hosted {
+            return false;
+        }
+        // A fault is what every later call gives.
+        let _ = self.drain().and_then(|()| {
+            (0..self.workers.len()).try_for_each(|index| {
+                let told = self.workers[index].request(&json!({"do": "limit", "steps": steps}));
+                self.check(index, told)?;
+                let done = self.workers[index].done("limit");
+                self.check(index, done)
+            })
+        });
+        true
+    }
+
     pub(super) fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {
         self.healthy()?;
         self.drain()?;

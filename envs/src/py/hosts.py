@@ -60,6 +60,8 @@ class Loop(Slabs):
     def __init__(self, make, memory, slabs, info_keys):
         super().__init__(memory, slabs, info_keys)
         self.envs = []
+        # Steps of the running episodes, and of those at which the caller wants them truncated.
+        self.steps, self.limit = [0] * self.num_rows, math.inf
         for row in range(self.num_rows):
             self.at[0] = row
             self.envs.append(make(1))
@@ -93,6 +95,7 @@ class Loop(Slabs):
 
     def reset_row(self, row, seed):
         self.at[1] = 1
+        self.steps[row] = 0
         observation, info = self.envs[row].reset(seed=seed)
         check_shapes(self.views, observation)
         if self.masks is not None:
@@ -105,9 +108,12 @@ class Loop(Slabs):
         at, write, rewards = self.at, self.write, self.reward_view
         terminated, truncated = self.flags
         has_infos, has_masks = bool(self.infos), self.masks is not None
+        steps, limit = self.steps, self.limit
         for row, env in enumerate(self.envs):
             at[0] = row
             observation, reward, ended, cut, info = env.step(actions[row])
+            steps[row] += 1
+            cut = cut or steps[row] >= limit
             rewards[row] = reward
             if has_infos:
                 self.write_infos(row, info)
@@ -140,6 +146,7 @@ class Loop(Slabs):
                     f"the replayed episode ended at step {step + 1} of {steps}: the environment is not a function "
                     f"of seed and actions, or it changed"
                 )
+        self.steps[row] = steps
         self.write_infos(row, info)
         if self.masks is not None:
             self.write_mask(row, info)

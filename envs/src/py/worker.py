@@ -8,6 +8,7 @@ sys.path[:] = [place for place in sys.path if place]
 import faulthandler
 import importlib
 import json
+import math
 import mmap
 import os
 import resource
@@ -191,6 +192,10 @@ class Worker:
         return line(
             observation=space_json(self.host.observation_space), action=space_json(self.host.action_space)
         )
+
+    def limit(self, steps):
+        """Truncates episodes after so many steps, besides what Gymnasium's own limit does."""
+        self.host.limit = min(self.host.limit, steps)
 
     def replay(self, episodes, size):
         """Brings copies back to the middle of their episodes: `[row, seed, steps]` each, then the actions."""

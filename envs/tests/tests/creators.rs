@@ -2,7 +2,7 @@
 
 use pavlov_envs::{
     CartPole, CartPoleConfig, CartPoleVector, ClipReward, DType, EnvConfig, EnvCreator, EnvSpec,
-    IntoEnvCreator, StepOut, make_vec, register, spec,
+    IntoEnvCreator, Space, StepOut, SyncVectorEnv, VectorEnv, make_vec, register, spec,
 };
 use serde_json::json;
 
@@ -115,8 +115,43 @@ fn a_registered_environment_is_truncated_at_the_limit_of_its_spec() {
     let wrapped = EnvCreator::vector(|copies| ClipReward::new(counters(copies), -1.0, 1.0).unwrap());
     register(entry("Wrapped-v0", Some(2)), wrapped).unwrap();
     assert_eq!(truncated_at("Wrapped-v0"), Some(2));
+    register(entry("Plain-v0", Some(2)), EnvCreator::vector(|copies| Plain(counters(copies)))).unwrap();
+    assert_eq!(truncated_at("Plain-v0"), Some(2));
     let none = register(entry("None-v0", Some(0)), Counter::default);
     assert!(message(none).contains("`max_episode_steps` is 0, but it must be at least 1"));
+}
+
+/// Knows nothing of limits.
+struct Plain(SyncVectorEnv<Counter>);
+
+impl VectorEnv for Plain {
+    type Obs = i64;
+    type Act = i64;
+
+    fn num_envs(&self) -> usize {
+        self.0.num_envs()
+    }
+
+    fn observation_space(&self) -> &Space {
+        self.0.observation_space()
+    }
+
+    fn action_space(&self) -> &Space {
+        self.0.action_space()
+    }
+
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [i64]) -> pavlov_envs::Result<()> {
+        self.0.reset(seeds, obs)
+    }
+
+    fn step(
+        &mut self,
+        actions: &[i64],
+        seeds: Option<&[u64]>,
+        out: StepOut<'_, i64>,
+    ) -> pavlov_envs::Result<()> {
+        self.0.step(actions, seeds, out)
+    }
 }
 
 #[test]
