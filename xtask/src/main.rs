@@ -7,6 +7,7 @@ mod bits;
 mod demo;
 mod learn;
 mod libtorch;
+mod outside;
 mod setup;
 mod steps;
 mod test;
