@@ -1,6 +1,6 @@
 //! What the author of an environment writes: one copy of it.
 
-use crate::{Element, Error, Result, Space};
+use crate::{Element, Error, Result, Space, vector::short_type_name};
 
 /// One environment.
 ///
@@ -90,6 +90,17 @@ pub trait Env: Send + 'static {
     fn action_mask(&self, mask: &mut [bool]) -> bool {
         let _ = mask;
         false
+    }
+
+    /// Changes the task from the next `reset` on, for curricula (RLlib's `TaskSettableEnv`); the running episode goes on as
+    /// it began. What a task is, the environment says. The task belongs to [`save_state`](Self::save_state): an episode
+    /// that is replayed instead has the newest task.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where the environment has one task only; whatever it reports of a task that it does not have.
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        let _ = task;
+        Err(Error::one_task(&short_type_name::<Self>()))
     }
 
     /// A number about the last `reset` or `step` by its name in Gymnasium's `info`; `None` when there is none.

@@ -369,6 +369,10 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         true
     }
 
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        self.copies.iter_mut().try_for_each(|copy| copy.env.set_task(task))
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         if self.sent.in_flight() {
             return Err(Error::state_in_flight());

@@ -240,6 +240,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         self.blocks().iter_mut().all(|block| block.limit_episodes(steps))
     }
 
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        self.blocks().iter_mut().try_for_each(|block| block.set_task(task))
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         if self.in_flight() {
             return Err(Error::state_in_flight());

@@ -1,6 +1,7 @@
 //! Copies of an environment stepped together, and the erased form that a sampler holds.
 
 use bytemuck::{try_cast_slice, try_cast_slice_mut};
+use serde_json::Value;
 
 use crate::{DType, Element, Error, Frame, Result, Space};
 
@@ -99,6 +100,15 @@ pub trait VectorEnv: Send {
     fn limit_episodes(&mut self, steps: usize) -> bool {
         let _ = steps;
         false
+    }
+
+    /// Changes the task of every copy from its next episode on, as [`Env::set_task`](crate::Env::set_task).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where it has one task only; whatever the environment reports.
+    fn set_task(&mut self, task: &Value) -> Result<()> {
+        let _ = task;
+        Err(Error::one_task(&short_type_name::<Self>()))
     }
 
     /// The state of all copies in the middle of their episodes; `None` when there is no way to
@@ -310,6 +320,7 @@ pub trait AnyVectorEnv: Send {
     fn final_action_masks(&self, masks: &mut [bool]) -> bool;
     fn info(&self, key: &str) -> Option<&[f64]>;
     fn limit_episodes(&mut self, steps: usize) -> bool;
+    fn set_task(&mut self, task: &Value) -> Result<()>;
     fn save_state(&self) -> Result<Option<Vec<u8>>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
     fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
@@ -367,6 +378,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn limit_episodes(&mut self, steps: usize) -> bool {
         VectorEnv::limit_episodes(self, steps)
+    }
+
+    fn set_task(&mut self, task: &Value) -> Result<()> {
+        VectorEnv::set_task(self, task)
     }
 
     fn save_state(&self) -> Result<Option<Vec<u8>>> {

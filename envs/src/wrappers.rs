@@ -60,6 +60,11 @@ macro_rules! forward {
             self.env.action_mask(mask)
         }
     };
+    (@ set_task) => {
+        fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()> {
+            self.env.set_task(task)
+        }
+    };
     (@ info) => {
         fn info(&self, key: &str) -> Option<f64> {
             self.env.info(key)
@@ -114,6 +119,11 @@ macro_rules! forward_vector {
     (@ limit_episodes) => {
         fn limit_episodes(&mut self, steps: usize) -> bool {
             self.env.limit_episodes(steps)
+        }
+    };
+    (@ set_task) => {
+        fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()> {
+            self.env.set_task(task)
         }
     };
     (@ send) => {

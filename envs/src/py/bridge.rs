@@ -1,6 +1,6 @@
 //! Workers and slabs together: what [`PyVec`](super::PyVec) does, on bytes.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     PREFIX,
@@ -168,15 +168,23 @@ impl Bridge {
             return false;
         }
         // A fault is what every later call gives.
-        let _ = self.drain().and_then(|()| {
-            (0..self.workers.len()).try_for_each(|index| {
-                let told = self.workers[index].request(&json!({"do": "limit", "steps": steps}));
-                self.check(index, told)?;
-                let done = self.workers[index].done("limit");
-                self.check(index, done)
-            })
-        });
+        let _ = self.order("limit", &json!({"do": "limit", "steps": steps}));
         true
+    }
+
+    pub(super) fn set_task(&mut self, task: &Value) -> Result<()> {
+        self.order("set the task", &json!({"do": "task", "task": task}))
+    }
+
+    /// Has every worker do the same.
+    fn order(&mut self, doing: &str, request: &Value) -> Result<()> {
+        self.healthy()?;
+        self.drain()?;
+        for index in 0..self.workers.len() {
+            let told = self.workers[index].request(request);
+            self.check(index, told)?;
+        }
+        self.wait(doing)
     }
 
     pub(super) fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {

@@ -132,6 +132,14 @@ class Loop(Slabs):
             raise ValueError(f"info['action_mask'] has {len(mask)} flags, but there are {self.masks.shape[1]} actions")
         self.masks[row] = 1 if mask is None else mask
 
+    def set_task(self, task):
+        for row, env in enumerate(self.envs):
+            self.at[0] = row
+            if not hasattr(env.unwrapped, "set_task"):
+                raise NotImplementedError(f"{env} has no `set_task(task)`, so it has one task only")
+            env.unwrapped.set_task(task)
+        self.at[0] = NO_ROW
+
     def replay(self, row, seed, steps, data, at):
         import numpy as np
 
@@ -272,6 +280,9 @@ class Hosted(Slabs):
         if self.masks is not None:
             mask = info.get("action_mask")
             self.masks[:] = 1 if mask is None else list(mask)
+
+    def set_task(self, task):
+        raise NotImplementedError("a hosted vector environment takes no tasks; use vectorization \"loop\"")
 
     def replay(self, row, seed, steps, data, at):
         raise NotImplementedError("a hosted vector environment cannot be replayed")

@@ -197,6 +197,10 @@ class Worker:
         """Truncates episodes after so many steps, besides what Gymnasium's own limit does."""
         self.host.limit = min(self.host.limit, steps)
 
+    def task(self, task):
+        """Hands a task to the copies, as RLlib's TaskSettableEnv takes it."""
+        self.host.set_task(task)
+
     def replay(self, episodes, size):
         """Brings copies back to the middle of their episodes: `[row, seed, steps]` each, then the actions."""
         data = read_exactly(self.inbox, size)

@@ -191,6 +191,11 @@ impl FragmentSource for MultiAgentSampler {
         self.counting.take_finished()
     }
 
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        let rule = "environments with several agents take no tasks yet; change them where they are made";
+        Err(Error::config("set_task", task, rule))
+    }
+
     fn take_perf(&mut self) -> SamplerPerf {
         std::mem::take(&mut self.perf)
     }

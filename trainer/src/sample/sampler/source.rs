@@ -16,6 +16,7 @@ use crate::{
         source::{FragmentSource, TakeRows},
     },
 };
+use serde_json::Value;
 use tch::Tensor;
 
 impl FragmentSource for Sampler {
@@ -66,6 +67,10 @@ impl FragmentSource for Sampler {
 
     fn take_episodes(&mut self) -> Vec<Episode> {
         self.counting.take_finished()
+    }
+
+    fn set_task(&mut self, task: &Value) -> Result<()> {
+        Ok(self.env.set_task(task)?)
     }
 
     fn take_perf(&mut self) -> SamplerPerf {
