@@ -117,6 +117,12 @@ pub trait Env: Send + 'static {
         Ok(None)
     }
 
+    /// Pictures per second of the animation that [`render`](Self::render) draws, Gymnasium's `render_fps`; `None` when it
+    /// does not matter.
+    fn render_fps(&self) -> Option<f64> {
+        None
+    }
+
     /// The current state as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
     ///
     /// # Errors

@@ -172,6 +172,10 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
         self.bridge.render(copy)
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        self.bridge.render_fps()
+    }
+
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
         self.bridge.render_ansi(copy)
     }

@@ -398,6 +398,10 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         self.drawable(copy)?.render()
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        self.copies.first()?.env.render_fps()
+    }
+
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
         self.drawable(copy)?.render_ansi()
     }

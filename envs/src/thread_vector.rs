@@ -279,6 +279,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         self.in_block(copy, V::render)
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        self.blocks().first()?.render_fps()
+    }
+
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
         self.in_block(copy, V::render_ansi)
     }

@@ -140,6 +140,12 @@ pub trait VectorEnv: Send {
         Ok(None)
     }
 
+    /// Pictures per second of the animation that [`render`](Self::render) draws, Gymnasium's `render_fps`; `None` when it
+    /// does not matter.
+    fn render_fps(&self) -> Option<f64> {
+        None
+    }
+
     /// One copy as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
     ///
     /// # Errors
@@ -324,6 +330,7 @@ pub trait AnyVectorEnv: Send {
     fn save_state(&self) -> Result<Option<Vec<u8>>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
     fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
+    fn render_fps(&self) -> Option<f64>;
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>>;
 }
 
@@ -394,6 +401,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         VectorEnv::render(self, copy)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        VectorEnv::render_fps(self)
     }
 
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {

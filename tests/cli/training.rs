@@ -68,6 +68,30 @@ fn wrappers_are_set_on_the_command_line_and_in_a_file_and_evaluation_uses_them()
 }
 
 #[test]
+fn workers_in_python_show_a_warning_once_and_a_rendering_keeps_the_environments_rate() {
+    let Some(python) = std::env::var_os("PAVLOV_TEST_PYTHON") else {
+        return eprintln!("skipped: PAVLOV_TEST_PYTHON names no Python with gymnasium");
+    };
+    let (dir, out) = scratch();
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/envs");
+    let mut train = command(["train", "PPO", "--env", "py:tests.py.envs:Careful-v0", "--num-workers", "2"]);
+    train.args(["--set", "train_batch_size=64", "--set", "sgd_minibatch_size=32", "--set", "num_sgd_iter=1"]);
+    train.args(["--stop", "training_iteration=1", "--quiet", "--out", text(&out)]);
+    let ran = run(train.env("PAVLOV_PYTHON", &python).current_dir(folder)).ok();
+    assert_eq!(ran.stderr.matches("the tests are careful").count(), 1, "{}", ran.stderr);
+
+    let gif = dir.path().join("careful.gif");
+    let mut evaluate =
+        command(["evaluate", text(&out), "--episodes", "1", "--trust", "--render", text(&gif)]);
+    run(evaluate.env("PAVLOV_PYTHON", &python).current_dir(folder)).ok();
+    let mut pictures =
+        gif::DecodeOptions::new().read_info(std::fs::File::open(gif).expect("a file")).expect("a GIF");
+    let first = pictures.read_next_frame().expect("a picture").expect("a picture");
+    // 12 pictures per second.
+    assert_eq!(first.delay, 8);
+}
+
+#[test]
 fn a_run_is_exported_to_a_file_that_acts_and_other_places_are_refused() {
     let (dir, out) = scratch();
     let filter = ["--set", "observation_filter=MeanStdFilter", "--stop", "training_iteration=2"];

@@ -24,6 +24,8 @@ pub(super) struct Bridge {
     observation_space: Space,
     action_space: Space,
     hosted: bool,
+    /// What the environment's metadata say.
+    render_fps: Option<f64>,
     workers: Vec<Worker>,
     memory: Memory,
     rows: RowLayout,
@@ -86,6 +88,7 @@ impl Bridge {
         let most_steps = about["max_episode_steps"].as_u64().map(|steps| steps as usize);
         let mut bridge = Self {
             hosted: config.vectorization != Vectorization::Loop,
+            render_fps: about["render_fps"].as_f64(),
             workers: vec![first],
             episodes: (0..num_envs).map(|_| Episode::new(most_steps, rows.act_bytes())).collect(),
             infos: vec![f64::NAN; num_envs * rows.num_infos],
@@ -353,6 +356,10 @@ impl Bridge {
         let (index, local) = self.drawable(row)?;
         let drawn = draw(&mut self.workers[index], local);
         self.check(index, drawn)?.picture(&self.name)
+    }
+
+    pub(super) fn render_fps(&self) -> Option<f64> {
+        self.render_fps
     }
 
     pub(super) fn render_ansi(&mut self, row: usize) -> Result<Option<String>> {

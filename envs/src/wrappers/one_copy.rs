@@ -94,6 +94,10 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
         self.env.render_ansi(0)
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
+    }
+
     fn save_state(&self) -> Option<Vec<u8>> {
         // An episode that cannot be saved now is replayed by the vector environment around the wrappers.
         let inner = self.env.save_state().ok()??;

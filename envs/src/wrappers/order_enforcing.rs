@@ -50,6 +50,10 @@ impl<E: Env> Env for OrderEnforcing<E> {
         self.env.render()
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
+    }
+
     fn render_ansi(&mut self) -> Result<Option<String>> {
         self.check("render_ansi")?;
         self.env.render_ansi()

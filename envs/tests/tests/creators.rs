@@ -2,7 +2,7 @@
 
 use pavlov_envs::{
     CartPole, CartPoleConfig, CartPoleVector, ClipReward, DType, EnvConfig, EnvCreator, EnvSpec,
-    IntoEnvCreator, Space, StepOut, SyncVectorEnv, VectorEnv, make_vec, register, spec,
+    IntoEnvCreator, Space, StepOut, SyncVectorEnv, VectorEnv, WrapperSpec, make_vec, register, spec,
 };
 use serde_json::json;
 
@@ -169,6 +169,27 @@ fn specs_hold_gymnasiums_limits_and_thresholds() {
     assert_eq!(numbers("CliffWalking-v1"), (None, None));
     assert_eq!(numbers("CliffWalkingSlippery-v1"), (None, None));
     assert_eq!(numbers("Blackjack-v1"), (None, None));
+}
+
+#[test]
+fn native_environments_have_gymnasiums_frame_rates_through_wrappers_too() {
+    let rate = |creator: EnvCreator| creator.make_vec(&EnvConfig::new(), 2).unwrap().render_fps();
+    for (id, expected) in [
+        ("CartPole-v1", 50.0),
+        ("MountainCar-v0", 30.0),
+        ("MountainCarContinuous-v0", 30.0),
+        ("Pendulum-v1", 30.0),
+        ("Acrobot-v1", 15.0),
+        ("FrozenLake-v1", 4.0),
+        ("Taxi-v4", 4.0),
+        ("CliffWalking-v1", 4.0),
+        ("Blackjack-v1", 4.0),
+    ] {
+        assert_eq!(rate(id.into()), Some(expected), "{id}");
+        let wrapper = WrapperSpec::try_from(json!("TimeLimit(9)")).unwrap();
+        assert_eq!(rate(EnvCreator::from(id).wrapped(&[wrapper])), Some(expected), "{id} in a wrapper");
+    }
+    assert_eq!(rate(EnvCreator::vector(counters)), None);
 }
 
 #[test]

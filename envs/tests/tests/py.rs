@@ -7,7 +7,7 @@ use std::io::Write;
 
 use pavlov_envs::{
     AnyVectorEnv, CartPole, DType, Env, EnvConfig, EnvCreator, EnvSpec, Error, NpRandom, PyVec, Result,
-    Space, StepOut, VectorEnv, check_vector_env, make_vec, register,
+    Space, StepOut, VectorEnv, WrapperSpec, check_vector_env, make_vec, register,
 };
 use rustix::{
     process::Pid,
@@ -353,6 +353,47 @@ fn a_hosted_vector_environment_gives_what_single_copies_give() {
     let same_step = json!({"vectorization": "vector_entry_point", "kwargs": {"autoreset_mode": "SameStep"}});
     let mut same_step = make_vec(&test_env("Vector"), &config(&python, same_step), 3).unwrap();
     assert_eq!(play(&mut *same_step, true).unwrap(), play(&mut *looped, false).unwrap());
+}
+
+#[test]
+fn mujoco_draws_without_a_display_by_what_the_machine_has() {
+    let Some(python) = python() else { return };
+    if std::env::var_os("MUJOCO_GL").is_some() {
+        return;
+    }
+    let drawn = json!({"kwargs": {"render_mode": "rgb_array"}, "info_keys": ["as_expected"]});
+    let mut env = PyVec::<f32, i64>::new(&test_env("MujocoGl"), &config(&python, drawn), 1).unwrap();
+    env.reset(None, &mut [0.0]).unwrap();
+    assert_eq!(env.info("as_expected"), Some([1.0].as_slice()));
+    assert_eq!(env.render_fps(), Some(12.0));
+}
+
+#[test]
+fn a_task_reaches_every_copy_in_python_through_wrappers_too() {
+    let Some(python) = python() else { return };
+    let tasked = config(&python, json!({"num_workers": 2}));
+    let mut env = make_vec(&test_env("Tasked"), &tasked, 3).unwrap();
+    env.set_task(&json!({"reward": 2.5})).unwrap();
+    let wrappers = [WrapperSpec::try_from(json!("TimeLimit(9)")).unwrap()];
+    let single = config(&python, json!({}));
+    let mut wrapped = EnvCreator::from(test_env("Tasked")).wrapped(&wrappers).make_vec(&single, 2).unwrap();
+    wrapped.set_task(&json!({"reward": 2.5})).unwrap();
+    for (env, copies) in [(&mut env, 3), (&mut wrapped, 2)] {
+        let mut rows = Rows::<f32>::new(copies, 1);
+        env.reset(None, bytemuck::cast_slice_mut(&mut rows.obs)).unwrap();
+        let out = StepOut {
+            obs: bytemuck::cast_slice_mut(&mut rows.obs),
+            final_obs: bytemuck::cast_slice_mut(&mut rows.final_obs),
+            rewards: &mut rows.rewards,
+            terminated: &mut rows.terminated,
+            truncated: &mut rows.truncated,
+        };
+        env.step(bytemuck::cast_slice(&vec![0_i64; copies]), None, out).unwrap();
+        assert_eq!(rows.rewards, vec![2.5; copies]);
+    }
+    let mut env = make_vec("py:CartPole-v1", &single, 1).unwrap();
+    let error = env.set_task(&json!(1)).unwrap_err().to_string();
+    assert!(error.contains("has no `set_task(task)`, so it has one task only"), "{error}");
 }
 
 #[test]

@@ -7,6 +7,7 @@ use crate::{
     base::{
         episode::Episode,
         error::{Error, Result},
+        notice::notice_once,
         profile::{Laps, SamplerPerf},
         rng::Stream,
         state::State,
@@ -221,7 +222,7 @@ impl FragmentSource for MultiAgentSampler {
             seats.set_state(&state.nested(&format!("policy_{}", seats.id()))?)?;
         }
         if state.has("envs") {
-            tracing::warn!("these environments cannot save their state: every copy starts a new episode");
+            notice_once("these environments cannot save their state: every copy starts a new episode");
             self.counting.follow_all();
             self.start_episodes(callbacks)?;
             return Ok(false);

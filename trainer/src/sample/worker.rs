@@ -292,7 +292,7 @@ impl EnvRunner {
         task: &EvaluationTask,
     ) -> Result<Vec<Episode>> {
         let filter = self.filter().map(|f| f.running().clone());
-        Ok(play(&self.spec, self.index, task, policies, filter.as_ref())?.0)
+        Ok(play(&self.spec, self.index, task, policies, filter.as_ref())?.episodes)
     }
 
     /// The filter: the sampler's, or the one that collects what rollout workers have seen.

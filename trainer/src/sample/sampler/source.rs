@@ -6,6 +6,7 @@ use crate::{
         episode::Episode,
         error::Result,
         host::{self, HostTensor},
+        notice::notice_once,
         profile::SamplerPerf,
         state::State,
     },
@@ -103,7 +104,7 @@ impl FragmentSource for Sampler {
         self.pilot.set_state(state, self.counting.beginnings())?;
         self.carry = false;
         if state.has("envs") {
-            tracing::warn!("these environments cannot save their state: every copy starts a new episode");
+            notice_once("these environments cannot save their state: every copy starts a new episode");
             self.counting.follow_all();
             self.start_episodes(callbacks)?;
             return Ok(false);
