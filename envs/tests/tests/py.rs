@@ -362,8 +362,8 @@ fn mujoco_draws_without_a_display_by_what_the_machine_has() {
         return;
     }
     let drawn = json!({"kwargs": {"render_mode": "rgb_array"}, "info_keys": ["as_expected"]});
-    let mut env = PyVec::<f32, i64>::new(&test_env("MujocoGl"), &config(&python, drawn), 1).unwrap();
-    env.reset(None, &mut [0.0]).unwrap();
+    let mut env = make_vec(&test_env("MujocoGl"), &config(&python, drawn), 1).unwrap();
+    env.reset(None, bytemuck::cast_slice_mut(&mut [0.0_f32])).unwrap();
     assert_eq!(env.info("as_expected"), Some([1.0].as_slice()));
     assert_eq!(env.render_fps(), Some(12.0));
 }
