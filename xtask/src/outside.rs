@@ -6,19 +6,26 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::Result;
-use crate::steps::{self, cargo_command, read, write};
+use crate::steps::{self, Steps, cargo_command, read, write};
+
+/// Builds and runs the programs of the README, without and with optimisation.
+pub(crate) fn outside(root: &Path, steps: &mut Steps) -> Result<()> {
+    let outside = Outside::new(root)?;
+    steps.step("programs of the README, unoptimised", || outside.run("debug"))?;
+    steps.step("programs of the README, optimised", || outside.run("release"))?;
+    outside.remove()
+}
 
 /// A package outside of the checkout that holds what the README prints: its manifest, its build script and its programs.
 #[derive(Debug)]
-pub(crate) struct Outside {
-    root: PathBuf,
+struct Outside {
     package: PathBuf,
     programs: Vec<String>,
 }
 
 impl Outside {
     /// Writes the package.
-    pub(crate) fn new(root: &Path) -> Result<Self> {
+    fn new(root: &Path) -> Result<Self> {
         let package = env::temp_dir().join(format!("pavlov-outside-{}", std::process::id()));
         let page = read(&root.join("README.md"))?;
         let libtorch = env::var("LIBTORCH").unwrap_or_else(|_| root.join(".libtorch").display().to_string());
@@ -43,11 +50,11 @@ impl Outside {
             write(&package.join(format!("src/bin/{name}.rs")), text)?;
             programs.push(name);
         }
-        Ok(Self { root: root.into(), package, programs })
+        Ok(Self { package, programs })
     }
 
     /// Builds the programs as `profile` says, `debug` or `release`, and runs each to its end.
-    pub(crate) fn run(&self, profile: &str) -> Result<()> {
+    fn run(&self, profile: &str) -> Result<()> {
         let mut build = cargo_command(&self.package, &["build", "--quiet"]);
         build.args((profile == "release").then_some("--release"));
         clear(&mut build).env("CARGO_TARGET_DIR", steps::built("", "")?);
@@ -55,24 +62,28 @@ impl Outside {
             build.envs(env::var_os(name).map(|value| (name, value)));
         }
         steps::run(&mut build)?;
-        // One program acts with the run that the README's command line has begun.
-        let runs = self.package.join("runs");
-        if !runs.exists() {
-            let mut train = Command::new(steps::built("debug", "pavlov")?);
-            train.args(["train", "PPO", "--env", "CartPole-v1", "--preset", "ppo-cartpole", "--quiet"]);
-            train.args(["--stop", "training_iteration=1", "--out"]).arg(runs.join("first"));
-            steps::run(train.current_dir(&self.root))?;
-        }
         for name in &self.programs {
             let mut program = Command::new(steps::built(profile, name)?);
             clear(&mut program).env("PAVLOV_RESULTS_DIR", self.package.join("results"));
-            steps::run(program.current_dir(&self.package))?;
+            let said = steps::output_of(program.current_dir(&self.package))?;
+            print!("{said}");
+            if let Some(checkpoint) = said.lines().find_map(|line| line.strip_prefix("saved in ")) {
+                self.name_run(Path::new(checkpoint))?;
+            }
         }
         Ok(())
     }
 
+    /// Moves the run of that checkpoint to `runs/first`, where the next program of the README looks for it.
+    fn name_run(&self, checkpoint: &Path) -> Result<()> {
+        let first = steps::emptied(self.package.join("runs/first"))?;
+        let run = checkpoint.parent().ok_or_else(|| format!("{} lies in no run", checkpoint.display()))?;
+        let moved = fs::create_dir_all(self.package.join("runs")).and_then(|()| fs::rename(run, &first));
+        moved.map_err(|error| format!("{} to {}: {error}", run.display(), first.display()))
+    }
+
     /// Removes the package and what its programs have written.
-    pub(crate) fn remove(self) -> Result<()> {
+    fn remove(self) -> Result<()> {
         fs::remove_dir_all(&self.package).map_err(|error| format!("{}: {error}", self.package.display()))
     }
 }

@@ -48,7 +48,11 @@ pub(crate) fn built(profile: &str, name: &str) -> Result<PathBuf> {
 
 /// The directory `purpose/name` beside the built programs, without what an earlier call left there.
 pub(crate) fn fresh(purpose: &str, name: &str) -> Result<PathBuf> {
-    let directory = built(purpose, name)?;
+    emptied(built(purpose, name)?)
+}
+
+/// A directory of which nothing is left.
+pub(crate) fn emptied(directory: PathBuf) -> Result<PathBuf> {
     match fs::remove_dir_all(&directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("{}: {error}", directory.display()))

@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::Result;
 use crate::bench::stems;
 use crate::demo;
-use crate::outside::Outside;
+use crate::outside::outside;
 use crate::setup::{self, Kind};
 use crate::steps::{self, Steps, cargo_command, read, write};
 
@@ -52,10 +52,7 @@ pub(crate) fn test(root: &Path) -> Result<()> {
             steps.run(&format!("example {example}"), &mut run)?;
         }
     }
-    let outside = Outside::new(root)?;
-    steps.step("programs of the README, unoptimised", || outside.run("debug"))?;
-    steps.step("programs of the README, optimised", || outside.run("release"))?;
-    outside.remove()?;
+    outside(root, &mut steps)?;
     steps.step("adapter for gymnasium-rs", || adapter(root))?;
     steps.step("demo", || demo::demo(root, true))?;
     steps.finish();
