@@ -52,14 +52,13 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
 /// calls anything so.
 pub fn synonym(key: &str, defaults: &Config) -> Option<&'static str> {
     let (_, names) = SYNONYMS.iter().find(|(others, _)| others.contains(&key))?;
-    names.iter().find(|name| name.contains(' ') || at(name, defaults).is_some()).copied()
+    names.iter().find(|name| name.contains(' ') || is_known(name, defaults)).copied()
 }
 
-/// The value at a dotted key.
-fn at<'a>(path: &str, config: &'a Config) -> Option<&'a Value> {
+fn is_known(path: &str, defaults: &Config) -> bool {
     let mut parts = path.split('.');
-    let top = parts.next().and_then(|top| config.get(top));
-    parts.try_fold(top, |level, part| Some(level?.get(part))).flatten()
+    let top = parts.next().and_then(|top| defaults.get(top));
+    parts.try_fold(top, |level, part| Some(level?.get(part))).flatten().is_some()
 }
 
 /// Readies settings for [`overlay`](pavlov_tune::config::overlay): takes out what asks for nothing, and what is refused by
@@ -83,11 +82,12 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &st
         }
         false
     });
-    if !beside_model.is_empty() {
-        let model = values.entry("model").or_insert_with(|| Config::new().into());
-        for (key, value) in beside_model {
-            model.as_object_mut().map(|model| model.entry(key).or_insert(value));
-        }
+    if !beside_model.is_empty()
+        && let Value::Object(model) = values.entry("model").or_insert_with(|| Config::new().into())
+    {
+        // What stands in `model` itself counts.
+        beside_model.extend(std::mem::take(model));
+        *model = beside_model;
     }
     rules::all(checks)
 }
