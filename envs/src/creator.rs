@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, Result, SyncVectorEnv, VectorEnv,
     env_config::decode_config,
-    vector::short_type_name,
+    type_name::short_type_name,
     wrappers::{WrapperSpec, by_name},
 };
 

@@ -1,6 +1,6 @@
 //! What the author of an environment writes: one copy of it.
 
-use crate::{Element, Error, Result, Space, vector::short_type_name};
+use crate::{Element, Error, Result, Space, type_name::short_type_name};
 
 /// One environment.
 ///

@@ -178,7 +178,7 @@ pub trait MultiAgentEnv: Send + 'static {
     fn check_action(&self, agent: usize, action: &[Self::Act]) -> Result<()> {
         let space = self.action_space(agent);
         crate::vector::invalid_action(&space, action).map_or(Ok(()), |row| {
-            Err(Error::invalid_action(&crate::vector::short_type_name::<Self>(), row, &space))
+            Err(Error::invalid_action(&crate::type_name::short_type_name::<Self>(), row, &space))
         })
     }
 }

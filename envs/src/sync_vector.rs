@@ -10,7 +10,8 @@ use crate::{
     info_rows::InfoRows,
     sent::Sent,
     state::{StateReader, StateWriter},
-    vector::{check_actions, check_len, mask_width, short_type_name},
+    type_name::short_type_name,
+    vector::{check_actions, check_len, mask_width},
 };
 
 const TAG: &str = "sync_vector";

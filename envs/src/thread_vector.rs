@@ -9,7 +9,8 @@ use crate::{
     Env, Error, Frame, Result, Space, StepOut, SyncVectorEnv, VectorEnv,
     info_rows::InfoRows,
     state::{StateReader, StateWriter},
-    vector::{check_actions, check_len, mask_width, short_type_name},
+    type_name::short_type_name,
+    vector::{check_actions, check_len, mask_width},
 };
 
 mod driver;

@@ -3,7 +3,7 @@
 use bytemuck::{try_cast_slice, try_cast_slice_mut};
 use serde_json::Value;
 
-use crate::{DType, Element, Error, Frame, Result, Space};
+use crate::{DType, Element, Error, Frame, Result, Space, type_name::short_type_name};
 
 /// `n` copies of an environment that read and write the caller's rows and allocate nothing per step.
 ///
@@ -304,13 +304,6 @@ pub(crate) fn invalid_action<'a, T: Element>(space: &Space, actions: &'a [T]) ->
         }
         other => !other.takes(row),
     })
-}
-
-/// The name of a type without its path and parameters: `Corridor`.
-pub(crate) fn short_type_name<T: ?Sized>() -> String {
-    let name = std::any::type_name::<T>();
-    let name = name.split('<').next().unwrap_or(name);
-    name.rsplit("::").next().unwrap_or(name).to_owned()
 }
 
 /// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the
