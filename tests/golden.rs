@@ -7,6 +7,7 @@ mod exploration;
 mod filters;
 mod gradients;
 mod groups;
+mod normalised;
 mod optimizers;
 mod ppo;
 mod recurrent;

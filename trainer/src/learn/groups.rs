@@ -19,9 +19,14 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// This optimizer at this rate.
+    pub fn new(optimizer: OptimizerConfig, lr: impl Into<Schedule>) -> Self {
+        Self { optimizer, lr: lr.into(), grad_clip: None }
+    }
+
     /// Adam with the usual decays.
     pub fn adam(lr: impl Into<Schedule>, eps: f64) -> Self {
-        Self { optimizer: OptimizerConfig::adam(eps), lr: lr.into(), grad_clip: None }
+        Self::new(OptimizerConfig::adam(eps), lr)
     }
 
     /// The same, with clipped gradients.

@@ -29,6 +29,9 @@ impl Tape {
                 Made::Scan(place) => {
                     self.through_scan(place, before, &rest[0], flats[place.set], grads);
                 }
+                Made::Norm(place) => {
+                    self.through_norm(place, before, &rest[0].grad, flats[place.set], grads);
+                }
                 Made::Param(start) => {
                     for (to, g) in grads[start..].iter_mut().zip(rest[0].grad.chunks_exact(self.stride)) {
                         *to += kernels::sum(&g[..self.rows], |x| x) as f32;
@@ -81,10 +84,10 @@ impl Tape {
                 let sum = g[..self.rows].iter().sum::<f32>();
                 return self.add_to(nodes, a, |to, _| to[0] += sum);
             }
-            Made::Leaf | Made::Layer(_) | Made::Scan(_) | Made::Param(_) => return,
+            Made::Leaf | Made::Layer(_) | Made::Norm(_) | Made::Scan(_) | Made::Param(_) => return,
         };
         match op {
-            Op::Argmax | Op::Detach | Op::Sign => {}
+            Op::Argmax | Op::Detach | Op::Sign | Op::SortColumns => {}
             Op::Add => {
                 self.pass(nodes, node, a, b, |g, _, _, _| g);
                 self.pass(nodes, node, b, a, |g, _, _, _| g);
@@ -146,6 +149,18 @@ impl Tape {
                 });
                 self.spare.borrow_mut().put(sum);
             }
+            Op::LogSumExp => {
+                let x = std::mem::take(&mut nodes[a].data);
+                self.add_to(nodes, a, |to, c| {
+                    let x = &x[c * self.stride..][..self.stride];
+                    self.arch.dispatch(|| {
+                        let each = to.iter_mut().zip(x).zip(g.iter().zip(y));
+                        each.for_each(|((to, &x), (&g, &y))| *to += g * exp(x - y));
+                    });
+                });
+                nodes[a].data = x;
+            }
+            Op::QuantileHuber => self.through_quantile_huber(nodes, g, [a, b]),
             Op::Gather => {
                 let index = std::mem::take(&mut nodes[b].data);
                 if let Some(to) = self.summed_grad_of(nodes, a) {

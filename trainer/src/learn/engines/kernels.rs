@@ -395,26 +395,30 @@ pub(crate) fn norm(x: &[f32]) -> f64 {
     sum(x, |x| x * x).sqrt()
 }
 
-/// One step of Adam over flat buffers; see [`OptimizerConfig::Adam`](crate::learn::optim::OptimizerConfig::Adam).
+/// One step of Adam, AdamW or RAdam over flat buffers; see [`OptimizerConfig`](crate::learn::optim::OptimizerConfig).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adam {
-    pub(crate) one_minus_beta1: f32,
-    pub(crate) one_minus_beta2: f32,
-    pub(crate) eps: f32,
+    pub(crate) one_minus_beta1: f64,
+    pub(crate) one_minus_beta2: f64,
+    pub(crate) eps: f64,
     /// The step size over `1 - beta1^t`.
-    pub(crate) rate: f32,
-    /// `1 / sqrt(1 - beta2^t)`.
-    pub(crate) root: f32,
+    pub(crate) rate: f64,
+    /// What the root of the second moment counts, `1 / sqrt(1 - beta2^t)`.
+    pub(crate) root: f64,
+    /// What a parameter keeps of itself: 1 without weight decay.
+    pub(crate) keep: f64,
 }
 
 impl Adam {
     pub(crate) fn step(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
-        let Self { eps, rate, root, .. } = self;
+        let Self { one_minus_beta1, one_minus_beta2, eps, rate, root, keep } = self;
+        let [toward1, toward2] = [one_minus_beta1 as f32, one_minus_beta2 as f32];
+        let [eps, rate, root, keep] = [eps as f32, rate as f32, root as f32, keep as f32];
         Arch::new().dispatch(|| {
             for (((w, m), v), &g) in w.iter_mut().zip(first).zip(second).zip(grad) {
-                *m += self.one_minus_beta1 * (g - *m);
-                *v += self.one_minus_beta2 * (g * g - *v);
-                *w -= rate * *m / (v.sqrt() * root + eps);
+                *m += toward1 * (g - *m);
+                *v += toward2 * (g * g - *v);
+                *w = *w * keep - rate * *m / (v.sqrt() * root + eps);
             }
         });
     }

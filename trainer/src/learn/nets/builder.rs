@@ -319,7 +319,6 @@ impl<'a> NetBuilder<'a> {
         let full = |x: f64| Tensor::full([width as i64], x, (Kind::Float, Device::Cpu));
         let weight = self.params.add(format!("{name}.weight"), full(1.0));
         self.params.add(format!("{name}.bias"), full(0.0));
-        self.fits_fused = false;
         LayerNorm { layer: Layer::Norm { weight, width }, out: width }
     }
 
