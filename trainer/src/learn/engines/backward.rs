@@ -69,8 +69,10 @@ impl Tape {
         }
         let g = std::mem::take(&mut node.grad);
         if let Some((to, fresh)) = self.grad_of(nodes, place.from) {
-            let left = Left::Transposed { weight: &flat[place.weights()], add: !fresh };
-            kernels::product(self.arch, left, &g, to, self.rows);
+            let mut room = self.spare.borrow_mut().take(kernels::panels_room(place.inputs, place.out));
+            let (weight, panel) = kernels::panels(&flat[place.weights()], place.inputs, &mut room);
+            kernels::product(self.arch, Left::Transposed { weight, panel, add: !fresh }, &g, to, self.rows);
+            self.spare.borrow_mut().put(room);
         }
         self.spare.borrow_mut().put(g);
     }
