@@ -176,6 +176,6 @@ pub enum Activation {
     /// `x * sigmoid(x)`.
     #[serde(alias = "silu")]
     Swish,
-    /// Nothing.
+    /// Numbers stay as they are.
     Linear,
 }
