@@ -1,8 +1,8 @@
 //! How fast the fused engine learns with layers of one width, beside oneDNN's matrix product of the same shape:
 //! `cargo xtask bench products`.
 //!
-//! Both take turns every few milliseconds on one thread, and the median of the ratios counts, so that a machine whose
-//! speed changes changes little.
+//! Both take turns every two milliseconds on one thread, and the median of the ratios counts, so a machine whose speed
+//! changes alters them little. A machine that is busy alters them a lot.
 
 mod support;
 
@@ -23,7 +23,7 @@ use support::{Args, FLOP, Outcome, median};
 /// Layers one behind the other, so that reading observations counts little.
 const LAYERS: usize = 8;
 /// Times that both take their turn.
-const TURNS: usize = 41;
+const TURNS: usize = 101;
 const SHAPES: [(usize, usize); 7] =
     [(64, 64), (256, 64), (64, 256), (256, 256), (1024, 256), (256, 512), (256, 1024)];
 
@@ -119,7 +119,7 @@ fn beside_one_dnn(rows: usize, width: usize, products: usize, mut call: impl FnM
 fn calls_per_second(call: &mut impl FnMut()) -> f64 {
     call();
     let (start, mut calls) = (Instant::now(), 0.0);
-    while start.elapsed().as_secs_f64() < 4e-3 {
+    while start.elapsed().as_secs_f64() < 2e-3 {
         call();
         calls += 1.0;
     }

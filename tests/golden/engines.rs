@@ -280,8 +280,9 @@ fn gradients_of_wide_layers_are_autograds_with_the_instructions_of_any_processor
         let gradient = |engine: Engine| {
             let fused = !matches!(engine, Engine::Torch);
             let (mut learner, layers) = learner(OBS as usize, fused, Rule::adam(1e-3, 1e-8), |net| {
-                [(OBS as usize, widths[0]), (widths[0], widths[1]), (widths[1], 1)]
-                    .map(|(from, to)| net.dense(&format!("{from}"), from, to, Activation::Tanh, Init::Uniform))
+                [(OBS as usize, widths[0]), (widths[0], widths[1]), (widths[1], 1)].map(|(from, to)| {
+                    net.dense(&format!("{from}"), from, to, Activation::Tanh, Init::Uniform)
+                })
             });
             if let Engine::With(arch) = engine {
                 learner.set_arch(arch);

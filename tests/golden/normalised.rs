@@ -5,11 +5,13 @@ use pavlov::torch::{Kind, Reduction, Tensor};
 use pavlov::trainer::Result;
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::{Learner, Loss, Rows, Value};
-use pavlov::trainer::models::{Activation, Dense, Group, Init, LayerNorm, Net, NetBuilder, Rule};
+use pavlov::trainer::models::{
+    Activation, Architecture, Dense, Group, HiddenLayers, Init, LayerNorm, Mlp, Net, NetBuilder, Rule,
+};
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::state::State;
 
-use crate::support::{assert_close, discrete_spaces, floats, on_threads, spec};
+use crate::support::{assert_close, discrete_spaces, floats, learner, on_threads, spec};
 
 const OBS: usize = 6;
 const QUANTILES: usize = 5;
@@ -196,4 +198,66 @@ fn gradients_through_normalised_rows_are_bit_equal_on_any_number_of_threads() {
         let one = on(1);
         assert_eq!(on(4), one);
     }
+}
+
+/// What hidden layers make of random observations, on both engines, and the parameters in doubles.
+fn outputs(hidden: &HiddenLayers, obs: &Tensor) -> ([Vec<f64>; 2], impl Fn(&str) -> Tensor + use<>) {
+    let mut weights = State::default();
+    let outputs = [false, true].map(|fused| {
+        let rule = Rule::adam(1e-3, 1e-8);
+        let (mut learner, net) = learner(OBS, fused, rule, |net| Mlp::new(net, "net", OBS, hidden, 3));
+        weights = learner.weights();
+        let values = learner.evaluate(obs, 3, |of, x| net.on(of, x.obs())).expect("values");
+        values.iter().map(|&x| f64::from(x)).collect()
+    });
+    (outputs, move |name| weights.tensor(&format!("net.{name}")).expect("a parameter").to_kind(Kind::Double))
+}
+
+#[test]
+fn layer_normalisation_stands_between_a_layer_and_its_activation() {
+    let obs = normal(&mut Stream::new(1, "obs", 0), &[37, OBS as i64]);
+    for fcnet_activation in [Activation::Relu, Activation::Swish] {
+        let hidden = HiddenLayers {
+            fcnet_hiddens: vec![9, 12],
+            fcnet_activation,
+            layer_norm: true,
+            ..HiddenLayers::default()
+        };
+        let (found, of) = outputs(&hidden, &obs);
+        let mut x = obs.to_kind(Kind::Double);
+        for (i, units) in [(0, 9), (1, 12)] {
+            let y = x.linear(&of(&format!("{i}.weight")), Some(&of(&format!("{i}.bias"))));
+            let (scale, shift) = (of(&format!("{i}.norm.weight")), of(&format!("{i}.norm.bias")));
+            let y = y.layer_norm([units], Some(scale), Some(shift), 1e-5, false);
+            x = if fcnet_activation == Activation::Relu { y.relu() } else { y.silu() };
+        }
+        let wanted = floats(&x.linear(&of("out.weight"), Some(&of("out.bias"))));
+        found.iter().for_each(|found| assert_close(found, &wanted, 1e-5));
+    }
+}
+
+#[test]
+fn simba_adds_to_each_block_what_its_normalised_input_makes_of_a_wide_layer() {
+    let obs = normal(&mut Stream::new(2, "obs", 0), &[37, OBS as i64]);
+    let hidden = HiddenLayers {
+        fcnet_hiddens: vec![8, 8],
+        architecture: Architecture::Simba,
+        ..HiddenLayers::default()
+    };
+    let (found, of) = outputs(&hidden, &obs);
+    let linear = |x: &Tensor, layer: &str| {
+        x.linear(&of(&format!("{layer}.weight")), Some(&of(&format!("{layer}.bias"))))
+    };
+    let norm = |x: &Tensor, layer: &str| {
+        let (scale, shift) = (of(&format!("{layer}.weight")), of(&format!("{layer}.bias")));
+        x.layer_norm([8], Some(scale), Some(shift), 1e-5, false)
+    };
+    let mut x = linear(&obs.to_kind(Kind::Double), "in");
+    for block in ["0", "1"] {
+        let wide = linear(&norm(&x, &format!("{block}.norm")), &format!("{block}.wide")).relu();
+        assert_eq!(wide.size(), [37, 32]);
+        x = x + linear(&wide, &format!("{block}.back"));
+    }
+    let wanted = floats(&linear(&norm(&x, "norm"), "out"));
+    found.iter().for_each(|found| assert_close(found, &wanted, 1e-5));
 }

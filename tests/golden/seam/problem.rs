@@ -101,6 +101,7 @@ impl Problem {
         let hidden = HiddenLayers {
             fcnet_hiddens: (0..rng.below(3)).map(|_| 1 + rng.below(40) as usize).collect(),
             fcnet_activation: activations[rng.below(3) as usize],
+            ..HiddenLayers::default()
         };
         let spaces = Spaces {
             observation_space: Space::real(&[OBS as usize]),

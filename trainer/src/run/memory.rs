@@ -2,7 +2,7 @@
 
 use crate::{
     base::error::{Error, Result},
-    learn::nets::Spaces,
+    learn::nets::{HiddenLayers, Spaces},
     replay::{OffPolicy, ReplayKind},
     run::common::{Common, DurationUnit, EvaluationDuration},
 };
@@ -59,6 +59,14 @@ impl Memory {
         let settings = vec![(key.into(), format!("{widths:?}"))];
         let bytes = weights.saturating_mul(LEARNED);
         self.parts.push(Part { what: what.into(), settings, largest: 0, bytes });
+    }
+
+    /// The hidden layers of one network of several; `key` is where their `fcnet_hiddens` stand.
+    pub fn add_hidden_layers(&mut self, key: &str, inputs: usize, layers: &HiddenLayers) {
+        self.add_layers("the networks", key, inputs, &layers.widths());
+        if let Some(part) = self.parts.last_mut() {
+            part.settings = vec![(key.into(), format!("{:?}", layers.fcnet_hiddens))];
+        }
     }
 
     /// A replay buffer and what else these settings make.

@@ -34,11 +34,11 @@ pub(crate) fn product(arch: Arch, left: Left<'_>, x: &[f32], y: &mut [f32], rows
     arch.dispatch(Product { left, x, y, rows, strides: [stride(rows); 2] });
 }
 
-/// Outputs of a tile with the widest vectors, and columns of a panel.
+/// How many outputs a tile has with the widest vectors, and how many columns a panel.
 const TILE: usize = 12;
 
-/// Numbers that [`panels`] puts aside: only where a column of the weights leads through more memory than the cache's
-/// table of pages reaches.
+/// How many numbers [`panels`] puts aside. Narrow layers need none: their weights are near enough to each other to be read
+/// across.
 pub(crate) fn panels_room(inputs: usize, outputs: usize) -> usize {
     if inputs.min(outputs) < 400 { 0 } else { inputs * outputs }
 }
@@ -215,13 +215,18 @@ pub(crate) fn outer(
     arch.dispatch(Outer { dy, x, dw, db, rows, room });
 }
 
-/// Numbers that [`outer`] puts aside.
+/// Weights of a layer from which on [`outer`] turns its operands round whatever the number of rows. (Narrow layers would
+/// gain as well, but their numbers would change in the last digits.)
+const WIDE: usize = 128 * 128;
+
+/// How many numbers [`outer`] puts aside.
 ///
-/// Sums over rows that lie in the lanes of a vector end with adding up the lanes, once per weight. Few rows are quicker
-/// turned round: then it is a product with inputs in the lanes.
+/// Sums over rows that lie in the lanes of a vector end with adding up the lanes, once per weight. Few rows and wide layers
+/// are quicker turned round: then it is a product with inputs in the lanes.
 pub(crate) fn outer_room(rows: usize, inputs: usize, outputs: usize) -> usize {
-    let whole = inputs.is_multiple_of(LANES) && outputs.is_multiple_of(LANES);
-    if rows < 128 && whole { rows.next_multiple_of(LANES) * stride(inputs) } else { 0 }
+    let (whole, is_wide) = (inputs.is_multiple_of(LANES), inputs * outputs >= WIDE);
+    let turned = whole && (is_wide || rows < 128 && outputs.is_multiple_of(LANES));
+    if turned { rows.next_multiple_of(LANES) * stride(inputs) } else { 0 }
 }
 
 struct Outer<'a> {

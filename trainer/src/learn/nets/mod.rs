@@ -15,7 +15,7 @@ mod view;
 
 pub use actor_critic::ActorCritic;
 pub use builder::{CustomModel, NetBuilder, PolicySpec, Spaces, Torso};
-pub use config::{HiddenLayers, Initializer, ModelConfig};
+pub use config::{Architecture, HiddenLayers, Initializer, ModelConfig};
 pub use conv_filters::ConvFilters;
 pub use critics::Critics;
 pub use encoding::Encoding;
