@@ -64,7 +64,7 @@ fn under_the_actors_loss_alone_the_frozen_critics_have_no_gradient_at_all() {
             let nets = &problem.nets;
             let live = problem.learner.gradient(&problem.batch, |rows| {
                 let [action, _] = nets.act(rows, true, rows.obs()?.obs(), NOISE)?;
-                Ok(Loss::new(-nets.q.min(rows.online(), rows.obs()?, action).mean()))
+                Ok(Loss::new(-nets.q.min(rows.online(), rows.obs()?.obs().cat(action)).mean()))
             });
             live.expect("a gradient");
             assert!(floats(problem.learner.last_gradient())[critics].iter().any(|g| g.abs() > 1e-3));

@@ -2,30 +2,19 @@
 
 use super::{ActionDist, Dist, HALF_LN_TAU};
 use crate::{
-    base::error::{Error, Result},
+    base::{error::Result, rules},
     learn::value::Value,
 };
 use pavlov_envs::Space;
 
 impl ActionDist {
     /// As [`for_space`](Self::for_space), squashed between the bounds of a Box; refuses other spaces, and components
-    /// without bounds.
+    /// without bounds. `who` is for the error.
     ///
     /// # Errors
-    /// [`Error::Space`].
-    pub fn squashed(space: &Space) -> Result<Self> {
-        match space {
-            Space::Box { low, high, .. }
-                if space.shape().len() <= 1 && low.iter().chain(high.iter()).all(|x| x.is_finite()) =>
-            {
-                Ok(Self::SquashedGaussian { dim: space.width() })
-            }
-            other => Err(Error::Space {
-                who: "a policy with squashed actions".into(),
-                needs: "a one-dimensional Box action space with finite bounds (`RescaleAction` or `ClipAction` around the environment gives bounds)".into(),
-                space: other.to_string(),
-            }),
-        }
+    /// [`Error::Space`](crate::Error::Space).
+    pub fn squashed(who: &str, space: &Space) -> Result<Self> {
+        Ok(Self::SquashedGaussian { dim: rules::bounded_actions(who, space)? })
     }
 }
 

@@ -151,6 +151,21 @@ impl Default for HiddenLayers {
     }
 }
 
+impl ModelConfig {
+    /// Refuses all settings but `fused`, for algorithms that read no other; `networks` says where theirs stand.
+    ///
+    /// # Errors
+    /// [`Error::Config`].
+    pub fn refuse_all_but_fused(&self, who: &str, networks: &str) -> Result<()> {
+        // A network that remembers has its own refusal.
+        if *self == (Self { fused: self.fused, ..Self::default() }) || self.is_recurrent() {
+            return Ok(());
+        }
+        let rule = format!("{who} reads nothing of it but `fused`; its networks are {networks}");
+        Err(Error::config("model", serde_json::to_string(self).unwrap_or_default(), rule))
+    }
+}
+
 impl HiddenLayers {
     /// Refuses layers without units; `key` is where they stand among the settings.
     ///
