@@ -101,9 +101,9 @@ fn statistics(running: &RunningStat) -> (Tensor, Tensor) {
 
 fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space, actions: &Space) -> Result<CModule> {
     let example = Tensor::zeros(sizes(space, 2), (kind(space), Device::Cpu));
-    let mut failed = None;
+    let (mut failed, bounds) = (None, bounds(actions));
     let mut forward = |inputs: &[Tensor]| match policy.forward(&entrance.pass(&inputs[0])) {
-        Ok(outputs) => vec![policy.best_actions(&outputs).map_or(outputs, |best| stretched(&best, actions))],
+        Ok(outputs) => vec![policy.best_actions(&outputs).map_or(outputs, |best| stretched(best, &bounds))],
         Err(error) => {
             failed = Some(error);
             vec![inputs[0].shallow_clone()]
@@ -116,12 +116,18 @@ fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space, actions: &Spac
     }
 }
 
-/// Actions in [-1, 1] between the bounds of their space, as [`unsquash`](crate::sample::transforms::unsquash) does it.
-fn stretched(actions: &Tensor, space: &Space) -> Tensor {
-    let Space::Box { low, high, .. } = space else { return actions.shallow_clone() };
-    let [low, high] = [low, high]
-        .map(|bounds| Tensor::from_slice(&bounds.iter().map(|&bound| bound as f32).collect::<Vec<_>>()));
-    (&low + (actions + 1.0) * (&high - &low) / 2.0).clamp_tensor(Some(&low), Some(&high))
+/// The bounds of a Box. (They are made before the trace: libtorch does not record how memory was filled.)
+fn bounds(space: &Space) -> Option<[Tensor; 2]> {
+    let Space::Box { low, high, .. } = space else { return None };
+    let tensor =
+        |bounds: &Vec<f64>| Tensor::from_slice(&bounds.iter().map(|&bound| bound as f32).collect::<Vec<_>>());
+    Some([tensor(low), tensor(high)])
+}
+
+/// Actions in [-1, 1] between the bounds, as [`unsquash`](crate::sample::transforms::unsquash) does it.
+fn stretched(actions: Tensor, bounds: &Option<[Tensor; 2]>) -> Tensor {
+    let Some([low, high]) = bounds else { return actions };
+    (low + (actions + 1.0) * (high - low) / 2.0).clamp_tensor(Some(low), Some(high))
 }
 
 /// Whether the exported function says of raw observations what the policy says of them on the way that acting takes.
