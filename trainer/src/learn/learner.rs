@@ -284,6 +284,9 @@ impl Learner {
     /// Adds to the gradient of every reported group what `l2 / 2` times the sum of its squared weights adds: weights are
     /// drawn towards 0, biases are left alone. Call it before [`clip`](Self::clip).
     pub fn add_l2(&mut self, l2: f64, report: &Report) {
+        if l2 == 0.0 {
+            return;
+        }
         let (set, _guard) = (&self.sets[0], tch::no_grad_guard());
         for range in set.weight_ranges() {
             if report.groups.iter().any(|group| self.groups[group.0].range.contains(&range.start)) {

@@ -103,7 +103,10 @@ fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space, actions: &Spac
     let example = Tensor::zeros(sizes(space, 2), (kind(space), Device::Cpu));
     let (mut failed, bounds) = (None, bounds(actions));
     let mut forward = |inputs: &[Tensor]| match policy.forward(&entrance.pass(&inputs[0])) {
-        Ok(outputs) => vec![policy.best_actions(&outputs).map_or(outputs, |best| stretched(best, &bounds))],
+        Ok(outputs) => vec![match (&bounds, policy.best_actions(&outputs)) {
+            (Some(bounds), Some(best)) => stretched(best, bounds),
+            _ => outputs,
+        }],
         Err(error) => {
             failed = Some(error);
             vec![inputs[0].shallow_clone()]
@@ -125,8 +128,7 @@ fn bounds(space: &Space) -> Option<[Tensor; 2]> {
 }
 
 /// Actions in [-1, 1] between the bounds, as [`unsquash`](crate::sample::transforms::unsquash) does it.
-fn stretched(actions: Tensor, bounds: &Option<[Tensor; 2]>) -> Tensor {
-    let Some([low, high]) = bounds else { return actions };
+fn stretched(actions: Tensor, [low, high]: &[Tensor; 2]) -> Tensor {
     (low + (actions + 1.0) * (high - low) / 2.0).clamp_tensor(Some(low), Some(high))
 }
 
@@ -142,13 +144,13 @@ fn compare(module: &CModule, desk: &mut Desk, policy: &mut dyn Policy) -> Result
         let input = Tensor::from_data_size(raw, &sizes(space, rows), kind(space));
         pilot.observe(storage, 0, false)?;
         let outputs = policy.forward(storage.obs.row(0))?;
-        let wanted = match policy.best_actions(&outputs) {
-            None => outputs,
-            Some(best) => {
-                pilot.act(policy, storage, 0, false, u64::MAX)?;
-                let taken: &[f32] = bytemuck::cast_slice(pilot.taken(storage, 0));
-                Tensor::from_slice(taken).view_as(&best)
-            }
+        let gives_actions = !pilot.is_discrete() && policy.best_actions(&outputs).is_some();
+        let wanted = if gives_actions {
+            pilot.act(policy, storage, 0, false, u64::MAX)?;
+            let taken: &[f32] = bytemuck::cast_slice(pilot.taken(storage, 0));
+            Tensor::from_slice(taken).view([rows as i64, -1])
+        } else {
+            outputs
         };
         let found = module.forward_ts(&[input])?;
         if found.size() != wanted.size() || !found.allclose(&wanted, 1e-4, 1e-5, true) {
