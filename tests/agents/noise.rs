@@ -6,6 +6,7 @@ use pavlov::envs::{self, EnvCreator, MultiAgentEnv, MultiAgentOut, Space};
 use pavlov::prelude::*;
 use pavlov::trainer::policy::{Act, Policies, Policy, PolicyClass, Seen};
 use pavlov::trainer::settings::ExplorationConfig;
+use serde_json::json;
 
 use super::turns::workers;
 use crate::support::tiny_ppo;
@@ -76,9 +77,9 @@ impl Policy for Drifting {
 
 #[test]
 fn agents_that_act_in_turn_have_the_noise_that_they_have_together() {
-    let exploration: ExplorationConfig =
-        serde_json::from_value(serde_json::json!({"type": "OrnsteinUhlenbeckNoise", "random_timesteps": 0}))
-            .expect("a strategy");
+    // Those in turn take twice as many steps of the run, so its scale stays as it is.
+    let settings = json!({"type": "OrnsteinUhlenbeckNoise", "random_timesteps": 0, "final_scale": 1.0});
+    let exploration: ExplorationConfig = serde_json::from_value(settings).expect("a strategy");
     let actions = |in_turn: bool| {
         let done = Done::default();
         let env = Levers { in_turn, t: 0, done: Arc::clone(&done) };
