@@ -37,7 +37,7 @@ impl Trainer for Munchausen {
         (common.rollout_fragment_length, common.train_batch_size) = (4, 64);
         common.min_sample_timesteps_per_reporting = Some(1600);
         let mut off_policy = OffPolicy { target_network_update_freq: 400, ..OffPolicy::default() };
-        // Rows learned per step of the environments: 64 rows every 16 steps would be 4.
+        // Rows learned per step of the environments: a batch of 64 after every 4 steps.
         off_policy.training_intensity = Some(16.0);
         let hiddens = HiddenLayers { fcnet_hiddens: vec![64, 64], ..HiddenLayers::default() };
         Self { common, off_policy, lr: 1e-3, hiddens, temperature: 0.03, munchausen_alpha: 0.9 }
@@ -153,7 +153,7 @@ fn main() -> Result<()> {
     let mut settings = Munchausen::get_default_config();
     settings.common.seed = Some(0);
     let mut trainer = settings.builder("CartPole-v1").loggers(LoggerChoice::None).build()?;
-    for _ in 0..10 {
+    for _ in 0..20 {
         let result = trainer.train()?;
         println!("{}: {}", result["timesteps_total"], result["episode_reward_mean"]);
     }

@@ -10,6 +10,9 @@
 //! * `twin_q`: the smaller of two critics gives the target.
 //! * `smooth_target_policy`: the target's action gets noise, so that a narrow peak of the critic counts for little.
 //! * `policy_delay`: the actor learns less often than the critics.
+//!
+//! Actions are in [-1, 1] everywhere, noise too, and are stretched to the bounds of their space once. (Ray 1.13 stretches
+//! them twice; between -1 and 1 that is the same.)
 
 use pavlov_trainer::{
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
@@ -31,36 +34,36 @@ pub struct Ddpg {
     /// Settings of the replay buffer and of learning from it.
     #[serde(flatten)]
     pub off_policy: OffPolicy,
-    /// Two critics and the smaller of their values in targets, against overestimation.
+    /// Learn two critics and use the smaller of their values in targets, against overestimation.
     pub twin_q: bool,
-    /// The actor learns at every so manieth learning step.
+    /// The actor learns at the first of every so many learning steps.
     pub policy_delay: usize,
-    /// The target copy moves only when the actor has learned, as in TD3's paper and in most libraries; else after every
-    /// learning step, as in Ray.
+    /// Move the target copy only when the actor has learned, as TD3's paper and most libraries do; without it the copy moves
+    /// after every learning step, as in Ray.
     pub delay_target: bool,
-    /// Noise on the actions that targets are made with.
+    /// Add noise to the actions that targets are made with.
     pub smooth_target_policy: bool,
-    /// Its standard deviation, where -1 and 1 are the bounds of actions.
+    /// Standard deviation of the noise of targets, where -1 and 1 are the bounds of actions.
     pub target_noise: f64,
-    /// The most of it.
+    /// Bound of the noise of targets, on either side of 0.
     pub target_noise_clip: f64,
     /// Units of the actor's hidden layers.
     pub actor_hiddens: Vec<usize>,
-    /// What follows each.
+    /// Activation behind each of the actor's hidden layers.
     pub actor_hidden_activation: Activation,
     /// Units of each critic's hidden layers.
     pub critic_hiddens: Vec<usize>,
-    /// What follows each.
+    /// Activation behind each of a critic's hidden layers.
     pub critic_hidden_activation: Activation,
-    /// Step size of Adam, the actor's.
+    /// Step size of Adam for the actor.
     pub actor_lr: f64,
-    /// The critics'.
+    /// Step size of Adam for the critics.
     pub critic_lr: f64,
     /// Share of the way that the target copy goes towards the network each time. Typical: 0.002 to 0.02.
     pub tau: f64,
-    /// Errors of the critics count by Huber's loss; else half their square does.
+    /// Count errors of the critics by Huber's loss; without it by half their square.
     pub use_huber: bool,
-    /// From this error on Huber's loss grows in a straight line.
+    /// Error from which on Huber's loss grows in a straight line.
     pub huber_threshold: f64,
     /// Half of this times the sum of a network's squared weights is added to its loss. Higher keeps weights smaller.
     pub l2_reg: f64,

@@ -15,54 +15,54 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", deny_unknown_fields)]
 pub enum ExplorationConfig {
-    /// Sample the policy's own distribution.
+    /// Actions are sampled from the policy's own distribution.
     StochasticSampling {
         /// Act at random for so many steps first.
         #[serde(default)]
         random_timesteps: u64,
     },
-    /// At random with probability epsilon, else greedy.
+    /// Actions are random with probability epsilon, else greedy.
     EpsilonGreedy {
         /// Epsilon at step 0.
         #[serde(default = "one")]
         initial_epsilon: f64,
-        /// Epsilon in the end.
+        /// Epsilon after the decay.
         #[serde(default = "d_final_epsilon")]
         final_epsilon: f64,
         /// Steps at `initial_epsilon` before the decay starts.
         #[serde(default)]
         warmup_timesteps: u64,
-        /// Steps of the decay.
+        /// Steps of the decay from `initial_epsilon` to `final_epsilon`.
         #[serde(default = "d_epsilon_timesteps")]
         epsilon_timesteps: u64,
-        /// Replaces all of the above.
+        /// Replaces the other fields: `[[step, epsilon], ...]`.
         #[serde(default)]
         epsilon_schedule: Option<Piecewise>,
     },
-    /// A constant epsilon per worker: `0.4^(1 + 7 (i - 1) / (N - 1))` (Horgan et al. 2018); the local worker is greedy.
+    /// Worker `i` has the constant epsilon `0.4^(1 + 7 (i - 1) / (N - 1))` (Horgan et al. 2018), the local one has 0.
     PerWorkerEpsilonGreedy {
-        /// The schedule of a run without rollout workers, as in [`EpsilonGreedy`](Self::EpsilonGreedy).
+        /// Epsilon at step 0 of a run without rollout workers, which is like [`EpsilonGreedy`](Self::EpsilonGreedy).
         #[serde(default = "one")]
         initial_epsilon: f64,
-        /// See there.
+        /// Epsilon after the decay, without rollout workers.
         #[serde(default = "d_final_epsilon")]
         final_epsilon: f64,
-        /// See there.
+        /// Steps at `initial_epsilon` before the decay starts, without rollout workers.
         #[serde(default)]
         warmup_timesteps: u64,
-        /// See there.
+        /// Steps of the decay, without rollout workers.
         #[serde(default = "d_epsilon_timesteps")]
         epsilon_timesteps: u64,
     },
-    /// Sample softmax(Q / temperature).
+    /// Actions are sampled from softmax(Q / temperature).
     SoftQ {
-        /// Higher is more random.
+        /// The temperature: higher is more random.
         #[serde(default = "one")]
         temperature: f64,
     },
-    /// Uniform over the action space.
+    /// Actions are uniform over the action space.
     Random {},
-    /// Gaussian noise on a deterministic action, clipped to the bounds.
+    /// A deterministic action gets Gaussian noise, clipped to the bounds.
     GaussianNoise {
         /// Act at random for so many steps first.
         #[serde(default = "d_random_timesteps")]
@@ -70,37 +70,37 @@ pub enum ExplorationConfig {
         /// Standard deviation of the noise.
         #[serde(default = "d_stddev")]
         stddev: f64,
-        /// Scale at the start.
+        /// Scale of the noise at step 0.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// Scale in the end.
+        /// Scale of the noise in the end.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// Steps from one to the other.
+        /// Steps from `initial_scale` to `final_scale`.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
-    /// The same at a constant scale per worker, that of [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy); the local
-    /// worker adds no noise. A run without rollout workers has the schedule of [`GaussianNoise`](Self::GaussianNoise).
+    /// A deterministic action gets Gaussian noise. Worker `i` has a constant scale, as the epsilon of
+    /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy), and the local one adds no noise.
     PerWorkerGaussianNoise {
-        /// See there.
+        /// Act at random for so many steps first.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
-        /// See there.
+        /// Standard deviation of the noise at scale 1.
         #[serde(default = "d_stddev")]
         stddev: f64,
-        /// See there.
+        /// Scale of the noise at step 0, without rollout workers.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// See there.
+        /// Scale of the noise in the end, without rollout workers.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// See there.
+        /// Steps from `initial_scale` to `final_scale`, without rollout workers.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
-    /// Noise that drifts (Uhlenbeck and Ornstein 1930) on a deterministic action, clipped to the bounds. Each copy's noise
-    /// starts at zero with every episode.
+    /// A deterministic action gets noise that drifts (Uhlenbeck and Ornstein 1930), clipped to the bounds. The noise of each
+    /// copy starts at 0 with every episode.
     OrnsteinUhlenbeckNoise {
         /// Act at random for so many steps first.
         #[serde(default = "d_random_timesteps")]
@@ -108,43 +108,44 @@ pub enum ExplorationConfig {
         /// Share of the way between the bounds that a noise of 1 moves the action.
         #[serde(default = "d_ou_base_scale")]
         ou_base_scale: f64,
-        /// How strongly the noise is drawn back to zero at each step.
+        /// Share of the noise that each step takes away.
         #[serde(default = "d_ou_theta")]
         ou_theta: f64,
-        /// Standard deviation of what is added to the noise at each step.
+        /// Standard deviation of what each step adds to the noise.
         #[serde(default = "d_ou_sigma")]
         ou_sigma: f64,
-        /// Scale at the start.
+        /// Scale of the noise at step 0.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// Scale in the end.
+        /// Scale of the noise in the end.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// Steps from one to the other.
+        /// Steps from `initial_scale` to `final_scale`.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
-    /// The same at a constant scale per worker, as [`PerWorkerGaussianNoise`](Self::PerWorkerGaussianNoise).
+    /// A deterministic action gets noise that drifts. Worker `i` has a constant scale, as the epsilon of
+    /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy), and the local one adds no noise.
     PerWorkerOrnsteinUhlenbeckNoise {
-        /// See there.
+        /// Act at random for so many steps first.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
-        /// See there.
+        /// Share of the way between the bounds that a noise of 1 moves the action.
         #[serde(default = "d_ou_base_scale")]
         ou_base_scale: f64,
-        /// See there.
+        /// Share of the noise that each step takes away.
         #[serde(default = "d_ou_theta")]
         ou_theta: f64,
-        /// See there.
+        /// Standard deviation of what each step adds to the noise.
         #[serde(default = "d_ou_sigma")]
         ou_sigma: f64,
-        /// See there.
+        /// Scale of the noise at step 0, without rollout workers.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// See there.
+        /// Scale of the noise in the end, without rollout workers.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// See there.
+        /// Steps from `initial_scale` to `final_scale`, without rollout workers.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
@@ -182,7 +183,7 @@ fn d_ou_sigma() -> f64 {
 }
 
 impl ExplorationConfig {
-    /// Its `type`, as written in settings.
+    /// The `type` of the strategy, as written in settings.
     pub fn name(&self) -> &'static str {
         match self {
             Self::StochasticSampling { .. } => "StochasticSampling",
@@ -197,10 +198,12 @@ impl ExplorationConfig {
         }
     }
 
-    /// Refuses probabilities, temperatures and scales that are none.
+    /// Refuses probabilities, temperatures and deviations that are none.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] if a probability or `ou_theta` is not in 0..=1, `temperature` is not above 0, a deviation or
+    /// a scale is negative, or [`Piecewise::validate`] refuses `epsilon_schedule`; fails as [`rules::all`] does where
+    /// several settings of noise break a rule.
     pub fn validate(&self) -> Result<()> {
         let probability = |key: &str, p: f64| {
             let key = format!("exploration_config.{key}");
@@ -313,7 +316,7 @@ impl ExplorationConfig {
         self.choose_legal(q_values, None, epsilon, explore, rng)
     }
 
-    /// The same among the legal ones; without a mask all are.
+    /// Picks an action from the values of the legal ones; without a mask all are.
     pub fn choose_legal(
         &self,
         q_values: &[f32],

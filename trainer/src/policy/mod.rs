@@ -97,14 +97,15 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Chooses one action per row.
     ///
     /// # Errors
-    /// They end the fragment and count as a failure of the worker.
+    /// An error ends the fragment. It counts as a failure of the worker; in the trainer's own thread it fails the
+    /// iteration.
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
 
     /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::batch::env_major);
     /// by default single steps, discounted by the `gamma` of the run.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
         Ok(fragment.transitions(1, fragment.gamma))
     }
@@ -113,7 +114,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// a training batch, and before the step on a replayed one.
     ///
     /// # Errors
-    /// They fail the training iteration.
+    /// An error fails the training iteration.
     fn prepare(&mut self, _batch: &mut SampleBatch) -> Result<()> {
         Ok(())
     }
@@ -126,7 +127,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// One optimizer step on a minibatch.
     ///
     /// # Errors
-    /// They fail the training iteration.
+    /// An error fails the training iteration. By default it is [`Error::State`]: the policy does not learn.
     fn learn_on_batch(&mut self, _batch: &SampleBatch) -> Result<Learned> {
         Err(Error::state(
             "the policy",
@@ -147,7 +148,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Replaces the weights; refuses others' names or shapes and then changes nothing.
     ///
     /// # Errors
-    /// [`Error::State`]: a name or a shape is another one.
+    /// Returns [`Error::State`] if a parameter is missing or has another shape.
     fn set_weights(&mut self, _weights: &Weights) -> Result<()> {
         Ok(())
     }
@@ -155,7 +156,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Weights, optimizer and whatever else learning depends on.
     ///
     /// # Errors
-    /// They fail the checkpoint.
+    /// An error fails the checkpoint.
     fn get_state(&self) -> Result<State> {
         Ok(State::default())
     }
@@ -163,7 +164,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Continues from [`get_state`](Self::get_state).
     ///
     /// # Errors
-    /// [`Error::State`]: the state is of another policy.
+    /// Returns [`Error::State`] if the state is of another policy.
     fn set_state(&mut self, _state: &State) -> Result<()> {
         Ok(())
     }
@@ -181,7 +182,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// for export; see [`Learner::forward`].
     ///
     /// # Errors
-    /// The policy has no network.
+    /// Returns [`Error::State`] if the policy has no network, as by default, or `obs` are rows of another width.
     fn forward(&self, _obs: &Tensor) -> Result<Tensor> {
         Err(Error::state("the policy", "it has no network to export: implement `forward`"))
     }
@@ -210,7 +211,7 @@ pub struct PolicyClass {
 }
 
 impl PolicyClass {
-    /// Names a constructor.
+    /// A class of that name, with its constructor.
     pub fn new<P: Policy + 'static>(
         name: &'static str,
         make: impl Fn(&PolicySpec) -> Result<P> + Send + Sync + 'static,
@@ -218,15 +219,15 @@ impl PolicyClass {
         Self { name, make: std::sync::Arc::new(move |spec| Ok(Box::new(make(spec)?))) }
     }
 
-    /// Builds one.
+    /// Builds a policy.
     ///
     /// # Errors
-    /// What the constructor returns.
+    /// Fails if the constructor does.
     pub fn build(&self, spec: &PolicySpec) -> Result<Box<dyn Policy>> {
         (self.make)(spec)
     }
 
-    /// Its name.
+    /// The name of the class.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -253,7 +254,7 @@ impl PolicyMap {
     /// The policy of that id, or an error naming those there are.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`].
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id.
     pub fn get_mut(&mut self, id: &str) -> Result<&mut Box<dyn Policy>> {
         if !self.policies.contains_key(id) {
             let have = self.policies.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -262,12 +263,12 @@ impl PolicyMap {
         Ok(self.policies.get_mut(id).expect("just checked"))
     }
 
-    /// All of them, in the order of their ids.
+    /// All policies, in the order of their ids.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Box<dyn Policy>)> {
         self.policies.iter_mut().map(|(id, policy)| (id.as_str(), policy))
     }
 
-    /// The weights of all, nested by id.
+    /// The weights of all policies, nested by id.
     pub fn get_weights(&self) -> Weights {
         let mut all = State::default();
         for (id, policy) in &self.policies {
@@ -276,10 +277,11 @@ impl PolicyMap {
         std::sync::Arc::new(all)
     }
 
-    /// Replaces the weights of all.
+    /// Replaces the weights of all policies.
     ///
     /// # Errors
-    /// [`Error::State`]: a name or a shape is another one.
+    /// Returns [`Error::State`] if a policy has no weights in it, or its own do not fit; those before it are replaced
+    /// then.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         for (id, policy) in &mut self.policies {
             policy.set_weights(&std::sync::Arc::new(weights.nested(id)?))?;
@@ -287,10 +289,10 @@ impl PolicyMap {
         Ok(())
     }
 
-    /// The states of all, nested by id.
+    /// The states of all policies, nested by id.
     ///
     /// # Errors
-    /// They fail the checkpoint.
+    /// Fails if a policy's own [`get_state`](Policy::get_state) does.
     pub fn get_state(&self) -> Result<State> {
         let mut all = State::default();
         for (id, policy) in &self.policies {
@@ -302,7 +304,8 @@ impl PolicyMap {
     /// Continues from [`get_state`](Self::get_state).
     ///
     /// # Errors
-    /// [`Error::State`]: the state is of another policy.
+    /// Returns [`Error::State`] if a policy has no state in it, or its own does not fit; those before it go on from
+    /// theirs then.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         for (id, policy) in &mut self.policies {
             policy.set_state(&state.nested(id)?)?;

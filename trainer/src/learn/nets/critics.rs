@@ -13,7 +13,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Critics {
     nets: Vec<Mlp>,
-    /// The parameter group of each.
+    /// The parameter group of each network.
     pub groups: Vec<Group>,
 }
 
@@ -22,7 +22,7 @@ impl Critics {
     /// action, or one of every choice.
     ///
     /// # Errors
-    /// As [`NetBuilder::group`].
+    /// Does not fail today: only a group inside another does, and these stand side by side.
     pub fn new(
         net: &mut NetBuilder<'_>,
         count: usize,
@@ -41,17 +41,17 @@ impl Critics {
         Ok(Self { nets, groups })
     }
 
-    /// What each says of these inputs, `[rows, outputs]`.
+    /// What each network says of these inputs, `[rows, outputs]`.
     pub fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Vec<Value<'t>> {
         self.nets.iter().map(|q| q.on(net, x)).collect()
     }
 
-    /// What the first one says.
+    /// What the first network says, `[rows, outputs]`.
     pub fn first<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         self.nets[0].on(net, x)
     }
 
-    /// The smallest of what they say, number by number.
+    /// The smallest of what the networks say, number by number, `[rows, outputs]`.
     pub fn min<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         value::min(self.on(net, x))
     }

@@ -18,7 +18,8 @@ impl NetBuilder<'_> {
     /// the user's own network.
     ///
     /// # Errors
-    /// What a custom model returns; convolutions that do not fit the image.
+    /// Fails if a custom model does. Returns [`Error::Config`](crate::Error::Config) if `model.conv_filters` do not fit
+    /// the image, or are null where images of this size have no default.
     pub fn torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         self.max_seq_len = model.max_seq_len;
         if let Some(custom) = &self.spec().custom_model {
