@@ -5,7 +5,11 @@
 //! 3. The actor moves to where the smaller critic is high and its own probability low; the temperature that weighs the
 //!    two keeps the entropy near a target.
 //! 4. A slow copy of the critics gives the targets.
+//!
+//! Continuous actions are drawn for the losses. Of discrete ones (Christodoulou 2019) the critics value every choice, and
+//! the losses take the mean over all by their probabilities.
 
+use pavlov_envs::Space;
 use pavlov_trainer::{
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
@@ -13,6 +17,7 @@ use pavlov_trainer::{
     settings::{ExplorationConfig, rules},
 };
 use serde::{Deserialize, Serialize};
+use tch::Tensor;
 
 /// Settings of SAC. Defaults are those of Ray 1.13.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -36,7 +41,8 @@ pub struct Sac {
     pub tau: f64,
     /// The temperature to begin with: higher explores longer.
     pub initial_alpha: f64,
-    /// Entropy that the temperature aims at; null is minus the number of the action's components.
+    /// Entropy that the temperature aims at; null is minus the number of the action's components, or 0.98 of the entropy of
+    /// choices that are all as likely.
     pub target_entropy: Option<f64>,
     /// Bound of the norm of each network's gradient.
     pub grad_clip: Option<f64>,
@@ -112,14 +118,13 @@ impl Trainer for Sac {
     }
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
-        let (model, exploration) = (&self.common.model, &self.common.exploration_config);
-        // A network that remembers has its own refusal.
-        let unread = *model != ModelConfig { fused: model.fused, ..ModelConfig::default() };
+        let exploration = &self.common.exploration_config;
         rules::all([
-            ActionDist::squashed(&spaces.action_space).map(|_| ()),
+            action_dist(&spaces.action_space).map(|_| ()),
             self.off_policy.validate(&self.common),
             self.policy_model_config.validate("policy_model_config"),
             self.q_model_config.validate("q_model_config"),
+            self.common.model.refuse_all_but_fused(Self::NAME, "`policy_model_config` and `q_model_config`"),
             rules::above_zero([
                 ("optimization.actor_learning_rate", self.optimization.actor_learning_rate),
                 ("optimization.critic_learning_rate", self.optimization.critic_learning_rate),
@@ -129,23 +134,12 @@ impl Trainer for Sac {
             rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
             rules::share([("tau", self.tau)]),
             rules::refuse_if(
-                unread && !model.is_recurrent(),
-                "model",
-                serde_json::to_string(model).unwrap_or_default(),
-                "SAC reads nothing of it but `fused`; its networks are `policy_model_config` and `q_model_config`",
-            ),
-            rules::refuse_if(
                 !matches!(exploration, ExplorationConfig::StochasticSampling { .. }),
                 "exploration_config.type",
                 format_args!("{:?}", exploration.name()),
                 "SAC explores by its own distribution: use StochasticSampling",
             ),
-            rules::refuse_if(
-                !self.common.normalize_actions,
-                "normalize_actions",
-                false,
-                "SAC acts in [-1, 1]; leave it true, so that actions are stretched to the bounds",
-            ),
+            self.common.refuse_raw_actions(Self::NAME),
         ])?;
         self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
@@ -186,6 +180,14 @@ impl Trainer for Sac {
     }
 }
 
+/// The actor's distributions: over choices, or squashed between bounds.
+fn action_dist(space: &Space) -> Result<ActionDist> {
+    match space {
+        Space::Discrete { .. } => ActionDist::for_space(space),
+        _ => ActionDist::squashed(Sac::NAME, space),
+    }
+}
+
 /// An actor, one or two critics, a temperature.
 #[derive(Debug)]
 struct SacPolicy {
@@ -197,13 +199,43 @@ struct SacPolicy {
     target_entropy: f64,
 }
 
+/// What the actor does in some rows: an action that was drawn, or every choice.
+struct Pi<'t> {
+    /// What the critics look at: the observation, and beside it the action that was drawn.
+    sa: Value<'t>,
+    logp: Value<'t>,
+    /// Of every choice; none where an action was drawn.
+    p: Option<Value<'t>>,
+}
+
+impl<'t> Pi<'t> {
+    /// The mean over the actor's actions; of a drawn one its number.
+    fn mean(&self, x: Value<'t>) -> Value<'t> {
+        self.p.map_or(x, |p| (p * x).sum_columns())
+    }
+}
+
 /// Standard normal numbers for the actions that the loss draws.
 const NOISE: Column = Column::new("noise");
 const NEXT_NOISE: Column = Column::new("next_noise");
 
 impl SacPolicy {
-    fn pi<'t>(&self, net: Net<'t>, s: Input<'t>) -> Dist<'_, 't> {
-        self.dist.at(self.actor.on(net, s.obs()))
+    fn pi<'t>(&self, net: Net<'t>, s: Input<'t>, rows: &Rows<'t>, noise: Column) -> Result<Pi<'t>> {
+        let head = self.head(net, s);
+        if self.dist.is_discrete() {
+            let logp = s.masked(head).log_softmax();
+            return Ok(Pi { sa: s.obs(), logp, p: Some(logp.exp()) });
+        }
+        let (a, logp) = self.dist.at(head).rsample(rows.get(noise)?);
+        Ok(Pi { sa: s.obs().cat(a), logp, p: None })
+    }
+
+    /// What each critic says of the actions that were taken.
+    fn values<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Vec<Value<'t>> {
+        match self.dist.is_discrete() {
+            true => self.q.on(net, s.obs()).into_iter().map(|q| q.gather(a)).collect(),
+            false => self.q.on(net, s.obs().cat(a)),
+        }
     }
 
     fn size<'t>(&self, error: Value<'t>) -> Value<'t> {
@@ -218,12 +250,13 @@ impl NetPolicy for SacPolicy {
     type Config = Sac;
 
     fn build(config: &Sac, net: &mut NetBuilder<'_>) -> Result<Self> {
-        let dist = ActionDist::squashed(&net.spec().spaces.action_space)?;
-        if net.spec().custom_model.is_some() {
-            let reason = "SAC lays out its own networks; leave it out, or write them as a `NetPolicy`";
-            return Err(Error::state("`custom_model`", reason));
-        }
+        net.refuse_custom_model()?;
+        let dist = action_dist(&net.spec().spaces.action_space)?;
         let (obs, act) = (net.obs_width(), dist.action_width());
+        let (values, entropy) = match dist {
+            ActionDist::Categorical { n } => ((obs, n), 0.98 * (n as f64).ln()),
+            _ => ((obs + act, 1), -(act as f64)),
+        };
         let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
         let rates = &config.optimization;
         net.target();
@@ -231,11 +264,11 @@ impl NetPolicy for SacPolicy {
             Ok(Mlp::new(net, "actor", obs, &config.policy_model_config, dist.num_inputs()))
         })?;
         let critics = adam(rates.critic_learning_rate);
-        let q = Critics::new(net, config.twin_q, act, &config.q_model_config, &critics)?;
+        let q = Critics::new(net, 1 + usize::from(config.twin_q), values, &config.q_model_config, &critics)?;
         let (_, log_alpha) = net.group("alpha", adam(rates.entropy_learning_rate), |net| {
             Ok(net.free("log_alpha", &[config.initial_alpha.ln() as f32]))
         })?;
-        let target_entropy = config.target_entropy.unwrap_or(-(act as f64));
+        let target_entropy = config.target_entropy.unwrap_or(entropy);
         Ok(Self { config: config.clone(), dist, actor, q, log_alpha, target_entropy })
     }
 
@@ -247,13 +280,20 @@ impl NetPolicy for SacPolicy {
         act.sample(&self.dist, head)
     }
 
+    fn best_actions(&self, head: &Tensor) -> Option<Tensor> {
+        let width = self.dist.action_width() as i64;
+        (!self.dist.is_discrete()).then(|| head.narrow(1, 0, width).tanh())
+    }
+
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
         Ok(f.transitions(self.config.off_policy.n_step, self.config.common.gamma))
     }
 
     fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {
-        batch.set_noise(NOISE, self.dist.action_width(), learner.rng());
-        batch.set_noise(NEXT_NOISE, self.dist.action_width(), learner.rng());
+        if !self.dist.is_discrete() {
+            batch.set_noise(NOISE, self.dist.action_width(), learner.rng());
+            batch.set_noise(NEXT_NOISE, self.dist.action_width(), learner.rng());
+        }
         Ok(())
     }
 
@@ -261,23 +301,23 @@ impl NetPolicy for SacPolicy {
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let (online, frozen, target) = (rows.online(), rows.frozen(), rows.target());
         let (s, s2, discount) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
-        let [a, r, noise, next_noise] =
-            rows.columns([Column::ACTIONS, Column::REWARDS, NOISE, NEXT_NOISE])?;
+        let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
         let log_alpha = self.log_alpha.on(online);
         let alpha = log_alpha.detach().exp();
 
         // y = r + gamma (min Q'(s', a') - alpha log pi(a'|s')),  a' ~ pi(s')
-        let (a2, logp2) = self.pi(frozen, s2).rsample(next_noise);
-        let y = r + discount * (self.q.min(target, s2, a2) - alpha * logp2);
-        let errors: Vec<Value<'t>> = self.q.on(online, s, a).into_iter().map(|q| q - y).collect();
+        let pi2 = self.pi(frozen, s2, rows, NEXT_NOISE)?;
+        let y = r + discount * pi2.mean(self.q.min(target, pi2.sa) - alpha * pi2.logp);
+        let errors: Vec<Value<'t>> = self.values(online, s, a).into_iter().map(|q| q - y).collect();
         let weights = rows.weights()?;
         let critic_loss = errors.iter().map(|&e| (self.size(e) * weights).mean()).sum();
 
-        // The critics' parameters stand still; what they say of a ~ pi(s) reaches the actor through a.
-        let (a, logp) = self.pi(online, s).rsample(noise);
-        let actor_loss = (alpha * logp - self.q.min(frozen, s, a)).mean();
+        // The critics' parameters stand still; what they say of a ~ pi(s) reaches the actor through a, or through its
+        // probability.
+        let pi = self.pi(online, s, rows, NOISE)?;
+        let actor_loss = pi.mean(alpha * pi.logp - self.q.min(frozen, pi.sa)).mean();
 
-        let alpha_loss = -(log_alpha * (logp.detach() + self.target_entropy)).mean();
+        let alpha_loss = -(log_alpha * (pi.mean(pi.logp).detach() + self.target_entropy)).mean();
 
         let td = errors.iter().map(|e| e.abs()).sum::<Value<'_>>() / errors.len() as f64;
         let losses = [("critic_loss", critic_loss), ("actor_loss", actor_loss), ("alpha_loss", alpha_loss)];

@@ -164,6 +164,18 @@ impl<'a> NetBuilder<'a> {
         self.spec
     }
 
+    /// Refuses a network of the user's own, for policies that lay out theirs.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if [`PolicySpec::custom_model`] is set.
+    pub fn refuse_custom_model(&self) -> Result<()> {
+        if self.spec.custom_model.is_none() {
+            return Ok(());
+        }
+        let reason = "this algorithm lays out its own networks; leave it out, or write them as a `NetPolicy`";
+        Err(Error::state("`custom_model`", reason))
+    }
+
     /// How observations become numbers.
     pub fn encoding(&self) -> Encoding {
         Encoding::of(&self.spec.spaces.observation_space)

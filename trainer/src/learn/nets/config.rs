@@ -169,6 +169,21 @@ impl Default for HiddenLayers {
     }
 }
 
+impl ModelConfig {
+    /// Refuses all settings but `fused`, for algorithms that read no other; `networks` says where theirs stand. Recurrent
+    /// layers have a refusal of their own, [`OffPolicy::validate`](crate::replay::OffPolicy::validate).
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if another setting than `fused` is not its default.
+    pub fn refuse_all_but_fused(&self, who: &str, networks: &str) -> Result<()> {
+        if *self == (Self { fused: self.fused, ..Self::default() }) || self.is_recurrent() {
+            return Ok(());
+        }
+        let rule = format!("{who} reads nothing of it but `fused`; its networks are {networks}");
+        Err(Error::config("model", serde_json::to_string(self).unwrap_or_default(), rule))
+    }
+}
+
 impl HiddenLayers {
     /// Refuses layers without units, and blocks that no residual network is made of; `key` is where they stand among the
     /// settings.
