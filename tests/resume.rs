@@ -94,6 +94,14 @@ cases! {
     };
     sac_on_libtorch: "SAC" on "Pendulum-v1" with { "model": { "fused": false } };
     sac_of_choices: "SAC" on "CartPole-v1" with { "evaluation_interval": 2, "evaluation_duration": 2 };
+    sac_of_quantiles: "SAC" on "Pendulum-v1" with {
+        "n_quantiles": 5, "n_critics": 3, "optimization": { "weight_decay": 0.01 },
+        "q_model_config": { "fcnet_hiddens": [8, 8], "architecture": "simba" },
+        "policy_model_config": { "fcnet_hiddens": [8], "layer_norm": true },
+    };
+    sac_of_quantiles_on_libtorch: "SAC" on "Pendulum-v1" with {
+        "n_quantiles": 3, "top_quantiles_to_drop_per_net": 1, "model": { "fused": false },
+    };
     td3: "TD3" on "Pendulum-v1" with {};
     td3_with_priorities_n_steps_and_a_filter: "TD3" on "Pendulum-v1" with {
         "replay_buffer_config": { "type": "PrioritizedReplayBuffer" }, "n_step": 3, "policy_delay": 3,

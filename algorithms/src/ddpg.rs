@@ -278,6 +278,7 @@ impl NetPolicy for DdpgPolicy {
         let hidden = HiddenLayers {
             fcnet_hiddens: config.actor_hiddens.clone(),
             fcnet_activation: config.actor_hidden_activation,
+            ..HiddenLayers::default()
         };
         let (actor_group, actor) = net.group("actor", adam(config.actor_lr), |net| {
             Ok(Mlp::new(net, "actor", obs, &hidden, action_width))
@@ -285,6 +286,7 @@ impl NetPolicy for DdpgPolicy {
         let hidden = HiddenLayers {
             fcnet_hiddens: config.critic_hiddens.clone(),
             fcnet_activation: config.critic_hidden_activation,
+            ..HiddenLayers::default()
         };
         let (count, rule) = (1 + usize::from(config.twin_q), adam(config.critic_lr));
         let q = Critics::new(net, count, (obs + action_width, 1), &hidden, &rule)?;

@@ -8,9 +8,12 @@
 //!
 //! Continuous actions are drawn for the losses. Of discrete ones (Christodoulou 2019) the critics value every choice, and
 //! the losses take the mean over all by their probabilities.
+//!
+//! With several quantiles per critic it is TQC (Kuznetsov et al. 2020): targets leave out the largest quantiles.
 
 use pavlov_envs::Space;
 use pavlov_trainer::{
+    models::Quantiles,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
@@ -31,6 +34,9 @@ pub struct Sac {
     pub off_policy: OffPolicy,
     /// Learn two critics and use the smaller of their values, against overestimation.
     pub twin_q: bool,
+    /// How many critics there are, and how many quantiles each learns.
+    #[serde(flatten)]
+    pub quantiles: Quantiles,
     /// Hidden layers of the actor.
     pub policy_model_config: HiddenLayers,
     /// Hidden layers of each critic.
@@ -60,6 +66,8 @@ pub struct Optimization {
     pub critic_learning_rate: f64,
     /// Step size of the temperature.
     pub entropy_learning_rate: f64,
+    /// Weight decay of the actor and the critics (AdamW); 0 is Adam.
+    pub weight_decay: f64,
 }
 
 /// How an error of the critics counts.
@@ -74,7 +82,8 @@ pub enum CriticLoss {
 
 impl Default for Optimization {
     fn default() -> Self {
-        Self { actor_learning_rate: 3e-4, critic_learning_rate: 3e-4, entropy_learning_rate: 3e-4 }
+        let [actor_learning_rate, critic_learning_rate, entropy_learning_rate] = [3e-4; 3];
+        Self { actor_learning_rate, critic_learning_rate, entropy_learning_rate, weight_decay: 0.0 }
     }
 }
 
@@ -98,6 +107,7 @@ impl Default for Sac {
                 ..OffPolicy::default()
             },
             twin_q: true,
+            quantiles: Quantiles::default(),
             policy_model_config: HiddenLayers::default(),
             q_model_config: HiddenLayers::default(),
             optimization: Optimization::default(),
@@ -132,7 +142,9 @@ impl Trainer for Sac {
                 ("initial_alpha", self.initial_alpha),
             ]),
             rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
+            rules::not_negative([("optimization.weight_decay", self.optimization.weight_decay)]),
             rules::share([("tau", self.tau)]),
+            self.quantiles.validate(&spaces.action_space, self.critic_loss == CriticLoss::Mse),
             rules::refuse_if(
                 !matches!(exploration, ExplorationConfig::StochasticSampling { .. }),
                 "exploration_config.type",
@@ -147,12 +159,9 @@ impl Trainer for Sac {
 
     fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
         memory.add_off_policy(&self.off_policy, spaces);
-        for (key, layers) in [
-            ("policy_model_config.fcnet_hiddens", &self.policy_model_config),
-            ("q_model_config.fcnet_hiddens", &self.q_model_config),
-        ] {
-            memory.add_layers("the networks", key, spaces.obs_width(), &layers.fcnet_hiddens);
-        }
+        let inputs = spaces.obs_width();
+        memory.add_hidden_layers("policy_model_config.fcnet_hiddens", inputs, &self.policy_model_config);
+        memory.add_hidden_layers("q_model_config.fcnet_hiddens", inputs, &self.q_model_config);
     }
 
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
@@ -238,10 +247,12 @@ impl SacPolicy {
         }
     }
 
-    fn size<'t>(&self, error: Value<'t>) -> Value<'t> {
+    /// How much it counts that a critic says `q` where the target is `y`.
+    fn size<'t>(&self, q: Value<'t>, y: Value<'t>) -> Value<'t> {
         match self.config.critic_loss {
-            CriticLoss::Huber => error.huber(),
-            CriticLoss::Mse => error.square() * 0.5,
+            _ if self.config.quantiles.are_several() => q.quantile_huber(y),
+            CriticLoss::Huber => (q - y).huber(),
+            CriticLoss::Mse => (q - y).square() * 0.5,
         }
     }
 }
@@ -255,16 +266,18 @@ impl NetPolicy for SacPolicy {
         let (obs, act) = (net.obs_width(), dist.action_width());
         let (values, entropy) = match dist {
             ActionDist::Categorical { n } => ((obs, n), 0.98 * (n as f64).ln()),
-            _ => ((obs + act, 1), -(act as f64)),
+            _ => ((obs + act, config.quantiles.n_quantiles), -(act as f64)),
         };
-        let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
         let rates = &config.optimization;
+        let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
+        let adamw = |lr: f64| adam(lr).decay(rates.weight_decay);
         net.target();
-        let (_, actor) = net.group("actor", adam(rates.actor_learning_rate), |net| {
+        let (_, actor) = net.group("actor", adamw(rates.actor_learning_rate), |net| {
             Ok(Mlp::new(net, "actor", obs, &config.policy_model_config, dist.num_inputs()))
         })?;
-        let critics = adam(rates.critic_learning_rate);
-        let q = Critics::new(net, 1 + usize::from(config.twin_q), values, &config.q_model_config, &critics)?;
+        let critics = adamw(rates.critic_learning_rate);
+        let count = config.quantiles.n_critics.unwrap_or(1 + usize::from(config.twin_q));
+        let q = Critics::new(net, count, values, &config.q_model_config, &critics)?;
         let (_, log_alpha) = net.group("alpha", adam(rates.entropy_learning_rate), |net| {
             Ok(net.free("log_alpha", &[config.initial_alpha.ln() as f32]))
         })?;
@@ -302,24 +315,24 @@ impl NetPolicy for SacPolicy {
         let (online, frozen, target) = (rows.online(), rows.frozen(), rows.target());
         let (s, s2, discount) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
         let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
-        let log_alpha = self.log_alpha.on(online);
+        let (quantiles, log_alpha) = (&self.config.quantiles, self.log_alpha.on(online));
         let alpha = log_alpha.detach().exp();
 
         // y = r + gamma (min Q'(s', a') - alpha log pi(a'|s')),  a' ~ pi(s')
         let pi2 = self.pi(frozen, s2, rows, NEXT_NOISE)?;
-        let y = r + discount * pi2.mean(self.q.min(target, pi2.sa) - alpha * pi2.logp);
-        let errors: Vec<Value<'t>> = self.values(online, s, a).into_iter().map(|q| q - y).collect();
-        let weights = rows.weights()?;
-        let critic_loss = errors.iter().map(|&e| (self.size(e) * weights).mean()).sum();
+        let y = r + discount * pi2.mean(quantiles.target(self.q.on(target, pi2.sa)) - alpha * pi2.logp);
+        let (q, weights) = (self.values(online, s, a), rows.weights()?);
+        let critic_loss = q.iter().map(|&q| (self.size(q, y) * weights).mean()).sum();
 
         // The critics' parameters stand still; what they say of a ~ pi(s) reaches the actor through a, or through its
         // probability.
         let pi = self.pi(online, s, rows, NOISE)?;
-        let actor_loss = pi.mean(alpha * pi.logp - self.q.min(frozen, pi.sa)).mean();
+        let actor_loss = pi.mean(alpha * pi.logp - quantiles.worth(self.q.on(frozen, pi.sa))).mean();
 
         let alpha_loss = -(log_alpha * (pi.mean(pi.logp).detach() + self.target_entropy)).mean();
 
-        let td = errors.iter().map(|e| e.abs()).sum::<Value<'_>>() / errors.len() as f64;
+        let error = |q: &Value<'t>| (q.mean_columns() - y.mean_columns()).abs();
+        let td = q.iter().map(error).sum::<Value<'t>>() / q.len() as f64;
         let losses = [("critic_loss", critic_loss), ("actor_loss", actor_loss), ("alpha_loss", alpha_loss)];
         Ok(Loss::sum(losses)
             .mean("alpha_value", alpha)

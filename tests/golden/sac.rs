@@ -3,11 +3,13 @@
 use pavlov::algorithms::sac::CriticLoss;
 use pavlov::envs::Space;
 use pavlov::prelude::*;
-use pavlov::torch::{Kind, Tensor};
+use pavlov::torch::{Kind, Reduction, Tensor};
 use pavlov::trainer::batch::{Column, SampleBatch};
+use pavlov::trainer::models;
 use pavlov::trainer::policy::{Policy, Spaces};
 use pavlov::trainer::rng::Stream;
 
+use self::Critics::{OfActions, OfChoices, OfQuantiles};
 use crate::golden::seam::assert_near;
 use crate::support::{assert_close, column, discrete_spaces, floats, policy, rows, stat, weights};
 
@@ -85,9 +87,27 @@ fn illegal_choices_count_for_nothing() {
 const NOISE: Column = Column::new("noise");
 const NEXT_NOISE: Column = Column::new("next_noise");
 
+/// What the critics learn.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Critics {
+    OfActions,
+    OfChoices,
+    /// So many critics learn so many quantiles each, of which targets leave out so many.
+    OfQuantiles(usize, usize, usize),
+}
+
 /// A random policy with small layers, and rows to learn from.
-fn random(fused: bool, discrete: bool) -> (Box<dyn Policy>, SampleBatch) {
+fn random(fused: bool, critics: Critics) -> (Box<dyn Policy>, SampleBatch) {
+    let discrete = critics == OfChoices;
     let mut sac = Sac { critic_loss: CriticLoss::Mse, ..Sac::default() };
+    if let OfQuantiles(nets, quantiles, dropped) = critics {
+        sac.critic_loss = CriticLoss::Huber;
+        sac.quantiles = models::Quantiles {
+            n_critics: Some(nets),
+            n_quantiles: quantiles,
+            top_quantiles_to_drop_per_net: dropped,
+        };
+    }
     (sac.policy_model_config.fcnet_hiddens, sac.q_model_config.fcnet_hiddens) = (vec![7, 5], vec![9]);
     sac.common.model.fused = fused;
     let action_space = if discrete { Space::discrete(3) } else { Space::boxed(-2.0, 2.0, &[2]) };
@@ -113,9 +133,12 @@ fn random(fused: bool, discrete: bool) -> (Box<dyn Policy>, SampleBatch) {
 }
 
 /// The losses in tensors of doubles, and their gradient by libtorch's autograd in the order of the parameters.
-fn reference(policy: &dyn Policy, batch: &SampleBatch, discrete: bool) -> Vec<f64> {
+fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<f64> {
+    let discrete = critics == OfChoices;
     let state = policy.get_state().expect("a state");
-    let nets = [("actor", vec!["0", "1", "out"]), ("q1", vec!["0", "out"]), ("q2", vec!["0", "out"])];
+    let mut nets = vec![("actor", vec!["0", "1", "out"])];
+    let count = if let OfQuantiles(nets, ..) = critics { nets } else { 2 };
+    nets.extend(["q1", "q2", "q3"][..count].iter().map(|&q| (q, vec!["0", "out"])));
     type Layers = Vec<[Tensor; 2]>;
     let double = |set: &str, name: &str| {
         state.nested(set).expect("weights").tensor(name).expect("a parameter").to_kind(Kind::Double)
@@ -141,8 +164,19 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, discrete: bool) -> Vec<f6
         let tensor = batch.get(column).expect("the column").to_kind(Kind::Double);
         if tensor.dim() == 1 { tensor.unsqueeze(1) } else { tensor }
     };
-    let min = |nets: &[Layers], x: &Tensor| {
-        mlp(&nets[1], x.shallow_clone()).minimum(&mlp(&nets[2], x.shallow_clone()))
+    let all = |nets: &[Layers], x: &Tensor| -> Vec<Tensor> {
+        nets[1..].iter().map(|q| mlp(q, x.shallow_clone())).collect()
+    };
+    let worth = |nets: &[Layers], x: &Tensor| match critics {
+        OfQuantiles(..) => Tensor::cat(&all(nets, x), 1).mean_dim(1, true, Kind::Double),
+        _ => all(nets, x).into_iter().reduce(|a, b| a.minimum(&b)).expect("two critics"),
+    };
+    let target_worth = |nets: &[Layers], x: &Tensor| match critics {
+        OfQuantiles(count, quantiles, dropped) => {
+            let kept = (count * (quantiles - dropped)) as i64;
+            Tensor::cat(&all(nets, x), 1).sort(1, false).0.narrow(1, 0, kept)
+        }
+        _ => worth(nets, x),
     };
     // Probabilities, their logarithms and what the critics look at.
     let pi = |nets: &[Layers], s: &Tensor, noise: Column| -> [Tensor; 3] {
@@ -159,23 +193,37 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, discrete: bool) -> Vec<f6
         let a = u.tanh();
         [a.ones_like().narrow(1, 0, 1), logp.sum_dim_intlist(1, true, Kind::Double), Tensor::cat(&[s, &a], 1)]
     };
-    let mean_of = |p: &Tensor, x: Tensor| (p * x).sum_dim_intlist(1, true, Kind::Double);
+    let mean_of = |p: &Tensor, x: Tensor| match discrete {
+        true => (p * x).sum_dim_intlist(1, true, Kind::Double),
+        false => x,
+    };
     let (s, s2) = (column(Column::OBS), column(Column::NEW_OBS));
     let [p2, logp2, x2] = pi(&frozen, &s2, NEXT_NOISE);
     let y = column(Column::REWARDS)
         + column(Column::DISCOUNTS)
             * (column(Column::TERMINATED) * -1.0 + 1.0)
-            * mean_of(&p2, min(&target, &x2) - &alpha * logp2);
+            * mean_of(&p2, target_worth(&target, &x2) - &alpha * logp2);
     let mut total = Tensor::from(0.0_f64);
     for q in &online[1..] {
         let said = match discrete {
             true => mlp(q, s.shallow_clone()).gather(1, &column(Column::ACTIONS).to_kind(Kind::Int64), false),
             false => mlp(q, Tensor::cat(&[&s, &column(Column::ACTIONS)], 1)),
         };
-        total += ((said - &y).square() * 0.5 * column(Column::WEIGHTS)).mean(Kind::Double);
+        let size = match critics {
+            // |level - (y < q)| huber(y - q), the mean over all pairs.
+            OfQuantiles(_, n, _) => {
+                let levels = Tensor::arange(n as i64, (Kind::Double, pavlov::torch::Device::Cpu)) + 0.5;
+                let errors = y.unsqueeze(1) - said.unsqueeze(2);
+                let weights = ((levels / n as f64).unsqueeze(1) - errors.lt(0).to_kind(Kind::Double)).abs();
+                let huber = errors.huber_loss(&errors.zeros_like(), Reduction::None, 1.0);
+                (weights * huber).flatten(1, -1).mean_dim(1, true, Kind::Double)
+            }
+            _ => (said - &y).square() * 0.5,
+        };
+        total += (size * column(Column::WEIGHTS)).mean(Kind::Double);
     }
     let [p, logp, x] = pi(&online, &s, NOISE);
-    total += mean_of(&p, &alpha * &logp - min(&frozen, &x)).mean(Kind::Double);
+    total += mean_of(&p, &alpha * &logp - worth(&frozen, &x)).mean(Kind::Double);
     let wanted = if discrete { 0.98 * 3.0_f64.ln() } else { -2.0 };
     total -= (&log_alpha * (mean_of(&p, logp).detach() + wanted)).mean(Kind::Double);
     total.backward();
@@ -184,14 +232,14 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, discrete: bool) -> Vec<f6
 }
 
 #[test]
-fn gradients_of_continuous_and_discrete_actions_are_those_of_autograd_on_both_engines() {
-    for discrete in [false, true] {
+fn gradients_of_actions_choices_and_quantiles_are_those_of_autograd_on_both_engines() {
+    for critics in [OfActions, OfChoices, OfQuantiles(2, 5, 1), OfQuantiles(3, 4, 0), OfQuantiles(1, 7, 3)] {
         for fused in [false, true] {
-            let (mut policy, batch) = random(fused, discrete);
-            let wanted = reference(policy.as_ref(), &batch, discrete);
+            let (mut policy, batch) = random(fused, critics);
+            let wanted = reference(policy.as_ref(), &batch, critics);
             policy.learn_on_batch(&batch).expect("a learning step");
             let found = floats(policy.learner_mut().expect("a network").last_gradient());
-            assert_near(&found, &wanted, &format!("discrete {discrete}, fused {fused}, number"));
+            assert_near(&found, &wanted, &format!("{critics:?}, fused {fused}, number"));
         }
     }
 }

@@ -210,6 +210,29 @@ fn sac_rules_name_field_value_and_rule() {
             "`q_model_config.fcnet_hiddens` is [64, 0], but every layer needs at least one unit",
         ),
         (
+            json!({"q_model_config": {"architecture": "simba", "fcnet_hiddens": [64, 32]}}),
+            "`q_model_config.fcnet_hiddens` is [64, 32], but a `simba` network needs at least one block, and all of its blocks \
+             have the same number of units",
+        ),
+        (
+            json!({"policy_model_config": {"architecture": "simba", "layer_norm": true}}),
+            "`policy_model_config.layer_norm` is true, but a `simba` network has its own layer normalisation: leave it out",
+        ),
+        (json!({"n_critics": 0}), "`n_critics` is 0, but it must be at least 1"),
+        (json!({"n_quantiles": 0}), "`n_quantiles` is 0, but it must be at least 1"),
+        (
+            json!({"n_quantiles": 2}),
+            "`top_quantiles_to_drop_per_net` is 2, but it must be below `n_quantiles` (2)",
+        ),
+        (
+            json!({"n_quantiles": 25, "critic_loss": "mse"}),
+            "`critic_loss` is mse, but quantiles learn by the quantile Huber loss: leave it out",
+        ),
+        (
+            json!({"optimization": {"weight_decay": -0.1}}),
+            "`optimization.weight_decay` is -0.1, but it must not be negative",
+        ),
+        (
             json!({"normalize_actions": false}),
             "`normalize_actions` is false, but SAC acts in [-1, 1]; leave it true, so that actions are stretched to the bounds",
         ),
@@ -220,6 +243,14 @@ fn sac_rules_name_field_value_and_rule() {
     ] {
         assert_eq!(refused(sac(config), &[]), text);
     }
+    let choices = configure::<Sac>(
+        json!({"n_quantiles": 25}),
+        &Spaces { observation_space: Space::real(&[3]), action_space: Space::discrete(2) },
+    );
+    refused(
+        choices,
+        &["`n_quantiles` is 25, but critics of discrete actions learn one number", "leave it at 1"],
+    );
     let ignored = sac(json!({"model": {"fcnet_hiddens": [8]}}));
     refused(ignored, &["`model` is", "SAC reads nothing of it but `fused`", "`policy_model_config`"]);
 }

@@ -29,6 +29,18 @@ impl Rule {
         Self::new(OptimizerConfig::adam(eps), lr)
     }
 
+    /// The rule with weight decay: AdamW in place of Adam. A decay of 0 changes nothing.
+    #[must_use]
+    pub fn decay(self, weight_decay: f64) -> Self {
+        match self.optimizer {
+            OptimizerConfig::Adam { beta1, beta2, eps } if weight_decay > 0.0 => {
+                let optimizer = OptimizerConfig::AdamW { beta1, beta2, eps, weight_decay };
+                Self { optimizer, ..self }
+            }
+            _ => self,
+        }
+    }
+
     /// The rule with gradients that are clipped at this norm.
     #[must_use]
     pub fn clip(self, grad_clip: Option<f64>) -> Self {

@@ -1,7 +1,10 @@
 //! The `model` settings.
 
 use crate::{
-    base::{error::Result, rules},
+    base::{
+        error::{Error, Result},
+        rules,
+    },
     learn::{
         engines::Activation,
         nets::{Init, conv_filters::ConvFilters},
