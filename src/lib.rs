@@ -129,7 +129,7 @@ pub mod prelude {
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
     pub use crate::train::{TrainLoop, WorkerContext};
     pub use crate::trainer::{
-        Action, Algorithm, Callbacks, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer,
+        Action, Algorithm, Callbacks, Common, DatasetExt, Error, Evaluation, Result, RunHandle, TorchTrainer,
         TorchWorker, Trainer, TrainerExt,
     };
     pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};

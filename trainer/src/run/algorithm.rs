@@ -17,7 +17,7 @@ use crate::{
     },
     sample::{
         callbacks::CallbacksMaker,
-        evaluation::{EvaluationTask, play},
+        evaluation::{EvaluationTask, Played, play},
         filter::MeanStdFilter,
         session::{Action, Desk, Session, rows},
     },
@@ -69,6 +69,8 @@ pub struct Evaluation {
     pub episodes: Vec<Episode>,
     /// Pictures of the first one, if asked for.
     pub frames: Vec<Frame>,
+    /// How many of them make a second, if the environment says.
+    pub render_fps: Option<f64>,
 }
 
 impl<T: Trainer> Algorithm<T> {
@@ -133,9 +135,9 @@ impl<T: Trainer> Algorithm<T> {
         };
         let filter = run.workers().filter();
         let spec = run.spec();
-        let (episodes, frames) =
+        let Played { episodes, frames, render_fps } =
             run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, filter.as_ref()))?;
-        Ok(Evaluation { episodes, frames })
+        Ok(Evaluation { episodes, frames, render_fps })
     }
 
     /// The action for one observation, preprocessed and filtered as in training and stretched to the environment's
@@ -245,8 +247,7 @@ impl<T: Trainer> Algorithm<T> {
     /// be made, or the algorithm is not set up.
     pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
         let path = dir.join("model.pt");
-        std::fs::create_dir_all(dir)
-            .map_err(|e| Error::state(dir.display().to_string(), format!("cannot make it: {e}")))?;
+        std::fs::create_dir_all(dir).map_err(pavlov_tune::Error::io("create", dir))?;
         let id = self.run()?.spec().policies.sole()?;
         self.replica(id, vec![Stream::new(0, "export", 0)])?.export(&path)?;
         Ok(path)
@@ -301,7 +302,11 @@ impl<T: Trainer> Algorithm<T> {
 
     /// What a checkpoint says of the run besides its state.
     fn about(&self) -> Result<State> {
-        let (first, others) = self.run()?.agents().split_first().expect("an environment has an agent");
+        let (first, others) = self
+            .run()?
+            .agents()
+            .split_first()
+            .expect("an environment without agents is refused when it is made");
         let mut about = State::default();
         about.set("algorithm", &T::NAME)?;
         about.set("env", &self.env.name())?;

@@ -277,7 +277,7 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("action_space", "the environment says it; leave it out"),
     ("remote_worker_envs", "set `num_workers` instead: workers are cheap threads"),
     ("remote_env_batch_wait_ms", "set `num_workers` instead: workers are cheap threads"),
-    ("env_task_fn", "it is code: implement `Callbacks::on_train_result`"),
+    ("env_task_fn", "it is code: call `RunHandle::set_task` in `Callbacks::on_train_result`"),
     ("render_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
     ("record_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
     (

@@ -18,6 +18,7 @@ use crate::{
     },
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -46,6 +47,8 @@ pub(crate) struct Fleet {
     early: Vec<VecDeque<Sampled>>,
     /// By worker: the version of the weights that it was sent last.
     sent: Vec<u64>,
+    /// What the environments were last told to do.
+    task: Option<Arc<Value>>,
     /// Whose fragment is taken next, counted from 0; where they come in any order, who is looked at first.
     turn: usize,
 }
@@ -59,7 +62,7 @@ impl Fleet {
     ) -> Self {
         let early = (0..pool.len()).map(|_| VecDeque::new()).collect();
         let sent = vec![0; pool.len()];
-        Self { health: Health::new(pool, common), local, learners, early, sent, turn: 0 }
+        Self { health: Health::new(pool, common), local, learners, early, sent, task: None, turn: 0 }
     }
 
     /// Whether there are no rollout workers at all.
@@ -84,13 +87,14 @@ impl Fleet {
 
     /// The next event; a fragment is put aside and is none.
     fn next(&mut self) -> Result<Option<Event>> {
-        let Self { health, local, learners, early, .. } = self;
+        let Self { health, local, learners, early, task, .. } = self;
         let revive = || {
             let published = learners.published();
             let weights = published.weights;
             let filter = local.filter().map(|f| Arc::new(f.running().clone()));
             let weights = weights.map(|weights| Request::SetWeights { version: published.version, weights });
-            weights.into_iter().chain(filter.map(Request::SetFilter)).collect()
+            let task = task.clone().map(Request::SetTask);
+            weights.into_iter().chain(filter.map(Request::SetFilter)).chain(task).collect()
         };
         match health.next(revive)? {
             Event::Answer { worker, reply: Reply::Sample(part), .. } => {
@@ -119,7 +123,7 @@ impl Fleet {
             }
         }
         match replies.is_empty() && !self.is_empty() {
-            true => Err(nobody_left()),
+            true => Err(no_worker_left()),
             false => Ok(replies),
         }
     }
@@ -144,7 +148,7 @@ impl Fleet {
         for (worker, early) in self.early.iter_mut().enumerate() {
             parts.extend(early.pop_front().map(|part| from_worker(worker + 1, part)));
         }
-        if parts.is_empty() { Err(nobody_left()) } else { Ok(parts) }
+        if parts.is_empty() { Err(no_worker_left()) } else { Ok(parts) }
     }
 
     /// The next fragment of one worker, in that order. The worker is asked for another one at this moment, so that
@@ -162,7 +166,7 @@ impl Fleet {
             }
         };
         self.turn = (worker + 1) % self.early.len();
-        let part = self.early[worker].pop_front().ok_or_else(nobody_left)?;
+        let part = self.early[worker].pop_front().ok_or_else(no_worker_left)?;
         if self.health.is_up(worker)
             && self.early[worker].len() + self.health.fragments_owed(worker) < in_flight
         {
@@ -177,7 +181,7 @@ impl Fleet {
         let mut from_turn = (0..workers).map(|i| (self.turn + i) % workers);
         let has_one = |&worker: &usize| !self.early[worker].is_empty();
         let can_have_one = |worker: &usize| has_one(worker) || self.health.is_up(*worker);
-        let Some(next) = from_turn.clone().find(can_have_one) else { return Err(nobody_left()) };
+        let Some(next) = from_turn.clone().find(can_have_one) else { return Err(no_worker_left()) };
         Ok(match order {
             Order::Deterministic => Some(next).filter(has_one),
             Order::FirstCome => from_turn.find(has_one),
@@ -219,6 +223,21 @@ impl Fleet {
         self.send_filter(running)
     }
 
+    /// What the environments were last told to do.
+    pub(crate) fn task(&self) -> Option<Arc<Value>> {
+        self.task.clone()
+    }
+
+    /// Changes the task of all environments that are sampled.
+    pub(crate) fn set_task(&mut self, task: Arc<Value>) -> Result<()> {
+        self.local.set_task(&task)?;
+        if !self.is_empty() {
+            self.ask_all(|_| Request::SetTask(Arc::clone(&task)))?;
+        }
+        self.task = Some(task);
+        Ok(())
+    }
+
     fn send_filter(&mut self, running: &RunningStat) -> Result<()> {
         let running = Arc::new(running.clone());
         if !self.is_empty() {
@@ -247,6 +266,9 @@ impl Fleet {
     pub(crate) fn save(&mut self, run: &mut State) -> Result<Vec<(String, State)>> {
         let mut parts = vec![("worker0".to_owned(), self.local.state()?)];
         run.set("filter", &self.local.filter())?;
+        if let Some(task) = &self.task {
+            run.set("task", task.as_ref())?;
+        }
         if self.is_empty() {
             return Ok(parts);
         }
@@ -280,6 +302,9 @@ impl Fleet {
     /// Continues from [`save`](Self::save), with the weights that were published last. A worker that had failed by then
     /// starts new episodes.
     pub(crate) fn restore(&mut self, run: &State, read: &dyn Fn(&str) -> Result<State>) -> Result<()> {
+        if run.has("task") {
+            self.set_task(Arc::new(run.get("task")?))?;
+        }
         let Self { local, learners, .. } = self;
         let own = read("worker0")?;
         learners.lend(|_, hooks| local.set_state(&own, hooks)).map_err(|e| e.within("worker0"))?;
@@ -329,6 +354,6 @@ fn from_worker(worker: usize, mut part: Sampled) -> Sampled {
     part
 }
 
-fn nobody_left() -> Error {
+fn no_worker_left() -> Error {
     Error::Worker { worker: 0, reason: "no healthy worker is left".to_owned() }
 }
