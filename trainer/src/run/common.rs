@@ -375,6 +375,16 @@ impl Common {
         spaces.stored(self.observation_filter != ObservationFilter::NoFilter)
     }
 
+    /// Refuses actions that are not stretched to their bounds, for algorithms that act in [-1, 1].
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] when `normalize_actions` is false.
+    pub fn refuse_raw_actions(&self, who: &str) -> Result<()> {
+        let rule =
+            format!("{who} acts in [-1, 1]; leave it true, so that actions are stretched to the bounds");
+        rules::refuse_if(!self.normalize_actions, "normalize_actions", false, rule)
+    }
+
     /// Checks the rules of the common settings.
     ///
     /// # Errors
