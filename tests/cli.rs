@@ -9,6 +9,7 @@ use std::time::Duration;
 use serde_json::Value;
 use tempfile::TempDir;
 
+mod agents;
 mod trust;
 
 /// Iterations of a few milliseconds.

@@ -29,6 +29,7 @@ pub use crate::{
     sample::fragment::{Fragment, FragmentMasks, FragmentMemory, Values},
 };
 pub use net_policy::NetPolicy;
+pub(crate) use policies::Mapping;
 pub use policies::{Agent, Policies};
 
 /// What a policy reports of one learning step.
@@ -269,13 +270,29 @@ impl PolicyMap {
         std::sync::Arc::new(all)
     }
 
-    /// Replaces the weights of all.
+    /// The weights of some, nested by id.
     ///
     /// # Errors
-    /// [`Error::State`]: a name or a shape is another one.
+    /// [`Error::UnknownPolicy`].
+    pub fn get_weights_of(&mut self, ids: &[&str]) -> Result<Weights> {
+        let mut some = State::default();
+        for id in ids {
+            some.nest(id, (*self.get_mut(id)?.get_weights()).clone());
+        }
+        Ok(std::sync::Arc::new(some))
+    }
+
+    /// Replaces the weights of those that `weights` has, nested by id.
+    ///
+    /// # Errors
+    /// [`Error::UnknownPolicy`]; [`Error::State`]: it has none, or a name or a shape is another one.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        for (id, policy) in &mut self.policies {
-            policy.set_weights(&std::sync::Arc::new(weights.nested(id)?))?;
+        if weights.nests().next().is_none() {
+            let reason = "they are of no policy; give them nested by id, as `get_weights` does";
+            return Err(Error::state("the weights", reason));
+        }
+        for id in weights.nests() {
+            self.get_mut(id)?.set_weights(&std::sync::Arc::new(weights.nested(id)?))?;
         }
         Ok(())
     }

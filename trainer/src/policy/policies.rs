@@ -1,11 +1,14 @@
 //! The policies of a run: how each is built, which agent acts by which, and which of them learn.
 
 use super::{PolicyClass, Spaces};
-use crate::base::{
-    episode::AgentReward,
-    error::{Error, Result},
-    rng::derive,
-    train_batch::{DEFAULT_POLICY, PolicyId},
+use crate::{
+    base::{
+        episode::AgentReward,
+        error::{Error, Result},
+        rng::derive,
+        train_batch::{DEFAULT_POLICY, PolicyId},
+    },
+    run::common::Common,
 };
 use pavlov_envs::EnvCopies;
 use serde::{Deserialize, Serialize};
@@ -53,7 +56,8 @@ impl Agent {
     }
 }
 
-type Mapping = dyn Fn(&str) -> PolicyId + Send + Sync;
+/// Answers the name of an agent with the id of the policy that it acts by.
+pub(crate) type Mapping = dyn Fn(&str) -> PolicyId + Send + Sync;
 
 /// The policies of a run by id, who acts by which, and which learn.
 ///
@@ -68,6 +72,8 @@ pub struct Policies {
     classes: BTreeMap<PolicyId, PolicyClass>,
     mapping: Arc<Mapping>,
     to_train: BTreeSet<PolicyId>,
+    /// Shared settings of policies that have some of their own.
+    settings: BTreeMap<PolicyId, Common>,
 }
 
 impl std::fmt::Debug for Policies {
@@ -95,7 +101,12 @@ impl Policies {
     ) -> Self {
         let classes: BTreeMap<_, _> = classes.into_iter().map(|(id, class)| (id.into(), class)).collect();
         let to_train = classes.keys().cloned().collect();
-        Self { classes, mapping: Arc::new(move |agent| mapping(agent).into()), to_train }
+        Self {
+            classes,
+            mapping: Arc::new(move |agent| mapping(agent).into()),
+            to_train,
+            settings: BTreeMap::new(),
+        }
     }
 
     /// Only these learn. The others act, and no rows are kept of them.
@@ -103,6 +114,22 @@ impl Policies {
     pub fn training<Id: Into<PolicyId>>(mut self, ids: impl IntoIterator<Item = Id>) -> Self {
         self.to_train = ids.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Agents act by these policies instead.
+    pub(crate) fn mapped(self, mapping: impl Fn(&str) -> PolicyId + Send + Sync + 'static) -> Self {
+        Self { mapping: Arc::new(mapping), ..self }
+    }
+
+    /// These policies have shared settings of their own.
+    pub(crate) fn with_settings(mut self, settings: impl IntoIterator<Item = (PolicyId, Common)>) -> Self {
+        self.settings.extend(settings);
+        self
+    }
+
+    /// The shared settings as they are for one policy, where those of the run are `run`.
+    pub(crate) fn settings<'a>(&'a self, id: &str, run: &'a Common) -> &'a Common {
+        self.settings.get(id).unwrap_or(run)
     }
 
     /// The policy that an agent acts by.
@@ -113,6 +140,11 @@ impl Policies {
     /// Whether the policy learns.
     pub fn trains(&self, id: &str) -> bool {
         self.to_train.contains(id)
+    }
+
+    /// The policies that learn, in the order of their ids.
+    pub(crate) fn to_train(&self) -> impl Iterator<Item = &PolicyId> {
+        self.to_train.iter()
     }
 
     /// Ids and constructors, in the order of the ids.
@@ -154,14 +186,18 @@ impl Policies {
     }
 
     /// Refuses agents without a policy, policies without agents, and agents that share a policy and cannot.
-    pub(crate) fn check(&self, agents: &[Agent]) -> Result<()> {
+    ///
+    /// # Errors
+    /// Each of these in a sentence.
+    pub fn check(&self, agents: &[Agent]) -> Result<()> {
         let refuse = |what: String, reason: String| Err(Error::state(what, reason));
         let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
         for agent in agents {
             let (name, id) = (&agent.name, self.of(&agent.name));
             if !self.classes.contains_key(&id) {
                 let reason = format!(
-                    "it is mapped to the policy `{id}`, but there is {}; mend the mapping in `Trainer::policies`",
+                    "it acts by the policy `{id}`, but there is {}; name the agent in `multiagent.policy_mapping_fn`, or \
+                     add the policy to `multiagent.policies`",
                     self.ids()
                 );
                 return refuse(format!("the agent `{name}`"), reason);
@@ -173,7 +209,7 @@ impl Policies {
                     format!("`{}` observes {observation_space} and does {action_space}", agent.name)
                 };
                 let reason = format!(
-                    "its agents differ: {}, but {}; give them policies of their own in `Trainer::policies`",
+                    "its agents differ: {}, but {}; give them policies of their own in `multiagent.policies`",
                     of(first),
                     of(agent)
                 );
@@ -182,17 +218,24 @@ impl Policies {
         }
         let names = || agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(id) = self.classes.keys().find(|id| !used.contains_key(*id)) {
-            let reason = format!("no agent acts by it; there is {}. Map one to it, or leave it out", names());
+            let reason = format!(
+                "no agent acts by it; there is {}. Name one in `multiagent.policy_mapping_fn`, or leave the policy out",
+                names()
+            );
             return refuse(format!("the policy `{id}`"), reason);
         }
         if let Some(id) = self.to_train.iter().find(|id| !self.classes.contains_key(*id)) {
-            let reason = format!("it is to be trained, but there is {}", self.ids());
+            let reason = format!(
+                "`policies_to_train` names it, but there is {}; take one of these, or leave it out",
+                self.ids()
+            );
             return refuse(format!("the policy `{id}`"), reason);
         }
         match self.to_train.is_empty() {
             true => refuse(
                 "the policies".into(),
-                "none is to be trained; name one in `Policies::training`".into(),
+                "none is to be trained; name one in `multiagent.policies_to_train`, or set that to null"
+                    .into(),
             ),
             false => Ok(()),
         }

@@ -102,6 +102,9 @@ fn is_harmless(key: &str, value: &Value) -> bool {
     match (key, value) {
         ("framework", Value::String(_)) => true,
         ("input", Value::String(input)) => input == "sampler",
+        ("multiagent.replay_mode", Value::String(mode)) => mode == "independent",
+        // Every policy fits into the map.
+        ("multiagent.policy_map_capacity", Value::Number(_)) => true,
         // Always so.
         ("vtrace" | "shuffle_sequences", value) => *value == true,
         ("num_multi_gpu_tower_stacks", value) => *value == 1,

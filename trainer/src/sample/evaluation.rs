@@ -125,7 +125,8 @@ fn play_vector(
         return Err(Error::Space { who: "the policy".into(), needs, space });
     }
     let rngs = (0..n).map(|copy| roster.stream(copy, 0)).collect();
-    let mut pilot = Pilot::new(&spaces, dtype, &spec.common, policy, worker, rngs)?.filtered_by(filter)?;
+    let common = spec.common_of(&spec.policies.of(&spec.agents[0].name));
+    let mut pilot = Pilot::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filter)?;
     let mut storage = pilot.steps(1)?;
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     let mut frames = Vec::new();

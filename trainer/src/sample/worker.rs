@@ -128,6 +128,11 @@ pub struct WorkerSpec {
 }
 
 impl WorkerSpec {
+    /// The shared settings as they are for one policy.
+    pub(crate) fn common_of(&self, id: &str) -> &Common {
+        self.policies.settings(id, &self.common)
+    }
+
     /// The policies as a worker of that index has them; all workers start with equal weights.
     ///
     /// # Errors
@@ -139,7 +144,7 @@ impl WorkerSpec {
                 spaces: self.common.stored(self.policies.spaces(id, &self.agents)?),
                 seed: Policies::seed(self.seed, id),
                 device,
-                fused: self.common.model.fused,
+                fused: self.common_of(id).model.fused,
                 custom_model: self.custom_model.clone(),
                 worker_index,
                 num_workers: self.common.num_workers,
@@ -199,7 +204,7 @@ impl EnvRunner {
         self.source = Some(match copies {
             EnvCopies::Vector(env) => {
                 let id = who.of(&agents[0].name);
-                let policy = &**policies.get_mut(&id)?;
+                let (policy, common) = (&**policies.get_mut(&id)?, self.spec.common_of(&id));
                 Box::new(Sampler::new(env, common, (id, policy), self.index, seeds, callbacks)?)
             }
             EnvCopies::MultiAgent(envs) => {
