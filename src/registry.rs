@@ -215,8 +215,8 @@ impl AlgorithmEntry {
     /// # Errors
     /// What a run with these settings would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
-        let Common { env_config, wrappers, .. } = decode(&resolved.config)?;
-        let agents = Agent::of(&env.wrapped(&wrappers).make(&env_config, 1)?)?;
+        let common: Common = decode(&resolved.config)?;
+        let agents = Agent::of(&common.changed(env).make(&common.env_config, 1)?)?;
         let (fitted, common, policies) = (self.validated)(&resolved.config, &agents)?;
         let mut resolved = resolved.clone();
         for (key, value) in &fitted {

@@ -5,4 +5,5 @@ mod learning;
 mod replay;
 mod rows;
 mod settings;
+mod state;
 mod turns;

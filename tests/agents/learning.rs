@@ -188,12 +188,12 @@ fn evaluation_plays_episodes_of_all_agents() {
 #[test]
 fn policies_and_agents_that_do_not_fit_are_refused() {
     let agents = quiet(Split::new(&["first"]), Turns::creator());
-    refused(agents, &["the policy `first`", "no agent acts by it", "a, b, c"]);
+    refused(agents, &["`multiagent.policies.first`", "no agent acts by it", "a, b, c"]);
     refused(
         quiet(Split::new(&["third"]), "simple_spread_v3"),
-        &["the policy `third`", "`policies_to_train` names it, but there is first, others"],
+        &["`multiagent.policies_to_train` is \"third\", but there is first, others"],
     );
-    refused(quiet(Split::new(&[]), "simple_spread_v3"), &["none is to be trained"]);
+    refused(quiet(Split::new(&[]), "simple_spread_v3"), &["at least one policy must learn"]);
     let mut filtered = Split::new(&["first"]);
     filtered.ppo.common.observation_filter = pavlov::trainer::settings::ObservationFilter::MeanStdFilter;
     refused(quiet(filtered, "simple_spread_v3"), &["observation_filter", "several policies"]);

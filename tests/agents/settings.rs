@@ -128,18 +128,19 @@ fn what_cannot_be_mapped_is_refused_in_a_sentence() {
     refused(
         change("policy_mapping_fn", json!({"agent_0": "first", "agent_1": "others"})),
         &[
-            "the agent `agent_2`",
-            "by the policy `default_policy`, but there is first, others",
-            "policy_mapping_fn",
+            "`multiagent.policy_mapping_fn` is \"default_policy\" for the agent `agent_2`, but there is first, others",
+            "name the agent there",
         ],
     );
     refused(
         change("policy_mapping_fn", json!({"agent_*": "frist"})),
-        &["the agent `agent_0`", "by the policy `frist`, but there is first, others"],
+        &["`multiagent.policy_mapping_fn` is \"frist\" for the agent `agent_0`, but there is first, others"],
     );
     refused(
         change("policy_mapping_fn", json!({"agent_*": "first"})),
-        &["the policy `others`: no agent acts by it; there is agent_0, agent_1, agent_2"],
+        &[
+            "`multiagent.policies.others` is a policy, but no agent acts by it; there is agent_0, agent_1, agent_2",
+        ],
     );
     refused(
         change("policy_mapping_fn", json!({"*": "first", "agent_0": "others", "wolf_*": "first"})),
@@ -147,9 +148,16 @@ fn what_cannot_be_mapped_is_refused_in_a_sentence() {
     );
     refused(
         change("policies_to_train", json!(["frist"])),
-        &["the policy `frist`: `policies_to_train` names it, but there is first, others"],
+        &["`multiagent.policies_to_train` is \"frist\", but there is first, others"],
     );
-    refused(change("policies_to_train", json!([])), &["none is to be trained"]);
+    refused(
+        change("policies_to_train", json!([])),
+        &["`multiagent.policies_to_train` is []", "at least one policy must learn"],
+    );
+    refused(
+        change("policies", json!({"first": [null, null, null, {}]})),
+        &["`multiagent.policies` is ", "it must be a table of ids with settings, such as { first"],
+    );
     refused(
         change("count_steps_by", json!("steps")),
         &["`multiagent.count_steps_by` is \"steps\"", "env_steps"],
@@ -184,7 +192,7 @@ fn what_cannot_be_mapped_is_refused_in_a_sentence() {
     let alone = with(&spread(), json!({"policies": ["a", "b"], "policy_mapping_fn": {"*": "a"}}));
     refused(
         alone.and_then(|ppo| quiet(ppo, "CartPole-v1")),
-        &["the policy `b`: no agent acts by it; there is agent0"],
+        &["`multiagent.policies.b` is a policy, but no agent acts by it; there is agent0"],
     );
 }
 

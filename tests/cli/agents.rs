@@ -81,7 +81,10 @@ fn policies_of_a_settings_file_are_trained_resumed_evaluated_and_exported() {
     assert!((sum - whole).abs() < 1e-9 * whole.abs(), "{agents}, {whole}");
 
     let model = folder.path().join("first.pt");
-    pavlov(&["export", text(&out), "--out", text(&model)]).refused("several policies (first, others)");
+    let unnamed = pavlov(&["export", text(&out), "--out", text(&model)]);
+    assert_eq!(unnamed.code, Some(1));
+    assert!(unnamed.stderr.contains("several policies (first, others)"), "{}", unnamed.stderr);
+    assert!(unnamed.stderr.contains("`--policy ID`"), "{}", unnamed.stderr);
     pavlov(&["export", text(&out), "--out", text(&model), "--policy", "first"]).ok();
     assert!(model.is_file());
 }
@@ -154,8 +157,16 @@ fn what_a_settings_file_says_of_policies_is_refused_with_its_line() {
             "\"agnt_*\"",
             "mine.toml, line 20: `multiagent.policy_mapping_fn.agnt_*` is \"others\"",
         ),
-        ("\"agent_*\" = \"others\"", "", "the agent `agent_1`: it acts by the policy `default_policy`"),
-        ("\"agent_*\" = \"others\"", "\"*\" = \"first\"", "the policy `others`: no agent acts by it"),
+        (
+            "\"agent_*\" = \"others\"",
+            "",
+            "`multiagent.policy_mapping_fn` is \"default_policy\" for the agent `agent_1`",
+        ),
+        (
+            "\"agent_*\" = \"others\"",
+            "\"*\" = \"first\"",
+            "mine.toml, line 16: `multiagent.policies.others` is a policy, but no agent acts by it",
+        ),
     ] {
         let config = file(&folder, &SPREAD.replace(from, to));
         let out = folder.path().join("run");

@@ -82,7 +82,7 @@ pub mod settings {
         },
         learn::exploration::*,
         run::common::*,
-        run::multi_agent::{CountStepsBy, MultiAgentConfig},
+        run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
         run::synonyms::{synonym, translate},
         sample::filter::ObservationFilter,
     };

@@ -176,7 +176,12 @@ impl Policies {
             (Some((id, _)), 1) => Ok(id),
             _ => {
                 let reason = format!("it has several policies ({}), and one is asked for", self.ids());
-                Err(Error::state("the run", format!("{reason}; name it (`session_of`, `get_policy`)")))
+                Err(Error::state(
+                    "the run",
+                    format!(
+                        "{reason}; name it: `--policy ID`, or `session_of` and `load_policy` in a program"
+                    ),
+                ))
             }
         }
     }
@@ -188,19 +193,18 @@ impl Policies {
     /// Refuses agents without a policy, policies without agents, and agents that share a policy and cannot.
     ///
     /// # Errors
-    /// Each of these in a sentence.
+    /// [`Error::Config`], [`Error::State`]: each of these in a sentence.
     pub fn check(&self, agents: &[Agent]) -> Result<()> {
-        let refuse = |what: String, reason: String| Err(Error::state(what, reason));
         let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
         for agent in agents {
             let (name, id) = (&agent.name, self.of(&agent.name));
             if !self.classes.contains_key(&id) {
-                let reason = format!(
-                    "it acts by the policy `{id}`, but there is {}; name the agent in `multiagent.policy_mapping_fn`, or \
-                     add the policy to `multiagent.policies`",
+                let rule = format!(
+                    "there is {}; name the agent there, or add the policy to `multiagent.policies`",
                     self.ids()
                 );
-                return refuse(format!("the agent `{name}`"), reason);
+                let value = format!("{id:?} for the agent `{name}`");
+                return Err(Error::config("multiagent.policy_mapping_fn", value, rule));
             }
             let first = *used.entry(id.clone()).or_insert(agent);
             if first.spaces != agent.spaces {
@@ -213,30 +217,25 @@ impl Policies {
                     of(first),
                     of(agent)
                 );
-                return refuse(format!("the policy `{id}`"), reason);
+                return Err(Error::state(format!("the policy `{id}`"), reason));
             }
         }
-        let names = || agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(id) = self.classes.keys().find(|id| !used.contains_key(*id)) {
-            let reason = format!(
-                "no agent acts by it; there is {}. Name one in `multiagent.policy_mapping_fn`, or leave the policy out",
-                names()
+            let agents = agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
+            let rule = format!(
+                "no agent acts by it; there is {agents}. Name one in `multiagent.policy_mapping_fn`, or leave the policy out"
             );
-            return refuse(format!("the policy `{id}`"), reason);
+            return Err(Error::config(format!("multiagent.policies.{id}"), "a policy", rule));
         }
+        let key = "multiagent.policies_to_train";
         if let Some(id) = self.to_train.iter().find(|id| !self.classes.contains_key(*id)) {
-            let reason = format!(
-                "`policies_to_train` names it, but there is {}; take one of these, or leave it out",
-                self.ids()
-            );
-            return refuse(format!("the policy `{id}`"), reason);
+            let rule = format!("there is {}; take one of these, or leave it out", self.ids());
+            return Err(Error::config(key, format_args!("{id:?}"), rule));
         }
         match self.to_train.is_empty() {
-            true => refuse(
-                "the policies".into(),
-                "none is to be trained; name one in `multiagent.policies_to_train`, or set that to null"
-                    .into(),
-            ),
+            true => {
+                Err(Error::config(key, "[]", "at least one policy must learn; name one, or set it to null"))
+            }
             false => Ok(()),
         }
     }

@@ -9,10 +9,10 @@ use crate::{
         exploration::ExplorationConfig,
         nets::{ModelConfig, Spaces},
     },
-    run::multi_agent::{CountStepsBy, MultiAgentConfig},
+    run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
     sample::filter::ObservationFilter,
 };
-use pavlov_envs::WrapperSpec;
+use pavlov_envs::{EnvCreator, Space, WrapperSpec};
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -318,10 +318,6 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("output_config", "writing experience to files is not there yet; leave it out"),
     ("output_compress_columns", "writing experience to files is not there yet; leave it out"),
     ("output_max_file_size", "writing experience to files is not there yet; leave it out"),
-    (
-        "multiagent.observation_fn",
-        "what agents see of each other is written by the environment; leave it out",
-    ),
     ("multiagent.replay_mode", "rows of policies are replayed independently of each other; leave it out"),
     ("multiagent.policy_map_capacity", "all policies stay in memory; leave it out"),
     ("multiagent.policy_map_cache", "all policies stay in memory; leave it out"),
@@ -384,6 +380,25 @@ impl Common {
     /// The spaces as policies see them behind these settings' filter.
     pub(crate) fn stored(&self, spaces: &Spaces) -> Spaces {
         spaces.stored(self.observation_filter != ObservationFilter::NoFilter)
+    }
+
+    /// The environment as these settings change it.
+    pub fn changed(&self, env: &EnvCreator) -> EnvCreator {
+        let env = env.wrapped(&self.wrappers);
+        match self.multiagent.observation_fn {
+            None => env,
+            Some(ObservationFn::GlobalState) => env.with_global_state(),
+        }
+    }
+
+    /// How many numbers at the front of an observation an actor may look at, where not all.
+    pub(crate) fn own_obs(&self, spaces: &Spaces) -> Option<usize> {
+        let (Some(ObservationFn::GlobalState), Space::Dict(parts)) =
+            (self.multiagent.observation_fn, &spaces.observation_space)
+        else {
+            return None;
+        };
+        parts.iter().find(|(name, _)| *name == "obs").map(|(_, own)| own.flat_width())
     }
 
     /// Rules between common settings.

@@ -6,7 +6,7 @@ use crate::base::{
     train_batch::{DEFAULT_POLICY, PolicyId},
 };
 use pavlov_tune::Config;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de};
 use std::collections::BTreeMap;
 
 /// The `multiagent` setting. Without it all agents share one policy, [`DEFAULT_POLICY`].
@@ -37,8 +37,19 @@ pub struct MultiAgentConfig {
     pub policy_mapping_fn: BTreeMap<String, PolicyId>,
     /// The policies that learn; all if null. The others act, and no rows are kept of them.
     pub policies_to_train: Option<Vec<PolicyId>>,
+    /// What agents see besides their own observations.
+    pub observation_fn: Option<ObservationFn>,
     /// What `train_batch_size` and the least numbers of steps per result count.
     pub count_steps_by: CountStepsBy,
+}
+
+/// What agents see besides their own observations.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ObservationFn {
+    /// Critics see the observations of all agents, as in MAPPO (Yu et al. 2022); actors see their own, in training as later.
+    /// Observations become `Dict(obs, state)`. When a policy acts, it does not read `state`: zeros do.
+    GlobalState,
 }
 
 /// A unit of experience.
@@ -60,7 +71,8 @@ fn ids_or_settings<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Policy
         Settings(BTreeMap<PolicyId, Config>),
         Ids(Vec<PolicyId>),
     }
-    Ok(match Option::<Policies>::deserialize(from)? {
+    let expected = "it must be a table of ids with settings, such as { first = { lr = 1e-3 }, others = {} }, or a list of ids";
+    Ok(match Option::<Policies>::deserialize(from).map_err(|_| de::Error::custom(expected))? {
         None => BTreeMap::new(),
         Some(Policies::Settings(policies)) => policies,
         Some(Policies::Ids(ids)) => ids.into_iter().map(|id| (id, Config::new())).collect(),

@@ -104,7 +104,7 @@ pub(crate) struct Probe {
 impl Probe {
     /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops it again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
-        let mut copies = env.wrapped(&common.wrappers).make(&common.env_config, 2)?;
+        let mut copies = common.changed(env).make(&common.env_config, 2)?;
         let agents = Agent::of(&copies)?;
         let (obs_dtype, act_dtype) = match &copies {
             EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),

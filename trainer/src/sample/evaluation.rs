@@ -86,7 +86,7 @@ pub(crate) fn play(
     if n == 0 {
         return Ok((Vec::new(), Vec::new()));
     }
-    match spec.env.wrapped(&spec.common.wrappers).make(&spec.common.env_config, n)? {
+    match spec.common.changed(&spec.env).make(&spec.common.env_config, n)? {
         EnvCopies::Vector(env) => {
             let roster = Roster::new(&task.episodes, task.seed, n, Vec::new(), worker);
             let id = spec.policies.of(&spec.agents[0].name);

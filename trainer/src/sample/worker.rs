@@ -140,8 +140,10 @@ impl WorkerSpec {
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let mut map = PolicyMap::default();
         for (id, class) in self.policies.classes() {
+            let spaces = self.policies.spaces(id, &self.agents)?;
             let spec = PolicySpec {
-                spaces: self.common.stored(self.policies.spaces(id, &self.agents)?),
+                own_obs: self.common.own_obs(spaces),
+                spaces: self.common.stored(spaces),
                 seed: Policies::seed(self.seed, id),
                 device,
                 fused: self.common_of(id).model.fused,
@@ -189,7 +191,7 @@ impl EnvRunner {
     fn start_source(&mut self, policies: &mut PolicyMap, callbacks: &mut Hooks) -> Result<()> {
         let WorkerSpec { common, agents, policies: who, .. } = &self.spec;
         let n = common.num_envs_per_worker;
-        let copies = self.spec.env.wrapped(&common.wrappers).make(&common.env_config, n)?;
+        let copies = common.changed(&self.spec.env).make(&common.env_config, n)?;
         if let Some(callbacks) = callbacks {
             callbacks.on_sub_environment_created(self.index, n)?;
         }
