@@ -41,7 +41,7 @@ impl Noting {
 
 impl Policy for Noting {
     fn compute_actions(&mut self, _: Seen<'_>, _: Act<'_>) -> Result<()> {
-        unreachable!("nobody acts here")
+        unreachable!("this test samples nothing")
     }
     fn prepare(&mut self, batch: &mut SampleBatch) -> Result<()> {
         self.note(Prepared(numbers(batch, Column::REWARDS)));

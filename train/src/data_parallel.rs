@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use pavlov_data::Dataset;
 use pavlov_tune::internal::short_name;
-use pavlov_tune::internal::{Team, WorkerGroup};
+use pavlov_tune::internal::{WorkerGroup, WorkerGroupSetup};
 use pavlov_tune::session::{self, Checkpoint};
 use pavlov_tune::{Config, Error, Result};
 use serde::de::DeserializeOwned;
@@ -124,7 +124,7 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
         let session = session.ok_or_else(|| {
             Error::other("workers belong to a trial: start the trainer by `fit` or in a `Tuner`")
         })?;
-        let team = Team {
+        let setup = WorkerGroupSetup {
             name: Self::name(),
             sockets: sockets(num_workers)?,
             num_threads: context.scaling_config.num_cpus_per_worker().floor().max(1.0) as usize,
@@ -135,7 +135,7 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
             ),
             checkpoint: context.checkpoint.as_ref(),
         };
-        lead(WorkerGroup::start(team, &session)?)
+        lead(WorkerGroup::start(setup, &session)?)
     }
 }
 

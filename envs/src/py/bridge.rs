@@ -6,9 +6,9 @@ use super::{
     PREFIX,
     choice::choose_workers,
     config::{PyConfig, Vectorization},
-    episode::{Episode, Place},
-    slabs::{CALLER_BYTES, Memory, Places, RowLayout},
-    talk::{Failure, draw, draw_ansi, hello, space, start_request},
+    episode::{CopyPosition, Episode},
+    slabs::{CALLER_BYTES, Memory, Offsets, RowLayout},
+    talk::{Failure, draw, draw_ansi, first_message, space, start_request},
     turns::Turns,
     worker::{Answer, Worker},
 };
@@ -27,9 +27,9 @@ pub(super) struct Bridge {
     workers: Vec<Worker>,
     memory: Memory,
     rows: RowLayout,
-    places: Places,
+    offsets: Offsets,
     episodes: Vec<Episode>,
-    /// With the worker that is told last and waited for first; a hosted vector has threads for all cores.
+    /// With the worker that gets its command last and is waited for first; a hosted vector has threads for all cores.
     turns: Option<Turns>,
     info_keys: Vec<String>,
     /// `[num_infos, num_envs]`.
@@ -52,7 +52,7 @@ impl Bridge {
         let config = PyConfig::decode(&name, env_config, num_envs)?;
         let failed = |message| Error::Python { env: name.clone(), message };
         let python = config.interpreter();
-        let start = |index| Worker::start(index, &python, hello(id, &config), config.start_timeout());
+        let start = |index| Worker::start(index, &python, first_message(id, &config), config.start_timeout());
 
         let mut first = start(0).map_err(failed)?;
         let measure =
@@ -81,7 +81,7 @@ impl Bridge {
             num_masked: if about["has_mask"] == true { action_space.flat_width() } else { 0 },
             num_infos: config.info_keys.len(),
         };
-        let (places, size) = Places::new(&rows);
+        let (offsets, size) = Offsets::new(&rows);
         let memory = Memory::new(size).map_err(|error| failed(format!("{size} bytes of memory: {error}")))?;
         let most_steps = about["max_episode_steps"].as_u64().map(|steps| steps as usize);
         let mut bridge = Self {
@@ -92,7 +92,7 @@ impl Bridge {
             rewards: vec![0.0; num_envs],
             info_keys: config.info_keys.clone(),
             turns: (config.vectorization == Vectorization::Loop)
-                .then(|| Turns::new(places.callers + (num_workers - 1) * CALLER_BYTES)),
+                .then(|| Turns::new(offsets.callers + (num_workers - 1) * CALLER_BYTES)),
             in_flight: false,
             resets_are_seeded: false,
             failure: None,
@@ -101,24 +101,24 @@ impl Bridge {
             action_space,
             memory,
             rows,
-            places,
+            offsets,
         };
         let nowhere = vec![-1_i64; 2 * num_workers];
-        bridge.memory.write(places.at, bytemuck::cast_slice(&nowhere));
+        bridge.memory.write(offsets.at, bytemuck::cast_slice(&nowhere));
         for index in 1..num_workers {
             bridge.workers.push(start(index).map_err(failed)?);
         }
         for index in 0..num_workers {
             let own = bridge.first_row(index)..bridge.first_row(index + 1);
-            let request = start_request(&bridge.memory, &bridge.places, &bridge.rows, index, own);
+            let request = start_request(&bridge.memory, &bridge.offsets, &bridge.rows, index, own);
             bridge.workers[index].request(&request).map_err(failed)?;
         }
         for index in 0..num_workers {
             let made = bridge.workers[index].line("start").map_err(|message| {
                 failed(
                     bridge
-                        .place(index)
-                        .map_or(message.clone(), |place| format!("copy {}: {message}", place.row)),
+                        .position(index)
+                        .map_or(message.clone(), |position| format!("copy {}: {message}", position.row)),
                 )
             })?;
             if made["observation"] != about["observation"] || made["action"] != about["action"] {
@@ -170,7 +170,7 @@ impl Bridge {
         }
         self.send_command(if seeds.is_some() { b"r" } else { b"R" }, seeds)?;
         self.wait("reset")?;
-        self.memory.read(self.places.obs, obs);
+        self.memory.read(self.offsets.obs, obs);
         self.read_infos();
         Ok(())
     }
@@ -210,7 +210,7 @@ impl Bridge {
             // What cannot be replayed need not be kept.
             episode.act(if self.hosted { &[] } else { action });
         }
-        self.memory.write(self.places.actions, actions);
+        self.memory.write(self.offsets.actions, actions);
         self.send_command(if reset_seeds.is_some() { b"s" } else { b"S" }, reset_seeds)?;
         self.in_flight = true;
         Ok(())
@@ -223,17 +223,17 @@ impl Bridge {
         }
         self.in_flight = false;
         self.wait("step")?;
-        self.memory.read(self.places.obs, out.obs);
-        self.memory.read(self.places.rewards, bytemuck::cast_slice_mut(&mut self.rewards));
+        self.memory.read(self.offsets.obs, out.obs);
+        self.memory.read(self.offsets.rewards, bytemuck::cast_slice_mut(&mut self.rewards));
         out.rewards.iter_mut().zip(&self.rewards).for_each(|(out, reward)| *out = *reward as f32);
-        self.memory.read_flags(self.places.terminated, out.terminated);
-        self.memory.read_flags(self.places.truncated, out.truncated);
+        self.memory.read_flags(self.offsets.terminated, out.terminated);
+        self.memory.read_flags(self.offsets.truncated, out.truncated);
         self.read_infos();
         let obs_bytes = self.rows.obs_bytes();
         for row in 0..self.rows.num_envs {
             if out.terminated[row] || out.truncated[row] {
                 let at = row * obs_bytes;
-                self.memory.read(self.places.final_obs + at, &mut out.final_obs[at..][..obs_bytes]);
+                self.memory.read(self.offsets.final_obs + at, &mut out.final_obs[at..][..obs_bytes]);
                 let seed = self.sent_seed(row);
                 self.episodes[row].begin(seed);
             }
@@ -242,34 +242,34 @@ impl Bridge {
     }
 
     fn read_infos(&mut self) {
-        self.memory.read(self.places.infos, bytemuck::cast_slice_mut(&mut self.infos));
+        self.memory.read(self.offsets.infos, bytemuck::cast_slice_mut(&mut self.infos));
     }
 
     /// What the next episode of a copy starts with if it starts in this step.
     fn sent_seed(&self, row: usize) -> Option<u64> {
         let mut seed = 0;
-        self.memory.read(self.places.seeds + row * 8, bytemuck::bytes_of_mut(&mut seed));
+        self.memory.read(self.offsets.seeds + row * 8, bytemuck::bytes_of_mut(&mut seed));
         self.resets_are_seeded.then_some(seed)
     }
 
     /// Tells every worker what to do.
     fn send_command(&mut self, command: &[u8], seeds: Option<&[u64]>) -> Result<()> {
         if let Some(seeds) = seeds {
-            self.memory.write(self.places.seeds, bytemuck::cast_slice(seeds));
+            self.memory.write(self.offsets.seeds, bytemuck::cast_slice(seeds));
         }
         self.resets_are_seeded = seeds.is_some();
         for index in 0..self.workers.len() {
-            let told = self.workers[index].tell(command);
-            self.check(index, told)?;
+            let written = self.workers[index].write(command);
+            self.check(index, written)?;
         }
         Ok(())
     }
 
     fn wait(&mut self, doing: &str) -> Result<()> {
-        // The worker that was told last is mostly the last to finish: after it the caller need not sleep for the others.
+        // The worker that got its command last is mostly the last to finish: after it the caller need not sleep for the others.
         for index in (0..self.workers.len()).rev() {
-            let done = self.workers[index].done(doing);
-            self.check(index, done)?;
+            let answer = self.workers[index].read_done(doing);
+            self.check(index, answer)?;
         }
         Ok(())
     }
@@ -289,7 +289,7 @@ impl Bridge {
             Ok(value) => return Ok(value),
             Err(message) => message,
         };
-        let failure = Failure { place: self.place(index), message };
+        let failure = Failure { position: self.position(index), message };
         self.workers.iter_mut().for_each(Worker::kill);
         let error = failure.error(&self.name);
         self.failure = Some(failure);
@@ -297,13 +297,13 @@ impl Bridge {
     }
 
     /// The row a worker was at, if it was at one.
-    fn place(&self, worker: usize) -> Option<Place> {
+    fn position(&self, worker: usize) -> Option<CopyPosition> {
         let mut at = [0_i64; 2];
-        self.memory.read(self.places.at + worker * 16, bytemuck::bytes_of_mut(&mut at));
+        self.memory.read(self.offsets.at + worker * 16, bytemuck::bytes_of_mut(&mut at));
         let row = self.first_row(worker) + usize::try_from(at[0]).ok()?;
         let episode = self.episodes.get(row)?;
         let resetting = at[1] != 0;
-        Some(Place {
+        Some(CopyPosition {
             row,
             seed: if resetting { self.sent_seed(row) } else { episode.seed() },
             step: if resetting { 0 } else { episode.step() },
@@ -315,7 +315,7 @@ impl Bridge {
         if self.in_flight || num_masked == 0 || masks.len() != self.rows.num_envs * num_masked {
             return false;
         }
-        self.memory.read_flags(self.places.masks, masks);
+        self.memory.read_flags(self.offsets.masks, masks);
         true
     }
 
@@ -362,15 +362,16 @@ pub(super) fn spec(id: &str, env_config: &EnvConfig) -> Result<EnvSpec> {
     let name = format!("{PREFIX}{id}");
     let config = PyConfig::decode(&name, env_config, 1)?;
     let ask = || {
-        let mut worker = Worker::start(0, &config.interpreter(), hello(id, &config), config.start_timeout())?;
+        let mut worker =
+            Worker::start(0, &config.interpreter(), first_message(id, &config), config.start_timeout())?;
         worker.request(&json!({"do": "spec"}))?;
         worker.line("spec")
     };
-    let told = ask().map_err(|message| Error::Python { env: name.clone(), message })?;
+    let answer = ask().map_err(|message| Error::Python { env: name.clone(), message })?;
     Ok(EnvSpec {
         id: name,
         summary: "a Gymnasium environment in Python".into(),
-        max_episode_steps: told["max_episode_steps"].as_u64().map(|steps| steps as usize),
-        reward_threshold: told["reward_threshold"].as_f64(),
+        max_episode_steps: answer["max_episode_steps"].as_u64().map(|steps| steps as usize),
+        reward_threshold: answer["reward_threshold"].as_f64(),
     })
 }

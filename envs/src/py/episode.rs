@@ -19,7 +19,7 @@ pub(super) struct Episode {
 
 /// A copy and where it is in its episode.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct CopyPosition {
     pub(super) row: usize,
     pub(super) seed: Option<u64>,
     /// From 1; 0 is the reset.

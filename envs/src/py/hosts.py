@@ -8,11 +8,11 @@ class Slabs:
         import numpy as np
 
         first, self.num_rows = slabs["first"], slabs["rows"]
-        places = slabs["places"]
+        offsets = slabs["offsets"]
 
         def array(name, dtype, width=1):
             dtype = np.dtype(dtype)
-            start = places[name] + first * width * dtype.itemsize
+            start = offsets[name] + first * width * dtype.itemsize
             rows = np.frombuffer(memory, dtype, self.num_rows * width, start)
             return rows.reshape(self.num_rows, width) if width != 1 or name in MATRICES else rows
 
@@ -28,13 +28,13 @@ class Slabs:
         self.masks = array("masks", "u1", slabs["num_masked"]) if slabs["num_masked"] else None
         column = len(info_keys) and slabs["num_envs"] * 8
         self.infos = [
-            (key.split("/"), np.frombuffer(memory, "f8", self.num_rows, places["infos"] + i * column + first * 8))
+            (key.split("/"), np.frombuffer(memory, "f8", self.num_rows, offsets["infos"] + i * column + first * 8))
             for i, key in enumerate(info_keys)
         ]
         # Which row is being worked on, and whether it is being reset: the parent's only news of a dead worker.
-        at = places["at"] + slabs["worker"] * 16
+        at = offsets["at"] + slabs["worker"] * 16
         self.at = memoryview(memory)[at : at + 16].cast("q")
-        callers = places["callers"] + slabs["worker"] * 24
+        callers = offsets["callers"] + slabs["worker"] * 24
         self.caller = memoryview(memory)[callers : callers + 24].cast("q")
 
     def write_infos(self, row, info):

@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 
 use super::{
     config::{PyConfig, Vectorization},
-    episode::{Episode, Place},
-    slabs::{Memory, Places, RowLayout},
-    talk::{Failure, draw, hello, space, start_request},
+    episode::{CopyPosition, Episode},
+    slabs::{Memory, Offsets, RowLayout},
+    talk::{Failure, draw, first_message, space, start_request},
     turns::Turns,
     worker::{Answer, Worker},
 };
@@ -61,7 +61,7 @@ struct Host {
     memory: Memory,
     /// Of the widest agent; narrower ones are padded.
     rows: RowLayout,
-    places: Places,
+    offsets: Offsets,
     info_keys: Vec<String>,
     /// Which agents act in the next step.
     alive: Vec<bool>,
@@ -184,10 +184,10 @@ impl Host {
             return Err(Error::Config { env: name, message: message.into() });
         }
         let failed = |message| Error::Python { env: name.clone(), message };
-        let mut hello = hello(id, &config);
-        hello.insert("vectorization".into(), json!("parallel_env"));
+        let mut first_message = first_message(id, &config);
+        first_message.insert("vectorization".into(), json!("parallel_env"));
         let mut worker =
-            Worker::start(0, &config.interpreter(), hello, config.start_timeout()).map_err(failed)?;
+            Worker::start(0, &config.interpreter(), first_message, config.start_timeout()).map_err(failed)?;
         worker.request(&json!({"do": "describe_agents"})).map_err(failed)?;
         let about = worker.line("describe_agents").map_err(failed)?;
         let agents = agents(&name, &about)?;
@@ -204,9 +204,9 @@ impl Host {
             num_masked: if has_masks { widest(Agent::num_actions) } else { 0 },
             num_infos: config.info_keys.len(),
         };
-        let (places, size) = Places::new(&rows);
+        let (offsets, size) = Offsets::new(&rows);
         let memory = Memory::new(size).map_err(|error| failed(format!("{size} bytes of memory: {error}")))?;
-        worker.request(&start_request(&memory, &places, &rows, 0, 0..agents.len())).map_err(failed)?;
+        worker.request(&start_request(&memory, &offsets, &rows, 0, 0..agents.len())).map_err(failed)?;
         let made = worker.line("start").map_err(failed)?;
         if made["observation"] != about["observation"] || made["action"] != about["action"] {
             return Err(failed("its second copy has other spaces than its first".into()));
@@ -216,7 +216,7 @@ impl Host {
         Ok(Self {
             alive: vec![false; agents.len()],
             episode: Episode::new(None, act_bytes * rows.act_dtype.size()),
-            turns: Turns::new(places.callers),
+            turns: Turns::new(offsets.callers),
             info_keys: config.info_keys,
             failure: None,
             name,
@@ -224,7 +224,7 @@ impl Host {
             worker,
             memory,
             rows,
-            places,
+            offsets,
         })
     }
 
@@ -241,7 +241,7 @@ impl Host {
         self.healthy()?;
         self.episode.begin(seed);
         if let Some(seed) = seed {
-            self.memory.write(self.places.seeds, bytemuck::bytes_of(&seed));
+            self.memory.write(self.offsets.seeds, bytemuck::bytes_of(&seed));
         }
         self.run_command(if seed.is_some() { b"r" } else { b"R" }, "reset")
     }
@@ -253,7 +253,7 @@ impl Host {
         for (i, agent) in self.agents.iter().enumerate() {
             let (action, after) = rest.split_at(agent.action_space.width() * self.rows.act_dtype.size());
             rest = after;
-            self.memory.write(self.places.actions + i * self.rows.act_bytes(), action);
+            self.memory.write(self.offsets.actions + i * self.rows.act_bytes(), action);
         }
         let step = self.turns.begin(&self.worker, &self.memory);
         self.run_command(b"S", "step")?;
@@ -262,9 +262,9 @@ impl Host {
     }
 
     fn run_command(&mut self, command: &[u8], doing: &str) -> Result<()> {
-        let done = self.worker.tell(command).and_then(|()| self.worker.done(doing));
-        self.check(done)?;
-        self.memory.read_flags(self.places.alive, &mut self.alive);
+        let answer = self.worker.write(command).and_then(|()| self.worker.read_done(doing));
+        self.check(answer)?;
+        self.memory.read_flags(self.offsets.alive, &mut self.alive);
         Ok(())
     }
 
@@ -273,11 +273,11 @@ impl Host {
         for (i, agent) in self.agents.iter().enumerate() {
             let (row, after) = rest.split_at_mut(agent.observation_space.width());
             rest = after;
-            self.memory.read(self.places.obs + i * self.rows.obs_bytes(), bytemuck::cast_slice_mut(row));
+            self.memory.read(self.offsets.obs + i * self.rows.obs_bytes(), bytemuck::cast_slice_mut(row));
         }
-        self.memory.read(self.places.rewards, bytemuck::cast_slice_mut(out.rewards));
-        self.memory.read_flags(self.places.terminated, out.terminated);
-        self.memory.read_flags(self.places.truncated, out.truncated);
+        self.memory.read(self.offsets.rewards, bytemuck::cast_slice_mut(out.rewards));
+        self.memory.read_flags(self.offsets.terminated, out.terminated);
+        self.memory.read_flags(self.offsets.truncated, out.truncated);
         out.alive.copy_from_slice(&self.alive);
         out.acting.copy_from_slice(&self.alive);
     }
@@ -287,14 +287,14 @@ impl Host {
         if self.rows.num_masked == 0 || num_actions == 0 || mask.len() != num_actions {
             return false;
         }
-        self.memory.read_flags(self.places.masks + agent * self.rows.num_masked, mask);
+        self.memory.read_flags(self.offsets.masks + agent * self.rows.num_masked, mask);
         true
     }
 
     fn info(&self, agent: usize, key: &str) -> Option<f64> {
         let column = self.info_keys.iter().position(|known| known == key)?;
         let mut number = f64::NAN;
-        let at = self.places.infos + (column * self.agents.len() + agent) * size_of::<f64>();
+        let at = self.offsets.infos + (column * self.agents.len() + agent) * size_of::<f64>();
         self.memory.read(at, bytemuck::bytes_of_mut(&mut number));
         Some(number).filter(|number| !number.is_nan())
     }
@@ -325,8 +325,8 @@ impl Host {
     fn check<T>(&mut self, answer: Answer<T>) -> Result<T> {
         answer.map_err(|message| {
             self.worker.kill();
-            let place = Place { row: 0, seed: self.episode.seed(), step: self.episode.step() };
-            self.failure.insert(Failure { place: Some(place), message }).error(&self.name)
+            let position = CopyPosition { row: 0, seed: self.episode.seed(), step: self.episode.step() };
+            self.failure.insert(Failure { position: Some(position), message }).error(&self.name)
         })
     }
 }

@@ -95,12 +95,12 @@ impl RowLayout {
     }
 }
 
-/// Of one worker in [`Places::callers`].
+/// Of one worker in [`Offsets::callers`].
 pub(super) const CALLER_BYTES: usize = size_of::<[i64; 3]>();
 
 /// Where the slabs begin, in bytes.
 #[derive(Clone, Copy, Debug, Default, serde::Serialize)]
-pub(super) struct Places {
+pub(super) struct Offsets {
     pub(super) obs: usize,
     pub(super) final_obs: usize,
     pub(super) actions: usize,
@@ -121,7 +121,7 @@ pub(super) struct Places {
     pub(super) callers: usize,
 }
 
-impl Places {
+impl Offsets {
     /// Lays the slabs out one after the other; gives their common size too.
     pub(super) fn new(rows: &RowLayout) -> (Self, usize) {
         const CACHE_LINE: usize = 64;
@@ -132,7 +132,7 @@ impl Places {
             start
         };
         let n = rows.num_envs;
-        let places = Self {
+        let offsets = Self {
             obs: slab(n * rows.obs_bytes()),
             final_obs: slab(n * rows.obs_bytes()),
             actions: slab(n * rows.act_bytes()),
@@ -146,6 +146,6 @@ impl Places {
             at: slab(rows.num_workers * 16),
             callers: slab(rows.num_workers * CALLER_BYTES),
         };
-        (places, end)
+        (offsets, end)
     }
 }

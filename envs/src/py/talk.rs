@@ -6,8 +6,8 @@ use serde_json::{Map, Value, json};
 
 use super::{
     config::PyConfig,
-    episode::Place,
-    slabs::{Memory, Places, RowLayout},
+    episode::CopyPosition,
+    slabs::{Memory, Offsets, RowLayout},
     worker::{Answer, Worker},
 };
 use crate::{Error, Frame, Result, Space};
@@ -15,15 +15,17 @@ use crate::{Error, Frame, Result, Space};
 /// The fault that ended the workers.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    pub(super) place: Option<Place>,
+    pub(super) position: Option<CopyPosition>,
     pub(super) message: String,
 }
 
 impl Failure {
     pub(super) fn error(&self, env: &str) -> Error {
         let error = Error::Python { env: env.into(), message: self.message.clone() };
-        match self.place {
-            Some(Place { row, seed, step }) => Error::Env { env: row, seed, step, source: Box::new(error) },
+        match self.position {
+            Some(CopyPosition { row, seed, step }) => {
+                Error::Env { env: row, seed, step, source: Box::new(error) }
+            }
             None => error,
         }
     }
@@ -87,27 +89,27 @@ pub(super) fn draw_ansi(worker: &mut Worker, row: usize) -> Answer<Drawn<String>
     })
 }
 
-pub(super) fn hello(id: &str, config: &PyConfig) -> Map<String, Value> {
-    let hello = [
+pub(super) fn first_message(id: &str, config: &PyConfig) -> Map<String, Value> {
+    let first_message = [
         ("id", json!(id)),
         ("kwargs", json!(config.kwargs)),
         ("info_keys", json!(config.info_keys)),
         ("vectorization", json!(config.vectorization)),
     ];
-    hello.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
+    first_message.into_iter().map(|(key, value)| (key.to_owned(), value)).collect()
 }
 
 /// Tells `worker` to make what lives in its `own` rows.
 pub(super) fn start_request(
     memory: &Memory,
-    places: &Places,
+    offsets: &Offsets,
     rows: &RowLayout,
     worker: usize,
     own: Range<usize>,
 ) -> Value {
     let RowLayout { num_envs, obs_width, obs_dtype, act_width, act_dtype, num_masked, .. } = *rows;
     json!({"do": "start", "slabs": {
-        "memory": memory.fd(), "size": memory.size(), "places": places, "worker": worker,
+        "memory": memory.fd(), "size": memory.size(), "offsets": offsets, "worker": worker,
         "first": own.start, "rows": own.len(), "num_envs": num_envs,
         "obs_width": obs_width, "obs_dtype": obs_dtype,
         "act_width": act_width, "act_dtype": act_dtype, "num_masked": num_masked,

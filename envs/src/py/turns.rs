@@ -11,7 +11,9 @@
 //!
 //! A turn takes some system calls, and on a crowded machine the own core is not always the next one free. So of every
 //! [`CYCLE`] steps [`TRIAL`] are taken in turns and as many left to the kernel, and the faster way has all the others.
-//! PPO on `py:CartPole-v1` trains 1.2 to 1.3 times faster so on two idle cores, and as fast as without beside other programs.
+//!
+//! Steps per second of `py:CartPole-v1` with turns over those without, medians of pairs on two cores: one copy 1.32 on idle
+//! cores and 1.41 with both cores busy; eight copies 1.08 and 1.10.
 
 use std::{
     fs,

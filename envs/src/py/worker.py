@@ -26,13 +26,13 @@ def main():
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     os.write(outbox, b"\0%d\n" % os.getpid())
-    hello = json.loads(read_line(inbox))
+    first_message = json.loads(read_line(inbox))
     die_with_parent()
-    start_guard(hello["parent"], (inbox, outbox))
-    faulthandler.enable(open_of_parent(hello["parent"], hello["log"]))
+    start_guard(first_message["parent"], (inbox, outbox))
+    faulthandler.enable(open_of_parent(first_message["parent"], first_message["log"]))
     # A hung worker is aborted for the sake of its traceback; its core file is of no use.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
-    worker = Worker(hello, inbox)
+    worker = Worker(first_message, inbox)
     while True:
         command = os.read(inbox, 1)
         if not command:
@@ -119,9 +119,9 @@ def hint(error):
 
 
 class Worker:
-    def __init__(self, hello, inbox):
-        self.hello, self.inbox, self.host = hello, inbox, None
-        module, _, self.id = hello["id"].rpartition(":")
+    def __init__(self, first_message, inbox):
+        self.first_message, self.inbox, self.host = first_message, inbox, None
+        module, _, self.id = first_message["id"].rpartition(":")
         self.module = module or None
         # See `turns.rs`: the thread that takes turns with this one, its core, and how many there are.
         self.caller = (0, 0, 0)
@@ -151,7 +151,7 @@ class Worker:
         import gymnasium
 
         env = self.make(1)
-        hosted = self.hello["vectorization"] != "loop"
+        hosted = self.first_message["vectorization"] != "loop"
         observation_space = env.single_observation_space if hosted else env.observation_space
         action_space = env.single_action_space if hosted else env.action_space
         spaces = {"observation": space_json(observation_space), "action": space_json(action_space)}
@@ -185,8 +185,8 @@ class Worker:
         )
 
     def start(self, slabs):
-        memory = mmap.mmap(open_of_parent(self.hello["parent"], slabs["memory"]), slabs["size"])
-        self.host = HOSTS[self.hello["vectorization"]](self.make, memory, slabs, self.hello["info_keys"])
+        memory = mmap.mmap(open_of_parent(self.first_message["parent"], slabs["memory"]), slabs["size"])
+        self.host = HOSTS[self.first_message["vectorization"]](self.make, memory, slabs, self.first_message["info_keys"])
         self.caller = self.host.caller
         return line(
             observation=space_json(self.host.observation_space), action=space_json(self.host.action_space)
@@ -231,17 +231,17 @@ class Worker:
             import_module(self.module)
 
     def make(self, num_envs, seed=0):
-        kwargs = self.hello["kwargs"]
-        if self.hello["vectorization"] == "envpool":
+        kwargs = self.first_message["kwargs"]
+        if self.first_message["vectorization"] == "envpool":
             import envpool
 
             return envpool.make(self.id, env_type="gymnasium", num_envs=num_envs, seed=seed, **kwargs)
-        if self.hello["vectorization"] == "parallel_env":
+        if self.first_message["vectorization"] == "parallel_env":
             return import_module(self.id).parallel_env(**kwargs)
         import gymnasium
 
         self.import_module()
-        if self.hello["vectorization"] == "loop":
+        if self.first_message["vectorization"] == "loop":
             return gymnasium.make(self.id, disable_env_checker=True, **kwargs)
         mode = "vector_entry_point"
         return gymnasium.make_vec(self.id, num_envs=num_envs, vectorization_mode=mode, **kwargs)

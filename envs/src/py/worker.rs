@@ -45,23 +45,23 @@ pub(super) struct Worker {
     /// The interpreter, which the child is unless a script started it.
     pid: u32,
     child: Child,
-    /// `None` once the worker was told to end.
+    /// `None` once the worker was written to end.
     inbox: Option<ChildStdin>,
     outbox: BufReader<ChildStdout>,
     /// Where `faulthandler` writes.
     log: File,
     timeout: Duration,
-    /// When the answer to what it was told last is overdue.
+    /// When the answer to what it was written last is overdue.
     deadline: Instant,
     reaped: bool,
 }
 
 impl Worker {
-    /// Starts worker `index` with the interpreter `python`; `hello` tells it what to host.
+    /// Starts worker `index` with the interpreter `python`; `first_message` tells it what to host.
     pub(super) fn start(
         index: usize,
         python: &str,
-        mut hello: Map<String, Value>,
+        mut first_message: Map<String, Value>,
         timeout: Duration,
     ) -> Answer<Self> {
         let log = anonymous_file("pavlov-log").map_err(|error| format!("no memory file: {error}"))?;
@@ -93,9 +93,9 @@ impl Worker {
         }
         let pid = worker.line("start")?;
         worker.pid = pid.as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(worker.pid);
-        hello.insert("parent".into(), json!(std::process::id()));
-        hello.insert("log".into(), json!(worker.log.as_raw_fd()));
-        worker.tell(&format!("{}\n", Value::Object(hello)).into_bytes())?;
+        first_message.insert("parent".into(), json!(std::process::id()));
+        first_message.insert("log".into(), json!(worker.log.as_raw_fd()));
+        worker.write(&format!("{}\n", Value::Object(first_message)).into_bytes())?;
         Ok(worker)
     }
 
@@ -109,7 +109,7 @@ impl Worker {
     }
 
     /// Writes to the worker.
-    pub(super) fn tell(&mut self, bytes: &[u8]) -> Answer<()> {
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Answer<()> {
         self.deadline = Instant::now() + self.timeout;
         let written = self.inbox.as_mut().map_or(Err(ErrorKind::BrokenPipe.into()), |to| to.write_all(bytes));
         written.map_err(|error| self.cause_of_end(&error))
@@ -117,11 +117,11 @@ impl Worker {
 
     /// Sends a request.
     pub(super) fn request(&mut self, request: &Value) -> Answer<()> {
-        self.tell(format!("{request}\n").as_bytes())
+        self.write(format!("{request}\n").as_bytes())
     }
 
     /// Waits for the dot that says: done.
-    pub(super) fn done(&mut self, doing: &str) -> Answer<()> {
+    pub(super) fn read_done(&mut self, doing: &str) -> Answer<()> {
         match self.read_byte(doing)? {
             b'.' => Ok(()),
             first => {
@@ -325,12 +325,12 @@ mod tests {
     use super::{super::talk::draw, *};
     use std::{fs, os::unix::fs::PermissionsExt};
 
-    /// A worker that is a script of the shell: it says hello, reads two lines and does `then`.
+    /// A worker that is a script of the shell: it says its process number, reads two lines and does `then`.
     fn worker(then: &str) -> (tempfile::TempDir, Worker) {
         let dir = tempfile::tempdir().unwrap();
         let script = dir.path().join("python");
-        let hello = r"printf '\000%d\n' $$; read hello; read request";
-        fs::write(&script, format!("#!/bin/sh\n{hello}\n{then}\n")).unwrap();
+        let first_message = r"printf '\000%d\n' $$; read first_message; read request";
+        fs::write(&script, format!("#!/bin/sh\n{first_message}\n{then}\n")).unwrap();
         fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
         let python = script.to_str().unwrap();
         let worker = Worker::start(0, python, Map::new(), Duration::from_secs(100)).unwrap();

@@ -11,13 +11,13 @@ use crate::{Error, Result, StepOut, VectorEnv, sent::Sent};
 
 /// A sleeping thread with room for one step; dropped, it ends after the step in progress.
 pub(super) struct Driver<V: VectorEnv> {
-    desk: Arc<Desk<V>>,
+    shared: Arc<Shared<V>>,
     thread: Option<JoinHandle<()>>,
     in_flight: bool,
 }
 
 /// Where the caller and the thread meet.
-struct Desk<V: VectorEnv> {
+struct Shared<V: VectorEnv> {
     work: Mutex<Work<V>>,
     turned: Condvar,
 }
@@ -64,27 +64,27 @@ impl<V: VectorEnv + 'static> Driver<V> {
             },
             done: Ok(()),
         };
-        let desk = Arc::new(Desk { work: Mutex::new(work), turned: Condvar::new() });
-        let own = Arc::clone(&desk);
+        let shared = Arc::new(Shared { work: Mutex::new(work), turned: Condvar::new() });
+        let own = Arc::clone(&shared);
         let thread =
             std::thread::Builder::new().name("pavlov-env".into()).spawn(move || own.drive(&blocks)).map_err(
                 |error| Error::other(format!("cannot start a thread for `send`: {error}; call `step`")),
             )?;
-        Ok(Self { desk, thread: Some(thread), in_flight: false })
+        Ok(Self { shared, thread: Some(thread), in_flight: false })
     }
 
     pub(super) fn send(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>) {
-        let mut work = lock(&self.desk.work);
+        let mut work = lock(&self.shared.work);
         work.sent.keep(actions, reset_seeds);
         work.turn = Turn::Driver;
-        self.desk.turned.notify_all();
+        self.shared.turned.notify_all();
         self.in_flight = true;
     }
 
     /// Waits for the step in flight.
     pub(super) fn recv(&mut self, out: StepOut<'_, V::Obs>, obs_width: usize) -> Result<()> {
         self.in_flight = false;
-        let mut work = self.desk.caller_turn();
+        let mut work = self.shared.caller_turn();
         std::mem::replace(&mut work.done, Ok(()))?;
         let StepRows { obs, final_obs, rewards, terminated, truncated } = &work.rows;
         out.obs.copy_from_slice(obs);
@@ -108,12 +108,12 @@ impl<V: VectorEnv> Driver<V> {
     /// Waits for the step in progress and drops its result.
     pub(super) fn forget(&mut self) {
         if std::mem::take(&mut self.in_flight) {
-            self.desk.caller_turn().done = Ok(());
+            self.shared.caller_turn().done = Ok(());
         }
     }
 }
 
-impl<V: VectorEnv> Desk<V> {
+impl<V: VectorEnv> Shared<V> {
     fn caller_turn(&self) -> std::sync::MutexGuard<'_, Work<V>> {
         let mut work = lock(&self.work);
         while work.turn == Turn::Driver {
@@ -158,8 +158,8 @@ impl<O> StepRows<O> {
 
 impl<V: VectorEnv> Drop for Driver<V> {
     fn drop(&mut self) {
-        self.desk.caller_turn().turn = Turn::Over;
-        self.desk.turned.notify_all();
+        self.shared.caller_turn().turn = Turn::Over;
+        self.shared.turned.notify_all();
         if let Some(thread) = self.thread.take() {
             // It catches panics, so there is none to pass on.
             let _ = thread.join();

@@ -25,7 +25,7 @@ pub use processes::child_main;
 pub(crate) use processes::is_known_to_children;
 pub(crate) use threads::ThreadExecutor;
 pub(crate) use worker::work;
-pub use worker_group::{Team, WorkerGroup};
+pub use worker_group::{WorkerGroup, WorkerGroupSetup};
 
 /// The number of an actor; never used twice in a sweep, so what a dead one still says is told apart.
 pub(crate) type ActorId = u64;

@@ -25,7 +25,7 @@ const REASON: Duration = Duration::from_secs(5);
 
 /// What workers are started with.
 #[derive(Debug)]
-pub struct Team<'a> {
+pub struct WorkerGroupSetup<'a> {
     /// Of the trainable, as `child_main` knows it.
     pub name: String,
     /// For each worker the sockets to the others.
@@ -60,12 +60,12 @@ impl WorkerGroup {
     ///
     /// # Errors
     /// `child_main` was not called with this trainable: its processes would run the whole program again. The system's.
-    pub fn start(team: Team<'_>, session: &Session) -> Result<Self> {
-        let num_workers = team.sockets.len();
-        if !is_known_to_children(&team.name) {
+    pub fn start(setup: WorkerGroupSetup<'_>, session: &Session) -> Result<Self> {
+        let num_workers = setup.sockets.len();
+        if !is_known_to_children(&setup.name) {
             let rule = format!(
                 "workers are processes: `main` must first call `child_main` with the trainable `{}`",
-                team.name
+                setup.name
             );
             return Err(Error::config("num_workers", num_workers, rule));
         }
@@ -75,10 +75,10 @@ impl WorkerGroup {
         }
         let (message, messages) = unbounded();
         let mut group = WorkerGroup { workers: Vec::with_capacity(num_workers), messages, reports: 0 };
-        for (rank, peers) in team.sockets.into_iter().enumerate() {
+        for (rank, peers) in setup.sockets.into_iter().enumerate() {
             let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
-            let mut command = child::command(WORKER, &team.name, theirs, team.num_threads)?;
-            if let Some(gpus) = &team.gpus {
+            let mut command = child::command(WORKER, &setup.name, theirs, setup.num_threads)?;
+            if let Some(gpus) = &setup.gpus {
                 command.env("CUDA_VISIBLE_DEVICES", &gpus[rank]);
             }
             let process = command.spawn().map_err(Error::io("start", Path::new("this executable")))?;
@@ -90,18 +90,18 @@ impl WorkerGroup {
                 .name(format!("worker {rank} of {}", session.context.trial_id))
                 .spawn(move || listen(rank, incoming, &message))
                 .map_err(Error::other)?;
-            let setup = WorkerSetup {
+            let worker_setup = WorkerSetup {
                 rank,
                 trial_id: session.context.trial_id.clone(),
                 trial_name: session.context.trial_name.clone(),
                 trial_resources: session.context.trial_resources.clone(),
                 logdir: session.context.logdir.clone(),
                 config: session.config.clone(),
-                checkpoint: team.checkpoint.map(Checkpoint::anchored).transpose()?,
+                checkpoint: setup.checkpoint.map(Checkpoint::anchored).transpose()?,
             };
             let socket = &group.workers[rank].socket;
             // One that is gone already is heard of in the first round.
-            let _ = send_sockets(socket, &peers).and_then(|()| send_line(socket, &setup));
+            let _ = send_sockets(socket, &peers).and_then(|()| send_line(socket, &worker_setup));
         }
         Ok(group)
     }

@@ -332,7 +332,8 @@ fn build(name: &str, arguments: &[Value]) -> Result<Domain, String> {
         return Ok(if name == "choice" { Domain::Choice(options) } else { Domain::GridSearch(options) });
     }
     let float = |index: usize| arguments[index].as_f64().ok_or("its arguments must be numbers".to_string());
-    let integer = |index: usize| whole(&arguments[index]).ok_or("its arguments must be integers".to_string());
+    let integer =
+        |index: usize| exact_integer(&arguments[index]).ok_or("its arguments must be integers".to_string());
     let takes = |counts: std::ops::RangeInclusive<usize>, form: &str| match counts.contains(&arguments.len())
     {
         true => Ok(()),
@@ -394,7 +395,7 @@ fn build(name: &str, arguments: &[Value]) -> Result<Domain, String> {
 }
 
 /// An integer that a double holds exactly, 10.0 included.
-fn whole(value: &Value) -> Option<i64> {
+fn exact_integer(value: &Value) -> Option<i64> {
     let number =
         value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= (1u64 << 53) as f64)?;
     Some(number as i64)

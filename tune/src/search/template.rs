@@ -193,7 +193,7 @@ impl Template {
         for (grid, option) in self.grids.iter().zip(source.grid) {
             options[grid.id] = *option;
         }
-        let mut filling = Filling {
+        let mut filling = TemplateWalk {
             quantile: source.quantile,
             options,
             quantiles: vec![f64::NAN; self.parameters.len()],
@@ -202,7 +202,7 @@ impl Template {
         };
         let point = source.point.map(|point| Value::Object(point.clone()));
         let mut config = filling.fill(&self.root, "", point.as_ref())?;
-        let Filling { quantiles, drawn, functions, .. } = filling;
+        let TemplateWalk { quantiles, drawn, functions, .. } = filling;
         self.call(&mut config, functions, source.random)?;
         let drawn = drawn
             .into_iter()
@@ -255,7 +255,7 @@ impl Template {
 }
 
 /// One walk over a template.
-struct Filling<'a> {
+struct TemplateWalk<'a> {
     quantile: &'a mut dyn FnMut(usize) -> f64,
     /// By [`Grid::id`].
     options: Vec<usize>,
@@ -266,7 +266,7 @@ struct Filling<'a> {
     functions: Vec<(String, usize)>,
 }
 
-impl Filling<'_> {
+impl TemplateWalk<'_> {
     fn fill(&mut self, node: &Node, at: &str, over: Option<&Value>) -> Result<Value> {
         Ok(match (node, over) {
             (Node::Object(entries), None) => self.object(entries, at, &Config::new())?,

@@ -46,7 +46,7 @@ pub use results::{ResultGrid, Scope, TrialResult};
 pub use settings::{CheckpointConfig, ExecutorKind, FailFast, FailureConfig, Restore, RunConfig, TuneConfig};
 pub use standings::Standings;
 
-use control::{Control, Live};
+use control::{Control, Unsaved};
 use journal::{Event, FORMAT_VERSION, Header, Journal};
 use pool::Pool;
 use progress::Progress;
@@ -363,14 +363,14 @@ impl Tuner {
             draws_ahead: if is_default { DRAWS_AHEAD } else { 0 },
             time_budget: tune_config.time_budget.map(|budget| budget.as_secs_f64()),
             reuse_actors: tune_config.reuse_actors,
-            live: Live::default(),
+            unsaved: Unsaved::default(),
         };
         if let Some(which) = which {
             control.choose_what_goes_on(which)?;
         }
         let outcome = control.run();
         let written = control.write_results(columns);
-        control.upload_the_rest(outcome.is_ok())?;
+        control.finish_uploads(outcome.is_ok())?;
         let interrupted = outcome?;
         written?;
         let Control { sweep, remote, .. } = control;

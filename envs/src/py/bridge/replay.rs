@@ -42,7 +42,7 @@ impl Bridge {
             episode.clone_from(saved);
         }
         let seeds: Vec<u64> = saved.iter().map(|episode| episode.seed().unwrap_or(0)).collect();
-        self.memory.write(self.places.seeds, bytemuck::cast_slice(&seeds));
+        self.memory.write(self.offsets.seeds, bytemuck::cast_slice(&seeds));
         // All workers replay at the same time.
         for index in 0..self.workers.len() {
             let rows = self.first_row(index)..self.first_row(index + 1);
@@ -53,8 +53,8 @@ impl Bridge {
                 episodes.iter().map(|(row, episode)| json!([row, episode.seed(), episode.step()])).collect();
             let request = json!({"do": "replay", "episodes": list, "size": actions.len()});
             let worker = &mut self.workers[index];
-            let told = worker.request(&request).and_then(|()| worker.tell(&actions));
-            self.check(index, told)?;
+            let written = worker.request(&request).and_then(|()| worker.write(&actions));
+            self.check(index, written)?;
         }
         self.wait("replay")?;
         self.read_infos();

@@ -210,10 +210,10 @@ impl TrialScheduler for HyperBandForBohb {
 }
 
 /// Band and bracket in it.
-type Place = (usize, usize);
+type BracketIndex = (usize, usize);
 
 /// What becomes of a trial at a milestone.
-enum Fate {
+enum AtMilestone {
     Ends,
     /// It is further than the next milestone already.
     Waits,
@@ -231,7 +231,7 @@ struct Bands {
     /// In the order they were made; `None` stands for one whose first milestone would be 0.
     bands: Vec<Vec<Option<Bracket>>>,
     /// Trial → its bracket.
-    places: HashMap<String, Place>,
+    places: HashMap<String, BracketIndex>,
     num_stopped: usize,
 }
 
@@ -258,15 +258,15 @@ impl Bands {
         })
     }
 
-    fn bracket(&self, (band, bracket): Place) -> Option<&Bracket> {
+    fn bracket(&self, (band, bracket): BracketIndex) -> Option<&Bracket> {
         self.bands.get(band)?.get(bracket)?.as_ref()
     }
 
-    fn bracket_mut(&mut self, (band, bracket): Place) -> Option<&mut Bracket> {
+    fn bracket_mut(&mut self, (band, bracket): BracketIndex) -> Option<&mut Bracket> {
         self.bands.get_mut(band)?.get_mut(bracket)?.as_mut()
     }
 
-    fn places(&self) -> Vec<Place> {
+    fn places(&self) -> Vec<BracketIndex> {
         let band = |band: usize| (0..self.bands[band].len()).map(move |bracket| (band, bracket));
         (0..self.bands.len()).flat_map(band).collect()
     }
@@ -299,7 +299,7 @@ impl Bands {
     }
 
     /// Notes a result. The trial's bracket, if it has to wait there; `None`: it goes on.
-    fn update(&mut self, trial: &Trial, result: &Metrics) -> Result<Option<Place>> {
+    fn update(&mut self, trial: &Trial, result: &Metrics) -> Result<Option<BracketIndex>> {
         let time_attr = &self.config.time_attr;
         let time = number(result, time_attr)?.filter(|time| !time.is_nan());
         let needed_as = || format!("the time_attr of {}", self.name);
@@ -320,7 +320,7 @@ impl Bands {
     /// Halves a bracket that waits for no trial any more, and says what becomes of `current`, which runs.
     fn process(
         &mut self,
-        place: Place,
+        place: BracketIndex,
         current: Option<&Trial>,
         trials: &[Trial],
         orders: &mut Vec<Order>,
@@ -330,8 +330,8 @@ impl Bands {
             return Decision::Pause;
         }
         let is_current = |trial_id: &str| current.is_some_and(|current| current.trial_id == trial_id);
-        let fates: Vec<(String, Fate)> = if bracket.finished() {
-            bracket.live().map(|trial_id| (trial_id.to_string(), Fate::Ends)).collect()
+        let fates: Vec<(String, AtMilestone)> = if bracket.finished() {
+            bracket.live().map(|trial_id| (trial_id.to_string(), AtMilestone::Ends)).collect()
         } else {
             let (good, bad) = bracket.halve();
             // The bracket is finished when those that stay have come to the milestone, however far the others are.
@@ -340,12 +340,12 @@ impl Bands {
             }
             let finished = bracket.finished();
             let fate = |trial_id: &String| match bracket.goes_on(trial_id) {
-                true => Fate::GoesOn,
-                false if finished => Fate::Ends,
-                false => Fate::Waits,
+                true => AtMilestone::GoesOn,
+                false if finished => AtMilestone::Ends,
+                false => AtMilestone::Waits,
             };
             let good = good.into_iter().map(|trial_id| (trial_id.clone(), fate(&trial_id)));
-            bad.into_iter().map(|trial_id| (trial_id, Fate::Ends)).chain(good).collect()
+            bad.into_iter().map(|trial_id| (trial_id, AtMilestone::Ends)).chain(good).collect()
         };
         let paused: HashSet<&str> = trials
             .iter()
@@ -356,11 +356,13 @@ impl Bands {
         let mut num_stopped = 0;
         for (trial_id, fate) in fates {
             match fate {
-                Fate::Waits => {}
-                Fate::GoesOn if is_current(&trial_id) => decision = Decision::Continue,
-                Fate::GoesOn if paused.contains(trial_id.as_str()) => orders.push(Order::Unpause(trial_id)),
-                Fate::GoesOn => {}
-                Fate::Ends => {
+                AtMilestone::Waits => {}
+                AtMilestone::GoesOn if is_current(&trial_id) => decision = Decision::Continue,
+                AtMilestone::GoesOn if paused.contains(trial_id.as_str()) => {
+                    orders.push(Order::Unpause(trial_id))
+                }
+                AtMilestone::GoesOn => {}
+                AtMilestone::Ends => {
                     num_stopped += 1;
                     bracket.remove(&trial_id);
                     match is_current(&trial_id) {
@@ -392,7 +394,7 @@ impl Bands {
         };
         // Each halving leaves one less to come.
         while orders.is_empty() {
-            let waiting: Vec<Place> =
+            let waiting: Vec<BracketIndex> =
                 self.places().into_iter().filter(|&place| self.bracket(place).is_some_and(waits)).collect();
             if waiting.is_empty() {
                 return;

@@ -98,7 +98,7 @@ pub struct PopulationBasedTraining {
     explore: Explore,
     custom_explore: Option<CustomExplore>,
     /// Trial → what is known of it.
-    states: HashMap<String, State>,
+    states: HashMap<String, TrialState>,
     next_sync: f64,
     draws: Draws,
     num_checkpoints: usize,
@@ -106,7 +106,7 @@ pub struct PopulationBasedTraining {
 }
 
 #[derive(Clone, Debug)]
-struct State {
+struct TrialState {
     /// The tag before any exploit.
     tag: String,
     /// At the latest look; higher is better.
@@ -228,7 +228,7 @@ impl PopulationBasedTraining {
         &mut self,
         trial: &Trial,
         source: &Trial,
-        source_state: &State,
+        source_state: &TrialState,
         orders: &mut Vec<Order>,
     ) -> Result<()> {
         let mut config = self.explore.explore(&source.config, &self.mutations, &mut self.draws)?;
@@ -275,7 +275,7 @@ impl PopulationBasedTraining {
     /// Whether a living trial other than `besides` has not come to the point where all wait.
     fn waits_for_others(&self, besides: &Trial, trials: &[Trial]) -> bool {
         trials.iter().any(|trial| {
-            let behind = |state: &State| state.last_train < self.next_sync;
+            let behind = |state: &TrialState| state.last_train < self.next_sync;
             !trial.status.is_finished()
                 && trial.trial_id != besides.trial_id
                 && self.states.get(&trial.trial_id).is_some_and(behind)
@@ -336,7 +336,7 @@ impl TrialScheduler for PopulationBasedTraining {
     fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
         explore::fill(&mut trial.config, &self.mutations, &mut self.draws);
         let tag = trial.experiment_tag.clone();
-        let state = State { tag, score: None, saved: false, last_perturbation: 0.0, last_train: 0.0 };
+        let state = TrialState { tag, score: None, saved: false, last_perturbation: 0.0, last_train: 0.0 };
         self.states.insert(trial.trial_id.clone(), state);
         Ok(())
     }

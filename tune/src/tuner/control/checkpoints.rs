@@ -23,7 +23,7 @@ impl Control {
         let Some(budget) = self.run_config.checkpoint_config.max_bytes else { return Ok(()) };
         // From the oldest trial on; each keeps its newest.
         let mut oldest = 0;
-        while self.live.bytes > budget && oldest < self.sweep.runs.len() {
+        while self.unsaved.bytes > budget && oldest < self.sweep.runs.len() {
             match self.sweep.runs[oldest].checkpoints.oldest_unneeded() {
                 Some(iteration) => self.delete(oldest, iteration)?,
                 None => oldest += 1,
@@ -35,7 +35,7 @@ impl Control {
     fn delete(&mut self, i: usize, iteration: u64) -> Result<()> {
         let run = &mut self.sweep.runs[i];
         let forgotten = run.checkpoints.forget(iteration);
-        self.live.bytes -= forgotten.map_or(0, |checkpoint| checkpoint.bytes);
+        self.unsaved.bytes -= forgotten.map_or(0, |checkpoint| checkpoint.bytes);
         let path = run.dir.join(checkpoint::name(iteration));
         if let Some(remote) = &mut self.remote {
             remote.delete(i, iteration, &path, self.journal.length());
@@ -147,7 +147,7 @@ impl Control {
     }
 
     /// At the end.
-    pub(in crate::tuner) fn upload_the_rest(&mut self, went_well: bool) -> Result<()> {
+    pub(in crate::tuner) fn finish_uploads(&mut self, went_well: bool) -> Result<()> {
         let Some(remote) = &self.remote else { return Ok(()) };
         match remote.finish() {
             Err(error) if !went_well => tracing::warn!("{error}"),

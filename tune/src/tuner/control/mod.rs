@@ -38,12 +38,12 @@ pub(super) struct Control {
     pub(super) draws_ahead: usize,
     pub(super) time_budget: Option<f64>,
     pub(super) reuse_actors: bool,
-    pub(super) live: Live,
+    pub(super) unsaved: Unsaved,
 }
 
 /// What is forgotten when the driver dies.
 #[derive(Default)]
-pub(super) struct Live {
+pub(super) struct Unsaved {
     started: Option<Instant>,
     elapsed_before: f64,
     next_actor: ActorId,
@@ -54,13 +54,13 @@ pub(super) struct Live {
     parked: Vec<(ActorId, Resources, Vec<usize>)>,
     gpus: HashMap<ActorId, Vec<usize>>,
     /// Where trials with an actor stand.
-    at: HashMap<usize, Position>,
+    at: HashMap<usize, TrialProgress>,
     /// Trials that hold the checkpoint of another one until they have started: source and iteration.
     holds: HashMap<usize, (usize, u64)>,
     /// Trials whose end was decided before a restore, to be trained up to there once more and saved.
     to_finish: Vec<usize>,
     /// Nothing has changed since no trial could be started.
-    at_rest: bool,
+    nothing_to_start: bool,
     exhausted: bool,
     /// The searcher said to wait.
     waits: bool,
@@ -71,7 +71,7 @@ pub(super) struct Live {
 }
 
 #[derive(Clone, Copy)]
-struct Position {
+struct TrialProgress {
     iteration: u64,
     should_checkpoint: bool,
     score: Option<f64>,
@@ -80,8 +80,8 @@ struct Position {
 impl Control {
     /// Runs to the end; `true`: it was interrupted.
     pub(super) fn run(&mut self) -> Result<bool> {
-        self.live.started = Some(Instant::now());
-        self.live.elapsed_before = self.sweep.elapsed;
+        self.unsaved.started = Some(Instant::now());
+        self.unsaved.elapsed_before = self.sweep.elapsed;
         for callback in &mut self.run_config.callbacks {
             callback.setup(&self.sweep.dir, self.num_samples)?;
         }
@@ -93,8 +93,8 @@ impl Control {
             self.settle_released()?;
             self.check_end_of_all()?;
             while self.start_one()? {}
-            if self.live.actors.is_empty() {
-                if self.live.interrupted || !self.ask_idle_scheduler()? {
+            if self.unsaved.actors.is_empty() {
+                if self.unsaved.interrupted || !self.ask_idle_scheduler()? {
                     break;
                 }
                 continue;
@@ -113,7 +113,7 @@ impl Control {
             callback.on_experiment_end(&self.sweep.trials)?;
         }
         self.progress.end(&self.sweep.trials, &*self.sweep.scheduler);
-        Ok(self.live.interrupted)
+        Ok(self.unsaved.interrupted)
     }
 
     /// After a replay: trials that were given up, and those that had not ended.
@@ -152,7 +152,7 @@ impl Control {
         for i in 0..self.sweep.trials.len() {
             let there = there.remove(&self.sweep.runs[i].dir).unwrap_or_default();
             self.restore_checkpoints(i, &there)?;
-            self.live.bytes += self.sweep.runs[i].checkpoints.bytes();
+            self.unsaved.bytes += self.sweep.runs[i].checkpoints.bytes();
             if self.sweep.trials[i].status == TrialStatus::Terminated && !self.sweep.runs[i].completed {
                 self.sweep.released.push(i);
             }
@@ -184,7 +184,7 @@ impl Control {
             }
             let unsaved = run.checkpoints.newest() != Some(run.seen);
             if run.seen > 0 && unsaved && (run.save || self.saves_at_end()) {
-                self.live.to_finish.push(i);
+                self.unsaved.to_finish.push(i);
             } else {
                 self.complete(i)?;
             }
@@ -197,12 +197,13 @@ impl Control {
     }
 
     fn elapsed(&self) -> f64 {
-        self.live.elapsed_before + self.live.started.map_or(0.0, |started| started.elapsed().as_secs_f64())
+        self.unsaved.elapsed_before
+            + self.unsaved.started.map_or(0.0, |started| started.elapsed().as_secs_f64())
     }
 
     fn check_end_of_all(&mut self) -> Result<()> {
-        if self.run_config.interrupt.load(Ordering::Relaxed) && !self.live.interrupted {
-            self.live.interrupted = true;
+        if self.run_config.interrupt.load(Ordering::Relaxed) && !self.unsaved.interrupted {
+            self.unsaved.interrupted = true;
             self.progress.say(
                 "interrupted: trials are saved after their current iteration; restore the sweep to go on",
             );

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::{Control, Position};
+use super::{Control, TrialProgress};
 use crate::executor::{ActorId, Report, Request, SavedCheckpoint};
 use crate::tuner::failures;
 use crate::tuner::journal::{Event, Verdict};
@@ -15,9 +15,9 @@ use crate::{Error, Metrics, Mode, Result, TrialStatus, checkpoint, metric};
 impl Control {
     pub(super) fn on_report(&mut self, actor: ActorId, report: Report) -> Result<()> {
         // Of an actor that was dismissed.
-        let Some(&i) = self.live.actors.get(&actor) else { return Ok(()) };
+        let Some(&i) = self.unsaved.actors.get(&actor) else { return Ok(()) };
         if !matches!(report, Report::Trained { .. } | Report::Started { .. }) {
-            self.live.at_rest = false;
+            self.unsaved.nothing_to_start = false;
         }
         match report {
             Report::Started { iteration, bytes } => self.on_started(i, iteration, bytes),
@@ -34,7 +34,7 @@ impl Control {
                     self.log(&Event::Ended { trial_id: trial_id.into() })?;
                     self.sweep.ended(i)?;
                 }
-                self.live.waits = false;
+                self.unsaved.waits = false;
                 self.release(i)
             }
             Report::Saved(saved) => self.on_saved(i, saved),
@@ -50,8 +50,8 @@ impl Control {
     }
 
     fn on_started(&mut self, i: usize, iteration: u64, bytes: u64) -> Result<()> {
-        self.live.at.insert(i, Position { iteration, should_checkpoint: false, score: None });
-        if let Some((source, held)) = self.live.holds.remove(&i) {
+        self.unsaved.at.insert(i, TrialProgress { iteration, should_checkpoint: false, score: None });
+        if let Some((source, held)) = self.unsaved.holds.remove(&i) {
             self.sweep.runs[source].checkpoints.release(held);
             let trial_id = self.id(i);
             let source_id = self.id(source);
@@ -61,9 +61,9 @@ impl Control {
                 source: source_id.clone().into(),
                 checkpoint: checkpoint.clone(),
             })?;
-            self.live.bytes -= self.sweep.runs[i].checkpoints.bytes();
+            self.unsaved.bytes -= self.sweep.runs[i].checkpoints.bytes();
             let exploit = self.sweep.adopted(i, checkpoint);
-            self.live.bytes += self.sweep.runs[i].checkpoints.bytes();
+            self.unsaved.bytes += self.sweep.runs[i].checkpoints.bytes();
             if let Some(log) = exploit.and_then(|exploit| exploit.log) {
                 log.append(&self.sweep.dir, &trial_id, &source_id)?;
             }
@@ -76,17 +76,17 @@ impl Control {
     fn on_result(&mut self, i: usize, iteration: u64, result: Metrics) -> Result<()> {
         let should_checkpoint = result.get("should_checkpoint") == Some(&Value::Bool(true));
         let score = self.score(&result);
-        self.live.at.insert(i, Position { iteration, should_checkpoint, score });
+        self.unsaved.at.insert(i, TrialProgress { iteration, should_checkpoint, score });
         let is_wanted = self.sweep.trials[i].status == TrialStatus::Running;
         if is_wanted && iteration > self.sweep.runs[i].seen {
-            if std::mem::take(&mut self.live.waits) {
-                self.live.at_rest = false;
+            if std::mem::take(&mut self.unsaved.waits) {
+                self.unsaved.nothing_to_start = false;
             }
             let elapsed = self.elapsed();
             let trial_id = self.id(i);
             let verdict = self.sweep.result(i, iteration, result, None)?;
             if verdict != Verdict::Continue || std::mem::take(&mut self.sweep.ordered) {
-                self.live.at_rest = false;
+                self.unsaved.nothing_to_start = false;
             }
             let trial = &self.sweep.trials[i];
             if let Some(result) = &trial.last_result {
@@ -124,18 +124,18 @@ impl Control {
     /// What comes next for a trial that has just `trained`, or else started or saved.
     fn request_next(&mut self, i: usize, trained: bool) -> Result<()> {
         let run = &self.sweep.runs[i];
-        let Some(at) = self.live.at.get(&i).copied() else { return Ok(()) };
+        let Some(at) = self.unsaved.at.get(&i).copied() else { return Ok(()) };
         let is_there = at.iteration >= run.seen;
         let frequency = self.run_config.checkpoint_config.checkpoint_frequency;
         let by_count = frequency > 0 && at.iteration.is_multiple_of(frequency);
         let at_end = run.next == Next::Stop && self.saves_at_end();
-        let before_leaving = self.live.interrupted && !self.factory.is_function();
+        let before_leaving = self.unsaved.interrupted && !self.factory.is_function();
         let by_itself = at.should_checkpoint || by_count || before_leaving;
         let by_decision = is_there && (run.next == Next::Pause || at_end);
         if run.next != Next::Leave && ((is_there && run.save) || (trained && (by_itself || by_decision))) {
             return self.send(i, Stage::Saving, Request::Save);
         }
-        if self.live.interrupted {
+        if self.unsaved.interrupted {
             return self.release(i);
         }
         match run.next {
@@ -147,21 +147,21 @@ impl Control {
 
     fn send(&mut self, i: usize, stage: Stage, request: Request) -> Result<()> {
         self.sweep.runs[i].stage = stage;
-        if let Some(actor) = self.live.of_trial.get(&i) {
+        if let Some(actor) = self.unsaved.of_trial.get(&i) {
             self.executor.send(*actor, request);
         }
         Ok(())
     }
 
     fn on_saved(&mut self, i: usize, saved: SavedCheckpoint) -> Result<()> {
-        let score = self.live.at.get(&i).and_then(|at| at.score);
+        let score = self.unsaved.at.get(&i).and_then(|at| at.score);
         let trial_id = self.id(i);
         self.journal.append(&Event::Saved { trial_id: trial_id.into(), checkpoint: saved.clone(), score })?;
         self.upload(i, saved.iteration);
         let path = self.sweep.runs[i].dir.join(checkpoint::name(saved.iteration));
-        self.live.bytes -= self.sweep.runs[i].checkpoints.bytes();
+        self.unsaved.bytes -= self.sweep.runs[i].checkpoints.bytes();
         self.sweep.saved(i, saved, score);
-        self.live.bytes += self.sweep.runs[i].checkpoints.bytes();
+        self.unsaved.bytes += self.sweep.runs[i].checkpoints.bytes();
         self.delete_surplus(i)?;
         for callback in &mut self.run_config.callbacks {
             callback.on_checkpoint(&self.sweep.trials, &self.sweep.trials[i], &path)?;
@@ -171,24 +171,24 @@ impl Control {
 
     /// Takes a trial off its actor.
     fn release(&mut self, i: usize) -> Result<()> {
-        let Some(&actor) = self.live.of_trial.get(&i) else { return Ok(()) };
-        if self.reuse_actors && !self.live.interrupted {
+        let Some(&actor) = self.unsaved.of_trial.get(&i) else { return Ok(()) };
+        if self.reuse_actors && !self.unsaved.interrupted {
             let resources = self.sweep.trials[i].resources.clone();
-            let gpus = self.live.gpus.get(&actor).cloned().unwrap_or_default();
-            self.live.actors.remove(&actor);
-            self.live.of_trial.remove(&i);
-            self.live.parked.push((actor, resources, gpus));
-            self.live.at_rest = false;
+            let gpus = self.unsaved.gpus.get(&actor).cloned().unwrap_or_default();
+            self.unsaved.actors.remove(&actor);
+            self.unsaved.of_trial.remove(&i);
+            self.unsaved.parked.push((actor, resources, gpus));
+            self.unsaved.nothing_to_start = false;
             return self.settled(i);
         }
         self.send(i, Stage::Stopping, Request::Stop)
     }
 
     fn leave(&mut self, actor: ActorId, i: usize) {
-        self.live.at_rest = false;
-        self.live.actors.remove(&actor);
-        self.live.of_trial.remove(&i);
-        self.live.gpus.remove(&actor);
+        self.unsaved.nothing_to_start = false;
+        self.unsaved.actors.remove(&actor);
+        self.unsaved.of_trial.remove(&i);
+        self.unsaved.gpus.remove(&actor);
         self.pool.give_back(actor);
         self.executor.forget(actor);
     }
@@ -196,9 +196,11 @@ impl Control {
     /// A trial has no actor any more.
     fn settled(&mut self, i: usize) -> Result<()> {
         self.sweep.runs[i].stage = Stage::Idle;
-        self.live.at.remove(&i);
+        self.unsaved.at.remove(&i);
         match self.sweep.trials[i].status {
-            TrialStatus::Terminated if !self.live.interrupted || !self.needs_training(i) => self.complete(i),
+            TrialStatus::Terminated if !self.unsaved.interrupted || !self.needs_training(i) => {
+                self.complete(i)
+            }
             // Interrupted: it is taken up again by a restore.
             _ => Ok(()),
         }
@@ -215,7 +217,7 @@ impl Control {
         self.log(&Event::Completed { trial_id: trial_id.into() })?;
         self.upload_files(i);
         self.sweep.runs[i].completed = true;
-        self.live.waits = false;
+        self.unsaved.waits = false;
         for callback in &mut self.run_config.callbacks {
             callback.on_trial_complete(&self.sweep.trials, &self.sweep.trials[i])?;
         }
@@ -224,12 +226,12 @@ impl Control {
 
     fn on_failed(&mut self, actor: ActorId, i: usize, message: String) -> Result<()> {
         self.leave(actor, i);
-        if let Some((source, iteration)) = self.live.holds.remove(&i) {
+        if let Some((source, iteration)) = self.unsaved.holds.remove(&i) {
             self.sweep.runs[source].checkpoints.release(iteration);
         }
-        self.live.at.remove(&i);
+        self.unsaved.at.remove(&i);
         self.sweep.runs[i].stage = Stage::Idle;
-        self.live.waits = false;
+        self.unsaved.waits = false;
         let trial_id = self.id(i);
         self.log(&Event::Failed { trial_id: trial_id.clone().into(), message: Cow::Borrowed(&message) })?;
         self.sweep.failed(i, message.clone());

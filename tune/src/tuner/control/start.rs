@@ -13,17 +13,21 @@ use crate::{Config, Error, Resources, Result, Trial, TrialStatus, checkpoint};
 impl Control {
     /// Starts a trial if there is one to start; `false`: there is none now.
     pub(super) fn start_one(&mut self) -> Result<bool> {
-        if self.live.at_rest || self.live.interrupted || self.live.actors.len() >= self.max_concurrent {
+        if self.unsaved.nothing_to_start
+            || self.unsaved.interrupted
+            || self.unsaved.actors.len() >= self.max_concurrent
+        {
             return Ok(false);
         }
         let started = self.has_room() && self.start_or_draw()?;
-        self.live.at_rest = !started;
+        self.unsaved.nothing_to_start = !started;
         Ok(started)
     }
 
     fn start_or_draw(&mut self) -> Result<bool> {
-        if let Some(at) = (0..self.live.to_finish.len()).find(|at| self.fits(self.live.to_finish[*at])) {
-            let i = self.live.to_finish.swap_remove(at);
+        if let Some(at) = (0..self.unsaved.to_finish.len()).find(|at| self.fits(self.unsaved.to_finish[*at]))
+        {
+            let i = self.unsaved.to_finish.swap_remove(at);
             self.start(i)?;
             return Ok(true);
         }
@@ -43,12 +47,12 @@ impl Control {
     }
 
     fn can_draw(&self) -> bool {
-        !self.live.exhausted && !self.live.waits
+        !self.unsaved.exhausted && !self.unsaved.waits
     }
 
     /// Whether any resources are free at all.
     fn has_room(&self) -> bool {
-        self.pool.has_any_free() || !self.live.parked.is_empty()
+        self.pool.has_any_free() || !self.unsaved.parked.is_empty()
     }
 
     fn choose(&mut self) -> Option<usize> {
@@ -70,20 +74,20 @@ impl Control {
         run.stage == Stage::Idle
             && !waits_for_source
             && (self.pool.fits(resources)
-                || self.live.parked.iter().any(|(_, parked, _)| parked == resources))
+                || self.unsaved.parked.iter().any(|(_, parked, _)| parked == resources))
     }
 
     /// Asks the searcher for a trial.
     fn draw(&mut self) -> Result<bool> {
         if self.num_samples.is_some_and(|most| self.sweep.trials.len() as u64 >= most) {
-            self.live.exhausted = true;
+            self.unsaved.exhausted = true;
             return Ok(false);
         }
         let number = self.sweep.trials.len();
         let trial_id = format!("{}_{number:05}", self.prefix);
         match self.sweep.searcher.suggest(&trial_id)? {
-            Suggestion::Wait => self.live.waits = true,
-            Suggestion::Finished => self.live.exhausted = true,
+            Suggestion::Wait => self.unsaved.waits = true,
+            Suggestion::Finished => self.unsaved.exhausted = true,
             Suggestion::Trial { config, drawn } => {
                 let tag = experiment_tag(number as u64, &drawn);
                 let drawn: Config = drawn.into_iter().collect();
@@ -142,7 +146,7 @@ impl Control {
 
     fn tell_of_shared_cores(&mut self, request: &Resources) {
         let Some((wanted, there)) = self.pool.too_few_cores(request) else { return };
-        if !std::mem::replace(&mut self.live.told_of_cores, true) {
+        if !std::mem::replace(&mut self.unsaved.told_of_cores, true) {
             self.progress.say(&format!(
                 "a trial asks for {wanted} CPUs and this machine has {there}: its threads share them, and one trial \
                  runs at a time"
@@ -160,19 +164,19 @@ impl Control {
         self.sweep.runs[i].stage = Stage::Starting;
         if let (Some(source), Some(iteration)) = (source, iteration) {
             self.sweep.runs[source].checkpoints.hold(iteration);
-            self.live.holds.insert(i, (source, iteration));
+            self.unsaved.holds.insert(i, (source, iteration));
         }
         let resources = self.sweep.trials[i].resources.clone();
-        let reused = self.live.parked.iter().position(|(_, parked, _)| *parked == resources);
+        let reused = self.unsaved.parked.iter().position(|(_, parked, _)| *parked == resources);
         let (actor, gpus) = match reused {
             Some(at) => {
-                let (actor, _, gpus) = self.live.parked.swap_remove(at);
+                let (actor, _, gpus) = self.unsaved.parked.swap_remove(at);
                 (actor, gpus)
             }
             None => {
                 self.tell_of_shared_cores(&resources);
-                self.live.next_actor += 1;
-                let actor = self.live.next_actor;
+                self.unsaved.next_actor += 1;
+                let actor = self.unsaved.next_actor;
                 (actor, self.pool.take(actor, &resources))
             }
         };
@@ -190,9 +194,9 @@ impl Control {
             log_results: self.run_config.log_results,
         };
         let restores = start.from.is_some();
-        self.live.actors.insert(actor, i);
-        self.live.of_trial.insert(i, actor);
-        self.live.gpus.insert(actor, gpus);
+        self.unsaved.actors.insert(actor, i);
+        self.unsaved.of_trial.insert(i, actor);
+        self.unsaved.gpus.insert(actor, gpus);
         match reused {
             Some(_) => self.executor.send(actor, Request::Start(Box::new(start))),
             None => self.executor.spawn(actor, start)?,
@@ -212,7 +216,7 @@ impl Control {
         if let Some(exploit) = &self.sweep.runs[i].exploit {
             let source = self.sweep.find(&exploit.source)?;
             if let Some(kept) = self.sweep.runs[source].checkpoints.kept()
-                && let Some(path) = self.whole(source, kept)?
+                && let Some(path) = self.intact_checkpoint(source, kept)?
             {
                 return Ok((Some((kept, path)), Some(source)));
             }
@@ -228,7 +232,7 @@ impl Control {
         let run = &self.sweep.runs[i];
         let saved = run.checkpoints.iter().rev().map(|saved| saved.iteration);
         for iteration in saved.filter(|iteration| *iteration <= run.seen).collect::<Vec<_>>() {
-            if let Some(path) = self.whole(i, iteration)? {
+            if let Some(path) = self.intact_checkpoint(i, iteration)? {
                 return Ok((Some((iteration, path)), None));
             }
         }
@@ -236,7 +240,7 @@ impl Control {
     }
 
     /// Where a checkpoint is, downloaded if need be; `None`, with a warning: it is damaged or gone.
-    fn whole(&mut self, i: usize, iteration: u64) -> Result<Option<PathBuf>> {
+    fn intact_checkpoint(&mut self, i: usize, iteration: u64) -> Result<Option<PathBuf>> {
         let path = self.sweep.runs[i].dir.join(checkpoint::name(iteration));
         let mut skipped = match checkpoint::verify(&path, None) {
             Ok(_) => return Ok(Some(path)),
@@ -255,14 +259,14 @@ impl Control {
 
     /// Nothing trains. `false`: nothing ever will.
     pub(super) fn ask_idle_scheduler(&mut self) -> Result<bool> {
-        self.live.at_rest = false;
-        if !self.live.parked.is_empty() {
+        self.unsaved.nothing_to_start = false;
+        if !self.unsaved.parked.is_empty() {
             // What they hold may be what the others wait for.
             self.dismiss_parked();
             return Ok(true);
         }
         if self.sweep.open_trials().1.is_empty() {
-            if self.live.waits {
+            if self.unsaved.waits {
                 let reason = "the searcher waits for results, but no trial runs that could give any";
                 return Err(Error::experiment(&self.sweep.dir, reason));
             }
@@ -294,7 +298,7 @@ impl Control {
     }
 
     pub(super) fn dismiss_parked(&mut self) {
-        for (actor, _, _) in std::mem::take(&mut self.live.parked) {
+        for (actor, _, _) in std::mem::take(&mut self.unsaved.parked) {
             self.executor.send(actor, Request::Stop);
             self.executor.forget(actor);
             self.pool.give_back(actor);
