@@ -55,10 +55,14 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     for iteration in 1..=200 {
         let result = trainer.train()?;
         if iteration % 25 == 0 {
+            let number = |value: &serde_json::Value| value.as_f64().unwrap_or(f64::NAN);
             let of = &result["policy_reward_mean"];
             println!(
                 "{:>7} steps: {:.1} an episode; {:.1} to an agent of `first`, {:.1} to one of `others`",
-                result["timesteps_total"], result["episode_reward_mean"], of["first"], of["others"]
+                result["timesteps_total"],
+                number(&result["episode_reward_mean"]),
+                number(&of["first"]),
+                number(&of["others"])
             );
         }
     }

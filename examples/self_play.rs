@@ -25,7 +25,9 @@ impl EitherSeat {
             let (first, second) = out.obs.split_at_mut(out.obs.len() / 2);
             first.swap_with_slice(second);
             out.rewards.swap(0, 1);
-            [out.terminated, out.truncated, out.alive, out.acting].map(|flags| flags.swap(0, 1));
+            for flags in [out.terminated, out.truncated, out.alive, out.acting] {
+                flags.swap(0, 1);
+            }
         }
     }
 }
@@ -62,7 +64,7 @@ impl MultiAgentEnv for EitherSeat {
 
 fn settings() -> Ppo {
     let mut ppo = Ppo { lr: 1e-3, lambda: 0.95, kl_coeff: 0.0, ..Ppo::get_default_config() };
-    (ppo.sgd_minibatch_size, ppo.num_sgd_iter, ppo.entropy_coeff) = (128, 6, 0.01);
+    (ppo.sgd_minibatch_size, ppo.num_sgd_iter, ppo.entropy_coeff) = (256, 6, 0.003);
     let common = &mut ppo.common;
     (common.num_workers, common.num_envs_per_worker, common.seed) = (0, 32, Some(0));
     (common.rollout_fragment_length, common.train_batch_size) = (32, 1024);
@@ -90,7 +92,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
     let builder = settings().builder(env).policy_mapping_fn(by).loggers(LoggerChoice::None);
     let mut trainer = builder.build()?;
     let mut snapshots = vec![trainer.get_policy("main", |policy| policy.get_weights())?];
-    for iteration in 1..=20 * EVERY {
+    for iteration in 1..=50 * EVERY {
         // Another of the snapshots every iteration, old ones included.
         let opponent = &snapshots[iteration * 31 % snapshots.len()];
         trainer.get_policy("opponent", |policy| policy.set_weights(opponent))??;
@@ -98,7 +100,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
         if iteration % EVERY == 0 {
             snapshots.push(trainer.get_policy("main", |policy| policy.get_weights())?);
         }
-        if iteration % (5 * EVERY) == 0 {
+        if iteration % (10 * EVERY) == 0 {
             let (won, lost) = match_against(&mut trainer, &snapshots[0])?;
             println!(
                 "iteration {iteration}: {:.1} % won against the first snapshot, {:.1} % lost",
