@@ -24,16 +24,16 @@ use crate::registry;
 /// [`reset`](Session::reset). Where the algorithm obeys masks, write them with [`mask_mut`](Session::mask_mut).
 ///
 /// # Errors
-/// No checkpoint there; an algorithm that is not [registered](registry::register); whatever
-/// [`load_session`](pavlov_trainer::load_session) refuses.
+/// Fails if there is no whole checkpoint at `path`, if its algorithm is not [registered](registry::register), and
+/// whenever [`load_session`](pavlov_trainer::load_session) does.
 pub fn load(path: impl AsRef<Path>) -> Result<Session> {
     load_policy(path, None, 1)
 }
 
-/// As [`load`]: the policy of that id where there are several, for as many episodes as there are copies.
+/// Does as [`load`], for the policy of that id where there are several, and for as many episodes as there are copies.
 ///
 /// # Errors
-/// Those of [`load`].
+/// Fails whenever [`load`] does, and if the checkpoint has no policy of that id or `copies` is 0.
 pub fn load_policy(path: impl AsRef<Path>, policy: Option<&str>, copies: usize) -> Result<Session> {
     let checkpoint = find_checkpoint(path.as_ref())?;
     let kind = checkpoint::verify(&checkpoint, None)?.kind;
@@ -48,7 +48,7 @@ pub fn load_policy(path: impl AsRef<Path>, policy: Option<&str>, copies: usize) 
 /// copied here first.
 ///
 /// # Errors
-/// There is none.
+/// Fails if there is no directory at `path`, no whole checkpoint in it, or what its URL names cannot be fetched.
 pub(crate) fn find_checkpoint(path: &Path) -> Result<PathBuf> {
     if storage::scheme(path).is_some() {
         return Ok(checkpoint::fetch(path)?);

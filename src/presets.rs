@@ -16,7 +16,7 @@ pub struct Preset {
     pub name: String,
     /// Name of the algorithm.
     pub algorithm: String,
-    /// Id of the environment; `None`: any.
+    /// Id of the environment; `None` stands for any.
     pub env: Option<String>,
     /// Settings over the algorithm's defaults.
     #[serde(default)]
@@ -33,7 +33,8 @@ impl Preset {
     /// Reads the text of a preset file; `name` is for errors.
     ///
     /// # Errors
-    /// [`Error::Preset`].
+    /// Returns [`Error::Preset`] if the text is not TOML, has an unknown field or a value of the wrong kind, or lacks
+    /// `algorithm`.
     pub fn parse(name: &str, text: &str) -> Result<Preset, Error> {
         let preset: Preset = toml::from_str(text)
             .map_err(|error| Error::Preset { name: name.into(), reason: error.to_string() })?;
@@ -63,7 +64,7 @@ const FILES: &[(&str, &str)] = &[
 /// The preset of that name.
 ///
 /// # Errors
-/// [`Error::Unknown`] with the nearest name and the list.
+/// Returns [`Error::Unknown`], with the nearest name and the list, if no preset has this name.
 pub fn preset(name: &str) -> Result<Preset, Error> {
     match FILES.iter().find(|(known, _)| *known == name) {
         Some((_, text)) => Preset::parse(name, text),

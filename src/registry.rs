@@ -21,16 +21,28 @@ pub trait AnyAlgorithm: Trainable {
     /// The settings that all algorithms share, as they are in force.
     fn common(&self) -> &Common;
 
-    /// As [`Algorithm::evaluate`].
+    /// Evaluates: see [`Algorithm::evaluate`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Algorithm::evaluate`] does.
     fn evaluate(&mut self) -> Result<Metrics>;
 
-    /// As [`Algorithm::play`].
+    /// Plays whole episodes: see [`Algorithm::play`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Algorithm::play`] does.
     fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation>;
 
-    /// As [`Algorithm::restore_policies`].
+    /// Reads the weights and the filter of a checkpoint: see [`Algorithm::restore_policies`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Algorithm::restore_policies`] does.
     fn restore_policies(&mut self, checkpoint: &Path) -> Result<()>;
 
-    /// As [`Algorithm::export_policy_model`].
+    /// Writes the run's only policy as TorchScript: see [`Algorithm::export_policy_model`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Algorithm::export_policy_model`] does.
     fn export_policy_model(&self, dir: &Path) -> Result<PathBuf>;
 }
 
@@ -65,13 +77,13 @@ pub enum Error {
     /// Nothing has this name.
     #[error("no {what} {name:?}{}; there is {}", or_nearest(nearest.as_deref()), known.join(", "))]
     Unknown {
-        /// "algorithm" or "preset".
+        /// What was looked up: "algorithm" or "preset".
         what: &'static str,
-        /// What was asked for.
+        /// The name that was asked for.
         name: String,
         /// The most similar name, if one is similar.
         nearest: Option<String>,
-        /// All names.
+        /// All names that are known.
         known: Vec<String>,
     },
     /// Something else has this name.
@@ -83,9 +95,9 @@ pub enum Error {
     /// The text of a preset is not what a preset must be.
     #[error("{name}: {reason}")]
     Preset {
-        /// Name or file.
+        /// The name of the preset, or its file.
         name: String,
-        /// The place and what is wrong there.
+        /// The place in the text and what is wrong there.
         reason: String,
     },
 }
@@ -168,26 +180,26 @@ impl AlgorithmEntry {
         }
     }
 
-    /// It learns from a replay buffer: batches are not made of whole rounds of sampling.
+    /// Says that it learns from a replay buffer: batches are not made of whole rounds of sampling.
     #[must_use]
     pub fn off_policy(mut self) -> Self {
         self.arithmetic = None;
         self
     }
 
-    /// Workers sample without waiting for each other: batches are made of fragments, whichever workers they come from.
+    /// Says that workers do not wait for each other: batches are made of fragments, whichever workers they come from.
     #[must_use]
     pub fn asynchronous(mut self) -> Self {
         self.arithmetic = Some(Common::fragment_arithmetic);
         self
     }
 
-    /// As users type it.
+    /// The name of the algorithm as users type it.
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// One line.
+    /// One line on what the algorithm is.
     pub fn summary(&self) -> &'static str {
         self.summary
     }
@@ -195,7 +207,7 @@ impl AlgorithmEntry {
     /// Every setting with its default.
     ///
     /// # Errors
-    /// When the settings of a trainer are not a JSON object.
+    /// Returns [`State`](pavlov_trainer::Error::State) if serde does not write the settings as a JSON object.
     pub fn default_config(&self) -> Result<Config> {
         (self.default_config)()
     }
@@ -203,8 +215,8 @@ impl AlgorithmEntry {
     /// Complete settings: `layers`, later over earlier, over the defaults.
     ///
     /// # Errors
-    /// Every setting that is unknown, with the nearest name; has a value of the wrong kind; has no meaning here, with
-    /// the reason; or has no effect, because a schedule replaces it.
+    /// Fails with the error of each setting that is unknown, with the nearest name; has a value of the wrong kind; has
+    /// no meaning here, with the reason; or has no effect, because a schedule replaces it.
     pub fn resolve(&self, layers: Vec<Layer>) -> Result<Resolved> {
         (self.resolve)(layers)
     }
@@ -213,7 +225,8 @@ impl AlgorithmEntry {
     /// adjusted has the origin `"fitted"`.
     ///
     /// # Errors
-    /// What a run with these settings would report at its start.
+    /// Fails if the environment cannot be made, or if a setting breaks a rule: with what a run with these settings
+    /// would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
         let common: Common = decode(&resolved.config)?;
         let agents = Agent::of(&common.changed(env).make(&common.env_config, 1)?)?;
@@ -232,10 +245,11 @@ impl AlgorithmEntry {
         Ok(Effective { resolved, batch_arithmetic, agents, frozen })
     }
 
-    /// Ready to train; `config` goes over the defaults.
+    /// Makes it ready to train; `config` goes over the defaults.
     ///
     /// # Errors
-    /// Settings, environment or run options that cannot be.
+    /// Returns [`Tune`](pavlov_trainer::Error::Tune) if a setting or a run option cannot be, or the environment or a
+    /// policy cannot be made.
     pub fn build(
         &self,
         env: EnvCreator,
@@ -248,7 +262,7 @@ impl AlgorithmEntry {
     /// A policy out of a checkpoint of this algorithm: [`load_session`].
     ///
     /// # Errors
-    /// Those of [`load_session`].
+    /// Fails whenever the function [`load_session`] does.
     pub fn load_session(&self, checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
         (self.load)(checkpoint, policy, copies)
     }
@@ -277,7 +291,7 @@ static REGISTRY: LazyLock<RwLock<Vec<AlgorithmEntry>>> = LazyLock::new(|| {
 /// Makes an algorithm known by its name everywhere in this process; the commands of [`cli`](crate::cli) know it then.
 ///
 /// # Errors
-/// [`Error::Taken`].
+/// Returns [`Error::Taken`] if an algorithm of this name, in upper or lower case, is registered already.
 pub fn register(entry: AlgorithmEntry) -> Result<(), Error> {
     let mut registry = REGISTRY.write().unwrap_or_else(|poisoned| poisoned.into_inner());
     if registry.iter().any(|known| known.name.eq_ignore_ascii_case(entry.name)) {
@@ -291,7 +305,7 @@ pub fn register(entry: AlgorithmEntry) -> Result<(), Error> {
 /// The algorithm of that name; upper and lower case do not matter.
 ///
 /// # Errors
-/// [`Error::Unknown`].
+/// Returns [`Error::Unknown`], with the nearest name and the list, if no algorithm has this name.
 pub fn algorithm(name: &str) -> Result<AlgorithmEntry, Error> {
     let all = algorithms();
     let found = all.iter().find(|entry| entry.name.eq_ignore_ascii_case(name));

@@ -49,23 +49,23 @@ pub struct Dqn {
     /// Settings of the replay buffer and of learning from it.
     #[serde(flatten)]
     pub off_policy: OffPolicy,
-    /// The network chooses the next action, the target network values it (van Hasselt et al. 2016).
+    /// Let the network choose the next action and the target network value it (van Hasselt et al. 2016).
     pub double_q: bool,
-    /// Values and advantages in separate heads (Wang et al. 2016).
+    /// Compute values and advantages in separate heads (Wang et al. 2016).
     pub dueling: bool,
     /// Units of each hidden layer of the heads, ReLU; empty puts the output right on the model.
     pub hiddens: Vec<usize>,
-    /// More than 1: learn the distribution of returns on so many atoms (Bellemare et al. 2017).
+    /// Atoms to learn the distribution of returns on (Bellemare et al. 2017); 1 learns its mean alone.
     pub num_atoms: usize,
     /// Lowest return that atoms stand for.
     pub v_min: f64,
     /// Highest return that atoms stand for.
     pub v_max: f64,
-    /// Noisy layers in the heads explore (Fortunato et al. 2018); set `final_epsilon` to 0 to explore by them alone.
+    /// Explore by noisy layers in the heads (Fortunato et al. 2018); set `final_epsilon` to 0 to explore by them alone.
     pub noisy: bool,
     /// Initial noise of noisy layers.
     pub sigma0: f64,
-    /// New rows get their error as priority instead of the highest so far; costs a pass through the network per fragment.
+    /// Give new rows their error as priority, not the highest so far; it costs a pass through the network per fragment.
     pub worker_side_prioritization: bool,
 }
 

@@ -39,9 +39,9 @@ pub struct Impala {
     pub minibatch_buffer_size: usize,
     /// Earlier fragments that are joined to each new one.
     pub replay_proportion: f64,
-    /// How many fragments are kept for that.
+    /// How many earlier fragments are kept for `replay_proportion`.
     pub replay_buffer_num_slots: usize,
-    /// The optimizer.
+    /// Which optimizer learns.
     pub opt_type: OptType,
     /// Step size: higher learns faster and less steadily. Typical: 1e-4 to 1e-3.
     pub lr: f64,
@@ -59,11 +59,11 @@ pub struct Impala {
     pub vf_loss_coeff: f64,
     /// Weight of the entropy bonus: higher explores longer. Typical: 0 to 0.02.
     pub entropy_coeff: f64,
-    /// Replaces `entropy_coeff`.
+    /// Replaces `entropy_coeff`: `[[step, value], ...]`.
     pub entropy_coeff_schedule: Option<Piecewise>,
 }
 
-/// Which optimizer.
+/// The optimizers that IMPALA can learn with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptType {

@@ -35,13 +35,13 @@ pub struct Ppo {
     pub adam_epsilon: f64,
     /// Subtract the critic's values from returns (without GAE).
     pub use_critic: bool,
-    /// Generalised advantage estimation.
+    /// Estimate advantages by generalised advantage estimation (GAE).
     pub use_gae: bool,
     /// GAE's lambda: 1 trusts returns (more variance), 0 trusts the critic (more bias). Typical: 0.9 to 1.
     pub lambda: f64,
     /// Initial coefficient of the KL penalty; 0 leaves it out.
     pub kl_coeff: f64,
-    /// The coefficient grows when the measured KL is above twice this, and shrinks below half of it.
+    /// The KL to aim at: `kl_coeff` grows when the measured KL is above twice this, and shrinks below half of it.
     pub kl_target: f64,
     /// Rows of one gradient step.
     pub sgd_minibatch_size: usize,
@@ -51,17 +51,17 @@ pub struct Ppo {
     pub vf_loss_coeff: f64,
     /// Weight of the entropy bonus: higher explores longer. Typical: 0 to 0.02.
     pub entropy_coeff: f64,
-    /// Replaces `entropy_coeff`.
+    /// Replaces `entropy_coeff`: `[[step, value], ...]`.
     pub entropy_coeff_schedule: Option<Piecewise>,
     /// How far the probability ratio may move from 1 before its gradient stops. Typical: 0.1 to 0.3.
     pub clip_param: f64,
-    /// Replaces `clip_param`.
+    /// Replaces `clip_param`: `[[step, value], ...]`.
     pub clip_param_schedule: Option<Piecewise>,
     /// Bound of the value loss; what it bounds is `vf_clip`.
     pub vf_clip_param: f64,
     /// How the value loss is bounded.
     pub vf_clip: ValueClip,
-    /// Advantages to mean 0 and standard deviation 1.
+    /// Over which rows advantages are brought to mean 0 and standard deviation 1.
     pub normalize_advantages: NormalizeAdvantages,
     /// Bound of the gradient's norm. Typical: 0.5.
     pub grad_clip: Option<f64>,
@@ -73,11 +73,11 @@ pub struct Ppo {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueClip {
-    /// The squared error itself (Ray 1.13): rows with larger errors give no gradient, so raise it for large returns.
+    /// The bound is on the squared error (Ray 1.13): rows beyond it give no gradient, so raise it for large returns.
     SquaredError,
-    /// The change of the prediction since acting (Ray up to 1.9, baselines, CleanRL).
+    /// The bound is on the change of the prediction since acting (Ray up to 1.9, baselines, CleanRL).
     AroundOld,
-    /// Nothing (Stable-Baselines3).
+    /// Nothing is bounded (Stable-Baselines3).
     None,
 }
 
@@ -85,11 +85,11 @@ pub enum ValueClip {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NormalizeAdvantages {
-    /// The whole batch (Ray).
+    /// Advantages are standardised over the whole batch (Ray).
     Batch,
-    /// Each minibatch (Stable-Baselines3, CleanRL).
+    /// Advantages are standardised over each minibatch (Stable-Baselines3, CleanRL).
     Minibatch,
-    /// Not at all.
+    /// Advantages stay as they are.
     None,
 }
 

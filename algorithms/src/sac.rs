@@ -24,7 +24,7 @@ pub struct Sac {
     /// Settings of the replay buffer and of learning from it.
     #[serde(flatten)]
     pub off_policy: OffPolicy,
-    /// Two critics and the smaller of their values, against overestimation.
+    /// Learn two critics and use the smaller of their values, against overestimation.
     pub twin_q: bool,
     /// Hidden layers of the actor.
     pub policy_model_config: HiddenLayers,
@@ -48,11 +48,11 @@ pub struct Sac {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Optimization {
-    /// The actor's.
+    /// Step size of the actor.
     pub actor_learning_rate: f64,
-    /// The critics'.
+    /// Step size of the critics.
     pub critic_learning_rate: f64,
-    /// The temperature's.
+    /// Step size of the temperature.
     pub entropy_learning_rate: f64,
 }
 
@@ -60,9 +60,9 @@ pub struct Optimization {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CriticLoss {
-    /// Huber's, with threshold 1 (Ray).
+    /// The loss is Huber's, with threshold 1 (Ray).
     Huber,
-    /// Half the square (the paper, Stable-Baselines3, CleanRL).
+    /// The loss is half the square (the paper, Stable-Baselines3, CleanRL).
     Mse,
 }
 

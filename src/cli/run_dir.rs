@@ -206,7 +206,7 @@ impl Lock {
         Lock::take(run_dir)
     }
 
-    /// For a new run. Nothing is written by whoever comes too late.
+    /// For a new run. One that comes too late writes nothing.
     pub(super) fn of_new_run(run_dir: &Path) -> anyhow::Result<Lock> {
         fs::create_dir_all(run_dir).with_context(|| format!("cannot create {}", run_dir.display()))?;
         let lock = Lock::take(run_dir)?;

@@ -20,7 +20,7 @@ pub struct Column(&'static str);
 impl Column {
     /// What the policy saw, `[rows, ...]` in the shape and the scalars of the space; behind a filter `[rows, width]` f32.
     pub const OBS: Self = Self("obs");
-    /// What followed; at the end of an episode the ended observation, never the next episode's first.
+    /// The observation that followed; at the end of an episode its last one, never the next episode's first.
     pub const NEW_OBS: Self = Self("new_obs");
     /// What the policy chose (before unsquashing or clipping): i64 or f32.
     pub const ACTIONS: Self = Self("actions");
@@ -34,9 +34,9 @@ impl Column {
     pub const ACTION_LOGP: Self = Self("action_logp");
     /// The critic's value of the observation, from the weights that the worker acted with.
     pub const VF_PREDS: Self = Self("vf_preds");
-    /// Advantages.
+    /// Advantages of the actions, f32.
     pub const ADVANTAGES: Self = Self("advantages");
-    /// What the critic should have said.
+    /// What the critic should have said of the observation, f32.
     pub const VALUE_TARGETS: Self = Self("value_targets");
     /// Importance weights of replayed rows.
     pub const WEIGHTS: Self = Self("weights");
@@ -47,7 +47,7 @@ impl Column {
 
     /// Which discrete actions were legal, bool `[rows, options]`; only where `mask_actions` asks for it.
     pub const ACTION_MASK: Self = Self("action_mask");
-    /// The same for [`NEW_OBS`](Self::NEW_OBS).
+    /// Which discrete actions were legal at [`NEW_OBS`](Self::NEW_OBS), as in [`ACTION_MASK`](Self::ACTION_MASK).
     pub const NEW_ACTION_MASK: Self = Self("new_action_mask");
 
     /// What recurrent layers remembered at the first row of each sequence, `[sequences, width]`.
@@ -65,7 +65,7 @@ impl Column {
         Self(interned(name))
     }
 
-    /// The name.
+    /// The name of the column.
     pub const fn name(self) -> &'static str {
         self.0
     }
@@ -188,8 +188,7 @@ impl SampleBatch {
     /// Says that the rows are sequences of these lengths, and adds a column with a row for each.
     ///
     /// # Panics
-    ///
-    /// When the lengths do not add up to the rows, or `data` has another number of rows than there are sequences.
+    /// Panics if the lengths do not add up to the rows, or `data` has another number of rows than there are sequences.
     #[must_use]
     pub fn with_sequences(mut self, lengths: Vec<usize>, column: Column, data: Tensor) -> Self {
         assert_eq!(lengths.iter().sum::<usize>(), self.rows(), "rows of all sequences");
@@ -237,7 +236,7 @@ impl SampleBatch {
     /// The column, or an error naming the columns there are.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`].
+    /// Returns [`Error::MissingColumn`] if the batch has no such column.
     pub fn get(&self, column: Column) -> Result<&Tensor> {
         self.stored(column).map(Stored::tensor)
     }
@@ -246,7 +245,8 @@ impl SampleBatch {
     /// has, for instance. Integers keep their type, so `T` is `u8` for images, `i64` for choices, else `f32`.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`]; the column holds scalars of another type, or is not on the CPU.
+    /// Returns [`Error::MissingColumn`] if the batch has no such column, and [`Error::State`] if the column holds
+    /// scalars of another type, is not on the CPU, or does not stand in memory as one piece.
     pub fn array<T: Pod + kind::Element>(&self, column: Column) -> Result<ArrayViewD<'_, T>> {
         array::view(self.get(column)?, column.0)
     }
@@ -263,7 +263,7 @@ impl SampleBatch {
         self.stored(column).map(|c| Source { base: &c.base, cols: c.cols, rows: &c.rows })
     }
 
-    /// Whether there is such a column.
+    /// Whether the batch has the column.
     pub fn has(&self, column: Column) -> bool {
         self.columns.iter().any(|c| c.column == column)
     }
@@ -299,8 +299,7 @@ impl SampleBatch {
     /// Rows `start..start + len`. They know their trajectories unless one is cut.
     ///
     /// # Panics
-    ///
-    /// When there are fewer, or a sequence would be cut.
+    /// Panics if the batch has fewer rows, or if a sequence would be cut.
     #[must_use]
     pub fn slice(&self, start: usize, len: usize) -> Self {
         let cuts = self.cuts.as_ref().and_then(|cuts| {
@@ -327,7 +326,7 @@ impl SampleBatch {
         Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()), cuts }
     }
 
-    /// The same rows on `device`.
+    /// The rows of the batch on `device`.
     #[must_use]
     pub fn to_device(&self, device: Device) -> Self {
         let columns = self.columns.iter().map(|c| {
@@ -387,7 +386,7 @@ impl SampleBatch {
     /// Row-wise concatenation; the first batch decides the columns. The result knows its trajectories if all do.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`]: a later batch lacks a column of the first.
+    /// Returns [`Error::MissingColumn`] if a later batch lacks a column of the first.
     pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
         if batches.len() == 1 {
             return Ok(batches.remove(0));
@@ -428,7 +427,7 @@ pub fn env_major(t: &Tensor) -> Tensor {
 /// The numbers of a contiguous f32 tensor on the CPU, without a copy.
 ///
 /// # Errors
-/// A tensor of another type, on another device, or with gaps.
+/// Returns [`Error::State`] if the tensor is of another type, on another device, or has gaps.
 pub fn read_f32(tensor: &Tensor) -> Result<&[f32]> {
     if tensor.kind() != Kind::Float || tensor.device() != Device::Cpu || !tensor.is_contiguous() {
         let reason = format!(

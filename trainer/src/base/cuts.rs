@@ -11,8 +11,7 @@ impl SampleBatch {
     /// saw there, under the names that rows have.
     ///
     /// # Panics
-    ///
-    /// When the pieces do not cover the rows one after the other, or `behind` has another number of rows.
+    /// Panics if the pieces do not cover the rows one after the other, or `behind` has another number of rows.
     #[must_use]
     pub fn with_trajectories(mut self, pieces: Vec<Trajectory>, behind: Self) -> Self {
         let covered = pieces.iter().fold(0, |end, piece| {
@@ -25,10 +24,10 @@ impl SampleBatch {
         self
     }
 
-    /// Which rows follow each other.
+    /// The trajectories of the batch: which of its rows follow each other.
     ///
     /// # Errors
-    /// The batch was made without trajectories, or single rows were selected since.
+    /// Returns [`Error::State`] if the batch was made without trajectories, or single rows were selected since.
     pub fn trajectories(&self) -> Result<&[Trajectory]> {
         self.cuts().map(|cuts| cuts.pieces.as_slice())
     }
@@ -36,7 +35,7 @@ impl SampleBatch {
     /// What stands behind each trajectory that was cut, a row for each in their order.
     ///
     /// # Errors
-    /// As [`trajectories`](Self::trajectories).
+    /// Returns [`Error::State`] if the batch was made without trajectories, or single rows were selected since.
     pub fn behind(&self) -> Result<&Self> {
         self.cuts().map(|cuts| &cuts.behind)
     }

@@ -15,9 +15,9 @@ pub struct Episode {
     pub seed: u64,
     /// Sum of rewards, unclipped.
     pub total_reward: f64,
-    /// Environment steps.
+    /// Environment steps of the episode so far.
     pub length: u64,
-    /// What each agent got of it, in the order of the agents; empty where there is one agent.
+    /// What each agent got in the episode, in the order of the agents; empty where there is one agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_rewards: Vec<AgentReward>,
     /// Numbers of yours, averaged over episodes as `custom_metrics` in results.
@@ -35,7 +35,7 @@ pub struct AgentReward {
     pub agent: String,
     /// The policy that it acts by.
     pub policy: PolicyId,
-    /// The sum of its rewards.
+    /// The sum of the agent's rewards.
     pub reward: f64,
 }
 

@@ -18,7 +18,7 @@ pub enum Error {
     Config {
         /// The key as the user writes it.
         key: String,
-        /// Its value.
+        /// The value of the setting.
         value: String,
         /// The rule and, where it is not obvious, the way out.
         rule: String,
@@ -28,9 +28,9 @@ pub enum Error {
     Space {
         /// The algorithm or part.
         who: String,
-        /// What it accepts.
+        /// What the algorithm or part accepts.
         needs: String,
-        /// What it got.
+        /// The space that the environment has.
         space: String,
     },
     /// A column is not in the batch.
@@ -38,29 +38,29 @@ pub enum Error {
     MissingColumn {
         /// The name that was asked for.
         wanted: String,
-        /// The names there are.
+        /// The names of the columns there are.
         have: String,
     },
-    /// No policy of that id.
+    /// There is no policy of that id.
     #[error("no policy `{id}`; there is {have}")]
     UnknownPolicy {
         /// The id that was asked for.
         id: String,
-        /// The ids there are.
+        /// The ids of the policies there are.
         have: String,
     },
     /// Something is not in the state it must be in: saved state that does not fit, an algorithm that is not set up.
     #[error("{what}: {reason}")]
     State {
-        /// The thing.
+        /// The thing that is not as it must be.
         what: String,
         /// What is wrong with it.
         reason: String,
     },
-    /// A value that is not finite where training needs one.
+    /// A value is not finite where training needs one that is.
     #[error("{what} is {value} at step {step}; {hint}")]
     NotFinite {
-        /// The quantity.
+        /// The quantity that is not finite.
         what: String,
         /// NaN or an infinity.
         value: f64,
@@ -72,12 +72,12 @@ pub enum Error {
     /// A rollout worker failed.
     #[error("worker {worker} failed: {reason}")]
     Worker {
-        /// Its index; 0 is the local worker.
+        /// The index of the worker; 0 is the local worker.
         worker: usize,
-        /// What it reported.
+        /// What the worker reported.
         reason: String,
     },
-    /// A panic that was caught at the border of a worker or of a training iteration.
+    /// A panic was caught at the border of a worker or of a training iteration.
     #[error("{during} panicked: {message}")]
     Panic {
         /// What was running.
@@ -88,10 +88,10 @@ pub enum Error {
     /// libtorch refused an operation on files or modules.
     #[error("libtorch: {0}")]
     Torch(String),
-    /// An environment's error.
+    /// An environment reported an error.
     #[error(transparent)]
     Env(#[from] envs::Error),
-    /// An error of the lifecycle: configuration, checkpoints, logs.
+    /// The lifecycle reported an error: configuration, checkpoints, logs.
     #[error(transparent)]
     Tune(#[from] tune::Error),
 }
@@ -103,7 +103,7 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// A setting that breaks `rule`.
+    /// [`Error::Config`] of a setting that breaks `rule`.
     pub fn config(key: impl Into<String>, value: impl std::fmt::Display, rule: impl Into<String>) -> Self {
         Self::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
@@ -116,7 +116,7 @@ impl Error {
         }
     }
 
-    /// A state that does not fit.
+    /// [`Error::State`] of something that is not in the state it must be in.
     pub fn state(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::State { what: what.into(), reason: reason.into() }
     }

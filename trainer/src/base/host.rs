@@ -101,8 +101,7 @@ impl HostTensor {
 /// Reads a contiguous CPU tensor's memory.
 ///
 /// # Panics
-///
-/// When the tensor is elsewhere, strided or of another kind: a bug in this crate.
+/// Panics if the tensor is elsewhere, strided or of another kind: a bug in this crate.
 pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu && tensor.kind() == T::KIND);
     let numel = size(tensor).iter().product::<i64>() as usize;
@@ -117,8 +116,7 @@ pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
 /// [`Tensor::size`] it allocates nothing.
 ///
 /// # Panics
-///
-/// When there are more axes than eight: a bug in this crate.
+/// Panics if there are more axes than eight: a bug in this crate.
 pub(crate) fn size(tensor: &Tensor) -> [i64; 8] {
     let mut sizes = [1; 8];
     assert!(tensor.dim() <= sizes.len(), "{} axes", tensor.dim());
@@ -143,8 +141,7 @@ pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
 /// The numbers of a contiguous CPU tensor that the caller owns, for writing.
 ///
 /// # Panics
-///
-/// As [`read`].
+/// Panics if the tensor is elsewhere, strided or of another kind: a bug in this crate.
 pub(crate) fn write<T: Pod + tch::kind::Element>(tensor: &mut Tensor) -> &mut [T] {
     assert!(tensor.kind() == T::KIND);
     if tensor.numel() == 0 {

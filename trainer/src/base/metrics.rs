@@ -27,7 +27,7 @@ pub struct Counters {
     pub num_agent_steps_trained: u64,
     /// Copies of the online into the target network.
     pub num_target_updates: u64,
-    /// `num_env_steps_sampled` at the last of those.
+    /// `num_env_steps_sampled` when a target network was updated the last time.
     pub last_target_update_ts: u64,
     /// Times that the workers were sent weights.
     pub num_weight_syncs: u64,
@@ -39,9 +39,9 @@ pub struct Counters {
 /// Cumulative counts of one policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyCounters {
-    /// Rows sampled.
+    /// Rows that were sampled for the policy.
     pub num_steps_sampled: u64,
-    /// Rows of training batches, each batch once.
+    /// Rows of the policy in training batches, each batch once.
     pub num_steps_trained: u64,
     /// Environment steps that were sampled when its target network was updated the last time.
     pub last_target_update_ts: u64,

@@ -12,17 +12,17 @@ use std::{
 /// What a worker's time went to, summed over steps of all its copies (Ray's `sampler_perf`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SamplerPerf {
-    /// Steps of all copies at once.
+    /// How many steps were taken, each by all copies at once.
     pub steps: u32,
-    /// Stepping the environments.
+    /// Time that stepping the environments took.
     pub env_wait: Duration,
-    /// Choosing actions.
+    /// Time that choosing actions took.
     pub inference: Duration,
-    /// Making actions what the environments take.
+    /// Time that turning the policy's actions into the environment's took.
     pub action_processing: Duration,
-    /// Preprocessing and filtering observations, counting episodes, callbacks of a step.
+    /// Time of preprocessing and filtering observations, of counting episodes, and of callbacks of a step.
     pub raw_obs_processing: Duration,
-    /// Everything, from the request to the rows to learn from.
+    /// Time of everything, from the request to the rows to learn from.
     pub total: Duration,
 }
 

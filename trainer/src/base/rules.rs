@@ -9,7 +9,8 @@ use crate::base::{
 /// Reports every error of several checks at once.
 ///
 /// # Errors
-/// The error where one check failed; [`Refusals`](pavlov_tune::Error::Refusals) where several did.
+/// Returns the error itself where one check failed, and [`Error::Tune`] with [`Refusals`](pavlov_tune::Error::Refusals)
+/// where several did.
 pub fn all(checks: impl IntoIterator<Item = Result<()>>) -> Result<()> {
     let mut errors: Vec<Error> = checks.into_iter().filter_map(Result::err).collect();
     match errors.len() {
@@ -19,6 +20,9 @@ pub fn all(checks: impl IntoIterator<Item = Result<()>>) -> Result<()> {
 }
 
 /// Refuses a value where `broken` holds.
+///
+/// # Errors
+/// Returns [`Error::Config`], which names the key, its value and the rule, if `broken` holds.
 pub fn refuse_if(
     broken: bool,
     key: &str,
@@ -29,6 +33,9 @@ pub fn refuse_if(
 }
 
 /// Refuses schedules without points, and points that do not go forward in time.
+///
+/// # Errors
+/// Fails as [`all`] does, with [`Error::Config`] for each schedule that [`Piecewise::validate`] refuses.
 pub fn schedules<const N: usize>(settings: [(&str, &Option<Piecewise>); N]) -> Result<()> {
     all(settings.map(|(key, schedule)| schedule.as_ref().map_or(Ok(()), |s| s.validate(key))))
 }
@@ -36,7 +43,7 @@ pub fn schedules<const N: usize>(settings: [(&str, &Option<Piecewise>); N]) -> R
 /// Refuses numbers that are not above 0 and finite.
 ///
 /// # Errors
-/// [`Error::Config`] for each setting that breaks the rule.
+/// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
 pub fn above_zero<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
     numbers(settings, |x| x > 0.0 && x.is_finite(), "it must be above 0")
 }
@@ -44,7 +51,7 @@ pub fn above_zero<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
 /// Refuses numbers that are set and not above 0 and finite.
 ///
 /// # Errors
-/// [`Error::Config`] for each setting that breaks the rule.
+/// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
 pub fn above_zero_or_null<const N: usize>(settings: [(&str, Option<f64>); N]) -> Result<()> {
     let settings = settings.map(|(key, value)| (key, value.unwrap_or(1.0)));
     numbers(settings, |x| x > 0.0 && x.is_finite(), "it must be above 0, or null")
@@ -53,7 +60,7 @@ pub fn above_zero_or_null<const N: usize>(settings: [(&str, Option<f64>); N]) ->
 /// Refuses numbers below 0 or not finite.
 ///
 /// # Errors
-/// [`Error::Config`] for each setting that breaks the rule.
+/// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
 pub fn not_negative<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
     numbers(settings, |x| x >= 0.0 && x.is_finite(), "it must not be negative")
 }
@@ -61,7 +68,7 @@ pub fn not_negative<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
 /// Refuses numbers outside of 0 to 1.
 ///
 /// # Errors
-/// [`Error::Config`] for each setting that breaks the rule.
+/// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
 pub fn share<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
     numbers(settings, |x| (0.0..=1.0).contains(&x), "it must be in 0..=1")
 }
@@ -69,7 +76,7 @@ pub fn share<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
 /// Refuses 0.
 ///
 /// # Errors
-/// [`Error::Config`] for each setting that breaks the rule.
+/// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
 pub fn at_least_one<const N: usize>(settings: [(&str, usize); N]) -> Result<()> {
     all(settings.map(|(key, value)| refuse_if(value == 0, key, value, "it must be at least 1")))
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub struct Piecewise(pub Vec<(u64, f64)>);
 
 impl Piecewise {
-    /// From `initial` at step 0 to `last` at step `steps`.
+    /// A line from `initial` at step 0 to `last` at step `steps`.
     pub fn linear(initial: f64, last: f64, steps: u64) -> Self {
         Self(vec![(0, initial), (steps, last)])
     }
@@ -28,7 +28,8 @@ impl Piecewise {
     /// Refuses an empty list and points that do not go forward in time.
     ///
     /// # Errors
-    /// [`Error::Config`] with `key`.
+    /// Returns [`Error::Config`], which names `key`, if the list is empty, its steps do not grow, or a value is not
+    /// finite.
     pub fn validate(&self, key: &str) -> Result<()> {
         let ordered = self.0.windows(2).all(|w| w[0].0 < w[1].0);
         if self.0.is_empty() || !ordered || self.0.iter().any(|(_, v)| !v.is_finite()) {
@@ -43,7 +44,7 @@ impl Piecewise {
 /// A number, or how it changes with the steps of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
-    /// Always the same.
+    /// The number is always the same.
     Constant(f64),
     /// Points and lines between them.
     Piecewise(Piecewise),
@@ -55,7 +56,7 @@ impl Schedule {
         schedule.cloned().map_or(Self::Constant(constant), Self::Piecewise)
     }
 
-    /// Its value at step `t`.
+    /// The value of the schedule at step `t`.
     pub fn at(&self, t: u64) -> f64 {
         match self {
             Self::Constant(value) => *value,

@@ -31,7 +31,7 @@ impl Array {
         Tensor::from_data_size(&self.bytes, &self.shape, self.kind)
     }
 
-    /// The sizes of its axes.
+    /// The sizes of the array's axes.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
@@ -51,7 +51,7 @@ impl State {
     /// Adds a value that serde can write.
     ///
     /// # Errors
-    /// A value that JSON cannot hold.
+    /// Returns [`Error::State`] if serde cannot write the value as JSON.
     pub fn set(&mut self, key: &str, value: &impl Serialize) -> Result<()> {
         let value = serde_json::to_value(value).map_err(|e| Error::state(key, e.to_string()))?;
         self.values.insert(key.to_owned(), value);
@@ -61,7 +61,7 @@ impl State {
     /// Reads a value.
     ///
     /// # Errors
-    /// [`Error::State`]: there is no such value, or it is of another kind.
+    /// Returns [`Error::State`] if there is no such value, or it cannot be read as a `T`.
     pub fn get<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         let value = self.values.get(key).ok_or_else(|| Error::state(key, "it is not in the saved state"))?;
         T::deserialize(value).map_err(|e| Error::state(key, e.to_string()))
@@ -80,7 +80,7 @@ impl State {
     /// Reads an array.
     ///
     /// # Errors
-    /// [`Error::State`]: there is no such array.
+    /// Returns [`Error::State`] if no array has this name.
     pub fn array(&self, key: &str) -> Result<&Array> {
         self.arrays
             .iter()
@@ -92,7 +92,7 @@ impl State {
     /// Reads an array as a new tensor.
     ///
     /// # Errors
-    /// [`Error::State`]: there is no such array.
+    /// Returns [`Error::State`] if no array has this name.
     pub fn tensor(&self, key: &str) -> Result<Tensor> {
         Ok(self.array(key)?.to_tensor())
     }
@@ -100,7 +100,7 @@ impl State {
     /// Copies an array into an existing tensor of the same shape.
     ///
     /// # Errors
-    /// [`Error::State`]: there is no such array, or it has another shape.
+    /// Returns [`Error::State`] if no array has this name, or it has another shape.
     pub fn copy_into(&self, key: &str, target: &mut Tensor) -> Result<()> {
         let array = self.array(key)?;
         if array.shape != target.size() {
@@ -138,7 +138,7 @@ impl State {
     /// What [`nest`](Self::nest) put under `prefix`.
     ///
     /// # Errors
-    /// [`Error::State`]: there is nothing under `prefix`.
+    /// Returns [`Error::State`] if nothing was put under `prefix`.
     pub fn nested(&self, prefix: &str) -> Result<State> {
         let values = match self.values.get(prefix) {
             Some(Value::Object(values)) => values.clone(),
@@ -156,7 +156,7 @@ impl State {
     /// Writes `<stem>.json` and `<stem>.safetensors` into `dir`.
     ///
     /// # Errors
-    /// The file system refuses.
+    /// Returns [`Error::State`], with the path, if a file cannot be written.
     pub fn write(&self, dir: &Path, stem: &str) -> Result<()> {
         let path = dir.join(format!("{stem}.json"));
         let json = serde_json::to_vec_pretty(&self.values).map_err(|e| Error::state(stem, e.to_string()))?;
@@ -179,7 +179,9 @@ impl State {
     /// Reads what [`write`](Self::write) wrote.
     ///
     /// # Errors
-    /// A file is missing, unreadable or damaged.
+    /// Returns [`Error::State`] if the `.json` cannot be read, [`Error::Torch`] if the `.safetensors` cannot, and
+    /// [`Error::Tune`] if the manifest in `dir` is damaged or does not list one of them. Without a `.safetensors` the
+    /// state has no arrays, which is no error.
     pub fn read(dir: &Path, stem: &str) -> Result<State> {
         let name = format!("{stem}.json");
         refuse_unlisted(dir, &name)?;

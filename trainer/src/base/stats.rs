@@ -50,12 +50,12 @@ impl Stats {
         Self { names, values: StatValues::Unread(values) }
     }
 
-    /// The names.
+    /// The names of the statistics.
     pub fn names(&self) -> &[&'static str] {
         &self.names
     }
 
-    /// Adds one.
+    /// Adds a statistic.
     pub fn push(&mut self, name: &'static str, value: f64) {
         self.names.push(name);
         match &mut self.values {
@@ -67,7 +67,7 @@ impl Stats {
         }
     }
 
-    /// Adds one, a tensor of one number.
+    /// Adds a statistic that is a tensor of one number.
     pub fn push_unread(&mut self, name: &'static str, value: &Tensor) {
         match &mut self.values {
             StatValues::Host(_) => self.push(name, value.double_value(&[])),
@@ -78,7 +78,7 @@ impl Stats {
         }
     }
 
-    /// Reads one; on a GPU this waits for it.
+    /// Reads a statistic; on a GPU this waits for it.
     pub fn read(&self, name: &str) -> Option<f64> {
         let i = self.names.iter().position(|n| *n == name)?;
         Some(match &self.values {
@@ -87,7 +87,7 @@ impl Stats {
         })
     }
 
-    /// Reads all of them; on a GPU this waits for them.
+    /// Reads all statistics; on a GPU this waits for them.
     pub fn values(&self) -> Vec<f64> {
         match &self.values {
             StatValues::Host(values) => values.clone(),

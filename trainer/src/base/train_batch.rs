@@ -19,20 +19,20 @@ pub const DEFAULT_POLICY: &str = "default_policy";
 pub struct TrainBatch {
     /// The rows of each policy that has some.
     pub policies: BTreeMap<PolicyId, SampleBatch>,
-    /// Environment steps that they took together.
+    /// Environment steps that the rows took together.
     pub env_steps: u64,
-    /// Who sampled them with which weights.
+    /// Who sampled the rows with which weights.
     pub sources: Vec<Source>,
 }
 
 /// Where a fragment of a batch comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
-    /// The worker; 0 is the trainer itself.
+    /// The worker that sampled the fragment; 0 is the trainer itself.
     pub worker: usize,
-    /// Which weights it was made with: so many were published before them.
+    /// Which weights made the fragment: so many were published before them.
     pub version: u64,
-    /// Environment steps.
+    /// Environment steps of the fragment.
     pub env_steps: u64,
 }
 
@@ -96,7 +96,7 @@ impl TrainBatch {
     /// The only policy's rows.
     ///
     /// # Errors
-    /// There are several policies; `policies` has the rows of each.
+    /// Returns [`Error::State`] if the batch has rows of several policies; `policies` has the rows of each.
     pub fn single(mut self) -> Result<SampleBatch> {
         match self.policies.len() {
             0 => Ok(SampleBatch::default()),
@@ -112,7 +112,7 @@ impl TrainBatch {
     /// Row-wise concatenation, policy by policy; steps add up.
     ///
     /// # Errors
-    /// As [`SampleBatch::concat`].
+    /// Returns [`Error::MissingColumn`] if a later batch lacks a column that the policy's rows have in the first.
     pub fn concat(mut batches: Vec<Self>) -> Result<Self> {
         if batches.len() == 1 {
             return Ok(batches.remove(0));

@@ -7,16 +7,16 @@ use std::ops::Range;
 /// end of a fragment or of the time) and something stands behind them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trajectory {
-    /// The first row.
+    /// The first row of the trajectory.
     pub start: usize,
-    /// How many there are.
+    /// How many rows it has.
     pub len: usize,
-    /// The task ended with the last one: nothing is behind it.
+    /// Whether the task ended with the last row: nothing is behind it.
     pub terminated: bool,
 }
 
 impl Trajectory {
-    /// Its rows.
+    /// The rows of the trajectory.
     pub fn rows(&self) -> Range<usize> {
         self.start..self.start + self.len
     }

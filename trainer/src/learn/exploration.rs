@@ -11,54 +11,54 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", deny_unknown_fields)]
 pub enum ExplorationConfig {
-    /// Sample the policy's own distribution.
+    /// Actions are sampled from the policy's own distribution.
     StochasticSampling {
         /// Act at random for so many steps first.
         #[serde(default)]
         random_timesteps: u64,
     },
-    /// At random with probability epsilon, else greedy.
+    /// Actions are random with probability epsilon, else greedy.
     EpsilonGreedy {
         /// Epsilon at step 0.
         #[serde(default = "one")]
         initial_epsilon: f64,
-        /// Epsilon in the end.
+        /// Epsilon after the decay.
         #[serde(default = "d_final_epsilon")]
         final_epsilon: f64,
         /// Steps at `initial_epsilon` before the decay starts.
         #[serde(default)]
         warmup_timesteps: u64,
-        /// Steps of the decay.
+        /// Steps of the decay from `initial_epsilon` to `final_epsilon`.
         #[serde(default = "d_epsilon_timesteps")]
         epsilon_timesteps: u64,
-        /// Replaces all of the above.
+        /// Replaces the other fields: `[[step, epsilon], ...]`.
         #[serde(default)]
         epsilon_schedule: Option<Piecewise>,
     },
-    /// A constant epsilon per worker: `0.4^(1 + 7 (i - 1) / (N - 1))` (Horgan et al. 2018); the local worker is greedy.
+    /// Worker `i` has the constant epsilon `0.4^(1 + 7 (i - 1) / (N - 1))` (Horgan et al. 2018), the local one has 0.
     PerWorkerEpsilonGreedy {
-        /// The schedule of a run without rollout workers, as in [`EpsilonGreedy`](Self::EpsilonGreedy).
+        /// Epsilon at step 0 of a run without rollout workers, which is like [`EpsilonGreedy`](Self::EpsilonGreedy).
         #[serde(default = "one")]
         initial_epsilon: f64,
-        /// See there.
+        /// Epsilon after the decay, without rollout workers.
         #[serde(default = "d_final_epsilon")]
         final_epsilon: f64,
-        /// See there.
+        /// Steps at `initial_epsilon` before the decay starts, without rollout workers.
         #[serde(default)]
         warmup_timesteps: u64,
-        /// See there.
+        /// Steps of the decay, without rollout workers.
         #[serde(default = "d_epsilon_timesteps")]
         epsilon_timesteps: u64,
     },
-    /// Sample softmax(Q / temperature).
+    /// Actions are sampled from softmax(Q / temperature).
     SoftQ {
-        /// Higher is more random.
+        /// The temperature: higher is more random.
         #[serde(default = "one")]
         temperature: f64,
     },
-    /// Uniform over the action space.
+    /// Actions are uniform over the action space.
     Random {},
-    /// Gaussian noise on a deterministic action, clipped to the bounds.
+    /// A deterministic action gets Gaussian noise, clipped to the bounds.
     GaussianNoise {
         /// Act at random for so many steps first.
         #[serde(default = "d_random_timesteps")]
@@ -66,13 +66,13 @@ pub enum ExplorationConfig {
         /// Standard deviation of the noise.
         #[serde(default = "d_stddev")]
         stddev: f64,
-        /// Scale at the start.
+        /// Scale of the noise at step 0.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// Scale in the end.
+        /// Scale of the noise in the end.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// Steps from one to the other.
+        /// Steps from `initial_scale` to `final_scale`.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
@@ -101,7 +101,7 @@ fn d_scale_timesteps() -> u64 {
 }
 
 impl ExplorationConfig {
-    /// Its `type`, as written in settings.
+    /// The `type` of the strategy, as written in settings.
     pub fn name(&self) -> &'static str {
         match self {
             Self::StochasticSampling { .. } => "StochasticSampling",
@@ -113,10 +113,11 @@ impl ExplorationConfig {
         }
     }
 
-    /// Refuses probabilities, temperatures and scales that are none.
+    /// Refuses probabilities, temperatures and deviations that are none.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] if a probability is not in 0..=1, `temperature` is not above 0, `stddev` is negative,
+    /// or [`Piecewise::validate`] refuses `epsilon_schedule`.
     pub fn validate(&self) -> Result<()> {
         let probability = |key: &str, p: f64| {
             let key = format!("exploration_config.{key}");
@@ -190,7 +191,7 @@ impl ExplorationConfig {
         self.choose_legal(q_values, None, epsilon, explore, rng)
     }
 
-    /// The same among the legal ones; without a mask all are.
+    /// Picks an action from the values of the legal ones; without a mask all are.
     pub fn choose_legal(
         &self,
         q_values: &[f32],

@@ -12,7 +12,7 @@ pub struct Group(pub(crate) usize);
 pub struct Rule {
     /// What turns a gradient into a step.
     pub optimizer: OptimizerConfig,
-    /// The size of the step.
+    /// The size of the optimizer's step.
     pub lr: Schedule,
     /// Bound of the norm of the group's gradient.
     pub grad_clip: Option<f64>,
@@ -24,7 +24,7 @@ impl Rule {
         Self { optimizer: OptimizerConfig::adam(eps), lr: lr.into(), grad_clip: None }
     }
 
-    /// The same, with clipped gradients.
+    /// The rule with gradients that are clipped at this norm.
     #[must_use]
     pub fn clip(self, grad_clip: Option<f64>) -> Self {
         Self { grad_clip, ..self }

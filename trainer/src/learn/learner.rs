@@ -88,7 +88,7 @@ impl NetBuilder<'_> {
     /// The network, ready to learn.
     ///
     /// # Errors
-    /// [`Error::State`]: a parameter stands in no group.
+    /// Returns [`Error::State`] if a parameter stands in no group.
     pub fn finish(self) -> Result<Learner> {
         let (spec, encoding) = (self.spec(), Arc::new(self.encoding()));
         let Self {
@@ -165,6 +165,12 @@ impl Learner {
 
     /// Computes `head`, `columns` numbers per row, for observations `[rows, ...]`: `[rows, columns]`, row by row.
     /// Nothing is differentiated, and noisy layers are silent.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if the rows of `obs` are not as wide as the space's.
+    ///
+    /// # Panics
+    /// Panics if `head` has another number of columns than `columns`.
     pub fn evaluate<H>(&mut self, obs: &Tensor, columns: usize, head: H) -> Result<&[f32]>
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
@@ -195,7 +201,7 @@ impl Learner {
     /// Computes one number per row of `batch`. Nothing is differentiated, and noisy layers are silent.
     ///
     /// # Errors
-    /// What `f` returns.
+    /// Fails if `f` does, or the sequences of `batch` lack `state_in` or `resets` ([`Error::MissingColumn`]).
     pub fn per_row<F>(&mut self, batch: &SampleBatch, f: F) -> Result<&[f32]>
     where
         F: for<'t> Fn(&Rows<'t>) -> Result<Value<'t>> + Sync,
@@ -213,7 +219,8 @@ impl Learner {
     /// A head of one number at every row of `batch`, and at what stands behind its trajectories that were cut.
     ///
     /// # Errors
-    /// The batch does not know its trajectories.
+    /// Returns [`Error::State`] if the batch does not know its trajectories or its observations are of another width,
+    /// and [`Error::MissingColumn`] if it has no `obs`.
     pub fn values<H>(&mut self, batch: &SampleBatch, head: H) -> Result<BatchValues>
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
@@ -229,7 +236,8 @@ impl Learner {
     /// all rows stands in columns (see [`NetPolicy::prepare`](crate::policy::NetPolicy::prepare)).
     ///
     /// # Errors
-    /// What `loss` returns.
+    /// Fails if `loss` does. Returns [`Error::State`] if `batch` has no rows, or the loss or a mean that it reports is
+    /// not one number; [`Error::MissingColumn`] if the sequences of `batch` lack `state_in` or `resets`.
     pub fn gradient<L>(&mut self, batch: &SampleBatch, loss: L) -> Result<Report>
     where
         L: for<'t> Fn(&Rows<'t>) -> Result<Loss<'t>> + Sync,
@@ -240,10 +248,10 @@ impl Learner {
         report
     }
 
-    /// The same by the parameters of some groups; the others count as frozen.
+    /// Takes the [`gradient`](Self::gradient) by the parameters of some groups; the others count as frozen.
     ///
     /// # Errors
-    /// As [`gradient`](Self::gradient).
+    /// Fails whenever [`gradient`](Self::gradient) does.
     pub fn gradient_of<L>(&mut self, groups: &[Group], batch: &SampleBatch, loss: L) -> Result<Report>
     where
         L: for<'t> Fn(&Rows<'t>) -> Result<Loss<'t>> + Sync,
@@ -266,7 +274,7 @@ impl Learner {
         self.backend.set_arch(arch);
     }
 
-    /// What [`gradient`](Self::gradient) took last, `[total]`.
+    /// The gradient that [`gradient`](Self::gradient) took last, `[total]`.
     pub fn last_gradient(&self) -> &Tensor {
         &self.gradient
     }
@@ -327,7 +335,7 @@ impl Learner {
         self.timestep
     }
 
-    /// Tells the time.
+    /// Tells how many environment steps the run has sampled.
     pub fn set_timestep(&mut self, timestep: u64) {
         self.timestep = timestep;
     }
@@ -376,7 +384,7 @@ impl Learner {
         self.encoding.check(scalars(obs))
     }
 
-    /// The parameters.
+    /// The parameters of the network.
     pub fn params(&self) -> &Params {
         &self.sets[0]
     }
@@ -390,11 +398,11 @@ impl Learner {
         weights
     }
 
-    /// Replaces the parameters, and the target copy's if they are there. Refuses others' names or shapes and then changes
-    /// nothing.
+    /// Replaces the parameters, and the target copy's if they are there. If one of the network's own does not fit,
+    /// nothing is changed.
     ///
     /// # Errors
-    /// [`Error::State`]: a name or a shape is another one.
+    /// Returns [`Error::State`] if a parameter is missing or has another shape.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
         self.sets[0].set_weights(weights)?;
         match (self.sets.get_mut(1), weights.nested("target")) {
@@ -406,7 +414,7 @@ impl Learner {
     /// Everything that learning depends on.
     ///
     /// # Errors
-    /// A value that JSON cannot hold.
+    /// Does not fail today: everything in it can be written.
     pub fn state(&self) -> Result<State> {
         let mut state = State::default();
         state.nest("weights", self.sets[0].weights());
@@ -434,7 +442,7 @@ impl Learner {
     /// Continues from [`state`](Self::state).
     ///
     /// # Errors
-    /// [`Error::State`]: the state is of another network or of another optimizer.
+    /// Returns [`Error::State`] if the state is of another network or of another optimizer.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         self.sets[0].set_weights(&state.nested("weights")?)?;
         if let Some(target) = self.sets.get_mut(1) {

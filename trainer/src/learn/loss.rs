@@ -40,14 +40,13 @@ impl<'t> Loss<'t> {
     /// The sum of named losses; each is reported.
     ///
     /// # Panics
-    ///
-    /// When there is none.
+    /// Panics if `losses` is empty.
     pub fn sum<const N: usize>(losses: [(&'static str, Value<'t>); N]) -> Self {
         let total = losses.iter().map(|(_, loss)| *loss).sum();
         losses.into_iter().fold(Self::new(total), |loss, (name, value)| loss.mean(name, value))
     }
 
-    /// The same and another named loss.
+    /// The sum of this loss and another named one.
     #[must_use]
     pub fn plus(self, name: &'static str, value: Value<'t>) -> Self {
         Self { total: self.total + value, ..self }.mean(name, value)

@@ -34,7 +34,7 @@ pub enum OptimizerConfig {
     Rmsprop {
         /// Decay of the second moment.
         alpha: f64,
-        /// Added to its root.
+        /// Added to the root of the second moment.
         eps: f64,
         /// Heavy-ball momentum.
         momentum: f64,
@@ -143,7 +143,7 @@ impl Optimizer {
     /// Moments and the number of steps.
     ///
     /// # Errors
-    /// A value that JSON cannot hold.
+    /// Does not fail today: everything in it can be written.
     pub fn state(&self) -> Result<State> {
         let mut state = State::default();
         state.set("config", &self.config)?;
@@ -156,7 +156,7 @@ impl Optimizer {
     /// Continues from [`state`](Self::state).
     ///
     /// # Errors
-    /// [`Error::State`]: the state is of another optimizer.
+    /// Returns [`Error::State`] if an optimizer of another kind or of other parameters saved the state.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         let saved: OptimizerConfig = state.get("config")?;
         if std::mem::discriminant(&saved) != std::mem::discriminant(&self.config) {

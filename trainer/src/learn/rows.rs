@@ -39,18 +39,18 @@ impl<'t> Rows<'t> {
         Self { graph, batch, about, obs: Cell::default(), next_obs: Cell::default() }
     }
 
-    /// A column.
+    /// A column of the batch.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no such column.
     pub fn get(&self, column: Column) -> Result<Value<'t>> {
         Ok(Value::new(self.graph, self.graph.column(self.batch, column)?))
     }
 
-    /// Several columns.
+    /// Several columns of the batch.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch lacks one of them.
     pub fn columns<const N: usize>(&self, columns: [Column; N]) -> Result<[Value<'t>; N]> {
         let mut values = [Value::new(self.graph, 0); N];
         for (value, column) in values.iter_mut().zip(columns) {
@@ -59,7 +59,7 @@ impl<'t> Rows<'t> {
         Ok(values)
     }
 
-    /// Whether there is such a column.
+    /// Whether the batch has the column.
     pub fn has(&self, column: Column) -> bool {
         self.batch.has(column)
     }
@@ -67,15 +67,17 @@ impl<'t> Rows<'t> {
     /// What the network looks at when it acts.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `obs`, and
+    /// [`Error::State`](crate::Error::State) if its rows are not as wide as the space's.
     pub fn obs(&self) -> Result<Input<'t>> {
         self.input(&self.obs, Column::OBS, Column::ACTION_MASK)
     }
 
-    /// What it may look at afterwards.
+    /// What the network may look at after the step.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `new_obs`, and
+    /// [`Error::State`](crate::Error::State) if its rows are not as wide as the space's.
     pub fn next_obs(&self) -> Result<Input<'t>> {
         self.input(&self.next_obs, Column::NEW_OBS, Column::NEW_ACTION_MASK)
     }
@@ -94,7 +96,7 @@ impl<'t> Rows<'t> {
     /// Importance weights of replayed rows; 1 where there are none.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
+    /// Does not fail today: without the column the weights are 1.
     pub fn weights(&self) -> Result<Value<'t>> {
         match self.has(Column::WEIGHTS) {
             true => self.get(Column::WEIGHTS),
@@ -105,7 +107,8 @@ impl<'t> Rows<'t> {
     /// `gamma^n` where something follows, 0 where the task ended.
     ///
     /// # Errors
-    /// [`Error::MissingColumn`](crate::Error::MissingColumn).
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `discounts` or no
+    /// `terminated`.
     pub fn discounts(&self) -> Result<Value<'t>> {
         let [discounts, terminated] = self.columns([Column::DISCOUNTS, Column::TERMINATED])?;
         Ok(discounts * (1.0 - terminated))
@@ -116,16 +119,16 @@ impl<'t> Rows<'t> {
         Net::new(self.graph, Which::Online)
     }
 
-    /// The same parameters, which this use does not change.
+    /// The parameters that learn, which this use does not change.
     pub fn frozen(&self) -> Net<'t> {
         Net::new(self.graph, Which::Frozen)
     }
 
-    /// The target copy.
+    /// The parameters of the target copy.
     ///
     /// # Panics
-    ///
-    /// When the network was laid out without one: [`NetBuilder::target`](crate::models::NetBuilder::target) makes it.
+    /// Panics if the network was laid out without one: [`NetBuilder::target`](crate::models::NetBuilder::target) makes
+    /// it.
     pub fn target(&self) -> Net<'t> {
         assert!(
             self.about.has_target,

@@ -12,8 +12,7 @@ use tch::Tensor;
 /// It is a handle: copying it copies no number.
 ///
 /// # Panics
-///
-/// Operations panic when shapes do not go together: a bug in a loss.
+/// Operations panic if shapes do not go together: a bug in a loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'t> {
     graph: &'t (dyn Graph + 't),
@@ -86,31 +85,31 @@ impl<'t> Value<'t> {
         Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
     }
 
-    /// Within `low` and `high`; beyond them nothing flows back.
+    /// The numbers, clamped between `low` and `high`; beyond them nothing flows back.
     #[must_use]
     pub fn clamp(self, low: f64, high: f64) -> Self {
         self.unary(Op::Clamp(low, high))
     }
 
-    /// At most `high`.
+    /// The numbers, but at most `high`.
     #[must_use]
     pub fn clamp_max(self, high: f64) -> Self {
         self.clamp(f64::NEG_INFINITY, high)
     }
 
-    /// The smaller of two.
+    /// The smaller of two numbers, place by place.
     #[must_use]
     pub fn minimum(self, other: Self) -> Self {
         self.binary(Op::Minimum, other)
     }
 
-    /// The larger of two.
+    /// The larger of two numbers, place by place.
     #[must_use]
     pub fn maximum(self, other: Self) -> Self {
         self.binary(Op::Maximum, other)
     }
 
-    /// Of each row the column whose number stands in `index` (one column), `[rows, 1]`.
+    /// The number of each row in the column that `index` (one column) names, `[rows, 1]`.
     #[must_use]
     pub fn gather(self, index: Self) -> Self {
         self.binary(Op::Gather, index)
@@ -142,7 +141,7 @@ impl<'t> Value<'t> {
         inner * (size - inner * 0.5)
     }
 
-    /// Columns; 0 for one number.
+    /// How many columns there are; 0 for one number.
     pub fn columns(self) -> usize {
         self.graph.columns(self.id)
     }
@@ -221,8 +220,7 @@ impl<'t> Mul<Value<'t>> for f64 {
 /// The sum of several, number by number.
 ///
 /// # Panics
-///
-/// When there is none.
+/// Panics if there is no value.
 impl std::iter::Sum for Value<'_> {
     fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
         values.reduce(|a, b| a + b).expect("at least one value")
@@ -232,8 +230,7 @@ impl std::iter::Sum for Value<'_> {
 /// The smallest of several, number by number.
 ///
 /// # Panics
-///
-/// When there is none.
+/// Panics if there is no value.
 pub fn min<'t>(values: impl IntoIterator<Item = Value<'t>>) -> Value<'t> {
     values.into_iter().reduce(Value::minimum).expect("at least one value")
 }

@@ -47,7 +47,7 @@ impl LearnerInfo {
         self.entry(id).rows += rows as u64;
     }
 
-    /// Adds another's reports.
+    /// Adds the reports of another.
     pub fn merge(&mut self, other: LearnerInfo) {
         for (id, more) in other.policies {
             let info = self.entry(&id);
@@ -58,7 +58,7 @@ impl LearnerInfo {
         }
     }
 
-    /// Nothing was learned.
+    /// Whether nothing was learned.
     pub fn is_empty(&self) -> bool {
         self.policies().next().is_none()
     }
@@ -70,7 +70,7 @@ impl LearnerInfo {
 }
 
 impl PolicyInfo {
-    /// Rows of training batches.
+    /// Rows of the policy in training batches.
     pub fn rows(&self) -> u64 {
         self.rows
     }

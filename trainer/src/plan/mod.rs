@@ -87,7 +87,7 @@ pub trait PlanExt: Iterator + Sized {
         MixInReplay::new(self, workers, proportion, slots)
     }
 
-    /// Only these policies' rows go on; the environment steps stay counted.
+    /// Hands on only these policies' rows; the environment steps stay counted.
     fn select(self, policies: &[&str]) -> Select<Self>
     where
         Self: Iterator<Item = Result<TrainBatch>>,

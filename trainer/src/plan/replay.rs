@@ -47,7 +47,7 @@ impl Replay {
 /// What was learned from a replayed batch.
 #[derive(Debug)]
 pub struct Replayed {
-    /// The batch.
+    /// The batch that was learned from.
     pub batch: TrainBatch,
     /// The error of each row, by policy.
     pub td_errors: BTreeMap<PolicyId, Tensor>,

@@ -21,10 +21,10 @@ pub fn standardize(column: Column) -> impl FnMut(TrainBatch) -> Result<TrainBatc
     }
 }
 
-/// The same rows with a column as `(x - mean) / max(1e-4, std)`, population standard deviation.
+/// The rows of `batch` with a column as `(x - mean) / max(1e-4, std)`, population standard deviation.
 ///
 /// # Errors
-/// [`Error::MissingColumn`](crate::Error::MissingColumn).
+/// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no such column.
 pub fn standardized(batch: &SampleBatch, column: Column) -> Result<SampleBatch> {
     let _guard = tch::no_grad_guard();
     let source = batch.source(column)?;

@@ -2,7 +2,7 @@
 
 use crate::base::error::Result;
 
-/// The step, or none.
+/// Takes the step if `condition` holds; else items go on as they are.
 pub fn when<T>(
     condition: bool,
     mut step: impl FnMut(T) -> Result<T> + Send,

@@ -26,7 +26,7 @@ pub struct Seen<'a> {
     pub memory: &'a mut [f32],
     /// Whether the copy's episode begins with this row, `[copies]`.
     pub resets: &'a [bool],
-    /// False: the best known action, no randomness.
+    /// Whether to explore; false asks for the best known action, without randomness.
     pub explore: bool,
     /// Environment steps sampled in the whole run, for schedules.
     pub timestep: u64,
@@ -39,11 +39,11 @@ pub struct Act<'a> {
     pub rngs: &'a mut [Stream],
     /// The actions of every copy, to be written.
     pub actions: ActionRows<'a>,
-    /// As in [`Seen::mask`].
+    /// Which discrete actions are legal, as in [`Seen::mask`].
     pub mask: Option<&'a [bool]>,
-    /// As in [`Seen::explore`].
+    /// Whether to explore, as in [`Seen::explore`].
     pub explore: bool,
-    /// As in [`Seen::timestep`].
+    /// Environment steps sampled in the whole run, as in [`Seen::timestep`].
     pub timestep: u64,
     /// Which worker acts, 0 in the trainer, and how many rollout workers there are.
     pub worker: (usize, usize),
@@ -84,7 +84,8 @@ impl Act<'_> {
     /// among its columns.
     ///
     /// # Errors
-    /// Another number of parameters than the copies need; a distribution of another kind than the actions.
+    /// Returns [`Error::State`] if the distribution is of another kind than the actions, or if parameters, the mask or
+    /// one of the two columns have another size than the copies need.
     pub fn sample(mut self, dist: &ActionDist, inputs: &[f32]) -> Result<()> {
         let copies = self.rngs.len();
         check("parameters of distributions", inputs.len(), copies * dist.num_inputs())?;
@@ -114,7 +115,8 @@ impl Act<'_> {
     /// several choices each has as many actions, and the values of one stand behind those of the other.
     ///
     /// # Errors
-    /// Actions that are not discrete; another number of values than the copies need.
+    /// Returns [`Error::State`] if the actions are not discrete, or if values or the mask have another size than the
+    /// copies need.
     pub fn by_values(self, values: &[f32], exploration: &ExplorationConfig) -> Result<()> {
         self.check_kind(true)?;
         let Self { rngs, actions: ActionRows::Int(actions), mask, explore, timestep, worker, .. } = self
@@ -136,7 +138,8 @@ impl Act<'_> {
     /// Actions in [-1, 1] as they are, or while exploring with the noise that `exploration` says.
     ///
     /// # Errors
-    /// Actions that are discrete; another number of values than the copies need; an exploration without noise.
+    /// Returns [`Error::State`] if the actions are discrete or `head` has another size than the copies need, and
+    /// [`Error::Config`] if `exploration` is neither `GaussianNoise` nor `Random`.
     pub fn with_noise(self, head: &[f32], exploration: &ExplorationConfig) -> Result<()> {
         self.check_kind(false)?;
         let Self { rngs, actions: ActionRows::Float(actions), explore, timestep, .. } = self else {

@@ -98,14 +98,15 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Chooses one action per row.
     ///
     /// # Errors
-    /// They end the fragment and count as a failure of the worker.
+    /// An error ends the fragment. It counts as a failure of the worker; in the trainer's own thread it fails the
+    /// iteration.
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
 
     /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::batch::env_major);
     /// by default single steps, discounted by the `gamma` of the run.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
         Ok(fragment.transitions(1, fragment.gamma))
     }
@@ -114,7 +115,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// a training batch, and before the step on a replayed one.
     ///
     /// # Errors
-    /// They fail the training iteration.
+    /// An error fails the training iteration.
     fn prepare(&mut self, _batch: &mut SampleBatch) -> Result<()> {
         Ok(())
     }
@@ -127,7 +128,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// One optimizer step on a minibatch.
     ///
     /// # Errors
-    /// They fail the training iteration.
+    /// An error fails the training iteration. By default it is [`Error::State`]: the policy does not learn.
     fn learn_on_batch(&mut self, _batch: &SampleBatch) -> Result<Learned> {
         Err(Error::state(
             "the policy",
@@ -148,7 +149,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Replaces the weights; refuses others' names or shapes and then changes nothing.
     ///
     /// # Errors
-    /// [`Error::State`]: a name or a shape is another one.
+    /// Returns [`Error::State`] if a parameter is missing or has another shape.
     fn set_weights(&mut self, _weights: &Weights) -> Result<()> {
         Ok(())
     }
@@ -156,7 +157,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Weights, optimizer and whatever else learning depends on.
     ///
     /// # Errors
-    /// They fail the checkpoint.
+    /// An error fails the checkpoint.
     fn get_state(&self) -> Result<State> {
         Ok(State::default())
     }
@@ -164,7 +165,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Continues from [`get_state`](Self::get_state).
     ///
     /// # Errors
-    /// [`Error::State`]: the state is of another policy.
+    /// Returns [`Error::State`] if the state is of another policy.
     fn set_state(&mut self, _state: &State) -> Result<()> {
         Ok(())
     }
@@ -182,7 +183,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// for export; see [`Learner::forward`].
     ///
     /// # Errors
-    /// The policy has no network.
+    /// Returns [`Error::State`] if the policy has no network, as by default, or `obs` are rows of another width.
     fn forward(&self, _obs: &Tensor) -> Result<Tensor> {
         Err(Error::state("the policy", "it has no network to export: implement `forward`"))
     }
@@ -204,7 +205,7 @@ pub struct PolicyClass {
 }
 
 impl PolicyClass {
-    /// Names a constructor.
+    /// A class of that name, with its constructor.
     pub fn new<P: Policy + 'static>(
         name: &'static str,
         make: impl Fn(&PolicySpec) -> Result<P> + Send + Sync + 'static,
@@ -212,15 +213,15 @@ impl PolicyClass {
         Self { name, make: std::sync::Arc::new(move |spec| Ok(Box::new(make(spec)?))) }
     }
 
-    /// Builds one.
+    /// Builds a policy.
     ///
     /// # Errors
-    /// What the constructor returns.
+    /// Fails if the constructor does.
     pub fn build(&self, spec: &PolicySpec) -> Result<Box<dyn Policy>> {
         (self.make)(spec)
     }
 
-    /// Its name.
+    /// The name of the class.
     pub fn name(&self) -> &'static str {
         self.name
     }
@@ -247,7 +248,7 @@ impl PolicyMap {
     /// The policy of that id, or an error naming those there are.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`].
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id.
     pub fn get_mut(&mut self, id: &str) -> Result<&mut Box<dyn Policy>> {
         if !self.policies.contains_key(id) {
             let have = self.policies.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -256,12 +257,12 @@ impl PolicyMap {
         Ok(self.policies.get_mut(id).expect("just checked"))
     }
 
-    /// All of them, in the order of their ids.
+    /// All policies, in the order of their ids.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Box<dyn Policy>)> {
         self.policies.iter_mut().map(|(id, policy)| (id.as_str(), policy))
     }
 
-    /// The weights of all, nested by id.
+    /// The weights of all policies, nested by id.
     pub fn get_weights(&self) -> Weights {
         let mut all = State::default();
         for (id, policy) in &self.policies {
@@ -270,10 +271,10 @@ impl PolicyMap {
         std::sync::Arc::new(all)
     }
 
-    /// The weights of some, nested by id.
+    /// Returns the weights of some policies, nested by id.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`].
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has.
     pub fn get_weights_of(&mut self, ids: &[&str]) -> Result<Weights> {
         let mut some = State::default();
         for id in ids {
@@ -282,10 +283,11 @@ impl PolicyMap {
         Ok(std::sync::Arc::new(some))
     }
 
-    /// Replaces the weights of those that `weights` has, nested by id.
+    /// Replaces the weights of the policies that `weights` names, nested by id. Other policies keep theirs.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`]; [`Error::State`]: it has none, or a name or a shape is another one.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `weights` names no policy or
+    /// the weights of one do not fit; those before it are replaced then.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         if weights.nests().next().is_none() {
             let reason = "they are of no policy; give them nested by id, as `get_weights` does";
@@ -297,10 +299,10 @@ impl PolicyMap {
         Ok(())
     }
 
-    /// The states of all, nested by id.
+    /// The states of all policies, nested by id.
     ///
     /// # Errors
-    /// They fail the checkpoint.
+    /// Fails if a policy's own [`get_state`](Policy::get_state) does.
     pub fn get_state(&self) -> Result<State> {
         let mut all = State::default();
         for (id, policy) in &self.policies {
@@ -312,7 +314,8 @@ impl PolicyMap {
     /// Continues from [`get_state`](Self::get_state).
     ///
     /// # Errors
-    /// [`Error::State`]: the state is of another policy.
+    /// Returns [`Error::State`] if a policy has no state in it, or its own does not fit; those before it go on from
+    /// theirs then.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         for (id, policy) in &mut self.policies {
             policy.set_state(&state.nested(id)?)?;

@@ -36,7 +36,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// Lays out the network.
     ///
     /// # Errors
-    /// Spaces or settings that no such network can be built for.
+    /// Fails if no such network can be built for these spaces or settings, and the set-up of the run with it.
     fn build(config: &Self::Config, net: &mut NetBuilder<'_>) -> Result<Self>;
 
     /// The numbers per row that acting needs: parameters of a distribution, Q-values, actions. It is also what is
@@ -46,7 +46,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// Chooses actions by those numbers, `[copies, columns of the head]`.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn act(&self, head: &[f32], act: Act<'_>) -> Result<()>;
 
     /// Columns that are stored with every step, and their widths.
@@ -57,7 +57,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// Turns a fragment into rows to learn from, in the worker.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn postprocess(&self, _learner: &mut Learner, fragment: &Fragment<'_>) -> Result<SampleBatch> {
         Ok(fragment.rows())
     }
@@ -66,21 +66,21 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// every pass over the batch.
     ///
     /// # Errors
-    /// They fail the training iteration.
+    /// An error fails the training iteration.
     fn prepare(&self, _learner: &mut Learner, _batch: &mut SampleBatch) -> Result<()> {
         Ok(())
     }
 
-    /// What is made smaller.
+    /// The loss: what learning makes smaller.
     ///
     /// # Errors
-    /// They fail the training iteration.
+    /// An error fails the training iteration.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>>;
 
-    /// One learning step.
+    /// Takes one learning step.
     ///
     /// # Errors
-    /// They fail the training iteration.
+    /// An error fails the training iteration.
     fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
         let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
         learner.clip(&mut report);
@@ -99,7 +99,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// What `learn` and `after_training` change, for checkpoints.
     ///
     /// # Errors
-    /// They fail the checkpoint.
+    /// An error fails the checkpoint.
     fn state(&self) -> Result<State> {
         Ok(State::default())
     }
@@ -107,7 +107,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// Continues from [`state`](Self::state).
     ///
     /// # Errors
-    /// [`Error::State`](crate::Error::State): the state is of another policy.
+    /// Returns [`Error::State`](crate::Error::State) if the state is of another policy.
     fn set_state(&mut self, _state: &State) -> Result<()> {
         Ok(())
     }

@@ -20,9 +20,9 @@ use std::{
 /// An agent of an environment. An environment with a single agent has one named `agent0`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
-    /// Its name in the environment.
+    /// The agent's name in the environment.
     pub name: String,
-    /// What it observes and does.
+    /// What the agent observes and does.
     pub spaces: Spaces,
 }
 
@@ -34,10 +34,10 @@ impl Agent {
 }
 
 impl Agent {
-    /// Those of an environment.
+    /// The agents of an environment.
     ///
     /// # Errors
-    /// There is no copy to ask.
+    /// Returns [`Error::State`] if it is an environment of several agents without a copy to ask.
     pub fn of(copies: &EnvCopies) -> Result<Vec<Self>> {
         match copies {
             EnvCopies::Vector(copies) => Ok(Self::only(Spaces::of(copies.as_ref()))),
@@ -109,7 +109,7 @@ impl Policies {
         }
     }
 
-    /// Only these learn. The others act, and no rows are kept of them.
+    /// Lets only these policies learn. The others act, and no rows are kept of them.
     #[must_use]
     pub fn training<Id: Into<PolicyId>>(mut self, ids: impl IntoIterator<Item = Id>) -> Self {
         self.to_train = ids.into_iter().map(Into::into).collect();
@@ -193,7 +193,8 @@ impl Policies {
     /// Refuses agents without a policy, policies without agents, and agents that share a policy and cannot.
     ///
     /// # Errors
-    /// [`Error::Config`], [`Error::State`]: each of these in a sentence.
+    /// Returns [`Error::Config`] for an agent without a policy, a policy without agents, or a name in `policies_to_train` that
+    /// no policy has, and [`Error::State`] if the spaces of agents that share a policy differ.
     pub fn check(&self, agents: &[Agent]) -> Result<()> {
         let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
         for agent in agents {

@@ -117,17 +117,17 @@ impl ReplayBuffer {
         }
     }
 
-    /// Rows in it.
+    /// How many rows are in the buffer.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// Whether it has none.
+    /// Whether the buffer has no rows.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Rows ever added.
+    /// How many rows were ever added.
     pub fn added(&self) -> u64 {
         self.added
     }
@@ -142,7 +142,7 @@ impl ReplayBuffer {
         self.len > 0 && self.added >= self.config.learning_starts as u64
     }
 
-    /// Bytes of memory that its rows take.
+    /// Bytes of memory that the rows take.
     pub fn bytes(&self) -> usize {
         let columns = self.columns.iter().map(|(_, kept)| match kept {
             Kept::Plain(storage) => storage.numel() * storage.kind().elt_size_in_bytes(),
@@ -155,7 +155,7 @@ impl ReplayBuffer {
     /// get the highest priority so far.
     ///
     /// # Errors
-    /// Columns other than those of the rows before.
+    /// Returns [`Error::MissingColumn`] if a column of earlier rows is missing, [`Error::State`] if one has other rows.
     pub fn add(&mut self, batch: &SampleBatch) -> Result<()> {
         let capacity = self.config.capacity;
         if self.columns.is_empty() {
@@ -209,7 +209,7 @@ impl ReplayBuffer {
     /// `batch_indexes` for [`update_priorities`](Self::update_priorities).
     ///
     /// # Errors
-    /// There are none today.
+    /// Does not fail today.
     pub fn sample(&mut self, rows: usize) -> Result<Option<SampleBatch>> {
         if !self.ready() {
             return Ok(None);
@@ -236,10 +236,10 @@ impl ReplayBuffer {
         Ok(Some(batch))
     }
 
-    /// `|td error| + eps` becomes the priority of each drawn row; a uniform buffer does nothing.
+    /// Makes `|td error| + eps` the priority of each drawn row; a uniform buffer does nothing.
     ///
     /// # Errors
-    /// [`Error::NotFinite`]; a batch that was not drawn from this buffer.
+    /// Returns [`Error::NotFinite`] if a TD error is not finite, [`Error::MissingColumn`] without `batch_indexes`.
     pub fn update_priorities(&mut self, batch: &SampleBatch, td_errors: &Tensor) -> Result<()> {
         let Some(tree) = &mut self.priorities else { return Ok(()) };
         let index = batch.get(Column::BATCH_INDEXES)?;
@@ -264,7 +264,7 @@ impl ReplayBuffer {
     /// All rows, priorities and the random stream.
     ///
     /// # Errors
-    /// A value that JSON cannot hold.
+    /// Does not fail today: everything in it can be written.
     pub fn state(&self) -> Result<State> {
         let mut state = State::default();
         let names: Vec<&str> = self.columns.iter().map(|(c, _)| c.name()).collect();
@@ -309,7 +309,7 @@ impl ReplayBuffer {
     /// Continues from [`state`](Self::state).
     ///
     /// # Errors
-    /// [`Error::State`]: the state is of a buffer with other settings.
+    /// Returns [`Error::State`] if the state has another type or capacity, or is not whole.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         let (kind, capacity): (ReplayKind, usize) = (state.get("kind")?, state.get("capacity")?);
         if kind != self.config.kind || capacity != self.config.capacity {

@@ -32,7 +32,7 @@ impl SharedReplay {
         self
     }
 
-    /// Whose rows these are, in the order of the ids.
+    /// The policies whose rows these are, in the order of the ids.
     pub fn policies(&self) -> impl Iterator<Item = &str> {
         self.buffers.keys().map(String::as_str)
     }
@@ -43,13 +43,13 @@ impl SharedReplay {
     }
 }
 
-/// How rows are drawn.
+/// The ways of drawing rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplayKind {
-    /// Every row equally often.
+    /// Every row is drawn equally often.
     #[serde(alias = "MultiAgentReplayBuffer", alias = "LocalReplayBuffer")]
     ReplayBuffer,
-    /// In proportion to the error at the last visit (Schaul et al. 2016).
+    /// Rows are drawn in proportion to the error at the last visit (Schaul et al. 2016).
     #[default]
     #[serde(alias = "MultiAgentPrioritizedReplayBuffer")]
     PrioritizedReplayBuffer,
@@ -62,7 +62,7 @@ pub struct ReplayBufferConfig {
     /// How rows are drawn.
     #[serde(rename = "type")]
     pub kind: ReplayKind,
-    /// Rows kept; the oldest make room.
+    /// Rows that are kept; the oldest make room.
     pub capacity: usize,
     /// Rows that must be there before any is drawn.
     pub learning_starts: usize,
@@ -88,10 +88,11 @@ impl Default for ReplayBufferConfig {
 }
 
 impl ReplayBufferConfig {
-    /// Rules between the settings and with the rows drawn at a time.
+    /// Checks rules between the settings and with the rows drawn at a time.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config).
+    /// Returns [`Error::Config`](crate::Error::Config) for the setting that breaks a rule; fails as [`rules::all`] does
+    /// where several do.
     pub fn validate(&self, train_batch_size: usize) -> Result<()> {
         let Self { capacity, learning_starts, .. } = *self;
         let late = format!(

@@ -39,7 +39,8 @@ impl OffPolicy {
     /// Refuses what no learning can be done with.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config).
+    /// Returns [`Error::Config`](crate::Error::Config) for the setting that breaks a rule; fails as [`rules::all`] does
+    /// where several do.
     pub fn validate(&self, common: &Common) -> Result<()> {
         let recurrent = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
         let rule = "the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO";

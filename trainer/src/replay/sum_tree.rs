@@ -9,13 +9,13 @@ pub struct SumTree {
 }
 
 impl SumTree {
-    /// `capacity` leaves of priority 0.
+    /// A tree of `capacity` leaves of priority 0.
     pub fn new(capacity: usize) -> Self {
         let leaves = capacity.next_power_of_two();
         Self { leaves, sums: vec![0.0; 2 * leaves], minima: vec![f64::INFINITY; 2 * leaves] }
     }
 
-    /// Changes one priority.
+    /// Changes the priority of a leaf.
     pub fn set(&mut self, leaf: usize, priority: f64) {
         let mut i = leaf + self.leaves;
         self.sums[i] = priority;
@@ -27,17 +27,17 @@ impl SumTree {
         }
     }
 
-    /// One priority.
+    /// The priority of a leaf.
     pub fn get(&self, leaf: usize) -> f64 {
         self.sums[leaf + self.leaves]
     }
 
-    /// The sum of all.
+    /// The sum of all priorities.
     pub fn total(&self) -> f64 {
         self.sums[1]
     }
 
-    /// The smallest that was set.
+    /// The smallest priority that was set.
     pub fn min(&self) -> f64 {
         self.minima[1]
     }

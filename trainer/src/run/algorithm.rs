@@ -109,7 +109,7 @@ impl<T: Trainer> Algorithm<T> {
     /// The workers. A restore replaces them: ask again after it.
     ///
     /// # Errors
-    /// [`Error::State`]: the algorithm is not set up.
+    /// Returns [`Error::State`] if the algorithm is not set up.
     pub fn workers(&self) -> Result<&WorkerSet> {
         Ok(self.run()?.workers())
     }
@@ -117,7 +117,8 @@ impl<T: Trainer> Algorithm<T> {
     /// Evaluates as `evaluation_*` settings say; the block that results carry under `evaluation`.
     ///
     /// # Errors
-    /// What the environments and the policies return; the algorithm is not set up.
+    /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no setting
+    /// lets the run go on without it. Returns [`Error::State`] if the algorithm is not set up.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         self.run_mut()?.evaluate()
     }
@@ -125,7 +126,8 @@ impl<T: Trainer> Algorithm<T> {
     /// Plays `episodes` whole episodes; greedy unless `explore`. Keeps at most `frames` pictures of the first.
     ///
     /// # Errors
-    /// As [`evaluate`](Self::evaluate).
+    /// Fails if an environment or a policy does, or an episode does not end. Returns [`Error::State`] if the algorithm
+    /// is not set up.
     pub fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation> {
         let run = self.run()?;
         let task = EvaluationTask {
@@ -148,7 +150,8 @@ impl<T: Trainer> Algorithm<T> {
     /// Every call begins an episode: a policy with memory has none yet. [`session`](Self::session) goes on with one.
     ///
     /// # Errors
-    /// As [`compute_actions`](Self::compute_actions).
+    /// Returns [`Error::State`] if `obs` is not one row, and fails whenever [`compute_actions`](Self::compute_actions)
+    /// does.
     pub fn compute_single_action<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Action> {
         let mut actions = self.compute_actions(obs, explore)?;
         match actions.len() {
@@ -161,7 +164,8 @@ impl<T: Trainer> Algorithm<T> {
     /// [`compute_single_action`](Self::compute_single_action).
     ///
     /// # Errors
-    /// Observations of another size or type than the space's; what the policy returns; a run of several policies.
+    /// Returns [`Error::State`] if `obs` are not rows of the space in its scalars, the run has several policies, or the
+    /// algorithm is not set up; fails if the policy does.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let id = self.run()?.spec().policies.sole()?.to_owned();
         self.compute_actions_of(&id, obs, explore)
@@ -170,7 +174,8 @@ impl<T: Trainer> Algorithm<T> {
     /// As [`compute_actions`](Self::compute_actions), by the policy `id`.
     ///
     /// # Errors
-    /// Observations of another size or type than the space's; [`Error::UnknownPolicy`]; what the policy returns.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `obs` are not rows of the space
+    /// in its scalars or the algorithm is not set up; fails if the policy does.
     pub fn compute_actions_of<O: Element>(
         &mut self,
         id: &str,
@@ -194,7 +199,7 @@ impl<T: Trainer> Algorithm<T> {
     /// Acts in `copies` episodes of yours with a replica of the run's only policy as it is now.
     ///
     /// # Errors
-    /// A run of several policies; an algorithm that is not set up.
+    /// Returns [`Error::State`] if the run has several policies, `copies` is 0, or the algorithm is not set up.
     pub fn session(&mut self, copies: usize) -> Result<Session> {
         let id = self.run()?.spec().policies.sole()?.to_owned();
         self.session_of(&id, copies)
@@ -203,7 +208,8 @@ impl<T: Trainer> Algorithm<T> {
     /// Acts for one agent in each of `copies` episodes of yours with a replica of the policy `id` as it is now.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`]; an algorithm that is not set up.
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id, and [`Error::State`] if `copies` is 0 or the
+    /// algorithm is not set up.
     pub fn session_of(&mut self, id: &str, copies: usize) -> Result<Session> {
         if copies == 0 {
             return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
@@ -229,7 +235,8 @@ impl<T: Trainer> Algorithm<T> {
     /// Calls `f` with the learning policy of that id.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`]; an algorithm that is not set up.
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id, and [`Error::State`] if the algorithm is not
+    /// set up.
     pub fn get_policy<R>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> R) -> Result<R> {
         self.workers()?.with_policy(id, f)
     }
@@ -237,15 +244,15 @@ impl<T: Trainer> Algorithm<T> {
     /// The learner's weights, nested by policy id.
     ///
     /// # Errors
-    /// [`Error::State`]: the algorithm is not set up.
+    /// Returns [`Error::State`] if the algorithm is not set up.
     pub fn get_weights(&self) -> Result<Weights> {
         Ok(self.workers()?.get_weights())
     }
 
-    /// Those of some policies alone.
+    /// Returns the weights of some policies, nested by id.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`]; [`Error::State`]: the algorithm is not set up.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if the algorithm is not set up.
     pub fn get_weights_of(&self, ids: &[&str]) -> Result<Weights> {
         self.workers()?.learners.lend(|policies, _| policies.get_weights_of(ids))
     }
@@ -253,7 +260,9 @@ impl<T: Trainer> Algorithm<T> {
     /// Replaces the weights of the learner and of every worker. Policies that `weights` does not name keep theirs.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`]; [`Error::State`]: a name or a shape is another one; workers that cannot be reached.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, [`Error::State`] if `weights` names no policy, a
+    /// parameter is missing or has another shape, or the algorithm is not set up, and [`Error::Worker`] if a worker fails
+    /// and no setting lets the run go on without it.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         self.workers()?.set_weights(weights)
     }
@@ -261,7 +270,8 @@ impl<T: Trainer> Algorithm<T> {
     /// Writes the run's only policy as TorchScript, `model.pt` in `dir`; see [`Session::export`].
     ///
     /// # Errors
-    /// A policy without a network or with memory, a run of several policies; the file system refuses.
+    /// Fails whenever [`Session::export`] does. Returns [`Error::State`] if the run has several policies, `dir` cannot
+    /// be made, or the algorithm is not set up.
     pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
         self.export_policy_model_of(self.run()?.spec().policies.sole()?, dir)
     }
@@ -269,7 +279,8 @@ impl<T: Trainer> Algorithm<T> {
     /// As [`export_policy_model`](Self::export_policy_model), the policy `id`.
     ///
     /// # Errors
-    /// A policy without a network or with memory; [`Error::UnknownPolicy`]; the file system refuses.
+    /// Fails whenever [`Session::export`] does. Returns [`Error::UnknownPolicy`] for an id that no policy has, and
+    /// [`Error::State`] if `dir` cannot be made or the algorithm is not set up.
     pub fn export_policy_model_of(&self, id: &str, dir: &Path) -> Result<PathBuf> {
         let path = dir.join("model.pt");
         std::fs::create_dir_all(dir)
@@ -282,7 +293,8 @@ impl<T: Trainer> Algorithm<T> {
     /// workers.
     ///
     /// # Errors
-    /// A checkpoint that is damaged or of another algorithm or network.
+    /// Returns [`Error::Tune`] if the checkpoint is damaged or of another algorithm, and [`Error::State`] if it is of
+    /// another network or the algorithm is not set up.
     pub fn restore_policies(&mut self, checkpoint: &Path) -> Result<()> {
         pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
         let run = self.run()?;

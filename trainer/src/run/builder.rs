@@ -13,13 +13,14 @@ use std::{path::PathBuf, sync::Arc};
 
 /// What users call on any [`Trainer`]. Implemented for all; do not implement it.
 pub trait TrainerExt: Trainer {
-    /// Ready to train: `Ppo::get_default_config().build("CartPole-v1")?.train()?`.
+    /// Makes it ready to train: `Ppo::get_default_config().build("CartPole-v1")?.train()?`.
     ///
     /// The environment is an id, a closure that makes one copy, or an [`EnvCreator`].
     /// Nothing is written before the first result or checkpoint.
     ///
     /// # Errors
-    /// Settings that break a rule; what making the environment and the policy returns.
+    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting breaks a rule, or the environment or a policy cannot be
+    /// made.
     fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
         self.builder(env).build()
     }
@@ -44,7 +45,7 @@ pub trait TrainerExt: Trainer {
         })
     }
 
-    /// As [`build`](Self::build), with callbacks, a run directory or loggers of your own.
+    /// A builder: [`build`](Self::build) with callbacks, a run directory or loggers of your own.
     fn builder(self, env: impl IntoEnvCreator) -> Builder<Self> {
         Builder::new(self, env.into_env_creator())
     }
@@ -60,7 +61,7 @@ pub struct Builder<T: Trainer> {
 }
 
 impl<T: Trainer> Builder<T> {
-    /// These settings in this environment.
+    /// A builder of a run with these settings in this environment.
     pub fn new(settings: T, env: EnvCreator) -> Self {
         let name = format!("{}_{}", T::NAME, env.name());
         let options = RunOptions {
@@ -71,7 +72,7 @@ impl<T: Trainer> Builder<T> {
         Self { algorithm: Algorithm::new(settings, env), options }
     }
 
-    /// Hooks: one instance per worker.
+    /// Calls these hooks; each worker makes an instance of its own.
     #[must_use]
     pub fn callbacks<C: Callbacks + 'static>(mut self, make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         self.algorithm.callbacks = Some(CallbacksMaker::new(make));
@@ -92,7 +93,7 @@ impl<T: Trainer> Builder<T> {
         self
     }
 
-    /// Asks this function which policy an agent acts by, once for each agent when the run is set up. What it answers stands in the
+    /// Asks this function which policy an agent acts by, once for each agent when the run is set up. The answers stand in the
     /// settings from then on (`multiagent.policy_mapping_fn`) and goes before the patterns there.
     ///
     /// ```no_run
@@ -114,31 +115,32 @@ impl<T: Trainer> Builder<T> {
         self
     }
 
-    /// The run directory; one that exists is continued.
+    /// Writes to this run directory; one that exists is continued.
     #[must_use]
     pub fn logdir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.options.logdir = Some(dir.into());
         self
     }
 
-    /// Which loggers see the results.
+    /// Says which loggers see the results.
     #[must_use]
     pub fn loggers(mut self, loggers: LoggerChoice) -> Self {
         self.options.loggers = loggers;
         self
     }
 
-    /// Everything else about the run.
+    /// Changes everything else about the run.
     #[must_use]
     pub fn options(mut self, change: impl FnOnce(&mut RunOptions)) -> Self {
         change(&mut self.options);
         self
     }
 
-    /// Makes workers and plan.
+    /// Makes the workers and the plan.
     ///
     /// # Errors
-    /// Settings that break a rule; what making the environment and the policy returns.
+    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting or an option breaks a rule, or the environment or a
+    /// policy cannot be made.
     pub fn build(self) -> Result<Driver<Algorithm<T>>> {
         Ok(Driver::with(self.algorithm, Config::new(), self.options)?)
     }

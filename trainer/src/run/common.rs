@@ -21,21 +21,21 @@ use serde_json::Value;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchMode {
-    /// After `rollout_fragment_length` steps of every copy; episodes go on in the next fragment.
+    /// A fragment ends after `rollout_fragment_length` steps of every copy; episodes go on in the next one.
     #[default]
     TruncateEpisodes,
-    /// Whole episodes only: at least `rollout_fragment_length * num_envs_per_worker` steps per fragment.
+    /// A fragment has whole episodes only, of at least `rollout_fragment_length * num_envs_per_worker` steps together.
     CompleteEpisodes,
 }
 
 /// How much one evaluation plays: a number, or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluationDuration {
-    /// As long as the training beside it takes (`evaluation_parallel_to_training`): one episode per evaluation worker,
-    /// and again until training is done. How many episodes that are depends on the machine, and with it everything that
-    /// follows from their mean; episode `k` and what training learns do not.
+    /// An evaluation lasts as long as the training beside it (`evaluation_parallel_to_training`): one episode per
+    /// evaluation worker, and again until training is done. How many episodes that are depends on the machine, and with
+    /// it everything that follows from their mean; episode `k` and what training learns do not.
     Auto,
-    /// So many of `evaluation_duration_unit`.
+    /// An evaluation lasts so many units of `evaluation_duration_unit`.
     Units(u64),
 }
 
@@ -63,10 +63,10 @@ impl<'de> Deserialize<'de> for EvaluationDuration {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DurationUnit {
-    /// Whole episodes.
+    /// Units are whole episodes.
     #[default]
     Episodes,
-    /// Environment steps, rounded up to whole episodes.
+    /// Units are environment steps, rounded up to whole episodes.
     Timesteps,
 }
 
@@ -74,14 +74,14 @@ pub enum DurationUnit {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ClipRewards {
-    /// `true`: their sign; `false`: nothing.
+    /// `true` leaves the sign of rewards, `false` leaves rewards as they are.
     Sign(bool),
-    /// Clamped to plus and minus this number.
+    /// Rewards are clamped to plus and minus this number.
     Within(f32),
 }
 
 impl ClipRewards {
-    /// Clips them.
+    /// Clips rewards in place.
     pub(crate) fn apply(self, rewards: &mut [f32]) {
         match self {
             Self::Sign(false) => {}
@@ -97,11 +97,11 @@ impl ClipRewards {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvaluationConfig {
-    /// Sample from stochastic policies, explore with others. Greedy by default.
+    /// Sample from stochastic policies and explore with others; false chooses the best known action.
     pub explore: bool,
-    /// Merged over `env_config`.
+    /// Arguments of the environment, merged over `env_config`.
     pub env_config: Config,
-    /// Another environment to evaluate in (same spaces).
+    /// Another environment to evaluate in, with the same spaces.
     pub env: Option<String>,
 }
 
@@ -115,7 +115,7 @@ impl Default for EvaluationConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Common {
-    /// Rollout workers; 0 samples in the trainer's own thread.
+    /// Rollout workers that sample; with 0 the trainer's own thread samples.
     pub num_workers: usize,
     /// Copies of the environment that each worker steps together.
     pub num_envs_per_worker: usize,
@@ -132,7 +132,7 @@ pub struct Common {
     pub train_batch_size: usize,
     /// Discount: closer to 1 looks further ahead.
     pub gamma: f64,
-    /// The network.
+    /// The network of the policy.
     pub model: ModelConfig,
     /// Where several agents act: the policies, and which agent acts by which.
     pub multiagent: MultiAgentConfig,
@@ -158,15 +158,15 @@ pub struct Common {
     pub synchronize_filters: bool,
     /// Explore while sampling.
     pub explore: bool,
-    /// How.
+    /// How policies explore.
     pub exploration_config: ExplorationConfig,
-    /// Evaluate every so many iterations; never if null.
+    /// Evaluate every so many iterations; null never evaluates.
     pub evaluation_interval: Option<u64>,
-    /// How much; `"auto"` is as long as training takes, so its results depend on the machine. Prefer a number.
+    /// How much an evaluation plays: a number, or `"auto"`, which lasts as training does and so depends on the machine.
     pub evaluation_duration: EvaluationDuration,
     /// Unit of `evaluation_duration`.
     pub evaluation_duration_unit: DurationUnit,
-    /// Workers of their own for evaluation; 0 evaluates in the trainer's thread.
+    /// Workers that only evaluate; with 0 the trainer's own thread evaluates.
     pub evaluation_num_workers: usize,
     /// Evaluate while training, with the weights from before the iteration; needs `evaluation_num_workers`.
     pub evaluation_parallel_to_training: bool,
@@ -178,7 +178,7 @@ pub struct Common {
     pub metrics_num_episodes_for_smoothing: usize,
     /// Report custom metrics per episode instead of mean, min and max.
     pub keep_per_episode_custom_metrics: bool,
-    /// An iteration takes at least so long. Makes iterations differ between runs; prefer the next two.
+    /// Seconds that an iteration takes at least. Iterations then differ between runs: prefer the two settings in steps.
     pub min_time_s_per_reporting: Option<f64>,
     /// An iteration samples at least so many environment steps.
     pub min_sample_timesteps_per_reporting: Option<u64>,
@@ -186,20 +186,20 @@ pub struct Common {
     pub min_train_timesteps_per_reporting: Option<u64>,
     /// Carry on without workers that failed.
     pub ignore_worker_failures: bool,
-    /// Replace workers that failed; takes precedence.
+    /// Replace workers that failed; this takes precedence over `ignore_worker_failures`.
     pub recreate_failed_workers: bool,
-    /// Seconds after which a worker that has not answered counts as failed; waits for ever if null.
+    /// Seconds after which a worker that has not answered counts as failed; null waits for ever.
     pub worker_timeout_s: Option<f64>,
     /// Report processor and memory use with every result.
     pub log_sys_usage: bool,
-    /// Everything random follows from it; drawn at the start, and kept in results and checkpoints, if null. A restored
-    /// run goes on with the saved one.
+    /// The seed that everything random follows from. Null draws one at the start, which results and checkpoints keep; a
+    /// restored run goes on with the saved one.
     pub seed: Option<u64>,
-    /// 1: learn on the first GPU.
+    /// GPUs to learn on: 0 learns on the CPU, 1 on the first GPU.
     pub num_gpus: usize,
-    /// Cores a rollout worker asks a sweep for.
+    /// Cores that each rollout worker asks a sweep for.
     pub num_cpus_per_worker: usize,
-    /// Cores the trainer asks a sweep for.
+    /// Cores that the trainer itself asks a sweep for.
     pub num_cpus_for_driver: usize,
 }
 
@@ -401,10 +401,10 @@ impl Common {
         parts.iter().find(|(name, _)| *name == "obs").map(|(_, own)| own.flat_width())
     }
 
-    /// Rules between common settings.
+    /// Checks the rules of the common settings.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does where several do.
     pub fn validate(&self) -> Result<()> {
         let workers = |key: &str, workers: usize| {
             let rule = format!(
@@ -506,7 +506,7 @@ impl Common {
     /// here and then samples a second round, so that a batch of 4,000 on three workers becomes 7,998.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] if `train_batch_size` is not a multiple of the number of environment copies.
     pub fn fit_fragments(&mut self) -> Result<()> {
         if self.batch_mode == BatchMode::CompleteEpisodes || self.counts_agent_steps() {
             return Ok(());

@@ -28,9 +28,10 @@ use tch::Device;
 /// made, no worker is started, and nothing that the checkpoint names is run.
 ///
 /// # Errors
-/// A checkpoint that is damaged, of another algorithm, or without spaces, as those of older versions are; a policy that is
-/// not in it; several policies where none is named; a policy with a network or a class of your own, which a checkpoint
-/// does not describe.
+/// Returns [`Error::Tune`] if the checkpoint is damaged or of another algorithm, and [`Error::UnknownPolicy`] if it has
+/// no policy of that id. Returns [`Error::State`] if it has no spaces, as those of older versions; if it has several
+/// policies and none is named; if a policy has a network or a class of your own, which a checkpoint does not describe;
+/// and if `copies` is 0.
 pub fn load_session<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
     pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
     let within = |error: Error| error.within(&checkpoint.display().to_string());

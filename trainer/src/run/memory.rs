@@ -120,7 +120,7 @@ impl Memory {
     /// Refuses a sum that does not fit into the memory that is available now.
     ///
     /// # Errors
-    /// [`Error::Config`] of the setting that is to blame, with the sum and what it is made of.
+    /// Returns [`Error::Config`] of the setting that is to blame, with the sum and what it is made of.
     pub fn check(&self) -> Result<()> {
         // Where the system does not say, at least nothing that no machine could address is tried.
         self.check_against(pavlov_tune::available_memory().unwrap_or(1 << 47).into())

@@ -85,10 +85,10 @@ fn null_is_none<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, P
 }
 
 impl MultiAgentConfig {
-    /// Rules of the ids.
+    /// Checks the ids of the policies.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] for an id that cannot be part of a file's name.
     pub fn validate(&self) -> Result<()> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         rules::all(self.policies.keys().map(|id| {
@@ -98,7 +98,7 @@ impl MultiAgentConfig {
         }))
     }
 
-    /// The policy that an agent acts by.
+    /// Returns the policy that an agent acts by.
     pub fn policy_of(&self, agent: &str) -> &str {
         if let Some(id) = self.policy_mapping_fn.get(agent) {
             return id;
@@ -110,7 +110,7 @@ impl MultiAgentConfig {
     /// Refuses patterns that match none of these agents, and two of equal length that disagree about one.
     ///
     /// # Errors
-    /// [`Error::Config`] for each.
+    /// Returns [`Error::Config`] for such a pattern; fails as [`rules::all`] does where there are several.
     pub fn check_patterns(&self, agents: &[&str]) -> Result<()> {
         let key = |pattern: &str| format!("multiagent.policy_mapping_fn.{pattern}");
         let unused = self.policy_mapping_fn.iter().map(|(pattern, id)| {

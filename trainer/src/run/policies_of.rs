@@ -31,12 +31,12 @@ const OF_A_POLICY: [&str; 7] = [
     "mask_actions",
 ];
 
-/// The policies of a run of these settings among these agents: those of `multiagent.policies`, or of
+/// Returns the policies of a run of these settings among these agents: those of `multiagent.policies`, or of
 /// [`Trainer::policies`] where there are none.
 ///
 /// # Errors
-/// Settings of a policy that are unknown, break a rule or belong to the whole run; patterns that no agent matches; what
-/// making the policies returns.
+/// Returns [`Error::Config`] if a policy's own setting breaks a rule or belongs to the whole run, or a pattern matches no
+/// agent, and [`Error::Tune`] for a setting that does not exist or for several errors; fails if [`Trainer::policies`] does.
 pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {
     let multi = settings.common().multiagent.clone();
     let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();

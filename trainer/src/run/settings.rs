@@ -25,7 +25,8 @@ use serde_json::Value;
 /// Settings with `config` laid over them; `env` in it replaces the environment.
 ///
 /// # Errors
-/// A key that does not exist, with the nearest; a value of the wrong kind; an environment that does not exist.
+/// Fails whenever [`overlay_known`] does. Returns [`Error::Config`] if `env` is not a string. Whether it is a known id
+/// shows when copies are made.
 pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Result<(T, EnvCreator)> {
     let mut config = config.clone();
     let env = match config.shift_remove("env") {
@@ -42,7 +43,8 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
 /// Lays `layers`, later over earlier, over `defaults`.
 ///
 /// # Errors
-/// Every setting that is not known, has no meaning here, has a value of the wrong kind, or has no effect.
+/// Fails with the errors of all settings that are unknown, have no meaning here, have a value of the wrong kind, or
+/// have no effect: as [`rules::all`] does.
 pub fn overlay_known<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) -> Result<Resolved> {
     let mut checks = Vec::new();
     for layer in &mut layers {
@@ -112,7 +114,8 @@ fn refuse_replaced(resolved: &Resolved, layers: &[String]) -> Result<()> {
 /// Checks the rules of the common settings and those of the algorithm, which may adjust its settings.
 ///
 /// # Errors
-/// Every rule that is broken.
+/// Fails with the errors of all rules that are broken, as [`rules::all`] does. Where memory would not suffice, the
+/// algorithm's rules are left out.
 pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
     let common = settings.common().validate();
     // The rules of the algorithm may multiply sizes.
@@ -130,7 +133,7 @@ pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
 /// Settings as a JSON object.
 ///
 /// # Errors
-/// Settings that JSON cannot hold.
+/// Returns [`Error::State`] if serde does not write the settings as a JSON object.
 pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
     match serde_json::to_value(settings) {
         Ok(Value::Object(config)) => Ok(config),

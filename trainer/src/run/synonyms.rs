@@ -65,7 +65,8 @@ fn is_known(path: &str, defaults: &Config) -> bool {
 /// reason or by its name here.
 ///
 /// # Errors
-/// A key of Ray's without a meaning here; a setting under the name that another library has for it.
+/// Fails as [`rules::all`] does, with [`Error::Config`] for each key of Ray's that has no meaning here and each setting
+/// that stands under the name that another library has for it.
 pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &str)]]) -> Result<()> {
     let mut checks: Vec<_> = refused.iter().map(|refused| refuse_keys(values, refused)).collect();
     values.retain(|key, value| match synonym(key, defaults).filter(|_| !defaults.contains_key(key)) {
@@ -82,7 +83,7 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &st
 /// anyway (`"framework": "torch"`, `"horizon": null`), it is dropped.
 ///
 /// # Errors
-/// [`Error::Config`] with the key and the reason.
+/// Fails as [`rules::all`] does, with [`Error::Config`] for each key, and the reason.
 fn refuse_keys(values: &mut Config, refused: &[(&str, &str)]) -> Result<()> {
     let mut checks = Vec::new();
     for (key, why) in refused {

@@ -74,7 +74,7 @@ use serde::{Serialize, de::DeserializeOwned};
 /// # Ok::<(), Error>(())
 /// ```
 pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt::Debug + 'static {
-    /// The name users type.
+    /// The name of the algorithm as users type it.
     const NAME: &'static str;
 
     /// Settings that Ray's users know and that have no meaning here, each with the reason.
@@ -92,7 +92,8 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// besides.
     ///
     /// # Errors
-    /// [`Error::Config`]; [`Error::Tune`] with several of them.
+    /// An error fails the set-up: [`Error::Config`] if a rule is broken, [`Error::Tune`] with all of them if several
+    /// are.
     fn validate_config(&mut self, _spaces: &Spaces) -> Result<()> {
         Ok(())
     }
@@ -104,7 +105,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// The policy for these spaces.
     ///
     /// # Errors
-    /// [`Error::Space`]: the algorithm cannot work with these spaces.
+    /// Returns [`Error::Space`] if the algorithm cannot work with these spaces.
     fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass>;
 
     /// The policies of a run, and which agent acts by which. By default there is the one of
@@ -114,7 +115,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// It is not asked where a user names policies in `multiagent.policies`.
     ///
     /// # Errors
-    /// As [`get_default_policy_class`](Self::get_default_policy_class); an environment without agents.
+    /// Fails whenever [`get_default_policy_class`](Self::get_default_policy_class) does, and if there are no agents.
     fn policies(&self, agents: &[Agent]) -> Result<Policies> {
         match agents.first() {
             Some(agent) => Ok(self.get_default_policy_class(&agent.spaces)?.into()),
@@ -128,13 +129,13 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// The settings that all algorithms share.
     fn common(&self) -> &Common;
 
-    /// The same, to change.
+    /// The settings that all algorithms share, to change.
     fn common_mut(&mut self) -> &mut Common;
 
     /// Called when workers and plan exist: once for a new run, once more for each that continues a checkpoint.
     ///
     /// # Errors
-    /// They fail the set-up of the run.
+    /// An error fails the set-up of the run, or the restore.
     fn setup(&self, _run: &mut Run) -> Result<()> {
         Ok(())
     }
@@ -142,7 +143,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// One training iteration, with an evaluation if one is due.
     ///
     /// # Errors
-    /// They fail the iteration.
+    /// An error fails the iteration.
     fn step_attempt(&self, run: &mut Run) -> Result<Metrics> {
         run.step_attempt()
     }

@@ -186,12 +186,12 @@ impl Run {
         self.plan = Some(plan);
     }
 
-    /// The workers.
+    /// The workers of the run.
     pub fn workers(&self) -> &WorkerSet {
         &self.workers
     }
 
-    /// The common settings.
+    /// The common settings of the run.
     pub fn common(&self) -> &Common {
         &self.spec.common
     }
@@ -204,7 +204,7 @@ impl Run {
     /// What a policy observes and does.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`].
+    /// Returns [`Error::UnknownPolicy`] if no agent acts by a policy of that id.
     pub fn spaces(&self, policy: &str) -> Result<&Spaces> {
         self.spec.policies.spaces(policy, &self.spec.agents)
     }
@@ -223,12 +223,13 @@ impl Run {
         (self.obs_dtype, self.act_dtype)
     }
 
-    /// One iteration: rounds of the plan until enough was sampled and trained, and an evaluation if one is due.
+    /// Makes one iteration: rounds of the plan until enough was sampled and trained, and an evaluation if one is due.
     ///
     /// The result's `time_breakdown` says what the time went to: seconds by phase, which add up to `total_s`.
     ///
     /// # Errors
-    /// What the plan, the workers and the callbacks return.
+    /// Fails if the plan, a worker, the filters' synchronisation or the evaluation does. Returns [`Error::NotFinite`]
+    /// if a statistic of a learner is not finite, and [`Error::State`] if there is no plan or it has come to an end.
     pub fn step_attempt(&mut self) -> Result<Metrics> {
         let start = Instant::now();
         self.workers.ledger.start_breakdown();
@@ -414,7 +415,8 @@ impl Run {
     /// beside it: with `evaluation_duration` "auto" every evaluation worker plays one episode.
     ///
     /// # Errors
-    /// What the environments, the policies and the callbacks return.
+    /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no setting
+    /// lets the run go on without it.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         let (task, workers) = self.prepare_evaluation()?;
         let metrics = Self::play(&workers, task, &Until::new(self.common(), Weak::new()))?;

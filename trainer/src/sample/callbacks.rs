@@ -9,11 +9,11 @@ use std::collections::BTreeMap;
 pub struct StepView<'a> {
     /// The observation that the step led to, as the model takes it; empty where there are several agents.
     pub obs: &'a [f32],
-    /// Its reward; that of all agents together.
+    /// The reward of the step; that of all agents together.
     pub reward: f32,
-    /// The task ended.
+    /// Whether the task ended with the step.
     pub terminated: bool,
-    /// The episode was cut.
+    /// Whether the episode was cut after the step.
     pub truncated: bool,
 }
 
@@ -26,7 +26,7 @@ pub trait Callbacks: Send {
     /// A worker has made its environment copies.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error fails the set-up of the run, or later the iteration in which a failed worker is replaced.
     fn on_sub_environment_created(&mut self, worker_index: usize, num_envs: usize) -> Result<()> {
         Ok(())
     }
@@ -34,7 +34,7 @@ pub trait Callbacks: Send {
     /// The trainer is set up.
     ///
     /// # Errors
-    /// They fail the set-up of the run.
+    /// An error fails the set-up of the run, or the restore, which sets it up anew.
     fn on_trainer_init(&mut self) -> Result<()> {
         Ok(())
     }
@@ -42,7 +42,8 @@ pub trait Callbacks: Send {
     /// An episode starts; its environment has been reset.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error at the first episodes fails the set-up of the run. Later it is a failure of the worker, or of the
+    /// iteration.
     fn on_episode_start(&mut self, episode: &mut Episode) -> Result<()> {
         Ok(())
     }
@@ -50,7 +51,7 @@ pub trait Callbacks: Send {
     /// A step of an episode, already counted in it.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn on_episode_step(&mut self, episode: &mut Episode, step: StepView<'_>) -> Result<()> {
         Ok(())
     }
@@ -58,7 +59,7 @@ pub trait Callbacks: Send {
     /// An episode ended.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn on_episode_end(&mut self, episode: &mut Episode) -> Result<()> {
         Ok(())
     }
@@ -66,7 +67,7 @@ pub trait Callbacks: Send {
     /// A fragment went through [`Policy::postprocess_trajectory`](crate::policy::Policy::postprocess_trajectory).
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn on_postprocess_trajectory(&mut self, policy_id: &str, batch: &mut SampleBatch) -> Result<()> {
         Ok(())
     }
@@ -74,7 +75,7 @@ pub trait Callbacks: Send {
     /// A worker hands over what it sampled.
     ///
     /// # Errors
-    /// They count as a failure of the worker.
+    /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn on_sample_end(&mut self, worker_index: usize, samples: &mut TrainBatch) -> Result<()> {
         Ok(())
     }
@@ -82,7 +83,7 @@ pub trait Callbacks: Send {
     /// A policy is about to learn from a minibatch. What is put into `result` is averaged into `custom_metrics` of the learner.
     ///
     /// # Errors
-    /// They fail the iteration.
+    /// An error fails the training iteration.
     fn on_learn_on_batch(
         &mut self,
         policy_id: &str,
@@ -95,7 +96,7 @@ pub trait Callbacks: Send {
     /// A result is complete and about to be logged; keys may be added.
     ///
     /// # Errors
-    /// They fail the iteration.
+    /// An error fails the call of `train`, but the iteration counts.
     fn on_train_result(&mut self, result: &mut Metrics) -> Result<()> {
         Ok(())
     }
@@ -106,12 +107,12 @@ pub trait Callbacks: Send {
 pub struct CallbacksMaker(std::sync::Arc<dyn Fn() -> Box<dyn Callbacks> + Send + Sync>);
 
 impl CallbacksMaker {
-    /// From a constructor.
+    /// A maker that calls this constructor.
     pub fn new<C: Callbacks + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         Self(std::sync::Arc::new(move || Box::new(make())))
     }
 
-    /// A new instance.
+    /// Makes a new instance.
     pub fn make(&self) -> Box<dyn Callbacks> {
         (self.0)()
     }

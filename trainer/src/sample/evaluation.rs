@@ -27,11 +27,11 @@ const COPIES: usize = 16;
 /// Which episodes to play.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EvaluationTask {
-    /// Their numbers.
+    /// The numbers of the episodes.
     pub episodes: Vec<u64>,
     /// Seed of the evaluation.
     pub seed: u64,
-    /// Sample and explore; false is greedy.
+    /// Whether policies sample and explore; false is greedy.
     pub explore: bool,
     /// Steps sampled so far, for exploration schedules.
     pub timestep: u64,

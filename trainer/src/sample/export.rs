@@ -26,7 +26,8 @@ impl Session {
     /// here.
     ///
     /// # Errors
-    /// A policy with memory or without a network; a file that cannot be written; a function that answers differently.
+    /// Returns [`Error::State`] if the policy has memory or no network, or if the function answers differently from it,
+    /// and [`Error::State`] or [`Error::Torch`] if the file cannot be written or libtorch cannot trace the network.
     pub fn export(&mut self, file: &Path) -> Result<()> {
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();

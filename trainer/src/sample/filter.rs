@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 /// Which filter observations pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObservationFilter {
-    /// Observations as they are.
+    /// Observations pass as they are.
     #[default]
     NoFilter,
-    /// Each component minus its running mean, divided by its running standard deviation.
+    /// Each component becomes itself minus its running mean, divided by its running standard deviation.
     MeanStdFilter,
 }
 
@@ -22,7 +22,7 @@ pub struct RunningStat {
 }
 
 impl RunningStat {
-    /// No observation yet.
+    /// A statistic that has seen no observation yet.
     pub fn new(width: usize) -> Self {
         Self { count: 0, mean: vec![0.0; width], sum_of_squares: vec![0.0; width] }
     }
@@ -52,7 +52,7 @@ impl RunningStat {
         self.count += other.count;
     }
 
-    /// Observations seen.
+    /// How many observations were seen.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -99,7 +99,7 @@ impl MeanStdFilter {
         }
     }
 
-    /// What was seen since the last call.
+    /// The statistic of what was seen since the last call.
     pub fn flush(&mut self) -> RunningStat {
         let width = self.running.mean.len();
         std::mem::replace(&mut self.buffer, RunningStat::new(width))
@@ -110,7 +110,7 @@ impl MeanStdFilter {
         self.running.update(seen);
     }
 
-    /// All that was seen.
+    /// The statistic of all that was seen.
     pub fn running(&self) -> &RunningStat {
         &self.running
     }
@@ -118,7 +118,7 @@ impl MeanStdFilter {
     /// Takes over another filter's statistics, which must be of the same width.
     ///
     /// # Errors
-    /// [`Error::State`]: the width is another one.
+    /// Returns [`Error::State`] if the width is another one.
     pub fn set_running(&mut self, running: &RunningStat) -> Result<()> {
         if running.mean.len() != self.running.mean.len() {
             let reason = format!(

@@ -66,7 +66,8 @@ impl Session {
     /// The best action for one observation, one row as the environment writes it, in a session of one copy.
     ///
     /// # Errors
-    /// A session of several copies; a row of another width or scalar type; a mask that leaves no action.
+    /// Returns [`Error::State`] if the session has several copies, and fails whenever
+    /// [`compute_actions`](Self::compute_actions) does.
     pub fn act<O: Element>(&mut self, obs: &[O]) -> Result<Action> {
         if self.copies != 1 {
             let reason = format!("it has {} copies; `compute_actions` acts in all of them", self.copies);
@@ -84,7 +85,8 @@ impl Session {
     /// and filtered as in training.
     ///
     /// # Errors
-    /// Observations of another size or type than the space's; what the policy returns.
+    /// Returns [`Error::State`] if `obs` is not one row per copy in the space's scalars, or a mask leaves no action;
+    /// fails if the policy does.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let rows = self.desk.rows(obs)?;
         if rows != self.copies {
@@ -97,7 +99,7 @@ impl Session {
     /// Copy `copy` begins an episode: what the policy remembers of the last one is forgotten.
     ///
     /// # Errors
-    /// There is no such copy.
+    /// Returns [`Error::State`] if there is no such copy.
     pub fn reset(&mut self, copy: usize) -> Result<()> {
         if copy >= self.copies {
             let reason = format!("there is no copy {copy}; it has {}, and the first is 0", self.copies);

@@ -42,7 +42,7 @@ pub enum Request {
     SetWeights {
         /// How many times weights were published until then.
         version: u64,
-        /// The weights.
+        /// The weights of all policies.
         weights: Weights,
     },
     /// Play whole episodes without learning from them.
@@ -61,9 +61,9 @@ pub enum Request {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reply {
-    /// Nothing to say.
+    /// The request is done, and there is nothing to say of it.
     Done,
-    /// A fragment.
+    /// The fragment that was asked for.
     Sample(Sampled),
     /// Finished evaluation episodes, in the order of their numbers.
     Episodes(Vec<Episode>),
@@ -80,7 +80,7 @@ pub struct Sampled {
     pub batch: TrainBatch,
     /// Episodes that ended meanwhile.
     pub episodes: Vec<Episode>,
-    /// The version of the weights it was made with.
+    /// The version of the weights that made the fragment.
     pub version: u64,
     /// What the worker's time went to.
     pub perf: SamplerPerf,
@@ -115,13 +115,13 @@ pub struct WorkerSpec {
     pub seed: u64,
     /// The environment.
     pub env: EnvCreator,
-    /// Who acts in it.
+    /// The agents that act in the environment.
     pub agents: Vec<Agent>,
     /// The policies, and which agent acts by which.
     pub policies: Policies,
     /// A network of the user's own, in place of the `model` settings'.
     pub custom_model: Option<CustomModel>,
-    /// Hooks.
+    /// What makes the hooks of each worker.
     pub callbacks: Option<CallbacksMaker>,
     /// Whether rollout workers sample; those of an evaluation only play episodes.
     pub sampling: bool,
@@ -136,7 +136,7 @@ impl WorkerSpec {
     /// The policies as a worker of that index has them; all workers start with equal weights.
     ///
     /// # Errors
-    /// What making a policy returns.
+    /// Fails if a policy cannot be made. Returns [`Error::UnknownPolicy`] if no agent acts by one of them.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let mut map = PolicyMap::default();
         for (id, class) in self.policies.classes() {
@@ -372,7 +372,7 @@ impl RolloutWorker {
     /// The worker with that index, counted from 1.
     ///
     /// # Errors
-    /// What making the environment and the policies returns.
+    /// Fails if the environment or a policy cannot be made, or a hook fails.
     pub fn new(spec: WorkerSpec, index: usize) -> Result<Self> {
         let mut policies = spec.policies(index, tch::Device::Cpu)?;
         let mut callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
@@ -384,7 +384,8 @@ impl RolloutWorker {
     /// Answers a request.
     ///
     /// # Errors
-    /// What the environment, the policies and the callbacks return.
+    /// Fails if the environment, a policy or a hook does, and returns [`Error::State`] if weights, a state or a filter
+    /// do not fit.
     pub fn handle(&mut self, request: Request) -> Result<Reply> {
         let Self { runner, policies, callbacks, version } = self;
         Ok(match request {

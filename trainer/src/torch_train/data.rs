@@ -11,8 +11,8 @@ use crate::base::error::{Error, Result};
 
 /// Tensors out of a [`Dataset`]. Do not implement it.
 pub trait DatasetExt {
-    /// As [`Dataset::iter_batches`], with the columns as tensors on `device`: `[batch_size, ...]`, the shape of a row's
-    /// value behind.
+    /// The batches of [`Dataset::iter_batches`], with the columns as tensors on `device`: `[batch_size, ...]`, the
+    /// shape of a row's value behind.
     ///
     /// `dtypes` is one type for all columns, or types by name; a column without one keeps that of the dataset: `Double`,
     /// `Int64` or `Bool`. Tensors are made when they are asked for, what comes before is made ahead.
@@ -30,8 +30,8 @@ pub trait DatasetExt {
     /// ```
     ///
     /// # Errors
-    /// As [`Dataset::iter_batches`]. A text column, a type for a column that is not there, and what libtorch refuses are
-    /// errors of the iterator.
+    /// Fails whenever [`Dataset::iter_batches`] does. The iterator fails on a text column, on a type for a column that
+    /// is not there, and where libtorch refuses.
     fn iter_torch_batches(
         &self,
         options: IterBatches,
@@ -89,7 +89,7 @@ impl TorchBatch {
 }
 
 /// # Panics
-/// There is no such column; the message lists those there are.
+/// Panics if there is no such column; the message lists those there are.
 impl Index<&str> for TorchBatch {
     type Output = Tensor;
 

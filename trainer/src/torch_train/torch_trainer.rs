@@ -18,8 +18,8 @@ pub trait TorchWorker {
     /// Gives all variables the values that they have in worker 0. Call it before training, after loading a checkpoint.
     ///
     /// # Errors
-    /// A variable that is not of 32-bit floats on the CPU; those of
-    /// [`broadcast`](pavlov_train::Collective::broadcast).
+    /// Returns [`Error::Config`] if a variable is not of 32-bit floats on the CPU, and fails whenever
+    /// [`broadcast`](pavlov_train::Collective::broadcast) does.
     fn prepare_model(&self, model: &VarStore) -> Result<()>;
 
     /// Replaces the gradients by their means over all workers, by one `all_reduce`. Call it between `backward` and the
@@ -27,8 +27,8 @@ pub trait TorchWorker {
     /// the joined batch.
     ///
     /// # Errors
-    /// A gradient that is not of 32-bit floats on the CPU; those of
-    /// [`all_reduce`](pavlov_train::Collective::all_reduce), also when workers have gradients of different parameters.
+    /// Returns [`Error::Config`] if a gradient is not of 32-bit floats on the CPU, and fails whenever
+    /// [`all_reduce`](pavlov_train::Collective::all_reduce) does, as when workers have gradients of different sizes.
     fn average_gradients(&self, model: &VarStore) -> Result<()>;
 }
 

@@ -27,11 +27,11 @@ use std::{
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Worker by worker: which weights made a fragment is known beforehand, so a run repeats bit for bit. A slow worker
-    /// holds the others up once they are as far ahead as they may be.
+    /// Fragments are taken worker by worker: which weights made one is known beforehand, so a run repeats bit for bit.
+    /// A slow worker holds the others up once they are as far ahead as they may be.
     #[default]
     Deterministic,
-    /// As they come, for environments that take uneven time. A run does not repeat.
+    /// Fragments are taken as they come, for environments that take uneven time. A run does not repeat.
     FirstCome,
 }
 

@@ -46,7 +46,7 @@ impl LearnerQueue {
     /// Waits until all batches are learned from.
     ///
     /// # Errors
-    /// The thread that should have learned from them has failed.
+    /// Returns [`Error::State`] if the thread that should have learned from them has failed.
     pub(crate) fn wait(&self) -> Result<()> {
         match self.until(|count| count.batches == 0).failed {
             false => Ok(()),

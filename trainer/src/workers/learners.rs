@@ -110,7 +110,8 @@ impl Learners {
     /// One learning step of that policy, hooks included; with it what the hook reported.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`](crate::Error::UnknownPolicy); what the policy and the hook return.
+    /// Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) if there is no policy of that id; fails if the
+    /// policy or the hook does.
     pub fn learn_on_batch(&self, id: &str, batch: &SampleBatch) -> Result<(Learned, BTreeMap<String, f64>)> {
         let Learning { policies, callbacks, learned, .. } = &mut *lock(&self.learning);
         let mut custom = BTreeMap::new();
@@ -125,7 +126,7 @@ impl Learners {
     /// synchronisation sends the weights.
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`](crate::Error::UnknownPolicy).
+    /// Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) if there is no policy of that id.
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         let Learning { policies, learned, .. } = &mut *lock(&self.learning);
         let policy = policies.get_mut(id)?;

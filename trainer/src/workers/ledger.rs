@@ -57,7 +57,7 @@ impl Ledger {
         lock(&self.0).timers.add(name, start, units);
     }
 
-    /// All timers.
+    /// The means of all timers, by name.
     pub fn timers(&self) -> serde_json::Map<String, serde_json::Value> {
         lock(&self.0).timers.report()
     }

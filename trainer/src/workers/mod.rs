@@ -60,7 +60,7 @@ use tch::Device;
 pub struct WorkerSet {
     /// The policies that learn.
     pub learners: Learners,
-    /// Counters, timers, episodes.
+    /// The counters, timers and episodes of the run.
     pub ledger: Ledger,
     fleet: Arc<Mutex<Fleet>>,
     /// Whether there are rollout workers, also while the fleet is busy.
@@ -70,19 +70,19 @@ pub struct WorkerSet {
 }
 
 impl WorkerSet {
-    /// Policies that learn on `device`, and `spec.common.num_workers` workers on threads.
+    /// Makes policies that learn on `device`, and `spec.common.num_workers` workers on threads.
     ///
     /// # Errors
-    /// What making the environments and the policies returns.
+    /// Fails if the environment, a policy or a thread cannot be made, or a hook fails.
     pub fn new(spec: &WorkerSpec, device: Device) -> Result<Self> {
         let workers = spec.common.num_workers;
         Self::over(spec, device, Box::new(ThreadPool::new(spec.clone(), workers)?))
     }
 
-    /// Policies that learn on `device`, and the workers of another transport.
+    /// Makes policies that learn on `device`, and takes the workers of another transport.
     ///
     /// # Errors
-    /// What making the environments and the policies returns.
+    /// Fails if a learning policy or the environment of the plan's own thread cannot be made, or a hook fails.
     pub fn over(spec: &WorkerSpec, device: Device, pool: Box<dyn WorkerPool>) -> Result<Self> {
         let with_env = spec.sampling && (pool.is_empty() || spec.common.create_env_on_driver);
         let (learners, has_workers) = (Learners::new(spec, device)?, !pool.is_empty());
@@ -98,12 +98,12 @@ impl WorkerSet {
         })
     }
 
-    /// The common settings.
+    /// The common settings of the run.
     pub fn common(&self) -> &Common {
         &self.common
     }
 
-    /// The run's seed.
+    /// The seed of the run.
     pub fn seed(&self) -> u64 {
         self.seed
     }
@@ -112,7 +112,9 @@ impl WorkerSet {
     /// copies. With `sample_async` the workers begin the next one before this returns.
     ///
     /// # Errors
-    /// A worker that failed, where settings do not let the run go on without it.
+    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and neither `recreate_failed_workers` nor
+    /// `ignore_worker_failures` lets the run go on. Without rollout workers it fails if an environment, a policy or a
+    /// hook does.
     pub fn sample(&self) -> Result<TrainBatch> {
         let start = Instant::now();
         let timestep = self.counters().num_env_steps_sampled;
@@ -134,7 +136,7 @@ impl WorkerSet {
     /// are under way or waiting. Without rollout workers it is [`sample`](Self::sample).
     ///
     /// # Errors
-    /// As [`sample`](Self::sample).
+    /// Fails whenever [`sample`](Self::sample) does.
     pub fn sample_next(&self, in_flight: usize, order: Order) -> Result<TrainBatch> {
         let start = Instant::now();
         let timestep = self.counters().num_env_steps_sampled;
@@ -155,7 +157,7 @@ impl WorkerSet {
     /// tells the policies the time in any case. A worker gets them with the next request for a fragment; the plan does not wait.
     ///
     /// # Errors
-    /// Workers that cannot be reached.
+    /// Does not fail today: the weights go out with the next requests for fragments.
     pub fn broadcast_weights(&self, interval: usize) -> Result<()> {
         let start = Instant::now();
         if self.has_workers && self.learners.broadcast(interval) {
@@ -170,7 +172,7 @@ impl WorkerSet {
     /// policies the time in any case.
     ///
     /// # Errors
-    /// Workers that cannot be reached.
+    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
     pub fn sync_weights(&self) -> Result<()> {
         let start = Instant::now();
         let mut fleet = lock(&self.fleet);
@@ -188,7 +190,7 @@ impl WorkerSet {
     /// `synchronize_filters` says so.
     ///
     /// # Errors
-    /// Workers that cannot be reached.
+    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
     pub fn sync_filters(&self) -> Result<()> {
         if self.common.observation_filter == ObservationFilter::NoFilter {
             return Ok(());
@@ -205,7 +207,7 @@ impl WorkerSet {
     /// Plays evaluation episodes on the rollout workers, or in this thread if there are none.
     ///
     /// # Errors
-    /// As [`sample`](Self::sample).
+    /// Fails whenever [`sample`](Self::sample) does, and if an episode does not end.
     pub fn evaluate(&self, task: &EvaluationTask) -> Result<Vec<Episode>> {
         let mut fleet = lock(&self.fleet);
         if fleet.is_empty() {
@@ -251,7 +253,7 @@ impl WorkerSet {
     /// Calls `f` with the learning policy of that id; see [`Learners::with_policy`].
     ///
     /// # Errors
-    /// [`Error::UnknownPolicy`](crate::Error::UnknownPolicy).
+    /// Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) if there is no policy of that id.
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         self.learners.with_policy(id, f)
     }
@@ -261,12 +263,12 @@ impl WorkerSet {
         self.ledger.counters()
     }
 
-    /// Rollout workers that answer.
+    /// How many rollout workers answer.
     pub fn num_healthy_workers(&self) -> usize {
         lock(&self.fleet).up().len()
     }
 
-    /// Rollout workers that were replaced.
+    /// How many times a rollout worker was replaced.
     pub fn num_worker_restarts(&self) -> u64 {
         lock(&self.fleet).restarts()
     }
@@ -279,7 +281,8 @@ impl WorkerSet {
     /// Replaces the weights of the learner and of every worker.
     ///
     /// # Errors
-    /// A name or a shape is another one; workers that cannot be reached.
+    /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape, and
+    /// [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
     pub fn set_weights(&self, weights: &Weights) -> Result<()> {
         self.learners.with_policies(|policies| policies.set_weights(weights))?;
         self.sync_weights()
@@ -293,7 +296,8 @@ impl WorkerSet {
     /// Replaces the filter's statistics everywhere.
     ///
     /// # Errors
-    /// The width is another one; workers that cannot be reached.
+    /// Returns [`Error::State`](crate::Error::State) if the width is another one, and
+    /// [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
     pub fn set_filter(&self, running: &RunningStat) -> Result<()> {
         lock(&self.fleet).set_filter(running)
     }
@@ -301,7 +305,8 @@ impl WorkerSet {
     /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer.
     ///
     /// # Errors
-    /// A worker or a policy whose state cannot be read.
+    /// Fails if a policy cannot save its state, the learner thread has failed, or a worker fails and no setting lets
+    /// the run go on without it.
     pub fn state(&self) -> Result<Vec<(String, State)>> {
         let mut run = State::default();
         let mut parts = self.learners.save(&mut run, self.has_workers)?;
@@ -315,7 +320,8 @@ impl WorkerSet {
     /// new episodes.
     ///
     /// # Errors
-    /// A part that is missing or does not fit, by name: some parts are taken over then and others not.
+    /// Fails if `read` or a worker does. Returns [`Error::State`](crate::Error::State) if a part does not fit. Some
+    /// parts are taken over then, and others are not.
     pub fn set_state(&self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
         let run = read("run")?;
         self.ledger.restore(&run)?;

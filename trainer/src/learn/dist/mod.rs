@@ -17,7 +17,7 @@ pub(crate) const LOG_STD_RANGE: (f64, f64) = (-5.0, 2.0);
 /// A family of distributions over one action space.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ActionDist {
-    /// One of `n`; parameters are `n` logits.
+    /// One choice of `n`; parameters are `n` logits.
     Categorical {
         /// Number of actions.
         n: usize,
@@ -32,7 +32,7 @@ pub enum ActionDist {
         /// Number of components.
         dim: usize,
     },
-    /// As [`DiagGaussian`](Self::DiagGaussian), squashed into (-1, 1) by tanh.
+    /// Numbers of a [`DiagGaussian`](Self::DiagGaussian), squashed into (-1, 1) by tanh.
     SquashedGaussian {
         /// Number of components.
         dim: usize,
@@ -43,7 +43,7 @@ impl ActionDist {
     /// The distribution that fits an action space.
     ///
     /// # Errors
-    /// [`Error::Space`]: there is no distribution for this space.
+    /// Returns [`Error::Space`] for a Dict, a Tuple, or a Box of more than one dimension: they have no distribution.
     pub fn for_space(space: &Space) -> Result<Self> {
         match space {
             Space::Discrete { n, .. } => Ok(Self::Categorical { n: *n as usize }),
@@ -60,7 +60,7 @@ impl ActionDist {
         }
     }
 
-    /// Numbers that parametrise it.
+    /// How many numbers parametrise the distribution.
     pub fn num_inputs(&self) -> usize {
         match self {
             Self::Categorical { n } => *n,
@@ -69,7 +69,7 @@ impl ActionDist {
         }
     }
 
-    /// Numbers of one action.
+    /// How many numbers an action has.
     pub fn action_width(&self) -> usize {
         match self {
             Self::Categorical { .. } => 1,

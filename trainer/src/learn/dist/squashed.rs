@@ -8,11 +8,11 @@ use crate::{
 use pavlov_envs::Space;
 
 impl ActionDist {
-    /// As [`for_space`](Self::for_space), squashed between the bounds of a Box; refuses other spaces, and components
+    /// The distribution of actions that are squashed between the bounds of a Box; refuses other spaces, and components
     /// without bounds.
     ///
     /// # Errors
-    /// [`Error::Space`].
+    /// Returns [`Error::Space`] for any space but a Box of at most one dimension whose bounds are finite.
     pub fn squashed(space: &Space) -> Result<Self> {
         match space {
             Space::Box { low, high, .. }
@@ -35,8 +35,7 @@ impl<'t> Dist<'_, 't> {
     /// The logarithm of tanh's slope is `2 (ln 2 - u - softplus(-2 u))`, which loses no digits at the bounds.
     ///
     /// # Panics
-    ///
-    /// When the distribution is not a squashed Gaussian.
+    /// Panics if the distribution is not a squashed Gaussian.
     pub fn rsample(&self, noise: Value<'t>) -> (Value<'t>, Value<'t>) {
         assert!(matches!(self.family, ActionDist::SquashedGaussian { .. }), "only squashed Gaussians do");
         let (mean, log_std) = (self.parts[0], self.parts[1]);

@@ -168,6 +168,6 @@ pub enum Activation {
     /// `x * sigmoid(x)`.
     #[serde(alias = "silu")]
     Swish,
-    /// Nothing.
+    /// Numbers stay as they are.
     Linear,
 }

@@ -29,10 +29,10 @@ pub struct ActorCritic {
 }
 
 impl ActorCritic {
-    /// As the `model` settings say.
+    /// Lays out the networks as the `model` settings say.
     ///
     /// # Errors
-    /// There is no distribution for the action space; the `model` settings do not fit the observations.
+    /// Fails if the action space has no distribution, and whenever [`NetBuilder::torso`] does.
     pub fn new(net: &mut NetBuilder<'_>, model: &ModelConfig) -> Result<Self> {
         let dist = ActionDist::for_space(&net.spec().spaces.action_space)?;
         let free = model.free_log_std && matches!(dist, ActionDist::DiagGaussian { .. });
@@ -77,7 +77,7 @@ impl ActorCritic {
         self.critic.on(net, self.critic_torso.as_ref().unwrap_or(&self.torso).on(net, x))
     }
 
-    /// Both, with what they share computed once.
+    /// The action distributions and the critic's values, with what they share computed once.
     pub fn pi_and_value<'t>(&self, net: Net<'t>, x: Input<'t>) -> (Dist<'_, 't>, Value<'t>) {
         let features = self.torso.on(net, x);
         let pi = self.dist.at(self.inputs_from(net, x, features));

@@ -28,7 +28,7 @@ use tch::{Device, Kind, Tensor};
 pub struct Spaces {
     /// What one copy of the environment observes.
     pub observation_space: Space,
-    /// What one copy takes.
+    /// The actions that one copy takes.
     pub action_space: Space,
 }
 
@@ -60,14 +60,14 @@ impl Spaces {
 /// What a policy is built for.
 #[derive(Clone, Debug)]
 pub struct PolicySpec {
-    /// Its spaces, as [`Spaces::stored`] says.
+    /// The spaces of the policy, as [`Spaces::stored`] says.
     pub spaces: Spaces,
     /// So many numbers at the front of an observation are the agent's own; those behind are the state of the environment, which
     /// critics may see and actors may not. All are its own where there is none.
     pub own_obs: Option<usize>,
-    /// Seed of its initial weights.
+    /// Seed of the initial weights.
     pub seed: u64,
-    /// Where it computes.
+    /// Where the policy computes.
     pub device: Device,
     /// The setting `model.fused`: run the network by the fused engine if that can run it.
     pub fused: bool,
@@ -83,7 +83,7 @@ impl PolicySpec {
     /// Height, width and channels of what is observed; an error where that is no image.
     ///
     /// # Errors
-    /// [`Error::Space`].
+    /// Returns [`Error::Space`] if the observations are no images: not a Box of three dimensions, or behind a filter.
     pub fn image(&self) -> Result<[usize; 3]> {
         let space = &self.spaces.observation_space;
         image(space).ok_or_else(|| Error::Space {
@@ -96,7 +96,7 @@ impl PolicySpec {
 
 /// What stands between observations and heads. Write one to bring a network of your own to any algorithm.
 pub trait Torso: Debug + Send + Sync {
-    /// Features of every row.
+    /// How many features a row has.
     fn width(&self) -> usize;
 
     /// The features, `[rows, width]`.
@@ -116,7 +116,7 @@ impl Debug for CustomModel {
 }
 
 impl CustomModel {
-    /// From a constructor, which gets the builder and the name that its parameters begin with.
+    /// A model from a constructor, which gets the builder and the name that its parameters begin with.
     pub fn new<T: Torso + 'static>(
         make: impl Fn(&mut NetBuilder<'_>, &str) -> Result<T> + Send + Sync + 'static,
     ) -> Self {
@@ -183,7 +183,7 @@ impl<'a> NetBuilder<'a> {
     /// Parameters that `lay_out` lays out learn by this rule. Every parameter stands in one group.
     ///
     /// # Errors
-    /// What `lay_out` returns; a group that is opened inside another.
+    /// Fails if `lay_out` does. Returns [`Error::State`] if a group is opened inside another.
     pub fn group<T>(
         &mut self,
         name: &str,
@@ -212,7 +212,7 @@ impl<'a> NetBuilder<'a> {
         self.has_target = true;
     }
 
-    /// As [`target`](Self::target), and workers get it with the weights: for policies that read it while they postprocess.
+    /// Keeps a [`target`](Self::target) that workers get with the weights: for policies that read it to postprocess.
     pub fn target_in_workers(&mut self) {
         (self.has_target, self.target_in_workers) = (true, true);
     }
@@ -274,6 +274,9 @@ impl<'a> NetBuilder<'a> {
 
     /// A convolution over images `[channels, height, width]`: `name.weight` `[out, in, kernel height, kernel width]` and
     /// `name.bias`. Weights start orthogonal times `sqrt(2)`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if a size is 0, or the kernel does not fit the image.
     pub fn conv2d(
         &mut self,
         name: &str,
@@ -335,7 +338,7 @@ impl<'a> NetBuilder<'a> {
         self.recurrent(name, inputs, units, Cell::Gru)
     }
 
-    /// Long short-term memory; as [`gru`](Self::gru).
+    /// Long short-term memory with PyTorch's formulas and names. Its memory travels as that of a [`gru`](Self::gru).
     pub fn lstm(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
         self.recurrent(name, inputs, units, Cell::Lstm)
     }

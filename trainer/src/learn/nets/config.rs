@@ -24,13 +24,13 @@ pub struct ModelConfig {
     /// `"nature"`, or null for Ray's, which exist for 84x84, 42x42, 96x96, 10x10, 240x320 and 480x640.
     /// `post_fcnet_hiddens` stand behind them.
     pub conv_filters: Option<ConvFilters>,
-    /// Their activation.
+    /// Activation of the convolutions.
     pub conv_activation: Activation,
     /// Activation of the hidden layers: tanh, relu, elu, swish or linear.
     pub fcnet_activation: Activation,
-    /// More hidden layers behind those.
+    /// Units of more hidden layers, behind `fcnet_hiddens` or the convolutions.
     pub post_fcnet_hiddens: Vec<usize>,
-    /// Their activation.
+    /// Activation of `post_fcnet_hiddens`.
     pub post_fcnet_activation: Activation,
     /// The last hidden layer is the output itself, activation included.
     pub no_final_linear: bool,
@@ -43,7 +43,7 @@ pub struct ModelConfig {
     /// A gated recurrent unit behind the hidden layers: the policy remembers. Actor and critic then share all layers but
     /// the last.
     pub use_gru: bool,
-    /// Long short-term memory behind the hidden layers, likewise.
+    /// Long short-term memory behind the hidden layers, in place of `use_gru`.
     pub use_lstm: bool,
     /// Units of the recurrent layer.
     pub lstm_cell_size: usize,
@@ -80,7 +80,7 @@ impl ModelConfig {
     /// Refuses what no network can be built from.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does where several do.
     pub fn validate(&self) -> Result<()> {
         let layers = |key: &str, sizes: &[usize]| {
             let rule = "every layer needs at least one unit";
@@ -106,7 +106,7 @@ impl ModelConfig {
         ])
     }
 
-    /// The policy remembers.
+    /// Whether the policy remembers: it has a recurrent layer.
     pub fn is_recurrent(&self) -> bool {
         self.use_gru || self.use_lstm
     }
@@ -139,9 +139,9 @@ impl ModelConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HiddenLayers {
-    /// Units of each.
+    /// Units of each hidden layer.
     pub fcnet_hiddens: Vec<usize>,
-    /// What follows each.
+    /// Activation of each hidden layer.
     pub fcnet_activation: Activation,
 }
 
@@ -155,7 +155,7 @@ impl HiddenLayers {
     /// Refuses layers without units; `key` is where they stand among the settings.
     ///
     /// # Errors
-    /// [`Error::Config`].
+    /// Returns [`Error::Config`] if a layer has no units.
     pub fn validate(&self, key: &str) -> Result<()> {
         match self.fcnet_hiddens.contains(&0) {
             true => {
@@ -179,7 +179,7 @@ pub enum Initializer {
 }
 
 impl Initializer {
-    /// For an output layer: both as they are named, at this scale.
+    /// How an output layer starts: the initializer at this scale.
     pub fn scaled(self, scale: f64) -> Init {
         match self {
             Self::Normc => Init::Normc(scale),
@@ -187,7 +187,7 @@ impl Initializer {
         }
     }
 
-    /// For a hidden layer.
+    /// How a hidden layer starts.
     pub fn hidden(self) -> Init {
         match self {
             Self::Normc => Init::Normc(1.0),

@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug)]
 pub struct Critics {
     nets: Vec<Mlp>,
-    /// The parameter group of each.
+    /// The parameter group of each network.
     pub groups: Vec<Group>,
 }
 
@@ -26,7 +26,7 @@ impl Critics {
     /// Networks `q1` and, for `twin`, `q2`, on observations beside actions of `action_width` numbers.
     ///
     /// # Errors
-    /// As [`NetBuilder::group`].
+    /// Does not fail today: only a group inside another does, and these stand side by side.
     pub fn new(
         net: &mut NetBuilder<'_>,
         twin: bool,
@@ -45,12 +45,12 @@ impl Critics {
         Ok(Self { nets, groups })
     }
 
-    /// The value by each, `[rows, 1]`.
+    /// The values, one of each network, `[rows, 1]`.
     pub fn on<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Vec<Value<'t>> {
         self.nets.iter().map(|q| q.on(net, s.obs().cat(a))).collect()
     }
 
-    /// The smaller one.
+    /// The smaller of the values, `[rows, 1]`.
     pub fn min<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Value<'t> {
         value::min(self.on(net, s, a))
     }

@@ -46,7 +46,7 @@ enum Part {
 }
 
 impl Encoding {
-    /// For rows of `space`.
+    /// How the rows of `space` become numbers.
     pub fn of(space: &Space) -> Self {
         let mut encoding = Self {
             parts: Vec::new(),
@@ -83,7 +83,7 @@ impl Encoding {
         encoding
     }
 
-    /// Numbers per row.
+    /// How many numbers a row becomes.
     pub fn width(&self) -> usize {
         self.width
     }

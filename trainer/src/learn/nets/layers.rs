@@ -18,12 +18,12 @@ pub enum Init {
 #[derive(Clone, Copy, Debug)]
 pub struct Dense {
     pub(crate) layer: Layer,
-    /// Columns of its output.
+    /// Columns of the layer's output.
     pub out: usize,
 }
 
 impl Dense {
-    /// Its output, `[rows, out]`.
+    /// The output of the layer, `[rows, out]`.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }
@@ -33,12 +33,12 @@ impl Dense {
 #[derive(Clone, Copy, Debug)]
 pub struct Conv2d {
     pub(crate) layer: Layer,
-    /// Channels, height and width of its output.
+    /// Channels, height and width of the layer's output.
     pub out: [usize; 3],
 }
 
 impl Conv2d {
-    /// Its output.
+    /// The output of the convolution, `[rows, channels * height * width]`.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }
@@ -49,9 +49,9 @@ impl Conv2d {
 pub struct Filter {
     /// Channels of the output.
     pub channels: usize,
-    /// Height and width.
+    /// Height and width of the kernel.
     pub kernel: [usize; 2],
-    /// Down and to the right.
+    /// How far the kernel moves, down and to the right.
     pub stride: [usize; 2],
     /// Zeros around the image, or none.
     pub padding: Padding,
@@ -60,9 +60,9 @@ pub struct Filter {
 /// What stands around an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// So many zeros that the output has the input's size over the stride, rounded up.
+    /// There are so many zeros that the output has the input's size over the stride, rounded up.
     Same,
-    /// Nothing: the kernel stays within the image.
+    /// There is nothing: the kernel stays within the image.
     Valid,
 }
 
@@ -70,12 +70,12 @@ pub enum Padding {
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNorm {
     pub(crate) layer: Layer,
-    /// Columns of its output.
+    /// Columns of the layer's output.
     pub out: usize,
 }
 
 impl LayerNorm {
-    /// Its output, `[rows, out]`.
+    /// The output of the layer, `[rows, out]`.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }
@@ -85,12 +85,12 @@ impl LayerNorm {
 #[derive(Clone, Copy, Debug)]
 pub struct Recurrent {
     pub(crate) layer: Layer,
-    /// Columns of its output.
+    /// Columns of the layer's output.
     pub out: usize,
 }
 
 impl Recurrent {
-    /// Its output at every row, `[rows, out]`. `x` stands at the rows of the input that the network looks at.
+    /// The output at every row, `[rows, out]`. `x` stands at the rows of the input that the network looks at.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }
@@ -103,7 +103,7 @@ pub struct Free {
 }
 
 impl Free {
-    /// The same numbers for every row.
+    /// The vector, which is the same for every row.
     pub fn on(self, net: Net<'_>) -> Value<'_> {
         net.apply(self.layer, &[])
     }

@@ -33,7 +33,7 @@ impl Mlp {
         Self { layers }
     }
 
-    /// Its output, `[rows, out]`.
+    /// The output of the last layer, `[rows, out]`.
     pub fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         self.layers.iter().fold(x, |x, layer| layer.on(net, x))
     }

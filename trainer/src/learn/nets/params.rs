@@ -140,7 +140,7 @@ impl Params {
         Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), true)
     }
 
-    /// The same memory without gradients. (A module cannot be traced through tensors that want one.)
+    /// Leaves over the same memory that want no gradients. (A module cannot be traced through tensors that want one.)
     #[must_use]
     pub fn frozen(&self) -> Self {
         Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), false)
@@ -167,7 +167,7 @@ impl Params {
         &self.flat
     }
 
-    /// As [`flat`](Self::flat), for the optimizer.
+    /// All parameters, `[total]`, for the optimizer to change.
     pub fn flat_mut(&mut self) -> &mut Tensor {
         &mut self.flat
     }
@@ -203,7 +203,7 @@ impl Params {
     /// Replaces every parameter. Nothing is changed when one is missing or has another shape.
     ///
     /// # Errors
-    /// [`Error::State`](crate::Error::State).
+    /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
         let mut parts = Vec::with_capacity(self.layout.shapes.len());
         for (name, shape) in &self.layout.shapes {

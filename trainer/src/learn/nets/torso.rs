@@ -18,7 +18,8 @@ impl NetBuilder<'_> {
     /// the user's own network.
     ///
     /// # Errors
-    /// What a custom model returns; convolutions that do not fit the image.
+    /// Fails if a custom model does. Returns [`Error::Config`](crate::Error::Config) if `model.conv_filters` do not fit
+    /// the image, or are null where images of this size have no default.
     pub fn torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         self.max_seq_len = model.max_seq_len;
         if let Some(custom) = &self.spec().custom_model {
@@ -45,10 +46,12 @@ impl NetBuilder<'_> {
 }
 
 impl NetBuilder<'_> {
-    /// As [`torso`](Self::torso), for what acts: it does not see the state of the environment, where observations hold one.
+    /// Lays out a torso for what acts, as [`torso`](Self::torso): it does not see the state of the environment, where
+    /// observations hold one.
     ///
     /// # Errors
-    /// As [`torso`](Self::torso); with a state, a network that remembers or one of the user's own.
+    /// Fails whenever [`torso`](Self::torso) does. Where observations hold a state, returns [`Error::Config`] for a network
+    /// that remembers and for one of the user's own.
     pub fn actor_torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         let Some(own) = self.spec().own_obs else { return self.torso(name, model) };
         let refuse = |key: &str, value: &str| {

@@ -3,17 +3,17 @@
 /// One fragment's rewards, values and endings, time-major `[T * N]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Trajectories<'a> {
-    /// N.
+    /// Copies, N.
     pub num_envs: usize,
     /// Steps that each copy took, at most T; `None`: all took T.
     pub lengths: Option<&'a [usize]>,
-    /// Rewards.
+    /// Rewards of the steps.
     pub rewards: &'a [f32],
     /// Values of the observations that were acted on, and of those after the last step: `[(T + 1) * N]`.
     pub values: &'a [f32],
-    /// The task ended: nothing follows.
+    /// Whether the task ended with the step: nothing follows.
     pub terminated: &'a [bool],
-    /// The episode was cut: something would have followed.
+    /// Whether the episode was cut after the step: something would have followed.
     pub truncated: &'a [bool],
     /// Steps at which an episode ended, ascending.
     pub ended: &'a [usize],

@@ -10,7 +10,7 @@ use tch::{Device, Kind, Tensor};
 /// Settings of V-trace.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VTrace {
-    /// Discount.
+    /// The discount: closer to 1 looks further ahead.
     pub gamma: f32,
     /// Bound of the ratio in value targets, the paper's rho bar: the value that is learned is that of a policy between the
     /// one that acted and the one that learns.
@@ -22,16 +22,16 @@ pub struct VTrace {
 /// One number for every observation of a batch whose trajectories are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchValues {
-    /// At the rows.
+    /// The numbers at the rows.
     pub rows: Vec<f32>,
-    /// Behind the trajectories that were cut, in their order.
+    /// The numbers behind the trajectories that were cut, in their order.
     pub behind: Vec<f32>,
 }
 
 /// What is learned from, row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Targets {
-    /// What the critic should say.
+    /// What the critic should say of each row.
     pub values: Vec<f32>,
     /// Advantages of the actions, each with its bounded ratio.
     pub advantages: Vec<f32>,
@@ -47,10 +47,11 @@ pub struct Targets {
 /// Behind the last row `vs` is `V`: that of the observation there, or 0 where the task ended.
 ///
 /// # Errors
-/// The batch has no rewards, or does not know its trajectories.
+/// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no rewards, and
+/// [`Error::State`](crate::Error::State) if it does not know its trajectories.
 ///
 /// # Panics
-/// When there is not a value and a ratio for every row and a value behind every cut.
+/// Panics unless there is a value and a ratio for every row, and a value behind every cut.
 pub fn vtrace(
     batch: &SampleBatch,
     values: &BatchValues,

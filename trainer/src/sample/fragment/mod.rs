@@ -23,8 +23,7 @@ use tch::{Tensor, kind};
 
 pub use parts::{FragmentMasks, FragmentMemory, Values};
 
-/// A piece of several trajectories, time-major, before postprocessing. Everything is lent by the sampler, which
-/// will write over it: keep copies.
+/// A time-major piece of several trajectories before postprocessing. The sampler will write over it: keep copies.
 #[derive(Debug)]
 pub struct Fragment<'a> {
     /// Steps per copy, T.
@@ -34,8 +33,7 @@ pub struct Fragment<'a> {
     /// Steps that each of them took, at most T: agents wait for each other and end early. `None`: all took T. Nothing
     /// else of a copy counts, but for the observation that its last step led to.
     pub lengths: Option<&'a [usize]>,
-    /// Observations `[T + 1, N, ...]` in the shape and the scalars of the space; row T is what the next fragment starts
-    /// from.
+    /// Observations `[T + 1, N, ...]`, of the space's shape and scalars; row T is where the next fragment starts.
     pub obs: &'a Tensor,
     /// Actions `[T, N]` or `[T, N, components]`.
     pub actions: &'a Tensor,
@@ -63,7 +61,7 @@ impl Fragment<'_> {
     /// The observations where they stand, `[T + 1, N, ...]`, in the shape and the scalars of the space.
     ///
     /// # Errors
-    /// Scalars of another type.
+    /// Returns [`Error::State`](crate::Error::State) if they are scalars of another type.
     pub fn observations<T: Pod + kind::Element>(&self) -> Result<ArrayViewD<'_, T>> {
         array::view(self.obs, "the observations of a fragment")
     }
@@ -73,8 +71,7 @@ impl Fragment<'_> {
         self.lengths.map_or(self.steps, |lengths| lengths[copy])
     }
 
-    /// Time-major rows `[T, N, ...]` (or one more) to batch rows, one copy after the other; as [`env_major`] where all
-    /// took as many steps.
+    /// Turns time-major rows `[T, N, ...]` (or one more) into batch rows, one copy after the other; see [`env_major`].
     pub fn env_major(&self, t: &Tensor) -> Tensor {
         self.copies_of(t, self.steps, |length| length)
     }
@@ -115,6 +112,9 @@ impl Fragment<'_> {
     }
 
     /// A head of one number at every observation, those at which episodes ended included.
+    ///
+    /// # Errors
+    /// Fails whenever [`Learner::evaluate`] does.
     pub fn values<H>(&self, learner: &mut Learner, head: H) -> Result<Values>
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,

@@ -7,22 +7,22 @@ use tch::Tensor;
 pub struct FragmentMemory<'a> {
     /// Rows of a sequence. The last one of a copy is shorter where T is no multiple of it.
     pub max_seq_len: usize,
-    /// At the first row of every sequence, `[ceil(T / max_seq_len), N, width]`.
+    /// What was remembered at the first row of every sequence, `[ceil(T / max_seq_len), N, width]`.
     pub rows: &'a Tensor,
     /// Whether an episode begins with the row, `[T * N]`.
     pub resets: &'a [bool],
-    /// Behind the last step of every episode that ended, `[ended, width]`.
+    /// What was remembered behind the last step of every episode that ended, `[ended, width]`.
     pub behind: &'a [f32],
-    /// Behind the last step of the fragment, `[N, width]`.
+    /// What was remembered behind the last step of the fragment, `[N, width]`.
     pub next: &'a [f32],
 }
 
 /// Which actions were legal at every observation of a [`Fragment`](super::Fragment), bool.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentMasks<'a> {
-    /// `[T + 1, N, options]`.
+    /// Flags at the rows of [`Fragment::obs`](super::Fragment::obs), `[T + 1, N, options]`.
     pub rows: &'a Tensor,
-    /// At the last observation of every episode that ended, `[ended, options]`.
+    /// Flags at the last observation of every episode that ended, `[ended, options]`.
     pub behind: &'a Tensor,
 }
 
@@ -38,7 +38,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// Those of the observations that were acted on, ordered as [`Fragment::rows`](super::Fragment::rows).
+    /// The values of the observations that were acted on, ordered as [`Fragment::rows`](super::Fragment::rows).
     pub fn rows(&self) -> Vec<f32> {
         let steps = self.at_rows.len() / self.copies - 1;
         let length = |copy: usize| self.lengths.as_ref().map_or(steps, |lengths| lengths[copy]);

@@ -26,13 +26,13 @@ pub enum Fault {
 /// A reply, in whatever order they come.
 #[derive(Debug)]
 pub struct Completion {
-    /// Who answers, counted from 0.
+    /// The worker that answers, counted from 0.
     pub worker: usize,
-    /// Which life of that worker it is.
+    /// Which life of that worker answers, counted from 0.
     pub incarnation: u64,
-    /// Which request, as [`WorkerPool::submit`] numbered it.
+    /// The number of the request, as [`WorkerPool::submit`] gave it.
     pub request: u64,
-    /// The answer.
+    /// The worker's answer, or why there is none.
     pub result: Result<Reply, Fault>,
 }
 
@@ -47,7 +47,7 @@ pub trait WorkerPool: Send + std::fmt::Debug {
     /// Number of workers.
     fn len(&self) -> usize;
 
-    /// Whether there are none.
+    /// Whether there are no workers.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -55,21 +55,22 @@ pub trait WorkerPool: Send + std::fmt::Debug {
     /// Hands a request over; returns its number.
     ///
     /// # Errors
-    /// The worker cannot be reached.
+    /// Fails if the transport cannot carry the request. That a worker is gone is no error here: [`next`](Self::next)
+    /// reports it.
     fn submit(&mut self, worker: usize, request: Request) -> Result<u64>;
 
     /// The next completion; `None` when `timeout` passes first.
     ///
     /// # Errors
-    /// The transport failed.
+    /// Fails if the transport itself does. What a worker reports is in the completion.
     fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>>;
 
     /// Ends a worker and starts it anew, with fresh environments and initial weights. Returns its new incarnation.
     ///
     /// # Errors
-    /// What making the worker returns.
+    /// Fails if the environment or a policy of the new worker cannot be made.
     fn respawn(&mut self, worker: usize) -> Result<u64>;
 
-    /// Which life of the worker it is.
+    /// Which life the worker is in, counted from 0.
     fn incarnation(&self, worker: usize) -> u64;
 }

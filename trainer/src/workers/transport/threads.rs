@@ -28,7 +28,8 @@ impl ThreadPool {
     /// Starts `workers` threads and waits until every one has its environments.
     ///
     /// # Errors
-    /// What making a worker returns.
+    /// Fails if the environment or a policy of a worker cannot be made, or a hook fails. Returns [`Error::Worker`] if
+    /// there is no thread for one.
     pub fn new(spec: WorkerSpec, workers: usize) -> Result<Self> {
         let (send_completions, completions) = unbounded();
         let mut pool = Self { spec, workers: Vec::new(), completions, send_completions, requests: 0 };
