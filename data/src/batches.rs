@@ -65,7 +65,8 @@ pub struct Batches {
 
 impl Batches {
     /// # Errors
-    /// A size of 0; no thread to be had. What cannot be read is an error of the iterator.
+    /// Returns [`Error::Config`] if a size is 0 or `prefetch_batches` is too large. Fails if no thread can be started.
+    /// What cannot be read is an error of the iterator.
     pub(super) fn new(source: Arc<dyn Datasource>, options: IterBatches) -> Result<Self> {
         let above_0 = |key: &str| Error::config(key, 0, "it must be above 0");
         if options.batch_size == 0 {

@@ -163,7 +163,8 @@ impl Block {
     /// A block of these columns: a name and values for each.
     ///
     /// # Errors
-    /// Columns of different lengths, two of one name, an array without a first axis.
+    /// Returns [`Error::Dataset`] if columns differ in length, if two have one name, or if an array has no axis of
+    /// rows.
     pub fn new(columns: impl IntoIterator<Item = (impl Into<String>, impl Into<Column>)>) -> Result<Self> {
         let columns: Vec<(String, Column)> =
             columns.into_iter().map(|(name, column)| (name.into(), column.into())).collect();
@@ -208,7 +209,7 @@ impl Block {
     /// The column of that name.
     ///
     /// # Errors
-    /// There is no such column; the error lists the columns that exist.
+    /// Returns [`Error::Dataset`] with the columns that exist if there is no such column.
     pub fn column(&self, name: &str) -> Result<&Column> {
         match self.columns.iter().find(|(known, _)| known == name) {
             Some((_, column)) => Ok(column),
@@ -219,7 +220,7 @@ impl Block {
     /// The numbers of a float column, or of an int column as floats: `[rows, ...]`.
     ///
     /// # Errors
-    /// There is no such column, or it has no numbers.
+    /// Returns [`Error::Dataset`] if there is no such column, or if it holds no numbers.
     pub fn float(&self, name: &str) -> Result<CowArray<'_, f64, IxDyn>> {
         match self.column(name)? {
             Column::Float(values) => Ok(values.view().into()),
@@ -231,7 +232,7 @@ impl Block {
     /// The numbers of an int column: `[rows, ...]`.
     ///
     /// # Errors
-    /// There is no such column, or it is of another type.
+    /// Returns [`Error::Dataset`] if there is no such column, or if it has another type.
     pub fn int(&self, name: &str) -> Result<&ArrayD<i64>> {
         match self.column(name)? {
             Column::Int(values) => Ok(values),
@@ -242,7 +243,7 @@ impl Block {
     /// The truth values of a bool column: `[rows, ...]`.
     ///
     /// # Errors
-    /// There is no such column, or it is of another type.
+    /// Returns [`Error::Dataset`] if there is no such column, or if it has another type.
     pub fn bool(&self, name: &str) -> Result<&ArrayD<bool>> {
         match self.column(name)? {
             Column::Bool(values) => Ok(values),
@@ -253,7 +254,7 @@ impl Block {
     /// The texts of a text column.
     ///
     /// # Errors
-    /// There is no such column, or it is of another type.
+    /// Returns [`Error::Dataset`] if there is no such column, or if it has another type.
     pub fn text(&self, name: &str) -> Result<&[String]> {
         match self.column(name)? {
             Column::Text(values) => Ok(values),
@@ -264,7 +265,7 @@ impl Block {
     /// The same block with a column added; a column of that name is replaced.
     ///
     /// # Errors
-    /// It has another number of rows.
+    /// Returns [`Error::Dataset`] if the column has another number of rows than the others, or no axis of rows.
     pub fn with_column(mut self, name: &str, column: impl Into<Column>) -> Result<Self> {
         let column = column.into();
         match self.columns.iter_mut().find(|(known, _)| known == name) {
@@ -277,7 +278,7 @@ impl Block {
     /// The block of these columns alone, in this order.
     ///
     /// # Errors
-    /// One is not there, or is named twice.
+    /// Returns [`Error::Dataset`] if one of the columns does not exist or is named twice.
     pub fn select(&self, names: &[impl AsRef<str>]) -> Result<Self> {
         let chosen = names.iter().map(|name| Ok((name.as_ref(), self.column(name.as_ref())?.clone())));
         Block::new(chosen.collect::<Result<Vec<_>>>()?)
@@ -307,7 +308,7 @@ impl Block {
     /// One below the other.
     ///
     /// # Errors
-    /// Their schemas differ.
+    /// Returns [`Error::Dataset`] if their schemas differ, and the error of the first part that is one.
     pub(super) fn concat(parts: impl IntoIterator<Item = Result<Block>>) -> Result<Block> {
         let mut parts = parts.into_iter();
         let mut all = parts.next().transpose()?.unwrap_or_default();

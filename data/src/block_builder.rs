@@ -79,7 +79,7 @@ impl BlockBuilder {
     }
 
     /// # Errors
-    /// A column without a value.
+    /// Returns [`Error::Row`] if no row has a value in one of the columns.
     pub(super) fn finish(self, place: impl Fn() -> String) -> Result<Block> {
         let mut columns = Vec::with_capacity(self.columns.len());
         for builder in self.columns {

@@ -178,7 +178,7 @@ impl ColumnBuilder {
     }
 
     /// # Errors
-    /// No row had a value.
+    /// Fails if no row has a value.
     pub(super) fn finish(self) -> Result<Column, Reason> {
         let shape: Vec<usize> = [self.rows].into_iter().chain(self.shape.unwrap_or_default()).collect();
         let array = IxDyn(&shape);

@@ -33,7 +33,8 @@ impl Dataset {
     /// that holds whole numbers, and a float or a missing value somewhere, is float; a missing value is NaN.
     ///
     /// # Errors
-    /// [`Error::Row`]: a value that does not fit into its column.
+    /// Returns [`Error::Row`] if a value does not fit into its column, or if no row has a value in a column. Fails if
+    /// an item cannot be serialised.
     pub fn from_items(items: impl IntoIterator<Item = impl Serialize>) -> Result<Self> {
         let mut rows = BlockBuilder::new(&Schema::default(), false);
         for (item, number) in items.into_iter().zip(1_u64..) {
@@ -45,7 +46,8 @@ impl Dataset {
     /// A dataset of these columns, in memory.
     ///
     /// # Errors
-    /// As [`Block::new`].
+    /// Returns [`Error::Dataset`] if columns differ in length, if two have one name, or if an array has no axis of
+    /// rows.
     pub fn from_columns(
         columns: impl IntoIterator<Item = (impl Into<String>, impl Into<Column>)>,
     ) -> Result<Self> {
@@ -55,7 +57,7 @@ impl Dataset {
     /// A dataset of the rows of these blocks, one block after the other, in memory.
     ///
     /// # Errors
-    /// Their schemas differ.
+    /// Returns [`Error::Dataset`] if the blocks differ in their columns, types or shapes.
     pub fn from_blocks(blocks: impl IntoIterator<Item = Block>) -> Result<Self> {
         Ok(Dataset::from_source(Rows::new(Block::concat(blocks.into_iter().map(Ok))?)))
     }
@@ -89,7 +91,8 @@ impl Dataset {
     /// The blocks from the first to the last row; none is empty.
     ///
     /// # Errors
-    /// As [`Datasource::blocks`]. A block with another schema than the first is an error of the iterator.
+    /// Fails if the source cannot be found or opened. A row that cannot be read, and a block with another schema than
+    /// the first, is an error of the iterator, which then ends.
     pub fn blocks(&self) -> Result<Blocks> {
         checked(&*self.source)
     }
@@ -97,7 +100,9 @@ impl Dataset {
     /// The rows in batches of equal size: see [`IterBatches`].
     ///
     /// # Errors
-    /// A size of 0. What cannot be read is an error of the iterator.
+    /// Returns [`Error::Config`] if `batch_size` or the shuffle's `buffer_size` is 0, or if `prefetch_batches` is above
+    /// 10000. Fails if the thread that makes batches ahead cannot be started. What cannot be read is an error of the
+    /// iterator.
     pub fn iter_batches(&self, options: IterBatches) -> Result<Batches> {
         Batches::new(self.source.clone(), options)
     }
@@ -105,7 +110,7 @@ impl Dataset {
     /// The rows one by one.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// Fails if the source cannot be found or opened. A row that cannot be read is an error of the iterator.
     pub fn iter_rows(&self) -> Result<impl Iterator<Item = Result<Row>> + Send> {
         let rows = |block: Result<Block>| {
             let (rows, error) = match block {
@@ -117,10 +122,10 @@ impl Dataset {
         Ok(self.blocks()?.flat_map(rows))
     }
 
-    /// The first `n` rows.
+    /// Reads the first `n` rows.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// Fails if the source cannot be opened, or if one of the rows cannot be read.
     pub fn take(&self, n: usize) -> Result<Vec<Row>> {
         self.limit(n).iter_rows()?.collect()
     }
@@ -128,7 +133,7 @@ impl Dataset {
     /// Prints the first `n` rows as JSON.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// Fails if the source cannot be opened, or if one of the rows cannot be read.
     pub fn show(&self, n: usize) -> Result<()> {
         for row in self.take(n)? {
             println!("{}", serde_json::Value::from(row));
@@ -139,7 +144,7 @@ impl Dataset {
     /// The number of rows. Reads all that is not in memory.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// Fails if the source cannot be opened, or if a row cannot be read.
     pub fn count(&self) -> Result<usize> {
         match self.source.in_memory()? {
             Some(rows) => Ok(rows.len()),
@@ -150,7 +155,7 @@ impl Dataset {
     /// The columns, from the first block; none where there are no rows.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// Fails if the source cannot be opened, or if its first rows cannot be read.
     pub fn schema(&self) -> Result<Schema> {
         let first = self.blocks()?.next().transpose()?;
         Ok(first.map(|block| block.schema()).unwrap_or_default())
@@ -159,7 +164,7 @@ impl Dataset {
     /// The names of the columns.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// Fails if the source cannot be opened, or if its first rows cannot be read.
     pub fn columns(&self) -> Result<Vec<String>> {
         Ok(self.schema()?.fields.into_iter().map(|field| field.name).collect())
     }
@@ -167,7 +172,8 @@ impl Dataset {
     /// The mean of a column of numbers, missing values left out; `None` without any.
     ///
     /// # Errors
-    /// There is no such column, or it has no numbers; as [`blocks`](Self::blocks).
+    /// Returns [`Error::Dataset`] if there is no such column, or if it holds no numbers. Fails if the source cannot be
+    /// opened, or if a row cannot be read.
     pub fn mean(&self, column: &str) -> Result<Option<f64>> {
         let (count, mean, _) = self.moments(column)?;
         Ok((count > 0.0).then_some(mean))
@@ -176,7 +182,8 @@ impl Dataset {
     /// The standard deviation of a column of numbers (divisor n - 1, as in Ray), missing values left out; `None` without two.
     ///
     /// # Errors
-    /// As [`mean`](Self::mean).
+    /// Returns [`Error::Dataset`] if there is no such column, or if it holds no numbers. Fails if the source cannot be
+    /// opened, or if a row cannot be read.
     pub fn std(&self, column: &str) -> Result<Option<f64>> {
         let (count, _, squares) = self.moments(column)?;
         Ok((count > 1.0).then(|| (squares / (count - 1.0)).sqrt()))
@@ -200,7 +207,7 @@ impl Dataset {
     /// Reads all rows into memory now.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// Fails if the source cannot be opened, or if a row cannot be read.
     pub fn materialize(&self) -> Result<Self> {
         Ok(Dataset::from_source(in_memory(&*self.source)?))
     }
@@ -251,17 +258,17 @@ impl Dataset {
     /// in exactly one shard, sizes differ by one at most, and nothing is read for it.
     ///
     /// # Errors
-    /// `rank` is not below `world_size`.
+    /// Returns [`Error::Config`] if `rank` is not below `world_size`.
     pub fn shard(&self, rank: usize, world_size: usize) -> Result<Self> {
         refuse_rank(rank, world_size)?;
         Ok(self.part(rank, world_size, None))
     }
 
-    /// As [`shard`](Self::shard), with equally many rows in each: up to `world_size - 1` of the last rows are in none. So
-    /// workers that train together come to an end together; Ray Train shards like this.
+    /// A [`shard`](Self::shard) with equally many rows for each worker: up to `world_size - 1` of the last rows are in
+    /// none. So workers that train together come to an end together; Ray Train shards like this.
     ///
     /// # Errors
-    /// `rank` is not below `world_size`.
+    /// Returns [`Error::Config`] if `rank` is not below `world_size`.
     pub fn equal_shard(&self, rank: usize, world_size: usize) -> Result<Self> {
         refuse_rank(rank, world_size)?;
         Ok(Dataset::from_source(EqualShard { of: self.source.clone(), rank, world_size }))
@@ -272,7 +279,7 @@ impl Dataset {
     /// Data that is not in memory is read once to count it, and a part of it reads past what stands before.
     ///
     /// # Errors
-    /// `n` is 0; as [`blocks`](Self::blocks).
+    /// Returns [`Error::Config`] if `n` is 0. Fails if the source cannot be opened, or if a row cannot be read.
     pub fn split(&self, n: usize) -> Result<Vec<Self>> {
         if n == 0 {
             return Err(Error::config("n", n, "it must be above 0"));
@@ -285,7 +292,7 @@ impl Dataset {
     /// The parts of the dataset that begin at row 0 and at each of `indices`.
     ///
     /// # Errors
-    /// `indices` decrease.
+    /// Returns [`Error::Config`] if an index is below the one before it.
     pub fn split_at_indices(&self, indices: &[usize]) -> Result<Vec<Self>> {
         if !indices.is_sorted() {
             return Err(Error::config("indices", format!("{indices:?}"), "they must not decrease"));
@@ -299,7 +306,8 @@ impl Dataset {
     /// The dataset in one part per proportion and one part with the rest of the rows. No part is empty.
     ///
     /// # Errors
-    /// Proportions that are not above 0 or whose sum is not below 1; too few rows; as [`count`](Self::count).
+    /// Returns [`Error::Config`] if there are no proportions, if one is not above 0, if their sum is not below 1, or if
+    /// there are too few rows for one in each part. Fails if the source cannot be opened, or if a row cannot be read.
     pub fn split_proportionately(&self, proportions: &[f64]) -> Result<Vec<Self>> {
         let sum: f64 = proportions.iter().sum();
         if proportions.is_empty() || !proportions.iter().all(|&part| part > 0.0) || sum >= 1.0 {
@@ -329,7 +337,8 @@ impl Dataset {
     /// something: [`random_shuffle`](Self::random_shuffle).
     ///
     /// # Errors
-    /// `test_size` is not between 0 and 1; there are fewer than two rows; as [`count`](Self::count).
+    /// Returns [`Error::Config`] if `test_size` is not between 0 and 1, or if there are fewer than two rows. Fails if
+    /// the source cannot be opened, or if a row cannot be read.
     pub fn train_test_split(&self, test_size: f64) -> Result<(Self, Self)> {
         if !(test_size > 0.0 && test_size < 1.0) {
             return Err(Error::config("test_size", test_size, "it must be between 0 and 1"));

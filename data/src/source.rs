@@ -25,13 +25,14 @@ pub trait Datasource: Send + Sync + fmt::Debug {
     /// The blocks from the first to the last row, in order; each call begins again.
     ///
     /// # Errors
-    /// What cannot be opened; blocks are errors from the first bad row on.
+    /// Fails if the source cannot be found or opened. What can only be seen later, such as a row that cannot be read,
+    /// is an error of the iterator, which then ends.
     fn blocks(&self) -> Result<Blocks>;
 
     /// All rows, where they are in memory already: they are shuffled as a whole, and split without being read.
     ///
     /// # Errors
-    /// As [`blocks`](Self::blocks).
+    /// Fails if the rows must be made first and that fails, for instance because a file cannot be read.
     fn in_memory(&self) -> Result<Option<Rows>> {
         Ok(None)
     }

@@ -24,7 +24,8 @@ const STEPS: usize = 300;
 /// | `state` | a step after `load_state` that differs from the one after `save_state` |
 ///
 /// # Errors
-/// [`Error::Contract`] naming the rule and the step; an error of the environment as it is.
+/// Returns [`Error::Contract`] with the rule and the step if a rule is broken, and an error of the environment as it
+/// is.
 pub fn check_env<E: Env>(env: &mut E) -> Result<()> {
     let (observation_space, action_space) = (env.observation_space(), env.action_space());
     check_space("observation", &observation_space, E::Obs::DTYPE)?;

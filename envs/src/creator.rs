@@ -160,8 +160,8 @@ impl EnvCreator {
     /// Makes `num_envs` copies, of one agent or of several.
     ///
     /// # Errors
-    /// [`Error::UnknownEnv`] for an id that is not registered, [`Error::Config`] for settings that
-    /// the environment does not have, and whatever making a copy reports.
+    /// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if the environment does not have a
+    /// setting, [`Error::Shape`] if `num_envs` is 0, and whatever making a copy reports.
     pub fn make(&self, env_config: &EnvConfig, num_envs: usize) -> Result<EnvCopies> {
         if num_envs == 0 {
             return Err(Error::shape("`num_envs`", 0, "at least 1"));
@@ -172,7 +172,9 @@ impl EnvCreator {
     /// Makes `num_envs` copies of an environment with one agent.
     ///
     /// # Errors
-    /// As [`make`](Self::make); [`Error::Unsupported`] when it has several agents.
+    /// Returns [`Error::Unsupported`] if the environment has several agents, [`Error::UnknownEnv`] if the id is not
+    /// registered, [`Error::Config`] if the environment does not have a setting, [`Error::Shape`] if `num_envs` is 0,
+    /// and whatever making a copy reports.
     pub fn make_vec(&self, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
         match self.make(env_config, num_envs)? {
             EnvCopies::Vector(copies) => Ok(copies),

@@ -69,7 +69,7 @@ pub trait Env: Send + 'static {
     /// Gymnasium's ([`NpRandom::from_entropy`](crate::NpRandom::from_entropy)).
     ///
     /// # Errors
-    /// Whatever the environment reports; see [`Error::other`].
+    /// Returns whatever the environment reports; see [`Error::other`].
     fn reset(&mut self, seed: Option<u64>, obs: &mut [Self::Obs]) -> Result<()>;
 
     /// Takes one action and writes the observation after it, the last one of the episode included.
@@ -77,10 +77,10 @@ pub trait Env: Send + 'static {
     /// finite, in parts of a dict or tuple too; finite continuous actions may lie outside the bounds.
     ///
     /// # Errors
-    /// Whatever the environment reports; see [`Error::other`].
+    /// Returns whatever the environment reports; see [`Error::other`].
     fn step(&mut self, action: &[Self::Act], obs: &mut [Self::Obs]) -> Result<Step>;
 
-    /// Steps after which vector environments truncate an episode.
+    /// The number of steps after which vector environments truncate an episode; `None`: they never do.
     fn max_episode_steps(&self) -> Option<usize> {
         None
     }
@@ -101,7 +101,7 @@ pub trait Env: Send + 'static {
     /// A picture of the current state; `None` when there is nothing to draw.
     ///
     /// # Errors
-    /// Whatever the environment reports.
+    /// Returns whatever the environment reports.
     fn render(&mut self) -> Result<Option<Frame>> {
         Ok(None)
     }
@@ -109,7 +109,7 @@ pub trait Env: Send + 'static {
     /// The current state as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
     ///
     /// # Errors
-    /// Whatever the environment reports.
+    /// Returns whatever the environment reports.
     fn render_ansi(&mut self) -> Result<Option<String>> {
         Ok(None)
     }
@@ -123,7 +123,7 @@ pub trait Env: Send + 'static {
     /// Continues from what [`save_state`](Self::save_state) gave.
     ///
     /// # Errors
-    /// When `state` is not this environment's.
+    /// Returns [`Error::State`] if `state` is damaged or another environment's, or if this one saves no states.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         Err(Error::state(format!(
             "{} bytes given, but this environment implements no `load_state`",
@@ -151,6 +151,6 @@ pub struct Frame {
     pub width: usize,
     /// Rows.
     pub height: usize,
-    /// `width * height * 3` bytes.
+    /// The pixels, `width * height * 3` bytes.
     pub rgb: Vec<u8>,
 }

@@ -114,15 +114,15 @@ pub trait MultiAgentEnv: Send + 'static {
     /// the operating system's entropy.
     ///
     /// # Errors
-    /// [`Error::Shape`] for slices of a wrong length; whatever the environment reports.
+    /// Returns [`Error::Shape`] if a slice has a wrong length, and whatever the environment reports.
     fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, Self::Obs>) -> Result<()>;
 
     /// Takes the actions of the acting agents. `actions` holds the rows of all agents one after the other, each as
     /// wide as the agent's space.
     ///
     /// # Errors
-    /// [`Error::Shape`] for slices of a wrong length, [`Error::InvalidAction`], and an error when the episode is over;
-    /// whatever the environment reports.
+    /// Returns [`Error::Shape`] if a slice has a wrong length, and [`Error::InvalidAction`] if an acting agent cannot
+    /// take its action. Fails if the episode is over. Returns whatever the environment reports.
     fn step(&mut self, actions: &[Self::Act], out: MultiAgentOut<'_, Self::Obs>) -> Result<()>;
 
     /// Writes which discrete actions of an agent are legal now, one flag per action, all `false` when it is not acting;
@@ -141,7 +141,7 @@ pub trait MultiAgentEnv: Send + 'static {
     /// A picture of the current state; `None` when there is nothing to draw.
     ///
     /// # Errors
-    /// Whatever the environment reports.
+    /// Returns whatever the environment reports.
     fn render(&mut self) -> Result<Option<Frame>> {
         Ok(None)
     }
@@ -155,7 +155,7 @@ pub trait MultiAgentEnv: Send + 'static {
     /// Continues from what [`save_state`](Self::save_state) gave.
     ///
     /// # Errors
-    /// When `state` is not this environment's.
+    /// Returns [`Error::State`] if `state` is damaged or another environment's, or if this one saves no states.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         Err(Error::state(format!(
             "{} bytes given, but this environment implements no `load_state`",
@@ -163,14 +163,14 @@ pub trait MultiAgentEnv: Send + 'static {
         )))
     }
 
-    /// For the first lines of [`step`](Self::step): whether an acting agent can take `action`, that is, whether it is
-    /// in a discrete space or finite.
+    /// Checks that an acting agent can take `action`, that is, that it is in a discrete space or finite; for the first
+    /// lines of [`step`](Self::step).
     ///
     /// Asks for the space every time, which for a box allocates its bounds; an environment that must not allocate
     /// keeps its space and asks [`Space::takes`].
     ///
     /// # Errors
-    /// [`Error::InvalidAction`].
+    /// Returns [`Error::InvalidAction`] if the agent cannot take the action.
     fn check_action(&self, agent: usize, action: &[Self::Act]) -> Result<()> {
         let space = self.action_space(agent);
         crate::vector::invalid_action(&space, action).map_or(Ok(()), |row| {
@@ -209,7 +209,7 @@ impl<O: Element> MultiAgentOut<'_, O> {
         }
     }
 
-    /// What most episodes start with: zeros, and everybody alive and acting.
+    /// Writes what most episodes start with: zeros, and every agent alive and acting.
     pub fn start(self) {
         self.obs.fill(O::default());
         self.rewards.fill(0.0);
@@ -219,10 +219,10 @@ impl<O: Element> MultiAgentOut<'_, O> {
         self.acting.fill(true);
     }
 
-    /// Whether `obs` has `obs_width` scalars (those of all agents) and every other slice one per agent.
+    /// Checks that `obs` has `obs_width` scalars (those of all agents) and every other slice one per agent.
     ///
     /// # Errors
-    /// [`Error::Shape`] naming the slice.
+    /// Returns [`Error::Shape`] with the name of the slice that has not.
     pub fn check(&self, agents: usize, obs_width: usize) -> Result<()> {
         let lens = [
             ("`obs`", self.obs.len(), obs_width),

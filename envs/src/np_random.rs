@@ -25,7 +25,7 @@ pub struct NpRandom {
 const MULTIPLIER: u128 = 0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645;
 
 impl NpRandom {
-    /// `np.random.default_rng(seed)`.
+    /// The generator of `np.random.default_rng(seed)`.
     pub fn new(seed: u64) -> Self {
         let [a, b, c, d] = seed_sequence::generate(seed);
         let (state, stream) = (u128::from(a) << 64 | u128::from(b), u128::from(c) << 64 | u128::from(d));
@@ -34,7 +34,7 @@ impl NpRandom {
         Self { state, increment, half: None }
     }
 
-    /// `np.random.default_rng()`: a stream of its own for every call, begun with the operating system's entropy.
+    /// A generator as of `np.random.default_rng()`: every call begins a stream with the operating system's entropy.
     pub fn from_entropy() -> Self {
         // The keys of a `RandomState` come from there, and no two of a thread are equal.
         Self::new(RandomState::new().build_hasher().finish())
@@ -58,20 +58,19 @@ impl NpRandom {
         bits as u32
     }
 
-    /// `rng.random()`: uniform in `[0, 1)`.
+    /// Draws as `rng.random()` does: uniform in `[0, 1)`.
     #[inline]
     pub fn random(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// `rng.uniform(low, high)`.
+    /// Draws as `rng.uniform(low, high)` does.
     #[inline]
     pub fn uniform(&mut self, low: f64, high: f64) -> f64 {
         low + (high - low) * self.random()
     }
 
-    /// `rng.integers(low, high)`: uniform in `low..high`, by rejection. `low` when the range is
-    /// empty.
+    /// Draws as `rng.integers(low, high)` does: uniform in `low..high`, by rejection. An empty range gives `low`.
     pub fn integers(&mut self, low: i64, high: i64) -> i64 {
         let last = (high as u64).wrapping_sub(low as u64).wrapping_sub(1);
         let offset = if high <= low.saturating_add(1) {
@@ -86,10 +85,10 @@ impl NpRandom {
         (low as u64).wrapping_add(offset) as i64
     }
 
-    /// `rng.choice(len(p), p=p)`: an index by its probability.
+    /// Draws as `rng.choice(len(p), p=p)` does: an index by its probability.
     ///
     /// # Panics
-    /// When `p` is empty.
+    /// Panics if `p` is empty and the program was built with overflow checks; otherwise the index is wrong then.
     pub fn choice(&mut self, p: &[f64]) -> usize {
         let total: f64 = p.iter().sum();
         let draw = self.random();
@@ -102,12 +101,12 @@ impl NpRandom {
         index.unwrap_or(p.len() - 1)
     }
 
-    /// `rng.standard_normal()`.
+    /// Draws as `rng.standard_normal()` does.
     pub fn normal(&mut self) -> f64 {
         ziggurat::normal(self)
     }
 
-    /// `rng.standard_exponential()`.
+    /// Draws as `rng.standard_exponential()` does.
     pub fn exponential(&mut self) -> f64 {
         exponential::exponential(self)
     }
@@ -122,7 +121,7 @@ impl NpRandom {
         bytes
     }
 
-    /// What [`to_bytes`](Self::to_bytes) gave.
+    /// The generator from what [`to_bytes`](Self::to_bytes) gave.
     pub fn from_bytes(bytes: &[u8; 40]) -> Self {
         let word = |at: usize| {
             let mut word = [0; 16];

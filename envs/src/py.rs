@@ -82,8 +82,9 @@ impl<O: Element, A: Element> PyVec<O, A> {
     /// Starts the workers and makes `num_envs` copies of `id`, with or without `py:`.
     ///
     /// # Errors
-    /// [`Error::Config`] for settings that do not fit, [`Error::Python`] when the interpreter, a package or the
-    /// environment fails, [`Error::Shape`] when `num_envs` is 0 or the environment's scalars are others than `O` and `A`.
+    /// Returns [`Error::Config`] if a setting does not fit, [`Error::Python`] if the interpreter, a package or the
+    /// environment fails, and [`Error::Shape`] if `num_envs` is 0 or the environment's scalars are others than `O` and
+    /// `A`.
     pub fn new(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Self> {
         let bridge = Bridge::start(id.strip_prefix(PREFIX).unwrap_or(id), env_config, num_envs)?;
         check_dtype("the scalar type of observations", bridge.observation_space(), O::DTYPE)?;

@@ -41,7 +41,7 @@ static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
 /// ```
 ///
 /// # Errors
-/// [`Error::AlreadyRegistered`] when the id is taken, [`Error::Shape`] when it begins with `py:` or when
+/// Returns [`Error::AlreadyRegistered`] if the id is taken, and [`Error::Shape`] if it begins with `py:` or if
 /// `max_episode_steps` is 0.
 pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
     if py::python_id(&spec.id).is_some() {
@@ -64,7 +64,9 @@ pub fn register(spec: EnvSpec, creator: impl IntoEnvCreator) -> Result<()> {
 /// (see [`PyVec`](crate::PyVec)).
 ///
 /// # Errors
-/// As [`EnvCreator::make_vec`].
+/// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Unsupported`] if the environment has several
+/// agents, [`Error::Config`] if it does not have a setting, [`Error::Shape`] if `num_envs` is 0, and whatever making a
+/// copy reports ([`Error::Python`] for `py:`).
 pub fn make_vec(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
     EnvCreator::from(id).make_vec(env_config, num_envs)
 }
@@ -104,7 +106,8 @@ pub(crate) fn make(id: &str, env_config: &EnvConfig, num_envs: usize) -> Result<
 /// What is known about a registered environment; for `py:` a Python process is asked.
 ///
 /// # Errors
-/// [`Error::UnknownEnv`]; [`Error::Python`] when Python does not know it either.
+/// Returns [`Error::UnknownEnv`] if the id is not registered, and [`Error::Python`] if it begins with `py:` and Python
+/// does not know it or cannot be asked.
 pub fn spec(id: &str) -> Result<EnvSpec> {
     if let Some(id) = py::python_id(id) {
         return py::spec(id);

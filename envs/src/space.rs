@@ -58,21 +58,21 @@ pub enum Space {
 }
 
 impl Space {
-    /// `f32` without bounds.
+    /// A box of `f32` without bounds.
     pub fn real(shape: &[usize]) -> Self {
         Self::boxed(f64::NEG_INFINITY, f64::INFINITY, shape)
     }
 
-    /// `f32` with the same bounds for every element.
+    /// A box of `f32` with the same bounds for every element.
     pub fn boxed(low: f64, high: f64, shape: &[usize]) -> Self {
         let size = shape.iter().product();
         Self::Box { low: vec![low; size], high: vec![high; size], shape: shape.to_vec(), dtype: DType::F32 }
     }
 
-    /// `f32` with bounds of its own for every element of one dimension.
+    /// A box of `f32` in one dimension, with bounds of its own for every element.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the lengths differ or a `low` is not at most its `high`.
+    /// Returns [`Error::Shape`] if the lengths differ, or if a `low` is not at most its `high`.
     pub fn bounded(low: &[f64], high: &[f64]) -> Result<Self> {
         let space =
             Self::Box { low: low.to_vec(), high: high.to_vec(), shape: vec![low.len()], dtype: DType::F32 };
@@ -195,7 +195,7 @@ impl Space {
     /// spaces draw as Gymnasium's `space.sample()` does; for composite ones see [`SpaceSampler`].
     ///
     /// # Panics
-    /// When `row` is not [`width`](Self::width) long.
+    /// Panics if `row` is not [`width`](Self::width) long.
     pub fn sample<T: Element>(&self, random: &mut NpRandom, row: &mut [T]) {
         assert_eq!(row.len(), self.width(), "the row must be as wide as {self}");
         let mut at = 0;
@@ -205,10 +205,10 @@ impl Space {
         });
     }
 
-    /// Whether the numbers of the space fit each other.
+    /// Checks that the numbers of the space fit each other.
     ///
     /// # Errors
-    /// [`Error::Shape`] naming the field.
+    /// Returns [`Error::Shape`] with the name of the field that does not fit.
     pub fn validate(&self) -> Result<()> {
         match self {
             Self::Box { low, high, shape, .. } => {

@@ -3,7 +3,7 @@
 /// What is known about a registered environment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EnvSpec {
-    /// `Name-vN`; `N` changes when the numbers would.
+    /// The id, `Name-vN`; `N` changes when the numbers would.
     pub id: String,
     /// One line on the task.
     pub summary: String,

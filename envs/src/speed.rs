@@ -28,7 +28,7 @@ impl Speed {
 /// Steps all copies by random actions, drawn beforehand and legal where there are masks, for at least `time`.
 ///
 /// # Errors
-/// Those of [`VectorEnv::reset`](crate::VectorEnv::reset) and [`VectorEnv::step`](crate::VectorEnv::step).
+/// Returns what [`VectorEnv::reset`](crate::VectorEnv::reset) or [`VectorEnv::step`](crate::VectorEnv::step) returns.
 pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed> {
     let n = env.num_envs();
     let inputs = Inputs::draw(env);
@@ -76,7 +76,7 @@ pub fn measure_speed(env: &mut dyn AnyVectorEnv, time: Duration) -> Result<Speed
 /// counts; a step is one of all agents that act.
 ///
 /// # Errors
-/// Those of [`MultiAgentEnv::reset`] and [`MultiAgentEnv::step`].
+/// Returns what [`MultiAgentEnv::reset`] or [`MultiAgentEnv::step`] returns.
 pub fn measure_multi_agent_speed<E: MultiAgentEnv>(env: &mut E, time: Duration) -> Result<Speed> {
     let spaces: Vec<_> = (0..env.agents().len()).map(|agent| env.action_space(agent)).collect();
     let mut actions = vec![E::Act::default(); spaces.iter().map(Space::width).sum()];

@@ -58,8 +58,8 @@ impl<E: Env> SyncVectorEnv<E> {
     /// Makes `num_envs` copies with `make`.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `num_envs` is 0 or the spaces contradict themselves, each other or the
-    /// scalar types; the error of `make`.
+    /// Returns [`Error::Shape`] if `num_envs` is 0, or if the spaces contradict themselves, each other or the scalar
+    /// types, and the error of `make`.
     pub fn new(num_envs: usize, mut make: impl FnMut() -> Result<E>) -> Result<Self> {
         let envs = (0..num_envs).map(|_| make()).collect::<Result<Vec<E>>>()?;
         let Some(first) = envs.first() else {

@@ -44,7 +44,8 @@ impl<E: Env> ThreadVectorEnv<SyncVectorEnv<E>> {
     /// Spreads `num_envs` copies made by `make` over `num_blocks` blocks of nearly equal size.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `num_blocks` is 0 or above `num_envs`; those of [`SyncVectorEnv::new`].
+    /// Returns [`Error::Shape`] if `num_blocks` is 0 or above `num_envs`, or if the spaces of the copies contradict
+    /// themselves, each other or the scalar types, and the error of `make`.
     pub fn of_env(num_envs: usize, num_blocks: usize, mut make: impl FnMut() -> Result<E>) -> Result<Self> {
         if num_blocks == 0 || num_blocks > num_envs {
             return Err(Error::shape(
@@ -64,7 +65,7 @@ impl<V: VectorEnv> ThreadVectorEnv<V> {
     /// Joins blocks; their copies are counted through.
     ///
     /// # Errors
-    /// [`Error::Shape`] when there is no block, one has no copies, or their spaces differ.
+    /// Returns [`Error::Shape`] if there is no block, if a block has no copies, or if their spaces differ.
     pub fn new(blocks: Vec<V>) -> Result<Self> {
         let Some(first) = blocks.first() else {
             return Err(Error::shape("`blocks`", "empty", "at least one block"));

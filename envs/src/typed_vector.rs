@@ -27,7 +27,7 @@ impl<O: Element, A: Element> TypedVectorEnv<O, A> {
     /// Takes `env` for what it is.
     ///
     /// # Errors
-    /// [`Error::Shape`] when its observations are not `O` or its actions not `A`.
+    /// Returns [`Error::Shape`] if its observations are not `O`, or if its actions are not `A`.
     pub fn new(env: Box<dyn AnyVectorEnv>) -> Result<Self> {
         for (what, found, expected) in [
             ("the scalar type of observations", env.obs_dtype(), O::DTYPE),

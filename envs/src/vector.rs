@@ -39,13 +39,16 @@ pub trait VectorEnv: Send {
     /// stream; that of a new copy begins with the operating system's entropy, as Gymnasium's.
     ///
     /// # Errors
-    /// [`Error::Shape`] for slices of a wrong length, [`Error::Env`] for a copy that failed.
+    /// Returns [`Error::Shape`] if a slice has a wrong length, [`Error::Env`] if a copy fails, and [`Error::Python`] if
+    /// one in Python does.
     fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [Self::Obs]) -> Result<()>;
 
     /// Moves every copy one step; `actions` is `[num_envs, width]`, `reset_seeds` is `[num_envs]`.
     ///
     /// # Errors
-    /// [`Error::Shape`], [`Error::InvalidAction`] or [`Error::Env`].
+    /// Returns [`Error::Shape`] if a slice has a wrong length, [`Error::InvalidAction`] if a copy cannot take its
+    /// action, and [`Error::Unsupported`] if a step is in flight: no copy has moved then. Returns [`Error::Env`] if a
+    /// copy fails, and [`Error::Python`] if one in Python does.
     fn step(
         &mut self,
         actions: &[Self::Act],
@@ -57,7 +60,8 @@ pub trait VectorEnv: Send {
     /// [`recv`](Self::recv) comes next.
     ///
     /// # Errors
-    /// As [`step`](Self::step); [`Error::Unsupported`] when it can only do both at once, or a step is in flight.
+    /// Returns [`Error::Unsupported`] if this environment can only do both halves at once, or if a step is in flight,
+    /// [`Error::Shape`] if a slice has a wrong length, and [`Error::InvalidAction`] if a copy cannot take its action.
     fn send(&mut self, actions: &[Self::Act], reset_seeds: Option<&[u64]>) -> Result<()> {
         let _ = (actions, reset_seeds);
         Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))
@@ -66,7 +70,8 @@ pub trait VectorEnv: Send {
     /// The second half of [`step`](Self::step): waits, and writes what the step gave.
     ///
     /// # Errors
-    /// As [`step`](Self::step); [`Error::Unsupported`] without [`send`](Self::send).
+    /// Returns [`Error::Unsupported`] if there was no [`send`](Self::send), [`Error::Shape`] if a slice has a wrong
+    /// length, [`Error::Env`] if a copy fails, and [`Error::Python`] if one in Python does.
     fn recv(&mut self, out: StepOut<'_, Self::Obs>) -> Result<()> {
         let _ = out;
         Err(Error::unsupported(&short_type_name::<Self>(), "`send` and `recv`", "call `step`"))
@@ -104,7 +109,8 @@ pub trait VectorEnv: Send {
     /// save one. The observations are the caller's to keep.
     ///
     /// # Errors
-    /// [`Error::State`] when it can be saved in principle but not now.
+    /// Returns [`Error::State`] if the state can be saved in principle but not now, for instance while a step is in
+    /// flight.
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         Ok(None)
     }
@@ -112,7 +118,8 @@ pub trait VectorEnv: Send {
     /// Continues from what [`save_state`](Self::save_state) gave.
     ///
     /// # Errors
-    /// [`Error::State`] when `state` is damaged or made by another environment or number of copies.
+    /// Returns [`Error::State`] if `state` is damaged or made by another environment or number of copies, and
+    /// [`Error::Env`] if one copy cannot take its part of it.
     fn load_state(&mut self, state: &[u8]) -> Result<()> {
         Err(Error::state(format!(
             "{} bytes given, but this environment implements no `load_state`",
@@ -123,7 +130,8 @@ pub trait VectorEnv: Send {
     /// A picture of one copy; `None` when there is nothing to draw.
     ///
     /// # Errors
-    /// [`Error::Shape`] when there is no such copy; whatever the environment reports.
+    /// Returns [`Error::Shape`] if there is no such copy, [`Error::Unsupported`] if a step is in flight, and whatever
+    /// the environment reports.
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         let _ = copy;
         Ok(None)
@@ -132,27 +140,29 @@ pub trait VectorEnv: Send {
     /// One copy as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
     ///
     /// # Errors
-    /// As [`render`](Self::render).
+    /// Returns [`Error::Shape`] if there is no such copy, [`Error::Unsupported`] if a step is in flight, and whatever
+    /// the environment reports.
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
         let _ = copy;
         Ok(None)
     }
 
-    /// For the first line of [`reset`](Self::reset): whether the slices hold all copies.
+    /// Checks that the slices hold all copies, for the first line of [`reset`](Self::reset).
     ///
     /// # Errors
-    /// [`Error::Shape`] naming the slice.
+    /// Returns [`Error::Shape`] with the name of the slice that does not.
     fn check_reset(&self, seeds: Option<&[u64]>, obs: &[Self::Obs]) -> Result<()> {
         let num_envs = self.num_envs();
         check_len("`obs`", obs.len(), num_envs, self.observation_space().width())?;
         check_len("`seeds`", seeds.map_or(num_envs, <[u64]>::len), num_envs, 1)
     }
 
-    /// For the first line of [`step`](Self::step): whether the slices hold all copies and the actions are valid, that
-    /// is in a discrete space or finite.
+    /// Checks that the slices hold all copies and that the actions are valid, that is in a discrete space or finite;
+    /// for the first line of [`step`](Self::step).
     ///
     /// # Errors
-    /// [`Error::Shape`] naming the slice, [`Error::InvalidAction`] with the first bad action.
+    /// Returns [`Error::Shape`] with the name of the slice that does not, and [`Error::InvalidAction`] with the first
+    /// bad action.
     fn check_step(
         &self,
         actions: &[Self::Act],
@@ -205,10 +215,10 @@ impl<'a, O> StepOut<'a, O> {
         }
     }
 
-    /// The first `rows` rows and the others; `obs_width` is in elements of `O`.
+    /// Splits the rows into the first `rows` and the others; `obs_width` is in elements of `O`.
     ///
     /// # Panics
-    /// When there are fewer rows.
+    /// Panics if there are fewer rows.
     pub fn split_at(self, rows: usize, obs_width: usize) -> (StepOut<'a, O>, StepOut<'a, O>) {
         let (obs, obs_rest) = self.obs.split_at_mut(rows * obs_width);
         let (final_obs, final_obs_rest) = self.final_obs.split_at_mut(rows * obs_width);
@@ -227,10 +237,10 @@ impl<'a, O> StepOut<'a, O> {
         )
     }
 
-    /// Whether each slice has `num_envs` rows; `obs_width` is in elements of `O`.
+    /// Checks that each slice has `num_envs` rows; `obs_width` is in elements of `O`.
     ///
     /// # Errors
-    /// [`Error::Shape`] naming the slice.
+    /// Returns [`Error::Shape`] with the name of the slice that has not.
     pub fn check(&self, num_envs: usize, obs_width: usize) -> Result<()> {
         check_len("`obs`", self.obs.len(), num_envs, obs_width)?;
         check_len("`final_obs`", self.final_obs.len(), num_envs, obs_width)?;

@@ -42,7 +42,7 @@ pub struct CloudStorage {
 }
 
 impl CloudStorage {
-    /// Any store of object_store; `url` is for messages.
+    /// The objects in any store of object_store; `url` is for messages.
     ///
     /// ```
     /// use std::sync::Arc;

@@ -63,8 +63,9 @@ pub fn register() {
 /// The storage at `url`, with keys and endpoints from the environment. Nothing is asked of the service.
 ///
 /// # Errors
-/// [`Error::Config`]: a scheme that this build does not have, no bucket. [`Error::Storage`]: no keys, or settings that
-/// cannot be read.
+/// Returns [`Error::Config`] if `url` is not a URL, names no bucket or a prefix that objects cannot have, or has a
+/// scheme that this build does not know. Returns [`Error::Storage`] if the environment has no keys for S3, or settings
+/// that the service's client refuses.
 pub fn open(url: &str) -> Result<Arc<dyn Storage>> {
     open_with(
         url,
@@ -73,10 +74,10 @@ pub fn open(url: &str) -> Result<Arc<dyn Storage>> {
     )
 }
 
-/// As [`open`], with `variables` in place of the environment.
+/// The storage at `url`, as from [`open`], with keys and endpoints from `variables` in place of the environment.
 ///
 /// # Errors
-/// As [`open`].
+/// Returns [`Error::Config`] and [`Error::Storage`] in the same cases as [`open`].
 pub fn open_with(
     url: &str,
     variables: impl IntoIterator<Item = (String, String)>,

@@ -19,7 +19,7 @@ pub(crate) struct Place<'a> {
 
 impl<'a> Place<'a> {
     /// # Errors
-    /// [`Error::Config`]
+    /// Returns [`Error::Config`] if `url` is not a URL, names no bucket, or has a prefix that objects cannot have.
     pub(crate) fn parse(url: &'a str) -> Result<Self> {
         let refused = |rule: String| Error::config("storage_path", url, rule);
         let Some((scheme, rest)) = url.split_once("://") else {

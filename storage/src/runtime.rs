@@ -11,7 +11,7 @@ static RUNTIME: Mutex<Option<Handle>> = Mutex::new(None);
 /// What `task` gives. Any thread may call, also one that runs tasks of another runtime.
 ///
 /// # Errors
-/// No thread could be made, or `task` panicked.
+/// Fails if no thread can be made, or if `task` panics.
 pub(crate) fn block_on<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> io::Result<T> {
     let (send, result) = mpsc::sync_channel(1);
     runtime()?.spawn(async move { send.send(task.await) });

@@ -29,18 +29,18 @@ use super::{BaseTrainer, TrainContext, Training};
 /// * All workers call [`session::report`] equally often. It waits for all of them; the metrics
 ///   and the checkpoint of worker 0 count, and another worker's checkpoint is an error.
 pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
-    /// As [`BaseTrainer::OPEN_KEYS`].
+    /// Has the meaning of [`BaseTrainer::OPEN_KEYS`].
     const OPEN_KEYS: &'static [&'static str] = &[];
 
-    /// As [`BaseTrainer::name`].
+    /// Has the meaning of [`BaseTrainer::name`].
     fn name() -> String {
         short_name::<Self>()
     }
 
-    /// As [`BaseTrainer::preprocess_datasets`], in each worker, before its share is taken.
+    /// Does what [`BaseTrainer::preprocess_datasets`] does, in each worker, before its share is taken.
     ///
     /// # Errors
-    /// They fail the trial.
+    /// An error in one worker fails the trial and ends the other workers.
     fn preprocess_datasets(&mut self, context: &mut TrainContext) -> Result<()> {
         let _ = context;
         Ok(())
@@ -49,21 +49,21 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
     /// Trains as one worker of several.
     ///
     /// # Errors
-    /// One worker's error fails the trial and ends the others.
+    /// An error in one worker fails the trial and ends the other workers.
     fn train_loop_per_worker(&mut self, worker: &WorkerContext) -> Result<()>;
 
-    /// As [`BaseTrainer::restore`].
+    /// Restores the training whose experiment is `dir`, as [`BaseTrainer::restore`] does.
     ///
     /// # Errors
-    /// As [`BaseTrainer::restore`].
+    /// Fails in the same cases as [`BaseTrainer::restore`].
     fn restore(dir: impl AsRef<Path>) -> Result<Training<DataParallelTrainer<Self>>> {
         DataParallelTrainer::<Self>::restore(dir)
     }
 
-    /// As [`BaseTrainer::can_restore`].
+    /// Says whether there is a training of this loop in `dir`, as [`BaseTrainer::can_restore`] does.
     ///
     /// # Errors
-    /// As [`BaseTrainer::can_restore`]: there is no training of this trainer in `dir`.
+    /// Fails if there is no training of this loop in `dir`, and in the other cases of [`BaseTrainer::can_restore`].
     fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
         DataParallelTrainer::<Self>::can_restore(dir)
     }
@@ -212,7 +212,7 @@ impl WorkerContext {
     /// With batches of `b` rows, the `i`th ones of all workers are together the rows from `i b n` up to `(i + 1) b n`.
     ///
     /// # Errors
-    /// There is no dataset of that name; the error lists the names that exist.
+    /// Returns [`Error::Config`] with the names that exist if there is no dataset of that name.
     pub fn get_dataset_shard(&self, name: &str) -> Result<&Dataset> {
         self.shards.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.shards.keys().map(String::as_str).collect();

@@ -77,10 +77,10 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
         short_name::<Self>()
     }
 
-    /// Heavy work before training, where the trial runs.
+    /// Does the heavy work before training, where the trial runs.
     ///
     /// # Errors
-    /// They fail the trial.
+    /// An error fails the trial.
     fn setup(&mut self, context: &TrainContext) -> Result<()> {
         let _ = context;
         Ok(())
@@ -89,7 +89,7 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
     /// Replaces `context.datasets` by what the loop is to see.
     ///
     /// # Errors
-    /// They fail the trial.
+    /// An error fails the trial.
     fn preprocess_datasets(&mut self, context: &mut TrainContext) -> Result<()> {
         let _ = context;
         Ok(())
@@ -98,7 +98,8 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
     /// Trains, and reports through [`session::report`](pavlov_tune::session::report).
     ///
     /// # Errors
-    /// They fail the trial.
+    /// An error fails the trial. The error of `session::report` that ends the trial, [`Error::TrialStopped`], is handed
+    /// up and fails nothing.
     fn training_loop(&mut self, context: &TrainContext) -> Result<()>;
 
     /// A training with these settings and nothing else: the arguments of Ray's constructor are methods of it.
@@ -113,7 +114,8 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
     /// callbacks. Everything else may be.
     ///
     /// # Errors
-    /// As [`can_restore`](BaseTrainer::can_restore); settings that the trainer has not any more.
+    /// Fails in the same cases as [`can_restore`](BaseTrainer::can_restore), and if the trainer cannot read the stored
+    /// settings, for instance because it has lost one of them.
     fn restore(dir: impl AsRef<Path>) -> Result<Training<Self>> {
         Training::restore(dir.as_ref())
     }
@@ -121,8 +123,9 @@ pub trait BaseTrainer: Serialize + DeserializeOwned + Send + 'static {
     /// Whether there is a training of this trainer to [`restore`](BaseTrainer::restore) in `dir`; the error says why not.
     ///
     /// # Errors
-    /// There is no training, one of another trainer or another version of the format, or one that was killed before it
-    /// began.
+    /// Returns [`Error::Experiment`] if `dir` holds no training, one of another trainer or of another version of the
+    /// format, a damaged one, or one that was killed before it began. Returns [`Error::Io`] or [`Error::Storage`] if
+    /// `dir` cannot be read.
     fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
         stored::Stored::read(dir.as_ref(), &Self::name()).map(drop)
     }
@@ -143,10 +146,10 @@ pub struct TrainContext {
 }
 
 impl TrainContext {
-    /// The dataset of that name.
+    /// Returns the dataset of that name.
     ///
     /// # Errors
-    /// There is no dataset of that name; the error lists the names that exist.
+    /// Returns [`Error::Config`] with the names that exist if there is no dataset of that name.
     pub fn dataset(&self, name: &str) -> Result<&Dataset> {
         self.datasets.get(name).ok_or_else(|| {
             let known: Vec<&str> = self.datasets.keys().map(String::as_str).collect();

@@ -79,7 +79,7 @@ impl<T: BaseTrainer> Run<T> {
     }
 }
 
-/// Refuses what `T` cannot use.
+/// Refuses settings that `T` cannot use.
 fn check<T: BaseTrainer>(scaling_config: &ScalingConfig) -> Result<()> {
     scaling_config.refuse_others(T::SCALING_CONFIG_ALLOWED_KEYS, T::name())?;
     scaling_config.validate()

@@ -24,14 +24,17 @@ pub struct ScalingConfig {
 }
 
 impl ScalingConfig {
-    /// `num_workers` workers of one CPU each.
+    /// A scaling of `num_workers` workers with one CPU each.
     pub fn workers(num_workers: usize) -> Self {
         ScalingConfig { num_workers: Some(num_workers), ..ScalingConfig::default() }
     }
 
+    /// Checks that the settings agree with each other and ask for something.
+    ///
     /// # Errors
-    /// `use_gpu` and the GPUs of `resources_per_worker` that contradict each other; amounts that are negative, infinite
-    /// or NaN; nothing asked for at all; workers that need nothing.
+    /// Returns [`Error::Config`] if `use_gpu` and the GPUs of `resources_per_worker` contradict each other. Returns
+    /// [`Error::Resources`] if an amount is negative, infinite or NaN, if nothing is asked for at all, or if a worker
+    /// needs nothing.
     pub fn validate(&self) -> Result<()> {
         if let Some(gpus) = self.resources_per_worker.as_ref().and_then(|given| given.get("GPU")) {
             let key = "scaling_config.resources_per_worker.GPU";
@@ -98,7 +101,8 @@ impl ScalingConfig {
     /// The request of a trial: the trainer's bundle, then one for each worker.
     ///
     /// # Errors
-    /// As [`Resources::new`].
+    /// Returns [`Error::Resources`] if an amount is negative, infinite or NaN, if nothing is asked for at all, or if a
+    /// worker needs nothing.
     pub fn as_placement_group_factory(&self) -> Result<Resources> {
         let workers = self.num_workers.unwrap_or(0);
         let bundles = std::iter::once(self.trainer_bundle());
@@ -108,7 +112,7 @@ impl ScalingConfig {
     /// The scaling that asks for `resources`: a scheduler may have changed what a trial has.
     ///
     /// # Errors
-    /// The workers' bundles differ.
+    /// Returns [`Error::Resources`] if the bundles of two workers differ.
     pub fn from_placement_group_factory(resources: &Resources) -> Result<Self> {
         let workers = resources.bundles().get(1..).unwrap_or_default();
         if let Some(other) = workers.iter().find(|other| **other != workers[0]) {

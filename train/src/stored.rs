@@ -117,7 +117,7 @@ impl StoredRunConfig {
 
 impl Stored {
     /// # Errors
-    /// The names are not those that the training began with.
+    /// Returns [`Error::Config`] if the names are not those that the training began with.
     pub(super) fn refuse_other_datasets<'a>(&self, names: impl Iterator<Item = &'a String>) -> Result<()> {
         let names: Vec<&String> = names.collect();
         if names.iter().copied().eq(&self.datasets) {
@@ -130,7 +130,8 @@ impl Stored {
     /// What `dir` holds of the trainer `name`.
     ///
     /// # Errors
-    /// [`Error::Experiment`] with the reason in one line.
+    /// Returns [`Error::Experiment`] with the reason in one line, and [`Error::Io`] or [`Error::Storage`] if `dir`
+    /// cannot be read.
     pub(super) fn read(dir: &Path, name: &str) -> Result<Self> {
         let refuse = |reason: String| Error::experiment(dir, reason);
         let Some(text) = ExperimentFile::read(dir, FILE)? else {

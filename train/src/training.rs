@@ -130,9 +130,10 @@ impl<T: BaseTrainer> Training<T> {
     /// fields may be drawn too. Datasets are not drawn: draw a setting that says which one.
     ///
     /// # Errors
-    /// Settings that are no struct with named fields, or hold what JSON has not (NaN); what
-    /// [`ScalingConfig::validate`] refuses, or the trainer does not use; metadata that is no JSON object; a
-    /// `resume_from_checkpoint` that is not there; other datasets than those that a restored training began with.
+    /// Returns [`Error::Config`] if the settings are no struct with named fields, hold a NaN or have a field
+    /// `scaling_config`, if the scaling sets what the trainer does not use, if the metadata are no JSON object, or if
+    /// the datasets are not those that a restored training began with. Fails if [`ScalingConfig::validate`] does, or if
+    /// `resume_from_checkpoint` cannot be found.
     pub fn as_trainable(&self) -> Result<TrainableFactory> {
         Ok(self.trainable(&self.stored()?))
     }
@@ -140,8 +141,9 @@ impl<T: BaseTrainer> Training<T> {
     /// Trains. The result has the complete settings as `config`; it is not failed, and ended unless it was interrupted.
     ///
     /// # Errors
-    /// [`Error::TrainingFailed`] where the trainer or its loop failed more often than
-    /// [`FailureConfig`](pavlov_tune::FailureConfig) allows; as [`as_trainable`](Training::as_trainable) and [`Tuner::fit`].
+    /// Returns [`Error::TrainingFailed`] if the trainer or its loop fails more often than
+    /// [`FailureConfig`](pavlov_tune::FailureConfig) allows, and [`Error::Experiment`] if the training is interrupted
+    /// before it begins. Fails in the cases of [`as_trainable`](Training::as_trainable) and of [`Tuner::fit`].
     pub fn fit(self) -> Result<TrialResult> {
         let stored = self.stored()?;
         let trainable = self.trainable(&stored);

@@ -19,7 +19,7 @@ const LARGEST_FILE: u64 = 1 << 26;
 /// The text of a file with settings.
 ///
 /// # Errors
-/// [`Error::Io`], also for a file without an end and for one that is no text.
+/// Returns [`Error::Io`] if the file cannot be read, is no text, or has more than 64 MiB.
 pub fn read_file(path: &Path) -> Result<String> {
     let mut text = String::new();
     let read = File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text));
@@ -35,7 +35,7 @@ pub fn read_file(path: &Path) -> Result<String> {
 /// Settings in TOML; `origin` is for messages.
 ///
 /// # Errors
-/// [`Error::Config`] for what is no TOML, and for `nan` and `inf`, which no setting can be.
+/// Returns [`Error::Config`] if the text is no TOML, or if a value is `nan` or `inf`, which no setting can be.
 pub fn parse_toml(text: &str, origin: &str) -> Result<Config> {
     let table: toml::Table = toml::from_str(text)
         .map_err(|error| Error::config(origin, "not readable", format!("it must be TOML: {error}")))?;
@@ -83,7 +83,8 @@ pub struct Resolved {
 /// Whether a value has the right kind is for [`decode`] to say.
 ///
 /// # Errors
-/// [`Error::UnknownKey`]; [`Error::Refusals`] with all of them where there are several.
+/// Returns [`Error::UnknownKey`] if a layer has a key that is not known, and [`Error::Refusals`] with all of them if
+/// there are several.
 pub fn overlay(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> Result<Resolved> {
     let mut config = defaults.clone();
     let (mut origins, mut unknown) = (BTreeMap::new(), Vec::new());
@@ -192,7 +193,8 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 /// Turns settings into their struct.
 ///
 /// # Errors
-/// [`Error::Config`] with the dotted key and the value that does not fit.
+/// Returns [`Error::Config`] with the dotted key and the value if a value does not fit, is missing, or is not a
+/// setting.
 pub fn decode<T: DeserializeOwned>(config: &Config) -> Result<T> {
     let value = Value::Object(config.clone());
     serde_path_to_error::deserialize(&value).map_err(|error| {
@@ -237,7 +239,8 @@ fn in_words(expected: &str) -> &str {
 /// text taken as a string.
 ///
 /// # Errors
-/// [`Error::Assignment`] without `=`, with an empty key, or for a number that JSON lacks (`nan`, `inf`).
+/// Returns [`Error::Assignment`] if there is no `=`, if a part of the key is empty, or if the value is a number that
+/// JSON lacks (`nan`, `inf`).
 pub fn parse_assignment(text: &str) -> Result<(Vec<String>, Value)> {
     let refuse = |rule: &str| Error::Assignment { text: text.to_string(), rule: rule.to_string() };
     let (key, value) = text.split_once('=').ok_or_else(|| refuse("write it as key=value, e.g. lr=3e-4"))?;

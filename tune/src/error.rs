@@ -41,7 +41,7 @@ pub enum Error {
     /// A `key=value` text that cannot be read.
     #[error("cannot read `{text}` as a setting: {rule}")]
     Assignment {
-        /// As it was written.
+        /// The text as it was written.
         text: String,
         /// What it should look like.
         rule: String,
@@ -91,7 +91,8 @@ pub enum Error {
     /// A row of a dataset that cannot be read.
     #[error("{place}{}: {reason}", in_column(column))]
     Row {
-        /// `train.csv:12` (a line, counted from 1), or `row 12` (counted from 1) of what is in memory.
+        /// Where the row is: `train.csv:12` (a line, counted from 1), or `row 12` (counted from 1) of what is in
+        /// memory.
         place: String,
         /// The column; empty where it is the whole row.
         column: String,
@@ -107,7 +108,7 @@ pub enum Error {
     /// Object storage that cannot be used or reached.
     #[error("cannot {action} {url}: {reason}")]
     Storage {
-        /// Of the object or the place.
+        /// The URL of the object or the place.
         url: String,
         /// Verb, e.g. "write".
         action: &'static str,
@@ -119,7 +120,7 @@ pub enum Error {
     /// An export format that does not exist.
     #[error("unknown export format `{given}`; valid formats: checkpoint, model, onnx, h5")]
     ExportFormat {
-        /// As it was written.
+        /// The format as it was written.
         given: String,
     },
     /// A resource request that no machine could meet.
@@ -153,23 +154,23 @@ pub enum Error {
     /// A trial that failed, where a failure ends the sweep.
     #[error("trial {trial_id} failed: {message}")]
     TrialFailed {
-        /// Which one.
+        /// The trial that failed.
         trial_id: String,
-        /// What it said.
+        /// What the trial said.
         message: String,
     },
     /// A worker of a data-parallel trainer that failed; it ended the attempt.
     #[error("worker {rank} failed: {message}")]
     WorkerFailed {
-        /// Which one.
+        /// The worker that failed.
         rank: usize,
-        /// What it said, or how its process ended.
+        /// What the worker said, or how its process ended.
         message: String,
     },
     /// A worker is gone that a collective call needs.
     #[error("`{call}` needs worker {rank}, which is gone")]
     WorkerLost {
-        /// Which one.
+        /// The worker that is gone.
         rank: usize,
         /// The call: `all_reduce`.
         call: &'static str,
@@ -184,10 +185,10 @@ pub enum Error {
         trainer: String,
         /// The experiment's directory.
         path: PathBuf,
-        /// What it said.
+        /// What the trainer or its loop said.
         message: String,
     },
-    /// What a function trainable gets from `session::report` when its trial ends: hand it up with `?`.
+    /// The error of `session::report` in a function trainable whose trial ends: hand it up with `?`.
     #[error("the trial was told to end")]
     TrialStopped,
     /// An error of the trainable itself.
@@ -232,10 +233,10 @@ impl Error {
         Error::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
 
-    /// `Ok` without errors, the error if there is one, else all of them as [`Error::Refusals`].
+    /// Makes one result of `errors`: `Ok` if there are none.
     ///
     /// # Errors
-    /// See above.
+    /// Returns the error if there is one, and all of them as [`Error::Refusals`] if there are several.
     pub fn all(errors: impl IntoIterator<Item = Error>) -> Result<()> {
         let mut all: Vec<Error> = Vec::new();
         for error in errors {
@@ -251,7 +252,7 @@ impl Error {
         }
     }
 
-    /// For `map_err`: [`Error::Io`] at `path` while trying to `action`.
+    /// Makes an [`Error::Io`] at `path` while trying to `action`, for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
         move |source| Error::Io { path, action, source }

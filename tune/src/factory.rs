@@ -54,12 +54,12 @@ impl TrainableFactory {
         TrainableFactory { work: Some(Arc::new(work)), ..Self::new(name, move |_| Ok(make())) }
     }
 
-    /// Every trial asks for these resources, whatever the trainable says by itself.
+    /// Makes every trial ask for these resources, whatever the trainable says by itself.
     pub fn with_resources(self, resources: Resources) -> Self {
         self.with_resources_for(move |_| Ok(resources.clone()))
     }
 
-    /// As [`with_resources`](TrainableFactory::with_resources), by the trial's settings.
+    /// Makes every trial ask for what `resources` gives for its settings, whatever the trainable says by itself.
     pub fn with_resources_for(
         mut self,
         resources: impl Fn(&Config) -> Result<Resources> + Send + Sync + 'static,
@@ -106,7 +106,7 @@ impl TrainableFactory {
     /// What a trial with these settings needs: as given, else as the trainable asks, else one CPU.
     ///
     /// # Errors
-    /// What making the trainable, or the closure of `with_resources_for`, returns.
+    /// Returns the error of the closure of `with_resources_for` or, without one, that of making the trainable.
     pub fn resources(&self, config: &Config) -> Result<Resources> {
         if let Some(resources) = &self.resources {
             return resources(config);

@@ -17,7 +17,7 @@ pub(crate) fn replace(path: &Path, fill: impl FnOnce(&mut BufWriter<File>) -> Re
     write_beside(path, fill, |_| Ok(()))
 }
 
-/// As [`replace`]; a power cut leaves the old file or the new one.
+/// Does the same as [`replace`]; a power cut leaves the old file or the new one.
 pub(crate) fn replace_durably(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
@@ -46,7 +46,7 @@ fn write_beside(
 /// Replaces the file at `path` by one of this content. It is there whole or not at all, also after a power cut.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`] if the file cannot be written.
 pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
     replace_durably(path, |file| file.write_all(content).map_err(Error::io("write", path)))
 }
@@ -63,7 +63,7 @@ pub(crate) fn create_anew(path: &Path) -> io::Result<File> {
 /// Opens a file to read it and to append to it, and makes it if it is not there.
 ///
 /// # Errors
-/// [`Error::Io`], also for a symbolic link.
+/// Returns [`Error::Io`] if the file cannot be opened or is a symbolic link.
 pub(crate) fn append(path: &Path) -> Result<File> {
     let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
     let file = OpenOptions::new().create(true).read(true).append(true).custom_flags(no_follow).open(path);

@@ -26,7 +26,7 @@ const NONE: &str = "no_checkpoint";
 
 /// A function, and what can be said of it before it runs.
 pub trait Function: Send + Sync + 'static {
-    /// As [`Trainable::kind`].
+    /// Has the meaning of [`Trainable::kind`].
     fn kind(&self) -> String {
         "function".into()
     }
@@ -34,13 +34,13 @@ pub trait Function: Send + Sync + 'static {
     /// The settings that it runs with.
     ///
     /// # Errors
-    /// Settings that cannot be.
+    /// Fails if the settings cannot be used.
     fn complete(&self, config: &Config, trial: &TrialContext) -> Result<Config> {
         let _ = trial;
         Ok(config.clone())
     }
 
-    /// As [`Trainable::resource_help`].
+    /// Has the meaning of [`Trainable::resource_help`].
     fn resource_help(&self) -> String {
         String::new()
     }
@@ -48,7 +48,7 @@ pub trait Function: Send + Sync + 'static {
     /// Runs in a thread of its own, within a session.
     ///
     /// # Errors
-    /// They fail the trial.
+    /// An error fails the trial.
     fn run(&self, config: &Config) -> Result<Option<Metrics>>;
 }
 
@@ -60,10 +60,10 @@ impl<F: Fn(&Config) -> Result<Option<Metrics>> + Send + Sync + 'static> Function
 
 /// What a function may return as its last result: nothing, metrics, or a number.
 pub trait IntoReport {
-    /// `None`: nothing more to report.
+    /// The metrics to report. `None`: there is nothing more to report.
     ///
     /// # Errors
-    /// [`Error::Metric`] for something else than an object or a number.
+    /// Returns [`Error::Metric`] if the value is neither an object nor a finite number.
     fn into_report(self) -> Result<Option<Metrics>>;
 }
 
@@ -121,7 +121,7 @@ impl TrainableFactory {
         Self::of_function(name.into(), move || FunctionTrainable::new(function.clone()), work)
     }
 
-    /// As [`function`](TrainableFactory::function), for functions that get a [`StatusReporter`].
+    /// A function or closure as trainable that reports through the [`StatusReporter`] it is given.
     pub fn reporting_function<R: IntoReport>(
         name: impl Into<String>,
         function: impl Fn(&Config, &StatusReporter) -> Result<R> + Send + Sync + 'static,

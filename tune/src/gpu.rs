@@ -22,7 +22,8 @@ struct Gpu {
 /// `delay` apart, until at most the share `target_util` (Ray: 0.01) of the memory is used.
 ///
 /// # Errors
-/// There is no `nvidia-smi`, no such GPU, or its memory stays in use.
+/// Returns [`Error::Config`] if there is no such GPU. Fails if `nvidia-smi` cannot be asked, or if the memory is still
+/// in use after the last try.
 pub fn wait_for_gpu(gpu_id: Option<&str>, target_util: f64, retry: u32, delay: Duration) -> Result<()> {
     let visible = std::env::var("CUDA_VISIBLE_DEVICES").ok();
     let first = visible.as_deref().and_then(|ids| ids.split(',').next()).filter(|id| !id.is_empty());

@@ -19,7 +19,7 @@ pub(crate) fn find<'a>(result: &'a Metrics, key: &str) -> Option<&'a Value> {
 /// The number at a key. `None`: there is no such key. NaN: the number does not exist yet (`null`).
 ///
 /// # Errors
-/// The value is something else.
+/// Returns [`Error::Metric`] if the value is something else.
 pub(crate) fn number(result: &Metrics, key: &str) -> Result<Option<f64>> {
     match find(result, key) {
         None => Ok(None),
@@ -65,7 +65,8 @@ impl Objective {
     /// Takes over what the sweep has.
     ///
     /// # Errors
-    /// Given twice, or nowhere. A mode without metric is for the bare numbers of [`DEFAULT_METRIC`].
+    /// Returns [`Error::Config`] if one of them is given twice, or nowhere. A mode without metric is for the bare
+    /// numbers of [`DEFAULT_METRIC`].
     pub(crate) fn set(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
         if let (Some(own), Some(_)) = (&self.metric, metric) {
             return Err(self.refuse("metric", own, "the sweep has a metric too: give it in one place"));
@@ -82,7 +83,7 @@ impl Objective {
     }
 
     /// # Errors
-    /// The sweep has none and the scheduler neither.
+    /// Returns [`Error::Config`] if neither the sweep nor the scheduler has a metric, or a mode.
     pub(crate) fn get(&self) -> Result<(&str, Mode)> {
         let rule = "it compares trials: give it one, or give one to the sweep";
         let metric = self.metric.as_deref().ok_or_else(|| self.refuse("metric", "missing", rule))?;
@@ -93,7 +94,7 @@ impl Objective {
     /// The value in `result` such that higher is better; `None` where there is no such key.
     ///
     /// # Errors
-    /// No number, or no metric at all.
+    /// Returns [`Error::Metric`] if the value is no number, and [`Error::Config`] if there is no metric or mode.
     pub(crate) fn score(&self, result: &Metrics) -> Result<Option<f64>> {
         let (metric, mode) = self.get()?;
         Ok(number(result, metric)?.map(|value| mode.score(value)))

@@ -24,7 +24,8 @@ impl Resources {
     /// A request of these bundles, zero amounts left out. The first bundle may be empty when others are not (the trainable then shares).
     ///
     /// # Errors
-    /// Negative, infinite or NaN amounts; nothing requested at all; an empty bundle after the first.
+    /// Returns [`Error::Resources`] if an amount is negative, infinite or NaN, if nothing is requested at all, or if a
+    /// bundle after the first is empty.
     pub fn new(mut bundles: Vec<Bundle>) -> Result<Self> {
         let request = format!("{bundles:?}");
         let refuse = |rule: &str| Err(Error::Resources { request: request.clone(), rule: rule.to_string() });
@@ -50,7 +51,7 @@ impl Resources {
     /// A request of one bundle with these CPUs and GPUs.
     ///
     /// # Errors
-    /// As [`Resources::new`].
+    /// Returns [`Error::Resources`] if an amount is negative, infinite or NaN, or if both are 0.
     pub fn cpus_gpus(cpus: f64, gpus: f64) -> Result<Self> {
         Self::new(vec![Bundle::from([("CPU".into(), cpus), ("GPU".into(), gpus)])])
     }

@@ -60,12 +60,13 @@ const DICT: &str = "checkpoint.json";
 const USER_METADATA: &str = ".metadata.json";
 
 impl Checkpoint {
-    /// A small state as JSON.
+    /// A checkpoint of a small state in JSON.
     pub fn from_dict(state: impl Into<Value>) -> Self {
         Checkpoint { content: Content::Dict(state.into()), metadata: Config::new() }
     }
 
-    /// The files in `dir`, folders included. They are copied while [`report`] waits, and may be changed after it.
+    /// A checkpoint of the files in `dir`, folders included. They are copied while [`report`] waits, and may be changed
+    /// after it.
     ///
     /// A trial's checkpoint on disk is such a directory too, also if it was reported as JSON.
     pub fn from_directory(dir: impl Into<PathBuf>) -> Self {
@@ -82,7 +83,8 @@ impl Checkpoint {
     /// What was written beside the state: the metadata of the training that reported it, and its own over that.
     ///
     /// # Errors
-    /// The file of its directory cannot be read.
+    /// Returns [`Error::Checkpoint`] if the file with the metadata is damaged or not listed in the manifest beside it,
+    /// and [`Error::Io`] if it cannot be read.
     pub fn get_metadata(&self) -> Result<Config> {
         let mut metadata = match self.as_directory().map(|dir| dir.join(USER_METADATA)) {
             Some(path) if path.exists() => {
@@ -98,7 +100,8 @@ impl Checkpoint {
     /// The state as JSON.
     ///
     /// # Errors
-    /// It is a directory of files, see [`as_directory`](Checkpoint::as_directory).
+    /// Returns [`Error::Io`] or [`Error::Checkpoint`] if the checkpoint is a directory of other files, which
+    /// [`as_directory`](Checkpoint::as_directory) gives. Fails if its file is damaged.
     pub fn to_dict(&self) -> Result<Value> {
         match &self.content {
             Content::Dict(state) => Ok(state.clone()),
@@ -145,7 +148,8 @@ impl Checkpoint {
     /// As it can be found from another working directory; what a URL names is downloaded.
     ///
     /// # Errors
-    /// There is no such directory; what [`fetch`](crate::checkpoint::fetch) returns.
+    /// Returns [`Error::Checkpoint`] if there is no such directory, and what [`fetch`](crate::checkpoint::fetch)
+    /// returns.
     #[doc(hidden)]
     pub fn anchored(&self) -> Result<Self> {
         let Content::Directory(place) = &self.content else { return Ok(self.clone()) };
@@ -266,7 +270,10 @@ pub fn current() -> Option<Rc<Session>> {
 /// Outside a trial it does nothing, and says so once.
 ///
 /// # Errors
-/// [`Error::TrialStopped`] when the trial is to end; [`Error::Metric`] for something else than an object or a number.
+/// Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`. Returns [`Error::Metric`] if
+/// `metrics` is neither an object nor a finite number, and [`Error::Checkpoint`] or [`Error::Io`] if the checkpoint's
+/// metadata cannot be read. Among several workers, returns [`Error::Config`] if a worker other than 0 reports a
+/// checkpoint, and fails if the workers do not all report.
 pub fn report(metrics: impl Into<Value>, checkpoint: Option<Checkpoint>) -> Result<()> {
     let mut metrics = into_metrics(metrics.into())?;
     let Some(session) = current() else {
@@ -327,17 +334,17 @@ pub fn get_metadata() -> Config {
     current().map_or_else(Config::new, |session| session.metadata.borrow().clone())
 }
 
-/// `None` outside a trial.
+/// The id of the trial; `None` outside a trial.
 pub fn get_trial_id() -> Option<String> {
     Some(current()?.context.trial_id.clone())
 }
 
-/// `None` outside a trial.
+/// The name of the trial; `None` outside a trial.
 pub fn get_trial_name() -> Option<String> {
     Some(current()?.context.trial_name.clone())
 }
 
-/// `None` outside a sweep.
+/// The resources that the sweep reserved for the trial; `None` outside a sweep.
 pub fn get_trial_resources() -> Option<Resources> {
     current()?.context.trial_resources.clone()
 }

@@ -46,27 +46,27 @@ use crate::{
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct SweepFile {
-    /// What to train.
+    /// The name of what to train.
     pub algorithm: String,
-    /// In what.
+    /// The environment to train in.
     pub env: Option<String>,
     /// A preset that the settings of `space` are laid over.
     pub preset: Option<String>,
-    /// As in [`TuneConfig`].
+    /// The metric to optimise, see [`TuneConfig::metric`].
     pub metric: Option<String>,
-    /// As in [`TuneConfig`].
+    /// Whether high or low values of the metric are better, see [`TuneConfig::mode`].
     pub mode: Option<Mode>,
-    /// As in [`TuneConfig`]; absent: 1.
+    /// How many trials are drawn, see [`TuneConfig::num_samples`]. Absent: 1.
     pub num_samples: Option<i64>,
-    /// Seed of searcher and scheduler where they have none of their own. Trials get one only if `space` has it.
+    /// The seed of the searcher and scheduler where they have none of their own. Trials get one only if `space` has it.
     pub seed: u64,
-    /// As in [`TuneConfig`].
+    /// How many trials run at the same time, at most, see [`TuneConfig::max_concurrent_trials`].
     pub max_concurrent_trials: Option<usize>,
-    /// Seconds.
+    /// How many seconds the sweep may run. Absent: without end.
     pub time_budget_s: Option<f64>,
-    /// As in [`TuneConfig`].
+    /// Whether a trial that ends hands its trainable on to the next one, see [`TuneConfig::reuse_actors`].
     pub reuse_actors: bool,
-    /// `"threads"` or `"processes"`.
+    /// Where trials run: `"threads"` or `"processes"`.
     pub executor: ExecutorKind,
     /// The experiment's name.
     pub name: Option<String>,
@@ -76,13 +76,13 @@ pub struct SweepFile {
     pub stoppers: Vec<Config>,
     /// Settings, some of them to be drawn.
     pub space: Config,
-    /// `type`, and the settings of that scheduler. Absent: FIFO.
+    /// The scheduler: its `type` and its settings. Absent: FIFO.
     pub scheduler: Config,
-    /// `type`, and the settings of that searcher. Absent: random and grid search.
+    /// The searcher: its `type` and its settings. Absent: random and grid search.
     pub search: Config,
-    /// As in [`RunConfig`].
+    /// Which checkpoints are written and kept.
     pub checkpoint: CheckpointConfig,
-    /// As in [`RunConfig`].
+    /// What happens when a trial fails.
     pub failure: FailureConfig,
     /// What a trial needs, e.g. `{ CPU = 2, GPU = 0.5 }`. Absent: what the trainable asks for.
     pub resources: Option<Bundle>,
@@ -94,7 +94,8 @@ impl SweepFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`Error::Io`]; what [`parse`](SweepFile::parse) says, with the file's name.
+    /// Returns [`Error::Io`] if the file cannot be read, and the errors of [`parse`](SweepFile::parse) with the file's
+    /// name.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let text = config::read_file(path)?;
@@ -104,7 +105,9 @@ impl SweepFile {
     /// Reads TOML; `origin` is for messages.
     ///
     /// # Errors
-    /// Text that is no TOML; an unknown key with the nearest; a value of the wrong kind.
+    /// Returns [`Error::Config`] if the text is no TOML, if a value has the wrong kind, or if there is no `algorithm`.
+    /// Returns [`Error::UnknownKey`] with the nearest key if there is no such setting, and [`Error::Refusals`] if there
+    /// are several such keys.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
         let values = config::parse_toml(text, origin)?;
         let Ok(Value::Object(defaults)) = serde_json::to_value(Self::default()) else {
@@ -122,7 +125,9 @@ impl SweepFile {
     /// The sweep of this file over `trainable`, to write below `storage_path` (`None`: the default place).
     ///
     /// # Errors
-    /// A searcher, scheduler or stop condition that does not exist or has wrong settings.
+    /// Returns [`Error::Config`] or [`Error::UnknownKey`] if a searcher, scheduler or stop condition does not exist or
+    /// has wrong settings, [`Error::Config`] if `time_budget_s` is no time, and [`Error::Resources`] if `resources`
+    /// asks for nothing or for an amount that cannot be.
     pub fn tuner(&self, trainable: TrainableFactory, storage_path: Option<PathBuf>) -> Result<Tuner> {
         let trainable = match &self.resources {
             Some(bundle) => trainable.with_resources(Resources::new(vec![bundle.clone()])?),
@@ -166,10 +171,10 @@ impl SweepFile {
         })
     }
 
-    /// `criteria`, which are those of `stop`, together with `stoppers`; `None` where neither stops anything.
+    /// Joins `criteria`, which are those of `stop`, with the file's `stoppers`; `None` where neither stops anything.
     ///
     /// # Errors
-    /// A stopper that does not exist or has wrong settings.
+    /// Returns [`Error::Config`] or [`Error::UnknownKey`] if a stopper does not exist or has wrong settings.
     pub fn stopper(&self, criteria: StoppingCriteria) -> Result<Option<Box<dyn Stopper>>> {
         let mut all: Vec<Box<dyn Stopper>> = Vec::new();
         if !criteria.is_empty() {
@@ -194,7 +199,8 @@ impl SweepFile {
     /// The settings of trial `number` alone, for one job of an array.
     ///
     /// # Errors
-    /// A searcher that learns from results, which cannot tell without them; a number that the sweep has not.
+    /// Returns [`Error::Config`] if the sweep has no trial of that number, if the searcher learns from results and
+    /// cannot tell without them, or if the searcher or the space is wrong.
     pub fn trial(&self, number: u64) -> Result<Config> {
         let mut searcher: Box<dyn Searcher> = match self.searcher()? {
             Some(searcher) => searcher,

@@ -9,10 +9,11 @@ use serde_json::Value;
 use crate::session::{self, Session};
 use crate::{Error, Result};
 
-/// [`session::report`] without a checkpoint.
+/// Reports through [`session::report`], without a checkpoint.
 ///
 /// # Errors
-/// As `session::report`; outside a trial.
+/// Fails outside a trial. Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`, and
+/// [`Error::Metric`] if `metrics` is neither an object nor a finite number.
 pub fn log(metrics: impl Into<Value>) -> Result<()> {
     current()?;
     session::report(metrics, None)
@@ -21,7 +22,7 @@ pub fn log(metrics: impl Into<Value>) -> Result<()> {
 /// The directory where the trial's results are saved.
 ///
 /// # Errors
-/// Outside a trial.
+/// Fails outside a trial.
 pub fn trial_dir() -> Result<PathBuf> {
     Ok(current()?.context.logdir.clone())
 }
@@ -29,7 +30,7 @@ pub fn trial_dir() -> Result<PathBuf> {
 /// The trial's name.
 ///
 /// # Errors
-/// Outside a trial.
+/// Fails outside a trial.
 pub fn trial_name() -> Result<String> {
     Ok(current()?.context.trial_name.clone())
 }
@@ -37,7 +38,7 @@ pub fn trial_name() -> Result<String> {
 /// The trial's id.
 ///
 /// # Errors
-/// Outside a trial.
+/// Fails outside a trial.
 pub fn trial_id() -> Result<String> {
     Ok(current()?.context.trial_id.clone())
 }
@@ -50,7 +51,7 @@ fn current() -> Result<Rc<Session>> {
     })
 }
 
-/// Handed to functions that report through an argument.
+/// What a function gets that reports through an argument.
 #[derive(Clone, Debug)]
 pub struct StatusReporter {
     trial_id: String,
@@ -69,10 +70,11 @@ impl StatusReporter {
         })
     }
 
-    /// [`session::report`] without a checkpoint; `done: true` in it ends the trial.
+    /// Reports through [`session::report`], without a checkpoint; `done: true` in it ends the trial.
     ///
     /// # Errors
-    /// As `session::report`.
+    /// Returns [`Error::TrialStopped`] if the trial is to end, to be handed up with `?`, and [`Error::Metric`] if
+    /// `metrics` is neither an object nor a finite number.
     pub fn report(&self, metrics: impl Into<Value>) -> Result<()> {
         session::report(metrics, None)
     }

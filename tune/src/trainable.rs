@@ -87,39 +87,63 @@ impl TrialContext {
 /// ```
 pub trait Trainable: Send {
     /// Prepares the first step. Called once; not again after a restore or a reset.
+    ///
+    /// # Errors
+    /// An error fails the trial: there is no driver then.
     fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
         let _ = (config, trial);
         Ok(())
     }
 
-    /// Trains for one iteration. On an error the driver's counters stay where they are.
+    /// Trains for one iteration.
+    ///
+    /// # Errors
+    /// An error fails the trial; the driver's counters stay where they are.
     fn step(&mut self) -> Result<Metrics>;
 
     /// Writes the whole state as plain files (folders allowed) into `dir`, an empty directory.
     /// The names `manifest.json` and `metadata.json` are the driver's.
+    ///
+    /// # Errors
+    /// After an error there is no new checkpoint, and one of the same name is still there.
     fn save_checkpoint(&mut self, dir: &Path) -> Result<()>;
 
     /// Takes over the state that `save_checkpoint` wrote. `dir` was verified; leave it unchanged.
+    ///
+    /// # Errors
+    /// An error fails the restore; the driver's counters stay where they are.
     fn load_checkpoint(&mut self, dir: &Path) -> Result<()>;
 
-    /// Starts afresh with other settings, in place. `false`: cannot; the caller makes a new object instead.
+    /// Starts afresh with other settings, in place. `false`: it cannot; the caller makes a new object instead.
+    ///
+    /// # Errors
+    /// An error fails the trial that was to begin.
     fn reset_config(&mut self, new: &Config) -> Result<bool> {
         let _ = new;
         Ok(false)
     }
 
     /// Lets go of threads, processes and files. Called once, also after a `setup` that failed.
+    ///
+    /// # Errors
+    /// An error is what [`Driver::stop`](crate::Driver::stop) returns, after all else is done.
     fn cleanup(&mut self) -> Result<()> {
         Ok(())
     }
 
     /// Sees each complete result before the loggers do, and may add to it.
+    ///
+    /// # Errors
+    /// An error fails the trial, although the iteration counts.
     fn log_result(&mut self, result: &mut Metrics) -> Result<()> {
         let _ = result;
         Ok(())
     }
 
     /// Writes the model into `dir` and says where; `None` for a format it does not have.
+    ///
+    /// # Errors
+    /// An error is what [`Driver::export_model`](crate::Driver::export_model) returns.
     fn export_model(&mut self, format: ExportFormat, dir: &Path) -> Result<Option<PathBuf>> {
         let _ = (format, dir);
         Ok(None)

@@ -11,7 +11,8 @@ use crate::{Driver, Error, Metrics, Result, Trainable};
 /// to leave no files.
 ///
 /// # Errors
-/// [`Error::SaveRestore`] naming the first difference; errors of the trainable.
+/// Returns [`Error::SaveRestore`] with the first difference, or if a result has another `training_iteration` than it
+/// must. Returns the errors of `make` and of the trainable, and [`Error::Io`] if there is no temporary directory.
 pub fn validate_save_restore<T: Trainable>(
     mut make: impl FnMut() -> Result<Driver<T>>,
     use_object_store: bool,

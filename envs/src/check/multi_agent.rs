@@ -26,7 +26,8 @@ use crate::{
 /// | `state` | a step after `load_state` that differs from the one after `save_state` |
 ///
 /// # Errors
-/// [`Error::Contract`] naming the rule, the agent and the step; an error of the environment as it is.
+/// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken, and an error of the
+/// environment as it is.
 pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
     let names = env.agents();
     let repeated = (1..names.len()).find(|&i| names[..i].contains(&names[i]));
@@ -68,10 +69,11 @@ pub fn check_multi_agent_env<E: MultiAgentEnv>(env: &mut E) -> Result<()> {
     Ok(())
 }
 
-/// As [`check_multi_agent_env`], whatever its scalar types are.
+/// Plays a multi-agent environment as [`check_multi_agent_env`] does, whatever its scalar types are.
 ///
 /// # Errors
-/// As [`check_multi_agent_env`].
+/// Returns [`Error::Contract`] with the rule, the agent and the step if a rule is broken, and
+/// an error of the environment as it is.
 pub fn check_any_multi_agent_env(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
     fn check<O: Element>(env: Box<dyn AnyMultiAgentEnv>) -> Result<()> {
         match env.act_dtype() {

@@ -21,7 +21,8 @@ use crate::{AnyVectorEnv, Error, Result, StepOut};
 /// | `send_recv` | `send` and `recv`, where there are any, that give other rows than `step`, are taken out of turn, or masks, pictures or states between them |
 ///
 /// # Errors
-/// [`Error::Contract`] naming the rule, the copy and the step; an error of the environment as it is.
+/// Returns [`Error::Contract`] with the rule, the copy and the step if a rule is broken, and an error of the
+/// environment as it is.
 pub fn check_vector_env(env: &mut dyn AnyVectorEnv) -> Result<()> {
     check_spaces(env)?;
     let inputs = Inputs::draw(env);

@@ -25,7 +25,7 @@ static REGISTRY: LazyLock<RwLock<BTreeMap<String, Entry>>> = LazyLock::new(|| {
 /// and with several do not meet.
 ///
 /// # Errors
-/// [`Error::AlreadyRegistered`] when the id is taken, [`Error::Shape`] when it begins with `pz:`.
+/// Returns [`Error::AlreadyRegistered`] if the id is taken, and [`Error::Shape`] if it begins with `pz:`.
 pub fn register_multi_agent(
     spec: EnvSpec,
     make: impl Fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> + Send + Sync + 'static,
@@ -57,7 +57,8 @@ pub fn register_multi_agent(
 /// ```
 ///
 /// # Errors
-/// [`Error::UnknownEnv`], [`Error::Config`], and whatever making it reports.
+/// Returns [`Error::UnknownEnv`] if the id is not registered, [`Error::Config`] if the environment does not have a
+/// setting, and whatever making it reports ([`Error::Python`] for `pz:`).
 pub fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
     if let Some(id) = py::pettingzoo_id(id) {
         return py::make_multi_agent(id, env_config);
@@ -70,7 +71,7 @@ pub fn make_multi_agent(id: &str, env_config: &EnvConfig) -> Result<Box<dyn AnyM
 /// when they are made.
 ///
 /// # Errors
-/// [`Error::UnknownEnv`].
+/// Returns [`Error::UnknownEnv`] if the id is not registered.
 pub fn multi_agent_spec(id: &str) -> Result<EnvSpec> {
     if py::pettingzoo_id(id).is_some() {
         return Ok(EnvSpec {

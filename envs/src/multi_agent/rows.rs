@@ -78,7 +78,7 @@ impl<O: Element> MultiAgentRows<O> {
     /// The observation of one agent.
     ///
     /// # Panics
-    /// When there is no such agent.
+    /// Panics if there is no such agent.
     pub fn obs(&self, agent: usize) -> &[O] {
         &self.obs[self.ranges[agent].clone()]
     }

@@ -78,8 +78,10 @@ pub struct ClassicRows<'a, const S: usize, const O: usize> {
 
 /// What a caller may say about the first state of an episode.
 pub trait ResetOptions: Copy + Debug + Send + 'static {
+    /// Checks the options.
+    ///
     /// # Errors
-    /// Bounds in the wrong order, or not finite.
+    /// Returns [`Error::Shape`] if a bound is out of range or not finite.
     fn check(&self) -> Result<()>;
 }
 
@@ -239,7 +241,7 @@ macro_rules! classic_env {
             /// and vector environments reset without options.
             ///
             /// # Errors
-            /// Bounds in the wrong order, or not finite.
+            /// Returns [`Error::Shape`]($crate::Error::Shape) if a bound of `options` is out of range or not finite.
             pub fn reset_with(
                 &mut self,
                 seed: Option<u64>,

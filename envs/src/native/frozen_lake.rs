@@ -19,7 +19,7 @@ const MAP_8X8: [&str; 8] =
 pub struct FrozenLakeConfig {
     /// A map of one's own: rows of `S` (start), `F` (frozen), `H` (hole) and `G` (goal); goes before `map_name`.
     pub desc: Option<Vec<String>>,
-    /// `4x4` or `8x8`.
+    /// The name of a map: `4x4` or `8x8`.
     pub map_name: String,
     /// Whether steps can go to either side.
     pub is_slippery: bool,
@@ -97,7 +97,7 @@ impl FrozenLake {
     /// A walker that waits for the first reset.
     ///
     /// # Errors
-    /// [`Error::Config`] for a map that is none, or a `success_rate` outside 0..=1.
+    /// Returns [`Error::Config`] if the map is none, or if `success_rate` is outside 0..=1.
     pub fn new(config: FrozenLakeConfig) -> Result<Self> {
         let map = config.map()?;
         let rate = config.success_rate;
@@ -134,7 +134,7 @@ impl FrozenLake {
     /// `generate_random_map(size, p, seed)`, where `p` is the probability of frozen ice.
     ///
     /// # Errors
-    /// [`Error::Config`] when `size` is below 2 or `p` is not above 0.
+    /// Returns [`Error::Config`] if `size` is below 2, or if `p` is not above 0.
     pub fn random_map(size: usize, p: f64, seed: u64) -> Result<Vec<String>> {
         if size < 2 {
             return Err(refuse(format!("`size` of a random map is {size}, but it must be at least 2")));

@@ -29,7 +29,7 @@ const LAST_STAGE: usize = 1;
 
 type Point = [f64; 2];
 
-/// `simple_spread_v3`, equal to mpe2 1.1.1's.
+/// The environment `simple_spread_v3`, equal to mpe2 1.1.1's.
 ///
 /// | | |
 /// |---|---|
@@ -113,8 +113,8 @@ impl<A: SimpleSpreadAction> SimpleSpread<A> {
     /// Agents that wait for their first reset.
     ///
     /// # Errors
-    /// [`Error::Config`] for a number that must not be 0, a `local_ratio` outside 0..=1, or `continuous_actions` that
-    /// are not those of the type.
+    /// Returns [`Error::Config`] if a number is 0 that must not be, if `local_ratio` is outside 0..=1, or if
+    /// `continuous_actions` are not those of the type.
     pub fn new(config: SimpleSpreadConfig) -> Result<Self> {
         let SimpleSpreadConfig { n, max_cycles, continuous_actions, .. } = config;
         let rule = if let Some(problem) = config.problem() {

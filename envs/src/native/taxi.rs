@@ -23,13 +23,13 @@ const MAP: [&[u8; 11]; ROWS] =
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TaxiConfig {
-    /// In rain, a drive can go to either side.
+    /// Whether it rains: in rain, a drive can go to either side.
     pub is_rainy: bool,
-    /// The passenger may change the destination once, at the first drive after the first pickup.
+    /// Whether the passenger may change the destination, once, at the first drive after the first pickup.
     pub fickle_passenger: bool,
     /// In rain, the probability of going where the action says; the sides share the rest.
     pub rainy_probability: f64,
-    /// Of a change of the destination, for a fickle passenger.
+    /// The probability that a fickle passenger changes the destination.
     pub fickle_probability: f64,
 }
 
@@ -137,7 +137,7 @@ impl Taxi {
     /// A taxi that waits for its first reset.
     ///
     /// # Errors
-    /// [`Error::Config`] for a probability outside 0..=1.
+    /// Returns [`Error::Config`] if a probability is outside 0..=1.
     pub fn new(config: TaxiConfig) -> Result<Self> {
         for (name, value) in [
             ("rainy_probability", config.rainy_probability),

@@ -29,7 +29,8 @@ pub(super) struct Bridge {
     rows: RowLayout,
     offsets: Offsets,
     episodes: Vec<Episode>,
-    /// With the worker that gets its command last and is waited for first; a hosted vector has threads for all cores.
+    /// Turns with the worker that gets its command last and is waited for first; a hosted vector has threads for all
+    /// cores.
     turns: Option<Turns>,
     info_keys: Vec<String>,
     /// `[num_infos, num_envs]`.

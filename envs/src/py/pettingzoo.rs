@@ -59,7 +59,7 @@ struct Host {
     agents: Vec<Agent>,
     worker: Worker,
     memory: Memory,
-    /// Of the widest agent; narrower ones are padded.
+    /// The layout of the widest agent's rows; narrower ones are padded.
     rows: RowLayout,
     offsets: Offsets,
     info_keys: Vec<String>,
@@ -81,8 +81,8 @@ impl<O: Element, A: Element> PyMultiAgentEnv<O, A> {
     /// Starts Python and makes the environment `id`, with or without `pz:`.
     ///
     /// # Errors
-    /// [`Error::Config`] for settings that do not fit, [`Error::Python`] when the interpreter, a package or the
-    /// environment fails, [`Error::Shape`] when the environment's scalars are others than `O` and `A`.
+    /// Returns [`Error::Config`] if a setting does not fit, [`Error::Python`] if the interpreter, a package or the
+    /// environment fails, and [`Error::Shape`] if the environment's scalars are others than `O` and `A`.
     pub fn new(id: &str, env_config: &EnvConfig) -> Result<Self> {
         let host = Host::start(id.strip_prefix(PREFIX).unwrap_or(id), env_config)?;
         for (what, asked, found) in [

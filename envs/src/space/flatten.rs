@@ -32,7 +32,7 @@ impl Space {
     /// range gives zeros.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the lengths do not fit or `raw` is not aligned.
+    /// Returns [`Error::Shape`] if the lengths do not fit, if `raw` is not aligned, or if the space has no scalars.
     pub fn flatten_into(&self, raw: &[u8], out: &mut [f32]) -> Result<()> {
         match self.dtype() {
             DType::U8 => self.flatten_rows::<u8>(raw, out),

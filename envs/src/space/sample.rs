@@ -34,7 +34,7 @@ impl Space {
 }
 
 impl SpaceSampler {
-    /// Seeds the streams.
+    /// Makes a sampler of `space` whose streams begin with `seed`.
     pub fn new(space: &Space, seed: u64) -> Self {
         let mut sampler = Self { leaves: vec![] };
         sampler.seed(space, seed);
@@ -44,7 +44,7 @@ impl SpaceSampler {
     /// Draws a member, as [`Space::sample`] does.
     ///
     /// # Panics
-    /// When `row` is not as wide as the space.
+    /// Panics if `row` is not as wide as the space.
     pub fn sample<T: Element>(&mut self, row: &mut [T]) {
         let width: usize = self.leaves.iter().map(|(leaf, _)| leaf.width()).sum();
         assert_eq!(row.len(), width, "the row must be as wide as the space");

@@ -14,7 +14,7 @@ impl<E: Env> ActionMask<E> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless the action space is discrete or multi-discrete.
+    /// Returns [`Error::Shape`] unless the action space is discrete or multi-discrete.
     pub fn new(env: E) -> Result<Self> {
         match env.action_space() {
             space @ (Space::Discrete { .. } | Space::MultiDiscrete { .. }) => {

@@ -10,15 +10,15 @@ const TAG: &str = "atari_preprocessing";
 /// Settings of [`AtariPreprocessing`], as Gymnasium names them.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AtariConfig {
-    /// Up to so many actions 0 at the start of an episode, 0 for none.
+    /// How many actions 0 an episode begins with at most; 0: none.
     pub noop_max: i64,
-    /// Frames per step; the last two are pooled by their maximum.
+    /// How many frames a step has; the last two are pooled by their maximum.
     pub frame_skip: usize,
-    /// Height and width of what is observed, in pixels; at most those of a frame.
+    /// The height and width of what is observed, in pixels; at most those of a frame.
     pub screen_size: usize,
-    /// A lost life ends the episode; the environment must give `info("lives")`.
+    /// Whether a lost life ends the episode; the environment must give `info("lives")` then.
     pub terminal_on_life_loss: bool,
-    /// Observe brightness instead of colours.
+    /// Whether brightness is observed instead of colours.
     pub grayscale_obs: bool,
 }
 
@@ -61,8 +61,8 @@ impl<E: Env<Obs = u8, Act = i64>> AtariPreprocessing<E> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the observations are no such frames, the actions are not integers from 0, or a setting is
-    /// out of its range.
+    /// Returns [`Error::Shape`] if the observations are no such frames, if the actions are not integers from 0, or if a
+    /// setting is out of its range.
     pub fn new(env: E, config: AtariConfig) -> Result<Self> {
         let space = env.observation_space();
         let (height, width, colours) = match &space {
@@ -103,7 +103,7 @@ impl<E: Env<Obs = u8, Act = i64>> AtariPreprocessing<E> {
         })
     }
 
-    /// The same with observations of `f32` in `0..=1`.
+    /// Makes observations `f32` in `0..=1`.
     pub fn scale_obs(self) -> AtariPreprocessing<E, f32> {
         let Self { env, config, resize, colours, channels, frame, last, before, lives, random, .. } = self;
         let of = PhantomData;

@@ -16,7 +16,7 @@ impl<E: Env> ClipAction<E> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless the action space is a sound box of floats.
+    /// Returns [`Error::Shape`] unless the action space is a box of floats whose bounds fit each other.
     pub fn new(env: E) -> Result<Self> {
         let space = env.action_space();
         space.validate()?;

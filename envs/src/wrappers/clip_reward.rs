@@ -14,7 +14,7 @@ impl<E> ClipReward<E> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless `min_reward <= max_reward`.
+    /// Returns [`Error::Shape`] unless `min_reward <= max_reward`.
     pub fn new(env: E, min_reward: f64, max_reward: f64) -> Result<Self> {
         if min_reward <= max_reward {
             return Ok(Self { env, min_reward, max_reward });

@@ -32,8 +32,8 @@ impl<E: Env> FrameStack<E> {
     /// Wraps `env`.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `stack_size` is 0, the observation space is a dict, a tuple or starts at another integer
-    /// than 0, or the padding is not in it.
+    /// Returns [`Error::Shape`] if `stack_size` is 0, if the observation space is a dict, a tuple or starts at another
+    /// integer than 0, or if the padding is not in it.
     pub fn new(env: E, stack_size: usize, padding_type: Padding<E::Obs>) -> Result<Self> {
         if stack_size == 0 {
             return Err(Error::shape("`stack_size`", 0, "at least 1"));

@@ -36,7 +36,7 @@ impl<V: VectorEnv> NormalizeObservation<V> {
     /// Wraps `env`; `epsilon` (Gymnasium's default is 1e-8) is added to the variance.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless `epsilon > 0` and the observation space is not a dict or tuple.
+    /// Returns [`Error::Shape`] if `epsilon` is not above 0, or if the observation space is a dict or tuple.
     pub fn new(env: V, epsilon: f64) -> Result<Self> {
         check_epsilon(epsilon)?;
         let space = env.observation_space();
@@ -63,7 +63,7 @@ impl<V: VectorEnv> NormalizeObservation<V> {
         &self.env
     }
 
-    /// Whether observations still change the statistics; they do at first.
+    /// Sets whether observations still change the statistics; they do at first.
     pub fn set_update_running_mean(&mut self, update: bool) {
         self.update_running_mean = update;
     }

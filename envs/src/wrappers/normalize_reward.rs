@@ -29,7 +29,7 @@ impl<V: VectorEnv> NormalizeReward<V> {
     /// Wraps `env`. Gymnasium's defaults: `gamma` 0.99, and `epsilon`, which is added to the variance, 1e-8.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless `gamma` is in `0..=1` and `epsilon > 0`.
+    /// Returns [`Error::Shape`] if `gamma` is outside `0..=1`, or if `epsilon` is not above 0.
     pub fn new(env: V, gamma: f64, epsilon: f64) -> Result<Self> {
         if !(0.0..=1.0).contains(&gamma) {
             return Err(Error::shape("`gamma`", gamma, "in 0..=1"));
@@ -50,7 +50,7 @@ impl<V: VectorEnv> NormalizeReward<V> {
         &self.env
     }
 
-    /// Whether rewards still change the statistics; they do at first.
+    /// Sets whether rewards still change the statistics; they do at first.
     pub fn set_update_running_mean(&mut self, update: bool) {
         self.update_running_mean = update;
     }

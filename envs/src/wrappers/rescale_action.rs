@@ -6,7 +6,7 @@ use crate::{Element, Env, Error, Result, Space, Step};
 #[derive(Clone, Debug)]
 pub struct RescaleAction<E: Env> {
     env: E,
-    /// Of the way from the inner bounds to the outer ones: `outer = gradient * inner + intercept`.
+    /// The slope from the inner bounds to the outer ones: `outer = gradient * inner + intercept`.
     gradient: Vec<f64>,
     intercept: Vec<f64>,
     action: Vec<E::Act>,
@@ -17,8 +17,8 @@ impl<E: Env> RescaleAction<E> {
     /// Wraps `env`; all elements of an action get the same bounds.
     ///
     /// # Errors
-    /// [`Error::Shape`] unless `min_action < max_action` and the action space is a box of floats with finite bounds
-    /// that are not equal.
+    /// Returns [`Error::Shape`] unless both are finite with `min_action < max_action`, and the action space is a box of
+    /// floats with finite bounds that are not equal.
     pub fn new(env: E, min_action: f64, max_action: f64) -> Result<Self> {
         if !(min_action < max_action && (max_action - min_action).is_finite()) {
             let expected = format_args!("finite and below {max_action} (`max_action`)");

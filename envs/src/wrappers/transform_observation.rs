@@ -31,7 +31,8 @@ impl<E: Env, O: Element, F: Fn(&[E::Obs], &mut [O])> TransformObservation<E, O, 
     /// Wraps `env`. `func` reads a row of the environment and writes every element of a row of `observation_space`.
     ///
     /// # Errors
-    /// [`Error::Shape`](crate::Error::Shape) when the space contradicts itself or `func`'s scalar type.
+    /// Returns [`Error::Shape`](crate::Error::Shape) if the space contradicts itself or `func`'s scalar type, or if it
+    /// has no scalars.
     pub fn new(env: E, observation_space: Space, func: F) -> Result<Self> {
         check_space::<O>("`observation_space`", &observation_space)?;
         let row = vec![E::Obs::default(); env.observation_space().width()];

@@ -46,30 +46,32 @@ pub trait Collective: Send + Sync + fmt::Debug {
     /// Replaces each value by what `op` makes of all workers' values at its place.
     ///
     /// # Errors
-    /// See the contract.
+    /// Returns [`Error::WorkerLost`](pavlov_tune::Error::WorkerLost) if a worker has ended. Fails if another worker
+    /// makes another call or none for half an hour, and after any earlier error.
     fn all_reduce(&self, values: &mut [f32], op: ReduceOp) -> Result<()>;
 
-    /// As [`all_reduce`](Collective::all_reduce), in double precision.
+    /// Does the same as [`all_reduce`](Collective::all_reduce) in double precision.
     ///
     /// # Errors
-    /// See the contract.
+    /// Fails in the same cases as [`all_reduce`](Collective::all_reduce).
     fn all_reduce_f64(&self, values: &mut [f64], op: ReduceOp) -> Result<()>;
 
     /// Replaces the bytes by those of worker `root`.
     ///
     /// # Errors
-    /// See the contract; there is no worker `root`.
+    /// Returns [`Error::Config`](pavlov_tune::Error::Config) if there is no worker `root`. Fails otherwise in the same
+    /// cases as [`all_reduce`](Collective::all_reduce).
     fn broadcast(&self, bytes: &mut [u8], root: usize) -> Result<()>;
 
-    /// The bytes of all workers, by rank; they need not be equally many.
+    /// Returns the bytes of all workers, by rank; they need not be equally many.
     ///
     /// # Errors
-    /// See the contract.
+    /// Fails in the same cases as [`all_reduce`](Collective::all_reduce).
     fn all_gather(&self, bytes: &[u8]) -> Result<Vec<Vec<u8>>>;
 
     /// Returns once all workers have called it.
     ///
     /// # Errors
-    /// See the contract.
+    /// Fails in the same cases as [`all_reduce`](Collective::all_reduce).
     fn barrier(&self) -> Result<()>;
 }

@@ -74,7 +74,7 @@ impl SocketCollective {
     /// The collectives of `size` workers, by rank, for threads of this process.
     ///
     /// # Errors
-    /// The system's, when there are too many open files.
+    /// Returns [`Error::Config`] if the system gives no more sockets, for instance because too many files are open.
     pub fn world(size: usize) -> Result<Vec<Self>> {
         sockets(size)?.into_iter().enumerate().map(|(rank, peers)| Self::new(rank, peers)).collect()
     }

@@ -10,8 +10,10 @@ use crate::{Result, storage};
 /// checkpoint.
 ///
 /// # Errors
-/// [`Error::Checkpoint`](crate::Error::Checkpoint) if there is none at the URL, or it is damaged;
-/// [`Error::Storage`](crate::Error::Storage).
+/// Returns [`Error::Checkpoint`](crate::Error::Checkpoint) if there is no checkpoint at the URL, or if it is damaged,
+/// [`Error::Storage`](crate::Error::Storage) if the storage cannot be used, [`Error::Config`](crate::Error::Config) if
+/// no storage is registered for the URL's scheme, and [`Error::Io`](crate::Error::Io) if the files cannot be written
+/// here.
 pub fn fetch(place: &Path) -> Result<PathBuf> {
     let Some(url) = place.to_str().filter(|_| storage::scheme(place).is_some()) else {
         return Ok(place.to_path_buf());

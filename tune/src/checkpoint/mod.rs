@@ -48,14 +48,14 @@ pub(crate) const METADATA: &str = "metadata.json";
 pub struct Manifest {
     format: String,
     format_version: u32,
-    /// Version of this library that wrote it.
+    /// The version of this library that wrote it.
     pub pavlov: String,
-    /// [`Trainable::kind`](crate::Trainable::kind) of what wrote it.
+    /// The [`Trainable::kind`](crate::Trainable::kind) of what wrote it.
     pub kind: String,
     /// When it was written: RFC 3339 in UTC with nanoseconds, so that it sorts as text.
     pub created: String,
-    /// 1 for the first checkpoint that was written into its directory, then one more each time. `None`: an older version
-    /// of this library wrote it.
+    /// The number of the checkpoint: 1 for the first one that was written into its directory, then one more each time.
+    /// `None`: an older version of this library wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub number: Option<u64>,
     /// Every other file, sorted by path.
@@ -67,30 +67,30 @@ pub struct Manifest {
 /// One file of a checkpoint.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ManifestFile {
-    /// Relative to the checkpoint, parts joined by `/`.
+    /// The path relative to the checkpoint, parts joined by `/`.
     pub path: String,
-    /// Size.
+    /// The size of the file.
     pub bytes: u64,
-    /// CRC-32C of the content.
+    /// The CRC-32C of the content.
     pub crc32c: u32,
 }
 
 /// The driver's part of a checkpoint, `metadata.json`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Metadata {
-    /// 32 hexadecimal digits, the same for all that continues one object.
+    /// The id of the run, 32 hexadecimal digits: the same for all that continues one object.
     pub experiment_id: String,
-    /// Results so far.
+    /// How many results there were.
     pub iteration: u64,
-    /// `None` if no result counted timesteps.
+    /// The sum of all timesteps; `None` if no result counted any.
     pub timesteps_total: Option<u64>,
-    /// `None` if no result counted episodes.
+    /// The sum of all episodes; `None` if no result counted any.
     pub episodes_total: Option<u64>,
-    /// Seconds spent in `step`.
+    /// The seconds spent in `step`.
     pub time_total_s: f64,
-    /// Complete settings.
+    /// The complete settings.
     pub config: Config,
-    /// `None` before the first result.
+    /// The newest result; `None` before the first one.
     pub last_result: Option<Metrics>,
 }
 
@@ -107,7 +107,8 @@ pub(crate) fn iteration(name: &str) -> Option<u64> {
 /// Checks that the checkpoint is whole, of this format version and, where asked, of this kind.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] with the file at fault and the reason; [`Error::Io`] where reading fails.
+/// Returns [`Error::Checkpoint`] with the file at fault and the reason if the checkpoint is damaged, of another version
+/// of the format or of another kind, and [`Error::Io`] if a file cannot be read.
 pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
     let manifest = read_manifest(dir)?;
     if let Some(expected) = expected_kind.filter(|expected| *expected != manifest.kind) {
@@ -145,7 +146,8 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
 /// checksum. A directory without a manifest is no checkpoint, and all in it may be read.
 ///
 /// # Errors
-/// [`Error::Checkpoint`].
+/// Returns [`Error::Checkpoint`] if the manifest does not list the file or is damaged, and [`Error::Io`] if the
+/// manifest cannot be read.
 pub fn refuse_unlisted(dir: &Path, name: &str) -> Result<()> {
     if !dir.join(MANIFEST).exists() || read_manifest(dir)?.files.iter().any(|file| file.path == name) {
         return Ok(());
@@ -156,7 +158,8 @@ pub fn refuse_unlisted(dir: &Path, name: &str) -> Result<()> {
 /// The driver's part of a checkpoint. Does not look at the other files; see [`verify`].
 ///
 /// # Errors
-/// [`Error::Checkpoint`] if `metadata.json` is missing or unreadable.
+/// Returns [`Error::Checkpoint`] if `metadata.json` is missing, damaged or not listed in the manifest, and
+/// [`Error::Io`] if a file cannot be read.
 pub fn metadata(dir: &Path) -> Result<Metadata> {
     let text = read_text(dir, METADATA)?;
     refuse_unlisted(dir, METADATA)?;
@@ -166,7 +169,7 @@ pub fn metadata(dir: &Path) -> Result<Metadata> {
 /// Checkpoints in a run directory by iteration, whole or not; none if there is no such directory.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`] if the directory cannot be listed.
 pub fn list(run_dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
     let entries = match fs::read_dir(run_dir) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -192,7 +195,7 @@ pub fn list(run_dir: &Path) -> Result<Vec<(u64, PathBuf)>> {
 /// Those without a number count as older, in the order of the clock.
 ///
 /// # Errors
-/// [`Error::Io`] if the run directory cannot be listed.
+/// Returns [`Error::Io`] if the run directory does not exist or cannot be listed.
 pub fn latest(run_dir: &Path) -> Result<Option<PathBuf>> {
     if !run_dir.is_dir() {
         return Err(Error::io("list", run_dir)(io::ErrorKind::NotFound.into()));

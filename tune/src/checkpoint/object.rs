@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// The checkpoint in `dir` as bytes.
 ///
 /// # Errors
-/// As [`verify`].
+/// Returns [`Error::Checkpoint`] if the checkpoint is damaged or none, and [`Error::Io`] if it cannot be read.
 pub(crate) fn pack(dir: &Path) -> Result<Vec<u8>> {
     let manifest = verify(dir, None)?;
     let path = dir.join(MANIFEST);
@@ -30,7 +30,8 @@ pub(crate) fn pack(dir: &Path) -> Result<Vec<u8>> {
 /// Makes the checkpoint in the existing, empty directory `dir` from its bytes and verifies it.
 ///
 /// # Errors
-/// [`Error::Checkpoint`] for bytes that are cut, damaged, or no checkpoint; [`Error::Io`].
+/// Returns [`Error::Checkpoint`] if the bytes are cut, damaged, or no checkpoint, and [`Error::Io`] if the files cannot
+/// be written.
 pub(crate) fn unpack(object: &[u8], dir: &Path) -> Result<()> {
     let origin = Path::new("<object>");
     let cut = || Error::checkpoint(origin, "the bytes are not a whole checkpoint");

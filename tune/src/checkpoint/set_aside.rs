@@ -14,7 +14,7 @@ const DAMAGED: &str = ".damaged";
 /// as a warning; the new paths are given back.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`] if the run directory cannot be listed, or if a checkpoint cannot be renamed.
 pub fn set_aside_damaged(run_dir: &Path, after: Option<u64>) -> Result<Vec<PathBuf>> {
     let mut moved = Vec::new();
     for (iteration, path) in list(run_dir)? {

@@ -24,8 +24,9 @@ const REPLACED: &str = ".pavlov-replaced-";
 /// same name is still there. Replacing one leaves no moment in which neither exists.
 ///
 /// # Errors
-/// What `fill` returns; [`Error::Io`] from the file system (disk full, no permission); [`Error::Checkpoint`] if
-/// something that is not a checkpoint has the name already.
+/// Returns what `fill` returns, [`Error::Io`] if the files cannot be written (disk full, no permission), and
+/// [`Error::Checkpoint`] if something that is not a checkpoint has the name already, or if `fill` writes a file
+/// `manifest.json`, a link, or a name that is not UTF-8.
 pub fn write(final_dir: &Path, kind: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     write_as(final_dir, kind, next_number(parent(final_dir)), fill)
 }
@@ -61,7 +62,8 @@ pub(crate) fn write_as(
 /// Makes the checkpoint `final_dir` of files from elsewhere, its manifest among them, which `fill` writes.
 ///
 /// # Errors
-/// As [`write()`]; [`Error::Checkpoint`], speaking of `origin`, if what came is not whole.
+/// Returns [`Error::Checkpoint`], which speaks of `origin`, if what came is not whole. Fails otherwise in the cases of
+/// [`write()`].
 pub(crate) fn receive(final_dir: &Path, origin: &Path, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let home = parent(final_dir);
     fs::create_dir_all(home).map_err(Error::io("create", home))?;

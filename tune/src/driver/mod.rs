@@ -54,7 +54,7 @@ impl<T: Trainable> Driver<T> {
     /// [`Driver::with`] the default [`RunOptions`].
     ///
     /// # Errors
-    /// What `setup` returns.
+    /// Returns what `setup` returns.
     pub fn new(trainable: T, config: Config) -> Result<Self> {
         Self::with(trainable, config, RunOptions::default())
     }
@@ -62,8 +62,9 @@ impl<T: Trainable> Driver<T> {
     /// Sets the trainable up.
     ///
     /// # Errors
-    /// What `setup` returns; [`Error::Config`] for options that cannot be; those of the storage at
-    /// `remote_checkpoint_dir`.
+    /// Returns what `setup` returns, and [`Error::Config`] if an option has a value that is not allowed. With a
+    /// `remote_checkpoint_dir`, returns [`Error::Experiment`] if another driver writes there, [`Error::Storage`] if the
+    /// storage cannot be used, and [`Error::Checkpoint`] if a checkpoint there is damaged.
     pub fn with(trainable: T, config: Config, options: RunOptions) -> Result<Self> {
         let constructed = Instant::now();
         let trial = options.trial(&trainable.kind())?;
@@ -104,8 +105,9 @@ impl<T: Trainable> Driver<T> {
     /// returned unchanged and counts for nothing.
     ///
     /// # Errors
-    /// What `step` returns, and [`Error::Metric`]: no counter has moved then. What `log_result` or a logger returns: the
-    /// iteration counts then, and is [`last_result`](Driver::last_result).
+    /// Returns what `step` returns, and [`Error::Metric`] if a reserved key of the result has a value of the wrong
+    /// kind: no counter has moved then. Returns what `log_result` or a logger returns: the iteration counts then, and
+    /// is [`last_result`](Driver::last_result). Returns [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn train(&mut self) -> Result<Metrics> {
         self.refuse_if_stopped("train")?;
         self.warmup.get_or_insert_with(|| self.constructed.elapsed());
@@ -131,7 +133,7 @@ impl<T: Trainable> Driver<T> {
     /// least once.
     ///
     /// # Errors
-    /// As [`train`](Driver::train); results of before the error were logged but are not returned.
+    /// Returns the first error of [`train`](Driver::train); the results before it were logged but are not returned.
     pub fn train_buffered(&mut self, time: Duration, max_len: usize) -> Result<Vec<Metrics>> {
         let started = Instant::now();
         let mut results = Vec::new();
@@ -153,7 +155,10 @@ impl<T: Trainable> Driver<T> {
     /// `false`: the trainable cannot do it; nothing has changed, make a new driver.
     ///
     /// # Errors
-    /// What `reset_config` or closing a logger returns; those of the storage.
+    /// Returns what `reset_config` or closing a logger returns, [`Error::Config`] if an option has a value that is not
+    /// allowed, and [`Error::Stopped`] after [`stop`](Driver::stop). With a `remote_checkpoint_dir`, returns
+    /// [`Error::Experiment`] if the old run cannot be brought there or another driver writes to the new one, and
+    /// [`Error::Storage`] if the storage cannot be used.
     pub fn reset(&mut self, new_config: Config, options: Option<RunOptions>) -> Result<bool> {
         self.refuse_if_stopped("reset")?;
         let kind = self.trainable.kind();
@@ -187,7 +192,7 @@ impl<T: Trainable> Driver<T> {
     /// the driver does the same and ignores errors.
     ///
     /// # Errors
-    /// The first error of a logger, of `cleanup` or of the storage; all three are done.
+    /// Returns the first error of a logger, of `cleanup` or of the upload; all three are done.
     pub fn stop(&mut self) -> Result<()> {
         if std::mem::replace(&mut self.stopped, true) {
             return Ok(());

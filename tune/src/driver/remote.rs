@@ -24,7 +24,9 @@ impl Remote {
     /// `None`: the run is to be kept in its directory only.
     ///
     /// # Errors
-    /// The storage cannot be used, or another driver writes to that URL.
+    /// Returns [`Error::Config`] if `remote_checkpoint_dir` is no URL, [`Error::Experiment`] if another driver writes
+    /// there, [`Error::Storage`] if the storage cannot be used, and [`Error::Checkpoint`] if a checkpoint there is
+    /// damaged.
     pub(super) fn start(options: &RunOptions, dir: &Path, retention: &Retention) -> Result<Option<Self>> {
         let Some(url) = &options.remote_checkpoint_dir else { return Ok(None) };
         if storage::scheme(Path::new(url)).is_none() {
@@ -62,7 +64,8 @@ impl Remote {
     /// A checkpoint of the run directory was written. The logs go first: the run goes on from it with all results so far.
     ///
     /// # Errors
-    /// [`Error::Io`] if one that is not to be kept cannot be deleted here.
+    /// Returns [`Error::Io`] if a checkpoint that is not to be kept cannot be deleted here, and [`Error::Checkpoint`]
+    /// if the new one cannot be read.
     pub(super) fn saved(&mut self, path: &Path, retention: &Retention) -> Result<()> {
         self.mirror.sync(&self.dir, 0);
         self.mirror.save(path, 0);
@@ -85,7 +88,7 @@ impl Remote {
     /// Deletes a checkpoint of the run directory, here and there.
     ///
     /// # Errors
-    /// [`Error::Io`]
+    /// Returns [`Error::Io`] if the checkpoint here cannot be deleted.
     pub(super) fn delete(&self, path: &Path) -> Result<()> {
         self.mirror.delete(path, 0);
         if path.is_dir() { checkpoint::remove(path) } else { Ok(()) }
@@ -94,7 +97,7 @@ impl Remote {
     /// Brings back a checkpoint of the run directory that is there only.
     ///
     /// # Errors
-    /// As [`checkpoint::fetch`].
+    /// Fails in the same cases as [`checkpoint::fetch`].
     pub(super) fn bring_back(&self, path: &Path) -> Result<()> {
         match path.strip_prefix(&self.dir).ok().and_then(Path::to_str) {
             Some(name) if !path.exists() => storage::get_checkpoint(&*self.storage, name, path),
@@ -105,7 +108,7 @@ impl Remote {
     /// Waits until all is there.
     ///
     /// # Errors
-    /// It is not, for `sync_timeout` or for good.
+    /// Returns [`Error::Experiment`] if all is not there within `sync_timeout`, or cannot be.
     pub(super) fn finish(&mut self) -> Result<()> {
         self.mirror.finish().map_err(|error| {
             let reason = format!(

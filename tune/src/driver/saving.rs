@@ -17,8 +17,10 @@ impl<T: Trainable> Driver<T> {
     /// there and a newer one has come; [`restore`](Driver::restore) takes its path also afterwards.
     ///
     /// # Errors
-    /// As [`checkpoint::write()`]: nothing was deleted then. [`Error::Io`] if an old checkpoint cannot be deleted: the
-    /// new one is there then.
+    /// Returns what a logger or `save_checkpoint` returns, [`Error::Checkpoint`] if something that is no checkpoint has
+    /// the name or the trainable used a name of the driver's, and [`Error::Io`] if the checkpoint cannot be written:
+    /// nothing was deleted then. Returns [`Error::Io`] if an old checkpoint cannot be deleted: the new one is there
+    /// then. Returns [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn save(&mut self) -> Result<PathBuf> {
         self.log.open(&self.config)?;
         self.log.sync()?;
@@ -31,10 +33,12 @@ impl<T: Trainable> Driver<T> {
         Ok(path)
     }
 
-    /// As [`save`](Driver::save), into another directory, where all checkpoints are kept.
+    /// Writes a checkpoint as [`save`](Driver::save) does, but into another directory, where all checkpoints are kept.
     ///
     /// # Errors
-    /// As [`checkpoint::write()`].
+    /// Returns what `save_checkpoint` returns, [`Error::Checkpoint`] if something that is no checkpoint has the name or
+    /// the trainable used a name of the driver's, [`Error::Io`] if the checkpoint cannot be written, and
+    /// [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn save_to(&mut self, parent: &Path) -> Result<PathBuf> {
         self.refuse_if_stopped("save")?;
         let metadata = Metadata {
@@ -76,8 +80,11 @@ impl<T: Trainable> Driver<T> {
     /// [`checkpoint::set_aside_damaged`].
     ///
     /// # Errors
-    /// [`Error::Checkpoint`] if it is damaged, foreign or of another kind: nothing has changed then. What
-    /// `load_checkpoint` returns: the counters are unchanged, the trainable is as it left itself.
+    /// Returns [`Error::Checkpoint`] if it is damaged, foreign or of another kind, [`Error::Io`] if it cannot be read,
+    /// [`Error::Config`] or [`Error::Storage`] if its URL cannot be used, and [`Error::Stopped`] after
+    /// [`stop`](Driver::stop): nothing has changed then. Returns what `load_checkpoint` returns: the counters are
+    /// unchanged, the trainable is as it left itself. Returns [`Error::Io`] if a damaged checkpoint cannot be renamed:
+    /// the run is restored then, but its logs do not go back.
     pub fn restore(&mut self, checkpoint: &Path) -> Result<()> {
         self.refuse_if_stopped("restore")?;
         let checkpoint = &checkpoint::fetch(checkpoint)?;
@@ -113,7 +120,7 @@ impl<T: Trainable> Driver<T> {
     /// A trial starts from the beginning in a directory where it may have run before: its logs begin again too.
     ///
     /// # Errors
-    /// As [`checkpoint::set_aside_damaged`].
+    /// Returns [`Error::Io`] if a damaged checkpoint cannot be renamed.
     pub(crate) fn begin_again(&mut self) -> Result<()> {
         checkpoint::set_aside_damaged(self.log.dir(), None)?;
         if self.log.has_own() || self.log.dir().join(crate::loggers::RESULTS_FILE).exists() {
@@ -125,7 +132,8 @@ impl<T: Trainable> Driver<T> {
     /// A checkpoint in memory.
     ///
     /// # Errors
-    /// As [`save_to`](Driver::save_to); it passes through the system's temporary directory.
+    /// Fails in the same cases as [`save_to`](Driver::save_to): the checkpoint passes through the system's temporary
+    /// directory.
     pub fn save_to_object(&mut self) -> Result<Vec<u8>> {
         let temporary = temporary_dir()?;
         let path = self.save_to(temporary.path())?;
@@ -136,10 +144,12 @@ impl<T: Trainable> Driver<T> {
         Ok(object)
     }
 
-    /// [`restore`](Driver::restore) from what [`save_to_object`](Driver::save_to_object) gave.
+    /// Continues from what [`save_to_object`](Driver::save_to_object) gave, as [`restore`](Driver::restore) does.
     ///
     /// # Errors
-    /// As [`restore`](Driver::restore).
+    /// Returns [`Error::Checkpoint`] if the bytes are cut, damaged, or of another kind, [`Error::Io`] if the system's
+    /// temporary directory cannot be used, and [`Error::Stopped`] after [`stop`](Driver::stop): nothing has changed
+    /// then. Returns what `load_checkpoint` returns.
     pub fn restore_from_object(&mut self, object: &[u8]) -> Result<()> {
         let temporary = temporary_dir()?;
         checkpoint::unpack(object, temporary.path())?;
@@ -150,7 +160,7 @@ impl<T: Trainable> Driver<T> {
     /// deleted at `remote_checkpoint_dir`, too.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if the checkpoint cannot be deleted.
     pub fn delete_checkpoint(&self, path: &Path) -> Result<()> {
         let path = std::path::absolute(path).map_err(Error::io("find the absolute path of", path))?;
         let is_named = |dir: &Path| {
@@ -176,7 +186,8 @@ impl<T: Trainable> Driver<T> {
     /// from the answer.
     ///
     /// # Errors
-    /// What the trainable returns; [`Error::Io`].
+    /// Returns what the trainable returns, [`Error::Io`] if `dir` cannot be made, and [`Error::Stopped`] after
+    /// [`stop`](Driver::stop).
     pub fn export_model(
         &mut self,
         formats: &[ExportFormat],
@@ -194,10 +205,10 @@ impl<T: Trainable> Driver<T> {
         Ok(exported)
     }
 
-    /// Checkpoints in the run directory by iteration.
+    /// The checkpoints in the run directory by iteration, whole or not.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if the run directory cannot be listed; one that does not exist has no checkpoints.
     pub fn checkpoints(&self) -> Result<Vec<(u64, PathBuf)>> {
         checkpoint::list(self.log.dir())
     }

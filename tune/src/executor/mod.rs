@@ -95,7 +95,7 @@ pub(crate) trait Executor {
     /// A new actor, which begins with `start`. That it cannot be made may also come as a report.
     ///
     /// # Errors
-    /// The system's.
+    /// Fails if the system gives no thread or process.
     fn spawn(&mut self, actor: ActorId, start: Start) -> Result<()>;
 
     /// Sends a request to an actor that has answered the one before. One that has ended meanwhile reports that it failed.

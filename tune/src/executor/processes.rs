@@ -133,7 +133,8 @@ pub(crate) struct ProcessExecutor {
 
 impl ProcessExecutor {
     /// # Errors
-    /// `child_main` was not called with this trainable: its processes would run the whole program again.
+    /// Returns [`Error::Config`] if `child_main` was not called with this trainable: its processes would run the whole
+    /// program again.
     pub(crate) fn new(factory: &TrainableFactory) -> Result<Self> {
         let name = factory.name();
         if child::is_child() || !is_known_to_children(name) {

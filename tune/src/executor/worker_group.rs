@@ -26,15 +26,15 @@ const REASON: Duration = Duration::from_secs(5);
 /// What workers are started with.
 #[derive(Debug)]
 pub struct WorkerGroupSetup<'a> {
-    /// Of the trainable, as `child_main` knows it.
+    /// The name of the trainable, as `child_main` knows it.
     pub name: String,
-    /// For each worker the sockets to the others.
+    /// The sockets of each worker to the others.
     pub sockets: Vec<Vec<UnixStream>>,
-    /// Cores of each worker.
+    /// How many cores each worker has.
     pub num_threads: usize,
-    /// For each worker its `CUDA_VISIBLE_DEVICES`; none: as in the trial.
+    /// The `CUDA_VISIBLE_DEVICES` of each worker; `None`: as in the trial.
     pub gpus: Option<Vec<String>>,
-    /// What they go on from.
+    /// The checkpoint that they go on from.
     pub checkpoint: Option<&'a Checkpoint>,
 }
 
@@ -59,7 +59,9 @@ impl WorkerGroup {
     /// Starts the processes and tells each what it is.
     ///
     /// # Errors
-    /// `child_main` was not called with this trainable: its processes would run the whole program again. The system's.
+    /// Returns [`Error::Config`] if `child_main` was not called with this trainable, whose processes would run the
+    /// whole program again, or if there are too many workers. Fails if a process cannot be started, or if the
+    /// checkpoint cannot be found.
     pub fn start(setup: WorkerGroupSetup<'_>, session: &Session) -> Result<Self> {
         let num_workers = setup.sockets.len();
         if !is_known_to_children(&setup.name) {
@@ -110,7 +112,7 @@ impl WorkerGroup {
     /// nothing.
     ///
     /// # Errors
-    /// [`Error::WorkerFailed`]: one failed or died, or returned while others go on.
+    /// Returns [`Error::WorkerFailed`] if a worker failed or died, or returned while others go on.
     pub fn next_report(&mut self) -> Result<Option<(Metrics, Option<Checkpoint>)>> {
         let mut messages: Vec<Option<WorkerMessage>> = self.workers.iter().map(|_| None).collect();
         let mut deadline = None;

@@ -28,7 +28,7 @@ impl CsvLogger {
     /// Goes on with the file, or makes it from the results so far; without results it appears with the first.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if `result.json` or `progress.csv` cannot be read or written.
     pub fn open(run_dir: &Path) -> Result<Self> {
         let mut logger = CsvLogger {
             run_dir: run_dir.to_path_buf(),

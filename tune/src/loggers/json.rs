@@ -24,7 +24,7 @@ impl JsonLogger {
     /// Continues the file in `run_dir`, or begins it. A last line that a killed process left broken is cut off.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if the file cannot be opened, read or written, or if it is a symbolic link.
     pub fn open(run_dir: &Path) -> Result<Self> {
         let path = run_dir.join(FILE);
         let file = files::append(&path)?;
@@ -90,7 +90,8 @@ fn iteration_of(line: &[u8]) -> Option<u64> {
 /// All results of a run. A broken last line (the process was killed in mid-line) is left out.
 ///
 /// # Errors
-/// [`Error::Io`]; a broken line before the last one, named by its number.
+/// Returns [`Error::Io`] if the file cannot be read, or if a line before the last one is broken; it names that line by
+/// its number.
 pub fn read_results(run_dir: &Path) -> Result<Vec<Metrics>> {
     let mut results = Vec::new();
     visit_results(&run_dir.join(FILE), |result| {
@@ -103,7 +104,7 @@ pub fn read_results(run_dir: &Path) -> Result<Vec<Metrics>> {
 /// The last result of a run that can be read, found from the end of the file; `None`: there is none, or no file.
 ///
 /// # Errors
-/// [`Error::Io`].
+/// Returns [`Error::Io`] if the file cannot be read.
 pub(crate) fn last_result(run_dir: &Path) -> Result<Option<Metrics>> {
     let path = run_dir.join(FILE);
     let mut lines = match LinesFromEnd::open(&path) {

@@ -58,34 +58,50 @@ pub trait Logger: Send {
     /// result, and again before the first result with other settings ([`Driver::reset`](crate::Driver::reset)).
     ///
     /// # Errors
-    /// They fail the run.
+    /// An error fails the run: [`Driver::train`](crate::Driver::train) returns it, and so does a save before the first
+    /// result.
     fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
         let _ = (config, trial);
         Ok(())
     }
 
     /// Writes one result so that a process killed right after loses nothing of it.
+    ///
+    /// # Errors
+    /// An error fails the run: [`Driver::train`](crate::Driver::train) returns it, although the iteration counts.
     fn on_result(&mut self, result: &Metrics) -> Result<()>;
 
     /// The run went back to `iteration`: results after it are to be forgotten. Called before the next `on_result`. A
     /// trial of a sweep that begins from nothing goes back to 0, for an earlier attempt may have logged there.
+    ///
+    /// # Errors
+    /// An error fails the run: the call that needed the logger returns it.
     fn rewind(&mut self, iteration: u64) -> Result<()> {
         let _ = iteration;
         Ok(())
     }
 
     /// Writes what is still held back.
+    ///
+    /// # Errors
+    /// Fails if that cannot be written.
     fn flush(&mut self) -> Result<()> {
         Ok(())
     }
 
     /// Makes all results so far survive a power cut. Called before each checkpoint of the run is written, so that no
     /// checkpoint is newer than the log.
+    ///
+    /// # Errors
+    /// An error prevents the checkpoint: [`Driver::save`](crate::Driver::save) returns it.
     fn sync(&mut self) -> Result<()> {
         Ok(())
     }
 
-    /// No result follows.
+    /// Ends the log: no result follows.
+    ///
+    /// # Errors
+    /// An error is returned by [`Driver::stop`](crate::Driver::stop), which does all else that it has to do before.
     fn close(&mut self) -> Result<()> {
         self.flush()
     }

@@ -34,7 +34,7 @@ impl TensorBoardLogger {
     /// Begins a new event file in `run_dir`; TensorBoard reads it after the older ones.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if the file cannot be written.
     pub fn open(run_dir: &Path) -> Result<Self> {
         let (path, file) = loop {
             let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -60,10 +60,10 @@ impl TensorBoardLogger {
         Ok(logger)
     }
 
-    /// The settings of a trial for the hparams tab: numbers, truth values and texts; anything else as JSON text.
+    /// Writes the settings of a trial for the hparams tab: numbers, truth values and texts; anything else as JSON text.
     ///
     /// # Errors
-    /// [`Error::Io`].
+    /// Returns [`Error::Io`] if the file cannot be written.
     pub fn hparams(&mut self, hparams: &Config) -> Result<()> {
         // hparams/plugin_data.proto: HParamsPluginData { 3 session_start_info }, SessionStartInfo { 1 map<string, Value>
         // hparams, 5 start_time_secs }. summary.proto: Value { 1 tag, 9 metadata }, SummaryMetadata { 1 plugin_data },

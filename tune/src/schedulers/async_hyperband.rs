@@ -15,23 +15,23 @@ const NAME: &str = "AsyncHyperBandScheduler";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AsyncHyperBandConfig {
-    /// The key that measures progress; grows with every result.
+    /// The key of the results that measures progress; it grows with every result.
     pub time_attr: String,
-    /// The metric, unless the sweep has one.
+    /// The metric that trials are compared by. `None`: that of the sweep.
     pub metric: Option<String>,
-    /// Its mode, unless the sweep has one.
+    /// Whether high or low values of the metric are better. `None`: the mode of the sweep.
     pub mode: Option<Mode>,
-    /// A trial ends here at the latest; in units of `time_attr`, as the next.
+    /// How far a trial gets at most, in units of `time_attr`.
     pub max_t: f64,
-    /// No trial ends before: the first rung.
+    /// Where the first rung stands, in units of `time_attr`: no trial ends before it.
     pub grace_period: f64,
-    /// One of so many goes on at a rung, and the next rung is so many times as far. Above 1.
+    /// One of so many trials goes on at a rung, and the next rung is so many times as far. It must be above 1.
     pub reduction_factor: f64,
-    /// Brackets; each begins one rung later than the one before. A trial falls into one of them by chance.
+    /// How many brackets there are. Each begins one rung later than the one before; a trial falls into one by chance.
     pub brackets: usize,
     /// Whether trials end at `max_t`.
     pub stop_last_trials: bool,
-    /// Which trial falls into which bracket.
+    /// The seed of the draws that put trials into brackets.
     pub seed: u64,
 }
 
@@ -74,8 +74,10 @@ pub struct AsyncHyperBandScheduler {
 }
 
 impl AsyncHyperBandScheduler {
+    /// A scheduler that has seen no results yet.
+    ///
     /// # Errors
-    /// Settings out of range.
+    /// Returns [`Error::Config`] if a setting is out of range.
     pub fn new(config: AsyncHyperBandConfig) -> Result<Self> {
         let AsyncHyperBandConfig { max_t, grace_period, reduction_factor, brackets, .. } = config;
         positive(NAME, "max_t", max_t)?;

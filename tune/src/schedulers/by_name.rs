@@ -83,7 +83,10 @@ pub fn register(
 /// schedulers that are given none. The names are those of this module and those that the program [registered](register).
 ///
 /// # Errors
-/// An unknown name or setting, with the nearest; a setting of the wrong kind or out of range.
+/// Returns [`Error::Config`](crate::Error::Config) if `type` is missing or unknown, or if a setting has the wrong kind
+/// or is out of range, and [`Error::UnknownKey`](crate::Error::UnknownKey) if the scheduler has no such setting; both
+/// name the nearest. Returns [`Error::Io`](crate::Error::Io) if a `policy_file` cannot be read, and what a registered
+/// function returns.
 pub fn from_config(config: &Config, seed: u64) -> Result<Box<dyn TrialScheduler>> {
     build("scheduler", config, seed)
 }

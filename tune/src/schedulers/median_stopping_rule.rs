@@ -14,20 +14,20 @@ const NAME: &str = "MedianStoppingRule";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MedianStoppingConfig {
-    /// The key that measures progress; grows with every result.
+    /// The key of the results that measures progress; it grows with every result.
     pub time_attr: String,
-    /// The metric, unless the sweep has one.
+    /// The metric that trials are compared by. `None`: that of the sweep.
     pub metric: Option<String>,
-    /// Its mode, unless the sweep has one.
+    /// Whether high or low values of the metric are better. `None`: the mode of the sweep.
     pub mode: Option<Mode>,
-    /// No trial ends before, and no earlier result counts; in units of `time_attr`.
+    /// How far each trial gets before it may end, in units of `time_attr`; results before that count in no mean.
     pub grace_period: f64,
-    /// Fewer other trials say nothing.
+    /// How many other trials must have come as far for their median to say anything.
     pub min_samples_required: usize,
-    /// Where others say nothing and trials wait, a trial gives way once it has run longer than this; in units of
-    /// `time_attr`.
+    /// How long a trial runs before it gives way to trials that wait, in units of `time_attr`. It gives way only while
+    /// the median of the others says nothing.
     pub min_time_slice: f64,
-    /// Whether trials end. Otherwise they are paused, and run on when nothing else does.
+    /// Whether bad trials end. Otherwise they are paused, and run on when nothing else does.
     pub hard_stop: bool,
 }
 
@@ -45,7 +45,8 @@ impl Default for MedianStoppingConfig {
     }
 }
 
-/// A trial ends when its best result so far is worse than the median of what the others had on average by then.
+/// The median stopping rule: a trial ends when its best result so far is worse than the median of what the others had
+/// on average by then.
 ///
 /// [Golovin et al. 2017, Google Vizier](https://research.google.com/pubs/pub46180.html), in the form of Ray Tune: the
 /// others are all trials that have come as far, ended ones included; each counts with the mean of its results from
@@ -65,8 +66,11 @@ pub struct MedianStoppingRule {
 }
 
 impl MedianStoppingRule {
+    /// A scheduler that has seen no results yet.
+    ///
     /// # Errors
-    /// Settings out of range.
+    /// Returns [`Error::Config`](crate::Error::Config) if `grace_period` or `min_time_slice` is negative, infinite or
+    /// NaN.
     pub fn new(config: MedianStoppingConfig) -> Result<Self> {
         not_negative(NAME, "grace_period", config.grace_period)?;
         not_negative(NAME, "min_time_slice", config.min_time_slice)?;

@@ -31,18 +31,18 @@ use crate::{Bundle, Config, Error, Metrics, Mode, Resources, Result, Trial, Tria
 /// What becomes of a trial after a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It trains on.
+    /// The trial trains on.
     Continue,
-    /// It is saved and gives its resources back until [`Order::Unpause`] or
+    /// The trial is saved and gives its resources back until [`Order::Unpause`] or
     /// [`choose_trial_to_run`](TrialScheduler::choose_trial_to_run).
     Pause,
-    /// It ends.
+    /// The trial ends.
     Stop,
-    /// Nothing: the scheduler gave an [`Order`] for this trial.
+    /// Nothing happens here: the scheduler gave an [`Order`] for this trial.
     Noop,
 }
 
-/// What a scheduler wants done beside its decision, in the order given; trials by id.
+/// What a scheduler wants done beside its decision, in the order given. Trials are named by their ids.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "there are few at a time")]
 pub enum Order {
@@ -76,27 +76,27 @@ pub enum Order {
 /// The calls for one trial: `on_trial_add`, any number of `on_trial_result`, then one of `on_trial_complete` (with its
 /// last result), `on_trial_error`, or `on_trial_remove` when it ends without having run.
 pub trait TrialScheduler: Send {
-    /// The metric and mode of the sweep, for schedulers that were given none of their own. Called once, first.
+    /// Tells the metric and mode of the sweep to schedulers that were given none of their own. Called once, first.
     ///
     /// # Errors
-    /// A metric or mode given twice, or one that is needed and given nowhere.
+    /// Returns [`Error::Config`] if a metric or mode is given twice, or if one is needed and given nowhere.
     fn set_search_properties(&mut self, metric: Option<&str>, mode: Option<Mode>) -> Result<()> {
         let _ = (metric, mode);
         Ok(())
     }
 
-    /// The metric and mode that it compares trials by, its own or the sweep's; `None`: it compares nothing.
+    /// The metric and mode that this scheduler compares trials by, its own or the sweep's; `None`: it compares nothing.
     fn objective(&self) -> Option<(&str, Mode)> {
         None
     }
 
-    /// What the sweep has altogether. Called before the first trial joins, and again when it changes.
+    /// Tells what the sweep has altogether. Called before the first trial joins, and again when that changes.
     fn set_total_resources(&mut self, total: &Bundle) {
         let _ = total;
     }
 
-    /// Whether a searcher may learn from the results. Not where trials change their settings on the way: a sweep with
-    /// such a scheduler and a searcher other than random or grid search is refused.
+    /// Whether a searcher may learn from the results. It may not where trials change their settings on the way: a sweep
+    /// with such a scheduler and a searcher other than random or grid search is refused.
     fn works_with_searchers(&self) -> bool {
         true
     }
@@ -104,7 +104,7 @@ pub trait TrialScheduler: Send {
     /// A trial joins the sweep, pending. Its settings may still be completed here.
     ///
     /// # Errors
-    /// Settings that do not fit this scheduler.
+    /// Fails if the settings or resources of the trial do not fit this scheduler. The error ends the sweep.
     fn on_trial_add(&mut self, trial: &mut Trial) -> Result<()> {
         let _ = trial;
         Ok(())
@@ -113,7 +113,8 @@ pub trait TrialScheduler: Send {
     /// `trial` reported `result`, which is not its `last_result` yet.
     ///
     /// # Errors
-    /// A result without what this scheduler needs.
+    /// Returns [`Error::MissingMetric`] if the result lacks what this scheduler needs, and [`Error::Metric`] if that is
+    /// no number. Fails if a scheduler that changes settings or resources cannot change them. The error ends the sweep.
     fn on_trial_result(
         &mut self,
         trial: &Trial,
@@ -125,7 +126,8 @@ pub trait TrialScheduler: Send {
     /// `trial` ended with `result`.
     ///
     /// # Errors
-    /// A result without what this scheduler needs.
+    /// Fails if the result lacks what this scheduler needs, or if the scheduler cannot change the settings of another
+    /// trial. The error ends the sweep.
     fn on_trial_complete(
         &mut self,
         trial: &Trial,
@@ -140,7 +142,8 @@ pub trait TrialScheduler: Send {
     /// `trial` failed for good.
     ///
     /// # Errors
-    /// None that a shipped scheduler has.
+    /// Fails if the scheduler cannot change the settings of another trial, as
+    /// [`on_trial_remove`](TrialScheduler::on_trial_remove) does. The error ends the sweep.
     fn on_trial_error(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
         self.on_trial_remove(trial, trials, orders)
     }
@@ -148,7 +151,8 @@ pub trait TrialScheduler: Send {
     /// `trial` was stopped before it ended, and not by this scheduler.
     ///
     /// # Errors
-    /// None that a shipped scheduler has.
+    /// Fails if the scheduler cannot change the settings of another trial that waited for this one: in this crate, only
+    /// [`PopulationBasedTraining`] with `synch` changes settings here. The error ends the sweep.
     fn on_trial_remove(&mut self, trial: &Trial, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
         let _ = (trial, trials, orders);
         Ok(())
@@ -164,7 +168,7 @@ pub trait TrialScheduler: Send {
     /// if the orders change nothing, the sweep cannot go on.
     ///
     /// # Errors
-    /// A result without what this scheduler needs.
+    /// An error ends the sweep. The schedulers of this crate never return one here.
     fn on_idle(&mut self, trials: &[Trial], orders: &mut Vec<Order>) -> Result<()> {
         let _ = (trials, orders);
         Ok(())
@@ -180,7 +184,7 @@ pub(crate) fn first_that_fits(trials: &[Trial], fits: &dyn Fn(&Trial) -> bool) -
     first(TrialStatus::Pending).or_else(|| first(TrialStatus::Paused))
 }
 
-/// Every trial runs to its end, in the order of the search.
+/// Runs every trial to its end, in the order of the search.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FifoScheduler;
 

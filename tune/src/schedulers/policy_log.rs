@@ -17,7 +17,7 @@ pub struct PolicyStep {
     pub source_tag: String,
     /// `training_iteration` of the trial's newest result before the one that led to this; 0: none.
     pub iteration: u64,
-    /// The same of the source.
+    /// `training_iteration` of the source's newest result; 0: none.
     pub source_iteration: u64,
     /// The settings of the source.
     pub source_config: Config,
@@ -51,7 +51,7 @@ impl PolicyStep {
     /// history it takes over with the state.
     ///
     /// # Errors
-    /// The file system.
+    /// Returns [`Error::Io`] if a log cannot be read or written, or if it is a symbolic link.
     pub fn append(&self, dir: &Path, trial_id: &str, source: &str) -> Result<()> {
         let line = serde_json::to_string(self).map_err(Error::other)? + "\n";
         let policy = |trial_id: &str| dir.join(format!("pbt_policy_{trial_id}.txt"));

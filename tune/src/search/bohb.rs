@@ -14,19 +14,20 @@ use crate::{Config, Error, Metrics, Mode, Result};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TuneBohbConfig {
-    /// The key of a result that says how much was spent on the trial; give it the scheduler's.
+    /// The key of the results that says how much was spent on a trial; it must be the one of the scheduler.
     pub time_attr: String,
-    /// Trials that must have reached a budget before the model is fitted there. `None`: one more than parameters.
+    /// How many trials must have reached a budget before the model is fitted there. `None`: one more than there are
+    /// parameters.
     pub min_points_in_model: Option<usize>,
-    /// Percentage of the results that count as good, in (0, 100].
+    /// The percentage of the results that count as good, in (0, 100].
     pub top_n_percent: f64,
-    /// Draws from the density of the good results, of which the best is taken.
+    /// How many draws from the density of the good results the best is taken from.
     pub num_samples: usize,
-    /// Share of the suggestions that are random all the same, in \[0, 1\].
+    /// The share of the suggestions that are random all the same, in \[0, 1\].
     pub random_fraction: f64,
-    /// Settings, perhaps not all, that the first trials take instead of draws.
+    /// The settings, perhaps not all, that the first trials take instead of draws.
     pub points_to_evaluate: Vec<Config>,
-    /// The same seed gives the same trials for the same results.
+    /// The seed of the draws: the same seed gives the same trials for the same results.
     pub seed: u64,
 }
 
@@ -62,7 +63,7 @@ pub struct TuneBohb {
 }
 
 impl TuneBohb {
-    /// Knows nothing yet.
+    /// A searcher that has seen no results yet.
     pub fn new(settings: TuneBohbConfig) -> Self {
         Self {
             objective: Objective::new("BOHB", None, None),

@@ -93,7 +93,9 @@ impl Default for Wrappers {
 /// and what the program [registered](register).
 ///
 /// # Errors
-/// [`Error::Config`] for an unknown or absent `type`, or a value of the wrong kind; [`Error::UnknownKey`].
+/// Returns [`Error::Config`] if `type` is missing or unknown, or if a value has the wrong kind, and
+/// [`Error::UnknownKey`] if the searcher has no such setting ([`Error::Refusals`] if several are wrong). Returns what a
+/// registered function returns.
 pub fn from_config(settings: &Config, seed: u64) -> Result<Box<dyn Searcher>> {
     let name = name(settings)?;
     if let Some(make) = REGISTERED.find(name) {

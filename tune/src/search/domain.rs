@@ -155,8 +155,8 @@ impl Domain {
     /// The domain that `value` is, or `None` if it is a plain value. `path` names it in errors.
     ///
     /// # Errors
-    /// [`Error::Config`]: bounds that make no sense, a wrong number of arguments, or an object with one key that is
-    /// nearly the name of a domain.
+    /// Returns [`Error::Config`] if the bounds make no sense, if arguments are missing, too many or of the wrong kind,
+    /// or if `value` is an object with one key that is nearly the name of a domain.
     pub fn parse(path: &str, value: &Value) -> Result<Option<Domain>> {
         let Some((name, arguments)) = single(value) else { return Ok(None) };
         let refuse = |rule: String| Err(Error::config(path, value, rule));

@@ -5,16 +5,16 @@ use crate::{Error, Metrics, Mode, Result};
 
 /// Suggests nothing while `max_concurrent` of its trials are unfinished.
 ///
-/// For searchers that learn: the fewer trials run at once, the more each suggestion knows. Trials that a scheduler has
-/// paused count as unfinished, so with HyperBand limit the sweep's `max_concurrent_trials` instead.
+/// It is for searchers that learn: the fewer trials run at once, the more each suggestion knows. Trials that a
+/// scheduler has paused count as unfinished, so with HyperBand limit the sweep's `max_concurrent_trials` instead.
 #[derive(Debug)]
 pub struct ConcurrencyLimiter<S> {
-    /// Who suggests.
+    /// The searcher that suggests.
     pub searcher: S,
-    /// Unfinished trials at most, 1 or more.
+    /// How many of its trials may be unfinished at the same time, 1 or more.
     pub max_concurrent: usize,
-    /// Suggests a whole batch before the searcher is told any of its results; it is told them in the order of the
-    /// suggestions, so the order in which they came changes nothing.
+    /// Whether a whole batch is suggested before the searcher is told any of its results. It is then told them in the
+    /// order of the suggestions, so the order in which they came changes nothing.
     pub batch: bool,
     live: Vec<OpenTrial>,
 }
@@ -27,7 +27,7 @@ struct OpenTrial {
 }
 
 impl<S: Searcher> ConcurrencyLimiter<S> {
-    /// Of `searcher`'s trials, at most `max_concurrent` are unfinished.
+    /// Lets at most `max_concurrent` trials of `searcher` be unfinished at the same time.
     pub fn new(searcher: S, max_concurrent: usize, batch: bool) -> Self {
         Self { searcher, max_concurrent, batch, live: Vec::new() }
     }

@@ -41,25 +41,27 @@ use crate::{Config, Metrics, Mode, Result};
 /// An answer to "what next?".
 #[derive(Clone, Debug, PartialEq)]
 pub enum Suggestion {
-    /// Run this.
+    /// A trial to run.
     Trial {
         /// Every setting has a value.
         config: Config,
         /// The drawn settings by path, in the order of the space: what a trial's tag and the progress table show.
         drawn: Vec<(String, serde_json::Value)>,
     },
-    /// Nothing before more results are in.
+    /// Nothing yet: more results must be in first.
     Wait,
-    /// Nothing any more.
+    /// Nothing any more: the search is over.
     Finished,
 }
 
-/// Ask and tell: suggests settings, learns from results.
+/// Suggests the settings of trials and learns from their results.
 pub trait Searcher: Send {
-    /// The metric, mode and search space of the sweep. Called once, first.
+    /// Tells the metric, mode and search space of the sweep. Called once, first.
     ///
     /// # Errors
-    /// A space that this searcher cannot search, or a metric that it needs and that was not given.
+    /// Returns [`Error::Config`](crate::Error::Config) if this searcher cannot search the space, if its own settings
+    /// are out of range, or if it needs a metric or mode that was not given. Returns
+    /// [`Error::UnknownKey`](crate::Error::UnknownKey) if a point with a known reward sets what the space has not.
     fn set_search_properties(
         &mut self,
         metric: Option<&str>,
@@ -73,16 +75,19 @@ pub trait Searcher: Send {
         num_samples
     }
 
-    /// Settings for the trial `trial_id`.
+    /// Suggests settings for the trial `trial_id`.
     ///
     /// # Errors
-    /// A draw that failed, of a user's closure for example.
+    /// Returns what a closure of the space returns, [`Error::Config`](crate::Error::Config) if closures wait for each
+    /// other, and [`Error::UnknownKey`](crate::Error::UnknownKey) if a point to evaluate sets what the space has not.
+    /// The error ends the sweep.
     fn suggest(&mut self, trial_id: &str) -> Result<Suggestion>;
 
     /// A trial that goes on reported.
     ///
     /// # Errors
-    /// A result without what this searcher needs.
+    /// Returns [`Error::MissingMetric`](crate::Error::MissingMetric) if the result lacks what this searcher needs, and
+    /// [`Error::Metric`](crate::Error::Metric) if that is no number. The error ends the sweep.
     fn on_trial_result(&mut self, trial_id: &str, result: &Metrics) -> Result<()> {
         let _ = (trial_id, result);
         Ok(())
@@ -91,7 +96,8 @@ pub trait Searcher: Send {
     /// A trial ended with its last result; `None`: it failed.
     ///
     /// # Errors
-    /// A result without what this searcher needs.
+    /// Returns [`Error::MissingMetric`](crate::Error::MissingMetric) if the result lacks what this searcher needs, and
+    /// [`Error::Metric`](crate::Error::Metric) if that is no number. The error ends the sweep.
     fn on_trial_complete(&mut self, trial_id: &str, result: Option<&Metrics>) -> Result<()> {
         let _ = (trial_id, result);
         Ok(())

@@ -23,7 +23,7 @@ impl Proposals {
     }
 
     /// # Errors
-    /// A space that is wrong or has a grid.
+    /// Returns [`Error::Config`] if the space is wrong or has a grid.
     pub(super) fn set_space(&mut self, space: &SearchSpace) -> Result<()> {
         self.template = Template::new(space)?;
         match self.template.grids.first() {
@@ -61,7 +61,7 @@ impl Proposals {
     /// The next trial: `point`, where it sets something, and the `quantile` of each other parameter.
     ///
     /// # Errors
-    /// As [`Template::draw`].
+    /// Fails in the same cases as [`Template::draw`].
     pub(super) fn suggest(
         &mut self,
         trial_id: &str,
@@ -77,7 +77,8 @@ impl Proposals {
     /// The quantiles of a point that was evaluated elsewhere.
     ///
     /// # Errors
-    /// A point that leaves a parameter open, or sets what is not in the space.
+    /// Returns [`Error::Config`] if the point leaves a parameter open, and [`Error::UnknownKey`] if it sets what the
+    /// space has not.
     pub(super) fn quantiles_of(&self, point: &Config) -> Result<Vec<f64>> {
         let mut is_open = false;
         let draw = self.draw(Some(point), &mut |_| {

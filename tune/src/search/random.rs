@@ -56,7 +56,7 @@ impl Random {
     /// A draw from `domain`.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) if its bounds make no sense.
+    /// Returns [`Error::Config`](crate::Error::Config) if the bounds of `domain` make no sense.
     pub fn sample(&mut self, domain: &Domain) -> Result<Value> {
         Domain::parse("the domain in a closure", &domain.clone().into())?;
         Ok(domain.at(self.unit()))

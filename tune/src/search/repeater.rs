@@ -17,9 +17,9 @@ pub const TRIAL_INDEX: &str = "__trial_index__";
 /// incomparable.
 #[derive(Debug)]
 pub struct Repeater<S> {
-    /// Who suggests.
+    /// The searcher that suggests.
     pub searcher: S,
-    /// Trials per suggestion, 1 or more.
+    /// How many trials each suggestion gets, 1 or more.
     pub repeat: usize,
     /// The setting that gets the number of the repeat, from 0 on: `seed`, for example. It must be one that the trainable
     /// knows. `None`: repeats have the same settings.

@@ -112,8 +112,8 @@ impl<'a> Drawn<'a> {
     /// The value at `path`, e.g. `model.fcnet_hiddens`.
     ///
     /// # Errors
-    /// [`Error::Config`] if no such setting exists, or if it is another closure's and not computed yet; pass that one
-    /// on, and the closure is called again.
+    /// Returns [`Error::Config`] if no such setting exists, or if another closure computes it and has not done so yet:
+    /// pass that error on, and this closure is called again.
     pub fn get(&self, path: &str) -> Result<&'a Value> {
         let pointer = pointer(path);
         let touches = |pending: &&String| is_under(pending, &pointer) || is_under(&pointer, pending);
@@ -136,7 +136,8 @@ impl<'a> Drawn<'a> {
     /// The number at `path`.
     ///
     /// # Errors
-    /// As [`get`](Drawn::get); [`Error::Config`] if it is no number.
+    /// Returns [`Error::Config`] if the value is no number, if no such setting exists, or if another closure computes
+    /// it and has not done so yet: pass that error on, and this closure is called again.
     pub fn number(&self, path: &str) -> Result<f64> {
         let value = self.get(path)?;
         value.as_f64().ok_or_else(|| Error::config(path, value, "a closure reads it as a number"))

@@ -88,7 +88,7 @@ impl Template {
     /// Checks `space`.
     ///
     /// # Errors
-    /// The first thing that is wrong with it.
+    /// Returns [`Error::Config`] with the first thing that is wrong with it.
     pub(super) fn new(space: &SearchSpace) -> Result<Self> {
         if !space.tree.is_object() {
             return Err(Error::config("the search space", &space.tree, "it must be an object with settings"));
@@ -186,8 +186,8 @@ impl Template {
     /// One trial's settings.
     ///
     /// # Errors
-    /// [`Error::UnknownKey`] for a key of the point that the space lacks; what a closure returns; [`Error::Config`] for
-    /// closures that wait for each other.
+    /// Returns [`Error::UnknownKey`] if the point has a key that the space lacks, what a closure returns, and
+    /// [`Error::Config`] if closures wait for each other.
     pub(super) fn draw(&self, source: Source<'_>) -> Result<Draw> {
         let mut options = vec![0; self.grids.len()];
         for (grid, option) in self.grids.iter().zip(source.grid) {

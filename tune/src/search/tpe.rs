@@ -13,20 +13,21 @@ use crate::{Config, Error, Metrics, Mode, Result};
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct TpeConfig {
-    /// Results, of trials or of points known before, from which on the model chooses; until then draws are spread over
-    /// the space.
+    /// How many results, of trials or of points known before, there must be before the model chooses; until then draws
+    /// are spread over the space.
     pub n_initial_points: usize,
-    /// Share of the results that count as good, in (0, 1]. More: explores longer.
+    /// The share of the results that count as good, in (0, 1]. With more, the search explores longer.
     pub gamma: f64,
-    /// Draws from the density of the good results, of which the best is taken. More: greedier.
+    /// How many draws from the density of the good results the best is taken from. With more, the search is greedier.
     pub n_ei_candidates: usize,
-    /// Draws before the model come from a scrambled Sobol sequence instead of a random generator.
+    /// Whether the draws before the model come from a scrambled Sobol sequence instead of a random generator.
     pub sobol: bool,
-    /// Settings, perhaps not all, that the first trials take instead of draws.
+    /// The settings, perhaps not all, that the first trials take instead of draws.
     pub points_to_evaluate: Vec<Config>,
-    /// The metric of each of `points_to_evaluate`, if known: then they are told to the model and not run.
+    /// The metric of each of `points_to_evaluate`, if it is known: the model is then told the points, and they are not
+    /// run.
     pub evaluated_rewards: Vec<f64>,
-    /// The same seed gives the same trials for the same results.
+    /// The seed of the draws: the same seed gives the same trials for the same results.
     pub seed: u64,
 }
 
@@ -65,7 +66,7 @@ pub struct TpeSearch {
 }
 
 impl TpeSearch {
-    /// Knows nothing yet.
+    /// A searcher that has seen no results yet.
     pub fn new(settings: TpeConfig) -> Self {
         Self {
             objective: Objective::new("TPE", None, None),

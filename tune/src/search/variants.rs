@@ -14,12 +14,12 @@ const LARGE_GRID: u128 = 1_000_000;
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct BasicVariantConfig {
-    /// Settings, perhaps not all, that the first samples take instead of draws; each stands for one sample. A grid
+    /// The settings, perhaps not all, that the first samples take instead of draws; each stands for one sample. A grid
     /// that a point sets is not enumerated for it.
     pub points_to_evaluate: Vec<Config>,
-    /// Holds the draws of a sample over its whole grid, instead of drawing anew for each point.
+    /// Whether a sample keeps its draws over its whole grid, instead of drawing anew for each point.
     pub constant_grid_search: bool,
-    /// The same seed gives the same trials.
+    /// The seed of the draws: the same seed gives the same trials.
     pub seed: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct BasicVariantGenerator {
 }
 
 impl BasicVariantGenerator {
-    /// Nothing suggested yet.
+    /// A searcher that has suggested nothing yet.
     pub fn new(settings: BasicVariantConfig) -> Self {
         Self { settings, template: Template::default(), trials: 0, sample: 0, cursor: 0 }
     }

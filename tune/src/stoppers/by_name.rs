@@ -81,7 +81,8 @@ struct Timeout {
 /// and what the program [registered](register).
 ///
 /// # Errors
-/// An unknown name or setting, with the nearest; a setting of the wrong kind or out of range.
+/// Returns [`Error::Config`] if `type` is missing or unknown, or if a setting has the wrong kind or is out of range,
+/// and [`Error::UnknownKey`] if the stopper has no such setting. Returns what a registered function returns.
 pub fn from_config(config: &Config) -> Result<Box<dyn Stopper>> {
     let path = "stoppers";
     let (name, settings) = named::split(path, config)?;

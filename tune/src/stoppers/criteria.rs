@@ -40,7 +40,7 @@ impl StoppingCriteria {
     /// Numbers by key, nested or with parts joined by `/`.
     ///
     /// # Errors
-    /// As [`lay_over`](Self::lay_over).
+    /// Returns [`Error::Config`] if a value is neither a number nor `null`, or if an object is empty.
     pub fn new(config: &Config) -> Result<Self> {
         let mut criteria = Self::default();
         criteria.lay_over(config)?;
@@ -50,7 +50,7 @@ impl StoppingCriteria {
     /// Lays criteria over these: a number replaces the one of the same key, `null` removes it.
     ///
     /// # Errors
-    /// A value that is neither.
+    /// Returns [`Error::Config`] if a value is neither a number nor `null`, or if an object is empty.
     pub fn lay_over(&mut self, config: &Config) -> Result<()> {
         if let Some(key) = empty_object(config) {
             let rule = "nothing in it says when training stops: write a number, or null, which removes the criterion";
@@ -99,7 +99,7 @@ impl StoppingCriteria {
     /// Refuses a key that this result does not carry and no earlier one did.
     ///
     /// # Errors
-    /// [`Error::MissingMetric`] with the nearest key.
+    /// Returns [`Error::MissingMetric`] with the nearest key if neither this result nor an earlier one has a key.
     pub fn check(&mut self, trial_id: &str, result: &Metrics) -> Result<()> {
         for criterion in self.criteria.iter_mut().filter(|criterion| !criterion.seen) {
             let key = &criterion.key;
@@ -120,7 +120,7 @@ impl StoppingCriteria {
     /// The first criterion that `result` meets.
     ///
     /// # Errors
-    /// A value that is neither number nor null.
+    /// Returns [`Error::Metric`] if a value is neither a number nor `null`.
     pub fn met(&self, result: &Metrics) -> Result<Option<Met>> {
         for Criterion { key, limit, .. } in &self.criteria {
             if let Some(value) = number(result, key)?.filter(|value| value >= limit) {

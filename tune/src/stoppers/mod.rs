@@ -19,12 +19,13 @@ pub use plateau::{
     ExperimentPlateauConfig, ExperimentPlateauStopper, TrialPlateauConfig, TrialPlateauStopper,
 };
 
-/// Ends trials, or the sweep.
+/// Says when a trial ends, or the whole sweep.
 pub trait Stopper: Send {
     /// Whether this trial ends with this result. Asked before the scheduler.
     ///
     /// # Errors
-    /// A result without what this stopper needs.
+    /// Returns [`Error::MissingMetric`](crate::Error::MissingMetric) if the result lacks what this stopper needs, and
+    /// [`Error::Metric`](crate::Error::Metric) if that is no number.
     fn should_stop(&mut self, trial_id: &str, result: &Metrics) -> Result<bool>;
 
     /// Whether every trial ends and no other starts. `elapsed`: how long the sweep has run, the time before a resume

@@ -51,8 +51,11 @@ pub struct TrialPlateauStopper {
 }
 
 impl TrialPlateauStopper {
+    /// A stopper that has seen no results yet.
+    ///
     /// # Errors
-    /// Settings out of range.
+    /// Returns [`Error::Config`] if no metric is named, if `std` or `num_results` is out of range, or if there is a
+    /// `metric_threshold` without a `mode`.
     pub fn new(config: TrialPlateauConfig) -> Result<Self> {
         let refuse = |key: &str, value: String, rule: &str| {
             Err(Error::config(format!("TrialPlateauStopper.{key}"), value, rule))
@@ -128,8 +131,10 @@ pub struct ExperimentPlateauStopper {
 }
 
 impl ExperimentPlateauStopper {
+    /// A stopper that has seen no results yet.
+    ///
     /// # Errors
-    /// Settings out of range.
+    /// Returns [`Error::Config`] if no metric is named, or if `std` or `top` is out of range.
     pub fn new(config: ExperimentPlateauConfig) -> Result<Self> {
         let refuse = |key: &str, value: String, rule: &str| {
             Err(Error::config(format!("ExperimentPlateauStopper.{key}"), value, rule))

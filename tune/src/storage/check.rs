@@ -8,7 +8,8 @@ use crate::{Error, Result};
 /// Puts a backend through the contract of [`Storage`]; it must be empty, and is left empty.
 ///
 /// # Errors
-/// The first promise that is broken, with what was found; an error of the backend itself.
+/// Returns [`Error::Storage`] with the first promise that is broken and what was found instead, or with what the
+/// backend itself returned. Returns [`Error::Io`] if there is no temporary directory.
 pub fn check_storage(storage: &dyn Storage) -> Result<()> {
     let check = Check { storage };
     let scratch = tempfile::tempdir().map_err(Error::io("make a directory below", &std::env::temp_dir()))?;

@@ -19,7 +19,8 @@ const ATTEMPTS: usize = 3;
 /// what it is told.
 ///
 /// # Errors
-/// [`Error::Checkpoint`]: the one in `dir` is damaged, gone, or was replaced meanwhile. Those of the storage.
+/// Returns [`Error::Checkpoint`] if the checkpoint in `dir` is damaged, gone, or was replaced meanwhile, and
+/// [`Error::Storage`] if the storage cannot be used.
 pub(super) fn put(
     storage: &dyn Storage,
     path: &str,
@@ -72,7 +73,8 @@ pub(super) fn put(
 /// Downloads the checkpoint at `path` as `dir`, whole or not at all.
 ///
 /// # Errors
-/// [`Error::Checkpoint`]: it is damaged or not there. Those of the storage and of the file system.
+/// Returns [`Error::Checkpoint`] if the checkpoint is damaged or not there, [`Error::Storage`] if the storage cannot be
+/// used, and [`Error::Io`] if the files cannot be written here.
 pub(crate) fn get(storage: &dyn Storage, path: &str, dir: &Path) -> Result<()> {
     let mut text = manifest_at(storage, path)?;
     for attempt in 1.. {
@@ -115,7 +117,8 @@ fn get_version(storage: &dyn Storage, path: &str, dir: &Path, text: &[u8]) -> Re
 /// What is in the checkpoint at `path`.
 ///
 /// # Errors
-/// As [`get`].
+/// Returns [`Error::Checkpoint`] if the manifest is damaged or not there, and [`Error::Storage`] if the storage cannot
+/// be used.
 pub(super) fn manifest(storage: &dyn Storage, path: &str) -> Result<Manifest> {
     let text = manifest_at(storage, path)?;
     checkpoint::parse_manifest(Path::new(&join(storage.url(), path)), &String::from_utf8_lossy(&text))
@@ -124,7 +127,8 @@ pub(super) fn manifest(storage: &dyn Storage, path: &str) -> Result<Manifest> {
 /// The driver's part of the checkpoint at `path`.
 ///
 /// # Errors
-/// As [`get`].
+/// Returns [`Error::Checkpoint`] if that part is damaged or not there, and [`Error::Storage`] if the storage cannot be
+/// used.
 pub(crate) fn metadata(storage: &dyn Storage, path: &str) -> Result<Metadata> {
     let url = join(storage.url(), path);
     let text = manifest_at(storage, path)?;

@@ -33,7 +33,8 @@ impl Segments {
     /// Of a journal whose pieces are there, all of them downloaded into `copy`; `None`: there are none.
     ///
     /// # Errors
-    /// A piece is missing; the storage's and the file system's.
+    /// Returns [`Error::Experiment`] if a piece is missing, [`Error::Storage`] if the storage cannot be used, and
+    /// [`Error::Io`] if `copy` cannot be written.
     pub(crate) fn download(storage: &dyn Storage, file: PathBuf, copy: &mut File) -> Result<Option<Self>> {
         let pieces = storage.list(SEGMENTS)?;
         if pieces.is_empty() {

@@ -46,7 +46,8 @@ struct Driver {
 
 impl Lease {
     /// # Errors
-    /// [`Error::Experiment`]: another driver is at work. Those of the storage.
+    /// Returns [`Error::Experiment`] if another driver is at work, and [`Error::Storage`] if the storage cannot be
+    /// used.
     pub(crate) fn take(storage: Arc<dyn Storage>) -> Result<Self> {
         Self::take_with(storage, BEAT)
     }
@@ -94,7 +95,7 @@ impl Lease {
     }
 
     /// # Errors
-    /// Another driver has taken over.
+    /// Returns [`Error::Storage`] if another driver has taken over.
     pub(crate) fn check(&self) -> Result<()> {
         if !self.lost.load(Ordering::SeqCst) {
             return Ok(());

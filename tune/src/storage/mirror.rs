@@ -115,10 +115,10 @@ enum Work {
 }
 
 impl Mirror {
-    /// Of `dir`. A small object is written and deleted first, so that what can never work is told here.
+    /// The mirror of `dir`. A small object is written and deleted first, so that what can never work is told here.
     ///
     /// # Errors
-    /// The storage's.
+    /// Returns [`Error::Storage`] if the storage cannot be used.
     pub(crate) fn start(
         storage: Arc<dyn Storage>,
         dir: &Path,
@@ -180,7 +180,7 @@ impl Mirror {
     /// Waits until all is there, for `sync_timeout` at most.
     ///
     /// # Errors
-    /// What stands in the way; nothing is lost here then.
+    /// Returns [`Error::Storage`] or another error that says what stands in the way; nothing is lost here then.
     pub(crate) fn finish(&self) -> Result<()> {
         let deadline = Instant::now() + self.config.sync_timeout;
         let mut state = self.shared.lock();

@@ -50,11 +50,11 @@ pub use url::{scheme, work_dir};
 /// An object on a storage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Object {
-    /// Its path below the storage's prefix, parts joined by `/`.
+    /// The path of the object below the storage's prefix, parts joined by `/`.
     pub path: String,
-    /// Its size.
+    /// The size of the object.
     pub bytes: u64,
-    /// CRC-32C of the content, where the backend was told it; not in listings.
+    /// The CRC-32C of the content, where the backend was told it; not in listings.
     pub crc32c: Option<u32>,
 }
 
@@ -70,41 +70,48 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// The URL, for messages.
     fn url(&self) -> &str;
 
+    /// Writes an object, made or replaced.
+    ///
     /// # Errors
-    /// See the contract.
+    /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached.
     fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()>;
 
-    /// Streams a file; large ones in parts. `crc32c` is kept with the object.
+    /// Streams a file into an object; a large one in parts. `crc32c` is kept with the object.
     ///
     /// # Errors
-    /// See the contract; [`Error::Io`](crate::Error::Io) for the file.
+    /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached, and
+    /// [`Error::Io`](crate::Error::Io) if the file cannot be read, or if `crc32c` is not its checksum.
     fn put_file(&self, path: &str, file: &Path, crc32c: u32) -> Result<()>;
 
-    /// `None`: it is not there.
+    /// Reads an object. `None`: it is not there.
     ///
     /// # Errors
-    /// See the contract.
+    /// Returns [`Error::Storage`](crate::Error::Storage) if the object is damaged, or if the storage refuses or cannot
+    /// be reached.
     fn get(&self, path: &str) -> Result<Option<Vec<u8>>>;
 
-    /// Streams into a file, made or replaced. `false`: it is not there.
+    /// Streams an object into a file, made or replaced. `false`: the object is not there.
     ///
     /// # Errors
-    /// See the contract; [`Error::Io`](crate::Error::Io) for the file.
+    /// Returns [`Error::Storage`](crate::Error::Storage) if the object is damaged, or if the storage refuses or cannot
+    /// be reached, and [`Error::Io`](crate::Error::Io) if the file cannot be written.
     fn get_file(&self, path: &str, file: &Path) -> Result<bool>;
 
-    /// `None`: it is not there.
+    /// Looks for an object without reading it. `None`: it is not there.
     ///
     /// # Errors
-    /// See the contract.
+    /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached.
     fn head(&self, path: &str) -> Result<Option<Object>>;
 
     /// All objects whose path is `prefix` or begins with `prefix/` (all of them for an empty one), sorted by path.
     ///
     /// # Errors
-    /// See the contract.
+    /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached.
     fn list(&self, prefix: &str) -> Result<Vec<Object>>;
 
+    /// Deletes an object. One that is not there is no error.
+    ///
     /// # Errors
-    /// See the contract.
+    /// Returns [`Error::Storage`](crate::Error::Storage) if the storage refuses or cannot be reached.
     fn delete(&self, path: &str) -> Result<()>;
 }

@@ -20,7 +20,7 @@ pub fn register(scheme: &str, open: Open) {
 /// The storage at `url`.
 ///
 /// # Errors
-/// A scheme that is not registered; what the backend returns.
+/// Returns [`Error::Config`] if no storage is registered for the URL's scheme, and otherwise what the backend returns.
 pub fn open(url: &str) -> Result<Arc<dyn Storage>> {
     let scheme = scheme(Path::new(url)).unwrap_or_default();
     let open = BACKENDS.lock().unwrap_or_else(PoisonError::into_inner).get(scheme).copied();

@@ -17,7 +17,9 @@ pub(crate) type WrittenAs = (Written, String);
 /// URL and the newest checkpoint there.
 ///
 /// # Errors
-/// [`Error::Experiment`] if there is no run; those of the storage and of the file system.
+/// Returns [`Error::Experiment`] if there is no run, [`Error::Checkpoint`] if its newest checkpoint is damaged,
+/// [`Error::Config`] if no storage is registered for the URL's scheme, [`Error::Storage`] if the storage cannot be
+/// used, and [`Error::Io`] if the files here cannot be read or written.
 pub fn fetch_run(url: &str) -> Result<PathBuf> {
     let (storage, dir) = (open(url)?, work_dir(url)?);
     let objects = storage.list("")?;
@@ -63,7 +65,7 @@ pub fn fetch_run(url: &str) -> Result<PathBuf> {
 /// The checkpoint of a run that was written last.
 ///
 /// # Errors
-/// Those of the storage; [`Error::Checkpoint`] for a manifest that is damaged.
+/// Returns [`Error::Checkpoint`] if a manifest is damaged, and [`Error::Storage`] if the storage cannot be used.
 pub(crate) fn newest(storage: &dyn Storage, objects: &[Object]) -> Result<Option<WrittenAs>> {
     Ok(written(storage, objects)?.into_iter().max())
 }

@@ -24,7 +24,8 @@ pub(crate) fn join(above: &str, below: &str) -> String {
 /// Where what is at `url` is worked on: `<results root>/s3/bucket/prefix` for `s3://bucket/prefix`.
 ///
 /// # Errors
-/// `.` or `..` in the URL.
+/// Returns [`Error::Config`] if the URL has `.` or `..` as a part, and [`Error::Io`] if the current directory is needed
+/// and cannot be found.
 pub fn work_dir(url: &str) -> Result<PathBuf> {
     let root = results_root(None);
     let mut dir = std::path::absolute(&root).map_err(Error::io("find the absolute path of", &root))?;

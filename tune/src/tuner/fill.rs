@@ -21,7 +21,7 @@ struct JournaledTrial<'a> {
 /// are written again.
 ///
 /// # Errors
-/// The file system.
+/// Returns [`Error::Io`](crate::Error::Io) if a file cannot be read or written.
 pub(super) fn fill(dir: &Path, events: &[Event<'_>]) -> Result<()> {
     let mut trials: BTreeMap<&str, JournaledTrial<'_>> = BTreeMap::new();
     for event in events {

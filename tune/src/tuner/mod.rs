@@ -61,7 +61,7 @@ const DRAWS_AHEAD: usize = 16;
 /// A file of an experiment beside its journal.
 #[derive(Debug)]
 pub struct ExperimentFile {
-    /// Its name in the experiment's directory.
+    /// The name of the file in the experiment's directory.
     pub name: &'static str,
     /// The bytes to write.
     pub content: Vec<u8>,
@@ -78,7 +78,7 @@ impl ExperimentFile {
     /// The content of the file `name` of the experiment in `dir`, a directory or a URL; `None`: it has none.
     ///
     /// # Errors
-    /// The file or the storage cannot be read.
+    /// Returns [`Error::Io`] if the file cannot be read, and [`Error::Storage`] if the storage cannot be used.
     pub fn read(dir: &Path, name: &str) -> Result<Option<Vec<u8>>> {
         let mut dir = Cow::Borrowed(dir);
         if let Some(url) = dir.to_str().filter(|_| storage::scheme(&dir).is_some()) {
@@ -132,7 +132,7 @@ pub struct Tuner {
 }
 
 impl Tuner {
-    /// With the default settings.
+    /// A sweep of `trainable` over `param_space`, with the default settings.
     pub fn new(trainable: TrainableFactory, param_space: impl Into<SearchSpace>) -> Self {
         Tuner {
             trainable,
@@ -145,13 +145,19 @@ impl Tuner {
     /// Runs the sweep. Trials that fail are in the result, not an error of the call.
     ///
     /// # Errors
-    /// Settings that cannot be; a trial that could never run; an experiment of that name; what searcher, scheduler,
-    /// stopper or a callback returns; [`Error::TrialFailed`] with [`FailFast::Raise`]. The sweep can be restored then.
+    /// Returns [`Error::Config`] if a setting is out of range, and [`Error::Resources`] if a trial asks for more than
+    /// there is. Returns [`Error::Experiment`] if there is an experiment of that name already, if no trial can go on,
+    /// or if not all of the sweep reached the storage. Returns [`Error::TrialFailed`] if a trial fails with
+    /// [`FailFast::Raise`]. Returns what the searcher, the scheduler, the stopper or a callback returns, and
+    /// [`Error::Io`] or [`Error::Storage`] if the sweep cannot be written. A sweep that had begun can be restored.
     pub fn fit(self) -> Result<ResultGrid> {
         self.fit_with(None)
     }
 
-    /// As [`fit`](Tuner::fit); what else is to stand in the experiment's directory is written before it counts as begun.
+    /// Does the same as [`fit`](Tuner::fit); `file` is written before the experiment counts as begun.
+    ///
+    /// # Errors
+    /// Fails in the same cases as [`fit`](Tuner::fit).
     #[doc(hidden)]
     pub fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
         let root = files::results_root(self.run_config.storage_path.as_deref());
@@ -206,12 +212,16 @@ impl Tuner {
     /// their trials start from them.
     ///
     /// # Errors
-    /// As [`fit`](Tuner::fit); [`Error::Experiment`] for what is no sweep, is being run, or would go on differently.
+    /// Returns [`Error::Experiment`] if `dir` is no sweep, if another process runs it, if its journal is damaged, or if
+    /// it would go on differently than it began. Fails otherwise in the cases of [`fit`](Tuner::fit).
     pub fn restore(self, dir: impl AsRef<Path>, which: Restore) -> Result<ResultGrid> {
         self.restore_with(dir.as_ref(), which, None)
     }
 
-    /// As [`restore`](Tuner::restore); `file` is written once nothing stands in the way.
+    /// Does the same as [`restore`](Tuner::restore); `file` is written once nothing stands in the way.
+    ///
+    /// # Errors
+    /// Fails in the same cases as [`restore`](Tuner::restore).
     #[doc(hidden)]
     pub fn restore_with(
         self,
@@ -245,7 +255,9 @@ impl Tuner {
     /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`, a directory or a URL; the error says why not.
     ///
     /// # Errors
-    /// There is none, or one that was killed before it began; a storage that cannot be reached.
+    /// Returns [`Error::Experiment`] if there is no sweep, or one that was killed before it began. Returns
+    /// [`Error::Io`], [`Error::Config`] or [`Error::Storage`] if the journal cannot be read or the storage cannot be
+    /// used.
     pub fn can_restore(dir: impl AsRef<Path>) -> Result<()> {
         let dir = dir.as_ref();
         let has_begun = match dir.to_str().filter(|_| storage::scheme(dir).is_some()) {
@@ -386,7 +398,8 @@ fn absolute(dir: &Path) -> Result<PathBuf> {
 /// search, FIFO. For more, fill in a [`Tuner`].
 ///
 /// # Errors
-/// As [`Tuner::fit`]; a trial that failed ([`Error::TrialFailed`], once all have ended).
+/// Returns [`Error::TrialFailed`], once all trials have ended, if one of them failed, and [`Error::Config`] if `stop`
+/// has a value that is no number. Fails otherwise in the cases of [`Tuner::fit`].
 pub fn run(
     trainable: TrainableFactory,
     space: impl Into<SearchSpace>,

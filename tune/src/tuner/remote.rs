@@ -43,7 +43,7 @@ pub(super) fn origin(place: &Path) -> Option<String> {
 /// from elsewhere could name any URL, to which the sweep would then be brought.
 ///
 /// # Errors
-/// [`Error::Experiment`].
+/// Returns [`Error::Experiment`] if the sweep at `url` is worked on in another directory.
 pub(super) fn work_dir_of(url: &str, dir: &Path) -> Result<PathBuf> {
     let work_dir = storage::work_dir(url)?;
     let is_same = matches!((dir.canonicalize(), work_dir.canonicalize()), (Ok(a), Ok(b)) if a == b);
@@ -61,7 +61,7 @@ pub(super) fn work_dir_of(url: &str, dir: &Path) -> Result<PathBuf> {
 /// Whether there is a journal at `url`, or in the working directory of that URL.
 ///
 /// # Errors
-/// The storage's.
+/// Returns [`Error::Storage`] if the storage cannot be used, and [`Error::Io`] if the journal here cannot be read.
 pub(super) fn exists(url: &str) -> Result<bool> {
     let is_here = journal::has_begun(&storage::work_dir(url)?.join(journal::FILE))?;
     Ok(is_here || !storage::open(url)?.list(SEGMENTS)?.is_empty())
@@ -71,7 +71,8 @@ impl Remote {
     /// For a new sweep at `url`, to be worked on in `dir`.
     ///
     /// # Errors
-    /// There is a sweep already; another driver is at work; the storage cannot be used.
+    /// Returns [`Error::Experiment`] if there is a sweep already or another driver is at work, and [`Error::Storage`]
+    /// if the storage cannot be used.
     pub(super) fn begin(url: &str, dir: &Path, sync: &SyncConfig) -> Result<Self> {
         let storage = storage::open(url)?;
         let lease = Lease::take(storage.clone())?;
@@ -94,7 +95,8 @@ impl Remote {
     /// journals.
     ///
     /// # Errors
-    /// There is none; they contradict each other; another driver is at work; the storage cannot be used.
+    /// Returns [`Error::Experiment`] if there is no sweep, if the two journals contradict each other, or if another
+    /// driver is at work, and [`Error::Storage`] if the storage cannot be used.
     pub(super) fn resume(url: &str, dir: &Path, sync: &SyncConfig) -> Result<Self> {
         let storage = storage::open(url)?;
         let lease = Lease::take(storage.clone())?;
@@ -205,7 +207,8 @@ impl Remote {
     /// Downloads a checkpoint to its place here; as long as the storage cannot be reached it waits, up to `sync_timeout`.
     ///
     /// # Errors
-    /// [`Error::Checkpoint`]: it is damaged or gone.
+    /// Returns [`Error::Checkpoint`] if the checkpoint is damaged or gone, and [`Error::Storage`] if the storage still
+    /// cannot be used then.
     pub(super) fn fetch(&mut self, trial: usize, iteration: u64, checkpoint: &Path) -> Result<()> {
         let path = self.object(checkpoint);
         let deadline = Instant::now() + self.patience;
@@ -241,7 +244,7 @@ impl Remote {
     /// Waits until all is there.
     ///
     /// # Errors
-    /// It is not, for `sync_timeout` or for good.
+    /// Returns [`Error::Experiment`] if all is not there within `sync_timeout`, or cannot be.
     pub(super) fn finish(&self) -> Result<()> {
         self.mirror.finish().map_err(|error| {
             let reason = format!(

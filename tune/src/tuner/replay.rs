@@ -13,7 +13,7 @@ use crate::{Config, Error, Result};
 /// A trial's id is the name of its directory. One that leads out of the sweep's directory did not come from here.
 ///
 /// # Errors
-/// [`Error::Experiment`].
+/// Returns [`Error::Experiment`] if the id leads out of `dir`, or if the trial's directory is a symbolic link.
 pub(super) fn check_trial_id(dir: &Path, trial_id: &str) -> Result<()> {
     let mut parts = Path::new(trial_id).components();
     let is_name =
@@ -36,7 +36,8 @@ impl Sweep {
     /// Repeats one line of the journal.
     ///
     /// # Errors
-    /// Where the searcher or the scheduler does not answer as it did.
+    /// Returns [`Error::Experiment`] if the searcher or the scheduler does not answer as it did, and otherwise what
+    /// they return.
     pub(super) fn replay(&mut self, event: Event<'_>) -> Result<()> {
         match event {
             Event::Experiment(_) => Ok(()),

@@ -122,8 +122,9 @@ impl ResultGrid {
     /// `None` for metric and mode: those of the sweep, else those of its scheduler. Trials whose value is missing, NaN or infinite are left out.
     ///
     /// # Errors
-    /// No metric or mode anywhere; no trial with such a number; [`Error::Io`] on reading the journal for other scopes than
-    /// the last.
+    /// Returns [`Error::Config`] if there is no metric or mode here or in the sweep, and [`Error::Experiment`] with the
+    /// nearest key if no trial has a number for the metric. Scopes other than [`Scope::Last`] read the journal: then
+    /// [`Error::Io`] if it cannot be read, and [`Error::Experiment`] if it is damaged.
     pub fn get_best_result(
         &self,
         metric: Option<&str>,
@@ -195,7 +196,8 @@ impl ResultGrid {
     /// `/`. A trial without such a result has the latter alone.
     ///
     /// # Errors
-    /// A metric, but no mode here or in the sweep; [`Error::Io`] on reading the journal.
+    /// Without a metric it cannot fail. With one it returns [`Error::Config`] if there is no mode here or in the sweep,
+    /// [`Error::Io`] if the journal cannot be read, and [`Error::Experiment`] if the journal is damaged.
     pub fn get_dataframe(
         &self,
         filter_metric: Option<&str>,
@@ -318,7 +320,8 @@ impl TrialResult {
     /// All results as `result.json` has them: the rows of Ray's `metrics_dataframe`.
     ///
     /// # Errors
-    /// [`Error::Io`], also where the sweep wrote none (`log_results`).
+    /// Returns [`Error::Io`] if `result.json` is damaged or cannot be read, also because the sweep wrote none
+    /// ([`RunConfig::log_results`](super::RunConfig::log_results)).
     #[doc(alias = "metrics_dataframe")]
     pub fn history(&self) -> Result<Vec<Metrics>> {
         loggers::read_results(&self.path)
@@ -327,7 +330,8 @@ impl TrialResult {
     /// The checkpoints that were kept, oldest first, each with the result it was saved after.
     ///
     /// # Errors
-    /// A checkpoint that cannot be read.
+    /// Returns [`Error::Checkpoint`] if a checkpoint is damaged, and [`Error::Io`] or [`Error::Storage`] if one cannot
+    /// be read.
     pub fn best_checkpoints(&self) -> Result<Vec<(PathBuf, Metrics)>> {
         let with_result = |(_, path): &(u64, PathBuf)| {
             let metrics = metadata(path)?.last_result.unwrap_or_default();
@@ -339,7 +343,8 @@ impl TrialResult {
     /// The checkpoint whose result has the best value of `metric`; `None`: no checkpoint has a number for it.
     ///
     /// # Errors
-    /// A checkpoint that cannot be read.
+    /// Returns [`Error::Checkpoint`] if a checkpoint is damaged, and [`Error::Io`] or [`Error::Storage`] if one cannot
+    /// be read.
     pub fn get_best_checkpoint(&self, metric: &str, mode: Mode) -> Result<Option<PathBuf>> {
         let mut best: Option<(f64, PathBuf)> = None;
         for (path, result) in self.best_checkpoints()? {

@@ -28,7 +28,8 @@ impl Standings {
     /// Reads the journal in `dir`; `None`: the directory is no sweep.
     ///
     /// # Errors
-    /// A journal that cannot be read, or that names a trial outside of the directory.
+    /// Returns [`Error::Experiment`] if the journal is damaged, is of another version of the format, or names a trial
+    /// outside of the directory. Returns [`Error::Io`] if the journal cannot be read.
     pub fn read(dir: &Path) -> Result<Option<Standings>> {
         let path = dir.join(journal::FILE);
         if !path.is_file() {
@@ -64,7 +65,8 @@ impl Standings {
     /// A sweep without a metric and mode is judged by `metric` and `mode`.
     ///
     /// # Errors
-    /// [`Error::Experiment`]: no metric anywhere, or no trial with a number for it.
+    /// Returns [`Error::Experiment`] if there is no metric or mode anywhere, or if no trial has a number for the
+    /// metric.
     pub fn best(&self, metric: Option<&str>, mode: Option<Mode>) -> Result<PathBuf> {
         let metric = self.metric.as_deref().or(metric);
         let (Some(metric), Some(mode)) = (metric, self.mode.or(mode)) else {

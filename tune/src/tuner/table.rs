@@ -88,11 +88,11 @@ impl Columns<'_> {
         align(lines)
     }
 
-    /// The same for other programs: best first, each parameter as `config/<path>`, then every number and text of the last
-    /// result.
+    /// The table for other programs: best first, each parameter as `config/<path>`, then every number and text of the
+    /// last result.
     ///
     /// # Errors
-    /// None that memory has.
+    /// Never fails in practice: it writes into memory.
     pub(super) fn csv(self, rows: &[Row<'_>]) -> Result<Vec<u8>> {
         let mut rows = rows.to_vec();
         self.best_first(&mut rows);

@@ -15,15 +15,16 @@ use bracket::Bracket;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HyperBandConfig {
-    /// The key that measures progress; grows with every result.
+    /// The key of the results that measures progress; it grows with every result.
     pub time_attr: String,
-    /// The metric, unless the sweep has one.
+    /// The metric that trials are compared by. `None`: that of the sweep.
     pub metric: Option<String>,
-    /// Its mode, unless the sweep has one.
+    /// Whether high or low values of the metric are better. `None`: the mode of the sweep.
     pub mode: Option<Mode>,
-    /// The last milestone of every bracket; in units of `time_attr`. 1 or more.
+    /// The last milestone of every bracket, in units of `time_attr`. It must be 1 or more.
     pub max_t: f64,
-    /// One of so many goes on at a milestone, and the next milestone is so many times as far. Above 1.
+    /// One of so many trials goes on at a milestone, and the next milestone is so many times as far. It must be above
+    /// 1.
     pub reduction_factor: f64,
     /// Whether trials end at the last milestone.
     pub stop_last_trials: bool,
@@ -62,7 +63,7 @@ pub struct HyperBandScheduler {
     bands: Bands,
 }
 
-/// [`HyperBandScheduler`] as BOHB needs it: large brackets first, and they wait to be full.
+/// A [`HyperBandScheduler`] as BOHB needs it: large brackets come first, and they wait to be full.
 ///
 /// [Falkner et al. 2018, BOHB](https://arxiv.org/abs/1807.01774), in the form of Ray Tune: the bracket with the most
 /// trials and the earliest milestone is filled first, and its trials are halved when it is full and all others are
@@ -74,16 +75,20 @@ pub struct HyperBandForBohb {
 }
 
 impl HyperBandScheduler {
+    /// A scheduler that has seen no results yet.
+    ///
     /// # Errors
-    /// Settings out of range.
+    /// Returns [`Error::Config`] if `max_t` or `reduction_factor` is out of range.
     pub fn new(config: HyperBandConfig) -> Result<Self> {
         Ok(Self { bands: Bands::new("HyperBandScheduler", config)? })
     }
 }
 
 impl HyperBandForBohb {
+    /// A scheduler that has seen no results yet.
+    ///
     /// # Errors
-    /// Settings out of range.
+    /// Returns [`Error::Config`] if `max_t` or `reduction_factor` is out of range.
     pub fn new(config: HyperBandConfig) -> Result<Self> {
         Ok(Self { bands: Bands::new("HyperBandForBOHB", config)? })
     }

@@ -39,7 +39,7 @@ impl fmt::Debug for Mutation {
 /// Lists, domains and objects with such, from their JSON form; `path` names it in errors.
 ///
 /// # Errors
-/// Anything else.
+/// Returns [`Error::Config`] if a value is anything else.
 pub(super) fn parse(path: &str, tree: &Config) -> Result<Mutations> {
     let parse = |(name, value): (&String, &Value)| {
         let path = format!("{path}.{name}");
@@ -135,7 +135,7 @@ impl Explore {
     /// `config` with its mutable settings changed.
     ///
     /// # Errors
-    /// A setting that is missing, or that no factor can be applied to.
+    /// Returns [`Error::Config`] if a setting is missing, or if no factor can be applied to it.
     pub(super) fn explore(
         &self,
         config: &Config,

@@ -26,27 +26,27 @@ const NAME: &str = "PopulationBasedTraining";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct PbtConfig {
-    /// The key that measures progress; grows with every result.
+    /// The key of the results that measures progress; it grows with every result.
     pub time_attr: String,
-    /// The metric, unless the sweep has one.
+    /// The metric that trials are compared by. `None`: that of the sweep.
     pub metric: Option<String>,
-    /// Its mode, unless the sweep has one.
+    /// Whether high or low values of the metric are better. `None`: the mode of the sweep.
     pub mode: Option<Mode>,
-    /// A trial is looked at after so much more time; in units of `time_attr`. Each look may save it.
+    /// How far a trial gets from one look at it to the next, in units of `time_attr`. Each look may save it.
     pub perturbation_interval: f64,
-    /// No trial is looked at before.
+    /// How far a trial gets before the first look at it, in units of `time_attr`.
     pub burn_in_period: f64,
-    /// What may change: by the name of the setting a list of its values, a domain of a search space such as
+    /// The settings that may change: for each name a list of its values, a domain of a search space such as
     /// `{"loguniform": [1e-4, 1e-2]}`, or an object with such. A domain is perturbed by factors even if it is a
     /// `choice`; a list by steps to the next value. Settings that a trial lacks at first are drawn from here, single
     /// ones of an object too. (Ray draws only objects that are missing altogether. A trial that lacks a single setting of
     /// an object ends the whole sweep there with a `KeyError` at its first exploit.)
     pub hyperparam_mutations: Config,
-    /// The worst part of the population takes over from the best part of the same size. From 0 (never) to 0.5.
+    /// The share of the trials, the worst ones, that takes over from as many of the best. From 0 (never) to 0.5.
     pub quantile_fraction: f64,
-    /// How likely a setting is drawn anew instead of perturbed.
+    /// The probability that a setting is drawn anew instead of perturbed.
     pub resample_probability: f64,
-    /// A number is multiplied by one of these.
+    /// The factors that perturb a number: it is multiplied by one of them, drawn by chance.
     pub perturbation_factors: Vec<f64>,
     /// Whether exploits are written to `pbt_global.txt` and `pbt_policy_<trial id>.txt`.
     pub log_config: bool,
@@ -54,7 +54,7 @@ pub struct PbtConfig {
     pub require_attrs: bool,
     /// Whether trials wait for each other at multiples of the interval.
     pub synch: bool,
-    /// Who is exploited, and what the new settings are.
+    /// The seed of the draws: which trial is exploited, and what the new settings are.
     pub seed: u64,
 }
 
@@ -80,7 +80,7 @@ impl Default for PbtConfig {
 
 type CustomExplore = Arc<dyn Fn(Config) -> Result<Config> + Send + Sync>;
 
-/// Bad trials go on with the state of good ones and with changed settings.
+/// Population based training: bad trials go on with the state of good ones and with changed settings.
 ///
 /// [Jaderberg et al. 2017, Population Based Training of Neural Networks](https://arxiv.org/abs/1711.09846), in the
 /// form of Ray Tune: every `perturbation_interval` a trial is looked at. If it is among the best `quantile_fraction`
@@ -127,8 +127,11 @@ impl fmt::Debug for PopulationBasedTraining {
 }
 
 impl PopulationBasedTraining {
+    /// A scheduler that has seen no results yet.
+    ///
     /// # Errors
-    /// Settings out of range; mutations that are neither lists nor domains.
+    /// Returns [`Error::Config`] if a setting is out of range, or if a mutation is neither a list of values, a domain,
+    /// nor an object with such.
     pub fn new(config: PbtConfig) -> Result<Self> {
         positive(NAME, "perturbation_interval", config.perturbation_interval)?;
         not_negative(NAME, "burn_in_period", config.burn_in_period)?;
@@ -169,7 +172,7 @@ impl PopulationBasedTraining {
         self
     }
 
-    /// A last word on new settings, after the mutations.
+    /// Gives `explore` the last word on new settings, after the mutations.
     #[must_use]
     pub fn custom_explore_fn(
         mut self,

@@ -17,7 +17,7 @@ const NAME: &str = "PopulationBasedTrainingReplay";
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PbtReplayConfig {
-    /// `pbt_policy_<trial id>.txt` of the run to replay. A leading `~/` is the home directory.
+    /// The file `pbt_policy_<trial id>.txt` of the run to replay. A leading `~/` is the home directory.
     pub policy_file: PathBuf,
 }
 
@@ -39,8 +39,11 @@ pub struct PopulationBasedTrainingReplay {
 }
 
 impl PopulationBasedTrainingReplay {
+    /// Reads the history in `policy_file`.
+    ///
     /// # Errors
-    /// A file that cannot be read or is no policy log.
+    /// Returns [`Error::Config`] if no file is named, or if a line of it is no step of a policy log, and [`Error::Io`]
+    /// if the file cannot be read.
     pub fn new(config: PbtReplayConfig) -> Result<Self> {
         if config.policy_file.as_os_str().is_empty() {
             let rule = "it must name the pbt_policy_<trial id>.txt of a run";

@@ -7,7 +7,7 @@ use super::{ResourceAllocation, Situation};
 use crate::metric::number;
 use crate::{Bundle, Error, Mode, Resources, Result, Trial};
 
-/// Free CPUs and GPUs evenly to all living trials, as Ray Tune does it.
+/// Gives free CPUs and GPUs evenly to all living trials, as Ray Tune does.
 ///
 /// A trial has at least what it started with. Where more is in use than there is, a trial that reports gives back.
 /// Other resources stay as they are (Ray drops them unless `add_bundles`).
@@ -17,15 +17,16 @@ pub struct DistributeResources {
     /// Whether what is free comes in bundles of its own, each like the last one that a trial started with or like
     /// `increase_by`. Otherwise the one bundle grows.
     pub add_bundles: bool,
-    /// What a trial grows by; 1 GPU if the trials have GPUs, else 1 CPU.
+    /// What a trial grows by. Empty: with `add_bundles` the last bundle that trials started with; otherwise 1 GPU if
+    /// the trials have GPUs, else 1 CPU.
     pub increase_by: Bundle,
-    /// At most so often; 0 and below: any number of times.
+    /// How often a trial grows at most. 0 and below: any number of times.
     pub increase_by_times: i64,
-    /// What is kept back.
+    /// The resources that are kept back from all trials.
     pub reserve_resources: Bundle,
 }
 
-/// Everything that is free to the best trial, as Ray Tune does it; what others have, they keep.
+/// Gives everything that is free to the best trial, as Ray Tune does; the others keep what they have.
 ///
 /// A trial that has reported nothing yet is the worst (in Ray, with mode `max`, the best). The best trial is the best of
 /// those below `increase_by_times`, with one exception that is Ray's: with `add_bundles` and an increment of CPUs alone or
@@ -33,17 +34,17 @@ pub struct DistributeResources {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DistributeResourcesToTopJob {
-    /// As [`DistributeResources::add_bundles`].
+    /// Whether what is free comes in bundles of its own, see [`DistributeResources::add_bundles`].
     pub add_bundles: bool,
-    /// As [`DistributeResources::increase_by`].
+    /// What a trial grows by, see [`DistributeResources::increase_by`].
     pub increase_by: Bundle,
-    /// As [`DistributeResources::increase_by_times`].
+    /// How often a trial grows at most, see [`DistributeResources::increase_by_times`].
     pub increase_by_times: i64,
-    /// As [`DistributeResources::reserve_resources`].
+    /// The resources that are kept back from all trials.
     pub reserve_resources: Bundle,
-    /// What the best is best at; `None`: the metric of the scheduler.
+    /// The metric that the best trial is best at. `None`: that of the base scheduler, else of the sweep.
     pub metric: Option<String>,
-    /// Its mode; `None`: that of the scheduler.
+    /// Whether high or low values of the metric are better. `None`: the mode of the base scheduler, else of the sweep.
     pub mode: Option<Mode>,
 }
 
@@ -97,7 +98,8 @@ impl<'a> Plan<'a> {
     /// `None`: it is too early.
     ///
     /// # Errors
-    /// Settings that do not fit what the trials started with.
+    /// Returns [`Error::Resources`] if the settings do not fit what the trials started with, and [`Error::Metric`] if
+    /// the result counts its iterations otherwise than by a number.
     fn new(settings: &'a DistributeResources, situation: &'a Situation<'a>) -> Result<Option<Self>> {
         if number(situation.result, "training_iteration")?.is_some_and(|iteration| iteration < 1.0) {
             return Ok(None);

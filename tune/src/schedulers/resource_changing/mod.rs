@@ -18,7 +18,7 @@ const NAME: &str = "ResourceChangingScheduler";
 pub struct Situation<'a> {
     /// The trial that reported.
     pub trial: &'a Trial,
-    /// Its result, which is not its `last_result` yet.
+    /// The result that it reported, which is not its `last_result` yet.
     pub result: &'a Metrics,
     /// All trials of the sweep.
     pub trials: &'a [Trial],
@@ -30,12 +30,13 @@ pub struct Situation<'a> {
     pub objective: Option<(&'a str, Mode)>,
 }
 
-/// How much a trial may occupy from now on.
+/// Decides how much a trial may occupy from now on.
 pub trait ResourceAllocation: Send {
     /// The trial's new resources; `None`: as before.
     ///
     /// # Errors
-    /// Settings that do not fit the trials.
+    /// Fails if the settings of the allocation do not fit the trials, or if it lacks a metric that it needs. The error
+    /// ends the sweep.
     fn allocate(&self, situation: &Situation<'_>) -> Result<Option<Resources>>;
 }
 
@@ -45,7 +46,7 @@ impl<F: Fn(&Situation<'_>) -> Result<Option<Resources>> + Send> ResourceAllocati
     }
 }
 
-/// Another scheduler decides; trials that it lets go on may get other resources.
+/// Lets another scheduler decide, and may give other resources to the trials that go on.
 ///
 /// After each such result the allocation is asked. Where its answer differs from what the trial has, the trial is
 /// saved, paused and started again with the new resources. All trials must start with the same resources.
@@ -67,7 +68,8 @@ impl fmt::Debug for ResourceChangingScheduler {
 }
 
 impl ResourceChangingScheduler {
-    /// Ray's defaults are [`FifoScheduler`](super::FifoScheduler) and [`DistributeResources`].
+    /// A scheduler that decides as `base_scheduler` does and gives trials what `allocation` chooses. Ray's defaults are
+    /// [`FifoScheduler`](super::FifoScheduler) and [`DistributeResources`].
     pub fn new(base_scheduler: Box<dyn TrialScheduler>, allocation: Box<dyn ResourceAllocation>) -> Self {
         Self {
             base_scheduler,
