@@ -283,8 +283,7 @@ impl<T: Trainer> Algorithm<T> {
     /// [`Error::State`] if `dir` cannot be made or the algorithm is not set up.
     pub fn export_policy_model_of(&self, id: &str, dir: &Path) -> Result<PathBuf> {
         let path = dir.join("model.pt");
-        std::fs::create_dir_all(dir)
-            .map_err(|e| Error::state(dir.display().to_string(), format!("cannot make it: {e}")))?;
+        std::fs::create_dir_all(dir).map_err(pavlov_tune::Error::io("create", dir))?;
         self.replica(id, vec![Stream::new(0, "export", 0)])?.export(&path)?;
         Ok(path)
     }
@@ -354,7 +353,11 @@ impl<T: Trainer> Algorithm<T> {
 
     /// What a checkpoint says of the run besides its state.
     fn about(&self) -> Result<State> {
-        let (first, others) = self.run()?.agents().split_first().expect("an environment has an agent");
+        let (first, others) = self
+            .run()?
+            .agents()
+            .split_first()
+            .expect("an environment without agents is refused when it is made");
         let mut about = State::default();
         about.set("algorithm", &T::NAME)?;
         about.set("env", &self.env.name())?;
