@@ -195,6 +195,32 @@ fn ten_lines_of_rust_sweep_ppo_and_its_best_checkpoint_restores() {
 }
 
 #[test]
+fn a_sweep_searches_the_settings_of_one_of_several_policies() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut ppo = Ppo { sgd_minibatch_size: 25, num_sgd_iter: 1, ..Ppo::get_default_config() };
+    ppo.common = Common { num_workers: 0, train_batch_size: 50, seed: Some(0), ..ppo.common };
+    let multi = &mut ppo.common.multiagent;
+    multi.policies = ["first", "others"].map(|id| (id.to_owned(), Config::new())).into();
+    let mapping = [("agent_0", "first"), ("agent_*", "others")];
+    multi.policy_mapping_fn = mapping.map(|(agents, id)| (agents.to_owned(), id.to_owned())).into();
+    let space = json!({"multiagent": {"policies": {"first": {"lr": grid_search([1e-3, 2e-3])}}}});
+    let mut tuner =
+        Tuner::new(ppo.as_trainable("simple_spread_v3"), space.as_object().expect("an object").clone());
+    tuner.run_config.storage_path = Some(dir.path().into());
+    tuner.run_config.verbose = 0;
+    tuner.run_config.stop = Some(Box::new(StoppingCriteria::from_iter([("training_iteration", 1.0)])));
+    let grid = tuner.fit().expect("a sweep");
+    assert_eq!((grid.len(), grid.num_errors()), (2, 0));
+    let rates = grid.iter().map(|trial| {
+        let result = trial.metrics.as_ref().expect("a result");
+        result["info"]["learner"]["first"]["learner_stats"]["cur_lr"].as_f64().expect("a number")
+    });
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_by(f64::total_cmp);
+    assert_eq!(rates, [1e-3, 2e-3]);
+}
+
+#[test]
 fn a_sweep_whose_driver_and_trials_are_killed_ends_as_the_undisturbed_one() {
     const MORE: &str = "executor = \"processes\"\n";
     let dir = folder(MORE);
@@ -269,4 +295,16 @@ fn assert_same(left: &[Metrics], right: &[Metrics]) {
         }
         assert_eq!(difference(&left, &right), None);
     }
+}
+
+#[test]
+fn a_sweep_goes_on_when_the_reader_of_standard_error_has_gone() {
+    let dir = folder("");
+    let mut sweep = pavlov(["tune", "sweep.toml", "--out", "sweep"], dir.path());
+    let mut child = sweep.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a child");
+    drop(child.stderr.take());
+    let output = child.wait_with_output().expect("a child");
+    assert!(output.status.success(), "{:?}", output.status);
+    let summary = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(summary.contains("best trial:"), "{summary}");
 }

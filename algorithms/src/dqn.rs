@@ -160,10 +160,7 @@ impl Trainer for Dqn {
                 "it needs `replay_buffer_config.type` to be \"PrioritizedReplayBuffer\"",
             ),
             rules::refuse_if(
-                matches!(
-                    exploration,
-                    ExplorationConfig::GaussianNoise { .. } | ExplorationConfig::StochasticSampling { .. }
-                ),
+                exploration.is_noise() || matches!(exploration, ExplorationConfig::StochasticSampling { .. }),
                 "exploration_config.type",
                 format_args!("{:?}", exploration.name()),
                 "values have no distribution to sample; use EpsilonGreedy, PerWorkerEpsilonGreedy, SoftQ or Random",
@@ -176,7 +173,7 @@ impl Trainer for Dqn {
 
     fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
         memory.add_off_policy(&self.off_policy, spaces);
-        let features = memory.features(&self.common, spaces);
+        let features = self.common.model.features(spaces);
         memory.add_layers("the heads", "hiddens", features, &self.hiddens);
         let (units, actions) =
             (self.hiddens.last().copied().unwrap_or(features), spaces.action_space.flat_width());

@@ -88,6 +88,69 @@ fn ppo_defaults_are_rays() {
     );
 }
 
+/// What Ray 1.13 has in `sac.py`, `ddpg.py` and `td3.py`.
+#[test]
+fn defaults_of_sac_ddpg_and_td3_are_rays() {
+    let ours = json!({
+        // A restored run continues exactly; without the buffer it would relearn from nothing.
+        "store_buffer_in_checkpoints": true,
+        // Iterations that depend on the clock are not repeatable.
+        "min_time_s_per_reporting": null
+    });
+    let shared = json!({
+        "n_step": 1, "gamma": 0.99, "training_intensity": null, "rollout_fragment_length": 1, "grad_clip": null,
+        "target_network_update_freq": 0, "num_workers": 0, "store_buffer_in_checkpoints": false,
+        "min_time_s_per_reporting": 1, "replay_buffer_config.prioritized_replay_alpha": 0.6,
+        "replay_buffer_config.prioritized_replay_beta": 0.4, "replay_buffer_config.prioritized_replay_eps": 1e-6
+    });
+    let with = |own: Value| {
+        let mut all = object(shared.clone());
+        all.extend(object(own));
+        Value::Object(all)
+    };
+    assert_defaults::<Sac>(
+        with(json!({
+            "twin_q": true, "tau": 0.005, "initial_alpha": 1.0, "target_entropy": null, "train_batch_size": 256,
+            "optimization.actor_learning_rate": 3e-4, "optimization.critic_learning_rate": 3e-4,
+            "optimization.entropy_learning_rate": 3e-4, "policy_model_config.fcnet_hiddens": [256, 256],
+            "q_model_config.fcnet_hiddens": [256, 256], "replay_buffer_config.capacity": 1_000_000,
+            "replay_buffer_config.learning_starts": 1500, "exploration_config.type": "StochasticSampling",
+            "exploration_config.random_timesteps": 0, "min_sample_timesteps_per_reporting": 100,
+            "critic_loss": "huber"
+        })),
+        ours.clone(),
+    );
+    assert_defaults::<Ddpg>(
+        with(json!({
+            "twin_q": false, "policy_delay": 1, "smooth_target_policy": false, "target_noise": 0.2,
+            "target_noise_clip": 0.5, "actor_hiddens": [400, 300], "actor_hidden_activation": "relu",
+            "critic_hiddens": [400, 300], "critic_hidden_activation": "relu", "critic_lr": 1e-3, "actor_lr": 1e-3,
+            "tau": 0.002, "use_huber": false, "huber_threshold": 1.0, "l2_reg": 1e-6, "train_batch_size": 256,
+            "replay_buffer_config.capacity": 50_000, "replay_buffer_config.learning_starts": 1500,
+            "replay_buffer_config.type": "PrioritizedReplayBuffer", "min_sample_timesteps_per_reporting": 1000,
+            "exploration_config.type": "OrnsteinUhlenbeckNoise", "exploration_config.random_timesteps": 1000,
+            "exploration_config.ou_base_scale": 0.1, "exploration_config.ou_theta": 0.15,
+            "exploration_config.ou_sigma": 0.2, "exploration_config.initial_scale": 1.0,
+            "exploration_config.final_scale": 0.02, "exploration_config.scale_timesteps": 10_000,
+            // Ray's target moves after every step.
+            "delay_target": false
+        })),
+        ours.clone(),
+    );
+    assert_defaults::<Td3>(
+        with(json!({
+            "twin_q": true, "policy_delay": 2, "smooth_target_policy": true, "target_noise": 0.2,
+            "target_noise_clip": 0.5, "actor_hiddens": [400, 300], "critic_hiddens": [400, 300], "critic_lr": 1e-3,
+            "actor_lr": 1e-3, "tau": 0.005, "use_huber": false, "l2_reg": 0.0, "train_batch_size": 100,
+            "replay_buffer_config.capacity": 1_000_000, "replay_buffer_config.learning_starts": 10_000,
+            "replay_buffer_config.type": "ReplayBuffer", "exploration_config.type": "GaussianNoise",
+            "exploration_config.random_timesteps": 10_000, "exploration_config.stddev": 0.1,
+            "exploration_config.initial_scale": 1.0, "exploration_config.final_scale": 1.0, "delay_target": false
+        })),
+        ours,
+    );
+}
+
 /// Appendix A.7 over A.6.
 #[test]
 fn dqn_defaults_are_rays() {

@@ -24,6 +24,8 @@ fn settings_that_need_more_memory_than_there_is_are_refused_by_name_with_the_sum
         ("DQN", json!({"replay_buffer_config": {"capacity": 1e12 as u64}}), "replay_buffer_config.capacity"),
         ("SAC", json!({"replay_buffer_config": {"capacity": u64::MAX}}), "replay_buffer_config.capacity"),
         ("SAC", json!({"q_model_config": {"fcnet_hiddens": [1e6 as u64, 1e6 as u64]}}), "q_model_config"),
+        ("TD3", json!({"replay_buffer_config": {"capacity": 1e12 as u64}}), "replay_buffer_config.capacity"),
+        ("DDPG", json!({"critic_hiddens": [1e6 as u64, 1e6 as u64]}), "critic_hiddens"),
         (
             "IMPALA",
             json!({"replay_proportion": 1.0, "replay_buffer_num_slots": 1e15 as u64}),
@@ -35,6 +37,26 @@ fn settings_that_need_more_memory_than_there_is_are_refused_by_name_with_the_sum
             &[&format!("`{key}"), "but the run would need", " are available: "],
         );
     }
+}
+
+#[test]
+fn what_a_policy_remembers_counts_once_per_sequence() {
+    let model =
+        |max_seq_len: u64| json!({"use_lstm": true, "lstm_cell_size": 1024, "max_seq_len": max_seq_len});
+    let settings = |max_seq_len| {
+        json!({"num_workers": 0, "num_envs_per_worker": 1000, "rollout_fragment_length": 100_000,
+               "train_batch_size": 1000, "sgd_minibatch_size": 1000, "model": model(max_seq_len)})
+    };
+    let expected = "819.2 GB for memories of the policy (`num_workers` 1 x `num_envs_per_worker` 1000 x \
+                    `rollout_fragment_length` 100000 x `model.lstm_cell_size` 1024 / `model.max_seq_len` 1)";
+    refused(
+        build("PPO", settings(1)),
+        &["`rollout_fragment_length` is 100000, but the run would need", expected],
+    );
+    // A sequence ends with its fragment, so a longer one needs nothing more.
+    let small =
+        |max_seq_len| json!({"num_workers": 0, "rollout_fragment_length": 10, "model": model(max_seq_len)});
+    build("PPO", small(u64::MAX)).expect("it fits");
 }
 
 #[test]
@@ -62,7 +84,7 @@ fn counts_that_no_machine_can_serve_are_refused_by_their_rule() {
 
 /// What `pavlov train` does before its first iteration.
 fn build(algorithm: &str, settings: Value) -> Result<(), String> {
-    let env = if algorithm == "SAC" { "Pendulum-v1" } else { "CartPole-v1" };
+    let env = if ["SAC", "TD3", "DDPG"].contains(&algorithm) { "Pendulum-v1" } else { "CartPole-v1" };
     let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
     let entry = registry::algorithm(algorithm).unwrap();
     entry.build(env.into(), object(settings), options).map(drop).map_err(|error| error.to_string())

@@ -2,7 +2,7 @@
 
 use super::{
     encoding::{Encoding, image},
-    layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurrent},
+    layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Recurrent},
     params::ParamsBuilder,
     view::{Input, Net},
 };
@@ -62,6 +62,9 @@ impl Spaces {
 pub struct PolicySpec {
     /// The spaces of the policy, as [`Spaces::stored`] says.
     pub spaces: Spaces,
+    /// So many numbers at the front of an observation are the agent's own; those behind are the state of the environment, which
+    /// critics may see and actors may not. All are its own where there is none.
+    pub own_obs: Option<usize>,
     /// Seed of the initial weights.
     pub seed: u64,
     /// Where the policy computes.
@@ -140,6 +143,8 @@ pub struct NetBuilder<'a> {
     pub(crate) memory_width: usize,
     /// Rows of a sequence; what recurrent layers learn from.
     pub(crate) max_seq_len: usize,
+    /// An actor was laid out that does not see the state.
+    pub(crate) has_actor: bool,
 }
 
 impl<'a> NetBuilder<'a> {
@@ -156,12 +161,25 @@ impl<'a> NetBuilder<'a> {
             is_noisy: false,
             memory_width: 0,
             max_seq_len: 1,
+            has_actor: false,
         }
     }
 
     /// What the policy is built for.
     pub fn spec(&self) -> &'a PolicySpec {
         self.spec
+    }
+
+    /// Refuses a network of the user's own, for policies that lay out theirs.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if [`PolicySpec::custom_model`] is set.
+    pub fn refuse_custom_model(&self) -> Result<()> {
+        if self.spec.custom_model.is_none() {
+            return Ok(());
+        }
+        let reason = "this algorithm lays out its own networks; leave it out, or write them as a `NetPolicy`";
+        Err(Error::state("`custom_model`", reason))
     }
 
     /// How observations become numbers.
@@ -279,34 +297,15 @@ impl<'a> NetBuilder<'a> {
         activation: Activation,
     ) -> Result<Conv2d> {
         let [channels, height, width] = input;
-        let Filter { channels: out, kernel, stride, padding } = filter;
+        let Filter { channels: out, kernel, stride, .. } = filter;
         let refuse = || {
             let rule = format!(
                 "a kernel of {kernel:?} moved by {stride:?} does not fit an image of {height} x {width}; set others in `model.conv_filters`"
             );
             Err(Error::config("model.conv_filters", format!("{filter:?}"), rule))
         };
-        if [channels, height, width, out].contains(&0) || kernel.contains(&0) || stride.contains(&0) {
-            return refuse();
-        }
-        let mut around = [0; 4];
-        let mut sides = [0; 2];
-        for (axis, side) in [height, width].into_iter().enumerate() {
-            let (kernel, stride) = (kernel[axis], stride[axis]);
-            let padded = match padding {
-                Padding::Valid => side,
-                Padding::Same => {
-                    let zeros = ((side.div_ceil(stride) - 1) * stride + kernel).saturating_sub(side);
-                    // Left and right stand before top and bottom.
-                    (around[2 - 2 * axis], around[3 - 2 * axis]) = (zeros / 2, zeros - zeros / 2);
-                    side + zeros
-                }
-            };
-            if padded < kernel {
-                return refuse();
-            }
-            sides[axis] = (padded - kernel) / stride + 1;
-        }
+        let fitting = filter.on([height, width]).filter(|_| channels > 0 && out > 0);
+        let Some((around, sides)) = fitting else { return refuse() };
         let fan_in = channels * kernel[0] * kernel[1];
         let weight = self.params.orthogonal(out as i64, fan_in as i64, std::f64::consts::SQRT_2);
         let shape = [out, channels, kernel[0], kernel[1]].map(|n| n as i64);
@@ -322,7 +321,6 @@ impl<'a> NetBuilder<'a> {
         let full = |x: f64| Tensor::full([width as i64], x, (Kind::Float, Device::Cpu));
         let weight = self.params.add(format!("{name}.weight"), full(1.0));
         self.params.add(format!("{name}.bias"), full(0.0));
-        self.fits_fused = false;
         LayerNorm { layer: Layer::Norm { weight, width }, out: width }
     }
 

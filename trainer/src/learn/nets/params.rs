@@ -162,6 +162,12 @@ impl Params {
         &self.layout
     }
 
+    /// Where weights stand in the flat buffer, without the biases.
+    pub(crate) fn weight_ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let named = self.layout.shapes.iter().enumerate();
+        named.filter(|(_, (name, _))| name.ends_with("weight")).map(|(i, _)| self.layout.range(i))
+    }
+
     /// All parameters, `[total]`; writing into it changes the network.
     pub fn flat(&self) -> &Tensor {
         &self.flat
@@ -205,6 +211,13 @@ impl Params {
     /// # Errors
     /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
+        let flat = self.flat_of(weights)?;
+        self.set_flat(&flat);
+        Ok(())
+    }
+
+    /// The parameters in `weights`, one after the other in the order of these.
+    pub(crate) fn flat_of(&self, weights: &State) -> Result<Tensor> {
         let mut parts = Vec::with_capacity(self.layout.shapes.len());
         for (name, shape) in &self.layout.shapes {
             let array = weights.array(name)?;
@@ -214,8 +227,11 @@ impl Params {
             }
             parts.push(array.to_tensor().reshape([-1]));
         }
-        tch::no_grad(|| self.flat.copy_(&Tensor::cat(&parts, 0)));
-        Ok(())
+        Ok(Tensor::cat(&parts, 0))
+    }
+
+    pub(crate) fn set_flat(&mut self, flat: &Tensor) {
+        tch::no_grad(|| self.flat.copy_(flat));
     }
 
     /// `self += tau * (source - self)`; with `tau` 1 a copy.
