@@ -292,7 +292,7 @@ fn rays_names_of_algorithm_keys_say_where_they_went() {
         "replay_sequence_length",
     ] {
         refused(
-            dqn(json!({key: 1})),
+            dqn(json!({key: 7})),
             &[&format!("`{key}` is 7, but this setting of Ray's has no meaning here: ")],
         );
     }
