@@ -149,7 +149,6 @@ fn a_misspelt_setting_of_the_space_is_refused_before_any_trial_starts() {
 
 #[test]
 fn a_refusal_of_a_sweep_file_names_the_line() {
-    let dir = folder("");
     for (from, to, expected) in [
         ("num_samples = 2", "num_sample = 2", "sweep.toml, line 6: unknown setting `num_sample`"),
         ("mode = \"max\"", "mode = \"best\"", "sweep.toml, line 5: `mode` is \"best\""),
@@ -160,6 +159,7 @@ fn a_refusal_of_a_sweep_file_names_the_line() {
         ("[1e-4, 1e-2]", "[1e-2, 1e-4]", "sweep.toml, line 18: `lr` is"),
         ("[space]", "[scheduler]\ntype = \"ASHA\"\ngrace_period = 0\n[space]", "sweep.toml, line 12: `"),
     ] {
+        let dir = folder("");
         let text = SWEEP.replacen(from, to, 1);
         assert_ne!(text, SWEEP);
         fs::write(dir.path().join("sweep.toml"), text).expect("written");
