@@ -84,12 +84,13 @@ pub(crate) fn train(out: &Path, more: &[&str]) -> Command {
 
 /// Starts a run that only a signal ends, and waits for its third result.
 pub(crate) fn start_endless(out: &Path, more: &[&str]) -> (Child, BufReader<std::process::ChildStdout>) {
-    let mut child = train(out, &["--json"])
-        .args(more)
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the binary that cargo just built");
+    after_three_results(train(out, &["--json"]).args(more))
+}
+
+/// Starts a command that prints results as JSON, and waits for the third one.
+pub(crate) fn after_three_results(command: &mut Command) -> (Child, BufReader<std::process::ChildStdout>) {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let mut child = child.expect("the binary that cargo just built");
     let mut stdout = BufReader::new(child.stdout.take().expect("piped"));
     let mut line = String::new();
     for _ in 0..3 {

@@ -4,7 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::path::Path;
 use std::process::Stdio;
 
-use crate::cli::{checkpoints, finish, iterations, logged, pavlov, run, scratch, start_endless, text, train};
+use crate::cli::{
+    after_three_results, checkpoints, command, finish, iterations, logged, pavlov, run, scratch, text, train,
+};
 
 const FOUR: &[&str] = &["--stop", "training_iteration=4", "--checkpoint-freq", "1", "--quiet"];
 
@@ -78,6 +80,24 @@ fn a_run_whose_run_json_is_damaged_goes_on_with_the_settings_of_its_checkpoint()
 }
 
 #[test]
+fn a_run_json_too_large_to_be_read_is_refused_and_an_empty_one_is_the_way_out() {
+    let (_dir, out) = scratch();
+    run(&mut train(&out, FOUR)).ok();
+    // The end is a hole: it takes no room on the disk.
+    cut(&out.join("run.json"), 300_000_000);
+    let refused = pavlov(&["resume", text(&out)]);
+    let newest = out.join("checkpoint_000004");
+    let way_out = format!("or an empty file: then the settings of {} are used", newest.display());
+    refused.refused(&format!(
+        "cannot read {}: it has 300000000 bytes or more, but pavlov reads 268435456 at most and writes no larger \
+         one; put a copy of the right file in its place, {way_out}",
+        out.join("run.json").display()
+    ));
+    cut(&out.join("run.json"), 0);
+    pavlov(&["resume", text(&out), "--quiet", "--stop", "training_iteration=5"]).ok();
+}
+
+#[test]
 fn results_that_are_gone_are_told_and_the_run_goes_on_from_its_checkpoint() {
     let (_dir, out) = scratch();
     run(&mut train(&out, FOUR)).ok();
@@ -131,7 +151,10 @@ fn of_two_new_runs_in_one_directory_one_trains_and_the_other_is_refused() {
 fn a_run_whose_directory_is_moved_or_removed_stops_with_one_sentence_and_exit_code_1() {
     for moves in [true, false] {
         let (dir, out) = scratch();
-        let (child, stdout) = start_endless(&out, &["--checkpoint-freq", "200"]);
+        let rare = ["--stop", "training_iteration=1", "--checkpoint-freq", "200", "--quiet"];
+        run(&mut train(&out, &rare)).ok();
+        let endless = ["resume", text(&out), "--json", "--stop", "training_iteration=1000000000"];
+        let (child, stdout) = after_three_results(&mut command(endless));
         let elsewhere = dir.path().join("elsewhere");
         match moves {
             true => fs::rename(&out, &elsewhere).expect("moved"),
@@ -152,6 +175,13 @@ fn a_run_whose_directory_is_moved_or_removed_stops_with_one_sentence_and_exit_co
         );
         assert!(!out.exists(), "nothing is written where the run is no more");
         if moves {
+            let newest = elsewhere.join("checkpoint_000001");
+            let hint = format!(
+                "the newest checkpoint is {}; go on from it with `pavlov resume {}`",
+                newest.display(),
+                elsewhere.display()
+            );
+            assert!(ran.stderr.contains(&hint), "{}", ran.stderr);
             let iteration = logged(&elsewhere).len() + 1;
             let stop = format!("training_iteration={iteration}");
             pavlov(&["resume", text(&elsewhere), "--quiet", "--stop", &stop]).ok();

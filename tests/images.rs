@@ -12,7 +12,7 @@ use pavlov::trainer::models::{
 use pavlov::trainer::policy::{DEFAULT_POLICY, PolicySpec, Spaces};
 use serde_json::json;
 
-use crate::support::{assert_close, floats, quiet, spec, tiny_dqn, tiny_ppo, worker_set};
+use crate::support::{assert_close, floats, quiet, refused, spec, tiny_dqn, tiny_ppo, worker_set};
 
 #[path = "../examples/support/catch.rs"]
 mod catch;
@@ -115,7 +115,26 @@ fn batches_and_views_have_the_type_and_the_shape_of_the_space() {
 fn features(shape: &[usize], model: serde_json::Value) -> Result<usize> {
     let model: ModelConfig = serde_json::from_value(model).expect("settings");
     let spec: PolicySpec = spec(&pictures(shape), false);
-    NetBuilder::new(&spec).torso("torso", &model).map(|torso| torso.width())
+    let torso = NetBuilder::new(&spec).torso("torso", &model)?;
+    assert_eq!(model.features(&pictures(shape)), torso.width());
+    Ok(torso.width())
+}
+
+#[test]
+fn convolutions_that_need_more_memory_than_there_is_are_refused_by_name_with_the_sum() {
+    for filters in [
+        json!([[1e12 as u64, 3, 1]]),
+        json!([[16, 3, 1], [32, 1e9 as u64, 1], [16, 3, 1]]),
+        json!([[u64::MAX / 2, 3, 1], [u64::MAX / 2, 3, 1]]),
+        // The second does not fit, but the first would be made before that is seen.
+        json!([[1e12 as u64, 3, 10], [16, [1, 9], 1], [16, 3, 1]]),
+    ] {
+        let mut ppo = ppo();
+        ppo.common.model = serde_json::from_value(json!({"conv_filters": filters})).expect("settings");
+        let parts =
+            ["`model.conv_filters` is [[", "but the run would need", "for the network (`model.conv_filters`"];
+        refused(quiet(ppo, Catch::new), &parts);
+    }
 }
 
 /// Sizes by hand; Ray's table is `models/utils.py`, and Nature's 3,136 features become 512.

@@ -247,3 +247,15 @@ fn assert_same(left: &[Metrics], right: &[Metrics]) {
         assert_eq!(difference(&left, &right), None);
     }
 }
+
+#[test]
+fn a_sweep_goes_on_when_the_reader_of_standard_error_has_gone() {
+    let dir = folder("");
+    let mut sweep = pavlov(["tune", "sweep.toml", "--out", "sweep"], dir.path());
+    let mut child = sweep.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a child");
+    drop(child.stderr.take());
+    let output = child.wait_with_output().expect("a child");
+    assert!(output.status.success(), "{:?}", output.status);
+    let summary = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(summary.contains("best trial:"), "{summary}");
+}

@@ -5,6 +5,8 @@ mod checkpoints;
 #[cfg(feature = "cli")]
 mod cli;
 mod datasets;
+#[cfg(feature = "cli")]
+mod disks;
 mod export;
 #[cfg(feature = "cli")]
 mod faults;

@@ -173,7 +173,7 @@ impl Trainer for Dqn {
 
     fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
         memory.add_off_policy(&self.off_policy, spaces);
-        let features = memory.features(&self.common, spaces);
+        let features = self.common.model.features(spaces);
         memory.add_layers("the heads", "hiddens", features, &self.hiddens);
         let (units, actions) =
             (self.hiddens.last().copied().unwrap_or(features), spaces.action_space.flat_width());

@@ -1,6 +1,8 @@
 //! [`Dataset`]: what a user has in hand.
 
 use std::fmt;
+use std::io::{ErrorKind, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pavlov_tune::{Error, Result};
@@ -133,10 +135,15 @@ impl Dataset {
     /// Prints the first `n` rows as JSON.
     ///
     /// # Errors
-    /// Fails if the source cannot be opened, or if one of the rows cannot be read.
+    /// Fails if the source cannot be opened, if one of the rows cannot be read, or if standard output cannot be written to;
+    /// that its reader has closed it is no error.
     pub fn show(&self, n: usize) -> Result<()> {
+        let mut out = std::io::stdout().lock();
         for row in self.take(n)? {
-            println!("{}", serde_json::Value::from(row));
+            match writeln!(out, "{}", serde_json::Value::from(row)) {
+                Err(error) if error.kind() == ErrorKind::BrokenPipe => break,
+                written => written.map_err(Error::io("write", Path::new("standard output")))?,
+            }
         }
         Ok(())
     }

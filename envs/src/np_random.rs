@@ -88,8 +88,9 @@ impl NpRandom {
     /// Draws as `rng.choice(len(p), p=p)` does: an index by its probability.
     ///
     /// # Panics
-    /// Panics if `p` is empty and the program was built with overflow checks; otherwise the index is wrong then.
+    /// Panics if `p` is empty.
     pub fn choice(&mut self, p: &[f64]) -> usize {
+        assert!(!p.is_empty(), "a choice among nothing");
         let total: f64 = p.iter().sum();
         let draw = self.random();
         let mut sum = 0.0;

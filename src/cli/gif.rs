@@ -1,14 +1,15 @@
 //! Animations without a display or ffmpeg: one palette for all frames, and of each frame only the rectangle that changed.
 
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{BufWriter, Write};
+use std::fs;
+use std::io::Write;
 use std::path::Path;
 
 use anyhow::Context;
 use gif::{DisposalMethod, Encoder, Repeat};
 
 use crate::envs::Frame;
+use crate::tune::Error;
 
 /// Colours of a GIF's palette.
 const COLORS: usize = 256;
@@ -29,9 +30,9 @@ pub(super) fn frame_delay(env: &str) -> u16 {
 
 /// Writes frames of equal size, `delay` hundredths of a second apart, as an animation that repeats.
 pub(super) fn write(path: &Path, frames: &[Frame], delay: u16) -> anyhow::Result<()> {
-    let what = || format!("cannot write {}", path.display());
-    let mut out = BufWriter::new(File::create(path).with_context(what)?);
-    encode(&mut out, frames, delay).and_then(|()| Ok(out.flush()?)).with_context(what)
+    let mut content = Vec::new();
+    encode(&mut content, frames, delay).with_context(|| format!("cannot make {}", path.display()))?;
+    Ok(fs::write(path, content).map_err(Error::io("write", path))?)
 }
 
 fn encode(out: impl Write, frames: &[Frame], delay: u16) -> anyhow::Result<()> {

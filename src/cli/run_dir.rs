@@ -1,11 +1,9 @@
 //! The run directory as the command sees it: `run.json`, what is needed to go on beside the checkpoints.
 
 use std::fs::{self, File};
-use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use rustix::fs::{FlockOperation, flock};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
@@ -14,7 +12,7 @@ use serde_json::Value;
 use super::exit::usage;
 use super::output::{program, say};
 use crate::load;
-use crate::tune::{Config, Mode, Standings, SweepFile, checkpoint, replace_file, storage};
+use crate::tune::{Config, Error, Mode, Standings, SweepFile, checkpoint, read_file, replace_file, storage};
 
 const RUN: &str = "run.json";
 /// The sweep's file, kept in the experiment's directory.
@@ -49,7 +47,14 @@ impl RunFile {
     /// damaged file stays as `run.json.damaged`.
     pub(super) fn read(run_dir: &Path, newest: Option<&Path>) -> anyhow::Result<RunFile> {
         let path = run_dir.join(RUN);
-        let text = fs::read(&path).with_context(|| format!("cannot read {}", path.display()))?;
+        let text = read_file(&path).map_err(|error| match (error.kind(), newest) {
+            (ErrorKind::FileTooLarge, Some(newest)) => usage(format!(
+                "{}, or an empty file: then the settings of {} are used",
+                Error::io("read", &path)(error),
+                newest.display()
+            )),
+            _ => Error::io("read", &path)(error).into(),
+        })?;
         let error = match serde_json::from_slice(&text) {
             Ok(run) => return Ok(run),
             Err(error) => error,
@@ -97,7 +102,7 @@ impl RunFile {
     ///
     /// Only a trial that has ended: the sweep itself goes on with the others.
     pub(super) fn adopt_trial(dir: &Path) -> anyhow::Result<()> {
-        let dir = std::path::absolute(dir).with_context(|| format!("cannot find {}", dir.display()))?;
+        let dir = std::path::absolute(dir).map_err(Error::io("find the absolute path of", dir))?;
         let (Some(sweep), Some(trial_id)) = (dir.parent(), dir.file_name().and_then(|name| name.to_str()))
         else {
             return Ok(());
@@ -139,15 +144,17 @@ impl RunFile {
 }
 
 fn why_no_run(dir: &Path) -> String {
+    let program = program();
     if !dir.is_dir() {
-        return "there is no such directory; give the run directory that `pavlov train` named at its end"
-            .into();
+        return format!(
+            "there is no such directory; give the run directory that `{program} train` named at its end"
+        );
     }
     match dir.parent() {
         Some(parent) if parent.join(RUN).exists() => {
-            format!("this is a part of a run; resume it with `pavlov resume {}`", parent.display())
+            format!("this is a part of a run; resume it with `{program} resume {}`", parent.display())
         }
-        _ => format!("this is no run of `pavlov train`: it has no {RUN}"),
+        _ => format!("this is no run of `{program} train`: it has no {RUN}"),
     }
 }
 
@@ -160,7 +167,8 @@ pub(super) fn place(out: &Path) -> anyhow::Result<(Option<PathBuf>, Option<Strin
     refuse_used(&storage::work_dir(url)?)?;
     if !storage::open(url)?.list("")?.is_empty() {
         return Err(usage(format!(
-            "something lies at {url} already; continue a run there with `pavlov resume {url}`, or give --out another URL"
+            "something lies at {url} already; continue a run there with `{} resume {url}`, or give --out another URL",
+            program()
         )));
     }
     Ok((None, Some(url.into())))
@@ -176,11 +184,12 @@ pub(super) fn refuse_used(out: &Path) -> anyhow::Result<()> {
     let shown = out.display();
     if out.join(RUN).exists() {
         return Err(usage(format!(
-            "{shown} holds a run already; continue it with `pavlov resume {shown}`, or give --out another directory"
+            "{shown} holds a run already; continue it with `{} resume {shown}`, or give --out another directory",
+            program()
         )));
     }
     match fs::read_dir(out) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
         Err(error) => Err(usage(format!("cannot use {shown} as run directory: {error}"))),
         Ok(mut entries) => match entries.next() {
             None => Ok(()),
@@ -192,8 +201,7 @@ pub(super) fn refuse_used(out: &Path) -> anyhow::Result<()> {
 /// Keeps a run directory to this process for as long as the value lives, a killed process included.
 #[derive(Debug)]
 pub(super) struct Lock {
-    run_dir: PathBuf,
-    handle: File,
+    _handle: File,
 }
 
 impl Lock {
@@ -206,9 +214,9 @@ impl Lock {
         Lock::take(run_dir)
     }
 
-    /// For a new run. One that comes too late writes nothing.
+    /// For a new run. A process that comes too late writes nothing.
     pub(super) fn of_new_run(run_dir: &Path) -> anyhow::Result<Lock> {
-        fs::create_dir_all(run_dir).with_context(|| format!("cannot create {}", run_dir.display()))?;
+        fs::create_dir_all(run_dir).map_err(Error::io("create", run_dir))?;
         let lock = Lock::take(run_dir)?;
         // Another process may have been faster, and have ended.
         refuse_used(run_dir)?;
@@ -216,35 +224,13 @@ impl Lock {
     }
 
     fn take(run_dir: &Path) -> anyhow::Result<Lock> {
-        let handle = File::open(run_dir).with_context(|| format!("cannot read {}", run_dir.display()))?;
+        let handle = File::open(run_dir).map_err(Error::io("read", run_dir))?;
         match flock(&handle, FlockOperation::NonBlockingLockExclusive) {
             Err(Errno::WOULDBLOCK) => {
                 Err(usage(format!("another process is training in {}; stop it first", run_dir.display())))
             }
             // Some file systems have no locks.
-            _ => Ok(Lock { run_dir: run_dir.into(), handle }),
-        }
-    }
-
-    /// Refuses to go on with a run whose directory is not where it was: what is written there would be lost.
-    pub(super) fn check_in_place(&self) -> anyhow::Result<()> {
-        let shown = self.run_dir.display();
-        let own = self.handle.metadata().with_context(|| format!("cannot read {shown}"))?;
-        let found = fs::metadata(&self.run_dir);
-        if found.is_ok_and(|found| (found.dev(), found.ino()) == (own.dev(), own.ino())) {
-            return Ok(());
-        }
-        let place = fs::read_link(format!("/proc/self/fd/{}", self.handle.as_raw_fd()));
-        // A directory that was removed has a name that leads nowhere.
-        match place.ok().filter(|place| place.is_dir()) {
-            Some(place) => anyhow::bail!(
-                "the run directory {shown} was moved to {0} during training, so nothing more is saved; go on from its \
-                 newest checkpoint with `pavlov resume {0}`",
-                place.display()
-            ),
-            None => anyhow::bail!(
-                "the run directory {shown} was removed during training, so nothing more is saved"
-            ),
+            _ => Ok(Lock { _handle: handle }),
         }
     }
 }
@@ -257,7 +243,7 @@ pub(super) fn remove_logs(run_dir: &Path) -> anyhow::Result<()> {
         let is_log = ["params.json", "result.json", "progress.csv"].contains(&name.as_ref());
         if is_log || name.starts_with("events.out.tfevents") {
             let path = entry.path();
-            fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+            fs::remove_file(&path).map_err(Error::io("delete", &path))?;
         }
     }
     Ok(())
@@ -272,7 +258,7 @@ pub(super) fn take_back(run_dir: &Path, url: Option<&str>) -> anyhow::Result<()>
     }
     remove_logs(run_dir)?;
     let path = run_dir.join(RUN);
-    fs::remove_file(&path).with_context(|| format!("cannot delete {}", path.display()))?;
+    fs::remove_file(&path).map_err(Error::io("delete", &path))?;
     // It is not empty, so it is another program's file, which stays.
     let _ = fs::remove_dir(run_dir);
     Ok(())

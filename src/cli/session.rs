@@ -14,7 +14,7 @@ use super::run_dir::{self, Lock, RunFile};
 use super::trust;
 use crate::registry::AnyAlgorithm;
 use crate::tune::stoppers::{Met, StoppingCriteria};
-use crate::tune::{Driver, checkpoint};
+use crate::tune::{Driver, Error, checkpoint};
 
 /// How a run is shown.
 #[derive(Args, Debug)]
@@ -48,7 +48,7 @@ pub(super) struct Session {
     /// The checkpoint of the present iteration.
     saved: Option<PathBuf>,
     profile: Profile,
-    lock: Lock,
+    _lock: Lock,
 }
 
 /// What was there before a session.
@@ -81,7 +81,7 @@ impl Session {
         lock: Lock,
     ) -> Session {
         let profile = Profile::default();
-        Session { driver, run, stop, report, interrupt, saved: None, profile, lock }
+        Session { driver, run, stop, report, interrupt, saved: None, profile, _lock: lock }
     }
 
     /// Trains until a criterion is met or a signal comes, and saves.
@@ -91,6 +91,7 @@ impl Session {
                 "no stop criterion: training goes on until Ctrl-C (--stop timesteps_total=100000 sets one)",
             );
         }
+        self.driver.check_run_dir()?;
         let steps = self.driver.last_result().and_then(timesteps).unwrap_or(0);
         let mut progress = Progress::new(self.report.quiet, self.stop.limit("timesteps_total"), steps);
         let end = self.train(begin, &mut progress);
@@ -98,13 +99,8 @@ impl Session {
         if self.report.profile && !self.profile.is_empty() {
             say(&self.profile.to_string());
         }
-        match end {
-            Ok(end) => self.end(&end),
-            Err(error) => {
-                self.hint_after_failure();
-                Err(error)
-            }
-        }
+        let ended = end.and_then(|end| self.end(&end));
+        ended.inspect_err(|error| self.hint_after_failure(error))
     }
 
     fn train(&mut self, begin: Begin, progress: &mut Progress) -> anyhow::Result<End> {
@@ -147,7 +143,6 @@ impl Session {
 
     fn save(&mut self) -> anyhow::Result<()> {
         if self.saved.is_none() {
-            self.lock.check_in_place()?;
             self.saved = Some(self.driver.save()?);
         }
         Ok(())
@@ -157,7 +152,7 @@ impl Session {
     fn note_criteria(&mut self) -> anyhow::Result<()> {
         let criteria = self.stop.to_config();
         if self.run.stop != criteria {
-            self.lock.check_in_place()?;
+            self.driver.check_run_dir()?;
             self.run.stop = criteria;
             self.run.write(self.driver.logdir())?;
         }
@@ -179,12 +174,12 @@ impl Session {
         }
     }
 
-    fn end(mut self, end: &End) -> anyhow::Result<()> {
+    fn end(&mut self, end: &End) -> anyhow::Result<()> {
         let is_over = matches!(end, End::Met(_) | End::Done);
         if self.run.checkpoint_at_end || !is_over {
             self.save()?;
         }
-        self.lock.check_in_place()?;
+        self.driver.check_run_dir()?;
         self.driver.stop()?;
         let dir = self.driver.logdir().display().to_string();
         let program = program();
@@ -219,8 +214,11 @@ impl Session {
         trust::flag(&settings)
     }
 
-    fn hint_after_failure(&self) {
-        let dir = self.driver.logdir();
+    fn hint_after_failure(&self, error: &anyhow::Error) {
+        let dir = match error.downcast_ref() {
+            Some(Error::RunDirectory { moved_to: Some(place), .. }) => place.as_path(),
+            _ => self.driver.logdir(),
+        };
         if let Ok(Some(newest)) = checkpoint::latest(dir) {
             say(&format!(
                 "the newest checkpoint is {}; go on from it with `{} resume {}{}`",

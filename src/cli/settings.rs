@@ -7,11 +7,12 @@ use serde_json::Value;
 
 use super::exit::usage;
 use super::lines::Lines;
+use super::output::program;
 use super::translate::{from_rllib, from_sb3};
 use crate::envs::{self, EnvCreator};
 use crate::presets::{self, Preset};
 use crate::registry::{self, AlgorithmEntry};
-use crate::tune::config::{Layer, Resolved, assign, parse_assignment, parse_toml, read_file};
+use crate::tune::config::{Layer, Resolved, assign, parse_assignment, parse_toml, read_settings};
 use crate::tune::{Config, Error};
 
 /// The arguments of `train` and `config show` about settings.
@@ -85,11 +86,13 @@ impl SettingsArgs {
         let mut env = self.env;
         let file_env = file.as_ref().and_then(|file| file.env.clone());
         env = env.or(file_env).or_else(|| preset.as_ref().and_then(|preset| preset.env.clone()));
-        let no_env =
-            "no environment; give one with --env, e.g. --env CartPole-v1 (`pavlov list envs` shows all)";
+        let no_env = format!(
+            "no environment; give one with --env, e.g. --env CartPole-v1 (`{} list envs` shows all)",
+            program()
+        );
         let translated = match (&self.from_sb3, &self.from_rllib) {
             (Some(path), _) => {
-                let env = env.as_deref().ok_or_else(|| usage(no_env))?;
+                let env = env.as_deref().ok_or_else(|| usage(&no_env))?;
                 Some((path, "Stable-Baselines3", from_sb3(path, &entry, env)?))
             }
             (_, Some(path)) => Some((path, "RLlib", from_rllib(path, &entry)?)),
@@ -179,7 +182,7 @@ impl File {
         if !is("toml") && !is("json") {
             return Err(usage(format!("{origin} must be named .toml or .json, so that its format is known")));
         }
-        let text = read_file(path).map_err(|error| usage(error.to_string()))?;
+        let text = read_settings(path).map_err(|error| usage(error.to_string()))?;
         let mut config: Config = match is("toml") {
             true => parse_toml(&text, &origin)?,
             false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,

@@ -9,7 +9,7 @@ use crate::presets;
 use crate::registry::AlgorithmEntry;
 use crate::trainer::settings::synonym;
 use crate::tune::Config;
-use crate::tune::config::{Layer, assign, nearest};
+use crate::tune::config::{Layer, assign, nearest, read_settings};
 
 /// What another library's file says here.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ impl Translation {
 }
 
 fn read(path: &Path) -> anyhow::Result<String> {
-    std::fs::read_to_string(path).map_err(|error| usage(format!("cannot read {}: {error}", path.display())))
+    read_settings(path).map_err(|error| usage(error.to_string()))
 }
 
 /// A file of RL Baselines3 Zoo, or the settings of one environment in its form. What it leaves open has the default of

@@ -20,7 +20,7 @@ use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::Layer;
 use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, storage};
-use crate::tune::{Config, Error, child_main, replace_file};
+use crate::tune::{Config, Error, child_main, read_file, replace_file};
 
 /// Search settings: run the trials of a sweep file, or go on with a sweep
 #[derive(Args, Debug)]
@@ -90,7 +90,8 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         (None, Some(dir)) => {
             let dir = dir.display();
             return Err(usage(format!(
-                "{dir}: there is no sweep in it; begin one with `pavlov tune FILE --out {dir}`"
+                "{dir}: there is no sweep in it; begin one with `{} tune FILE --out {dir}`",
+                program()
             )));
         }
         (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
@@ -182,11 +183,12 @@ fn bring_sweep(url: &str) -> anyhow::Result<PathBuf> {
     }
     let Some(text) = storage::open(url)?.get(SWEEP)? else {
         return Err(usage(format!(
-            "{url}: there is no {SWEEP} in it; give the sweep's file too: `pavlov tune FILE --resume {url}`"
+            "{url}: there is no {SWEEP} in it; give the sweep's file too: `{} tune FILE --resume {url}`",
+            program()
         )));
     };
     let dir = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(dir).with_context(|| format!("cannot create {}", dir.display()))?;
+    std::fs::create_dir_all(dir).map_err(Error::io("create", dir))?;
     replace_file(&path, &text)?;
     Ok(path)
 }
@@ -249,7 +251,7 @@ struct KeepFile(String);
 impl Callback for KeepFile {
     fn setup(&mut self, experiment_dir: &Path, _: Option<u64>) -> Result<(), Error> {
         let kept = experiment_dir.join(SWEEP);
-        if std::fs::read_to_string(&kept).is_ok_and(|text| text == self.0) {
+        if read_file(&kept).is_ok_and(|text| text == self.0.as_bytes()) {
             return Ok(());
         }
         replace_file(&kept, self.0.as_bytes())

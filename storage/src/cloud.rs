@@ -13,7 +13,7 @@ use object_store::{
     PutMultipartOptions, PutOptions,
 };
 use pavlov_tune::storage::{Object, Storage};
-use pavlov_tune::{Error, Result};
+use pavlov_tune::{Error, LARGEST_FILE, Result};
 use tokio::task::JoinSet;
 
 use crate::error::{is_missing_object, storage_error};
@@ -127,10 +127,17 @@ impl Storage for CloudStorage {
         let object = self.handle("read", path)?;
         let found = object.find(async |store, at| {
             let found = store.get_opts(&at, GetOptions::default()).await?;
-            let crc32c = crc32c_of(&found);
-            Ok((found.bytes().await?, crc32c))
+            let (crc32c, size) = (crc32c_of(&found), found.meta.size);
+            let bytes = if size > LARGEST_FILE { Err(size) } else { Ok(found.bytes().await?) };
+            Ok((bytes, crc32c))
         })?;
         let Some((bytes, expected)) = found else { return Ok(None) };
+        let bytes = bytes.map_err(|size| {
+            object.refused(format!(
+                "it has {size} bytes, but pavlov reads {LARGEST_FILE} at most and writes no larger one; put a copy of \
+                 the right object in its place"
+            ))
+        })?;
         object.check(crc32c::crc32c(&bytes), expected)?;
         Ok(Some(bytes.into()))
     }

@@ -1,7 +1,10 @@
 //! Errors, each with its way out.
 
+use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::TcpListener;
+use std::path::PathBuf;
+use std::process::Command;
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -214,4 +217,44 @@ fn a_download_does_not_write_through_a_link_that_has_the_name_of_its_temporary_f
     assert_eq!(std::fs::read(&file).unwrap(), b"new");
     assert_eq!(std::fs::read(&elsewhere).unwrap(), b"untouched");
     assert!(!beside.is_symlink() && !file.is_symlink());
+}
+
+/// What a program of one's own sees that downloads to a disk which is too small.
+#[test]
+#[ignore = "run by a_full_disk_is_named_and_leaves_nothing_beside_the_file, on a disk of 1 MB"]
+fn child_downloads_more_than_fits() {
+    let disk = PathBuf::from(std::env::var_os("PAVLOV_TEST_DISK").expect("run by another test"));
+    let storage = CloudStorage::new("memory://", Arc::new(InMemory::new()));
+    storage.put("a", vec![1; 5_000_000]).unwrap();
+    let file = disk.join("file");
+    std::fs::write(&file, b"old").unwrap();
+    let message = storage.get_file("a", &file).unwrap_err().to_string();
+    let expected = format!(
+        "cannot write {}: No space left on device (os error 28); make room there, or give a directory on another disk",
+        disk.join(".file.tmp").display()
+    );
+    assert_eq!(message, expected);
+    assert_eq!(std::fs::read(&file).unwrap(), b"old");
+    assert_eq!(std::fs::read_dir(&disk).unwrap().count(), 1);
+}
+
+#[test]
+fn a_full_disk_is_named_and_leaves_nothing_beside_the_file() {
+    let disk = tempfile::tempdir().unwrap();
+    let on_small_disk = |command: &[&OsStr]| {
+        let mount = "mount -t tmpfs -o size=1m tmpfs \"$PAVLOV_TEST_DISK\" && exec \"$@\"";
+        let mut unshare = Command::new("unshare");
+        unshare.args(["--user", "--map-root-user", "--mount", "sh", "-c", mount, "sh"]).args(command);
+        unshare.env("PAVLOV_TEST_DISK", disk.path()).output()
+    };
+    if !on_small_disk(&["true".as_ref()]).is_ok_and(|mounted| mounted.status.success()) {
+        eprintln!("skipped: this machine does not let a test mount a small disk (`unshare --user --mount`)");
+        return;
+    }
+    let (program, name) = (std::env::current_exe().unwrap(), "faults::child_downloads_more_than_fits");
+    let child: [&OsStr; 4] =
+        [program.as_ref(), "--exact".as_ref(), "--include-ignored".as_ref(), name.as_ref()];
+    let output = on_small_disk(&child).unwrap();
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && text.contains("1 passed"), "{text}");
 }

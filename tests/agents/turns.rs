@@ -7,7 +7,7 @@ use pavlov::trainer::WorkerSet;
 use pavlov::trainer::policy::ActionRows;
 use pavlov::trainer::policy::{Act, Policies, Policy, PolicyClass, Seen};
 
-use crate::support::spec_with;
+use crate::support::{quiet, refused, spec_with, tiny_ppo};
 
 /// Agents `a`, `b` and `c` observe `(seed mod 1000, agent, t)`; every step `t` brings agent `i` the reward `t + 100 i`.
 ///
@@ -83,6 +83,36 @@ impl MultiAgentEnv for Turns {
         (self.seed, self.t) = (number(0), number(8));
         Ok(())
     }
+}
+
+/// An environment whose list of agents is empty.
+struct Empty(Turns);
+
+impl MultiAgentEnv for Empty {
+    type Obs = f32;
+    type Act = i64;
+
+    fn agents(&self) -> Vec<String> {
+        Vec::new()
+    }
+    fn observation_space(&self, agent: usize) -> Space {
+        self.0.observation_space(agent)
+    }
+    fn action_space(&self, agent: usize) -> Space {
+        self.0.action_space(agent)
+    }
+    fn reset(&mut self, seed: Option<u64>, out: MultiAgentOut<'_, f32>) -> envs::Result<()> {
+        self.0.reset(seed, out)
+    }
+    fn step(&mut self, actions: &[i64], out: MultiAgentOut<'_, f32>) -> envs::Result<()> {
+        self.0.step(actions, out)
+    }
+}
+
+#[test]
+fn an_environment_without_agents_is_refused() {
+    let env = EnvCreator::multi_agent(|| Empty(Turns::default()));
+    refused(quiet(tiny_ppo(), env), &["the environment: it has no agents; `agents` must name at least 1"]);
 }
 
 /// A legal action drawn from the stream of whoever acts.

@@ -6,6 +6,7 @@ use pavlov::trainer::learner::Value;
 use pavlov::trainer::learner::{Learner, Loss};
 use pavlov::trainer::models::{Activation, Dense, Init, Input, Net, NetBuilder, ParamsBuilder, Rule};
 use pavlov::trainer::rng::Stream;
+use pavlov::trainer::state::State;
 
 use crate::support::{assert_close, floats, learner, on_threads, refused};
 
@@ -228,4 +229,27 @@ fn weights_of_another_shape_are_refused_and_change_nothing() {
     let parts = ["net.1.weight: its shape is [8, 16], but the model's is [16, 16]"];
     refused(problem.learner.set_weights(&other.weights()), &parts);
     assert_eq!(floats(problem.learner.params().flat()), before);
+}
+
+#[test]
+fn weights_whose_target_copy_does_not_fit_change_nothing() {
+    let twice = |second| {
+        learner(4, true, Rule::adam(1e-3, 1e-8), |net| {
+            net.target_in_workers();
+            Layers::new(net, second)
+        })
+        .0
+    };
+    let (mut learner, other) = (twice(16), twice(8));
+    let before = floats(learner.params().flat());
+    let mut moved = State::default();
+    for name in other.weights().array_names() {
+        moved.set_tensor(name, &other.weights().tensor(name).expect("a parameter"));
+    }
+    // The network's own parameters fit; those of the target copy do not.
+    for name in learner.weights().array_names().filter(|name| !name.starts_with("target")) {
+        moved.set_tensor(name, &(learner.weights().tensor(name).expect("a parameter") + 1.0));
+    }
+    refused(learner.set_weights(&moved), &["net.1.weight: its shape is [8, 16], but the model's is [16, 16]"]);
+    assert_eq!(floats(learner.params().flat()), before);
 }

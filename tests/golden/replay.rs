@@ -8,7 +8,7 @@ use pavlov::trainer::replay::{ReplayBuffer, ReplayBufferConfig, ReplayKind, SumT
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::state::State;
 
-use crate::support::{assert_close, assert_frequency, bytes, column, numbers};
+use crate::support::{assert_close, assert_frequency, bytes, column, numbers, refused};
 
 const DRAWS: usize = 40_000;
 
@@ -278,4 +278,12 @@ fn long_rows_that_are_no_stacks_are_kept_once_and_of_another_shape_refused() {
     assert!(obs.iter().zip(&next).all(|(obs, next)| obs + 100.0 == *next));
     let error = buffer.add(&SampleBatch::default().with(Column::OBS, rows(3).view([3, 10, 10])));
     assert!(error.expect_err("other rows").to_string().contains("obs"));
+}
+
+#[test]
+fn a_first_priority_that_is_not_finite_is_refused_and_nothing_is_added() {
+    let mut buffer = prioritized(4);
+    let rows = numbered(0, 2).with(Column::WEIGHTS, column(&[1.0, f32::INFINITY]));
+    refused(buffer.add(&rows), &["a first priority", "inf", "leave the `weights` column out"]);
+    assert_eq!(buffer.len(), 0);
 }

@@ -165,7 +165,7 @@ fn auto_evaluates_until_training_is_over() {
     let learner = move || SlowLearner(Arc::clone(&in_learner));
     let trainer = ppo.builder(env).callbacks(learner).loggers(LoggerChoice::None).build();
     let result = trainer.expect("a trainer").train().expect("a result");
-    // While the learner waited nobody else played; two workers play two at a time.
+    // While the learner waited no other worker played; two workers play two at a time.
     let played = number(&result, "evaluation.episodes_this_iter");
     assert!(played >= 10.0 && played % 2.0 == 0.0, "{played} episodes");
     assert_eq!(number(&result, "evaluation.timesteps_this_iter"), 4.0 * played);

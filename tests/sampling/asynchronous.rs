@@ -54,7 +54,7 @@ fn broadcast_weights_reach_what_is_asked_for_after_them() {
                 versions.push(fragments.next().expect("no end").expect("a fragment").sources[0].version);
             }
             workers.with_policy("default_policy", |_| ()).expect("a policy");
-            workers.broadcast_weights(1).expect("nobody waits");
+            workers.broadcast_weights(1).expect("no worker waits");
         }
         // The fragment that is asked for when the first is taken comes `in_flight` later, made with the weights of then.
         let wanted: Vec<u64> =
@@ -68,7 +68,7 @@ fn weights_are_broadcast_after_every_so_many_batches_that_were_learned() {
     let workers = worker_set(&tiny_impala(), "CartPole-v1").expect("workers");
     for round in 1..=7 {
         workers.with_policy("default_policy", |_| ()).expect("a policy");
-        workers.broadcast_weights(3).expect("nobody waits");
+        workers.broadcast_weights(3).expect("no worker waits");
         assert_eq!(workers.counters().num_weight_syncs, round / 3, "round {round}");
     }
     let workers = worker_set(&tiny_impala(), "CartPole-v1").expect("workers");
@@ -77,7 +77,7 @@ fn weights_are_broadcast_after_every_so_many_batches_that_were_learned() {
 }
 
 #[test]
-fn those_who_come_first_are_taken_first_and_nobody_is_left_out() {
+fn workers_that_finish_first_are_taken_first_and_none_is_left_out() {
     let fragments = fragments(&tiny_impala(), 2, Order::FirstCome, 40);
     let of = |worker| fragments.iter().filter(|fragment| fragment.sources[0].worker == worker).count();
     assert_eq!(of(1) + of(2), 40);

@@ -68,7 +68,7 @@ impl Env for Failing {
 
     fn step(&mut self, action: &[i64], obs: &mut [f32]) -> envs::Result<Step> {
         let step = self.inner.step(action, obs)?;
-        let mut fuses = self.fuses.lock().expect("nobody panics while holding it");
+        let mut fuses = self.fuses.lock().expect("no thread panics while it holds the lock");
         let fuse = fuses.get_mut(&self.inner.seed()).filter(|left| self.inner.t() == 3 && **left > 0);
         if let Some(left) = fuse {
             *left -= 1;
@@ -143,7 +143,7 @@ fn a_worker_that_fails_while_it_samples_ahead_is_replaced_too() {
         let ppo = two_workers(|common| {
             (common.recreate_failed_workers, common.sample_async) = (true, true);
         });
-        // The third episode begins in the second fragment, which nobody has asked for yet.
+        // The third episode begins in the second fragment, which was not asked for yet.
         let mut trainer = build(ppo, &Failing::episodes([episode_seed(SEED, 0, 2)], how, 1));
         let steps: Vec<f64> =
             (0..3).map(|_| number(&trainer.train().expect("a result"), "timesteps_total")).collect();
@@ -198,7 +198,7 @@ fn failures_are_counted_for_each_worker_until_it_delivers() {
     let ppo = two_workers(|common| common.recreate_failed_workers = true);
     let env = Failing::copies(&[0, 2], Failure::Error, 3);
     let later = [0, 2].map(|copy| (episode_seed(SEED, copy, 4), 2));
-    env.fuses.lock().expect("nobody else has it").extend(later);
+    env.fuses.lock().expect("no thread panicked while it held the lock").extend(later);
     let mut trainer = build(ppo, &env);
     let restarts: Vec<f64> =
         (0..6).map(|_| number(&trainer.train().expect("a result"), "num_worker_restarts")).collect();
@@ -276,7 +276,7 @@ fn a_run_without_workers_left_is_an_error() {
 #[test]
 fn a_worker_that_does_not_answer_in_time_has_failed() {
     let gate = Arc::new(Mutex::new(()));
-    let closed = gate.lock().expect("nobody else has it");
+    let closed = gate.lock().expect("no thread panicked while it held the lock");
     let ppo = two_workers(|common| {
         common.worker_timeout_s = Some(0.2);
         common.disable_env_checking = true;

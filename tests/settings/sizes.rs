@@ -40,6 +40,26 @@ fn settings_that_need_more_memory_than_there_is_are_refused_by_name_with_the_sum
 }
 
 #[test]
+fn what_a_policy_remembers_counts_once_per_sequence() {
+    let model =
+        |max_seq_len: u64| json!({"use_lstm": true, "lstm_cell_size": 1024, "max_seq_len": max_seq_len});
+    let settings = |max_seq_len| {
+        json!({"num_workers": 0, "num_envs_per_worker": 1000, "rollout_fragment_length": 100_000,
+               "train_batch_size": 1000, "sgd_minibatch_size": 1000, "model": model(max_seq_len)})
+    };
+    let expected = "819.2 GB for memories of the policy (`num_workers` 1 x `num_envs_per_worker` 1000 x \
+                    `rollout_fragment_length` 100000 x `model.lstm_cell_size` 1024 / `model.max_seq_len` 1)";
+    refused(
+        build("PPO", settings(1)),
+        &["`rollout_fragment_length` is 100000, but the run would need", expected],
+    );
+    // A sequence ends with its fragment, so a longer one needs nothing more.
+    let small =
+        |max_seq_len| json!({"num_workers": 0, "rollout_fragment_length": 10, "model": model(max_seq_len)});
+    build("PPO", small(u64::MAX)).expect("it fits");
+}
+
+#[test]
 fn counts_that_no_machine_can_serve_are_refused_by_their_rule() {
     for (algorithm, settings, expected) in [
         (

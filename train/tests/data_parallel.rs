@@ -234,7 +234,7 @@ fn workers_have_their_own_share_of_the_cores_and_not_that_of_their_trial() {
 }
 
 #[test]
-fn rows_that_not_every_worker_can_have_are_nobodys() {
+fn rows_that_cannot_be_shared_equally_are_given_to_no_worker() {
     // 24 rows make two batches for each of two workers, the 25th would make a third one for worker 0 alone.
     let even = fit(&Plan::default());
     assert_eq!(numbers(&fit(&Plan { rows: 25, ..Plan::default() })), numbers(&even));

@@ -14,19 +14,19 @@ use serde_json::Value;
 use crate::{Config, Error, Result};
 
 /// In bytes: settings are written by people.
-const LARGEST_FILE: u64 = 1 << 26;
+const LARGEST_SETTINGS: u64 = 1 << 26;
 
 /// The text of a file with settings.
 ///
 /// # Errors
 /// Returns [`Error::Io`] if the file cannot be read, is no text, or has more than 64 MiB.
-pub fn read_file(path: &Path) -> Result<String> {
+pub fn read_settings(path: &Path) -> Result<String> {
     let mut text = String::new();
-    let read = File::open(path).and_then(|file| file.take(LARGEST_FILE + 1).read_to_string(&mut text));
+    let read = File::open(path).and_then(|file| file.take(LARGEST_SETTINGS + 1).read_to_string(&mut text));
     match read.map_err(Error::io("read", path))? as u64 {
-        0..=LARGEST_FILE => Ok(text),
+        0..=LARGEST_SETTINGS => Ok(text),
         _ => {
-            let reason = format!("it has more than {LARGEST_FILE} bytes, so it is no file with settings");
+            let reason = format!("it has more than {LARGEST_SETTINGS} bytes, so it is no file with settings");
             Err(Error::io("read", path)(io::Error::other(reason)))
         }
     }

@@ -79,7 +79,7 @@ pub enum Error {
         reason: String,
     },
     /// The file system refused.
-    #[error("cannot {action} {}: {source}", path.display())]
+    #[error("cannot {action} {}: {source}{}", path.display(), room(source.kind()))]
     Io {
         /// What was touched.
         path: PathBuf,
@@ -191,6 +191,14 @@ pub enum Error {
     /// The error of `session::report` in a function trainable whose trial ends: hand it up with `?`.
     #[error("the trial was told to end")]
     TrialStopped,
+    /// The run directory is not where it was when training began.
+    #[error("the run directory {} {} during training, so nothing more is saved; {}", path.display(), fate(moved_to), next(moved_to))]
+    RunDirectory {
+        /// Where it was.
+        path: PathBuf,
+        /// Where it is now; `None`: it was removed.
+        moved_to: Option<PathBuf>,
+    },
     /// An error of the trainable itself.
     #[error(transparent)]
     Trainable {
@@ -268,6 +276,31 @@ impl Error {
     }
 }
 
+/// The way out where the file system takes nothing.
+pub(crate) fn room(kind: io::ErrorKind) -> &'static str {
+    match kind {
+        io::ErrorKind::ReadOnlyFilesystem => "; give a directory on a file system that can be written to",
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
+            "; make room there, or give a directory on another disk"
+        }
+        _ => "",
+    }
+}
+
+fn fate(moved_to: &Option<PathBuf>) -> String {
+    match moved_to {
+        Some(place) => format!("was moved to {}", place.display()),
+        None => "was removed".into(),
+    }
+}
+
+fn next(moved_to: &Option<PathBuf>) -> &'static str {
+    match moved_to {
+        Some(_) => "go on from its newest checkpoint there",
+        None => "begin the run again in a directory that stays",
+    }
+}
+
 fn in_lines(errors: &[Error]) -> String {
     errors.iter().map(|error| format!("\n  {error}")).collect()
 }
@@ -313,5 +346,21 @@ mod tests {
         assert_eq!(format!("{io:?}"), "cannot write run/result.json: no space left");
         let error = Error::other(io);
         assert_eq!(format!("{error:?}"), "cannot write run/result.json: no space left");
+    }
+
+    #[test]
+    fn a_disk_that_takes_nothing_is_named_with_the_way_out() {
+        let said =
+            |errno: rustix::io::Errno| Error::io("create", "/mnt/run".as_ref())(errno.into()).to_string();
+        assert_eq!(
+            said(rustix::io::Errno::ROFS),
+            "cannot create /mnt/run: Read-only file system (os error 30); give a directory on a file system that can be \
+             written to"
+        );
+        assert_eq!(
+            said(rustix::io::Errno::NOSPC),
+            "cannot create /mnt/run: No space left on device (os error 28); make room there, or give a directory on \
+             another disk"
+        );
     }
 }

@@ -1,15 +1,86 @@
-//! Writing a file so that it is there whole or not at all.
+//! Writing a file so that it is there whole or not at all, and reading one without more memory than it may need.
 //!
 //! A directory may come from someone else. So no symbolic link in it leads a write to another place: a temporary file is
 //! made anew, and a file that is appended to is refused if it is a link.
 
 use std::env;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufWriter, Write};
+use std::io::{self, BufRead, BufWriter, ErrorKind, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::{Error, Result};
+
+/// In bytes. A file of a run, a sweep or a checkpoint that is read whole has no more: a result with pictures in it is some
+/// megabytes.
+pub const LARGEST_FILE: u64 = 1 << 28;
+/// In bytes. A line of a log, or one that another process sends, has no more.
+pub(crate) const LONGEST_LINE: u64 = LARGEST_FILE;
+
+/// As [`fs::read`], for a file that describes a run, a sweep or a checkpoint. One that is too large is refused before it
+/// fills the memory.
+///
+/// # Errors
+/// Those of the file system; [`ErrorKind::FileTooLarge`] above [`LARGEST_FILE`].
+pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = File::open(path)?;
+    let mut size = file.metadata()?.len();
+    if size <= LARGEST_FILE {
+        let mut content = Vec::with_capacity(size as usize);
+        Read::by_ref(&mut file).take(LARGEST_FILE + 1).read_to_end(&mut content)?;
+        if content.len() as u64 <= LARGEST_FILE {
+            return Ok(content);
+        }
+        size = content.len() as u64;
+    }
+    let reason = format!(
+        "it has {size} bytes or more, but pavlov reads {LARGEST_FILE} at most and writes no larger one; put a copy of the \
+         right file in its place"
+    );
+    Err(io::Error::new(ErrorKind::FileTooLarge, reason))
+}
+
+/// As [`fs::write`], for a file that [`read_file`] is to read.
+///
+/// # Errors
+/// Those of the file system; [`ErrorKind::FileTooLarge`] above [`LARGEST_FILE`].
+pub fn write_file(path: &Path, content: &[u8]) -> io::Result<()> {
+    refuse_too_large(content)?;
+    fs::write(path, content)
+}
+
+/// Refuses content that could not be read again.
+pub(crate) fn refuse_too_large(content: &[u8]) -> io::Result<()> {
+    let size = content.len() as u64;
+    if size <= LARGEST_FILE {
+        return Ok(());
+    }
+    let reason = format!(
+        "{size} bytes at once are more than the {LARGEST_FILE} that can be read again; keep large values, such as \
+         pictures, out of results and settings"
+    );
+    Err(io::Error::new(ErrorKind::FileTooLarge, reason))
+}
+
+/// Replaces `line` by the next line of `reader`, line feed included, and returns its length; 0 is the end.
+///
+/// # Errors
+/// Those of `reader`; [`ErrorKind::InvalidData`] above [`LONGEST_LINE`].
+pub(crate) fn read_line(reader: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    line.clear();
+    let length = reader.by_ref().take(LONGEST_LINE + 1).read_until(b'\n', line)?;
+    refuse_too_long(length)?;
+    Ok(length)
+}
+
+/// Refuses a line of so many bytes if it is too long.
+pub(crate) fn refuse_too_long(length: usize) -> io::Result<()> {
+    if length as u64 <= LONGEST_LINE {
+        return Ok(());
+    }
+    let reason = format!("a line has {length} bytes or more, but pavlov reads {LONGEST_LINE} at most");
+    Err(io::Error::new(ErrorKind::InvalidData, reason))
+}
 
 /// Replaces the file at `path` by what `fill` writes: hidden sibling, rename. A power cut may lose both; for what can be
 /// made again.
@@ -48,13 +119,14 @@ fn write_beside(
 /// # Errors
 /// Returns [`Error::Io`] if the file cannot be written.
 pub fn replace_file(path: &Path, content: &[u8]) -> Result<()> {
+    refuse_too_large(content).map_err(Error::io("write", path))?;
     replace_durably(path, |file| file.write_all(content).map_err(Error::io("write", path)))
 }
 
 /// Makes an empty file; whatever has the name, a symbolic link too, is removed first and not written to.
 pub(crate) fn create_anew(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}
     }
     OpenOptions::new().write(true).create_new(true).open(path)
@@ -101,6 +173,17 @@ pub(crate) fn results_root(given: Option<&Path>) -> PathBuf {
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
+
+    #[test]
+    fn what_could_not_be_read_again_is_not_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("metadata.json");
+        let message = write_file(&path, &vec![0; LARGEST_FILE as usize + 1]).unwrap_err().to_string();
+        let expected = "268435457 bytes at once are more than the 268435456 that can be read again; keep large values, \
+                        such as pictures, out of results and settings";
+        assert_eq!(message, expected);
+        assert!(!path.exists());
+    }
 
     #[test]
     fn no_write_follows_a_symbolic_link_out_of_the_directory() {

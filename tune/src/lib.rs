@@ -53,7 +53,7 @@ pub use error::{Error, Result, in_words};
 pub use executor::child_main;
 pub use export::ExportFormat;
 pub use factory::TrainableFactory;
-pub use files::replace_file;
+pub use files::{LARGEST_FILE, read_file, replace_file, write_file};
 pub use function::IntoReport;
 pub use gpu::wait_for_gpu;
 pub use node::available_memory;

@@ -98,7 +98,7 @@ impl SweepFile {
     /// name.
     pub fn load(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let text = config::read_file(path)?;
+        let text = config::read_settings(path)?;
         Self::parse(&text, &path.display().to_string())
     }
 

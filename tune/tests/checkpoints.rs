@@ -177,6 +177,25 @@ fn each_kind_of_damage_is_refused_with_file_and_reason() {
 }
 
 #[test]
+fn a_manifest_or_metadata_too_large_to_be_read_is_refused_with_its_size() {
+    for name in ["manifest.json", "metadata.json"] {
+        let home = tempfile::tempdir().unwrap();
+        let (_, path) = saved(home.path());
+        // The end is a hole: it takes no room on the disk.
+        fs::OpenOptions::new().write(true).open(path.join(name)).unwrap().set_len(300_000_000).unwrap();
+        let message = checkpoint::metadata(&path).unwrap_err().to_string();
+        let found = "is damaged: it has 300000000 bytes or more, but pavlov reads 268435456 at most";
+        assert_eq!(
+            message,
+            format!(
+                "checkpoint {}: {name} {found} and writes no larger one; put a copy of the right file in its place",
+                path.display()
+            )
+        );
+    }
+}
+
+#[test]
 fn a_flipped_bit_anywhere_in_any_file_is_seen() {
     let home = tempfile::tempdir().unwrap();
     let (_, path) = saved(home.path());
@@ -323,6 +342,38 @@ fn a_run_goes_on_past_its_damaged_newest_checkpoint_which_stays_under_another_na
         assert_eq!(driver.save().unwrap(), checkpoint(3));
         checkpoint::verify(&checkpoint(3), None).unwrap();
         fs::remove_file(checkpoint(3).join("manifest.json")).unwrap();
+    }
+}
+
+#[test]
+fn a_save_into_a_run_directory_that_was_moved_or_removed_is_refused_and_one_elsewhere_is_not() {
+    for moves in [true, false] {
+        let home = tempfile::tempdir().unwrap();
+        let (run, elsewhere) = (home.path().join("run"), home.path().join("elsewhere"));
+        let mut driver = logged(Counter::default(), &run);
+        driver.train().unwrap();
+        match moves {
+            true => fs::rename(&run, &elsewhere).unwrap(),
+            false => fs::remove_dir_all(&run).unwrap(),
+        }
+        driver.train().unwrap();
+        let message = driver.save().unwrap_err().to_string();
+        let (fate, way_out) = match moves {
+            true => (
+                format!("moved to {}", elsewhere.canonicalize().unwrap().display()),
+                "go on from its newest checkpoint there",
+            ),
+            false => ("removed".into(), "begin the run again in a directory that stays"),
+        };
+        let start = format!("the run directory {} was {fate} during training", run.display());
+        assert_eq!(message, format!("{start}, so nothing more is saved; {way_out}"));
+        assert!(!run.exists(), "nothing is written where the run is no more");
+        let kept = driver.save_to(&home.path().join("kept")).unwrap();
+        assert_eq!(checkpoint::metadata(&kept).unwrap().iteration, 2);
+        // Another directory at the same place is not the run's.
+        fs::create_dir(&run).unwrap();
+        assert_eq!(driver.save().unwrap_err().to_string(), message);
+        assert_eq!(fs::read_dir(&run).unwrap().count(), 0);
     }
 }
 

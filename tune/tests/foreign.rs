@@ -43,6 +43,24 @@ fn a_journal_that_names_a_place_outside_of_its_directory_is_refused() {
 }
 
 #[test]
+fn a_journal_with_an_endless_line_is_refused_and_stays_as_it_is() {
+    let home = tempfile::tempdir().unwrap();
+    let dir = sweep(home.path());
+    let path = dir.join("journal.jsonl");
+    let lines = fs::read_to_string(&path).unwrap().lines().count();
+    let length = 300_000_000;
+    fs::OpenOptions::new().write(true).open(&path).unwrap().set_len(length).unwrap();
+    let message = refusal(home.path(), &dir);
+    let expected = format!(
+        "journal.jsonl, line {}: a line has 268435457 bytes or more, but pavlov reads 268435456 at most; cut the file off \
+         before this line, or put a copy of it in its place",
+        lines + 1
+    );
+    assert!(message.ends_with(&expected), "{message}");
+    assert_eq!(fs::metadata(&path).unwrap().len(), length);
+}
+
+#[test]
 fn a_trial_directory_that_is_a_symbolic_link_is_refused() {
     let home = tempfile::tempdir().unwrap();
     let dir = sweep(home.path());

@@ -36,6 +36,30 @@ fn log(run_dir: &Path, results: &[Value]) {
 }
 
 #[test]
+fn results_with_an_endless_line_are_refused_from_both_ends() {
+    let home = tempfile::tempdir().unwrap();
+    log(home.path(), &[json!({"a": 1})]);
+    let path = home.path().join("result.json");
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(300_000_000).unwrap();
+    let from_start = read_results(home.path()).unwrap_err().to_string();
+    let from_end = JsonLogger::open(home.path()).unwrap_err().to_string();
+    for message in [from_start, from_end] {
+        let expected = format!(
+            "cannot read {}: a line has 268435457 bytes or more, but pavlov reads 268435456 at most; cut the file off \
+             before that line, or put a copy of it in its place",
+            path.display()
+        );
+        assert_eq!(message, expected);
+    }
+    // The table can be made again.
+    OpenOptions::new().write(true).open(&path).unwrap().set_len("{\"a\":1}\n".len() as u64).unwrap();
+    let table = home.path().join("progress.csv");
+    OpenOptions::new().write(true).open(&table).unwrap().set_len(300_000_000).unwrap();
+    log(home.path(), &[json!({"a": 2})]);
+    assert_eq!(csv(home.path()), ["a", "1", "2"]);
+}
+
+#[test]
 fn results_are_one_json_object_per_line_and_params_the_settings() {
     let home = tempfile::tempdir().unwrap();
     let config = object(json!({"by": 2}));

@@ -57,7 +57,7 @@ class Party:
         rewards = {"ann": actions["ann"], "bob": 10 * actions.get("bob", -1)}
         if "cy" in actions:
             rewards["cy"] = float(actions["cy"] @ [100, 1000])
-        # Bob is told of after his end too: nobody may hear of it.
+        # Bob is told of after his end too; that must not be passed on.
         terminations = {"ann": self.count == 4, "bob": self.count >= 2, "cy": False}
         truncations = {"ann": self.count == 4, "bob": False, "cy": self.count == 4}
         if self.count == 1:

@@ -268,7 +268,7 @@ fn cores() -> CpuSet {
 }
 
 #[test]
-fn turns_on_one_core_are_seen_by_nobody() {
+fn turns_on_one_core_change_no_result() {
     let Some(python) = python() else { return };
     let before = cores();
     let count = f64::from(before.count());

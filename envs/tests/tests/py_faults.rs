@@ -163,7 +163,7 @@ fn script(name: &str, text: &str) -> String {
 }
 
 #[test]
-fn what_an_environment_prints_or_reads_disturbs_nobody() {
+fn what_an_environment_prints_or_reads_disturbs_no_call() {
     let Some(python) = python() else { return };
     let mut env = FaultVec::new(&test_env("Noise"), &config(&python, json!({"num_workers": 1})), 2).unwrap();
     let mut rows = Rows::<f32>::new(2, 1);

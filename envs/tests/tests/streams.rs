@@ -1,4 +1,4 @@
-//! Random streams that nobody seeded.
+//! Random streams without a seed.
 
 use pavlov_envs::{
     CartPoleConfig, CartPoleVector, EnvConfig, FrozenLake, SyncVectorEnv, VectorEnv, make_vec,
@@ -6,7 +6,7 @@ use pavlov_envs::{
 
 use crate::rows::Rows;
 
-/// Gymnasium seeds what nobody seeded from the operating system's entropy.
+/// Gymnasium seeds a stream without a seed from the operating system's entropy.
 #[test]
 fn unseeded_copies_begin_with_streams_of_their_own() {
     const N: usize = 64;
@@ -46,7 +46,7 @@ fn unseeded_walks_from_one_start_part() {
 }
 
 #[test]
-fn a_state_keeps_a_stream_that_nobody_seeded() {
+fn a_state_keeps_a_stream_without_a_seed() {
     let mut env = CartPoleVector::new(2, 500, CartPoleConfig::default());
     let (mut went, mut again) = ([0.0; 8], [0.0; 8]);
     env.reset(None, &mut went).unwrap();

@@ -258,7 +258,7 @@ fn masks_of_a_wrong_length_are_refused_and_stay_as_they_are() {
             assert!(!env.action_masks(&mut masks), "{len} flags for 2 x 6 actions");
             assert!(masks.iter().all(|&flag| flag));
         }
-        // Nobody may pick up, or drop, somebody who is not there.
+        // A taxi may not pick up, or drop, a passenger who is not there.
         let mut masks = [true; 12];
         assert!(env.action_masks(&mut masks) && masks.contains(&false));
     }

@@ -28,7 +28,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
-use pavlov_tune::{Error, Result};
+use pavlov_tune::{Error, Result, available_memory};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::wire::{Call, Head};
@@ -36,6 +36,9 @@ use super::{Collective, ReduceOp};
 
 /// How long a worker that lives is waited for, as in `torch.distributed`: it may be at its validation set.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
+
+/// So many bytes are gathered without asking the system what is free.
+const SMALL: u64 = 1 << 20;
 
 /// A [`Collective`] of processes or threads of one machine.
 #[derive(Debug)]
@@ -221,8 +224,8 @@ impl Collective for SocketCollective {
             let mut lens = vec![own; world];
             let mut into: Vec<&mut [u8]> = lens.iter_mut().map(|len| &mut len[..]).collect();
             this.exchange(Call::AllGather, 0, &vec![&own[..]; world], &mut into)?;
-            let mut all: Vec<Vec<u8>> =
-                lens.iter().map(|len| vec![0; u64::from_le_bytes(*len) as usize]).collect();
+            let lens = checked_lens(&lens, available_memory)?;
+            let mut all: Vec<Vec<u8>> = lens.into_iter().map(|len| vec![0; len]).collect();
             let mut into: Vec<&mut [u8]> = all.iter_mut().map(|bytes| &mut bytes[..]).collect();
             this.exchange(Call::AllGather, 0, &vec![bytes; world], &mut into)?;
             all[this.rank].copy_from_slice(bytes);
@@ -343,6 +346,24 @@ pub(crate) fn sockets(world: usize) -> Result<Vec<Vec<UnixStream>>> {
     Ok(all)
 }
 
+/// What the workers say that they send to each other, refused where it cannot be.
+fn checked_lens(said: &[[u8; 8]], available: impl FnOnce() -> Option<u64>) -> Result<Vec<usize>> {
+    let said: Vec<u64> = said.iter().map(|len| u64::from_le_bytes(*len)).collect();
+    let sum = said.iter().fold(0_u64, |sum, len| sum.saturating_add(*len));
+    // Where the system does not say what is free, at least nothing that no machine could hold is made.
+    let available = if sum <= SMALL { SMALL } else { available().unwrap_or(1 << 47) };
+    if sum <= available
+        && let Ok(lens) = said.iter().map(|len| usize::try_from(*len)).collect()
+    {
+        return Ok(lens);
+    }
+    let (rank, largest) = said.iter().enumerate().max_by_key(|(_, len)| **len).unwrap_or((0, &0));
+    Err(Error::other(format!(
+        "`all_gather` would bring {sum} bytes to each worker, {largest} of them from worker {rank}, but only {available} \
+         bytes of memory are free; gather less at a time"
+    )))
+}
+
 fn is_gone(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected)
 }
@@ -360,4 +381,35 @@ fn chunks_mut<'a, T>(mut values: &'a mut [T], lens: &[usize]) -> Vec<&'a mut [T]
         values = rest;
     }
     chunks
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_that_a_worker_cannot_mean_is_an_error_that_names_it() {
+        let mut sockets = sockets(2).unwrap();
+        let mut liar = sockets.pop().unwrap().pop().unwrap();
+        let honest = SocketCollective::new(0, sockets.pop().unwrap()).unwrap();
+        let head = Head { call: Call::AllGather, len: 0 };
+        liar.write_all(&head.to_bytes()).unwrap();
+        liar.write_all(&(u64::MAX - 3).to_le_bytes()).unwrap();
+        let message = honest.all_gather(b"own").unwrap_err().to_string();
+        let start = "`all_gather` would bring 18446744073709551615 bytes to each worker, 18446744073709551612 of them \
+                     from worker 1, but only ";
+        assert!(message.starts_with(start), "{message}");
+        assert!(message.ends_with(" bytes of memory are free; gather less at a time"), "{message}");
+    }
+
+    #[test]
+    fn lengths_count_together() {
+        let said = |lens: [u64; 2]| lens.map(u64::to_le_bytes);
+        let (half, available) = (SMALL / 2 + 1, SMALL + 1);
+        assert!(checked_lens(&said([half, half - 1]), || Some(available)).is_ok());
+        let message = checked_lens(&said([half + 1, half - 1]), || Some(available)).unwrap_err().to_string();
+        let expected =
+            "would bring 1048578 bytes to each worker, 524290 of them from worker 0, but only 1048577 bytes";
+        assert!(message.contains(expected), "{message}");
+    }
 }

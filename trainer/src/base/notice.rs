@@ -1,10 +1,13 @@
 //! What a user must hear though nothing failed.
 
+use std::io::Write;
+
 /// A warning to the program's `tracing` subscriber, or to standard error where there is none.
 pub(crate) fn notice(text: &str) {
     match tracing::dispatcher::has_been_set() {
         true => tracing::warn!("{text}"),
-        false => eprintln!("pavlov: {text}"),
+        // There is no stream left that could say that standard error is closed.
+        false => drop(writeln!(std::io::stderr(), "pavlov: {text}")),
     }
 }
 

@@ -2,7 +2,8 @@
 //! `.json` and one `.safetensors` file in a checkpoint.
 
 use crate::base::error::{Error, Result};
-use pavlov_tune::checkpoint::refuse_unlisted;
+use pavlov_tune::{checkpoint::refuse_unlisted, read_file, write_file};
+use safetensors::SafeTensorError;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use std::path::Path;
@@ -111,6 +112,11 @@ impl State {
         Ok(())
     }
 
+    /// Bytes of all arrays.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.arrays.iter().map(|(_, array)| array.bytes.len() as u64).sum()
+    }
+
     /// The names of the arrays, in the order they were added.
     pub fn array_names(&self) -> impl Iterator<Item = &str> {
         self.arrays.iter().map(|(name, _)| name.as_str())
@@ -155,17 +161,17 @@ impl State {
     pub fn write(&self, dir: &Path, stem: &str) -> Result<()> {
         let path = dir.join(format!("{stem}.json"));
         let json = serde_json::to_vec_pretty(&self.values).map_err(|e| Error::state(stem, e.to_string()))?;
-        std::fs::write(&path, json).map_err(|e| io("write", &path, e))?;
+        write_file(&path, &json).map_err(|e| io("write", &path, e))?;
         let tensors: Vec<(String, Tensor)> =
             self.arrays.iter().map(|(name, array)| (name.clone(), array.to_tensor())).collect();
         if !tensors.is_empty() {
             let path = dir.join(format!("{stem}.safetensors"));
-            Tensor::write_safetensors(&tensors, &path).map_err(|error| {
-                let reason = match error {
-                    TchError::SafeTensorError { err, .. } => err.to_string(), // without the path again
-                    other => other.to_string(),
-                };
-                Error::state(path.display().to_string(), format!("cannot write it: {reason}"))
+            Tensor::write_safetensors(&tensors, &path).map_err(|error| match error {
+                TchError::SafeTensorError { err: SafeTensorError::IoError(error), .. } => {
+                    io("write", &path, error)
+                }
+                TchError::SafeTensorError { err, .. } => io("write", &path, std::io::Error::other(err)),
+                other => other.into(),
             })?;
         }
         Ok(())
@@ -181,7 +187,7 @@ impl State {
         let name = format!("{stem}.json");
         refuse_unlisted(dir, &name)?;
         let path = dir.join(name);
-        let json = std::fs::read(&path).map_err(|e| io("read", &path, e))?;
+        let json = read_file(&path).map_err(|e| io("read", &path, e))?;
         let values = serde_json::from_slice(&json)
             .map_err(|e| Error::state(path.display().to_string(), e.to_string()))?;
         let name = format!("{stem}.safetensors");
@@ -199,6 +205,6 @@ impl State {
     }
 }
 
-fn io(action: &str, path: &Path, error: std::io::Error) -> Error {
-    Error::state(path.display().to_string(), format!("cannot {action} it: {error}"))
+fn io(action: &'static str, path: &Path, error: std::io::Error) -> Error {
+    pavlov_tune::Error::io(action, path)(error).into()
 }

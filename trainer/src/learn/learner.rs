@@ -413,17 +413,17 @@ impl Learner {
         weights
     }
 
-    /// Replaces the parameters, and the target copy's if they are there. If one of the network's own does not fit,
-    /// nothing is changed.
+    /// Replaces the parameters, and the target copy's if they are there. Nothing is changed if one of them does not fit.
     ///
     /// # Errors
     /// Returns [`Error::State`] if a parameter is missing or has another shape.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
-        self.sets[0].set_weights(weights)?;
-        match (self.sets.get_mut(1), weights.nested("target")) {
-            (Some(target), Ok(weights)) => target.set_weights(&weights),
-            _ => Ok(()),
+        let own = self.sets[0].flat_of(weights)?;
+        if let (Some(target), Ok(weights)) = (self.sets.get_mut(1), weights.nested("target")) {
+            target.set_weights(&weights)?;
         }
+        self.sets[0].set_flat(&own);
+        Ok(())
     }
 
     /// Everything that learning depends on.

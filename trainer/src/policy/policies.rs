@@ -34,7 +34,7 @@ impl Agent {
     /// The agents of an environment.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if it is an environment of several agents without a copy to ask.
+    /// Returns [`Error::State`] if it is an environment of several agents without a copy to ask, or without agents.
     pub fn of(copies: &EnvCopies) -> Result<Vec<Self>> {
         match copies {
             EnvCopies::Vector(copies) => Ok(Self::only(Spaces::of(copies.as_ref()))),
@@ -46,7 +46,12 @@ impl Agent {
                     observation_space: env.observation_space(agent),
                     action_space: env.action_space(agent),
                 };
-                let agents = env.agents().into_iter().enumerate();
+                let agents = env.agents();
+                if agents.is_empty() {
+                    let reason = "it has no agents; `agents` must name at least 1";
+                    return Err(Error::state("the environment", reason));
+                }
+                let agents = agents.into_iter().enumerate();
                 Ok(agents.map(|(agent, name)| Self { name, spaces: spaces(agent) }).collect())
             }
         }

@@ -155,7 +155,8 @@ impl ReplayBuffer {
     /// get the highest priority so far.
     ///
     /// # Errors
-    /// Returns [`Error::MissingColumn`] if a column of earlier rows is missing, [`Error::State`] if one has other rows.
+    /// Returns [`Error::MissingColumn`] if a column of earlier rows is missing, [`Error::State`] if one has other rows,
+    /// [`Error::NotFinite`] if a first priority is not finite.
     pub fn add(&mut self, batch: &SampleBatch) -> Result<()> {
         let capacity = self.config.capacity;
         if self.columns.is_empty() {
@@ -173,6 +174,16 @@ impl ReplayBuffer {
                 return Err(Error::state(format!("replay column `{}`", column.name()), reason));
             }
         }
+        let given = match (&self.priorities, batch.get(Column::WEIGHTS)) {
+            (Some(_), Ok(weights)) => Some(weights.contiguous()),
+            _ => None,
+        };
+        let given = given.as_ref().map(host::read::<f32>);
+        if let Some(&value) = given.into_iter().flatten().find(|priority| !priority.is_finite()) {
+            let hint = "give rows a finite first priority, or leave the `weights` column out".into();
+            let what = "a first priority".into();
+            return Err(Error::NotFinite { what, value: value.into(), step: self.added, hint });
+        }
         // Room first, so that old frames do not stand beside the new ones.
         for (_, kept) in &mut self.columns {
             if let Kept::Frames(kept) = kept {
@@ -184,12 +195,8 @@ impl ReplayBuffer {
             kept.write(&batch.get(*column)?.contiguous(), self.next, capacity, &mut self.frames);
         }
         if let Some(tree) = &mut self.priorities {
-            let given = batch.get(Column::WEIGHTS).ok().map(Tensor::contiguous);
             for i in 0..rows {
-                let priority = match &given {
-                    Some(weights) => f64::from(host::read::<f32>(weights)[i]),
-                    None => self.max_priority,
-                };
+                let priority = given.map_or(self.max_priority, |given| f64::from(given[i]));
                 self.max_priority = self.max_priority.max(priority);
                 tree.set(
                     (self.next + i) % self.config.capacity,

@@ -245,8 +245,7 @@ impl<T: Trainer> Algorithm<T> {
     /// be made, or the algorithm is not set up.
     pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
         let path = dir.join("model.pt");
-        std::fs::create_dir_all(dir)
-            .map_err(|e| Error::state(dir.display().to_string(), format!("cannot make it: {e}")))?;
+        std::fs::create_dir_all(dir).map_err(pavlov_tune::Error::io("create", dir))?;
         let id = self.run()?.spec().policies.sole()?;
         self.replica(id, vec![Stream::new(0, "export", 0)])?.export(&path)?;
         Ok(path)
@@ -301,7 +300,11 @@ impl<T: Trainer> Algorithm<T> {
 
     /// What a checkpoint says of the run besides its state.
     fn about(&self) -> Result<State> {
-        let (first, others) = self.run()?.agents().split_first().expect("an environment has an agent");
+        let (first, others) = self
+            .run()?
+            .agents()
+            .split_first()
+            .expect("an environment without agents is refused when it is made");
         let mut about = State::default();
         about.set("algorithm", &T::NAME)?;
         about.set("env", &self.env.name())?;

@@ -2,10 +2,11 @@
 
 use crate::{
     base::error::{Error, Result},
-    learn::nets::Spaces,
+    learn::nets::{Spaces, image},
     replay::{OffPolicy, ReplayKind},
     run::common::{Common, DurationUnit, EvaluationDuration},
 };
+use serde_json::json;
 
 /// A weight, its gradient and two moments of Adam, in bytes.
 const LEARNED: u128 = 16;
@@ -26,7 +27,9 @@ struct Part {
     what: String,
     /// Settings, as `key` and value.
     settings: Vec<(String, String)>,
-    /// Which of them is the largest.
+    /// What their product is divided by.
+    per: Option<(String, String)>,
+    /// Which of the settings is the largest.
     largest: usize,
     bytes: u128,
 }
@@ -35,16 +38,31 @@ impl Memory {
     /// What the shared settings make a run need.
     pub(crate) fn of(common: &Common, spaces: &Spaces) -> Self {
         let mut memory = Self::default();
-        memory.add_common(common, spaces);
+        memory.add_sampling(common, spaces);
+        memory.add_evaluation(common);
+        memory.add_model(common, spaces);
         memory
     }
 
     /// A part whose size is the product of these settings, in units of `bytes`.
     pub fn add(&mut self, what: &str, settings: &[(&str, usize)], bytes: u128) {
+        self.add_per(what, settings, None, bytes);
+    }
+
+    /// As [`add`](Self::add), divided by another setting, which is above 0.
+    fn add_per(&mut self, what: &str, settings: &[(&str, usize)], per: Option<(&str, usize)>, bytes: u128) {
         let largest = (0..settings.len()).max_by_key(|&i| settings[i].1).unwrap_or(0);
-        let bytes = settings.iter().fold(bytes, |product, (_, n)| product.saturating_mul(*n as u128));
-        let settings = settings.iter().map(|(key, n)| ((*key).into(), n.to_string())).collect();
-        self.parts.push(Part { what: what.into(), settings, largest, bytes });
+        let product = settings.iter().fold(bytes, |product, (_, n)| product.saturating_mul(*n as u128));
+        let bytes = product / per.map_or(1, |(_, n)| n as u128);
+        let shown = |&(key, n): &(&str, usize)| (key.into(), n.to_string());
+        let (settings, per) = (settings.iter().map(shown).collect(), per.as_ref().map(shown));
+        self.parts.push(Part { what: what.into(), settings, per, largest, bytes });
+    }
+
+    /// A part that one setting makes.
+    fn add_one(&mut self, what: &str, key: &str, value: String, bytes: u128) {
+        let settings = vec![(key.into(), value)];
+        self.parts.push(Part { what: what.into(), settings, per: None, largest: 0, bytes });
     }
 
     /// Fully connected layers of these widths behind so many inputs, with all that learning keeps of a weight.
@@ -56,9 +74,7 @@ impl Memory {
             weights = weights.saturating_add(layer);
             inputs = width as u128;
         }
-        let settings = vec![(key.into(), format!("{widths:?}"))];
-        let bytes = weights.saturating_mul(LEARNED);
-        self.parts.push(Part { what: what.into(), settings, largest: 0, bytes });
+        self.add_one(what, key, format!("{widths:?}"), weights.saturating_mul(LEARNED));
     }
 
     /// A replay buffer and what else these settings make.
@@ -72,17 +88,18 @@ impl Memory {
         self.add("the replay buffer", &[("replay_buffer_config.capacity", config.capacity)], row);
     }
 
-    fn add_common(&mut self, common: &Common, spaces: &Spaces) {
+    fn add_sampling(&mut self, common: &Common, spaces: &Spaces) {
         let row = row(spaces);
-        let workers = ("num_workers", common.num_workers.max(1));
-        let copies = ("num_envs_per_worker", common.num_envs_per_worker);
-        let steps = ("rollout_fragment_length", common.rollout_fragment_length);
+        let [workers, copies, steps] = sampled(common);
         self.add("fragments", &[workers, copies, steps], row);
         self.add("environments", &[workers, copies], 2 * row);
         self.add("threads", &[workers], THREAD);
         self.add("training batches", &[("train_batch_size", common.train_batch_size)], row);
         let smoothing = common.metrics_num_episodes_for_smoothing;
         self.add("results", &[("metrics_num_episodes_for_smoothing", smoothing)], EPISODE);
+    }
+
+    fn add_evaluation(&mut self, common: &Common) {
         if common.evaluation_interval.is_some() {
             let workers = ("evaluation_num_workers", common.evaluation_num_workers);
             self.add("evaluation workers", &[workers], THREAD);
@@ -96,25 +113,34 @@ impl Memory {
                 self.add("evaluation", &[("evaluation_duration", units)], bytes);
             }
         }
-        let model = &common.model;
-        let is_image = spaces.observation_space.shape().len() == 3;
-        let inputs = if is_image { 0 } else { spaces.obs_width() };
-        if !is_image {
-            self.add_layers("the network", "model.fcnet_hiddens", inputs, &model.fcnet_hiddens);
-        }
-        let before = model.fcnet_hiddens.last().copied().unwrap_or(inputs);
-        self.add_layers("the network", "model.post_fcnet_hiddens", before, &model.post_fcnet_hiddens);
-        if model.is_recurrent() {
-            let cell = model.lstm_cell_size;
-            let weights = (cell as u128).saturating_add(self.features(common, spaces) as u128);
-            self.add("the network", &[("model.lstm_cell_size", cell)], weights.saturating_mul(3 * LEARNED));
-        }
     }
 
-    /// Units behind the hidden layers of `model`.
-    pub fn features(&self, common: &Common, spaces: &Spaces) -> usize {
-        let layers = common.model.hidden_layers();
-        layers.last().map_or(spaces.obs_width(), |(units, _)| *units)
+    fn add_model(&mut self, common: &Common, spaces: &Spaces) {
+        let model = &common.model;
+        let before = match image(&spaces.observation_space) {
+            Some(image) => {
+                let (weights, outputs) = model.convolutions(image);
+                let shown = json!(model.conv_filters).to_string();
+                let bytes = weights.saturating_mul(LEARNED).saturating_add(4 * outputs as u128);
+                self.add_one("the network", "model.conv_filters", shown, bytes);
+                outputs
+            }
+            None => {
+                let inputs = spaces.obs_width();
+                self.add_layers("the network", "model.fcnet_hiddens", inputs, &model.fcnet_hiddens);
+                model.fcnet_hiddens.last().copied().unwrap_or(inputs)
+            }
+        };
+        self.add_layers("the network", "model.post_fcnet_hiddens", before, &model.post_fcnet_hiddens);
+        if model.is_recurrent() {
+            let cell = ("model.lstm_cell_size", model.lstm_cell_size);
+            let weights = (cell.1 as u128).saturating_add(model.features(spaces) as u128);
+            self.add("the network", &[cell], weights.saturating_mul(3 * LEARNED));
+            let [workers, copies, steps] = sampled(common);
+            let sequences = ("model.max_seq_len", model.max_seq_len.max(1));
+            let width = if model.use_lstm { 8 } else { 4 };
+            self.add_per("memories of the policy", &[workers, copies, steps, cell], Some(sequences), width);
+        }
     }
 
     /// Refuses a sum that does not fit into the memory that is available now.
@@ -134,9 +160,10 @@ impl Memory {
         let mut parts: Vec<&Part> = self.parts.iter().filter(|part| part.bytes > sum / 50).collect();
         parts.sort_by_key(|part| std::cmp::Reverse(part.bytes));
         let list = |part: &&Part| {
-            let settings: Vec<String> =
-                part.settings.iter().map(|(key, value)| format!("`{key}` {value}")).collect();
-            format!("{} for {} ({})", shown(part.bytes), part.what, settings.join(" x "))
+            let setting = |(key, value): &(String, String)| format!("`{key}` {value}");
+            let settings: Vec<String> = part.settings.iter().map(setting).collect();
+            let per = part.per.iter().map(|per| format!(" / {}", setting(per))).collect::<String>();
+            format!("{} for {} ({}{per})", shown(part.bytes), part.what, settings.join(" x "))
         };
         let list: Vec<String> = parts.iter().map(list).collect();
         let (key, value) = &parts[0].settings[parts[0].largest];
@@ -148,6 +175,15 @@ impl Memory {
         );
         Err(Error::config(key, value, rule))
     }
+}
+
+/// What says how many rows are sampled at a time.
+fn sampled(common: &Common) -> [(&'static str, usize); 3] {
+    [
+        ("num_workers", common.num_workers.max(1)),
+        ("num_envs_per_worker", common.num_envs_per_worker),
+        ("rollout_fragment_length", common.rollout_fragment_length),
+    ]
 }
 
 /// Bytes of a row: observation, action, reward, flags, and what policies add.

@@ -11,7 +11,13 @@ use crate::{
     },
 };
 use pavlov_envs::{DType, Element, NpRandom, Space};
-use std::{ffi::OsString, path::Path};
+use pavlov_tune as tune;
+use std::{
+    ffi::{OsStr, OsString},
+    fs::{self, File},
+    io::{self, Write},
+    path::Path,
+};
 use tch::{CModule, Device, Kind, Tensor};
 
 /// How often the exported function is compared with the policy, with other observations each time.
@@ -44,21 +50,24 @@ impl Session {
         // The file appears whole, and only when it answers as the policy does.
         let mut unfinished = OsString::from(file);
         unfinished.push(".unfinished");
-        let written = traced
-            .save(&unfinished)
-            .map_err(Error::from)
+        let room = 2 * policy.get_weights().bytes() + (1 << 20);
+        let written = refuse_full_disk(&unfinished, room)
+            .map_err(|error| tune::Error::io("write", file)(error).into())
+            .and_then(|()| Ok(traced.save(&unfinished)?))
             .and_then(|()| compare(&CModule::load(&unfinished)?, desk, policy))
-            .and_then(|()| {
-                std::fs::rename(&unfinished, file).map_err(|error| {
-                    Error::state(file.display().to_string(), format!("cannot write it: {error}"))
-                })
-            });
+            .and_then(|()| Ok(fs::rename(&unfinished, file).map_err(tune::Error::io("write", file))?));
         if written.is_err() {
             // It may not be there.
-            let _ = std::fs::remove_file(&unfinished);
+            let _ = fs::remove_file(&unfinished);
         }
         written
     }
+}
+
+/// Refuses a disk without room for so many bytes: on a full one libtorch ends the process.
+fn refuse_full_disk(file: &OsStr, bytes: u64) -> io::Result<()> {
+    let (mut file, piece) = (File::create(file)?, [0; 1 << 16]);
+    (0..bytes.div_ceil(1 << 16)).try_for_each(|_| file.write_all(&piece))
 }
 
 /// From raw observations to what the policy reads, in operations that libtorch can trace.

@@ -119,7 +119,7 @@ impl Fleet {
             }
         }
         match replies.is_empty() && !self.is_empty() {
-            true => Err(nobody_left()),
+            true => Err(no_worker_left()),
             false => Ok(replies),
         }
     }
@@ -144,7 +144,7 @@ impl Fleet {
         for (worker, early) in self.early.iter_mut().enumerate() {
             parts.extend(early.pop_front().map(|part| from_worker(worker + 1, part)));
         }
-        if parts.is_empty() { Err(nobody_left()) } else { Ok(parts) }
+        if parts.is_empty() { Err(no_worker_left()) } else { Ok(parts) }
     }
 
     /// The next fragment of one worker, in that order. The worker is asked for another one at this moment, so that
@@ -162,7 +162,7 @@ impl Fleet {
             }
         };
         self.turn = (worker + 1) % self.early.len();
-        let part = self.early[worker].pop_front().ok_or_else(nobody_left)?;
+        let part = self.early[worker].pop_front().ok_or_else(no_worker_left)?;
         if self.health.is_up(worker)
             && self.early[worker].len() + self.health.fragments_owed(worker) < in_flight
         {
@@ -177,7 +177,7 @@ impl Fleet {
         let mut from_turn = (0..workers).map(|i| (self.turn + i) % workers);
         let has_one = |&worker: &usize| !self.early[worker].is_empty();
         let can_have_one = |worker: &usize| has_one(worker) || self.health.is_up(*worker);
-        let Some(next) = from_turn.clone().find(can_have_one) else { return Err(nobody_left()) };
+        let Some(next) = from_turn.clone().find(can_have_one) else { return Err(no_worker_left()) };
         Ok(match order {
             Order::Deterministic => Some(next).filter(has_one),
             Order::FirstCome => from_turn.find(has_one),
@@ -329,6 +329,6 @@ fn from_worker(worker: usize, mut part: Sampled) -> Sampled {
     part
 }
 
-fn nobody_left() -> Error {
+fn no_worker_left() -> Error {
     Error::Worker { worker: 0, reason: "no healthy worker is left".to_owned() }
 }

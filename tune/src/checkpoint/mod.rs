@@ -22,7 +22,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Error, Metrics, Result};
+use crate::{Config, Error, Metrics, Result, read_file};
 
 mod fetch;
 mod object;
@@ -220,7 +220,7 @@ pub fn latest(run_dir: &Path) -> Result<Option<PathBuf>> {
 
 /// Whether this library made the directory, however damaged it may be by now.
 pub(crate) fn is_checkpoint(dir: &Path) -> bool {
-    fs::read(dir.join(MANIFEST))
+    read_file(&dir.join(MANIFEST))
         .is_ok_and(|bytes| bytes.windows(FORMAT.len()).any(|part| part == FORMAT.as_bytes()))
 }
 
@@ -289,10 +289,11 @@ impl Manifest {
 
 fn read_text(dir: &Path, name: &str) -> Result<String> {
     let path = dir.join(name);
-    match fs::read_to_string(&path) {
-        Ok(text) => Ok(text),
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            Err(Error::checkpoint(dir, format!("{name} is damaged: it is not text")))
+    match read_file(&path) {
+        Ok(text) => String::from_utf8(text)
+            .map_err(|_| Error::checkpoint(dir, format!("{name} is damaged: it is not text"))),
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => {
+            Err(Error::checkpoint(dir, format!("{name} is damaged: {error}")))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             Err(Error::checkpoint(dir, why_absent(dir, name)))

@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::Path;
 
 use super::{MANIFEST, parse_manifest, relative, verify};
-use crate::{Error, Result};
+use crate::{Error, Result, read_file};
 
 /// The checkpoint in `dir` as bytes.
 ///
@@ -15,7 +15,7 @@ use crate::{Error, Result};
 pub(crate) fn pack(dir: &Path) -> Result<Vec<u8>> {
     let manifest = verify(dir, None)?;
     let path = dir.join(MANIFEST);
-    let text = fs::read(&path).map_err(Error::io("read", &path))?;
+    let text = read_file(&path).map_err(Error::io("read", &path))?;
     let mut object = (text.len() as u64).to_le_bytes().to_vec();
     object.extend_from_slice(&text);
     for file in &manifest.files {

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::{MANIFEST, Manifest, ManifestFile, checksum, is_checkpoint, list, read_manifest};
 use crate::files::{parent, sync_dir};
-use crate::{Error, Result};
+use crate::{Error, Result, write_file};
 
 /// Unfinished checkpoints, and finished ones on their way out.
 const UNFINISHED: &str = ".pavlov-unfinished-";
@@ -152,10 +152,9 @@ fn seal(dir: &Path, kind: &str, number: u64, final_dir: &Path) -> Result<()> {
     let mut files = Vec::new();
     seal_files(dir, dir, &mut files, final_dir)?;
     files.sort_by(|a, b| a.path.cmp(&b.path));
-    let text =
-        serde_json::to_string_pretty(&Manifest::new(kind, number, files)).expect("a manifest is plain data");
+    let text = serde_json::to_vec_pretty(&Manifest::new(kind, number, files)).map_err(Error::other)?;
     let path = dir.join(MANIFEST);
-    fs::write(&path, text).map_err(Error::io("write", &path))?;
+    write_file(&path, &text).map_err(Error::io("write", &path))?;
     File::open(&path).and_then(|file| file.sync_all()).map_err(Error::io("write", &path))?;
     sync_dir(dir).map_err(Error::io("write", dir))
 }
@@ -170,7 +169,7 @@ fn seal_files(root: &Path, dir: &Path, files: &mut Vec<ManifestFile>, final_dir:
             sync_dir(&path).map_err(Error::io("write", &path))?;
             continue;
         }
-        let relative = path.strip_prefix(root).expect("listed below root").to_str();
+        let relative = path.strip_prefix(root).expect("what is listed in a directory lies below it").to_str();
         let Some(relative) = relative.filter(|_| kind.is_file()) else {
             let reason = format!(
                 "{} is not a plain file with a UTF-8 name; a checkpoint holds nothing else",

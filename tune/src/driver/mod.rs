@@ -14,10 +14,12 @@ use crate::{Config, Error, Metrics, Resources, Result, RunOptions, Trainable, Tr
 
 mod counting;
 mod remote;
+mod run_dir;
 mod saving;
 
 use counting::{Counters, count, seconds};
 use remote::Remote;
+use run_dir::FoundRunDir;
 
 /// Runs a [`Trainable`]: `train` it, `save` and `restore` it, `stop` it. The trainable's own methods are reached
 /// through the driver as well.
@@ -36,6 +38,7 @@ pub struct Driver<T: Trainable> {
     warmup: Option<Duration>,
     usage: Option<SysUsage>,
     log: RunLog,
+    run_dir: FoundRunDir,
     retention: Retention,
     remote: Option<Remote>,
     /// Where the last checkpoint was written, and its number there.
@@ -81,6 +84,7 @@ impl<T: Trainable> Driver<T> {
             config,
             remote: Remote::start(&options, &trial.logdir, &retention)?,
             log: RunLog::new(trial.clone(), options.loggers, options.hparams),
+            run_dir: FoundRunDir::default(),
             retention,
             trial,
             numbered: None,
@@ -110,6 +114,7 @@ impl<T: Trainable> Driver<T> {
     /// is [`last_result`](Driver::last_result). Returns [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn train(&mut self) -> Result<Metrics> {
         self.refuse_if_stopped("train")?;
+        self.run_dir.note(self.log.dir());
         self.warmup.get_or_insert_with(|| self.constructed.elapsed());
         let started = Instant::now();
         let mut result = self.trainable.step()?;
@@ -221,6 +226,15 @@ impl<T: Trainable> Driver<T> {
     /// The run directory. It exists from the first result or checkpoint on.
     pub fn logdir(&self) -> &Path {
         self.log.dir()
+    }
+
+    /// Refuses to go on with a run whose directory was moved or removed. Which directory it is was remembered by the first of
+    /// these calls, `train` or `save` that found it.
+    ///
+    /// # Errors
+    /// [`Error::RunDirectory`].
+    pub fn check_run_dir(&mut self) -> Result<()> {
+        self.run_dir.check(self.log.dir())
     }
 
     /// The URL where the run is kept besides, if it has one.

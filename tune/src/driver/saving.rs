@@ -6,22 +6,25 @@ use std::path::{Path, PathBuf};
 
 use super::{Counters, Driver};
 use crate::checkpoint::{self, METADATA, Metadata};
-use crate::{Error, ExportFormat, Result, Trainable};
+use crate::{Error, ExportFormat, Result, Trainable, write_file};
 
 /// Objects above this many bytes are worth a word: they are held in memory.
 const LARGE_OBJECT: usize = 10_000_000;
 
 impl<T: Trainable> Driver<T> {
     /// Writes the checkpoint `<logdir>/checkpoint_<iteration>` and returns its path; then deletes the checkpoints that
-    /// are not to be kept. All results so far are made durable before it. With a `remote_checkpoint_dir` it is uploaded in the background, and stays here until it is
-    /// there and a newer one has come; [`restore`](Driver::restore) takes its path also afterwards.
+    /// are not to be kept. All results so far are made durable before it. With a `remote_checkpoint_dir` it is uploaded in
+    /// the background, and stays here until it is there and a newer one has come; [`restore`](Driver::restore) takes its
+    /// path also afterwards.
     ///
     /// # Errors
-    /// Returns what a logger or `save_checkpoint` returns, [`Error::Checkpoint`] if something that is no checkpoint has
-    /// the name or the trainable used a name of the driver's, and [`Error::Io`] if the checkpoint cannot be written:
-    /// nothing was deleted then. Returns [`Error::Io`] if an old checkpoint cannot be deleted: the new one is there
+    /// Returns [`Error::RunDirectory`] if the run directory was moved or removed since training began: nothing is written
+    /// then, and [`save_to`](Driver::save_to) another directory still keeps what was learned. Returns what a logger or
+    /// `save_checkpoint` returns, [`Error::Checkpoint`] if something that is no checkpoint has the name or the trainable
+    /// used a name of the driver's, and [`Error::Io`] if the checkpoint cannot be written: nothing was deleted then. Returns [`Error::Io`] if an old checkpoint cannot be deleted: the new one is there
     /// then. Returns [`Error::Stopped`] after [`stop`](Driver::stop).
     pub fn save(&mut self) -> Result<PathBuf> {
+        self.check_run_dir()?;
         self.log.open(&self.config)?;
         self.log.sync()?;
         let run_dir = self.log.dir().to_path_buf();
@@ -66,7 +69,7 @@ impl<T: Trainable> Driver<T> {
                 ));
             }
             let text = serde_json::to_vec_pretty(&metadata).map_err(Error::other)?;
-            fs::write(&path, text).map_err(Error::io("write", &path))
+            write_file(&path, &text).map_err(Error::io("write", &path))
         })?;
         self.numbered = Some((parent.into(), number));
         Ok(path)

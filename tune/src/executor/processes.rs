@@ -65,7 +65,7 @@ pub fn child_main(trainables: &[&TrainableFactory]) {
     let code = match served {
         Ok(()) => 0,
         Err(error) => {
-            eprintln!("error: {error}");
+            let _ = writeln!(std::io::stderr(), "error: {error}");
             1
         }
     };
@@ -81,7 +81,7 @@ fn serve(factory: &TrainableFactory) -> Result<()> {
     let socket = child::socket()?;
     let mut reports = socket.try_clone().map_err(Error::other)?;
     let (sender, requests) = bounded::<Request>(1);
-    thread::spawn(move || {
+    let listen = move || {
         for line in lines(BufReader::new(socket)) {
             let Some(request) = line.ok().and_then(|line| serde_json::from_str(&line).ok()) else { break };
             if sender.send(request).is_err() {
@@ -90,12 +90,13 @@ fn serve(factory: &TrainableFactory) -> Result<()> {
         }
         // The driver is gone, or needs nothing more: no process waits for what is being computed.
         std::process::exit(0);
-    });
+    };
+    thread::Builder::new().spawn(listen).map_err(Error::other)?;
     let requests = requests.into_iter().inspect(|request| {
         if let Request::Start(start) = request
             && let Err(error) = redirect(&start.logdir)
         {
-            eprintln!("warning: {error}");
+            let _ = writeln!(std::io::stderr(), "warning: {error}");
         }
     });
     actor::serve(factory, requests, |report| {

@@ -118,7 +118,7 @@ pub(crate) fn work(
     let setup: WorkerSetup = serde_json::from_str(&setup.map_err(Error::other)?).map_err(Error::other)?;
     let (reports_in, reports) = bounded(1);
     let (going_on, go_on) = bounded(1);
-    thread::spawn(move || {
+    let listen = move || {
         let mut going_on = Some(going_on);
         for line in lines {
             match line.ok().and_then(|line| serde_json::from_str(&line).ok()) {
@@ -133,7 +133,8 @@ pub(crate) fn work(
         }
         // The trial is gone: no process waits for what is being computed.
         std::process::exit(0);
-    });
+    };
+    thread::Builder::new().spawn(listen).map_err(Error::other)?;
     let run = move || {
         let ends = reports_in.clone();
         session::enter(Session {

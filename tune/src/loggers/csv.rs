@@ -1,7 +1,7 @@
 //! `progress.csv`: a table of the results for spreadsheets and plots, made from `result.json`.
 
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
@@ -53,7 +53,7 @@ impl CsvLogger {
             return Ok(false);
         }
         let row = self.row(&cells).map_err(Error::io("write", &self.path))?;
-        let end = || {
+        let end = || -> std::io::Result<_> {
             let mut lines = LinesFromEnd::open(&self.path)?;
             while let Some((start, line)) = lines.next()? {
                 if line == row {
@@ -62,7 +62,12 @@ impl CsvLogger {
             }
             Ok(None)
         };
-        let Some(end) = end().map_err(Error::io("read", &self.path))? else { return Ok(false) };
+        let end = match end() {
+            // A line that is too long is none of ours.
+            Err(error) if error.kind() == ErrorKind::InvalidData => None,
+            end => end.map_err(Error::io("read", &self.path))?,
+        };
+        let Some(end) = end else { return Ok(false) };
         let file = files::append(&self.path)?;
         file.set_len(end).map_err(Error::io("write", &self.path))?;
         self.file = Some(file);
@@ -137,7 +142,8 @@ impl Logger for CsvLogger {
 
 /// The columns of a table; `None`: it has no first line that can be read.
 fn header(path: &Path) -> Option<Vec<String>> {
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_path(path).ok()?;
+    let file = File::open(path).ok()?.take(files::LONGEST_LINE);
+    let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(file);
     let first = reader.records().next()?.ok()?;
     Some(first.iter().map(String::from).collect())
 }

@@ -4,6 +4,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
+use crate::files;
+
 const BLOCK: u64 = 1 << 16;
 
 pub(super) struct LinesFromEnd {
@@ -21,6 +23,9 @@ impl LinesFromEnd {
     }
 
     /// Where the line before begins, and the line with its line feed, which only the last line of the file may lack.
+    ///
+    /// # Errors
+    /// Those of the file system; a line that is too long.
     pub(super) fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         loop {
             let before = self.held.len().saturating_sub(1);
@@ -31,7 +36,10 @@ impl LinesFromEnd {
                 let line = std::mem::take(&mut self.held);
                 return Ok((!line.is_empty()).then_some((0, line)));
             }
-            let start = self.start.saturating_sub(BLOCK);
+            files::refuse_too_long(self.held.len())?;
+            // As much again as is held, so that the bytes of a long line are not moved once per block.
+            let held = self.held.len() as u64;
+            let start = self.start.saturating_sub(BLOCK.max(held).min(files::LONGEST_LINE + 1 - held));
             let mut block = vec![0; (self.start - start) as usize];
             self.file.seek(SeekFrom::Start(start))?;
             self.file.read_exact(&mut block)?;

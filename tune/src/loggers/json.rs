@@ -1,7 +1,7 @@
 //! `result.json`: every result, one JSON object per line.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufReader, Write};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
@@ -29,7 +29,7 @@ impl JsonLogger {
         let path = run_dir.join(FILE);
         let file = files::append(&path)?;
         let last = LinesFromEnd::open(&path).and_then(|mut lines| lines.next());
-        if let Some((start, line)) = last.map_err(Error::io("read", &path))?
+        if let Some((start, line)) = last.map_err(unreadable(&path))?
             && !line.ends_with(b"\n")
         {
             tracing::warn!("cut a broken line of {} bytes off {}", line.len(), path.display());
@@ -43,6 +43,7 @@ impl Logger for JsonLogger {
     fn on_result(&mut self, result: &Metrics) -> Result<()> {
         let mut line = serde_json::to_vec(result).map_err(Error::other)?;
         line.push(b'\n');
+        files::refuse_too_large(&line).map_err(Error::io("write", &self.path))?;
         let before = self.file.metadata().map_err(Error::io("read", &self.path))?.len();
         self.file.write_all(&line).map_err(|error| {
             // A disk that fills up in mid-line must not spoil the line that comes after.
@@ -64,7 +65,7 @@ impl Logger for JsonLogger {
             }
             Ok(later)
         };
-        match later().map_err(Error::io("read", &self.path))? {
+        match later().map_err(unreadable(&self.path))? {
             Some(start) => self
                 .file
                 .set_len(start)
@@ -76,6 +77,20 @@ impl Logger for JsonLogger {
 
     fn sync(&mut self) -> Result<()> {
         self.file.sync_data().map_err(Error::io("write", &self.path))
+    }
+}
+
+/// [`Error::Io`], with the way out where a line is too long.
+fn unreadable(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |error| {
+        let error = match error.kind() {
+            io::ErrorKind::InvalidData => {
+                let way_out = "cut the file off before that line, or put a copy of it in its place";
+                io::Error::new(io::ErrorKind::InvalidData, format!("{error}; {way_out}"))
+            }
+            _ => error,
+        };
+        Error::io("read", path)(error)
     }
 }
 
@@ -111,7 +126,7 @@ pub(crate) fn last_result(run_dir: &Path) -> Result<Option<Metrics>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         lines => lines.map_err(Error::io("read", &path))?,
     };
-    while let Some((_, line)) = lines.next().map_err(Error::io("read", &path))? {
+    while let Some((_, line)) = lines.next().map_err(unreadable(&path))? {
         if let Some(result) = line.strip_suffix(b"\n").and_then(|line| serde_json::from_slice(line).ok()) {
             return Ok(Some(result));
         }
@@ -124,8 +139,7 @@ pub(crate) fn visit_results(path: &Path, mut visit: impl FnMut(Result<Metrics>) 
     let mut reader = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
     let mut line = Vec::new();
     for number in 1.. {
-        line.clear();
-        reader.read_until(b'\n', &mut line).map_err(Error::io("read", path))?;
+        files::read_line(&mut reader, &mut line).map_err(unreadable(path))?;
         if line.last() != Some(&b'\n') {
             break;
         }

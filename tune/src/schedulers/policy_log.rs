@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Error, Result, files};
+use crate::{Config, Error, Result, files, read_file};
 
 /// One exploit: a line of JSON, a list of the fields in this order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,7 +57,7 @@ impl PolicyStep {
         let policy = |trial_id: &str| dir.join(format!("pbt_policy_{trial_id}.txt"));
         append(&dir.join("pbt_global.txt"), &line)?;
         let history = policy(source);
-        let history = match std::fs::read(&history) {
+        let history = match read_file(&history) {
             Ok(history) => history,
             Err(error) if error.kind() == ErrorKind::NotFound => Vec::new(),
             Err(error) => return Err(Error::io("read", &history)(error)),

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use super::{Object, Storage, join};
 use crate::checkpoint::{self, MANIFEST, METADATA, Manifest, Metadata};
-use crate::{Error, Result};
+use crate::{Error, Result, read_file};
 
 /// How often a checkpoint that is replaced while it is read is read anew.
 const ATTEMPTS: usize = 3;
@@ -169,7 +169,7 @@ fn damaged(error: Error, checkpoint: &str) -> Error {
 
 fn read_manifest(dir: &Path) -> Result<Vec<u8>> {
     let path = dir.join(MANIFEST);
-    fs::read(&path).map_err(Error::io("read", &path))
+    read_file(&path).map_err(Error::io("read", &path))
 }
 
 fn versioned(path: &str, manifest: &[u8]) -> String {

@@ -10,8 +10,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Object, Storage, join};
+use crate::error::room;
 use crate::files::{create_anew, parent, sync_dir};
-use crate::{Error, Result};
+use crate::{Error, Result, read_file};
 
 /// Objects that are being written; not listed.
 const UNFINISHED: &str = ".pavlov-unfinished-";
@@ -47,9 +48,8 @@ impl FileStorage {
             url: url.clone(),
             action,
             reason: match error.kind() {
-                io::ErrorKind::StorageFull => format!("{error}; make room there"),
                 io::ErrorKind::PermissionDenied => format!("{error}; it must be writable"),
-                _ => error.to_string(),
+                kind => format!("{error}{}", room(kind)),
             },
             transient: matches!(
                 error.kind(),
@@ -165,7 +165,7 @@ impl Storage for FileStorage {
     }
 
     fn get(&self, path: &str) -> Result<Option<Vec<u8>>> {
-        match fs::read(self.at(path)?) {
+        match read_file(&self.at(path)?) {
             Err(error) if is_absent(&error) => Ok(None),
             read => read.map(Some).map_err(self.error("read", path)),
         }

@@ -11,7 +11,6 @@
 //! absent, and deletions wait, until a later checkpoint of the same trial is there.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
@@ -26,7 +25,7 @@ use super::lease::Lease;
 use super::{Storage, checkpoints, join};
 use crate::checkpoint::MANIFEST;
 use crate::files::parent;
-use crate::{Error, Result};
+use crate::{Error, Result, read_file};
 
 /// The first pause of an outage; each is twice the one before.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(250);
@@ -458,5 +457,5 @@ impl Uploader {
 
 /// Tells one checkpoint from another one of the same name.
 fn identity(checkpoint: &Path) -> Option<u32> {
-    fs::read(checkpoint.join(MANIFEST)).ok().map(|text| crc32c::crc32c(&text))
+    read_file(&checkpoint.join(MANIFEST)).ok().map(|text| crc32c::crc32c(&text))
 }

@@ -86,8 +86,8 @@ pub trait Storage: Send + Sync + fmt::Debug {
     /// Reads an object. `None`: it is not there.
     ///
     /// # Errors
-    /// Returns [`Error::Storage`](crate::Error::Storage) if the object is damaged, or if the storage refuses or cannot
-    /// be reached.
+    /// Returns [`Error::Storage`](crate::Error::Storage) if the object is damaged or has more than
+    /// [`LARGEST_FILE`](crate::LARGEST_FILE) bytes, or if the storage refuses or cannot be reached.
     fn get(&self, path: &str) -> Result<Option<Vec<u8>>>;
 
     /// Streams an object into a file, made or replaced. `false`: the object is not there.

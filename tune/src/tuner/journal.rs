@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufReader, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -187,7 +187,7 @@ impl Journal {
         let deadline = Instant::now() + LOCK_PATIENCE;
         while flock(&file, FlockOperation::NonBlockingLockExclusive) == Err(rustix::io::Errno::WOULDBLOCK) {
             if Instant::now() > deadline {
-                let dir = crate::files::parent(&path);
+                let dir = files::parent(&path);
                 return Err(Error::experiment(dir, "another process is running this sweep; stop it first"));
             }
             thread::sleep(LOCK_PATIENCE / 100);
@@ -215,6 +215,7 @@ impl Journal {
         self.line.clear();
         serde_json::to_writer(&mut self.line, event).map_err(Error::other)?;
         self.line.push(b'\n');
+        files::refuse_too_large(&self.line).map_err(Error::io("write", &self.path))?;
         self.file.write_all(&self.line).map_err(Error::io("write", &self.path))?;
         self.length += self.line.len() as u64;
         self.ends_with_idle = matches!(event, Event::Idle);
@@ -255,10 +256,10 @@ impl Drop for Journal {
 pub(crate) fn has_begun(path: &Path) -> Result<bool> {
     let mut line = Vec::new();
     match File::open(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         file => {
             let mut reader = BufReader::new(file.map_err(Error::io("read", path))?);
-            reader.read_until(b'\n', &mut line).map_err(Error::io("read", path))?;
+            files::read_line(&mut reader, &mut line).map_err(Error::io("read", path))?;
             Ok(line.last() == Some(&b'\n'))
         }
     }
@@ -267,17 +268,21 @@ pub(crate) fn has_begun(path: &Path) -> Result<bool> {
 /// The whole lines of a journal: header, events, and how many bytes they are.
 pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
     let mut reader = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
-    let dir = crate::files::parent(path);
+    let dir = files::parent(path);
     let (mut header, mut events, mut whole) = (None, Vec::new(), 0);
     let mut is_over = false;
     let mut line = Vec::new();
     for number in 1.. {
-        line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(Error::io("read", path))?;
+        let refuse = |reason: String| Error::experiment(dir, format!("{FILE}, line {number}: {reason}"));
+        let length = files::read_line(&mut reader, &mut line).map_err(|error| match error.kind() {
+            ErrorKind::InvalidData => refuse(format!(
+                "{error}; cut the file off before this line, or put a copy of it in its place"
+            )),
+            _ => Error::io("read", path)(error),
+        })?;
         if line.last() != Some(&b'\n') {
             break;
         }
-        let refuse = |reason: String| Error::experiment(dir, format!("{FILE}, line {number}: {reason}"));
         let value: Value = serde_json::from_slice(&line).map_err(|error| refuse(error.to_string()))?;
         let version = value.get("format_version").and_then(Value::as_u64);
         if version.is_some_and(|version| version != u64::from(FORMAT_VERSION)) {

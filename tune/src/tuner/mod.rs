@@ -23,7 +23,7 @@ use crate::executor::{Executor, ProcessExecutor, ThreadExecutor};
 use crate::schedulers::FifoScheduler;
 use crate::search::{BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher};
 use crate::stoppers::Stopper;
-use crate::{Error, Result, TrainableFactory, files, node, storage};
+use crate::{Error, Result, TrainableFactory, files, node, read_file, storage};
 
 mod callback;
 mod checkpoints;
@@ -89,7 +89,7 @@ impl ExperimentFile {
             dir = Cow::Owned(storage::work_dir(url)?);
         }
         let path = dir.join(name);
-        match std::fs::read(&path) {
+        match read_file(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
             content => content.map(Some).map_err(Error::io("read", &path)),
         }

@@ -42,7 +42,7 @@ impl Progress {
     pub(super) fn say(&mut self, text: &str) {
         if self.verbose > 0 {
             self.clear();
-            eprintln!("{text}");
+            write_stderr(&format!("{text}\n"));
         }
     }
 
@@ -96,14 +96,13 @@ impl Progress {
             text += &self.table(trials, columns);
         }
         self.clear();
-        eprint!("{text}");
-        let _ = std::io::stderr().flush();
+        write_stderr(&text);
         self.lines = if self.live { text.lines().count() } else { 0 };
     }
 
     fn clear(&mut self) {
         if self.lines > 0 {
-            eprint!("\x1b[{}A\x1b[J", self.lines);
+            write_stderr(&format!("\x1b[{}A\x1b[J", self.lines));
             self.lines = 0;
         }
     }
@@ -148,4 +147,10 @@ impl Progress {
 pub(super) fn row(trial: &Trial) -> Row<'_> {
     let Trial { trial_id, status, config, last_result, .. } = trial;
     Row { trial_id, status: *status, config, result: last_result.as_ref() }
+}
+
+/// A sweep goes on when standard error is closed.
+fn write_stderr(text: &str) {
+    let mut stderr = std::io::stderr();
+    let _ = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
 }

@@ -11,7 +11,7 @@ use tempfile::NamedTempFile;
 
 use super::journal;
 use crate::storage::{self, DRIVER, Lease, Mirror, Object, SEGMENTS, Segments, Storage, SyncConfig};
-use crate::{Error, Result, checkpoint, files};
+use crate::{Error, Result, checkpoint, files, read_file};
 
 /// In a working directory: the URL that it belongs to. Not uploaded.
 const ORIGIN: &str = ".storage";
@@ -35,7 +35,7 @@ pub(super) struct Remote {
 pub(super) fn origin(place: &Path) -> Option<String> {
     match storage::scheme(place) {
         Some(_) => place.to_str().map(|url| url.trim_end_matches('/').into()),
-        None => fs::read_to_string(place.join(ORIGIN)).ok(),
+        None => String::from_utf8(read_file(&place.join(ORIGIN)).ok()?).ok(),
     }
 }
 

@@ -15,7 +15,7 @@ impl Tape {
     pub(crate) fn scan(&self, place: ScanPlace, flat: &[f32]) -> usize {
         let (sequences, spare) = (&self.sequences, |n: usize| self.spare.borrow_mut().take(n));
         let (count, stride) = (sequences.count, sequences.stride);
-        assert!(count > 0, "whoever shows rows to a recurrent network says what it remembers");
+        assert!(count > 0, "rows for a recurrent network come with what it remembers");
         let mut trace = spare(sequences.steps() * place.columns() * stride);
         let mut state = spare(place.width() * stride);
         let mut input = spare(place.gates() * stride);

@@ -2,7 +2,7 @@
 
 use super::{
     encoding::{Encoding, image},
-    layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurrent},
+    layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Recurrent},
     params::ParamsBuilder,
     view::{Input, Net},
 };
@@ -291,34 +291,15 @@ impl<'a> NetBuilder<'a> {
         activation: Activation,
     ) -> Result<Conv2d> {
         let [channels, height, width] = input;
-        let Filter { channels: out, kernel, stride, padding } = filter;
+        let Filter { channels: out, kernel, stride, .. } = filter;
         let refuse = || {
             let rule = format!(
                 "a kernel of {kernel:?} moved by {stride:?} does not fit an image of {height} x {width}; set others in `model.conv_filters`"
             );
             Err(Error::config("model.conv_filters", format!("{filter:?}"), rule))
         };
-        if [channels, height, width, out].contains(&0) || kernel.contains(&0) || stride.contains(&0) {
-            return refuse();
-        }
-        let mut around = [0; 4];
-        let mut sides = [0; 2];
-        for (axis, side) in [height, width].into_iter().enumerate() {
-            let (kernel, stride) = (kernel[axis], stride[axis]);
-            let padded = match padding {
-                Padding::Valid => side,
-                Padding::Same => {
-                    let zeros = ((side.div_ceil(stride) - 1) * stride + kernel).saturating_sub(side);
-                    // Left and right stand before top and bottom.
-                    (around[2 - 2 * axis], around[3 - 2 * axis]) = (zeros / 2, zeros - zeros / 2);
-                    side + zeros
-                }
-            };
-            if padded < kernel {
-                return refuse();
-            }
-            sides[axis] = (padded - kernel) / stride + 1;
-        }
+        let fitting = filter.on([height, width]).filter(|_| channels > 0 && out > 0);
+        let Some((around, sides)) = fitting else { return refuse() };
         let fan_in = channels * kernel[0] * kernel[1];
         let weight = self.params.orthogonal(out as i64, fan_in as i64, std::f64::consts::SQRT_2);
         let shape = [out, channels, kernel[0], kernel[1]].map(|n| n as i64);

@@ -7,7 +7,7 @@ use crate::{
     },
     learn::{
         engines::Activation,
-        nets::{Init, conv_filters::ConvFilters},
+        nets::{Init, Spaces, conv_filters::ConvFilters, image},
     },
 };
 use serde::{Deserialize, Serialize};
@@ -126,6 +126,31 @@ impl ModelConfig {
             (_, Some((_, activation))) => *activation,
             _ => Activation::Linear,
         }
+    }
+
+    /// The convolutions for images of that height, width and number of channels.
+    ///
+    /// # Errors
+    /// [`Error::Config`]: none are set, and there are no default ones for that size.
+    pub(super) fn filters(&self, [height, width, _]: [usize; 3]) -> Result<ConvFilters> {
+        match &self.conv_filters {
+            Some(filters) => Ok(filters.clone()),
+            None => ConvFilters::of_size(height, width),
+        }
+    }
+
+    /// How many numbers the convolutions learn for such images, and how many leave them.
+    pub(crate) fn convolutions(&self, image: [usize; 3]) -> (u128, usize) {
+        self.filters(image).map_or((0, 0), |filters| filters.sizes(image))
+    }
+
+    /// How many numbers leave the hidden layers, or the convolutions and the layers behind them.
+    pub fn features(&self, spaces: &Spaces) -> usize {
+        let before = match image(&spaces.observation_space) {
+            Some(image) => self.convolutions(image).1,
+            None => self.fcnet_hiddens.last().copied().unwrap_or(spaces.obs_width()),
+        };
+        self.post_fcnet_hiddens.last().copied().unwrap_or(before)
     }
 
     /// The hidden layers: units and activation of each.

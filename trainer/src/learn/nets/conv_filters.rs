@@ -93,6 +93,25 @@ impl ConvFilters {
         })
     }
 
+    /// How many numbers the layers learn for an image of that height, width and number of channels, and how many leave the
+    /// last one. What does not fit ends the count: no network is made of it.
+    pub(super) fn sizes(self, [height, width, mut channels]: [usize; 3]) -> (u128, usize) {
+        let (filters, units) = self.unfolded();
+        let (mut weights, mut image) = (0_u128, [height, width]);
+        for filter in filters {
+            let Some((_, sides)) = filter.on(image) else { return (weights, 0) };
+            let inputs =
+                filter.kernel.iter().fold(channels as u128, |n, &side| n.saturating_mul(side as u128));
+            let layer = (filter.channels as u128).saturating_mul(inputs.saturating_add(1));
+            weights = weights.saturating_add(layer);
+            (channels, image) = (filter.channels, sides);
+        }
+        let outputs = image.into_iter().fold(channels, usize::saturating_mul);
+        let Some(units) = units else { return (weights, outputs) };
+        let behind = (units as u128).saturating_mul((outputs as u128).saturating_add(1));
+        (weights.saturating_add(behind), units)
+    }
+
     /// The layers, and the units behind them.
     pub(super) fn unfolded(self) -> (Vec<Filter>, Option<usize>) {
         match self {

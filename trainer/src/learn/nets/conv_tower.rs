@@ -3,7 +3,6 @@
 use super::{
     builder::{NetBuilder, Torso},
     config::ModelConfig,
-    conv_filters::ConvFilters,
     layers::{Conv2d, Dense, Init},
     view::{Input, Net},
 };
@@ -26,14 +25,11 @@ impl ConvTower {
     pub(super) fn new(
         net: &mut NetBuilder<'_>,
         name: &str,
-        [height, width, channels]: [usize; 3],
+        image: [usize; 3],
         model: &ModelConfig,
     ) -> Result<Self> {
-        let filters = match &model.conv_filters {
-            Some(filters) => filters.clone(),
-            None => ConvFilters::of_size(height, width)?,
-        };
-        let (filters, units) = filters.unfolded();
+        let (filters, units) = model.filters(image)?.unfolded();
+        let [height, width, channels] = image;
         let (mut convolutions, mut image) = (Vec::new(), [channels, height, width]);
         for (i, filter) in filters.into_iter().enumerate() {
             let layer = net.conv2d(&format!("{name}.conv{i}"), image, filter, model.conv_activation)?;

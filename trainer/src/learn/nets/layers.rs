@@ -57,6 +57,32 @@ pub struct Filter {
     pub padding: Padding,
 }
 
+impl Filter {
+    /// For an image of this height and width: zeros to the left, to the right, above and below it, then height and width of
+    /// the output. `None`: the kernel does not fit.
+    pub(crate) fn on(&self, image: [usize; 2]) -> Option<([usize; 4], [usize; 2])> {
+        let (mut around, mut sides) = ([0; 4], [0; 2]);
+        for (axis, side) in image.into_iter().enumerate() {
+            let (kernel, stride) = (self.kernel[axis], self.stride[axis]);
+            if [kernel, stride, side].contains(&0) {
+                return None;
+            }
+            let padded = match self.padding {
+                Padding::Valid => side,
+                Padding::Same => {
+                    let covered = ((side.div_ceil(stride) - 1) * stride).checked_add(kernel)?;
+                    let zeros = covered.saturating_sub(side);
+                    // Left and right stand before top and bottom.
+                    (around[2 - 2 * axis], around[3 - 2 * axis]) = (zeros / 2, zeros - zeros / 2);
+                    side.checked_add(zeros)?
+                }
+            };
+            sides[axis] = padded.checked_sub(kernel)? / stride + 1;
+        }
+        Some((around, sides))
+    }
+}
+
 /// What stands around an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {

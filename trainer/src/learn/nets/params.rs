@@ -211,6 +211,13 @@ impl Params {
     /// # Errors
     /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape.
     pub fn set_weights(&mut self, weights: &State) -> Result<()> {
+        let flat = self.flat_of(weights)?;
+        self.set_flat(&flat);
+        Ok(())
+    }
+
+    /// The parameters in `weights`, one after the other in the order of these.
+    pub(crate) fn flat_of(&self, weights: &State) -> Result<Tensor> {
         let mut parts = Vec::with_capacity(self.layout.shapes.len());
         for (name, shape) in &self.layout.shapes {
             let array = weights.array(name)?;
@@ -220,8 +227,11 @@ impl Params {
             }
             parts.push(array.to_tensor().reshape([-1]));
         }
-        tch::no_grad(|| self.flat.copy_(&Tensor::cat(&parts, 0)));
-        Ok(())
+        Ok(Tensor::cat(&parts, 0))
+    }
+
+    pub(crate) fn set_flat(&mut self, flat: &Tensor) {
+        tch::no_grad(|| self.flat.copy_(flat));
     }
 
     /// `self += tau * (source - self)`; with `tau` 1 a copy.

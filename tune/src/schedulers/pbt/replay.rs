@@ -1,7 +1,6 @@
 //! The schedule that population based training found, for one trial.
 
 use std::collections::VecDeque;
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::perturbed_tag;
 use crate::schedulers::policy_log::PolicyStep;
 use crate::schedulers::{Decision, Order, TrialScheduler};
-use crate::{Config, Error, Metrics, Result, Trial};
+use crate::{Config, Error, Metrics, Result, Trial, read_file};
 
 const NAME: &str = "PopulationBasedTrainingReplay";
 
@@ -79,15 +78,16 @@ impl PopulationBasedTrainingReplay {
 }
 
 fn read(file: &Path) -> Result<Vec<PolicyStep>> {
-    let text = fs::read_to_string(file).map_err(Error::io("read", file))?;
-    let parse = |(index, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| {
+    let text = read_file(file).map_err(Error::io("read", file))?;
+    let parse = |(index, line): (usize, &[u8])| {
+        serde_json::from_slice(line).map_err(|error| {
             let key = format!("{NAME}.policy_file");
             let rule = format!("line {} is no step of a policy log: {error}", index + 1);
             Error::config(key, file.display(), rule)
         })
     };
-    text.lines().enumerate().filter(|(_, line)| !line.is_empty()).map(parse).collect()
+    let lines = text.split(|byte| *byte == b'\n').enumerate();
+    lines.filter(|(_, line)| !line.trim_ascii().is_empty()).map(parse).collect()
 }
 
 impl TrialScheduler for PopulationBasedTrainingReplay {
