@@ -250,6 +250,9 @@ fn weights_whose_target_copy_does_not_fit_change_nothing() {
     for name in learner.weights().array_names().filter(|name| !name.starts_with("target")) {
         moved.set_tensor(name, &(learner.weights().tensor(name).expect("a parameter") + 1.0));
     }
-    refused(learner.set_weights(&moved), &["net.1.weight: its shape is [8, 16], but the model's is [16, 16]"]);
+    refused(
+        learner.set_weights(&moved),
+        &["net.1.weight: its shape is [8, 16], but the model's is [16, 16]"],
+    );
     assert_eq!(floats(learner.params().flat()), before);
 }
