@@ -157,7 +157,11 @@ fn a_refusal_of_a_sweep_file_names_the_line() {
         ("[space]\nseed = 0", "[space]\nseed = -1", "sweep.toml, line 11: `seed` is -1"),
         ("[8] }", "[8.5] }", "sweep.toml, line 17: `model.fcnet_hiddens[0]` is 8.5"),
         ("[1e-4, 1e-2]", "[1e-2, 1e-4]", "sweep.toml, line 18: `lr` is"),
-        ("[space]", "[scheduler]\ntype = \"ASHA\"\ngrace_period = 0\n[space]", "sweep.toml, line 12: `"),
+        (
+            "[space]",
+            "[scheduler]\ntype = \"ASHA\"\ngrace_perod = 2\n[space]",
+            "sweep.toml, line 12: unknown setting",
+        ),
     ] {
         let dir = folder("");
         let text = SWEEP.replacen(from, to, 1);
