@@ -84,8 +84,9 @@ const LISTS: &[List] = &[
         ],
         most_lines: 1680,
         most_boxes: 25,
-        most_signatures: 260,
+        most_signatures: 265,
     },
+    // Continuous and discrete actions, and TQC.
     List {
         algorithm: "sac",
         files: &[
@@ -99,7 +100,7 @@ const LISTS: &[List] = &[
             "learn::dist",
             "learn::nets::critics",
         ],
-        most_lines: 1250,
+        most_lines: 1270,
         most_boxes: 25,
         most_signatures: 260,
     },

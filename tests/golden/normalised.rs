@@ -256,7 +256,7 @@ fn simba_adds_to_each_block_what_its_normalised_input_makes_of_a_wide_layer() {
     for block in ["0", "1"] {
         let wide = linear(&norm(&x, &format!("{block}.norm")), &format!("{block}.wide")).relu();
         assert_eq!(wide.size(), [37, 32]);
-        x = x + linear(&wide, &format!("{block}.back"));
+        x += linear(&wide, &format!("{block}.back"));
     }
     let wanted = floats(&linear(&norm(&x, "norm"), "out"));
     found.iter().for_each(|found| assert_close(found, &wanted, 1e-5));

@@ -11,7 +11,7 @@ use crate::support::{assert_close, column, floats, learner, rows};
 
 /// Gradients of two parameters for 50 steps, of sizes from 1e-3 to 1.
 fn gradients() -> impl Iterator<Item = [f64; 2]> {
-    (0..50).map(|t| f64::from(t)).map(|t| [(0.7 * t).sin() * 0.93_f64.powf(t), 0.3 - (1.3 * t).cos()])
+    (0..50).map(f64::from).map(|t| [(0.7 * t).sin() * 0.93_f64.powf(t), 0.3 - (1.3 * t).cos()])
 }
 
 /// Both parameters after 50 steps from 1 and -2 at learning rate 0.01.

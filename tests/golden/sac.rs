@@ -9,7 +9,7 @@ use pavlov::trainer::models;
 use pavlov::trainer::policy::{Policy, Spaces};
 use pavlov::trainer::rng::Stream;
 
-use self::Critics::{OfActions, OfChoices, OfQuantiles};
+use self::Critics::{Boxes, Choices, Quantiles};
 use crate::golden::seam::assert_near;
 use crate::support::{assert_close, column, discrete_spaces, floats, policy, rows, stat, weights};
 
@@ -90,17 +90,17 @@ const NEXT_NOISE: Column = Column::new("next_noise");
 /// What the critics learn.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Critics {
-    OfActions,
-    OfChoices,
+    Boxes,
+    Choices,
     /// So many critics learn so many quantiles each, of which targets leave out so many.
-    OfQuantiles(usize, usize, usize),
+    Quantiles(usize, usize, usize),
 }
 
 /// A random policy with small layers, and rows to learn from.
 fn random(fused: bool, critics: Critics) -> (Box<dyn Policy>, SampleBatch) {
-    let discrete = critics == OfChoices;
+    let discrete = critics == Choices;
     let mut sac = Sac { critic_loss: CriticLoss::Mse, ..Sac::default() };
-    if let OfQuantiles(nets, quantiles, dropped) = critics {
+    if let Quantiles(nets, quantiles, dropped) = critics {
         sac.critic_loss = CriticLoss::Huber;
         sac.quantiles = models::Quantiles {
             n_critics: Some(nets),
@@ -134,10 +134,10 @@ fn random(fused: bool, critics: Critics) -> (Box<dyn Policy>, SampleBatch) {
 
 /// The losses in tensors of doubles, and their gradient by libtorch's autograd in the order of the parameters.
 fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<f64> {
-    let discrete = critics == OfChoices;
+    let discrete = critics == Choices;
     let state = policy.get_state().expect("a state");
     let mut nets = vec![("actor", vec!["0", "1", "out"])];
-    let count = if let OfQuantiles(nets, ..) = critics { nets } else { 2 };
+    let count = if let Quantiles(nets, ..) = critics { nets } else { 2 };
     nets.extend(["q1", "q2", "q3"][..count].iter().map(|&q| (q, vec!["0", "out"])));
     type Layers = Vec<[Tensor; 2]>;
     let double = |set: &str, name: &str| {
@@ -168,11 +168,11 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<
         nets[1..].iter().map(|q| mlp(q, x.shallow_clone())).collect()
     };
     let worth = |nets: &[Layers], x: &Tensor| match critics {
-        OfQuantiles(..) => Tensor::cat(&all(nets, x), 1).mean_dim(1, true, Kind::Double),
+        Quantiles(..) => Tensor::cat(&all(nets, x), 1).mean_dim(1, true, Kind::Double),
         _ => all(nets, x).into_iter().reduce(|a, b| a.minimum(&b)).expect("two critics"),
     };
     let target_worth = |nets: &[Layers], x: &Tensor| match critics {
-        OfQuantiles(count, quantiles, dropped) => {
+        Quantiles(count, quantiles, dropped) => {
             let kept = (count * (quantiles - dropped)) as i64;
             Tensor::cat(&all(nets, x), 1).sort(1, false).0.narrow(1, 0, kept)
         }
@@ -211,7 +211,7 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<
         };
         let size = match critics {
             // |level - (y < q)| huber(y - q), the mean over all pairs.
-            OfQuantiles(_, n, _) => {
+            Quantiles(_, n, _) => {
                 let levels = Tensor::arange(n as i64, (Kind::Double, pavlov::torch::Device::Cpu)) + 0.5;
                 let errors = y.unsqueeze(1) - said.unsqueeze(2);
                 let weights = ((levels / n as f64).unsqueeze(1) - errors.lt(0).to_kind(Kind::Double)).abs();
@@ -233,7 +233,7 @@ fn reference(policy: &dyn Policy, batch: &SampleBatch, critics: Critics) -> Vec<
 
 #[test]
 fn gradients_of_actions_choices_and_quantiles_are_those_of_autograd_on_both_engines() {
-    for critics in [OfActions, OfChoices, OfQuantiles(2, 5, 1), OfQuantiles(3, 4, 0), OfQuantiles(1, 7, 3)] {
+    for critics in [Boxes, Choices, Quantiles(2, 5, 1), Quantiles(3, 4, 0), Quantiles(1, 7, 3)] {
         for fused in [false, true] {
             let (mut policy, batch) = random(fused, critics);
             let wanted = reference(policy.as_ref(), &batch, critics);

@@ -169,7 +169,7 @@ fn quantile_huber(x: &Tensor, samples: &Tensor) -> Tensor {
         let error = samples.detach() - x.narrow(1, i, 1);
         let weight = (error.lt(0).to_kind(Kind::Double) - level).abs();
         let huber = error.huber_loss(&error.zeros_like(), Reduction::None, 1.0);
-        sum = sum + (weight * huber).mean_dim(1, true, Kind::Double);
+        sum += (weight * huber).mean_dim(1, true, Kind::Double);
     }
     sum / n as f64
 }

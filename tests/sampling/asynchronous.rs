@@ -77,11 +77,16 @@ fn weights_are_broadcast_after_every_so_many_batches_that_were_learned() {
 }
 
 #[test]
-fn workers_that_finish_first_are_taken_first_and_none_is_left_out() {
-    let fragments = fragments(&tiny_impala(), 2, Order::FirstCome, 40);
-    let of = |worker| fragments.iter().filter(|fragment| fragment.sources[0].worker == worker).count();
-    assert_eq!(of(1) + of(2), 40);
-    assert!(of(1) > 0 && of(2) > 0);
+fn in_order_of_arrival_every_worker_has_its_turn() {
+    let workers = worker_set(&tiny_impala(), "CartPole-v1").expect("workers");
+    let mut fragments = workers.rollouts_async(2, Order::FirstCome);
+    let mut taken = [0_u32; 2];
+    // On a busy machine one of the two may be far ahead.
+    while taken.contains(&0) {
+        let fragment = fragments.next().expect("no end").expect("a fragment");
+        taken[fragment.sources[0].worker - 1] += 1;
+        assert!(taken.iter().sum::<u32>() < 100_000, "{taken:?}");
+    }
 }
 
 #[test]
