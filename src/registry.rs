@@ -123,6 +123,9 @@ impl Error {
     }
 }
 
+/// Settings after the rules of the algorithm, and the policies that they give to these agents.
+type Validated = fn(&Config, &[Agent]) -> Result<(Config, Common, Policies)>;
+
 /// An algorithm that is known by name.
 #[derive(Clone)]
 pub struct AlgorithmEntry {
@@ -131,7 +134,7 @@ pub struct AlgorithmEntry {
     arithmetic: Option<fn(&Common) -> String>,
     resolve: fn(Vec<Layer>) -> Result<Resolved>,
     default_config: fn() -> Result<Config>,
-    validated: fn(&Config, &[Agent]) -> Result<(Config, Common, Policies)>,
+    validated: Validated,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
     load: fn(&Path, Option<&str>, usize) -> Result<Session>,
 }
