@@ -124,12 +124,12 @@ pub use pavlov_trainer::{Error, Result};
 
 /// What most programs need: `use pavlov::prelude::*`.
 pub mod prelude {
-    pub use crate::algorithms::{Dqn, Impala, Ppo, Sac};
+    pub use crate::algorithms::{Ddpg, Dqn, Impala, Ppo, Sac, Td3};
     pub use crate::data::{Dataset, IterBatches, Shuffle};
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
     pub use crate::train::{TrainLoop, WorkerContext};
     pub use crate::trainer::{
-        Action, Algorithm, Callbacks, Common, DatasetExt, Error, Evaluation, Result, TorchTrainer,
+        Action, Algorithm, Callbacks, Common, DatasetExt, Error, Evaluation, Result, RunHandle, TorchTrainer,
         TorchWorker, Trainer, TrainerExt,
     };
     pub use crate::tune::{Config, Driver, ExportFormat, LoggerChoice, Metrics, RunOptions, Trainable};

@@ -43,6 +43,8 @@ impl Preset {
 }
 
 const FILES: &[(&str, &str)] = &[
+    ("ddpg-pendulum", include_str!("../examples/tuned/ddpg-pendulum.toml")),
+    ("ddpg-sb3", include_str!("../examples/bases/ddpg-sb3.toml")),
     ("dqn-cartpole", include_str!("../examples/tuned/dqn-cartpole.toml")),
     ("dqn-cartpole-ray", include_str!("../examples/tuned/dqn-cartpole-ray.toml")),
     ("dqn-frozenlake", include_str!("../examples/tuned/dqn-frozenlake.toml")),
@@ -58,8 +60,11 @@ const FILES: &[(&str, &str)] = &[
     ("ppo-sb3", include_str!("../examples/bases/ppo-sb3.toml")),
     ("ppo-simple-spread", include_str!("../examples/tuned/ppo-simple-spread.toml")),
     ("ppo-stateless-cartpole", include_str!("../examples/tuned/ppo-stateless-cartpole.toml")),
+    ("sac-cartpole", include_str!("../examples/tuned/sac-cartpole.toml")),
     ("sac-pendulum", include_str!("../examples/tuned/sac-pendulum.toml")),
     ("sac-sb3", include_str!("../examples/bases/sac-sb3.toml")),
+    ("td3-pendulum", include_str!("../examples/tuned/td3-pendulum.toml")),
+    ("td3-sb3", include_str!("../examples/bases/td3-sb3.toml")),
 ];
 
 /// The preset of that name.
@@ -101,7 +106,8 @@ mod tests {
             let layer = pavlov_tune::config::Layer { origin: name.into(), values: preset.config };
             let resolved = entry.resolve(vec![layer]).unwrap();
             // Those of the bridge need a Python with the environment in it.
-            let any = if preset.algorithm == "SAC" { "Pendulum-v1" } else { "CartPole-v1" };
+            let continuous = ["SAC", "TD3", "DDPG"].contains(&preset.algorithm.as_str());
+            let any = if continuous { "Pendulum-v1" } else { "CartPole-v1" };
             let env = preset.env.as_deref().unwrap_or(any);
             if !env.starts_with("py:") {
                 entry.effective(&resolved, &env.into()).unwrap();

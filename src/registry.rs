@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, RwLock};
 
-use pavlov_algorithms::{Dqn, Impala, Ppo, Sac};
+use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Sac, Td3};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::batch::PolicyId;
 use pavlov_trainer::policy::{Agent, Policies};
@@ -281,13 +281,17 @@ impl AlgorithmEntry {
 
 static REGISTRY: LazyLock<RwLock<Vec<AlgorithmEntry>>> = LazyLock::new(|| {
     RwLock::new(vec![
+        AlgorithmEntry::new::<Ddpg>("deep deterministic policy gradients: continuous actions, few samples")
+            .off_policy(),
         AlgorithmEntry::new::<Dqn>("deep Q-learning from replay: discrete actions, few samples").off_policy(),
         AlgorithmEntry::new::<Impala>(
             "importance-weighted actor-learner: discrete and continuous actions, many workers",
         )
         .asynchronous(),
         AlgorithmEntry::new::<Ppo>("proximal policy optimisation: discrete and continuous actions, robust"),
-        AlgorithmEntry::new::<Sac>("soft actor-critic: continuous actions, few samples").off_policy(),
+        AlgorithmEntry::new::<Sac>("soft actor-critic: continuous and discrete actions, few samples")
+            .off_policy(),
+        AlgorithmEntry::new::<Td3>("twin delayed DDPG: continuous actions, few samples").off_policy(),
     ])
 });
 
@@ -332,7 +336,10 @@ mod tests {
     fn names_are_found_in_any_case_and_unknown_ones_answered_with_the_nearest() {
         assert_eq!(algorithm("ppo").unwrap().name(), "PPO");
         let message = algorithm("PPOO").unwrap_err().to_string();
-        assert!(message.starts_with(r#"no algorithm "PPOO"; nearest: PPO; there is DQN, "#), "{message}");
+        assert!(
+            message.starts_with(r#"no algorithm "PPOO"; nearest: PPO; there is DDPG, DQN, "#),
+            "{message}"
+        );
     }
 
     /// PPO under another name, as a user's own algorithm.

@@ -2,6 +2,7 @@
 
 mod handles;
 mod learning;
+mod noise;
 mod replay;
 mod rows;
 mod settings;

@@ -12,7 +12,7 @@ use pavlov::trainer::settings::ObservationFilter;
 use pavlov::trainer::unsquash;
 use serde_json::json;
 
-use crate::support::{assert_close, floats, quiet, tiny_dqn, tiny_ppo};
+use crate::support::{assert_close, floats, quiet, tiny_ddpg, tiny_dqn, tiny_ppo, tiny_sac, tiny_td3};
 
 /// 7 observations, not the number the export was traced with.
 fn observations(width: usize) -> Vec<f32> {
@@ -70,6 +70,52 @@ fn dqn_with_atoms_and_noisy_layers_loads_through_libtorch_and_agrees() {
     loads_and_agrees(Dqn { num_atoms: 11, noisy: true, ..tiny_dqn() }, "CartPole-v1");
 }
 
+#[test]
+fn sac_of_choices_loads_through_libtorch_and_agrees() {
+    loads_and_agrees(tiny_sac(), "CartPole-v1");
+}
+
+/// The exported function gives the torques that the trainer's best actions are.
+#[track_caller]
+fn exports_actions<T: Trainer>(mut settings: T) {
+    settings.common_mut().observation_filter = ObservationFilter::MeanStdFilter;
+    let home = tempfile::tempdir().expect("a directory");
+    let mut trainer = quiet(settings, "Pendulum-v1").expect("a trainer");
+    (0..3).for_each(|_| drop(trainer.train().expect("a result")));
+    trainer.export_model(&[ExportFormat::Model], Some(home.path())).expect("an export");
+    let module = CModule::load(home.path().join("model.pt")).expect("a module");
+    let rows = observations(3);
+    let found = module.forward_ts(&[Tensor::from_slice(&rows).view([7, 3])]).expect("torques");
+    assert_eq!(found.size(), [7, 1]);
+    assert_close(&floats(&found), &best_torques(&mut trainer, &rows), 1e-5);
+}
+
+#[test]
+fn sac_td3_and_ddpg_export_the_best_actions_with_filter_and_bounds_inside() {
+    exports_actions(tiny_sac());
+    exports_actions(tiny_td3());
+    exports_actions(tiny_ddpg());
+}
+
+#[test]
+fn the_best_action_of_sac_is_the_mean_between_the_bounds() {
+    let mut trainer = quiet(tiny_sac(), "Pendulum-v1").expect("a trainer");
+    let rows = observations(3);
+    let obs = Tensor::from_slice(&rows).view([7, 3]);
+    let forward = trainer.get_policy(DEFAULT_POLICY, |policy| policy.forward(&obs));
+    let means = forward.expect("the only policy").expect("outputs").narrow(1, 0, 1);
+    assert_close(&best_torques(&mut trainer, &rows), &floats(&(means.tanh() * 2.0)), 1e-5);
+}
+
+/// The actions that the trainer takes without exploring.
+fn best_torques<T: Trainer>(trainer: &mut Driver<Algorithm<T>>, rows: &[f32]) -> Vec<f64> {
+    let torque = |action: &Action| match action {
+        Action::Float(row) => f64::from(row[0]),
+        Action::Int(_) => panic!("a torque is a number"),
+    };
+    trainer.compute_actions(rows, false).expect("actions").iter().map(torque).collect()
+}
+
 /// The best actions by exported outputs, as the environment takes them.
 fn torques(module: &CModule, obs: &Tensor) -> Vec<f64> {
     let means = module.forward_ts(&[obs]).expect("outputs").narrow(1, 0, 1);
@@ -87,14 +133,7 @@ fn an_exported_policy_filters_observations_as_evaluation_does() {
     let module = CModule::load(home.path().join("model.pt")).expect("a module");
     let rows = observations(3);
     let found = torques(&module, &Tensor::from_slice(&rows).view([7, 3]));
-    let actions = trainer.compute_actions(&rows, false).expect("actions");
-    let wanted: Vec<f64> = actions
-        .iter()
-        .map(|action| match action {
-            Action::Float(row) => f64::from(row[0]),
-            Action::Int(_) => panic!("a torque is a number"),
-        })
-        .collect();
+    let wanted = best_torques(&mut trainer, &rows);
     assert_close(&found, &wanted, 1e-5);
 }
 

@@ -1,5 +1,6 @@
 //! The arithmetic of the parts against numbers worked out elsewhere: golden values, hand arithmetic, other formulas.
 
+mod ddpg;
 mod distributions;
 mod dqn;
 mod engines;
@@ -7,11 +8,13 @@ mod exploration;
 mod filters;
 mod gradients;
 mod groups;
+mod normalised;
 mod optimizers;
 mod ppo;
 mod recurrent;
 mod replay;
 mod returns;
+mod sac;
 mod seam;
 mod statistics;
 mod values;

@@ -37,7 +37,7 @@ fn learned(trainer: &mut Driver<Algorithm<Ppo>>, steps: u64) -> f64 {
     played.episodes.iter().map(|episode| episode.total_reward).sum::<f64>() / 200.0
 }
 
-/// Mark 0.8 after 30,720 steps; random play is at about -0.8, perfect play at 1.
+/// Mark 0.9 after 61,440 steps: seeds 21 to 25 had 0.95 to 1. Random play is at about -0.8, perfect play at 1.
 #[test]
 fn ppo_learns_to_catch_from_pictures() {
     for seed in [0, 1, 2] {
@@ -46,8 +46,8 @@ fn ppo_learns_to_catch_from_pictures() {
         let mut trainer = quiet(ppo, Catch::new).expect("a trainer");
         let before = learned(&mut trainer, 0);
         assert!(before < 0.0, "seed {seed}: {before}");
-        let after = learned(&mut trainer, 30_720);
-        assert!(after >= 0.8, "seed {seed}: {after}");
+        let after = learned(&mut trainer, 61_440);
+        assert!(after >= 0.9, "seed {seed}: {after}");
     }
 }
 

@@ -10,11 +10,11 @@ use pavlov::trainer::plan::{
     train_on_replay, update_priorities, update_target, when,
 };
 use pavlov::trainer::policy::{Act, Learned, Policy, Seen, Stats};
-use pavlov::trainer::replay::{ReplayBufferConfig, ReplayKind};
+use pavlov::trainer::replay::{OffPolicy, ReplayBufferConfig, ReplayKind};
 use pavlov::trainer::{LearnerInfo, WorkerSet};
 use tch::Tensor;
 
-use crate::support::{numbers, refused, tiny_ppo, worker_set};
+use crate::support::{number, numbers, quiet, refused, tiny_ppo, tiny_sac, tiny_td3, worker_set};
 
 /// What a [`Noting`] policy was asked, in order.
 #[derive(Clone, Debug, PartialEq)]
@@ -303,6 +303,29 @@ fn what_is_owed_follows_from_the_counters_of_the_policy() {
     assert_eq!((every(), twice()), (1, 3));
     three.workers.ledger.count(|c| c.policies.entry("b".into()).or_default().num_steps_trained = 8);
     assert_eq!(twice(), 1);
+}
+
+#[test]
+fn sac_and_td3_learn_as_often_as_training_intensity_says_with_many_copies() {
+    /// Rows sampled and learned in the end.
+    fn counted<T: Trainer>(mut settings: T) -> [f64; 2] {
+        settings.common_mut().num_envs_per_worker = 16;
+        let mut trainer = quiet(settings, "Pendulum-v1").expect("a trainer");
+        (0..3).for_each(|_| drop(trainer.train().expect("a result")));
+        let result = trainer.train().expect("a result");
+        ["num_env_steps_sampled", "num_env_steps_trained"].map(|key| number(&result, key))
+    }
+    let change = |off: &mut OffPolicy| {
+        (off.training_intensity, off.n_step) = (Some(4.0), 3);
+        off.replay_buffer_config.kind = ReplayKind::PrioritizedReplayBuffer;
+    };
+    let (mut sac, mut td3) = (tiny_sac(), tiny_td3());
+    change(&mut sac.off_policy);
+    change(&mut td3.off_policy);
+    // A round is 16 copies and 3 steps; learning starts after 16 rows.
+    let wanted = [4.0 * 48.0, 4.0 * (4.0 * 48.0 - 16.0)];
+    assert_eq!(counted(sac), wanted);
+    assert_eq!(counted(td3), wanted);
 }
 
 #[test]

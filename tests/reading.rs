@@ -103,6 +103,23 @@ const LISTS: &[List] = &[
         most_boxes: 25,
         most_signatures: 260,
     },
+    // TD3 is the same with other defaults.
+    List {
+        algorithm: "ddpg",
+        files: &[
+            "plan::rollouts",
+            "plan::replay",
+            "plan::train",
+            "plan::target",
+            "sample::sampler",
+            "sample::pilot",
+            "sample::nstep",
+            "learn::nets::critics",
+        ],
+        most_lines: 1150,
+        most_boxes: 25,
+        most_signatures: 260,
+    },
 ];
 
 #[test]

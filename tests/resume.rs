@@ -87,6 +87,32 @@ cases! {
         "evaluation_duration": 2,
     };
     dqn_on_replayed_episodes: "DQN" on "Stateless-v0" with {};
+    sac: "SAC" on "Pendulum-v1" with {};
+    sac_with_priorities_n_steps_and_several_updates_per_step: "SAC" on "Pendulum-v1" with {
+        "replay_buffer_config": { "type": "PrioritizedReplayBuffer" }, "n_step": 3, "training_intensity": 16,
+        "exploration_config": { "type": "StochasticSampling", "random_timesteps": 250 },
+    };
+    sac_on_libtorch: "SAC" on "Pendulum-v1" with { "model": { "fused": false } };
+    sac_of_choices: "SAC" on "CartPole-v1" with { "evaluation_interval": 2, "evaluation_duration": 2 };
+    sac_of_quantiles: "SAC" on "Pendulum-v1" with {
+        "n_quantiles": 5, "n_critics": 3, "optimization": { "weight_decay": 0.01 },
+        "q_model_config": { "fcnet_hiddens": [8, 8], "architecture": "simba" },
+        "policy_model_config": { "fcnet_hiddens": [8], "layer_norm": true },
+    };
+    sac_of_quantiles_on_libtorch: "SAC" on "Pendulum-v1" with {
+        "n_quantiles": 3, "top_quantiles_to_drop_per_net": 1, "model": { "fused": false },
+    };
+    td3: "TD3" on "Pendulum-v1" with {};
+    td3_with_priorities_n_steps_and_a_filter: "TD3" on "Pendulum-v1" with {
+        "replay_buffer_config": { "type": "PrioritizedReplayBuffer" }, "n_step": 3, "policy_delay": 3,
+        "delay_target": true, "observation_filter": "MeanStdFilter", "evaluation_interval": 1, "evaluation_duration": 1,
+    };
+    ddpg_with_noise_that_drifts: "DDPG" on "Pendulum-v1" with {};
+    ddpg_with_drifting_noise_per_worker: "DDPG" on "Pendulum-v1" with {
+        "exploration_config": { "type": "PerWorkerOrnsteinUhlenbeckNoise", "random_timesteps": 30 },
+        "use_huber": true, "grad_clip": 1.0, "training_intensity": 4,
+    };
+    ddpg_on_libtorch: "DDPG" on "Pendulum-v1" with { "model": { "fused": false } };
     impala: "IMPALA" on "CartPole-v1" with {};
     impala_before_its_first_broadcast: "IMPALA" on "CartPole-v1" with { "broadcast_interval": 3 };
     impala_between_two_broadcasts_with_a_filter: "IMPALA" on "CartPole-v1" with {
@@ -131,15 +157,29 @@ impl Case {
     /// of the first.
     fn small(&self) -> Value {
         match self.algorithm {
-            "PPO" => json!({"train_batch_size": 200, "sgd_minibatch_size": 50, "num_sgd_iter": 2}),
+            "PPO" => json!({
+                "train_batch_size": 200, "sgd_minibatch_size": 50, "num_sgd_iter": 2, "model": {"fcnet_hiddens": [8]},
+            }),
             "DQN" => json!({
+                "model": {"fcnet_hiddens": [8]},
                 "min_sample_timesteps_per_reporting": 100, "train_batch_size": 8, "hiddens": [8],
                 "target_network_update_freq": 60,
                 "replay_buffer_config": {"capacity": 300, "learning_starts": 20},
             }),
             // A batch is a single fragment, so workers are more than the fragments of a batch.
             "IMPALA" => json!({
+                "model": {"fcnet_hiddens": [8]},
                 "rollout_fragment_length": 20, "train_batch_size": 40, "min_sample_timesteps_per_reporting": 40,
+            }),
+            "SAC" => json!({
+                "min_sample_timesteps_per_reporting": 100, "train_batch_size": 8,
+                "policy_model_config": {"fcnet_hiddens": [8]}, "q_model_config": {"fcnet_hiddens": [8]},
+                "replay_buffer_config": {"capacity": 300, "learning_starts": 20},
+            }),
+            "TD3" | "DDPG" => json!({
+                "min_sample_timesteps_per_reporting": 100, "train_batch_size": 8, "actor_hiddens": [8],
+                "critic_hiddens": [8], "exploration_config": {"random_timesteps": 30},
+                "replay_buffer_config": {"capacity": 300, "learning_starts": 20},
             }),
             _ => json!({}),
         }
@@ -148,7 +188,7 @@ impl Case {
     fn build(&self, workers: usize, logdir: &Path) -> AnyDriver {
         register_stateless();
         let shared = json!({
-            "seed": 3, "num_workers": workers, "num_envs_per_worker": 2, "model": {"fcnet_hiddens": [8]},
+            "seed": 3, "num_workers": workers, "num_envs_per_worker": 2,
         });
         let mut config = Config::new();
         for layer in [&shared, &self.small(), &self.settings] {

@@ -16,6 +16,7 @@ use pavlov::trainer::policy::{
     Act, Agent, Fragment, Learned, Policies, Policy, PolicyClass, PolicySpec, Seen, Spaces,
 };
 use pavlov::trainer::replay::OffPolicy;
+use pavlov::trainer::settings::ExplorationConfig;
 use pavlov::trainer::state::{Array, State, Weights};
 use pavlov::trainer::workers::WorkerSpec;
 use serde_json::Value as Json;
@@ -196,6 +197,48 @@ pub(crate) fn with_off_policy(change: impl FnOnce(&mut OffPolicy)) -> Dqn {
     let mut dqn = tiny_dqn();
     change(&mut dqn.off_policy);
     dqn
+}
+
+/// Settings of learning from replay with which iterations take milliseconds: 2 copies, 16 steps, batches of 8.
+fn tiny_replay(common: &mut Common, off_policy: &mut OffPolicy) {
+    common.num_envs_per_worker = 2;
+    common.train_batch_size = 8;
+    common.min_sample_timesteps_per_reporting = Some(16);
+    common.seed = Some(0);
+    off_policy.replay_buffer_config.capacity = 64;
+    off_policy.replay_buffer_config.learning_starts = 16;
+}
+
+/// SAC with such iterations, and layers of 8 units.
+pub(crate) fn tiny_sac() -> Sac {
+    let mut sac = Sac::get_default_config();
+    tiny_replay(&mut sac.common, &mut sac.off_policy);
+    (sac.policy_model_config.fcnet_hiddens, sac.q_model_config.fcnet_hiddens) = (vec![8], vec![8]);
+    sac
+}
+
+/// DDPG with such iterations, layers of 8 units, and noise that drifts from the first step on.
+pub(crate) fn tiny_ddpg() -> Ddpg {
+    let mut ddpg = Ddpg::get_default_config();
+    tiny_replay(&mut ddpg.common, &mut ddpg.off_policy);
+    (ddpg.actor_hiddens, ddpg.critic_hiddens) = (vec![8], vec![8]);
+    if let ExplorationConfig::OrnsteinUhlenbeckNoise { random_timesteps, .. } =
+        &mut ddpg.common.exploration_config
+    {
+        *random_timesteps = 0;
+    }
+    ddpg
+}
+
+/// TD3 with such iterations, layers of 8 units, and noise from the first step on.
+pub(crate) fn tiny_td3() -> Td3 {
+    let mut td3 = Td3::get_default_config();
+    tiny_replay(&mut td3.0.common, &mut td3.0.off_policy);
+    (td3.actor_hiddens, td3.critic_hiddens) = (vec![8], vec![8]);
+    if let ExplorationConfig::GaussianNoise { random_timesteps, .. } = &mut td3.0.common.exploration_config {
+        *random_timesteps = 0;
+    }
+    td3
 }
 
 /// A driver that writes nothing.

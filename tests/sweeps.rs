@@ -148,6 +148,33 @@ fn a_misspelt_setting_of_the_space_is_refused_before_any_trial_starts() {
 }
 
 #[test]
+fn a_refusal_of_a_sweep_file_names_the_line() {
+    for (from, to, expected) in [
+        ("num_samples = 2", "num_sample = 2", "sweep.toml, line 6: unknown setting `num_sample`"),
+        ("mode = \"max\"", "mode = \"best\"", "sweep.toml, line 5: `mode` is \"best\""),
+        ("= 4\n[space]", "= \"four\"\n[space]", "sweep.toml, line 9: `stop.training_iteration` is \"four\""),
+        // The sweep has a seed too, in line 7.
+        ("[space]\nseed = 0", "[space]\nseed = -1", "sweep.toml, line 11: `seed` is -1"),
+        ("[8] }", "[8.5] }", "sweep.toml, line 17: `model.fcnet_hiddens[0]` is 8.5"),
+        ("[1e-4, 1e-2]", "[1e-2, 1e-4]", "sweep.toml, line 18: `lr` is"),
+        (
+            "[space]",
+            "[scheduler]\ntype = \"ASHA\"\ngrace_perod = 2\n[space]",
+            "sweep.toml, line 12: unknown setting",
+        ),
+    ] {
+        let dir = folder("");
+        let text = SWEEP.replacen(from, to, 1);
+        assert_ne!(text, SWEEP);
+        fs::write(dir.path().join("sweep.toml"), text).expect("written");
+        let output = pavlov(["tune", "sweep.toml", "--out", "swept"], dir.path()).output().expect("run");
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected), "no {expected:?} in: {said}");
+    }
+}
+
+#[test]
 fn ten_lines_of_rust_sweep_ppo_and_its_best_checkpoint_restores() {
     let dir = tempfile::tempdir().expect("a directory");
     let mut ppo = Ppo { sgd_minibatch_size: 32, num_sgd_iter: 1, ..Ppo::get_default_config() };

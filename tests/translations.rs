@@ -54,6 +54,36 @@ fn a_file_of_rl_baselines3_zoo_is_translated_over_the_defaults_of_stable_baselin
 }
 
 #[test]
+fn a_file_of_rl_baselines3_zoo_for_td3_or_ddpg_is_translated() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let zoo = dir.path().join("td3.yml");
+    let yaml = "\
+        Pendulum-v1:\n  n_timesteps: 20000\n  policy: 'MlpPolicy'\n  gamma: 0.98\n  buffer_size: 200000\n  \
+        learning_starts: 10000\n  noise_type: 'normal'\n  noise_std: 0.2\n  gradient_steps: 1\n  train_freq: 1\n  \
+        learning_rate: !!float 2e-3\n  policy_kwargs: \"dict(net_arch=[40, 30])\"\n";
+    std::fs::write(&zoo, yaml).expect("written");
+    for algorithm in ["TD3", "DDPG"] {
+        let (config, said) = shown(&[algorithm, "--env", "Pendulum-v1", "--from-sb3", text(&zoo)]);
+        for (key, value) in [
+            ("actor_lr", Value::from(0.002)),
+            ("critic_lr", 0.002.into()),
+            ("gamma", 0.98.into()),
+            ("actor_hiddens", serde_json::json!([40, 30])),
+            ("critic_hiddens", serde_json::json!([40, 30])),
+            // From the defaults of Stable-Baselines3.
+            ("tau", 0.005.into()),
+        ] {
+            assert_eq!(config[key], value, "{key}");
+        }
+        assert_eq!(config["replay_buffer_config"]["learning_starts"], 10_000);
+        let exploration = &config["exploration_config"];
+        assert_eq!((&exploration["type"], &exploration["stddev"]), (&"GaussianNoise".into(), &0.2.into()));
+        assert_eq!(exploration["random_timesteps"], 10_000);
+        assert!(!said.contains("without a place here"), "{said}");
+    }
+}
+
+#[test]
 fn settings_of_rllib_are_translated_by_name_and_those_without_a_place_are_told() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("config.json");

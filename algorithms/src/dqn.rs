@@ -160,10 +160,7 @@ impl Trainer for Dqn {
                 "it needs `replay_buffer_config.type` to be \"PrioritizedReplayBuffer\"",
             ),
             rules::refuse_if(
-                matches!(
-                    exploration,
-                    ExplorationConfig::GaussianNoise { .. } | ExplorationConfig::StochasticSampling { .. }
-                ),
+                exploration.is_noise() || matches!(exploration, ExplorationConfig::StochasticSampling { .. }),
                 "exploration_config.type",
                 format_args!("{:?}", exploration.name()),
                 "values have no distribution to sample; use EpsilonGreedy, PerWorkerEpsilonGreedy, SoftQ or Random",

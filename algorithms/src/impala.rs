@@ -260,6 +260,7 @@ impl NetPolicy for ImpalaPolicy {
                 alpha: config.decay,
                 eps: config.epsilon,
                 momentum: config.momentum,
+                centered: false,
             },
         };
         let lr = Schedule::of(config.lr, config.lr_schedule.as_ref());

@@ -1,11 +1,15 @@
 //! Algorithms, one file each, read from top to bottom: the idea, the settings, the plan, the policy.
 
+pub mod ddpg;
 pub mod dqn;
 pub mod impala;
 pub mod ppo;
 pub mod sac;
+pub mod td3;
 
+pub use ddpg::Ddpg;
 pub use dqn::Dqn;
 pub use impala::Impala;
 pub use ppo::Ppo;
 pub use sac::Sac;
+pub use td3::Td3;

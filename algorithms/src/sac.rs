@@ -5,14 +5,22 @@
 //! 3. The actor moves to where the smaller critic is high and its own probability low; the temperature that weighs the
 //!    two keeps the entropy near a target.
 //! 4. A slow copy of the critics gives the targets.
+//!
+//! Continuous actions are drawn for the losses. Of discrete ones (Christodoulou 2019) the critics value every choice, and
+//! the losses take the mean over all by their probabilities.
+//!
+//! With several quantiles per critic it is TQC (Kuznetsov et al. 2020): targets leave out the largest quantiles.
 
+use pavlov_envs::Space;
 use pavlov_trainer::{
+    models::Quantiles,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
     settings::{ExplorationConfig, rules},
 };
 use serde::{Deserialize, Serialize};
+use tch::Tensor;
 
 /// Settings of SAC. Defaults are those of Ray 1.13.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,6 +34,9 @@ pub struct Sac {
     pub off_policy: OffPolicy,
     /// Learn two critics and use the smaller of their values, against overestimation.
     pub twin_q: bool,
+    /// How many critics there are, and how many quantiles each learns.
+    #[serde(flatten)]
+    pub quantiles: Quantiles,
     /// Hidden layers of the actor.
     pub policy_model_config: HiddenLayers,
     /// Hidden layers of each critic.
@@ -36,7 +47,8 @@ pub struct Sac {
     pub tau: f64,
     /// The temperature to begin with: higher explores longer.
     pub initial_alpha: f64,
-    /// Entropy that the temperature aims at; null is minus the number of the action's components.
+    /// Entropy that the temperature aims at; null is minus the number of the action's components, or 0.98 of the entropy of
+    /// choices that are all as likely.
     pub target_entropy: Option<f64>,
     /// Bound of the norm of each network's gradient.
     pub grad_clip: Option<f64>,
@@ -54,6 +66,8 @@ pub struct Optimization {
     pub critic_learning_rate: f64,
     /// Step size of the temperature.
     pub entropy_learning_rate: f64,
+    /// Weight decay of the actor and the critics (AdamW); 0 is Adam.
+    pub weight_decay: f64,
 }
 
 /// How an error of the critics counts.
@@ -68,7 +82,8 @@ pub enum CriticLoss {
 
 impl Default for Optimization {
     fn default() -> Self {
-        Self { actor_learning_rate: 3e-4, critic_learning_rate: 3e-4, entropy_learning_rate: 3e-4 }
+        let [actor_learning_rate, critic_learning_rate, entropy_learning_rate] = [3e-4; 3];
+        Self { actor_learning_rate, critic_learning_rate, entropy_learning_rate, weight_decay: 0.0 }
     }
 }
 
@@ -92,6 +107,7 @@ impl Default for Sac {
                 ..OffPolicy::default()
             },
             twin_q: true,
+            quantiles: Quantiles::default(),
             policy_model_config: HiddenLayers::default(),
             q_model_config: HiddenLayers::default(),
             optimization: Optimization::default(),
@@ -112,14 +128,13 @@ impl Trainer for Sac {
     }
 
     fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
-        let (model, exploration) = (&self.common.model, &self.common.exploration_config);
-        // A network that remembers has its own refusal.
-        let unread = *model != ModelConfig { fused: model.fused, ..ModelConfig::default() };
+        let exploration = &self.common.exploration_config;
         rules::all([
-            ActionDist::squashed(&spaces.action_space).map(|_| ()),
+            action_dist(&spaces.action_space).map(|_| ()),
             self.off_policy.validate(&self.common),
             self.policy_model_config.validate("policy_model_config"),
             self.q_model_config.validate("q_model_config"),
+            self.common.model.refuse_all_but_fused(Self::NAME, "`policy_model_config` and `q_model_config`"),
             rules::above_zero([
                 ("optimization.actor_learning_rate", self.optimization.actor_learning_rate),
                 ("optimization.critic_learning_rate", self.optimization.critic_learning_rate),
@@ -127,25 +142,16 @@ impl Trainer for Sac {
                 ("initial_alpha", self.initial_alpha),
             ]),
             rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
+            rules::not_negative([("optimization.weight_decay", self.optimization.weight_decay)]),
             rules::share([("tau", self.tau)]),
-            rules::refuse_if(
-                unread && !model.is_recurrent(),
-                "model",
-                serde_json::to_string(model).unwrap_or_default(),
-                "SAC reads nothing of it but `fused`; its networks are `policy_model_config` and `q_model_config`",
-            ),
+            self.quantiles.validate(&spaces.action_space, self.critic_loss == CriticLoss::Mse),
             rules::refuse_if(
                 !matches!(exploration, ExplorationConfig::StochasticSampling { .. }),
                 "exploration_config.type",
                 format_args!("{:?}", exploration.name()),
                 "SAC explores by its own distribution: use StochasticSampling",
             ),
-            rules::refuse_if(
-                !self.common.normalize_actions,
-                "normalize_actions",
-                false,
-                "SAC acts in [-1, 1]; leave it true, so that actions are stretched to the bounds",
-            ),
+            self.common.refuse_raw_actions(Self::NAME),
         ])?;
         self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
         Ok(())
@@ -153,12 +159,9 @@ impl Trainer for Sac {
 
     fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
         memory.add_off_policy(&self.off_policy, spaces);
-        for (key, layers) in [
-            ("policy_model_config.fcnet_hiddens", &self.policy_model_config),
-            ("q_model_config.fcnet_hiddens", &self.q_model_config),
-        ] {
-            memory.add_layers("the networks", key, spaces.obs_width(), &layers.fcnet_hiddens);
-        }
+        let inputs = spaces.obs_width();
+        memory.add_hidden_layers("policy_model_config.fcnet_hiddens", inputs, &self.policy_model_config);
+        memory.add_hidden_layers("q_model_config.fcnet_hiddens", inputs, &self.q_model_config);
     }
 
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
@@ -186,6 +189,14 @@ impl Trainer for Sac {
     }
 }
 
+/// The actor's distributions: over choices, or squashed between bounds.
+fn action_dist(space: &Space) -> Result<ActionDist> {
+    match space {
+        Space::Discrete { .. } => ActionDist::for_space(space),
+        _ => ActionDist::squashed(Sac::NAME, space),
+    }
+}
+
 /// An actor, one or two critics, a temperature.
 #[derive(Debug)]
 struct SacPolicy {
@@ -197,19 +208,51 @@ struct SacPolicy {
     target_entropy: f64,
 }
 
+/// What the actor does in some rows: an action that was drawn, or every choice.
+struct Pi<'t> {
+    /// What the critics look at: the observation, and beside it the action that was drawn.
+    sa: Value<'t>,
+    logp: Value<'t>,
+    /// Of every choice; none where an action was drawn.
+    p: Option<Value<'t>>,
+}
+
+impl<'t> Pi<'t> {
+    /// The mean over the actor's actions; of a drawn one its number.
+    fn mean(&self, x: Value<'t>) -> Value<'t> {
+        self.p.map_or(x, |p| (p * x).sum_columns())
+    }
+}
+
 /// Standard normal numbers for the actions that the loss draws.
 const NOISE: Column = Column::new("noise");
 const NEXT_NOISE: Column = Column::new("next_noise");
 
 impl SacPolicy {
-    fn pi<'t>(&self, net: Net<'t>, s: Input<'t>) -> Dist<'_, 't> {
-        self.dist.at(self.actor.on(net, s.obs()))
+    fn pi<'t>(&self, net: Net<'t>, s: Input<'t>, rows: &Rows<'t>, noise: Column) -> Result<Pi<'t>> {
+        let head = self.head(net, s);
+        if self.dist.is_discrete() {
+            let logp = s.masked(head).log_softmax();
+            return Ok(Pi { sa: s.obs(), logp, p: Some(logp.exp()) });
+        }
+        let (a, logp) = self.dist.at(head).rsample(rows.get(noise)?);
+        Ok(Pi { sa: s.obs().cat(a), logp, p: None })
     }
 
-    fn size<'t>(&self, error: Value<'t>) -> Value<'t> {
+    /// What each critic says of the actions that were taken.
+    fn values<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Vec<Value<'t>> {
+        match self.dist.is_discrete() {
+            true => self.q.on(net, s.obs()).into_iter().map(|q| q.gather(a)).collect(),
+            false => self.q.on(net, s.obs().cat(a)),
+        }
+    }
+
+    /// How much it counts that a critic says `q` where the target is `y`.
+    fn size<'t>(&self, q: Value<'t>, y: Value<'t>) -> Value<'t> {
         match self.config.critic_loss {
-            CriticLoss::Huber => error.huber(),
-            CriticLoss::Mse => error.square() * 0.5,
+            _ if self.config.quantiles.are_several() => q.quantile_huber(y),
+            CriticLoss::Huber => (q - y).huber(),
+            CriticLoss::Mse => (q - y).square() * 0.5,
         }
     }
 }
@@ -218,24 +261,27 @@ impl NetPolicy for SacPolicy {
     type Config = Sac;
 
     fn build(config: &Sac, net: &mut NetBuilder<'_>) -> Result<Self> {
-        let dist = ActionDist::squashed(&net.spec().spaces.action_space)?;
-        if net.spec().custom_model.is_some() {
-            let reason = "SAC lays out its own networks; leave it out, or write them as a `NetPolicy`";
-            return Err(Error::state("`custom_model`", reason));
-        }
+        net.refuse_custom_model()?;
+        let dist = action_dist(&net.spec().spaces.action_space)?;
         let (obs, act) = (net.obs_width(), dist.action_width());
-        let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
+        let (values, entropy) = match dist {
+            ActionDist::Categorical { n } => ((obs, n), 0.98 * (n as f64).ln()),
+            _ => ((obs + act, config.quantiles.n_quantiles), -(act as f64)),
+        };
         let rates = &config.optimization;
+        let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
+        let adamw = |lr: f64| adam(lr).decay(rates.weight_decay);
         net.target();
-        let (_, actor) = net.group("actor", adam(rates.actor_learning_rate), |net| {
+        let (_, actor) = net.group("actor", adamw(rates.actor_learning_rate), |net| {
             Ok(Mlp::new(net, "actor", obs, &config.policy_model_config, dist.num_inputs()))
         })?;
-        let critics = adam(rates.critic_learning_rate);
-        let q = Critics::new(net, config.twin_q, act, &config.q_model_config, &critics)?;
+        let critics = adamw(rates.critic_learning_rate);
+        let count = config.quantiles.n_critics.unwrap_or(1 + usize::from(config.twin_q));
+        let q = Critics::new(net, count, values, &config.q_model_config, &critics)?;
         let (_, log_alpha) = net.group("alpha", adam(rates.entropy_learning_rate), |net| {
             Ok(net.free("log_alpha", &[config.initial_alpha.ln() as f32]))
         })?;
-        let target_entropy = config.target_entropy.unwrap_or(-(act as f64));
+        let target_entropy = config.target_entropy.unwrap_or(entropy);
         Ok(Self { config: config.clone(), dist, actor, q, log_alpha, target_entropy })
     }
 
@@ -247,13 +293,20 @@ impl NetPolicy for SacPolicy {
         act.sample(&self.dist, head)
     }
 
+    fn best_actions(&self, head: &Tensor) -> Option<Tensor> {
+        let width = self.dist.action_width() as i64;
+        (!self.dist.is_discrete()).then(|| head.narrow(1, 0, width).tanh())
+    }
+
     fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
         Ok(f.transitions(self.config.off_policy.n_step, self.config.common.gamma))
     }
 
     fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {
-        batch.set_noise(NOISE, self.dist.action_width(), learner.rng());
-        batch.set_noise(NEXT_NOISE, self.dist.action_width(), learner.rng());
+        if !self.dist.is_discrete() {
+            batch.set_noise(NOISE, self.dist.action_width(), learner.rng());
+            batch.set_noise(NEXT_NOISE, self.dist.action_width(), learner.rng());
+        }
         Ok(())
     }
 
@@ -261,25 +314,25 @@ impl NetPolicy for SacPolicy {
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let (online, frozen, target) = (rows.online(), rows.frozen(), rows.target());
         let (s, s2, discount) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
-        let [a, r, noise, next_noise] =
-            rows.columns([Column::ACTIONS, Column::REWARDS, NOISE, NEXT_NOISE])?;
-        let log_alpha = self.log_alpha.on(online);
+        let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
+        let (quantiles, log_alpha) = (&self.config.quantiles, self.log_alpha.on(online));
         let alpha = log_alpha.detach().exp();
 
         // y = r + gamma (min Q'(s', a') - alpha log pi(a'|s')),  a' ~ pi(s')
-        let (a2, logp2) = self.pi(frozen, s2).rsample(next_noise);
-        let y = r + discount * (self.q.min(target, s2, a2) - alpha * logp2);
-        let errors: Vec<Value<'t>> = self.q.on(online, s, a).into_iter().map(|q| q - y).collect();
-        let weights = rows.weights()?;
-        let critic_loss = errors.iter().map(|&e| (self.size(e) * weights).mean()).sum();
+        let pi2 = self.pi(frozen, s2, rows, NEXT_NOISE)?;
+        let y = r + discount * pi2.mean(quantiles.target(self.q.on(target, pi2.sa)) - alpha * pi2.logp);
+        let (q, weights) = (self.values(online, s, a), rows.weights()?);
+        let critic_loss = q.iter().map(|&q| (self.size(q, y) * weights).mean()).sum();
 
-        // The critics' parameters stand still; what they say of a ~ pi(s) reaches the actor through a.
-        let (a, logp) = self.pi(online, s).rsample(noise);
-        let actor_loss = (alpha * logp - self.q.min(frozen, s, a)).mean();
+        // The critics' parameters stand still; what they say of a ~ pi(s) reaches the actor through a, or through its
+        // probability.
+        let pi = self.pi(online, s, rows, NOISE)?;
+        let actor_loss = pi.mean(alpha * pi.logp - quantiles.worth(self.q.on(frozen, pi.sa))).mean();
 
-        let alpha_loss = -(log_alpha * (logp.detach() + self.target_entropy)).mean();
+        let alpha_loss = -(log_alpha * (pi.mean(pi.logp).detach() + self.target_entropy)).mean();
 
-        let td = errors.iter().map(|e| e.abs()).sum::<Value<'_>>() / errors.len() as f64;
+        let error = |q: &Value<'t>| (q.mean_columns() - y.mean_columns()).abs();
+        let td = q.iter().map(error).sum::<Value<'t>>() / q.len() as f64;
         let losses = [("critic_loss", critic_loss), ("actor_loss", actor_loss), ("alpha_loss", alpha_loss)];
         Ok(Loss::sum(losses)
             .mean("alpha_value", alpha)

@@ -33,7 +33,7 @@ pub(crate) type Outcome<T> = std::result::Result<T, Box<dyn Error>>;
 const ROUNDS: usize = 5;
 
 /// Floating-point operations of one multiply-add.
-const FLOP: f64 = 2.0;
+pub(crate) const FLOP: f64 = 2.0;
 
 /// Forward and backward against forward alone.
 const LEARN: f64 = 3.0;

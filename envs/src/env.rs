@@ -1,6 +1,6 @@
 //! What the author of an environment writes: one copy of it.
 
-use crate::{Element, Error, Result, Space};
+use crate::{Element, Error, Result, Space, type_name::short_type_name};
 
 /// One environment.
 ///
@@ -92,6 +92,17 @@ pub trait Env: Send + 'static {
         false
     }
 
+    /// Changes the task from the next `reset` on, for curricula (RLlib's `TaskSettableEnv`); the running episode goes on as
+    /// it began. What a task is, the environment says. The task belongs to [`save_state`](Self::save_state): an episode
+    /// that is replayed instead has the newest task.
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where the environment has one task only; whatever it reports of a task that it does not have.
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        let _ = task;
+        Err(Error::one_task(&short_type_name::<Self>()))
+    }
+
     /// A number about the last `reset` or `step` by its name in Gymnasium's `info`; `None` when there is none.
     fn info(&self, key: &str) -> Option<f64> {
         let _ = key;
@@ -104,6 +115,12 @@ pub trait Env: Send + 'static {
     /// Returns whatever the environment reports.
     fn render(&mut self) -> Result<Option<Frame>> {
         Ok(None)
+    }
+
+    /// Pictures per second of the animation that [`render`](Self::render) draws, Gymnasium's `render_fps`; `None` when it
+    /// does not matter.
+    fn render_fps(&self) -> Option<f64> {
+        None
     }
 
     /// The current state as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.

@@ -162,6 +162,11 @@ impl Error {
         Self::Unsupported { env: env.into(), what, way_out }
     }
 
+    /// For `set_task`.
+    pub(crate) fn one_task(env: &str) -> Self {
+        Self::unsupported(env, "tasks to choose from", "implement `set_task` for it")
+    }
+
     /// For `send` and `step` before a `recv`.
     pub(crate) fn second_send(env: &str) -> Self {
         Self::unsupported(env, "room for a second `send`", "call `recv` first")

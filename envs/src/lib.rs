@@ -60,6 +60,7 @@ mod speed;
 mod state;
 mod sync_vector;
 mod thread_vector;
+mod type_name;
 mod typed_vector;
 mod vector;
 mod wrappers;

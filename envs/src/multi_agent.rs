@@ -146,6 +146,12 @@ pub trait MultiAgentEnv: Send + 'static {
         Ok(None)
     }
 
+    /// Pictures per second of the animation that [`render`](Self::render) draws, Gymnasium's `render_fps`; `None` when it
+    /// does not matter.
+    fn render_fps(&self) -> Option<f64> {
+        None
+    }
+
     /// Everything that later steps depend on, random stream included; `None` when the episode can only be replayed
     /// from its seed and actions.
     fn save_state(&self) -> Option<Vec<u8>> {
@@ -174,7 +180,7 @@ pub trait MultiAgentEnv: Send + 'static {
     fn check_action(&self, agent: usize, action: &[Self::Act]) -> Result<()> {
         let space = self.action_space(agent);
         crate::vector::invalid_action(&space, action).map_or(Ok(()), |row| {
-            Err(Error::invalid_action(&crate::vector::short_type_name::<Self>(), row, &space))
+            Err(Error::invalid_action(&crate::type_name::short_type_name::<Self>(), row, &space))
         })
     }
 }

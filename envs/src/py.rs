@@ -13,7 +13,7 @@
 //! |---|---|---|
 //! | `s`, `S` | steps its rows, ended copies are reset with `seeds` (`S`: without) | `.` |
 //! | `r`, `R` | resets its rows with `seeds` (`R`: without) | `.` |
-//! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `replay`, `render`, `render_ansi` | `.`, or a line of JSON (`render`: then the pixels) |
+//! | `{"do": ..}` and a newline | `spec`, `describe`, `describe_agents`, `start`, `limit`, `task`, `replay`, `render`, `render_ansi` | `.`, or a line of JSON (`render`: then the pixels) |
 //!
 //! Pictures come through the pipe, because their size is known only when one is drawn.
 //!
@@ -153,6 +153,14 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
         self.bridge.info(key)
     }
 
+    fn limit_episodes(&mut self, steps: usize) -> bool {
+        self.bridge.limit_episodes(steps)
+    }
+
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        self.bridge.set_task(task)
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         self.bridge.save_state()
     }
@@ -163,6 +171,10 @@ impl<O: Element, A: Element> VectorEnv for PyVec<O, A> {
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         self.bridge.render(copy)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.bridge.render_fps()
     }
 
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {

@@ -10,7 +10,8 @@ use crate::{
     info_rows::InfoRows,
     sent::Sent,
     state::{StateReader, StateWriter},
-    vector::{check_actions, check_len, mask_width, short_type_name},
+    type_name::short_type_name,
+    vector::{check_actions, check_len, mask_width},
 };
 
 const TAG: &str = "sync_vector";
@@ -369,6 +370,10 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
         true
     }
 
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        self.copies.iter_mut().try_for_each(|copy| copy.env.set_task(task))
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         if self.sent.in_flight() {
             return Err(Error::state_in_flight());
@@ -392,6 +397,10 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         self.drawable(copy)?.render()
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.copies.first()?.env.render_fps()
     }
 
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {

@@ -9,7 +9,8 @@ use crate::{
     Env, Error, Frame, Result, Space, StepOut, SyncVectorEnv, VectorEnv,
     info_rows::InfoRows,
     state::{StateReader, StateWriter},
-    vector::{check_actions, check_len, mask_width, short_type_name},
+    type_name::short_type_name,
+    vector::{check_actions, check_len, mask_width},
 };
 
 mod driver;
@@ -241,6 +242,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
         self.blocks().iter_mut().all(|block| block.limit_episodes(steps))
     }
 
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        self.blocks().iter_mut().try_for_each(|block| block.set_task(task))
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         if self.in_flight() {
             return Err(Error::state_in_flight());
@@ -274,6 +279,10 @@ impl<V: VectorEnv + 'static> VectorEnv for ThreadVectorEnv<V> {
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         self.in_block(copy, V::render)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.blocks().first()?.render_fps()
     }
 
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {

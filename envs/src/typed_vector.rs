@@ -93,6 +93,14 @@ impl<O: Element, A: Element> VectorEnv for TypedVectorEnv<O, A> {
         self.env.limit_episodes(steps)
     }
 
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        self.env.set_task(task)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         self.env.save_state()
     }

@@ -1,8 +1,9 @@
 //! Copies of an environment stepped together, and the erased form that a sampler holds.
 
 use bytemuck::{try_cast_slice, try_cast_slice_mut};
+use serde_json::Value;
 
-use crate::{DType, Element, Error, Frame, Result, Space};
+use crate::{DType, Element, Error, Frame, Result, Space, type_name::short_type_name};
 
 /// `n` copies of an environment that read and write the caller's rows and allocate nothing per step.
 ///
@@ -98,11 +99,21 @@ pub trait VectorEnv: Send {
         None
     }
 
-    /// Truncates episodes after `steps` steps from now on, or sooner where they were truncated sooner. `false`: nothing
-    /// was changed, because this environment sees to the length of its episodes itself.
+    /// Truncates episodes after `steps` steps from now on, or sooner where they were truncated sooner. `false`: it cannot,
+    /// and nothing was changed; [`register`](crate::register) with a limit then makes each copy for itself and truncates
+    /// it from outside, which is slower.
     fn limit_episodes(&mut self, steps: usize) -> bool {
         let _ = steps;
         false
+    }
+
+    /// Changes the task of every copy from its next episode on, as [`Env::set_task`](crate::Env::set_task).
+    ///
+    /// # Errors
+    /// [`Error::Unsupported`] where it has one task only; whatever the environment reports.
+    fn set_task(&mut self, task: &Value) -> Result<()> {
+        let _ = task;
+        Err(Error::one_task(&short_type_name::<Self>()))
     }
 
     /// The state of all copies in the middle of their episodes; `None` when there is no way to
@@ -135,6 +146,12 @@ pub trait VectorEnv: Send {
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         let _ = copy;
         Ok(None)
+    }
+
+    /// Pictures per second of the animation that [`render`](Self::render) draws, Gymnasium's `render_fps`; `None` when it
+    /// does not matter.
+    fn render_fps(&self) -> Option<f64> {
+        None
     }
 
     /// One copy as text for a terminal, Gymnasium's render mode `ansi`; `None` when it has none.
@@ -289,13 +306,6 @@ pub(crate) fn invalid_action<'a, T: Element>(space: &Space, actions: &'a [T]) ->
     })
 }
 
-/// The name of a type without its path and parameters: `Corridor`.
-pub(crate) fn short_type_name<T: ?Sized>() -> String {
-    let name = std::any::type_name::<T>();
-    let name = name.split('<').next().unwrap_or(name);
-    name.rsplit("::").next().unwrap_or(name).to_owned()
-}
-
 /// A [`VectorEnv`] with its scalar types erased: rows are bytes in native order, aligned for the
 /// scalar. One virtual call per vector step.
 ///
@@ -319,9 +329,11 @@ pub trait AnyVectorEnv: Send {
     fn final_action_masks(&self, masks: &mut [bool]) -> bool;
     fn info(&self, key: &str) -> Option<&[f64]>;
     fn limit_episodes(&mut self, steps: usize) -> bool;
+    fn set_task(&mut self, task: &Value) -> Result<()>;
     fn save_state(&self) -> Result<Option<Vec<u8>>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
     fn render(&mut self, copy: usize) -> Result<Option<Frame>>;
+    fn render_fps(&self) -> Option<f64>;
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>>;
 }
 
@@ -378,6 +390,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
         VectorEnv::limit_episodes(self, steps)
     }
 
+    fn set_task(&mut self, task: &Value) -> Result<()> {
+        VectorEnv::set_task(self, task)
+    }
+
     fn save_state(&self) -> Result<Option<Vec<u8>>> {
         VectorEnv::save_state(self)
     }
@@ -388,6 +404,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         VectorEnv::render(self, copy)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        VectorEnv::render_fps(self)
     }
 
     fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {

@@ -24,7 +24,7 @@ use crate::{
     state::{StateReader, StateWriter},
 };
 
-/// Implements the named items of [`Env`] by those of the field `env: E`; `render` is pictures and text. Wrappers name
+/// Implements the named items of [`Env`] by those of the field `env: E`; `render` is pictures, their rate, and text. Wrappers name
 /// all that they do not change:
 /// `clippy::missing_trait_methods` refuses one that forgets an item.
 macro_rules! forward {
@@ -60,6 +60,11 @@ macro_rules! forward {
             self.env.action_mask(mask)
         }
     };
+    (@ set_task) => {
+        fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()> {
+            self.env.set_task(task)
+        }
+    };
     (@ info) => {
         fn info(&self, key: &str) -> Option<f64> {
             self.env.info(key)
@@ -68,6 +73,10 @@ macro_rules! forward {
     (@ render) => {
         fn render(&mut self) -> crate::Result<Option<crate::Frame>> {
             self.env.render()
+        }
+
+        fn render_fps(&self) -> Option<f64> {
+            self.env.render_fps()
         }
 
         fn render_ansi(&mut self) -> crate::Result<Option<String>> {
@@ -116,6 +125,11 @@ macro_rules! forward_vector {
             self.env.limit_episodes(steps)
         }
     };
+    (@ set_task) => {
+        fn set_task(&mut self, task: &serde_json::Value) -> crate::Result<()> {
+            self.env.set_task(task)
+        }
+    };
     (@ send) => {
         fn send(&mut self, actions: &[V::Act], reset_seeds: Option<&[u64]>) -> crate::Result<()> {
             self.env.send(actions, reset_seeds)
@@ -149,6 +163,10 @@ macro_rules! forward_vector {
     (@ render) => {
         fn render(&mut self, copy: usize) -> crate::Result<Option<crate::Frame>> {
             self.env.render(copy)
+        }
+
+        fn render_fps(&self) -> Option<f64> {
+            self.env.render_fps()
         }
 
         fn render_ansi(&mut self, copy: usize) -> crate::Result<Option<String>> {

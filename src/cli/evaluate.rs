@@ -77,7 +77,7 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     let frames = if args.render.is_some() { args.max_frames as usize } else { 0 };
     let played = driver.play(args.episodes, args.seed, args.explore, frames)?;
     if let Some(file) = &args.render {
-        write_gif(file, &env, &played.frames)?;
+        write_gif(file, &env, &played.frames, played.render_fps)?;
         let length = played.episodes.first().map_or(0, |episode| episode.length);
         if length > frames as u64 {
             say(&format!(
@@ -155,11 +155,11 @@ fn refuse_unwritable(file: &Path) -> anyhow::Result<()> {
     }
 }
 
-fn write_gif(file: &Path, env: &str, frames: &[Frame]) -> anyhow::Result<()> {
+fn write_gif(file: &Path, env: &str, frames: &[Frame], render_fps: Option<f64>) -> anyhow::Result<()> {
     if frames.is_empty() {
         return Err(usage(format!(
             "{env} draws no pictures; leave out --render, or implement `render` for it"
         )));
     }
-    gif::write(file, frames, gif::frame_delay(env))
+    gif::write(file, frames, gif::frame_delay(render_fps))
 }

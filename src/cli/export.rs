@@ -13,8 +13,8 @@ use crate::load_policy;
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov export runs/first --out pole.pt\n\n\
                         The file holds one function, from observations as the environment writes them, one row each, to \
-                        the network's outputs: Q-values, logits of the actions, or means and logarithms of deviations. \
-                        One-hot coding and the observation filter are inside of it. It is compared with the policy \
+                        the network's outputs: Q-values, logits of the actions, or means and logarithms of deviations; \
+                        of SAC on a box, TD3 and DDPG the best actions as the environment takes them. One-hot coding and the observation filter are inside of it. It is compared with the policy \
                         before it is there.\nIn Python: torch.jit.load(\"pole.pt\")(observations).")]
 pub(super) struct ExportArgs {
     /// A checkpoint, or a run directory for its newest one; URLs of them as well

@@ -16,16 +16,11 @@ const COLORS: usize = 256;
 
 type Rgb = [u8; 3];
 
-/// Hundredths of a second between frames: Gymnasium's `render_fps` for its own environments, 50 per second for others.
-pub(super) fn frame_delay(env: &str) -> u16 {
-    let name = env.strip_prefix("py:").unwrap_or(env);
-    let per_second = match name.split("-v").next().unwrap_or(name) {
-        "MountainCar" | "MountainCarContinuous" | "Pendulum" => 30,
-        "Acrobot" => 15,
-        "FrozenLake" | "FrozenLake8x8" | "Taxi" | "CliffWalking" | "CliffWalkingSlippery" | "Blackjack" => 4,
-        _ => 50,
-    };
-    100 / per_second
+/// Hundredths of a second between pictures of which so many make a second, 50 where it is not known. Most viewers take
+/// less than 2 for 10.
+pub(super) fn frame_delay(render_fps: Option<f64>) -> u16 {
+    let per_second = render_fps.filter(|rate| rate.is_finite() && *rate > 0.0).unwrap_or(50.0);
+    (100.0 / per_second).round().clamp(2.0, f64::from(u16::MAX)) as u16
 }
 
 /// Writes frames of equal size, `delay` hundredths of a second apart, as an animation that repeats.
@@ -207,6 +202,12 @@ mod tests {
         let lost = (0..=255).map(|red| [red, 0, 0]).find(|color| !kept.contains(color)).unwrap();
         let found = kept[usize::from(palette.index(lost))];
         assert_eq!(distance(found, lost), kept.iter().map(|&color| distance(color, lost)).min().unwrap());
+    }
+
+    #[test]
+    fn pictures_follow_each_other_at_the_environments_rate() {
+        let rates = [Some(50.0), Some(30.0), Some(15.0), Some(4.0), Some(1000.0), Some(0.0), None];
+        assert_eq!(rates.map(frame_delay), [2, 3, 7, 25, 2, 2, 2]);
     }
 
     #[test]

@@ -9,10 +9,12 @@ use super::exit::usage;
 use crate::{trainer, tune};
 
 /// The line of each dotted key of a settings file.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Lines {
     file: String,
     lines: BTreeMap<String, usize>,
+    /// The tables of the file that a setting may stand in, `""` for the file itself.
+    tables: &'static [&'static str],
 }
 
 impl Lines {
@@ -22,22 +24,28 @@ impl Lines {
         if let Ok(table) = DeTable::parse(text) {
             record(&mut lines, text, table.get_ref(), "");
         }
-        Self { file: file.into(), lines }
+        Self { file: file.into(), lines, tables: &["", "config"] }
+    }
+
+    /// The same file, for settings that stand in one of these tables.
+    pub(super) fn within(&self, tables: &'static [&'static str]) -> Self {
+        Self { tables, ..self.clone() }
     }
 
     /// Forgets a key that another layer gives.
     pub(super) fn forget(&mut self, key: &str) {
-        self.lines.remove(key);
-        self.lines.remove(&format!("config.{key}"));
+        for table in self.tables {
+            self.lines.remove(&join(table, key));
+        }
     }
 
     /// The error, with the file and the line before each refusal of a setting that stands there.
-    pub(super) fn place(&self, error: trainer::Error) -> anyhow::Error {
-        let texts: Option<Vec<String>> = match &error {
-            trainer::Error::Tune(tune::Error::Refusals(all)) => Some(
+    pub(super) fn place<E: StdError + Send + Sync + 'static>(&self, error: E) -> anyhow::Error {
+        let texts: Option<Vec<String>> = match refusals(&error) {
+            Some(all) => Some(
                 all.iter().map(|error| self.line_of(error).unwrap_or_else(|| error.to_string())).collect(),
             ),
-            one => self.line_of(one).map(|text| vec![text]),
+            None => self.line_of(&error).map(|text| vec![text]),
         };
         match texts {
             None => error.into(),
@@ -47,24 +55,34 @@ impl Lines {
     }
 
     fn line_of(&self, error: &(dyn StdError + 'static)) -> Option<String> {
-        let key = key(error)?;
-        let line = self.lines.get(key).or_else(|| self.lines.get(&format!("config.{key}")))?;
+        // Of an item of a list the list has the line.
+        let key = key(error)?.split('[').next()?;
+        let line = self.tables.iter().find_map(|table| self.lines.get(&join(table, key)))?;
         Some(format!("{}, line {line}: {error}", self.file))
     }
 }
 
+fn join(table: &str, key: &str) -> String {
+    if table.is_empty() { key.to_owned() } else { format!("{table}.{key}") }
+}
+
 fn record(lines: &mut BTreeMap<String, usize>, text: &str, table: &DeTable<'_>, prefix: &str) {
     for (name, value) in table {
-        let key = if prefix.is_empty() {
-            name.get_ref().to_string()
-        } else {
-            format!("{prefix}.{}", name.get_ref())
-        };
+        let key = join(prefix, name.get_ref());
         if let DeValue::Table(inner) = value.get_ref() {
             record(lines, text, inner, &key);
         }
         let before = text.get(..name.span().start).unwrap_or_default();
         lines.insert(key, before.matches('\n').count() + 1);
+    }
+}
+
+/// All errors of one that stands for several.
+fn refusals<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a [tune::Error]> {
+    match (error.downcast_ref(), error.downcast_ref()) {
+        (Some(tune::Error::Refusals(all)), _) => Some(all),
+        (_, Some(trainer::Error::Tune(tune::Error::Refusals(all)))) => Some(all),
+        _ => None,
     }
 }
 
@@ -95,12 +113,15 @@ mod tests {
         assert_eq!(one, "mine.toml, line 1: `lr` is bad, but it must be good");
         let all = tune::Error::Refusals(vec![refuse("model.fcnet_hiddens"), refuse("gamma")]);
         assert_eq!(
-            lines.place(all.into()).to_string(),
+            lines.place(all).to_string(),
             "2 settings are refused:\n  mine.toml, line 4: `model.fcnet_hiddens` is bad, but it must be good\n  \
              `gamma` is bad, but it must be good"
         );
         let layout = Lines::of("preset.toml", "algorithm = \"PPO\"\n[config]\nlr = -1\n");
         let placed = layout.place(trainer::Error::config("lr", -1, "it must be above 0")).to_string();
         assert!(placed.starts_with("preset.toml, line 3: `lr`"), "{placed}");
+        let sweep = Lines::of("sweep.toml", "seed = 1\n[space]\nseed = -1\n").within(&["space"]);
+        let placed = sweep.place(refuse("seed")).to_string();
+        assert!(placed.starts_with("sweep.toml, line 3: `seed`"), "{placed}");
     }
 }

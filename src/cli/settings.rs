@@ -183,14 +183,17 @@ impl File {
             return Err(usage(format!("{origin} must be named .toml or .json, so that its format is known")));
         }
         let text = read_settings(path).map_err(|error| usage(error.to_string()))?;
+        let lines = Lines::of(&origin, if is("toml") { &text } else { "" });
         let mut config: Config = match is("toml") {
-            true => parse_toml(&text, &origin)?,
+            true => parse_toml(&text, &origin).map_err(|error| lines.place(error))?,
             false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,
         };
-        let lines = Lines::of(&origin, if is("toml") { &text } else { "" });
         if config.contains_key("config") {
-            let text = serde_json::to_string(&config)?;
-            let preset: Preset = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+            // From the text once more: these errors have the line.
+            let preset: Preset = match is("toml") {
+                true => toml::from_str(&text).map_err(|error| wrong(&error))?,
+                false => serde_json::from_str(&text).map_err(|error| wrong(&error))?,
+            };
             let (algorithm, env) = (Some(preset.algorithm), preset.env);
             return Ok(File { origin, algorithm, env, config: preset.config, stop: preset.stop, lines });
         }

@@ -51,7 +51,7 @@ pub(super) fn train(args: TrainArgs) -> anyhow::Result<()> {
     if let Some(translation) = &settings.translation {
         args.report.say(translation);
     }
-    let mut stop = stop_criteria(&settings.stop)?;
+    let mut stop = stop_criteria(&settings.stop).map_err(|error| settings.lines.place(error))?;
     stop.lay_over(&assignments(&args.stop)?)?;
     start(NewRun {
         entry: settings.entry,

@@ -63,7 +63,7 @@ pub(super) fn from_sb3(path: &Path, entry: &AlgorithmEntry, env: &str) -> anyhow
     let Ok(base) = base else {
         let name = entry.name();
         return Err(usage(format!(
-            "--from-sb3 translates for PPO, DQN and SAC, not for {name}; give a --config"
+            "--from-sb3 translates for PPO, DQN, SAC, TD3 and DDPG, not for {name}; give a --config"
         )));
     };
     let wrong = |error: &dyn std::fmt::Display| usage(format!("{shown} is no YAML with settings: {error}"));
@@ -178,11 +178,16 @@ impl Zoo<'_> {
     }
 
     fn off_policy(&mut self, key: &str, value: &Value, algorithm: &str) -> bool {
-        let (steps, is_dqn) = (self.steps, algorithm == "DQN");
+        let (steps, is_dqn, is_sac) = (self.steps, algorithm == "DQN", algorithm == "SAC");
         let (to, number) = (&mut self.to, number(value));
         match (key, number) {
             ("learning_rate", None) if is_dqn => return self.schedule(key, value),
             ("learning_rate", Some(rate)) if is_dqn => to.takes(key, "lr", rate),
+            ("learning_rate", Some(rate)) if !is_sac => {
+                for whose in ["actor_lr", "critic_lr"] {
+                    to.takes(key, whose, rate);
+                }
+            }
             ("learning_rate", Some(rate)) => {
                 for whose in ["actor", "critic", "entropy"] {
                     to.takes(key, &format!("optimization.{whose}_learning_rate"), rate);
@@ -213,8 +218,19 @@ impl Zoo<'_> {
             }
             ("max_grad_norm", Some(bound)) if is_dqn => to.takes(key, "grad_clip", bound),
             ("tau", Some(tau)) if !is_dqn => to.takes(key, "tau", tau),
-            ("ent_coef", None) if !is_dqn && *value == "auto" => to.takes(key, "initial_alpha", 1.0),
-            ("ent_coef", None) if !is_dqn => {
+            ("policy_delay", Some(steps)) if !is_dqn && !is_sac => to.takes(key, key, steps as u64),
+            ("target_policy_noise", Some(noise)) if !is_dqn && !is_sac => {
+                to.takes(key, "target_noise", noise)
+            }
+            ("target_noise_clip", Some(most)) if !is_dqn && !is_sac => to.takes(key, key, most),
+            ("noise_type", _) if !is_dqn && !is_sac && *value == "normal" => {
+                to.takes(key, "exploration_config.type", "GaussianNoise");
+            }
+            ("noise_std", Some(stddev)) if !is_dqn && !is_sac => {
+                to.takes(key, "exploration_config.stddev", stddev);
+            }
+            ("ent_coef", None) if is_sac && *value == "auto" => to.takes(key, "initial_alpha", 1.0),
+            ("ent_coef", None) if is_sac => {
                 let first = value.as_str().and_then(|text| text.strip_prefix("auto_")?.parse::<f64>().ok());
                 let Some(first) = first else { return false };
                 to.takes(key, "initial_alpha", first);
@@ -264,20 +280,25 @@ impl Zoo<'_> {
             self.to.leaves("policy_kwargs", value, "it is read as `dict(net_arch=.., activation_fn=..)`");
             return;
         };
-        let layers = match self.to.config.contains_key("policy_model_config") {
-            true => &["policy_model_config", "q_model_config"][..],
-            false => &["model"],
+        let has = |key: &str| self.to.config.contains_key(key);
+        // Where the networks stand, and what their layers and activations are called there.
+        let (networks, names) = if has("policy_model_config") {
+            (&["policy_model_config.", "q_model_config."][..], ["fcnet_hiddens", "fcnet_activation"])
+        } else if has("actor_hiddens") {
+            (&["actor_", "critic_"][..], ["hiddens", "hidden_activation"])
+        } else {
+            (&["model."][..], ["fcnet_hiddens", "fcnet_activation"])
         };
         for (name, text) in arguments(inner) {
             let key = format!("policy_kwargs.{name}");
             let (path, value) = match name {
-                "net_arch" => ("fcnet_hiddens", hidden_layers(text)),
-                "activation_fn" => ("fcnet_activation", activation(text)),
+                "net_arch" => (names[0], hidden_layers(text)),
+                "activation_fn" => (names[1], activation(text)),
                 _ => ("", None),
             };
             match value {
-                Some(value) => layers.iter().for_each(|place| {
-                    self.to.takes(&key, &format!("{place}.{path}"), value.clone());
+                Some(value) => networks.iter().for_each(|network| {
+                    self.to.takes(&key, &format!("{network}{path}"), value.clone());
                 }),
                 None => {
                     self.to.leaves(&key, &json!(text), "there is no such setting, or not for such a value");

@@ -18,7 +18,7 @@ use super::{run_dir, signals};
 use crate::envs::EnvCreator;
 use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
-use crate::tune::config::Layer;
+use crate::tune::config::{Layer, read_settings};
 use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, storage};
 use crate::tune::{Config, Error, child_main, read_file, replace_file};
 
@@ -96,12 +96,12 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         }
         (None, None) => return Err(usage("give a sweep file, or --resume with an experiment's directory")),
     };
-    let Sweep { file: mut sweep, entry, env, base } = Sweep::read(&path)?;
+    let Sweep { file: mut sweep, entry, env, base, lines } = Sweep::read(&path)?;
     sweep.num_samples = args.num_samples.or(sweep.num_samples);
     sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
     if let Ok(first) = sweep.trial(0) {
         // A setting that does not exist is refused before any trial starts.
-        entry.resolve(layers(&base, &path, first))?;
+        entry.resolve(layers(&base, &path, first)).map_err(|error| lines.within(SPACE).place(error))?;
     }
     let settings: Config = serde_json::from_value(serde_json::to_value(&sweep)?)?;
     let named = trust::named(&settings);
@@ -124,21 +124,23 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
         sweep.name = out.file_name().map(|name| name.to_string_lossy().into_owned());
     }
     let text = toml::to_string(&sweep).context("the sweep cannot be written as TOML")?;
-    let mut tuner = sweep.tuner(trainable, above)?;
-    let criteria = stop_criteria(&sweep.stop)?;
-    tuner.run_config.stop = sweep.stopper(criteria)?;
+    let lines = lines.within(SWEEP_TABLES);
+    let mut tuner = sweep.tuner(trainable, above).map_err(|error| lines.place(error))?;
+    let stopper = stop_criteria(&sweep.stop).and_then(|criteria| sweep.stopper(criteria));
+    tuner.run_config.stop = stopper.map_err(|error| lines.place(error))?;
     tuner.run_config.verbose = if args.quiet { 0 } else { 1 };
     tuner.run_config.replay_command =
         Some(format!("{} trial {} --number {{number}}", program(), path.display()));
     tuner.run_config.callbacks.push(Box::new(KeepFile(text)));
     tuner.run_config.interrupt = signals::watch("saving the trials; Ctrl-C again quits at once")?;
-    let grid = match &args.resume {
-        None => tuner.fit()?,
+    let ran = match &args.resume {
+        None => tuner.fit(),
         Some(dir) => {
             let (resume_errored, restart_errored) = (args.resume_errored, args.restart_errored);
-            tuner.restore(dir, Restore { resume_errored, restart_errored, ..Restore::default() })?
+            tuner.restore(dir, Restore { resume_errored, restart_errored, ..Restore::default() })
         }
     };
+    let grid = ran.map_err(|error| lines.place(error))?;
     if args.json {
         grid.iter().try_for_each(|trial| print_json(&as_json(trial)).map(drop))?;
     } else {
@@ -153,20 +155,24 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
 }
 
 pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
-    let Sweep { file, entry, env, base } = Sweep::read(&args.sweep)?;
+    let Sweep { file, entry, env, base, lines } = Sweep::read(&args.sweep)?;
     if !file.stoppers.is_empty() {
         return Err(usage(
             "`stoppers` see a whole sweep, and a trial alone has none of them: remove them from the sweep file, and \
              say in `stop` when the trial ends",
         ));
     }
-    let drawn = file.trial(args.number)?;
+    let place = |error| lines.within(SWEEP_TABLES).place(error);
+    let drawn = file.trial(args.number).map_err(place)?;
+    let stop = stop_criteria(&file.stop).map_err(place)?;
+    let lines = lines.within(SPACE);
+    let resolved = entry.resolve(layers(&base, &args.sweep, drawn)).map_err(|error| lines.place(error))?;
     start(NewRun {
-        config: entry.resolve(layers(&base, &args.sweep, drawn))?.config,
+        config: resolved.config,
         entry,
         env,
-        stop: stop_criteria(&file.stop)?,
-        lines: Lines::default(),
+        stop,
+        lines,
         out: args.out,
         checkpoint_freq: file.checkpoint.checkpoint_frequency,
         checkpoint_at_end: file.checkpoint.checkpoint_at_end.unwrap_or(true),
@@ -213,11 +219,21 @@ struct Sweep {
     env: EnvCreator,
     /// The settings of its preset, below those of the trials.
     base: Config,
+    /// Where its settings stand.
+    lines: Lines,
 }
+
+/// Where a sweep file has the settings of its trials.
+const SPACE: &[&str] = &["space"];
+
+/// Where a sweep file has what an error of the sweep may be about.
+const SWEEP_TABLES: &[&str] = &["", "space", "scheduler", "search"];
 
 impl Sweep {
     fn read(path: &Path) -> anyhow::Result<Self> {
-        let mut file = SweepFile::load(path)?;
+        let (text, origin) = (read_settings(path)?, path.display().to_string());
+        let lines = Lines::of(&origin, &text);
+        let mut file = SweepFile::parse(&text, &origin).map_err(|error| lines.place(error))?;
         let entry = registry::algorithm(&file.algorithm)?;
         let mut base = Config::new();
         if let Some(name) = &file.preset {
@@ -241,7 +257,7 @@ impl Sweep {
         };
         known(env)?;
         let env = env.as_str().into();
-        Ok(Sweep { file, entry, env, base })
+        Ok(Sweep { file, entry, env, base, lines })
     }
 }
 

@@ -5,7 +5,7 @@ use pavlov::envs::Space;
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::batch::{Column, SampleBatch};
-use pavlov::trainer::learner::Value;
+use pavlov::trainer::learner::{Loss, Value};
 use pavlov::trainer::models::{Activation, Init, Initializer, ModelConfig, Rule};
 use pavlov::trainer::policy::{Learned, Policy, Spaces};
 use pavlov::trainer::rng::Stream;
@@ -268,6 +268,40 @@ fn gradients_are_the_same_with_the_instructions_of_other_processors() {
         let engines = [Engine::Fused, Engine::With(arch)];
         assert_engines_agree(20, engines, ppo_case);
         assert_engines_agree(20, engines, dqn_case);
+    }
+}
+
+#[test]
+fn gradients_of_wide_layers_are_autograds_with_the_instructions_of_any_processor() {
+    // Widths that fill no vectors and no tiles; numbers of rows below and above those of a piece.
+    for (rows, widths) in [(40, [401, 416]), (300, [403, 410]), (7, [512, 400])] {
+        let mut rng = Stream::new(rows as u64, "rows", 0);
+        let batch = SampleBatch::default().with(Column::OBS, normal(&mut rng, &[rows, OBS]));
+        let gradient = |engine: Engine| {
+            let fused = !matches!(engine, Engine::Torch);
+            let (mut learner, layers) = learner(OBS as usize, fused, Rule::adam(1e-3, 1e-8), |net| {
+                [(OBS as usize, widths[0]), (widths[0], widths[1]), (widths[1], 1)].map(|(from, to)| {
+                    net.dense(&format!("{from}"), from, to, Activation::Tanh, Init::Uniform)
+                })
+            });
+            if let Engine::With(arch) = engine {
+                learner.set_arch(arch);
+            }
+            let report = learner.gradient(&batch, |rows| {
+                let net = rows.online();
+                let x = layers.iter().fold(rows.obs()?.obs(), |x, layer| layer.on(net, x));
+                Ok(Loss::new((x - 1.0).square().mean()))
+            });
+            report.expect("a gradient");
+            floats(learner.last_gradient())
+        };
+        let wanted = gradient(Engine::Torch);
+        let largest = wanted.iter().fold(0.0_f64, |m, x| m.max(x.abs()));
+        for engine in std::iter::once(Engine::Fused).chain(instructions().into_iter().map(Engine::With)) {
+            for (i, (f, w)) in gradient(engine).iter().zip(&wanted).enumerate() {
+                assert!((f - w).abs() <= 1e-4 * largest, "{widths:?}, number {i}: {f}, wanted {w}");
+            }
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use pavlov::trainer::settings::{ExplorationConfig, per_worker_epsilon};
 use pavlov::trainer::settings::{Piecewise, Schedule, exponential, polynomial};
 use serde_json::{Value, json};
 
-use crate::support::{assert_close, assert_frequency};
+use crate::support::{assert_close, assert_frequency, refused};
 
 fn config(value: Value) -> ExplorationConfig {
     serde_json::from_value(value).expect("an exploration_config")
@@ -120,7 +120,48 @@ fn illegal_actions_are_never_chosen_and_the_legal_ones_as_without_the_others() {
 #[test]
 fn gaussian_noise_shrinks_to_its_final_scale() {
     let noise = config(json!({"type": "GaussianNoise"}));
-    assert_close(&[0, 5000, 10_000, 99_999].map(|t| noise.noise_scale(t)), &[1.0, 0.51, 0.02, 0.02], 1e-12);
+    assert_close(
+        &[0, 5000, 10_000, 99_999].map(|t| noise.noise_scale(t, 0, 0)),
+        &[1.0, 0.51, 0.02, 0.02],
+        1e-12,
+    );
+}
+
+#[test]
+fn noise_per_worker_has_the_scale_of_the_worker_and_without_workers_the_schedule() {
+    for kind in ["PerWorkerGaussianNoise", "PerWorkerOrnsteinUhlenbeckNoise"] {
+        let noise = config(json!({"type": kind}));
+        let of_workers = [0, 1, 2, 3, 4].map(|worker| noise.noise_scale(5000, worker, 4));
+        assert_close(&of_workers, &[0.0, 0.4, 0.047156, 0.005559, 0.000655], 1e-6);
+        assert_close(&[noise.noise_scale(5000, 0, 0)], &[0.51], 1e-12);
+    }
+}
+
+#[test]
+fn noise_that_would_grow_or_shrink_below_nothing_is_refused() {
+    let drifting = |values: Value| {
+        let mut full = json!({"type": "OrnsteinUhlenbeckNoise"});
+        full.as_object_mut().expect("an object").extend(values.as_object().expect("an object").clone());
+        config(full).validate()
+    };
+    for (values, text) in [
+        (json!({"ou_theta": 1.5}), "`exploration_config.ou_theta` is 1.5, but it must be in 0..=1"),
+        (json!({"ou_sigma": -1.0}), "`exploration_config.ou_sigma` is -1, but it must not be negative"),
+        (
+            json!({"ou_base_scale": -1.0}),
+            "`exploration_config.ou_base_scale` is -1, but it must not be negative",
+        ),
+        (
+            json!({"final_scale": -0.1}),
+            "`exploration_config.final_scale` is -0.1, but it must not be negative",
+        ),
+    ] {
+        assert_eq!(refused(drifting(values), &[]), text);
+    }
+    refused(
+        config(json!({"type": "GaussianNoise", "stddev": -1.0})).validate(),
+        &["`exploration_config.stddev`"],
+    );
 }
 
 #[test]
@@ -133,8 +174,12 @@ fn defaults_are_rays() {
         "type": "GaussianNoise", "random_timesteps": 1000, "stddev": 0.1, "initial_scale": 1.0,
         "final_scale": 0.02, "scale_timesteps": 10_000
     });
+    let drifting = json!({
+        "type": "OrnsteinUhlenbeckNoise", "random_timesteps": 1000, "ou_base_scale": 0.1, "ou_theta": 0.15,
+        "ou_sigma": 0.2, "initial_scale": 1.0, "final_scale": 0.02, "scale_timesteps": 10_000
+    });
     let sampling = json!({"type": "StochasticSampling", "random_timesteps": 0});
-    for full in [greedy, noise, sampling, json!({"type": "SoftQ", "temperature": 1.0})] {
+    for full in [greedy, noise, drifting, sampling, json!({"type": "SoftQ", "temperature": 1.0})] {
         let bare = config(json!({"type": full["type"]}));
         assert_eq!(serde_json::to_value(bare).expect("a value"), full);
     }

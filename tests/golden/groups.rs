@@ -157,7 +157,7 @@ fn a_group_without_parameters_learns_nothing_and_disturbs_no_other() {
 fn a_learner_of_several_groups_goes_on_from_its_state_bit_for_bit() {
     for fused in [false, true] {
         let make = || {
-            let rmsprop = OptimizerConfig::Rmsprop { alpha: 0.99, eps: 1e-8, momentum: 0.9 };
+            let rmsprop = OptimizerConfig::Rmsprop { alpha: 0.99, eps: 1e-8, momentum: 0.9, centered: false };
             let slow = Rule { optimizer: rmsprop, lr: 0.01.into(), grad_clip: None };
             Three::new(fused, [Rule::adam(0.1, 1e-8), slow, sgd(0.1)])
         };

@@ -13,7 +13,7 @@ use crate::support::{floats, on_threads};
 
 /// Within 1e-4 of the largest.
 #[track_caller]
-fn assert_near(found: &[f64], wanted: &[f64], what: &str) {
+pub(crate) fn assert_near(found: &[f64], wanted: &[f64], what: &str) {
     assert_eq!(found.len(), wanted.len(), "{what}");
     let largest = wanted.iter().fold(1e-3_f64, |m, x| m.max(x.abs()));
     for (i, (f, w)) in found.iter().zip(wanted).enumerate() {
@@ -64,7 +64,7 @@ fn under_the_actors_loss_alone_the_frozen_critics_have_no_gradient_at_all() {
             let nets = &problem.nets;
             let live = problem.learner.gradient(&problem.batch, |rows| {
                 let [action, _] = nets.act(rows, true, rows.obs()?.obs(), NOISE)?;
-                Ok(Loss::new(-nets.q.min(rows.online(), rows.obs()?, action).mean()))
+                Ok(Loss::new(-nets.q.min(rows.online(), rows.obs()?.obs().cat(action)).mean()))
             });
             live.expect("a gradient");
             assert!(floats(problem.learner.last_gradient())[critics].iter().any(|g| g.abs() > 1e-3));
@@ -154,7 +154,7 @@ fn frozen_and_target_layers_pass_on_to_a_live_input_what_their_own_weights_say()
             let report = problem.learner.gradient(&problem.batch, |rows| {
                 let net = if whose == Whose::Target { rows.target() } else { rows.frozen() };
                 let [action, _] = nets.act(rows, true, rows.obs()?.obs(), NOISE)?;
-                let q = nets.q.on(net, rows.obs()?, action);
+                let q = nets.q.on(net, rows.obs()?.obs().cat(action));
                 Ok(Loss::sum([("loss", (min(q.clone()) + q[0].tanh()).mean())]))
             });
             let loss = report.expect("a gradient").stats.read("loss").expect("the loss");

@@ -99,6 +99,8 @@ fn operations_on_one_number_are_autograds() {
         ("sigmoid", |x| x.sigmoid(), |x| x.sigmoid()),
         ("softplus", |x| x.softplus(), |x| x.softplus()),
         ("relu", |x| x.relu(), |x| x.relu()),
+        ("elu", |x| x.activate(Activation::Elu), |x| x.elu()),
+        ("swish", |x| x.activate(Activation::Swish), |x| x.silu()),
         ("clamp", |x| x.clamp(-0.5, 0.75), |x| x.clamp(-0.5, 0.75)),
         ("clamp_max", |x| x.clamp_max(0.75), |x| x.clamp_max(0.75)),
         ("huber", |x| x.huber(), |x| x.huber_loss(&x.zeros_like(), Reduction::None, 1.0)),
@@ -158,6 +160,38 @@ fn operations_on_two_numbers_are_autograds() {
     }
 }
 
+/// The mean over quantiles `i` and samples `j` of `|level_i - (y_j < x_i)| huber(y_j - x_i)`.
+fn quantile_huber(x: &Tensor, samples: &Tensor) -> Tensor {
+    let n = x.size()[1];
+    let mut sum = x.narrow(1, 0, 1) * 0.0;
+    for i in 0..n {
+        let level = (i as f64 + 0.5) / n as f64;
+        let error = samples.detach() - x.narrow(1, i, 1);
+        let weight = (error.lt(0).to_kind(Kind::Double) - level).abs();
+        let huber = error.huber_loss(&error.zeros_like(), Reduction::None, 1.0);
+        sum = sum + (weight * huber).mean_dim(1, true, Kind::Double);
+    }
+    sum / n as f64
+}
+
+#[test]
+fn any_number_of_columns_is_sorted_on_both_engines() {
+    for columns in 1..40_i64 {
+        // Many numbers stand in a row more than once.
+        let x = (normal(columns as u64, &[19, columns]) * 4.0).round();
+        let sorted = x.sort(-1, false).0;
+        let place = (columns / 2) as usize;
+        let batch = SampleBatch::default().with(Column::OBS, x);
+        for found in on_both_engines(&batch, |rows| {
+            let sorted = rows.get(Column::OBS)?.sort_columns();
+            Ok(sorted.narrow(place, 1) + sorted.narrow(0, 1) * 100.0)
+        }) {
+            let wanted = sorted.select(1, place as i64) + sorted.select(1, 0) * 100.0;
+            assert_eq!(found, floats(&wanted), "{columns} columns");
+        }
+    }
+}
+
 #[test]
 fn operations_on_rows_are_autograds() {
     // x of four columns, v of one, parameters, an index and a mask.
@@ -165,6 +199,24 @@ fn operations_on_rows_are_autograds() {
     type Reference = fn([&Tensor; 5]) -> Tensor;
     let operations: &[(&str, Operation, Reference)] = &[
         ("log_softmax", |[x, ..]| x.log_softmax(), |[x, ..]| x.log_softmax(-1, Kind::Double)),
+        ("logsumexp", |[x, ..]| x.logsumexp(), |[x, ..]| x.logsumexp(-1, true)),
+        (
+            "logsumexp beside its operand",
+            |[x, v, ..]| (x * v).logsumexp() - x,
+            |[x, v, ..]| (x * v).logsumexp(-1, true) - x,
+        ),
+        ("softmax", |[x, ..]| x.softmax().square(), |[x, ..]| x.softmax(-1, Kind::Double).square()),
+        (
+            "sort_columns",
+            |[x, v, ..]| x.cat(v).sort_columns().narrow(1, 3) * v,
+            |[x, v, ..]| Tensor::cat(&[x, v], 1).detach().sort(-1, false).0.narrow(1, 1, 3) * v,
+        ),
+        (
+            "quantile_huber",
+            |[x, v, free, ..]| (x * 2.0).quantile_huber(free.cat(v)),
+            |[x, v, free, ..]| quantile_huber(&(x * 2.0), &Tensor::cat(&[free, v], 1)),
+        ),
+        ("quantile_huber of one value", |[x, ..]| x.quantile_huber(x), |[x, ..]| quantile_huber(x, x)),
         (
             "columns and a column",
             |[x, v, ..]| (x + v) * v - v / (x.exp() + v.square()),

@@ -70,7 +70,7 @@ impl Callbacks for Recorder {
         self.note(format!("learn {policy_id}"))
     }
 
-    fn on_train_result(&mut self, result: &mut Metrics) -> Result<()> {
+    fn on_train_result(&mut self, _: &mut RunHandle, result: &mut Metrics) -> Result<()> {
         result.insert("callback_ok".into(), json!(true));
         self.note("result".into())
     }
@@ -184,4 +184,111 @@ fn an_error_of_a_hook_is_an_error_of_the_iteration() {
         .build()
         .expect("a trainer");
     refused(trainer.train(), &["worker 1 failed: `length` is 8, but it must be 7"]);
+}
+
+/// Pays its task with every step, for episodes of 8 steps.
+#[derive(Default)]
+struct Levels {
+    level: i64,
+    next: i64,
+    step: i64,
+}
+
+impl Env for Levels {
+    type Obs = f32;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::real(&[1])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(2)
+    }
+
+    fn reset(&mut self, _: Option<u64>, obs: &mut [f32]) -> pavlov::envs::Result<()> {
+        (self.level, self.step, obs[0]) = (self.next, 0, 0.0);
+        Ok(())
+    }
+
+    fn step(&mut self, _: &[i64], obs: &mut [f32]) -> pavlov::envs::Result<Step> {
+        self.step += 1;
+        obs[0] = self.step as f32;
+        Ok(Step { reward: self.level as f64, terminated: self.step == 8, truncated: false })
+    }
+
+    fn set_task(&mut self, task: &serde_json::Value) -> pavlov::envs::Result<()> {
+        self.next = task.as_i64().ok_or_else(|| pavlov::envs::Error::other(format!("{task} is no level")))?;
+        Ok(())
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        Some([self.level, self.next, self.step].map(i64::to_le_bytes).concat())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> pavlov::envs::Result<()> {
+        let numbers: Vec<i64> = state.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes)).collect();
+        (self.level, self.next, self.step) = (numbers[0], numbers[1], numbers[2]);
+        Ok(())
+    }
+}
+
+/// Raises the level after every iteration.
+struct Climbing;
+
+impl Callbacks for Climbing {
+    fn on_train_result(&mut self, run: &mut RunHandle, result: &mut Metrics) -> Result<()> {
+        let level = run.task().and_then(|task| task.as_i64()).unwrap_or(0);
+        result.insert("level".into(), json!(level));
+        run.set_task(level + 1);
+        Ok(())
+    }
+}
+
+fn climbing(workers: usize) -> Driver<Algorithm<Ppo>> {
+    let mut ppo = tiny_ppo();
+    (ppo.common.num_workers, ppo.common.num_envs_per_worker) = (workers, 2 / workers.max(1));
+    let builder = ppo.builder(Levels::default).loggers(LoggerChoice::None).callbacks(|| Climbing);
+    builder.build().expect("a trainer")
+}
+
+#[test]
+fn a_hook_changes_the_task_of_all_environments_from_their_next_episodes_on() {
+    for workers in [0, 2] {
+        let mut trainer = climbing(workers);
+        let levels: Vec<f64> = (0..3).map(|_| number(&trainer.train().expect("a result"), "level")).collect();
+        assert_eq!(levels, [0.0, 1.0, 2.0]);
+        let result = trainer.train().expect("a result");
+        let mut returns: Vec<f64> =
+            serde_json::from_value(at(&result, "hist_stats.episode_reward").clone()).expect("returns");
+        returns.sort_by(f64::total_cmp);
+        // Two copies with two episodes in each of four iterations; the first of an iteration has begun before the hook.
+        let wanted = [0, 0, 0, 1, 1, 2, 2, 3].map(|level| [8.0 * f64::from(level); 2]).concat();
+        assert_eq!(returns, wanted, "{workers} workers");
+    }
+}
+
+#[test]
+fn a_restored_run_goes_on_with_the_task_of_its_checkpoint() {
+    for workers in [0, 2] {
+        let home = tempfile::tempdir().expect("a directory");
+        let mut trainer = climbing(workers);
+        trainer.train().expect("a result");
+        trainer.train().expect("a result");
+        let checkpoint = trainer.save_to(home.path()).expect("a checkpoint");
+        let mut restored = climbing(workers);
+        restored.restore(&checkpoint).expect("its own checkpoint");
+        for _ in 0..2 {
+            let (result, again) = (trainer.train().expect("one"), restored.train().expect("another"));
+            assert_eq!(number(&again, "level"), number(&result, "level"));
+            assert_eq!(at(&again, "hist_stats"), at(&result, "hist_stats"));
+        }
+    }
+}
+
+#[test]
+fn an_environment_with_one_task_says_so_when_it_is_given_another() {
+    let builder = tiny_ppo().builder(clockwork(Clockwork::terminating(8)));
+    let mut trainer = builder.loggers(LoggerChoice::None).callbacks(|| Climbing).build().expect("a trainer");
+    refused(trainer.train(), &["no tasks to choose from", "implement `set_task`"]);
 }

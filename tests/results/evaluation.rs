@@ -11,11 +11,11 @@ use pavlov::trainer::policy::DEFAULT_POLICY;
 use pavlov::trainer::settings::{DurationUnit, EvaluationDuration};
 use pavlov::trainer::state::State;
 use pavlov::trainer::workers::EvaluationTask;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{
-    Clockwork, at, clockwork, column, going_on, number, quiet, refused, rows, scripted, tiny_ppo, weights,
-    worker_set,
+    Clockwork, at, clockwork, column, going_on, number, quiet, refused, rows, scripted, tiny_ddpg, tiny_ppo,
+    tiny_td3, weights, worker_set,
 };
 
 fn trainer(env: impl IntoEnvCreator, change: impl FnOnce(&mut Common)) -> Driver<Algorithm<Ppo>> {
@@ -41,6 +41,21 @@ fn evaluation_comes_every_so_many_iterations() {
     let has = |result: Metrics| result.contains_key("evaluation");
     let evaluated: Vec<bool> = (0..4).map(|_| has(seldom.train().expect("a result"))).collect();
     assert_eq!(evaluated, [false, true, false, true]);
+}
+
+#[test]
+fn td3_and_ddpg_are_evaluated_without_their_noise() {
+    /// The returns of an untrained policy that explores like this.
+    fn returns<T: Trainer>(mut settings: T, exploration: Value) -> Value {
+        settings.common_mut().exploration_config = serde_json::from_value(exploration).expect("a strategy");
+        let result = quiet(settings, "Pendulum-v1").and_then(|mut trainer| trainer.evaluate());
+        at(&result.expect("an evaluation"), "hist_stats.episode_reward").clone()
+    }
+    let strong = || json!({"type": "GaussianNoise", "random_timesteps": 0, "stddev": 20.0});
+    let drifting = || json!({"type": "OrnsteinUhlenbeckNoise", "random_timesteps": 0, "ou_sigma": 20.0});
+    let none = || json!({"type": "GaussianNoise", "random_timesteps": 0, "stddev": 0.0});
+    assert_eq!(returns(tiny_td3(), strong()), returns(tiny_td3(), none()));
+    assert_eq!(returns(tiny_ddpg(), drifting()), returns(tiny_ddpg(), none()));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Memory, masks, random first steps and noise, on the one way from observations to actions.
 
-use pavlov::envs::Space;
+use pavlov::envs::{Space, Step};
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::batch::{Column, SampleBatch, TrainBatch};
@@ -289,6 +289,36 @@ fn gaussian_noise_is_added_while_exploring_and_stays_inside() {
         refusing.and_then(|w| w.sample()),
         &["`exploration_config.type` is EpsilonGreedy", "GaussianNoise"],
     );
+}
+
+#[test]
+fn noise_that_drifts_starts_at_zero_with_every_episode() {
+    // Each step adds 0.2 n and takes away `theta` of what there is; the action moves by 2 * 0.05 of it.
+    for theta in [0.0, 0.15] {
+        let exploration_config = ExplorationConfig::OrnsteinUhlenbeckNoise {
+            random_timesteps: 0,
+            ou_base_scale: 0.1,
+            ou_theta: theta,
+            ou_sigma: 0.2,
+            initial_scale: 0.5,
+            final_scale: 0.5,
+            scale_timesteps: 1,
+        };
+        let end = |t| Step { terminated: t % 10 == 0, ..going_on(0.0) };
+        let env = move || scripted(Space::boxed(-1.0, 1.0, &[2]), move |_, t, _: &[f32], _| Ok(end(t)));
+        let mut common = Common { exploration_config, ..two_copies(1000) };
+        let drawn = actions(&common, env);
+        let noise: Vec<f64> = drawn.iter().map(|a| (a + 0.5) / 0.1).collect();
+        // Two components a step.
+        let before = |i: usize| if (i / 2).is_multiple_of(10) { 0.0 } else { noise[i - 2] };
+        let added: Vec<f64> = (0..noise.len()).map(|i| noise[i] - (1.0 - theta) * before(i)).collect();
+        let mean = added.iter().sum::<f64>() / added.len() as f64;
+        let deviation = (added.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / added.len() as f64).sqrt();
+        // 4,000 draws: the mean is known to 0.0032, the deviation to 0.0022.
+        assert_close(&[mean, deviation], &[0.0, 0.2], 0.0128);
+        common.explore = false;
+        assert!(actions(&common, env).iter().all(|&x| x == -0.5));
+    }
 }
 
 /// Gives numbers of a wrong kind or count.

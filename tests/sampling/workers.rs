@@ -3,25 +3,33 @@
 use pavlov::prelude::*;
 use pavlov::trainer::batch::{Column, SampleBatch};
 
-use crate::support::{assert_close, bytes, numbers, tiny_dqn, tiny_ppo, with_off_policy, worker_set};
+use crate::support::{
+    assert_close, bytes, numbers, tiny_ddpg, tiny_dqn, tiny_ppo, tiny_sac, tiny_td3, with_off_policy,
+    worker_set,
+};
 
-/// Three fragments of 32 steps of so many CartPoles, on so many workers.
-fn rollouts<T: Trainer>(mut settings: T, copies: usize, num_workers: usize) -> Vec<SampleBatch> {
+/// Three fragments of 32 steps of so many copies, on so many workers.
+fn rollouts<T: Trainer>(mut settings: T, env: &str, copies: usize, num_workers: usize) -> Vec<SampleBatch> {
     let common = settings.common_mut();
     common.num_workers = num_workers;
     common.num_envs_per_worker = copies / num_workers.max(1);
     common.rollout_fragment_length = 32;
     common.seed = Some(42);
-    let workers = worker_set(&settings, "CartPole-v1").expect("workers");
+    let workers = worker_set(&settings, env).expect("workers");
     (0..3).map(|_| workers.sample().and_then(|batch| batch.single()).expect("a fragment")).collect()
 }
 
 /// Every column is byte-identical on 0, 1, 2 and 4 workers, those `but` excepted.
 #[track_caller]
 fn assert_equal_rollouts<T: Trainer>(settings: &T, copies: usize, but: &[Column]) {
-    let alone = rollouts(settings.clone(), copies, 0);
+    assert_equal_rollouts_of(settings, "CartPole-v1", copies, but);
+}
+
+#[track_caller]
+fn assert_equal_rollouts_of<T: Trainer>(settings: &T, env: &str, copies: usize, but: &[Column]) {
+    let alone = rollouts(settings.clone(), env, copies, 0);
     for num_workers in [1, 2, 4] {
-        let spread = rollouts(settings.clone(), copies, num_workers);
+        let spread = rollouts(settings.clone(), env, copies, num_workers);
         for (i, (wanted, found)) in alone.iter().zip(&spread).enumerate() {
             assert_eq!(found.rows(), copies * 32);
             for (column, _) in wanted.columns().filter(|(column, _)| !but.contains(column)) {
@@ -78,6 +86,17 @@ fn dqn_rollouts_are_byte_identical_for_any_number_of_workers() {
 #[test]
 fn dqn_rollouts_with_noisy_layers_are_byte_identical_for_any_number_of_workers() {
     assert_equal_rollouts(&Dqn { noisy: true, ..with_off_policy(|off| off.n_step = 3) }, 8, &[]);
+}
+
+#[test]
+fn rollouts_of_sac_td3_and_ddpg_are_byte_identical_for_any_number_of_workers() {
+    assert_equal_rollouts(&tiny_sac(), 8, &[]);
+    assert_equal_rollouts_of(&tiny_sac(), "Pendulum-v1", 8, &[]);
+    assert_equal_rollouts_of(&tiny_td3(), "Pendulum-v1", 8, &[]);
+    // Its noise drifts on from fragment to fragment.
+    let mut ddpg = tiny_ddpg();
+    ddpg.off_policy.n_step = 3;
+    assert_equal_rollouts_of(&ddpg, "Pendulum-v1", 8, &[]);
 }
 
 #[test]

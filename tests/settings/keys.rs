@@ -88,6 +88,69 @@ fn ppo_defaults_are_rays() {
     );
 }
 
+/// What Ray 1.13 has in `sac.py`, `ddpg.py` and `td3.py`.
+#[test]
+fn defaults_of_sac_ddpg_and_td3_are_rays() {
+    let ours = json!({
+        // A restored run continues exactly; without the buffer it would relearn from nothing.
+        "store_buffer_in_checkpoints": true,
+        // Iterations that depend on the clock are not repeatable.
+        "min_time_s_per_reporting": null
+    });
+    let shared = json!({
+        "n_step": 1, "gamma": 0.99, "training_intensity": null, "rollout_fragment_length": 1, "grad_clip": null,
+        "target_network_update_freq": 0, "num_workers": 0, "store_buffer_in_checkpoints": false,
+        "min_time_s_per_reporting": 1, "replay_buffer_config.prioritized_replay_alpha": 0.6,
+        "replay_buffer_config.prioritized_replay_beta": 0.4, "replay_buffer_config.prioritized_replay_eps": 1e-6
+    });
+    let with = |own: Value| {
+        let mut all = object(shared.clone());
+        all.extend(object(own));
+        Value::Object(all)
+    };
+    assert_defaults::<Sac>(
+        with(json!({
+            "twin_q": true, "tau": 0.005, "initial_alpha": 1.0, "target_entropy": null, "train_batch_size": 256,
+            "optimization.actor_learning_rate": 3e-4, "optimization.critic_learning_rate": 3e-4,
+            "optimization.entropy_learning_rate": 3e-4, "policy_model_config.fcnet_hiddens": [256, 256],
+            "q_model_config.fcnet_hiddens": [256, 256], "replay_buffer_config.capacity": 1_000_000,
+            "replay_buffer_config.learning_starts": 1500, "exploration_config.type": "StochasticSampling",
+            "exploration_config.random_timesteps": 0, "min_sample_timesteps_per_reporting": 100,
+            "critic_loss": "huber"
+        })),
+        ours.clone(),
+    );
+    assert_defaults::<Ddpg>(
+        with(json!({
+            "twin_q": false, "policy_delay": 1, "smooth_target_policy": false, "target_noise": 0.2,
+            "target_noise_clip": 0.5, "actor_hiddens": [400, 300], "actor_hidden_activation": "relu",
+            "critic_hiddens": [400, 300], "critic_hidden_activation": "relu", "critic_lr": 1e-3, "actor_lr": 1e-3,
+            "tau": 0.002, "use_huber": false, "huber_threshold": 1.0, "l2_reg": 1e-6, "train_batch_size": 256,
+            "replay_buffer_config.capacity": 50_000, "replay_buffer_config.learning_starts": 1500,
+            "replay_buffer_config.type": "PrioritizedReplayBuffer", "min_sample_timesteps_per_reporting": 1000,
+            "exploration_config.type": "OrnsteinUhlenbeckNoise", "exploration_config.random_timesteps": 1000,
+            "exploration_config.ou_base_scale": 0.1, "exploration_config.ou_theta": 0.15,
+            "exploration_config.ou_sigma": 0.2, "exploration_config.initial_scale": 1.0,
+            "exploration_config.final_scale": 0.02, "exploration_config.scale_timesteps": 10_000,
+            // Ray's target moves after every step.
+            "delay_target": false
+        })),
+        ours.clone(),
+    );
+    assert_defaults::<Td3>(
+        with(json!({
+            "twin_q": true, "policy_delay": 2, "smooth_target_policy": true, "target_noise": 0.2,
+            "target_noise_clip": 0.5, "actor_hiddens": [400, 300], "critic_hiddens": [400, 300], "critic_lr": 1e-3,
+            "actor_lr": 1e-3, "tau": 0.005, "use_huber": false, "l2_reg": 0.0, "train_batch_size": 100,
+            "replay_buffer_config.capacity": 1_000_000, "replay_buffer_config.learning_starts": 10_000,
+            "replay_buffer_config.type": "ReplayBuffer", "exploration_config.type": "GaussianNoise",
+            "exploration_config.random_timesteps": 10_000, "exploration_config.stddev": 0.1,
+            "exploration_config.initial_scale": 1.0, "exploration_config.final_scale": 1.0, "delay_target": false
+        })),
+        ours,
+    );
+}
+
 /// Appendix A.7 over A.6.
 #[test]
 fn dqn_defaults_are_rays() {
@@ -145,13 +208,13 @@ fn impala_defaults_are_rays() {
 fn every_common_key_of_rays_is_a_setting_or_refused_with_a_reason() {
     let common = to_config(&Ppo::get_default_config()).expect("an object");
     for key in RAYS_KEYS.split_whitespace() {
-        let value = common.get(key).cloned().unwrap_or(json!(1));
+        let value = common.get(key).cloned().unwrap_or(json!(7));
         let value = if key == "env" { json!("CartPole-v1") } else { value };
         match resolve(&Ppo::get_default_config(), &object(json!({ key: value })), &cartpole()) {
             Ok(_) => assert!(common.contains_key(key) || key == "env", "{key} is swallowed"),
             Err(error) => {
                 let text = error.to_string();
-                let start = format!("`{key}` is 1, but this setting of Ray's has no meaning here: ");
+                let start = format!("`{key}` is 7, but this setting of Ray's has no meaning here: ");
                 assert!(text.starts_with(&start) && text.len() > start.len() + 10, "{key}: {text}");
             }
         }
@@ -162,11 +225,11 @@ fn every_common_key_of_rays_is_a_setting_or_refused_with_a_reason() {
 fn every_model_key_of_rays_is_a_setting_or_refused_with_a_reason() {
     let model = to_config(&Ppo::get_default_config()).expect("an object")["model"].clone();
     for key in RAYS_MODEL_KEYS.split_whitespace() {
-        let config = json!({"model": {key: model.get(key).cloned().unwrap_or(json!(1))}});
+        let config = json!({"model": {key: model.get(key).cloned().unwrap_or(json!(7))}});
         match resolve(&Ppo::get_default_config(), &object(config), &cartpole()) {
             Ok(_) => assert!(model.get(key).is_some(), "{key} is swallowed"),
             Err(error) => {
-                let start = format!("`model.{key}` is 1, but this setting of Ray's has no meaning here: ");
+                let start = format!("`model.{key}` is 7, but this setting of Ray's has no meaning here: ");
                 assert!(error.to_string().starts_with(&start), "{key}: {error}");
             }
         }
@@ -229,8 +292,8 @@ fn rays_names_of_algorithm_keys_say_where_they_went() {
         "replay_sequence_length",
     ] {
         refused(
-            dqn(json!({key: 1})),
-            &[&format!("`{key}` is 1, but this setting of Ray's has no meaning here: ")],
+            dqn(json!({key: 7})),
+            &[&format!("`{key}` is 7, but this setting of Ray's has no meaning here: ")],
         );
     }
     refused(dqn(json!({"buffer_size": 1})), &["its name here is `replay_buffer_config.capacity`"]);

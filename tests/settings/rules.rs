@@ -210,6 +210,29 @@ fn sac_rules_name_field_value_and_rule() {
             "`q_model_config.fcnet_hiddens` is [64, 0], but every layer needs at least one unit",
         ),
         (
+            json!({"q_model_config": {"architecture": "simba", "fcnet_hiddens": [64, 32]}}),
+            "`q_model_config.fcnet_hiddens` is [64, 32], but a `simba` network needs at least one block, and all of its blocks \
+             have the same number of units",
+        ),
+        (
+            json!({"policy_model_config": {"architecture": "simba", "layer_norm": true}}),
+            "`policy_model_config.layer_norm` is true, but a `simba` network has its own layer normalisation: leave it out",
+        ),
+        (json!({"n_critics": 0}), "`n_critics` is 0, but it must be at least 1"),
+        (json!({"n_quantiles": 0}), "`n_quantiles` is 0, but it must be at least 1"),
+        (
+            json!({"n_quantiles": 2}),
+            "`top_quantiles_to_drop_per_net` is 2, but it must be below `n_quantiles` (2)",
+        ),
+        (
+            json!({"n_quantiles": 25, "critic_loss": "mse"}),
+            "`critic_loss` is mse, but quantiles learn by the quantile Huber loss: leave it out",
+        ),
+        (
+            json!({"optimization": {"weight_decay": -0.1}}),
+            "`optimization.weight_decay` is -0.1, but it must not be negative",
+        ),
+        (
             json!({"normalize_actions": false}),
             "`normalize_actions` is false, but SAC acts in [-1, 1]; leave it true, so that actions are stretched to the bounds",
         ),
@@ -220,8 +243,73 @@ fn sac_rules_name_field_value_and_rule() {
     ] {
         assert_eq!(refused(sac(config), &[]), text);
     }
+    let choices = configure::<Sac>(
+        json!({"n_quantiles": 25}),
+        &Spaces { observation_space: Space::real(&[3]), action_space: Space::discrete(2) },
+    );
+    refused(
+        choices,
+        &["`n_quantiles` is 25, but critics of discrete actions learn one number", "leave it at 1"],
+    );
     let ignored = sac(json!({"model": {"fcnet_hiddens": [8]}}));
     refused(ignored, &["`model` is", "SAC reads nothing of it but `fused`", "`policy_model_config`"]);
+}
+
+#[test]
+fn ddpg_and_td3_rules_name_field_value_and_rule() {
+    fn check<T: Trainer>() {
+        let configured = |config| {
+            let action_space = Space::boxed(-1.0, 1.0, &[2]);
+            configure::<T>(config, &Spaces { observation_space: Space::real(&[3]), action_space })
+        };
+        for kind in ["GaussianNoise", "PerWorkerGaussianNoise", "OrnsteinUhlenbeckNoise", "Random"] {
+            let config = json!({"model": {"fused": false}, "exploration_config": {"type": kind}});
+            assert!(configured(config).is_ok(), "{kind}");
+        }
+        for (config, text) in [
+            (json!({"tau": 2}), "`tau` is 2, but it must be in 0..=1".to_owned()),
+            (json!({"policy_delay": 0}), "`policy_delay` is 0, but it must be at least 1".into()),
+            (json!({"actor_lr": 0}), "`actor_lr` is 0, but it must be above 0".into()),
+            (json!({"critic_lr": 0}), "`critic_lr` is 0, but it must be above 0".into()),
+            (json!({"huber_threshold": 0}), "`huber_threshold` is 0, but it must be above 0".into()),
+            (json!({"target_noise": -1}), "`target_noise` is -1, but it must not be negative".into()),
+            (json!({"target_noise_clip": -1}), "`target_noise_clip` is -1, but it must not be negative".into()),
+            (json!({"l2_reg": -1}), "`l2_reg` is -1, but it must not be negative".into()),
+            (json!({"grad_clip": 0}), "`grad_clip` is 0, but it must be above 0, or null".into()),
+            (
+                json!({"actor_hiddens": [64, 0]}),
+                "`actor_hiddens` is [64, 0], but every layer needs at least one unit".into(),
+            ),
+            (
+                json!({"exploration_config": {"type": "EpsilonGreedy"}}),
+                format!(
+                    "`exploration_config.type` is \"EpsilonGreedy\", but {} has no distribution to sample; use \
+                     GaussianNoise, OrnsteinUhlenbeckNoise or Random",
+                    T::NAME
+                ),
+            ),
+            (
+                json!({"normalize_actions": false}),
+                format!(
+                    "`normalize_actions` is false, but {} acts in [-1, 1]; leave it true, so that actions are \
+                     stretched to the bounds",
+                    T::NAME
+                ),
+            ),
+            (
+                json!({"use_state_preprocessor": true}),
+                "`use_state_preprocessor` is true, but this setting of Ray's has no meaning here: the networks read observations themselves: add layers to \
+                 `actor_hiddens` and `critic_hiddens`"
+                    .into(),
+            ),
+        ] {
+            assert_eq!(refused(configured(config), &[]), text);
+        }
+        let ignored = configured(json!({"model": {"fcnet_hiddens": [8]}}));
+        refused(ignored, &["`model` is", T::NAME, "reads nothing of it but `fused`", "`actor_hiddens`"]);
+    }
+    check::<Ddpg>();
+    check::<Td3>();
 }
 
 #[test]
@@ -230,7 +318,14 @@ fn spaces_that_an_algorithm_cannot_serve_are_refused() {
     let real = configure::<Dqn>(json!({}), &spaces(Space::boxed(-1.0, 1.0, &[1])));
     refused(real, &["DQN needs a Discrete action space, but the environment's is Box"]);
     let endless = configure::<Sac>(json!({}), &spaces(Space::real(&[1])));
-    refused(endless, &["squashed actions needs a one-dimensional Box action space with finite bounds"]);
+    let bounds = "needs a one-dimensional Box action space with finite bounds";
+    refused(endless, &["SAC", bounds, "wrap the environment in an `Env` that names bounds", "or use PPO"]);
+    let endless = configure::<Td3>(json!({}), &spaces(Space::real(&[1])));
+    refused(endless, &["TD3", bounds, "wrap the environment in an `Env` that names bounds", "or use PPO"]);
+    let choices = configure::<Td3>(json!({}), &spaces(Space::discrete(2)));
+    refused(choices, &["TD3", bounds, "DQN, PPO and SAC take discrete actions", "is Discrete(2)"]);
+    let choices = configure::<Ddpg>(json!({}), &spaces(Space::discrete(2)));
+    refused(choices, &["DDPG", bounds, "DQN, PPO and SAC take discrete actions", "is Discrete(2)"]);
     let nested = configure::<Ppo>(json!({}), &spaces(Space::Tuple(vec![Space::discrete(2)])));
     refused(nested, &["needs a Discrete, MultiDiscrete, MultiBinary or one-dimensional Box action space"]);
 }

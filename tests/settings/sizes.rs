@@ -24,6 +24,8 @@ fn settings_that_need_more_memory_than_there_is_are_refused_by_name_with_the_sum
         ("DQN", json!({"replay_buffer_config": {"capacity": 1e12 as u64}}), "replay_buffer_config.capacity"),
         ("SAC", json!({"replay_buffer_config": {"capacity": u64::MAX}}), "replay_buffer_config.capacity"),
         ("SAC", json!({"q_model_config": {"fcnet_hiddens": [1e6 as u64, 1e6 as u64]}}), "q_model_config"),
+        ("TD3", json!({"replay_buffer_config": {"capacity": 1e12 as u64}}), "replay_buffer_config.capacity"),
+        ("DDPG", json!({"critic_hiddens": [1e6 as u64, 1e6 as u64]}), "critic_hiddens"),
         (
             "IMPALA",
             json!({"replay_proportion": 1.0, "replay_buffer_num_slots": 1e15 as u64}),
@@ -82,7 +84,7 @@ fn counts_that_no_machine_can_serve_are_refused_by_their_rule() {
 
 /// What `pavlov train` does before its first iteration.
 fn build(algorithm: &str, settings: Value) -> Result<(), String> {
-    let env = if algorithm == "SAC" { "Pendulum-v1" } else { "CartPole-v1" };
+    let env = if ["SAC", "TD3", "DDPG"].contains(&algorithm) { "Pendulum-v1" } else { "CartPole-v1" };
     let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
     let entry = registry::algorithm(algorithm).unwrap();
     entry.build(env.into(), object(settings), options).map(drop).map_err(|error| error.to_string())

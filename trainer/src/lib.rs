@@ -54,7 +54,7 @@ pub use run::{
     training::Run,
 };
 pub use sample::{
-    callbacks::{Callbacks, StepView},
+    callbacks::{Callbacks, RunHandle, StepView},
     session::{Action, Session},
     transforms::{normalize, unsquash},
 };

@@ -1,8 +1,8 @@
-//! Event files, read back by TensorBoard's own reader.
+//! Event files, read back as their format says, and by TensorBoard's own reader where there is one.
 
+use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use pavlov_tune::loggers::{Logger, TensorBoardLogger};
@@ -29,18 +29,158 @@ hparams = HParamsPluginData.FromString(content).session_start_info.hparams
 print(json.dumps({name: getattr(value, value.WhichOneof("kind")) for name, value in hparams.items()}))
 "#;
 
-/// `{tag: [[step, value], ...]}` as TensorBoard understands the files in `dir`; `None` where it is not installed.
-fn read_back(dir: &Path) -> Option<Value> {
-    read_with(READER, dir)
+/// `{tag: [[step, value], ...]}` of the event files in `dir`. TensorBoard must understand them so too, where it is
+/// installed.
+fn read_back(dir: &Path) -> Value {
+    let mut scalars: BTreeMap<String, Vec<(i64, f32)>> = BTreeMap::new();
+    for event in events(dir) {
+        let step = event.number(2) as i64;
+        if event.message(7).is_some() {
+            // A restart: what was read for this step and later is forgotten.
+            scalars.values_mut().for_each(|points| points.retain(|(at, _)| *at < step));
+        }
+        for value in event.message(5).iter().flat_map(|summary| summary.messages(1)) {
+            if let Some(Field::Fixed32(bits)) = value.field(2) {
+                scalars.entry(value.text(1)).or_default().push((step, f32::from_bits(*bits)));
+            }
+        }
+    }
+    scalars.retain(|_, points| !points.is_empty());
+    let read = json!(scalars);
+    if let Some(tensorboards) = read_with(READER, dir) {
+        assert_eq!(tensorboards, read);
+    }
+    read
 }
 
-fn read_with(reader: &str, dir: &Path) -> Option<Value> {
-    let Some(python) = std::env::var_os("PAVLOV_TEST_PYTHON") else {
-        // Not `eprintln!`: the test harness would swallow it.
-        let note = b"skipped: set PAVLOV_TEST_PYTHON to a Python that has tensorboard\n";
-        std::io::stderr().write_all(note).unwrap();
-        return None;
+/// The settings of a trial in `dir`'s event files. TensorBoard must understand them so too, where it is installed.
+fn read_hparams(dir: &Path) -> Value {
+    let named = |event: &Message| {
+        let summary = event.message(5)?;
+        let value = summary.messages(1).into_iter().find(|v| v.text(1) == "_hparams_/session_start_info")?;
+        let plugin = value.message(9)?.message(1)?;
+        assert_eq!(plugin.text(1), "hparams");
+        plugin.message(2)?.message(3)
     };
+    let session = events(dir).iter().find_map(named).expect("the settings of a trial");
+    let kind = |value: Message| match (value.field(2), value.field(4)) {
+        (Some(Field::Fixed64(bits)), _) => json!(f64::from_bits(*bits)),
+        (_, Some(Field::Number(flag))) => json!(*flag == 1),
+        _ => json!(value.text(3)),
+    };
+    let entries = session.messages(1).into_iter();
+    let entries = entries.map(|entry| (entry.text(1), kind(entry.message(2).expect("a value"))));
+    let read = Value::Object(entries.collect());
+    if let Some(tensorboards) = read_with(HPARAMS_READER, dir) {
+        assert_eq!(tensorboards, read);
+    }
+    read
+}
+
+/// A protobuf message: its fields by their numbers.
+struct Message(Vec<(u64, Field)>);
+
+enum Field {
+    Number(u64),
+    Fixed64(u64),
+    Fixed32(u32),
+    Bytes(Vec<u8>),
+}
+
+impl Message {
+    fn parse(mut bytes: &[u8]) -> Self {
+        let mut fields = Vec::new();
+        while !bytes.is_empty() {
+            let key = number(&mut bytes);
+            let field = match key & 7 {
+                0 => Field::Number(number(&mut bytes)),
+                1 => Field::Fixed64(u64::from_le_bytes(take(&mut bytes, 8).try_into().unwrap())),
+                2 => {
+                    let length = number(&mut bytes) as usize;
+                    Field::Bytes(take(&mut bytes, length).to_vec())
+                }
+                5 => Field::Fixed32(u32::from_le_bytes(take(&mut bytes, 4).try_into().unwrap())),
+                other => panic!("no wire type {other}"),
+            };
+            fields.push((key >> 3, field));
+        }
+        Self(fields)
+    }
+
+    fn field(&self, number: u64) -> Option<&Field> {
+        self.0.iter().find(|(own, _)| *own == number).map(|(_, field)| field)
+    }
+
+    fn number(&self, number: u64) -> u64 {
+        match self.field(number) {
+            Some(Field::Number(value)) => *value,
+            _ => 0,
+        }
+    }
+
+    fn text(&self, number: u64) -> String {
+        match self.field(number) {
+            Some(Field::Bytes(bytes)) => String::from_utf8(bytes.clone()).unwrap(),
+            _ => String::new(),
+        }
+    }
+
+    fn messages(&self, number: u64) -> Vec<Message> {
+        let bytes = self.0.iter().filter(|(own, _)| *own == number).filter_map(|(_, field)| match field {
+            Field::Bytes(bytes) => Some(Message::parse(bytes)),
+            _ => None,
+        });
+        bytes.collect()
+    }
+
+    fn message(&self, number: u64) -> Option<Message> {
+        self.messages(number).into_iter().next()
+    }
+}
+
+fn take<'a>(bytes: &mut &'a [u8], length: usize) -> &'a [u8] {
+    let (taken, rest) = bytes.split_at(length);
+    *bytes = rest;
+    taken
+}
+
+fn number(bytes: &mut &[u8]) -> u64 {
+    let mut number = 0;
+    for shift in (0..).step_by(7) {
+        let byte = take(bytes, 1)[0];
+        number |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            break;
+        }
+    }
+    number
+}
+
+/// The events of all files in `dir`, the oldest file first; the frame of each must be whole.
+fn events(dir: &Path) -> Vec<Message> {
+    let is_event_file = |path: &PathBuf| path.to_string_lossy().contains("tfevents");
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()).filter(is_event_file).collect();
+    files.sort();
+    let masked = |bytes: &[u8]| crc32c::crc32c(bytes).rotate_right(15).wrapping_add(0xa282_ead8);
+    let mut events = Vec::new();
+    for file in files {
+        let text = fs::read(&file).unwrap();
+        let mut rest = text.as_slice();
+        while !rest.is_empty() {
+            let length = take(&mut rest, 8);
+            assert_eq!(take(&mut rest, 4), masked(length).to_le_bytes());
+            let content = take(&mut rest, u64::from_le_bytes(length.try_into().unwrap()) as usize);
+            assert_eq!(take(&mut rest, 4), masked(content).to_le_bytes());
+            events.push(Message::parse(content));
+        }
+    }
+    events
+}
+
+/// What TensorBoard's own reader says; `None` where it is not installed.
+fn read_with(reader: &str, dir: &Path) -> Option<Value> {
+    let python = std::env::var_os("PAVLOV_TEST_PYTHON")?;
     let output = Command::new(&python).args(["-c", reader]).arg(dir).output();
     let output = output.unwrap_or_else(|error| panic!("PAVLOV_TEST_PYTHON={}: {error}", python.display()));
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -60,7 +200,7 @@ fn tensorboard_reads_the_scalars_in_groups_at_their_steps() {
         logger.on_result(&object(result)).unwrap();
     }
     logger.close().unwrap();
-    let Some(read) = read_back(home.path()) else { return };
+    let read = read_back(home.path());
     let small = f64::from(-3e-7_f32);
     assert_eq!(
         read,
@@ -77,7 +217,7 @@ fn without_timesteps_the_step_is_the_iteration() {
     let home = tempfile::tempdir().unwrap();
     let mut logger = TensorBoardLogger::open(home.path()).unwrap();
     logger.on_result(&object(json!({"a": 1, "timesteps_total": null, "training_iteration": 4}))).unwrap();
-    let Some(read) = read_back(home.path()) else { return };
+    let read = read_back(home.path());
     assert_eq!(read, json!({"a": [[4, 1.0]]}));
 }
 
@@ -91,7 +231,7 @@ fn a_restart_opens_a_new_file_and_tensorboard_forgets_what_came_after() {
     resumed.rewind(2).unwrap();
     (3..=4).for_each(|i| resumed.on_result(&result(i, 2.0)).unwrap());
     assert_eq!(fs::read_dir(home.path()).unwrap().count(), 2);
-    let Some(read) = read_back(home.path()) else { return };
+    let read = read_back(home.path());
     assert_eq!(read, json!({"a": [[1, 1.0], [2, 1.0], [3, 2.0], [4, 2.0]]}));
 }
 
@@ -99,10 +239,10 @@ fn a_restart_opens_a_new_file_and_tensorboard_forgets_what_came_after() {
 fn tensorboard_reads_the_drawn_settings_of_a_sweeps_trials() {
     let home = tempfile::tempdir().unwrap();
     let grid = crate::sweeps::tuner(crate::sweeps::counters(), home.path(), 1).fit().unwrap();
-    let Some(read) = read_with(HPARAMS_READER, &grid[1].path) else { return };
+    let read = read_hparams(&grid[1].path);
     assert_eq!(read, json!({"by": 3.0, "lr": grid[1].config["lr"]}));
     let mut logger = TensorBoardLogger::open(&home.path().join("sweep")).unwrap();
     logger.hparams(&object(json!({"relu": true, "act": "tanh", "hiddens": [64, 64]}))).unwrap();
-    let Some(read) = read_with(HPARAMS_READER, &home.path().join("sweep")) else { return };
+    let read = read_hparams(&home.path().join("sweep"));
     assert_eq!(read, json!({"relu": true, "act": "tanh", "hiddens": "[64,64]"}));
 }

@@ -1,4 +1,4 @@
-//! The chores of the checkout: `cargo xtask setup | demo | test | learn | bench | bits`.
+//! The chores of the checkout: `cargo xtask setup | demo | test | outside | learn | bench | bits`.
 //!
 //! It is the first thing built on a fresh machine, so it depends on neither tch nor pavlov.
 
@@ -7,6 +7,7 @@ mod bits;
 mod demo;
 mod learn;
 mod libtorch;
+mod outside;
 mod setup;
 mod steps;
 mod test;
@@ -20,6 +21,7 @@ usage: cargo xtask COMMAND
   setup [--cuda]   find libtorch, or provide it, and point .libtorch to it
   demo [--short]   set up, build, train PPO on CartPole-v1 until it is solved; --short checks the path only
   test             everything that CI runs
+  outside          build and run the programs of the README outside of the checkout, which is a part of test
   learn [NAME..] [--set KEY=VALUE]
                    train every preset of examples/tuned with every seed, print a table (takes minutes)
   bench [NAME..]   run the programs of benches/ that measure
@@ -43,6 +45,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::demo(root, false),
         ["demo", "--short"] => demo::demo(root, true),
         ["test"] => test::test(root),
+        ["outside"] => outside::outside(root, &mut steps::Steps::default()),
         ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),
         ["learn", names @ ..] if are_names(names) => learn::learn(root, names, None),
         ["bench", names @ ..] if are_names(names) => bench::bench(root, names),

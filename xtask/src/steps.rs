@@ -1,5 +1,6 @@
 //! Child processes: run one, or a row of them that are announced, timed and stop at the first failure.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -47,13 +48,28 @@ pub(crate) fn built(profile: &str, name: &str) -> Result<PathBuf> {
 
 /// The directory `purpose/name` beside the built programs, without what an earlier call left there.
 pub(crate) fn fresh(purpose: &str, name: &str) -> Result<PathBuf> {
-    let directory = built(purpose, name)?;
-    match std::fs::remove_dir_all(&directory) {
+    emptied(built(purpose, name)?)
+}
+
+/// A directory of which nothing is left.
+pub(crate) fn emptied(directory: PathBuf) -> Result<PathBuf> {
+    match fs::remove_dir_all(&directory) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
             Err(format!("{}: {error}", directory.display()))
         }
         _ => Ok(directory),
     }
+}
+
+/// The text of a file.
+pub(crate) fn read(file: &Path) -> Result<String> {
+    fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
+}
+
+/// Writes a file, and makes the directory that it lies in.
+pub(crate) fn write(file: &Path, text: &str) -> Result<()> {
+    let made = file.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| fs::write(file, text)).map_err(|error| format!("{}: {error}", file.display()))
 }
 
 /// `command` as one would type it.

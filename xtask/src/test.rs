@@ -8,8 +8,9 @@ use std::process::Command;
 use crate::Result;
 use crate::bench::stems;
 use crate::demo;
+use crate::outside::outside;
 use crate::setup::{self, Kind};
-use crate::steps::{self, Steps, cargo_command};
+use crate::steps::{self, Steps, cargo_command, read, write};
 
 /// What is off by default, with every backend of `storage`.
 const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure";
@@ -51,7 +52,7 @@ pub(crate) fn test(root: &Path) -> Result<()> {
             steps.run(&format!("example {example}"), &mut run)?;
         }
     }
-    steps.step("outside program", || outside(root))?;
+    outside(root, &mut steps)?;
     steps.step("adapter for gymnasium-rs", || adapter(root))?;
     steps.step("demo", || demo::demo(root, true))?;
     steps.finish();
@@ -81,39 +82,6 @@ fn test_python(root: &Path) -> Result<PathBuf> {
     Ok(python)
 }
 
-/// Builds and runs `tests/outside`, and builds the programs of the README, where no setting of this checkout reaches it.
-fn outside(root: &Path) -> Result<()> {
-    let program = env::temp_dir().join(format!("pavlov-outside-{}", std::process::id()));
-    let manifest = read(&root.join("tests/outside/Cargo.toml"))?;
-    write(&program.join("Cargo.toml"), &manifest.replace("../..", &root.display().to_string()))?;
-    for file in ["build.rs", "src/main.rs"] {
-        write(&program.join(file), &read(&root.join("tests/outside").join(file))?)?;
-    }
-    for (number, text) in programs(&read(&root.join("README.md"))?).enumerate() {
-        write(&program.join(format!("src/bin/readme_{number}.rs")), text)?;
-    }
-    // The versions that the workspace was tested with.
-    write(&program.join("Cargo.lock"), &read(&root.join("Cargo.lock"))?)?;
-    // What the README tells a user to write.
-    let libtorch = env::var("LIBTORCH").unwrap_or_else(|_| root.join(".libtorch").display().to_string());
-    write(&program.join(".cargo/config.toml"), &format!("[env]\nLIBTORCH = \"{libtorch}\"\n"))?;
-
-    let mut build = cargo_command(&program, &["build", "--quiet"]);
-    clear(&mut build).env("CARGO_TARGET_DIR", steps::built("", "")?);
-    for name in ["CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN"] {
-        build.envs(env::var_os(name).map(|value| (name, value)));
-    }
-    steps::run(&mut build)?;
-    steps::run(clear(&mut Command::new(steps::built("debug", "outside")?)))?;
-    fs::remove_dir_all(&program).map_err(|error| format!("{}: {error}", program.display()))
-}
-
-/// The Rust blocks of a page, without its build script.
-fn programs(page: &str) -> impl Iterator<Item = &str> {
-    let blocks = page.split("```rust,no_run\n").skip(1).filter_map(|block| block.split("```").next());
-    blocks.filter(|block| !block.starts_with("// build.rs"))
-}
-
 /// Lints, tests and trains with `adapters/gymnasium-rs`, which has a lock file of its own.
 fn adapter(root: &Path) -> Result<()> {
     let adapter = root.join("adapters/gymnasium-rs");
@@ -128,18 +96,4 @@ fn adapter(root: &Path) -> Result<()> {
         steps::run(cargo_command(&adapter, &arguments).env("CARGO_TARGET_DIR", &target))?;
     }
     Ok(())
-}
-
-/// Leaves nothing in the environment of `command` but PATH and HOME.
-fn clear(command: &mut Command) -> &mut Command {
-    command.env_clear().envs(["PATH", "HOME"].iter().filter_map(|name| Some((name, env::var_os(name)?))))
-}
-
-fn read(file: &Path) -> Result<String> {
-    fs::read_to_string(file).map_err(|error| format!("{}: {error}", file.display()))
-}
-
-fn write(file: &Path, text: &str) -> Result<()> {
-    let made = file.parent().map_or(Ok(()), fs::create_dir_all);
-    made.and_then(|()| fs::write(file, text)).map_err(|error| format!("{}: {error}", file.display()))
 }

@@ -24,6 +24,7 @@ pub trait AnyMultiAgentEnv: Send {
     fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool;
     fn info(&self, agent: usize, key: &str) -> Option<f64>;
     fn render(&mut self) -> Result<Option<Frame>>;
+    fn render_fps(&self) -> Option<f64>;
     fn save_state(&self) -> Option<Vec<u8>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
 }
@@ -67,6 +68,10 @@ impl<E: MultiAgentEnv> AnyMultiAgentEnv for E {
 
     fn render(&mut self) -> Result<Option<Frame>> {
         MultiAgentEnv::render(self)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        MultiAgentEnv::render_fps(self)
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {

@@ -104,6 +104,10 @@ impl AnyMultiAgentEnv for GlobalState {
         self.env.render()
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
+    }
+
     fn save_state(&self) -> Option<Vec<u8>> {
         self.env.save_state()
     }

@@ -90,6 +90,10 @@ impl<O: Element, A: Element> MultiAgentEnv for TypedMultiAgentEnv<O, A> {
         self.env.render()
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
+    }
+
     fn save_state(&self) -> Option<Vec<u8>> {
         self.env.save_state()
     }

@@ -49,6 +49,7 @@ impl ClassicControl<4, 6> for AcrobotConfig {
     type Act = i64;
     const NAME: &'static str = "Acrobot";
     const TAG: &'static str = "acrobot";
+    const RENDER_FPS: f64 = 15.0;
 
     fn observation_space(&self) -> Space {
         let [upper, lower] = MOST_SPEED.map(|speed| speed as f32);

@@ -175,6 +175,10 @@ impl MultiAgentEnv for BoardGame {
         true
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        Some(1.0)
+    }
+
     fn render(&mut self) -> Result<Option<Frame>> {
         Ok((self.rules.draw)(&self.board))
     }

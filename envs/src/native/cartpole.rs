@@ -67,6 +67,7 @@ impl ClassicControl<4, 4> for CartPoleConfig {
     type Act = i64;
     const NAME: &'static str = "CartPole";
     const TAG: &'static str = "cartpole";
+    const RENDER_FPS: f64 = 50.0;
 
     /// Twice what ends an episode, so that its last observation is inside.
     fn observation_space(&self) -> Space {

@@ -17,6 +17,8 @@ pub trait ClassicControl<const S: usize, const O: usize>: Clone + Debug + Send +
     const NAME: &'static str;
     /// In front of saved states.
     const TAG: &'static str;
+    /// Gymnasium's `render_fps`.
+    const RENDER_FPS: f64;
 
     fn observation_space(&self) -> Space;
 
@@ -176,6 +178,10 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> Env for Single<D, 
         Ok(self.dynamics.draw(&self.state))
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        Some(D::RENDER_FPS)
+    }
+
     fn save_state(&self) -> Option<Vec<u8>> {
         let mut state = StateWriter::new(D::TAG);
         write_copy(&mut state, &self.state, &self.random);
@@ -280,6 +286,10 @@ macro_rules! classic_env {
 
             fn render(&mut self) -> $crate::Result<Option<$crate::Frame>> {
                 self.0.render()
+            }
+
+            fn render_fps(&self) -> Option<f64> {
+                self.0.render_fps()
             }
 
             fn save_state(&self) -> Option<Vec<u8>> {

@@ -179,6 +179,10 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
         }
         Ok(self.dynamics.draw(&self.state(copy)))
     }
+
+    fn render_fps(&self) -> Option<f64> {
+        Some(D::RENDER_FPS)
+    }
 }
 
 fn vector_tag(tag: &str) -> String {

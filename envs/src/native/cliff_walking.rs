@@ -102,6 +102,10 @@ impl Env for CliffWalking {
     }
 
     /// 768 x 256, as Gymnasium's; the drawing is our own.
+    fn render_fps(&self) -> Option<f64> {
+        Some(4.0)
+    }
+
     fn render(&mut self) -> Result<Option<Frame>> {
         let Some(mut board) = Board::new(ROWS, COLUMNS, (64, 64)) else { return Ok(None) };
         for state in 0..ROWS * COLUMNS {

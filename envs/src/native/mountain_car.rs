@@ -42,6 +42,7 @@ impl ClassicControl<2, 2> for MountainCarConfig {
     type Act = i64;
     const NAME: &'static str = "MountainCar";
     const TAG: &'static str = "mountain_car";
+    const RENDER_FPS: f64 = 30.0;
 
     fn observation_space(&self) -> Space {
         valley::observation_space()

@@ -43,6 +43,7 @@ impl ClassicControl<3, 2> for MountainCarContinuousConfig {
     type Act = f32;
     const NAME: &'static str = "MountainCarContinuous";
     const TAG: &'static str = "mountain_car_continuous";
+    const RENDER_FPS: f64 = 30.0;
 
     fn observation_space(&self) -> Space {
         valley::observation_space()

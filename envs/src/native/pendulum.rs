@@ -74,6 +74,7 @@ impl ClassicControl<3, 3> for PendulumConfig {
     type Act = f32;
     const NAME: &'static str = "Pendulum";
     const TAG: &'static str = "pendulum";
+    const RENDER_FPS: f64 = 30.0;
 
     fn observation_space(&self) -> Space {
         symmetric_box([1.0, 1.0, MOST_SPEED as f32])

@@ -293,6 +293,10 @@ impl<A: SimpleSpreadAction> MultiAgentEnv for SimpleSpread<A> {
         Ok(())
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        Some(10.0)
+    }
+
     fn render(&mut self) -> Result<Option<Frame>> {
         Ok(self.draw())
     }

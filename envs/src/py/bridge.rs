@@ -1,6 +1,6 @@
 //! Workers and slabs together: what [`PyVec`](super::PyVec) does, on bytes.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{
     PREFIX,
@@ -24,6 +24,8 @@ pub(super) struct Bridge {
     observation_space: Space,
     action_space: Space,
     hosted: bool,
+    /// What the environment's metadata say.
+    render_fps: Option<f64>,
     workers: Vec<Worker>,
     memory: Memory,
     rows: RowLayout,
@@ -87,6 +89,7 @@ impl Bridge {
         let most_steps = about["max_episode_steps"].as_u64().map(|steps| steps as usize);
         let mut bridge = Self {
             hosted: config.vectorization != Vectorization::Loop,
+            render_fps: about["render_fps"].as_f64(),
             workers: vec![first],
             episodes: (0..num_envs).map(|_| Episode::new(most_steps, rows.act_bytes())).collect(),
             infos: vec![f64::NAN; num_envs * rows.num_infos],
@@ -161,6 +164,31 @@ impl Bridge {
 
     pub(super) fn action_space(&self) -> &Space {
         &self.action_space
+    }
+
+    /// Truncates episodes after so many steps. A hosted vector environment cannot, and is left alone.
+    pub(super) fn limit_episodes(&mut self, steps: usize) -> bool {
+        if self.hosted {
+            return false;
+        }
+        // A fault is what every later call gives.
+        let _ = self.order("limit", &json!({"do": "limit", "steps": steps}));
+        true
+    }
+
+    pub(super) fn set_task(&mut self, task: &Value) -> Result<()> {
+        self.order("set the task", &json!({"do": "task", "task": task}))
+    }
+
+    /// Has every worker do the same.
+    fn order(&mut self, doing: &str, request: &Value) -> Result<()> {
+        self.healthy()?;
+        self.drain()?;
+        for index in 0..self.workers.len() {
+            let told = self.workers[index].request(request);
+            self.check(index, told)?;
+        }
+        self.wait(doing)
     }
 
     pub(super) fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [u8]) -> Result<()> {
@@ -329,6 +357,10 @@ impl Bridge {
         let (index, local) = self.drawable(row)?;
         let drawn = draw(&mut self.workers[index], local);
         self.check(index, drawn)?.picture(&self.name)
+    }
+
+    pub(super) fn render_fps(&self) -> Option<f64> {
+        self.render_fps
     }
 
     pub(super) fn render_ansi(&mut self, row: usize) -> Result<Option<String>> {

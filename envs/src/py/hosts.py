@@ -60,6 +60,8 @@ class Loop(Slabs):
     def __init__(self, make, memory, slabs, info_keys):
         super().__init__(memory, slabs, info_keys)
         self.envs = []
+        # Steps of the running episodes, and of those at which the caller wants them truncated.
+        self.steps, self.limit = [0] * self.num_rows, math.inf
         for row in range(self.num_rows):
             self.at[0] = row
             self.envs.append(make(1))
@@ -93,6 +95,7 @@ class Loop(Slabs):
 
     def reset_row(self, row, seed):
         self.at[1] = 1
+        self.steps[row] = 0
         observation, info = self.envs[row].reset(seed=seed)
         check_shapes(self.views, observation)
         if self.masks is not None:
@@ -105,9 +108,12 @@ class Loop(Slabs):
         at, write, rewards = self.at, self.write, self.reward_view
         terminated, truncated = self.flags
         has_infos, has_masks = bool(self.infos), self.masks is not None
+        steps, limit = self.steps, self.limit
         for row, env in enumerate(self.envs):
             at[0] = row
             observation, reward, ended, cut, info = env.step(actions[row])
+            steps[row] += 1
+            cut = cut or steps[row] >= limit
             rewards[row] = reward
             if has_infos:
                 self.write_infos(row, info)
@@ -126,6 +132,14 @@ class Loop(Slabs):
             raise ValueError(f"info['action_mask'] has {len(mask)} flags, but there are {self.masks.shape[1]} actions")
         self.masks[row] = 1 if mask is None else mask
 
+    def set_task(self, task):
+        for row, env in enumerate(self.envs):
+            self.at[0] = row
+            if not hasattr(env.unwrapped, "set_task"):
+                raise NotImplementedError(f"{env} has no `set_task(task)`, so it has one task only")
+            env.unwrapped.set_task(task)
+        self.at[0] = NO_ROW
+
     def replay(self, row, seed, steps, data, at):
         import numpy as np
 
@@ -140,6 +154,7 @@ class Loop(Slabs):
                     f"the replayed episode ended at step {step + 1} of {steps}: the environment is not a function "
                     f"of seed and actions, or it changed"
                 )
+        self.steps[row] = steps
         self.write_infos(row, info)
         if self.masks is not None:
             self.write_mask(row, info)
@@ -265,6 +280,9 @@ class Hosted(Slabs):
         if self.masks is not None:
             mask = info.get("action_mask")
             self.masks[:] = 1 if mask is None else list(mask)
+
+    def set_task(self, task):
+        raise NotImplementedError("a hosted vector environment takes no tasks; use vectorization \"loop\"")
 
     def replay(self, row, seed, steps, data, at):
         raise NotImplementedError("a hosted vector environment cannot be replayed")

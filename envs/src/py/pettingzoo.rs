@@ -57,6 +57,7 @@ struct Host {
     /// `pz:mpe2.simple_spread_v3`.
     name: String,
     agents: Vec<Agent>,
+    render_fps: Option<f64>,
     worker: Worker,
     memory: Memory,
     /// The layout of the widest agent's rows; narrower ones are padded.
@@ -164,6 +165,10 @@ impl<O: Element, A: Element> MultiAgentEnv for PyMultiAgentEnv<O, A> {
         self.host.check(drawn)?.picture(&self.host.name)
     }
 
+    fn render_fps(&self) -> Option<f64> {
+        self.host.render_fps
+    }
+
     fn save_state(&self) -> Option<Vec<u8>> {
         let mut state = StateWriter::new(&self.host.name);
         self.host.episode.save(&mut state).ok()?;
@@ -218,6 +223,7 @@ impl Host {
             episode: Episode::new(None, act_bytes * rows.act_dtype.size()),
             turns: Turns::new(offsets.callers),
             info_keys: config.info_keys,
+            render_fps: about["render_fps"].as_f64(),
             failure: None,
             name,
             agents,

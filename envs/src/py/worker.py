@@ -6,8 +6,11 @@ import sys
 sys.path[:] = [place for place in sys.path if place]
 
 import faulthandler
+import fcntl
+import hashlib
 import importlib
 import json
+import math
 import mmap
 import os
 import resource
@@ -15,6 +18,7 @@ import select
 import signal
 import time
 import traceback
+import warnings
 
 DTYPES = {"u8": "u1", "i64": "i8", "f32": "f4", "f64": "f8"}
 NO_ROW = -1
@@ -30,6 +34,7 @@ def main():
     die_with_parent()
     start_guard(first_message["parent"], (inbox, outbox))
     faulthandler.enable(open_of_parent(first_message["parent"], first_message["log"]))
+    warn_once(open_of_parent(first_message["parent"], first_message["warned"]))
     # A hung worker is aborted for the sake of its traceback; its core file is of no use.
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))
     worker = Worker(first_message, inbox)
@@ -95,6 +100,49 @@ def start_guard(parent, pipes):
         os.killpg(0, signal.SIGKILL)
     finally:
         os._exit(1)
+
+
+def warn_once(said):
+    """Shows a warning only if no worker of this program has shown it before: `said` is a file that they share."""
+
+    def show(message, category, filename, lineno, file=None, line=None):
+        text = warnings.formatwarning(message, category, filename, lineno, line)
+        if first_to_say(said, text):
+            sys.stderr.write(text)
+
+    warnings.showwarning = show
+
+
+def first_to_say(said, text):
+    """Whether no worker of this program has said this before; from now on one has."""
+    mark = hashlib.sha256(text.encode(errors="replace")).digest()
+    fcntl.flock(said, fcntl.LOCK_EX)
+    try:
+        size = os.fstat(said).st_size
+        known = os.pread(said, size, 0)
+        if any(known[at : at + len(mark)] == mark for at in range(0, size, len(mark))):
+            return False
+        os.pwrite(said, mark, size)
+        return True
+    finally:
+        fcntl.flock(said, fcntl.LOCK_UN)
+
+
+def choose_mujoco_gl(kwargs, entry_point, said):
+    """Has MuJoCo draw without a display: it asks for a window unless MUJOCO_GL says otherwise."""
+    decided = any(os.environ.get(name) for name in ("MUJOCO_GL", "DISPLAY", "WAYLAND_DISPLAY"))
+    if decided or kwargs.get("render_mode") != "rgb_array" or "mujoco" not in str(entry_point).lower():
+        return
+    from ctypes.util import find_library
+
+    choice = next((gl for gl, library in (("egl", "EGL"), ("osmesa", "OSMesa")) if find_library(library)), None)
+    text = f"pavlov: there is no display, so MuJoCo draws with MUJOCO_GL={choice}"
+    if choice is None:
+        text = "pavlov: there is no display, and neither libEGL nor libOSMesa is installed: MuJoCo cannot draw"
+    else:
+        os.environ["MUJOCO_GL"] = choice
+    if first_to_say(said, text):
+        print(text, file=sys.stderr)
 
 
 def open_of_parent(parent, fd):
@@ -167,6 +215,7 @@ class Worker:
             **spaces,
             has_mask="action_mask" in info and isinstance(action_space, gymnasium.spaces.Discrete),
             max_episode_steps=getattr(spec, "max_episode_steps", None),
+            render_fps=frame_rate(env),
             step_us=step_us,
         )
 
@@ -182,6 +231,7 @@ class Worker:
             observation=space_json(observation_space),
             action=space_json(action_space),
             has_masks=in_info or any(shows_mask(space) for space in observation_space),
+            render_fps=frame_rate(env),
         )
 
     def start(self, slabs):
@@ -191,6 +241,14 @@ class Worker:
         return line(
             observation=space_json(self.host.observation_space), action=space_json(self.host.action_space)
         )
+
+    def limit(self, steps):
+        """Truncates episodes after so many steps, besides what Gymnasium's own limit does."""
+        self.host.limit = min(self.host.limit, steps)
+
+    def task(self, task):
+        """Hands a task to the copies, as RLlib's TaskSettableEnv takes it."""
+        self.host.set_task(task)
 
     def replay(self, episodes, size):
         """Brings copies back to the middle of their episodes: `[row, seed, steps]` each, then the actions."""
@@ -241,6 +299,9 @@ class Worker:
         import gymnasium
 
         self.import_module()
+        said = open_of_parent(self.first_message["parent"], self.first_message["warned"])
+        choose_mujoco_gl(kwargs, getattr(gymnasium.registry.get(self.id), "entry_point", None), said)
+        os.close(said)
         if self.first_message["vectorization"] == "loop":
             return gymnasium.make(self.id, disable_env_checker=True, **kwargs)
         mode = "vector_entry_point"
@@ -256,6 +317,14 @@ def import_module(name):
             raise
     sys.path.append(os.getcwd())
     return importlib.import_module(name)
+
+
+def frame_rate(env):
+    """Pictures per second, if the environment says how many."""
+    try:
+        return float(env.metadata["render_fps"])
+    except (AttributeError, KeyError, TypeError, ValueError):
+        return None
 
 
 def step_time(env, info):

@@ -8,6 +8,7 @@ use std::{
         unix::{fs::FileExt, process::CommandExt, process::ExitStatusExt},
     },
     process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio},
+    sync::OnceLock,
     thread,
     time::{Duration, Instant},
 };
@@ -34,6 +35,18 @@ const LONGEST_LINE: usize = 1 << 26;
 
 /// How long a worker may take to end when asked, before it is killed.
 const GRACE: Duration = Duration::from_secs(2);
+
+/// Where all workers of this program mark the warnings that they have shown, so that each is shown once.
+fn warned() -> io::Result<&'static File> {
+    static FILE: OnceLock<File> = OnceLock::new();
+    match FILE.get() {
+        Some(file) => Ok(file),
+        None => {
+            let made = anonymous_file("pavlov-warned")?;
+            Ok(FILE.get_or_init(|| made))
+        }
+    }
+}
 
 /// What a worker answered, or why it will answer nothing more.
 pub(super) type Answer<T> = Result<T, String>;
@@ -65,6 +78,7 @@ impl Worker {
         timeout: Duration,
     ) -> Answer<Self> {
         let log = anonymous_file("pavlov-log").map_err(|error| format!("no memory file: {error}"))?;
+        let warned = warned().map_err(|error| format!("no memory file: {error}"))?;
         let mut command = Command::new(python);
         // A group of its own: Ctrl-C is the parent's to handle, and what the environment starts can be ended with it.
         command.args(["-c", SCRIPT]).process_group(0).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -95,6 +109,7 @@ impl Worker {
         worker.pid = pid.as_u64().and_then(|pid| u32::try_from(pid).ok()).unwrap_or(worker.pid);
         first_message.insert("parent".into(), json!(std::process::id()));
         first_message.insert("log".into(), json!(worker.log.as_raw_fd()));
+        first_message.insert("warned".into(), json!(warned.as_raw_fd()));
         worker.write(&format!("{}\n", Value::Object(first_message)).into_bytes())?;
         Ok(worker)
     }

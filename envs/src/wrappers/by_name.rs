@@ -185,6 +185,11 @@ impl WrapperSpec {
         }
     }
 
+    /// `TimeLimit(steps)`.
+    pub(crate) fn time_limit(steps: usize) -> Self {
+        Self::new("TimeLimit", vec![steps.into()], EnvConfig::new()).expect("a wrapper with that parameter")
+    }
+
     /// The argument at that place, or an error that names it.
     fn get<T: for<'de> Deserialize<'de>>(&self, at: usize) -> Result<T> {
         T::deserialize(&self.arguments[at]).map_err(|error| {

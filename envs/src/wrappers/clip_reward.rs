@@ -35,7 +35,18 @@ impl<E> ClipReward<E> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for ClipReward<E> {
-    forward!(Obs, Act, observation_space, action_space, reset, max_episode_steps, action_mask, info, render);
+    forward!(
+        Obs,
+        Act,
+        observation_space,
+        action_space,
+        reset,
+        max_episode_steps,
+        action_mask,
+        set_task,
+        info,
+        render
+    );
     forward!(save_state, load_state);
 
     fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
@@ -50,6 +61,7 @@ impl<V: VectorEnv> VectorEnv for ClipReward<V> {
         Act,
         num_envs,
         limit_episodes,
+        set_task,
         observation_space,
         action_space,
         reset,

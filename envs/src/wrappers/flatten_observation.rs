@@ -30,7 +30,17 @@ impl<E: Env> FlattenObservation<E> {
 impl<E: Env> Env for FlattenObservation<E> {
     type Obs = f32;
 
-    forward!(Act, action_space, max_episode_steps, action_mask, info, render, save_state, load_state);
+    forward!(
+        Act,
+        action_space,
+        max_episode_steps,
+        action_mask,
+        set_task,
+        info,
+        render,
+        save_state,
+        load_state
+    );
 
     fn observation_space(&self) -> Space {
         self.space.flattened()

@@ -98,7 +98,7 @@ fn zero<T: Element>(space: &Space) -> Vec<T> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for FrameStack<E> {
-    forward!(Obs, Act, action_space, max_episode_steps, action_mask, info, render);
+    forward!(Obs, Act, action_space, max_episode_steps, action_mask, set_task, info, render);
 
     fn observation_space(&self) -> Space {
         self.observation_space.clone()

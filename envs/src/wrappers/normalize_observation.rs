@@ -128,6 +128,7 @@ impl<V: VectorEnv> VectorEnv for NormalizeObservation<V> {
         Act,
         num_envs,
         limit_episodes,
+        set_task,
         action_space,
         send,
         action_masks,

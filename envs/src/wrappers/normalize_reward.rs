@@ -80,6 +80,7 @@ impl<V: VectorEnv> VectorEnv for NormalizeReward<V> {
         Act,
         num_envs,
         limit_episodes,
+        set_task,
         observation_space,
         action_space,
         send,

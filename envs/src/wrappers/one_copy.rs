@@ -78,6 +78,10 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
         }
     }
 
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        self.env.set_task(task)
+    }
+
     fn info(&self, key: &str) -> Option<f64> {
         self.env.info(key).map(|row| row[0]).filter(|value| !value.is_nan())
     }
@@ -88,6 +92,10 @@ impl<O: Element, A: Element> Env for OneCopy<O, A> {
 
     fn render_ansi(&mut self) -> Result<Option<String>> {
         self.env.render_ansi(0)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
     }
 
     fn save_state(&self) -> Option<Vec<u8>> {

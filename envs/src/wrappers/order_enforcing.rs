@@ -33,7 +33,7 @@ impl<E: Env> OrderEnforcing<E> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for OrderEnforcing<E> {
-    forward!(Obs, Act, observation_space, action_space, max_episode_steps, action_mask, info);
+    forward!(Obs, Act, observation_space, action_space, max_episode_steps, action_mask, set_task, info);
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [E::Obs]) -> Result<()> {
         self.has_reset = true;
@@ -48,6 +48,10 @@ impl<E: Env> Env for OrderEnforcing<E> {
     fn render(&mut self) -> Result<Option<Frame>> {
         self.check("render")?;
         self.env.render()
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        self.env.render_fps()
     }
 
     fn render_ansi(&mut self) -> Result<Option<String>> {

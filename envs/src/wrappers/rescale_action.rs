@@ -65,7 +65,7 @@ fn round<T: Element>(x: f64) -> f64 {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env> Env for RescaleAction<E> {
-    forward!(Obs, Act, observation_space, reset, max_episode_steps, action_mask, info, render);
+    forward!(Obs, Act, observation_space, reset, max_episode_steps, action_mask, set_task, info, render);
     forward!(save_state, load_state);
 
     fn action_space(&self) -> Space {

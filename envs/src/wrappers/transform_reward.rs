@@ -40,7 +40,18 @@ impl<E, F: Fn(f64) -> f64> TransformReward<E, F> {
 
 #[deny(clippy::missing_trait_methods)]
 impl<E: Env, F: Fn(f64) -> f64 + Send + 'static> Env for TransformReward<E, F> {
-    forward!(Obs, Act, observation_space, action_space, reset, max_episode_steps, action_mask, info, render);
+    forward!(
+        Obs,
+        Act,
+        observation_space,
+        action_space,
+        reset,
+        max_episode_steps,
+        action_mask,
+        set_task,
+        info,
+        render
+    );
     forward!(save_state, load_state);
 
     fn step(&mut self, action: &[E::Act], obs: &mut [E::Obs]) -> Result<Step> {
@@ -55,6 +66,7 @@ impl<V: VectorEnv, F: Fn(f64) -> f64 + Send> VectorEnv for TransformReward<V, F>
         Act,
         num_envs,
         limit_episodes,
+        set_task,
         observation_space,
         action_space,
         reset,

@@ -6,6 +6,7 @@ import signal
 import sys
 import threading
 import time
+import warnings
 
 import gymnasium
 import numpy as np
@@ -218,6 +219,52 @@ class Long(Fault):
     observation_space = spaces.Box(0.0, 1.0, (1,), np.longdouble)
 
 
+class Careful(Fault):
+    """Warns at every reset."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 12}
+
+    def __init__(self, render_mode=None):
+        super().__init__()
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        warnings.warn("the tests are careful")
+        return super().reset(seed=seed, options=options)
+
+    def render(self):
+        return np.full((4, 4, 3), self.count, np.uint8)
+
+
+class MujocoGl(Careful):
+    """Says in `info` whether the bridge chose what there is to draw without a display."""
+
+    def reset(self, *, seed=None, options=None):
+        from ctypes.util import find_library
+
+        there = [gl for gl, library in (("egl", "EGL"), ("osmesa", "OSMesa")) if find_library(library)]
+        display = os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
+        expected = None if display or not there else there[0]
+        return super().reset(seed=seed)[0], {"as_expected": float(os.environ.get("MUJOCO_GL") == expected)}
+
+
+class Tasked(Fault):
+    """Pays its task from the next episode on."""
+
+    task = {"reward": 0.0}
+
+    def set_task(self, task):
+        self.task = task
+
+    def reset(self, *, seed=None, options=None):
+        self.reward = self.task["reward"]
+        return super().reset(seed=seed, options=options)
+
+    def step(self, action):
+        observation, _, *rest = super().step(action)
+        return observation, self.reward, *rest
+
+
 class Wordy(Fault):
     observation_space = spaces.Dict({"words": spaces.Text(5)})
 
@@ -231,7 +278,8 @@ def vector(num_envs, autoreset_mode="Disabled", max_episode_steps=None):
 
 for env in (
     *(Fault, Noise, Parent, Cores, Parts, Pixels, Masked, Strict),
-    *(ShortMask, Forgetful, Stretched, Shrinking, Long, Wordy),
+    *(ShortMask, Forgetful, Stretched, Shrinking, Long, Careful, Tasked, Wordy),
 ):
     gymnasium.register(f"{env.__name__}-v0", env)
+gymnasium.register("MujocoGl-v0", "tests.py.envs:MujocoGl")
 gymnasium.register("Vector-v0", vector_entry_point=vector, max_episode_steps=30)

@@ -2,7 +2,7 @@
 
 use pavlov_envs::{
     CartPole, CartPoleConfig, CartPoleVector, ClipReward, DType, EnvConfig, EnvCreator, EnvSpec,
-    IntoEnvCreator, StepOut, make_vec, register, spec,
+    IntoEnvCreator, Space, StepOut, SyncVectorEnv, VectorEnv, WrapperSpec, make_vec, register, spec,
 };
 use serde_json::json;
 
@@ -115,8 +115,43 @@ fn a_registered_environment_is_truncated_at_the_limit_of_its_spec() {
     let wrapped = EnvCreator::vector(|copies| ClipReward::new(counters(copies), -1.0, 1.0).unwrap());
     register(entry("Wrapped-v0", Some(2)), wrapped).unwrap();
     assert_eq!(truncated_at("Wrapped-v0"), Some(2));
+    register(entry("Plain-v0", Some(2)), EnvCreator::vector(|copies| Plain(counters(copies)))).unwrap();
+    assert_eq!(truncated_at("Plain-v0"), Some(2));
     let none = register(entry("None-v0", Some(0)), Counter::default);
     assert!(message(none).contains("`max_episode_steps` is 0, but it must be at least 1"));
+}
+
+/// Knows nothing of limits.
+struct Plain(SyncVectorEnv<Counter>);
+
+impl VectorEnv for Plain {
+    type Obs = i64;
+    type Act = i64;
+
+    fn num_envs(&self) -> usize {
+        self.0.num_envs()
+    }
+
+    fn observation_space(&self) -> &Space {
+        self.0.observation_space()
+    }
+
+    fn action_space(&self) -> &Space {
+        self.0.action_space()
+    }
+
+    fn reset(&mut self, seeds: Option<&[u64]>, obs: &mut [i64]) -> pavlov_envs::Result<()> {
+        self.0.reset(seeds, obs)
+    }
+
+    fn step(
+        &mut self,
+        actions: &[i64],
+        seeds: Option<&[u64]>,
+        out: StepOut<'_, i64>,
+    ) -> pavlov_envs::Result<()> {
+        self.0.step(actions, seeds, out)
+    }
 }
 
 #[test]
@@ -134,6 +169,27 @@ fn specs_hold_gymnasiums_limits_and_thresholds() {
     assert_eq!(numbers("CliffWalking-v1"), (None, None));
     assert_eq!(numbers("CliffWalkingSlippery-v1"), (None, None));
     assert_eq!(numbers("Blackjack-v1"), (None, None));
+}
+
+#[test]
+fn native_environments_have_gymnasiums_frame_rates_through_wrappers_too() {
+    let rate = |creator: EnvCreator| creator.make_vec(&EnvConfig::new(), 2).unwrap().render_fps();
+    for (id, expected) in [
+        ("CartPole-v1", 50.0),
+        ("MountainCar-v0", 30.0),
+        ("MountainCarContinuous-v0", 30.0),
+        ("Pendulum-v1", 30.0),
+        ("Acrobot-v1", 15.0),
+        ("FrozenLake-v1", 4.0),
+        ("Taxi-v4", 4.0),
+        ("CliffWalking-v1", 4.0),
+        ("Blackjack-v1", 4.0),
+    ] {
+        assert_eq!(rate(id.into()), Some(expected), "{id}");
+        let wrapper = WrapperSpec::try_from(json!("TimeLimit(9)")).unwrap();
+        assert_eq!(rate(EnvCreator::from(id).wrapped(&[wrapper])), Some(expected), "{id} in a wrapper");
+    }
+    assert_eq!(rate(EnvCreator::vector(counters)), None);
 }
 
 #[test]

@@ -6,8 +6,8 @@
 use std::io::Write;
 
 use pavlov_envs::{
-    AnyVectorEnv, CartPole, DType, Env, EnvConfig, EnvCreator, Error, NpRandom, PyVec, Result, Space,
-    StepOut, VectorEnv, check_vector_env, make_vec,
+    AnyVectorEnv, CartPole, DType, Env, EnvConfig, EnvCreator, EnvSpec, Error, NpRandom, PyVec, Result,
+    Space, StepOut, VectorEnv, WrapperSpec, check_vector_env, make_vec, register,
 };
 use rustix::{
     process::Pid,
@@ -353,6 +353,88 @@ fn a_hosted_vector_environment_gives_what_single_copies_give() {
     let same_step = json!({"vectorization": "vector_entry_point", "kwargs": {"autoreset_mode": "SameStep"}});
     let mut same_step = make_vec(&test_env("Vector"), &config(&python, same_step), 3).unwrap();
     assert_eq!(play(&mut *same_step, true).unwrap(), play(&mut *looped, false).unwrap());
+}
+
+#[test]
+fn mujoco_draws_without_a_display_by_what_the_machine_has() {
+    let Some(python) = python() else { return };
+    if std::env::var_os("MUJOCO_GL").is_some() {
+        return;
+    }
+    let drawn = json!({"kwargs": {"render_mode": "rgb_array"}, "info_keys": ["as_expected"]});
+    let mut env = make_vec(&test_env("MujocoGl"), &config(&python, drawn), 1).unwrap();
+    env.reset(None, bytemuck::cast_slice_mut(&mut [0.0_f32])).unwrap();
+    assert_eq!(env.info("as_expected"), Some([1.0].as_slice()));
+    assert_eq!(env.render_fps(), Some(12.0));
+}
+
+#[test]
+fn a_task_reaches_every_copy_in_python_through_wrappers_too() {
+    let Some(python) = python() else { return };
+    let tasked = config(&python, json!({"num_workers": 2}));
+    let mut env = make_vec(&test_env("Tasked"), &tasked, 3).unwrap();
+    env.set_task(&json!({"reward": 2.5})).unwrap();
+    let wrappers = [WrapperSpec::try_from(json!("TimeLimit(9)")).unwrap()];
+    let single = config(&python, json!({}));
+    let mut wrapped = EnvCreator::from(test_env("Tasked")).wrapped(&wrappers).make_vec(&single, 2).unwrap();
+    wrapped.set_task(&json!({"reward": 2.5})).unwrap();
+    for (env, copies) in [(&mut env, 3), (&mut wrapped, 2)] {
+        let mut rows = Rows::<f32>::new(copies, 1);
+        env.reset(None, bytemuck::cast_slice_mut(&mut rows.obs)).unwrap();
+        let out = StepOut {
+            obs: bytemuck::cast_slice_mut(&mut rows.obs),
+            final_obs: bytemuck::cast_slice_mut(&mut rows.final_obs),
+            rewards: &mut rows.rewards,
+            terminated: &mut rows.terminated,
+            truncated: &mut rows.truncated,
+        };
+        env.step(bytemuck::cast_slice(&vec![0_i64; copies]), None, out).unwrap();
+        assert_eq!(rows.rewards, vec![2.5; copies]);
+    }
+    let mut env = make_vec("py:CartPole-v1", &single, 1).unwrap();
+    let error = env.set_task(&json!(1)).unwrap_err().to_string();
+    assert!(error.contains("has no `set_task(task)`, so it has one task only"), "{error}");
+}
+
+#[test]
+fn the_limit_of_a_registered_environment_truncates_in_python_as_gymnasiums_own_does() {
+    let Some(python) = python() else { return };
+    let short = config(&python, json!({"kwargs": {"max_episode_steps": 12}}));
+    let expected = play(&mut *make_vec("py:CartPole-v1", &short, 3).unwrap(), true).unwrap();
+    let hosted = config(&python, json!({"vectorization": "vector_entry_point"}));
+    for (id, limit, env, config) in [
+        ("Looped-v0", 12, "py:CartPole-v1".to_owned(), config(&python, json!({}))),
+        ("Shorter-v0", 30, "py:CartPole-v1".to_owned(), short),
+        ("Hosted-v0", 12, test_env("Vector"), hosted),
+    ] {
+        let summary = "for a test".to_owned();
+        let spec = EnvSpec { id: id.into(), summary, max_episode_steps: Some(limit), reward_threshold: None };
+        register(spec, EnvCreator::new(id, move |_, copies| make_vec(&env, &config, copies))).unwrap();
+        let mut env = make_vec(id, &EnvConfig::new(), 3).unwrap();
+        assert_eq!(play(&mut *env, true).unwrap(), expected, "{id}");
+    }
+    // Restored in the middle of an episode, it has as many steps left as before.
+    let mut rows = Rows::<f32>::new(1, 4);
+    let mut steps = |env: &mut dyn AnyVectorEnv, count: usize| {
+        let mut step = |number: usize| {
+            let out = StepOut {
+                obs: bytemuck::cast_slice_mut(&mut rows.obs),
+                final_obs: bytemuck::cast_slice_mut(&mut rows.final_obs),
+                rewards: &mut rows.rewards,
+                terminated: &mut rows.terminated,
+                truncated: &mut rows.truncated,
+            };
+            env.step(bytemuck::cast_slice(&[number as i64 % 2]), None, out).unwrap();
+            rows.truncated[0]
+        };
+        (0..count).map(&mut step).collect::<Vec<bool>>()
+    };
+    let mut first = make_vec("Looped-v0", &EnvConfig::new(), 1).unwrap();
+    first.reset(Some(&[1]), bytemuck::cast_slice_mut(&mut [0.0_f32; 4])).unwrap();
+    assert_eq!(steps(&mut *first, 5), [false; 5]);
+    let mut second = make_vec("Looped-v0", &EnvConfig::new(), 1).unwrap();
+    second.load_state(&first.save_state().unwrap().unwrap()).unwrap();
+    assert_eq!(steps(&mut *second, 7), [false, false, false, false, false, false, true]);
 }
 
 #[test]

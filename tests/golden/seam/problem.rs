@@ -64,13 +64,14 @@ impl Nets {
         let mut losses = Vec::new();
         if parts.critics {
             let [a2, logp2] = self.act(rows, false, s2.obs(), NEXT_NOISE)?;
-            let next = self.q.min(rows.target(), s2, a2) - alpha * logp2;
+            let next = self.q.min(rows.target(), s2.obs().cat(a2)) - alpha * logp2;
             let wanted = rows.get(Column::REWARDS)? + discounts * next;
             let of = |q: Value<'t>| (q - wanted).square().mean() * 0.5;
-            losses.extend(self.q.on(rows.online(), s, rows.get(Column::ACTIONS)?).into_iter().map(of));
+            let sa = s.obs().cat(rows.get(Column::ACTIONS)?);
+            losses.extend(self.q.on(rows.online(), sa).into_iter().map(of));
         }
         if parts.actor {
-            losses.push((alpha * logp - self.q.min(rows.frozen(), s, action)).mean());
+            losses.push((alpha * logp - self.q.min(rows.frozen(), s.obs().cat(action))).mean());
         }
         if parts.alpha {
             losses.push(-(log_alpha * (logp.detach() - ACTIONS as f64)).mean());
@@ -101,6 +102,7 @@ impl Problem {
         let hidden = HiddenLayers {
             fcnet_hiddens: (0..rng.below(3)).map(|_| 1 + rng.below(40) as usize).collect(),
             fcnet_activation: activations[rng.below(3) as usize],
+            ..HiddenLayers::default()
         };
         let spaces = Spaces {
             observation_space: Space::real(&[OBS as usize]),
@@ -113,7 +115,8 @@ impl Problem {
         let outputs = dist.num_inputs();
         let lay_out = |net: &mut NetBuilder<'_>| Ok(Mlp::new(net, "actor", OBS as usize, &hidden, outputs));
         let (actor, layers) = net.group("actor", rule.clone(), lay_out).expect("a group");
-        let q = Critics::new(&mut net, true, ACTIONS as usize, &hidden, &rule).expect("critics");
+        let inputs = (OBS + ACTIONS) as usize;
+        let q = Critics::new(&mut net, 2, (inputs, 1), &hidden, &rule).expect("critics");
         let (alpha, log_alpha) =
             net.group("alpha", rule, |net| Ok(net.free("log_alpha", &[-0.4]))).expect("a group");
         let mut learner = net.finish().expect("a learner");

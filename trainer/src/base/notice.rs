@@ -1,6 +1,7 @@
 //! What a user must hear though nothing failed.
 
-use std::io::Write;
+use super::lock;
+use std::{collections::BTreeSet, io::Write, sync::Mutex};
 
 /// A warning to the program's `tracing` subscriber, or to standard error where there is none.
 pub(crate) fn notice(text: &str) {
@@ -8,6 +9,14 @@ pub(crate) fn notice(text: &str) {
         true => tracing::warn!("{text}"),
         // There is no stream left that could say that standard error is closed.
         false => drop(writeln!(std::io::stderr(), "pavlov: {text}")),
+    }
+}
+
+/// A warning that each worker would repeat: the first says it for all of this program.
+pub(crate) fn notice_once(text: &'static str) {
+    static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
+    if lock(&SAID).insert(text) {
+        tracing::warn!("{text}");
     }
 }
 

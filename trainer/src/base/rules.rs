@@ -5,6 +5,7 @@ use crate::base::{
     error::{Error, Result},
     schedule::Piecewise,
 };
+use pavlov_envs::Space;
 
 /// Reports every error of several checks at once.
 ///
@@ -79,6 +80,27 @@ pub fn share<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
 /// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
 pub fn at_least_one<const N: usize>(settings: [(&str, usize); N]) -> Result<()> {
     all(settings.map(|(key, value)| refuse_if(value == 0, key, value, "it must be at least 1")))
+}
+
+/// The number of components of actions between bounds; refuses spaces of other actions. `who` asks for it; the error names
+/// it.
+///
+/// # Errors
+/// Returns [`Error::Space`] for any space but a Box of at most one dimension whose bounds are finite.
+pub fn bounded_actions(who: &str, space: &Space) -> Result<usize> {
+    let mut needs = "a one-dimensional Box action space with finite bounds".to_owned();
+    match space {
+        Space::Box { low, high, .. } if space.shape().len() <= 1 => {
+            if low.iter().chain(high).all(|bound| bound.is_finite()) {
+                return Ok(space.width());
+            }
+            needs += " (wrap the environment in an `Env` that names bounds and stretches actions as it needs them, or use \
+                      PPO, which acts without bounds)";
+        }
+        Space::Discrete { .. } => needs += " (DQN, PPO and SAC take discrete actions)",
+        _ => {}
+    }
+    Err(Error::Space { who: who.into(), needs, space: space.to_string() })
 }
 
 fn numbers<const N: usize>(settings: [(&str, f64); N], holds: fn(f64) -> bool, rule: &str) -> Result<()> {

@@ -1,9 +1,13 @@
 //! Exploration of value-based and deterministic policies (Ray's exploration strategies of the spine).
 
-use crate::base::{
-    error::{Error, Result},
-    rng::Stream,
-    schedule::Piecewise,
+use crate::{
+    base::{
+        error::{Error, Result},
+        rng::Stream,
+        rules,
+        schedule::Piecewise,
+    },
+    learn::noise::Noise,
 };
 use serde::{Deserialize, Serialize};
 
@@ -76,6 +80,75 @@ pub enum ExplorationConfig {
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
+    /// A deterministic action gets Gaussian noise. Worker `i` has a constant scale, as the epsilon of
+    /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy), and the local one adds no noise.
+    PerWorkerGaussianNoise {
+        /// Act at random for so many steps first.
+        #[serde(default = "d_random_timesteps")]
+        random_timesteps: u64,
+        /// Standard deviation of the noise at scale 1.
+        #[serde(default = "d_stddev")]
+        stddev: f64,
+        /// Scale of the noise at step 0, without rollout workers.
+        #[serde(default = "one")]
+        initial_scale: f64,
+        /// Scale of the noise in the end, without rollout workers.
+        #[serde(default = "d_final_scale")]
+        final_scale: f64,
+        /// Steps from `initial_scale` to `final_scale`, without rollout workers.
+        #[serde(default = "d_scale_timesteps")]
+        scale_timesteps: u64,
+    },
+    /// A deterministic action gets noise that drifts (Uhlenbeck and Ornstein 1930), clipped to the bounds. The noise of each
+    /// copy starts at 0 with every episode.
+    OrnsteinUhlenbeckNoise {
+        /// Act at random for so many steps first.
+        #[serde(default = "d_random_timesteps")]
+        random_timesteps: u64,
+        /// Share of the way between the bounds that a noise of 1 moves the action.
+        #[serde(default = "d_ou_base_scale")]
+        ou_base_scale: f64,
+        /// Share of the noise that each step takes away.
+        #[serde(default = "d_ou_theta")]
+        ou_theta: f64,
+        /// Standard deviation of what each step adds to the noise.
+        #[serde(default = "d_ou_sigma")]
+        ou_sigma: f64,
+        /// Scale of the noise at step 0.
+        #[serde(default = "one")]
+        initial_scale: f64,
+        /// Scale of the noise in the end.
+        #[serde(default = "d_final_scale")]
+        final_scale: f64,
+        /// Steps from `initial_scale` to `final_scale`.
+        #[serde(default = "d_scale_timesteps")]
+        scale_timesteps: u64,
+    },
+    /// A deterministic action gets noise that drifts. Worker `i` has a constant scale, as the epsilon of
+    /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy), and the local one adds no noise.
+    PerWorkerOrnsteinUhlenbeckNoise {
+        /// Act at random for so many steps first.
+        #[serde(default = "d_random_timesteps")]
+        random_timesteps: u64,
+        /// Share of the way between the bounds that a noise of 1 moves the action.
+        #[serde(default = "d_ou_base_scale")]
+        ou_base_scale: f64,
+        /// Share of the noise that each step takes away.
+        #[serde(default = "d_ou_theta")]
+        ou_theta: f64,
+        /// Standard deviation of what each step adds to the noise.
+        #[serde(default = "d_ou_sigma")]
+        ou_sigma: f64,
+        /// Scale of the noise at step 0, without rollout workers.
+        #[serde(default = "one")]
+        initial_scale: f64,
+        /// Scale of the noise in the end, without rollout workers.
+        #[serde(default = "d_final_scale")]
+        final_scale: f64,
+        /// Steps from `initial_scale` to `final_scale`, without rollout workers.
+        #[serde(default = "d_scale_timesteps")]
+        scale_timesteps: u64,
+    },
 }
 
 fn one() -> f64 {
@@ -99,6 +172,15 @@ fn d_final_scale() -> f64 {
 fn d_scale_timesteps() -> u64 {
     10_000
 }
+fn d_ou_base_scale() -> f64 {
+    0.1
+}
+fn d_ou_theta() -> f64 {
+    0.15
+}
+fn d_ou_sigma() -> f64 {
+    0.2
+}
 
 impl ExplorationConfig {
     /// The `type` of the strategy, as written in settings.
@@ -110,14 +192,18 @@ impl ExplorationConfig {
             Self::SoftQ { .. } => "SoftQ",
             Self::Random {} => "Random",
             Self::GaussianNoise { .. } => "GaussianNoise",
+            Self::PerWorkerGaussianNoise { .. } => "PerWorkerGaussianNoise",
+            Self::OrnsteinUhlenbeckNoise { .. } => "OrnsteinUhlenbeckNoise",
+            Self::PerWorkerOrnsteinUhlenbeckNoise { .. } => "PerWorkerOrnsteinUhlenbeckNoise",
         }
     }
 
     /// Refuses probabilities, temperatures and deviations that are none.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a probability is not in 0..=1, `temperature` is not above 0, `stddev` is negative,
-    /// or [`Piecewise::validate`] refuses `epsilon_schedule`.
+    /// Returns [`Error::Config`] if a probability or `ou_theta` is not in 0..=1, `temperature` is not above 0, a deviation or
+    /// a scale is negative, or [`Piecewise::validate`] refuses `epsilon_schedule`; fails as [`rules::all`] does where
+    /// several settings of noise break a rule.
     pub fn validate(&self) -> Result<()> {
         let probability = |key: &str, p: f64| {
             let key = format!("exploration_config.{key}");
@@ -138,10 +224,47 @@ impl ExplorationConfig {
             Self::SoftQ { temperature } if *temperature <= 0.0 => {
                 Err(Error::config("exploration_config.temperature", temperature, "it must be above 0"))
             }
-            Self::GaussianNoise { stddev, .. } if *stddev < 0.0 => {
-                Err(Error::config("exploration_config.stddev", stddev, "it must not be negative"))
+            _ => rules::all([
+                self.noise().map_or(Ok(()), Noise::validate),
+                self.scales().map_or(Ok(()), |(initial, last, _)| {
+                    rules::not_negative([
+                        ("exploration_config.initial_scale", initial),
+                        ("exploration_config.final_scale", last),
+                    ])
+                }),
+            ]),
+        }
+    }
+
+    /// Whether it adds noise to deterministic actions.
+    pub fn is_noise(&self) -> bool {
+        self.noise().is_some()
+    }
+
+    /// The noise that it adds to deterministic actions, if it adds any.
+    pub(crate) fn noise(&self) -> Option<Noise> {
+        match *self {
+            Self::GaussianNoise { stddev, .. } | Self::PerWorkerGaussianNoise { stddev, .. } => {
+                Some(Noise::Gaussian { stddev })
             }
-            _ => Ok(()),
+            Self::OrnsteinUhlenbeckNoise { ou_base_scale, ou_theta, ou_sigma, .. }
+            | Self::PerWorkerOrnsteinUhlenbeckNoise { ou_base_scale, ou_theta, ou_sigma, .. } => {
+                Some(Noise::OrnsteinUhlenbeck { ou_base_scale, ou_theta, ou_sigma })
+            }
+            _ => None,
+        }
+    }
+
+    /// The scale of the noise at the start and in the end, and the steps from one to the other.
+    fn scales(&self) -> Option<(f64, f64, u64)> {
+        match *self {
+            Self::GaussianNoise { initial_scale, final_scale, scale_timesteps, .. }
+            | Self::PerWorkerGaussianNoise { initial_scale, final_scale, scale_timesteps, .. }
+            | Self::OrnsteinUhlenbeckNoise { initial_scale, final_scale, scale_timesteps, .. }
+            | Self::PerWorkerOrnsteinUhlenbeckNoise { initial_scale, final_scale, scale_timesteps, .. } => {
+                Some((initial_scale, final_scale, scale_timesteps))
+            }
+            _ => None,
         }
     }
 
@@ -179,9 +302,11 @@ impl ExplorationConfig {
     /// Steps at the start of a run in which every action is drawn at random.
     pub fn random_timesteps(&self) -> u64 {
         match self {
-            Self::StochasticSampling { random_timesteps } | Self::GaussianNoise { random_timesteps, .. } => {
-                *random_timesteps
-            }
+            Self::StochasticSampling { random_timesteps }
+            | Self::GaussianNoise { random_timesteps, .. }
+            | Self::PerWorkerGaussianNoise { random_timesteps, .. }
+            | Self::OrnsteinUhlenbeckNoise { random_timesteps, .. }
+            | Self::PerWorkerOrnsteinUhlenbeckNoise { random_timesteps, .. } => *random_timesteps,
             _ => 0,
         }
     }
@@ -238,13 +363,16 @@ impl ExplorationConfig {
         }
     }
 
-    /// The scale of Gaussian noise at `timestep`.
-    pub fn noise_scale(&self, timestep: u64) -> f64 {
-        match self {
-            Self::GaussianNoise { initial_scale, final_scale, scale_timesteps, .. } => {
-                Piecewise::linear(*initial_scale, *final_scale, (*scale_timesteps).max(1)).value(timestep)
-            }
-            _ => 0.0,
+    /// The scale of the noise at `timestep` (0 for strategies without noise).
+    pub fn noise_scale(&self, timestep: u64, worker_index: usize, num_workers: usize) -> f64 {
+        let of_workers = matches!(
+            self,
+            Self::PerWorkerGaussianNoise { .. } | Self::PerWorkerOrnsteinUhlenbeckNoise { .. }
+        );
+        match self.scales() {
+            Some(_) if of_workers && num_workers > 0 => per_worker_epsilon(worker_index, num_workers),
+            Some((initial, last, steps)) => Piecewise::linear(initial, last, steps.max(1)).value(timestep),
+            None => 0.0,
         }
     }
 }

@@ -19,9 +19,26 @@ pub struct Rule {
 }
 
 impl Rule {
+    /// This optimizer at this rate.
+    pub fn new(optimizer: OptimizerConfig, lr: impl Into<Schedule>) -> Self {
+        Self { optimizer, lr: lr.into(), grad_clip: None }
+    }
+
     /// Adam with the usual decays.
     pub fn adam(lr: impl Into<Schedule>, eps: f64) -> Self {
-        Self { optimizer: OptimizerConfig::adam(eps), lr: lr.into(), grad_clip: None }
+        Self::new(OptimizerConfig::adam(eps), lr)
+    }
+
+    /// The rule with weight decay: AdamW in place of Adam. A decay of 0 changes nothing.
+    #[must_use]
+    pub fn decay(self, weight_decay: f64) -> Self {
+        match self.optimizer {
+            OptimizerConfig::Adam { beta1, beta2, eps } if weight_decay > 0.0 => {
+                let optimizer = OptimizerConfig::AdamW { beta1, beta2, eps, weight_decay };
+                Self { optimizer, ..self }
+            }
+            _ => self,
+        }
     }
 
     /// The rule with gradients that are clipped at this norm.

@@ -289,6 +289,21 @@ impl Learner {
         self.all.iter().copied().filter(|&group| Some(group) != resting).collect()
     }
 
+    /// Adds to the gradient of every reported group what `l2 / 2` times the sum of its squared weights adds: weights are
+    /// drawn towards 0, biases are left alone. Call it before [`clip`](Self::clip).
+    pub fn add_l2(&mut self, l2: f64, report: &Report) {
+        if l2 == 0.0 {
+            return;
+        }
+        let (set, _guard) = (&self.sets[0], tch::no_grad_guard());
+        for range in set.weight_ranges() {
+            if report.groups.iter().any(|group| self.groups[group.0].range.contains(&range.start)) {
+                let part = |of: &Tensor| of.narrow(0, range.start as i64, range.len() as i64);
+                let _ = part(&self.gradient).g_add_(&(part(set.flat()) * l2));
+            }
+        }
+    }
+
     /// Scales the gradient of every reported group that has a bound to at most that norm. The norms before go to the
     /// report: as `grad_gnorm` if there is one group, else with the group's name before it.
     pub fn clip(&mut self, report: &mut Report) {

@@ -8,6 +8,7 @@ pub(crate) mod groups;
 pub mod learner;
 pub(crate) mod loss;
 pub mod nets;
+pub(crate) mod noise;
 pub(crate) mod optim;
 pub mod returns;
 pub(crate) mod rows;

@@ -2,7 +2,7 @@
 //!
 //! The operations carry libtorch's names.
 
-use crate::learn::engines::{Graph, Op};
+use crate::learn::engines::{Activation, Graph, Op};
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use tch::Tensor;
 
@@ -55,6 +55,10 @@ operations! {
     relu => Op::Relu;
     /// Logarithms of the softmax over the columns.
     log_softmax => Op::LogSoftmax;
+    /// The logarithm of the sum of `e^x` over the columns, `[rows, 1]`.
+    logsumexp => Op::LogSumExp;
+    /// The columns of each row from the smallest to the largest; nothing flows back.
+    sort_columns => Op::SortColumns;
     /// The column of the largest number of each row, the first of equal ones, `[rows, 1]`; nothing flows back.
     argmax => Op::Argmax;
     /// The sum over the columns, `[rows, 1]`.
@@ -139,6 +143,32 @@ impl<'t> Value<'t> {
         let size = self.abs();
         let inner = size.clamp_max(1.0);
         inner * (size - inner * 0.5)
+    }
+
+    /// The softmax over the columns.
+    #[must_use]
+    pub fn softmax(self) -> Self {
+        self.log_softmax().exp()
+    }
+
+    /// What an activation makes of it, for networks with something between a layer and its activation.
+    #[must_use]
+    pub fn activate(self, activation: Activation) -> Self {
+        match activation {
+            Activation::Tanh => self.tanh(),
+            Activation::Relu => self.relu(),
+            Activation::Elu => self.relu() + (self.clamp_max(0.0).exp() - 1.0),
+            Activation::Swish => self * self.sigmoid(),
+            Activation::Linear => self,
+        }
+    }
+
+    /// The quantile Huber loss (Dabney et al. 2018), `[rows, 1]`: column `i` of `N` is the quantile at `(i + 1/2) / N`, the
+    /// columns of `samples` are draws from the distribution. It is the mean over all pairs of both, with threshold 1;
+    /// nothing flows back to the samples.
+    #[must_use]
+    pub fn quantile_huber(self, samples: Self) -> Self {
+        self.binary(Op::QuantileHuber, samples)
     }
 
     /// How many columns there are; 0 for one number.

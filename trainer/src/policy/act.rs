@@ -47,6 +47,8 @@ pub struct Act<'a> {
     pub timestep: u64,
     /// Which worker acts, 0 in the trainer, and how many rollout workers there are.
     pub worker: (usize, usize),
+    /// Noise that drifts from step to step, `[copies, components]` of continuous actions; zeros where an episode begins.
+    pub(crate) noise: &'a mut [f32],
     pub(crate) columns: StepColumns<'a>,
 }
 
@@ -142,7 +144,10 @@ impl Act<'_> {
     /// [`Error::Config`] if `exploration` is neither `GaussianNoise` nor `Random`.
     pub fn with_noise(self, head: &[f32], exploration: &ExplorationConfig) -> Result<()> {
         self.check_kind(false)?;
-        let Self { rngs, actions: ActionRows::Float(actions), explore, timestep, .. } = self else {
+        let Self {
+            rngs, actions: ActionRows::Float(actions), explore, timestep, worker, noise: states, ..
+        } = self
+        else {
             return Ok(());
         };
         check("components of actions", head.len(), actions.len())?;
@@ -150,23 +155,18 @@ impl Act<'_> {
         if !explore {
             return Ok(());
         }
-        let deviation = match exploration {
-            ExplorationConfig::GaussianNoise { stddev, .. } => {
-                Some((stddev * exploration.noise_scale(timestep)) as f32)
-            }
-            ExplorationConfig::Random {} => None,
-            other => {
-                let rule = "an action without a distribution explores by GaussianNoise or Random";
-                return Err(Error::config("exploration_config.type", other.name(), rule));
-            }
-        };
-        let width = actions.len() / rngs.len().max(1);
-        for (action, rng) in actions.chunks_exact_mut(width.max(1)).zip(rngs) {
-            for a in action {
-                *a = match deviation {
-                    Some(deviation) => (*a + deviation * rng.normal()).clamp(-1.0, 1.0),
-                    None => 2.0 * rng.uniform() - 1.0,
-                };
+        let (noise, scale) = (exploration.noise(), exploration.noise_scale(timestep, worker.0, worker.1));
+        if noise.is_none() && !matches!(exploration, ExplorationConfig::Random {}) {
+            let rule = "an action without a distribution explores by GaussianNoise, OrnsteinUhlenbeckNoise, one of the \
+                        two per worker, or Random";
+            return Err(Error::config("exploration_config.type", exploration.name(), rule));
+        }
+        let width = (actions.len() / rngs.len().max(1)).max(1);
+        let copies = actions.chunks_exact_mut(width).zip(states.chunks_exact_mut(width)).zip(rngs);
+        for ((action, state), rng) in copies {
+            match noise {
+                Some(noise) => noise.add(scale, action, state, rng),
+                None => action.fill_with(|| 2.0 * rng.uniform() - 1.0),
             }
         }
         Ok(())

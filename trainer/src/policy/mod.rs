@@ -188,6 +188,13 @@ pub trait Policy: Send + std::fmt::Debug {
         Err(Error::state("the policy", "it has no network to export: implement `forward`"))
     }
 
+    /// The actions that it takes without exploring, `[rows, components]` in [-1, 1], by what [`forward`](Self::forward)
+    /// gives. They are exported in its place, stretched to the bounds of the action space. `None`: `forward` is exported,
+    /// and whoever calls it chooses.
+    fn best_actions(&self, _outputs: &Tensor) -> Option<Tensor> {
+        None
+    }
+
     /// Settings that change while training, as they stand at `timestep`: `cur_lr`, `cur_epsilon`.
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
         BTreeMap::new()

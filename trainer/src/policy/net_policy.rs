@@ -40,7 +40,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     fn build(config: &Self::Config, net: &mut NetBuilder<'_>) -> Result<Self>;
 
     /// The numbers per row that acting needs: parameters of a distribution, Q-values, actions. It is also what is
-    /// exported.
+    /// exported, unless [`best_actions`](Self::best_actions) makes actions of it.
     fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
 
     /// Chooses actions by those numbers, `[copies, columns of the head]`.
@@ -48,6 +48,12 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn act(&self, head: &[f32], act: Act<'_>) -> Result<()>;
+
+    /// The actions that it takes without exploring, `[rows, components]` in [-1, 1], by the numbers of the head, if they
+    /// are a function of these; for export. See [`Policy::best_actions`].
+    fn best_actions(&self, _head: &Tensor) -> Option<Tensor> {
+        None
+    }
 
     /// Columns that are stored with every step, and their widths.
     fn step_columns(&self) -> Vec<(Column, usize)> {
@@ -230,6 +236,10 @@ impl<P: NetPolicy> Policy for Networked<P> {
         let policy = &self.policy;
         self.learner.check_obs(obs)?;
         Ok(self.learner.forward(&[obs.shallow_clone()], |net, x| policy.head(net, x)))
+    }
+
+    fn best_actions(&self, outputs: &Tensor) -> Option<Tensor> {
+        self.policy.best_actions(outputs)
     }
 
     fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {

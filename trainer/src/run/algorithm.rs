@@ -18,7 +18,7 @@ use crate::{
     },
     sample::{
         callbacks::CallbacksMaker,
-        evaluation::{EvaluationTask, play},
+        evaluation::{EvaluationTask, Played, play},
         filter::MeanStdFilter,
         session::{Action, Desk, Session, rows},
     },
@@ -74,6 +74,8 @@ pub struct Evaluation {
     pub episodes: Vec<Episode>,
     /// Pictures of the first one, if asked for.
     pub frames: Vec<Frame>,
+    /// How many of them make a second, if the environment says.
+    pub render_fps: Option<f64>,
 }
 
 impl<T: Trainer> Algorithm<T> {
@@ -139,9 +141,9 @@ impl<T: Trainer> Algorithm<T> {
         };
         let filter = run.workers().filter();
         let spec = run.spec();
-        let (episodes, frames) =
+        let Played { episodes, frames, render_fps } =
             run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, filter.as_ref()))?;
-        Ok(Evaluation { episodes, frames })
+        Ok(Evaluation { episodes, frames, render_fps })
     }
 
     /// The action for one observation, preprocessed and filtered as in training and stretched to the environment's

@@ -282,7 +282,7 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("action_space", "the environment says it; leave it out"),
     ("remote_worker_envs", "set `num_workers` instead: workers are cheap threads"),
     ("remote_env_batch_wait_ms", "set `num_workers` instead: workers are cheap threads"),
-    ("env_task_fn", "it is code: implement `Callbacks::on_train_result`"),
+    ("env_task_fn", "it is code: call `RunHandle::set_task` in `Callbacks::on_train_result`"),
     ("render_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
     ("record_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
     (
@@ -380,6 +380,16 @@ impl Common {
     /// The spaces as policies see them behind these settings' filter.
     pub(crate) fn stored(&self, spaces: &Spaces) -> Spaces {
         spaces.stored(self.observation_filter != ObservationFilter::NoFilter)
+    }
+
+    /// Refuses actions that are not stretched to their bounds, for algorithms that act in [-1, 1].
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] when `normalize_actions` is false.
+    pub fn refuse_raw_actions(&self, who: &str) -> Result<()> {
+        let rule =
+            format!("{who} acts in [-1, 1]; leave it true, so that actions are stretched to the bounds");
+        rules::refuse_if(!self.normalize_actions, "normalize_actions", false, rule)
     }
 
     /// The environment as these settings change it.

@@ -2,7 +2,7 @@
 
 use crate::{
     base::error::{Error, Result},
-    learn::nets::{Spaces, image},
+    learn::nets::{HiddenLayers, Spaces, image},
     replay::{OffPolicy, ReplayKind},
     run::common::{Common, DurationUnit, EvaluationDuration},
 };
@@ -75,6 +75,14 @@ impl Memory {
             inputs = width as u128;
         }
         self.add_one(what, key, format!("{widths:?}"), weights.saturating_mul(LEARNED));
+    }
+
+    /// The hidden layers of one network of several; `key` is where their `fcnet_hiddens` stand.
+    pub fn add_hidden_layers(&mut self, key: &str, inputs: usize, layers: &HiddenLayers) {
+        self.add_layers("the networks", key, inputs, &layers.widths());
+        if let Some(part) = self.parts.last_mut() {
+            part.settings = vec![(key.into(), format!("{:?}", layers.fcnet_hiddens))];
+        }
     }
 
     /// A replay buffer and what else these settings make.

@@ -69,13 +69,27 @@ fn is_known(path: &str, defaults: &Config) -> bool {
 /// that stands under the name that another library has for it.
 pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &str)]]) -> Result<()> {
     let mut checks: Vec<_> = refused.iter().map(|refused| refuse_keys(values, refused)).collect();
-    values.retain(|key, value| match synonym(key, defaults).filter(|_| !defaults.contains_key(key)) {
-        None => true,
-        Some(name) => {
-            checks.push(Err(Error::config(key, value, format!("its name here is `{name}`"))));
-            false
+    let mut beside_model = Config::new();
+    values.retain(|key, value| {
+        if defaults.contains_key(key) {
+            return true;
         }
+        let of_the_model = defaults.get("model").is_some_and(|model| model.get(key).is_some());
+        if of_the_model && asks_for_nothing(value) {
+            beside_model.insert(key.clone(), value.clone());
+            return false;
+        }
+        let Some(name) = synonym(key, defaults) else { return true };
+        checks.push(Err(Error::config(key, &*value, format!("its name here is `{name}`"))));
+        false
     });
+    if !beside_model.is_empty()
+        && let Value::Object(model) = values.entry("model").or_insert_with(|| Config::new().into())
+    {
+        // What stands in `model` itself counts.
+        beside_model.extend(std::mem::take(model));
+        *model = beside_model;
+    }
     rules::all(checks)
 }
 
@@ -103,6 +117,12 @@ fn is_harmless(key: &str, value: &Value) -> bool {
     match (key, value) {
         ("framework", Value::String(_)) => true,
         ("input", Value::String(input)) => input == "sampler",
+        ("log_level", Value::String(level)) => level == "WARN",
+        ("placement_strategy", Value::String(strategy)) => strategy == "PACK",
+        // As Ray writes its own defaults.
+        ("callbacks", Value::String(class)) => class.contains("DefaultCallbacks"),
+        ("sample_collector", Value::String(class)) => class.contains("SimpleListCollector"),
+        ("metrics_episode_collection_timeout_s", value) => *value == 180,
         ("multiagent.replay_mode", Value::String(mode)) => mode == "independent",
         // Every policy fits into the map.
         ("multiagent.policy_map_capacity", Value::Number(_)) => true,
@@ -111,13 +131,41 @@ fn is_harmless(key: &str, value: &Value) -> bool {
         ("num_multi_gpu_tower_stacks", value) => *value == 1,
         // Not the default here.
         ("prioritized_replay", value) => value.is_null(),
+        // Ray's defaults, without effect where the key that they belong to asks for nothing.
+        ("tf_session_args" | "local_tf_session_args", Value::Object(_)) => true,
+        ("input_evaluation" | "output_compress_columns", Value::Array(_)) => true,
+        ("eager_max_retraces", value) => *value == 20,
+        ("output_max_file_size", value) => *value == 64 << 20,
+        ("model.attention_num_transformer_units" | "model.attention_num_heads", value) => *value == 1,
+        ("model.attention_dim", value) => *value == 64,
+        ("model.attention_head_dim" | "model.attention_position_wise_mlp_dim", value) => *value == 32,
+        ("model.attention_memory_inference" | "model.attention_memory_training", value) => *value == 50,
+        ("model.attention_init_gru_gate_bias", value) => value.as_f64() == Some(2.0),
+        ("multiagent", Value::Object(inner)) => {
+            ["policies", "policy_mapping_fn"].iter().all(|key| inner.get(*key).is_none_or(asks_for_nothing))
+        }
         (
-            "num_gpus_per_worker" | "num_aggregation_workers" | "remote_env_batch_wait_ms",
+            "num_gpus_per_worker"
+            | "num_aggregation_workers"
+            | "remote_env_batch_wait_ms"
+            | "shuffle_buffer_size"
+            | "timesteps_per_iteration"
+            | "min_iter_time_s"
+            | "model.attention_use_n_prev_actions"
+            | "model.attention_use_n_prev_rewards",
             Value::Number(number),
-        ) => number.as_f64() == Some(0.0),
-        (_, Value::Null | Value::Bool(false)) => true,
-        (_, Value::Object(inner)) => inner.is_empty(),
-        (_, Value::Array(items)) => items.is_empty(),
+        ) if number.as_f64() == Some(0.0) => true,
+        // What Ray gives to keys that it has replaced.
+        (_, Value::Number(number)) => number.as_f64() == Some(-1.0),
+        (_, value) => asks_for_nothing(value),
+    }
+}
+
+fn asks_for_nothing(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(false) => true,
+        Value::Object(inner) => inner.is_empty(),
+        Value::Array(items) => items.is_empty(),
         _ => false,
     }
 }
@@ -125,7 +173,10 @@ fn is_harmless(key: &str, value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{replay::OffPolicy, run::common::Common};
+    use crate::{
+        replay::OffPolicy,
+        run::common::{Common, REFUSED_KEYS},
+    };
     use serde_json::json;
 
     fn object(value: Value) -> Config {
@@ -147,6 +198,39 @@ mod tests {
         let message =
             translate(&mut object(json!({"num_env_runners": 4})), &ppo, &[]).unwrap_err().to_string();
         assert!(message.contains("num_env_runners") && message.contains("`num_workers`"), "{message}");
+    }
+
+    #[test]
+    fn a_setting_of_the_network_beside_model_counts_where_it_asks_for_nothing() {
+        let defaults = object(serde_json::to_value(Common::default()).unwrap());
+        let mut values = object(json!({"use_lstm": false, "use_gru": false, "model": {"use_gru": true}}));
+        translate(&mut values, &defaults, &[]).unwrap();
+        assert_eq!(Value::from(values), json!({"model": {"use_gru": true, "use_lstm": false}}));
+        let mut values = object(json!({"use_lstm": true}));
+        translate(&mut values, &defaults, &[]).unwrap();
+        assert_eq!(Value::from(values), json!({"use_lstm": true}), "left for `overlay` to refuse");
+    }
+
+    #[test]
+    fn the_defaults_of_rays_keys_without_a_meaning_are_accepted() {
+        // Ray 1.13's COMMON_CONFIG, but for what Ray does to Atari environments unasked.
+        let mut values = object(json!({
+            "framework": "tf", "eager_tracing": false, "eager_max_retraces": 20, "tf_session_args": {"gpu_options": {}},
+            "simple_optimizer": -1, "monitor": -1, "horizon": null, "soft_horizon": false, "no_done_at_end": false,
+            "remote_worker_envs": false, "remote_env_batch_wait_ms": 0, "render_env": false, "record_env": false,
+            "log_level": "WARN", "callbacks": "<class 'ray.rllib.agents.callbacks.DefaultCallbacks'>",
+            "sample_collector": "<class 'ray.rllib.evaluation.collectors.simple_list_collector.SimpleListCollector'>",
+            "metrics_episode_collection_timeout_s": 180, "min_iter_time_s": 0, "timesteps_per_iteration": 0,
+            "placement_strategy": "PACK", "input": "sampler", "input_config": {}, "input_evaluation": ["is", "wis"],
+            "shuffle_buffer_size": 0, "output": null, "output_compress_columns": ["obs", "new_obs"],
+            "output_max_file_size": 67108864, "multiagent": {"policies": {}, "policy_mapping_fn": null, "count_steps_by": "env_steps"},
+            "model": {"use_attention": false, "attention_dim": 64, "attention_num_heads": 1},
+        }));
+        translate(&mut values, &Config::new(), &[REFUSED_KEYS]).unwrap();
+        assert_eq!(Value::from(values), json!({"model": {}}));
+        for asks in [json!({"log_level": "DEBUG"}), json!({"multiagent": {"policies": {"a": null}}})] {
+            assert!(translate(&mut object(asks), &Config::new(), &[REFUSED_KEYS]).is_err());
+        }
     }
 
     #[test]

@@ -15,7 +15,7 @@ use crate::{
     policy::{Agent, Policies, Spaces},
     run::{common::Common, multi_agent::CountStepsBy},
     sample::{
-        callbacks::CallbacksMaker,
+        callbacks::{CallbacksMaker, RunHandle},
         evaluation::{EvaluationTask, Until},
         filter::ObservationFilter,
         worker::WorkerSpec,
@@ -477,7 +477,9 @@ impl Run {
 
     /// Calls the trainer's own hook.
     pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<()> {
-        self.workers.learners.with_callbacks(|callbacks| callbacks.on_train_result(result))
+        let mut run = RunHandle::new(self.workers.task());
+        self.workers.learners.with_callbacks(|callbacks| callbacks.on_train_result(&mut run, result))?;
+        run.new_task().map_or(Ok(()), |task| self.workers.set_task(task.as_ref().clone()))
     }
 
     /// Calls the trainer's own hook.

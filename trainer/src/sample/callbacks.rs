@@ -2,7 +2,8 @@
 
 use crate::base::{batch::SampleBatch, episode::Episode, error::Result, train_batch::TrainBatch};
 use pavlov_tune::Metrics;
-use std::collections::BTreeMap;
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// What just happened to one copy.
 #[derive(Clone, Copy, Debug)]
@@ -93,12 +94,42 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// A result is complete and about to be logged; keys may be added.
+    /// A result is complete and about to be logged; keys may be added, and the run told what to do next.
     ///
     /// # Errors
     /// An error fails the call of `train`, but the iteration counts.
-    fn on_train_result(&mut self, result: &mut Metrics) -> Result<()> {
+    fn on_train_result(&mut self, run: &mut RunHandle, result: &mut Metrics) -> Result<()> {
         Ok(())
+    }
+}
+
+/// What [`Callbacks::on_train_result`] can see of the run and change in it.
+#[derive(Debug, Default)]
+pub struct RunHandle {
+    task: Option<Arc<Value>>,
+    changed: bool,
+}
+
+impl RunHandle {
+    pub(crate) fn new(task: Option<Arc<Value>>) -> Self {
+        Self { task, changed: false }
+    }
+
+    /// The task of the environments, if one was set; a restored run has that of its checkpoint.
+    pub fn task(&self) -> Option<&Value> {
+        self.task.as_deref()
+    }
+
+    /// Changes the task of all environments that are sampled, each from its next episode on, when the hook returns: see
+    /// [`Env::set_task`](pavlov_envs::Env::set_task). Checkpoints keep it. Evaluations make environments of their own,
+    /// which have the task that they are made with.
+    pub fn set_task(&mut self, task: impl Into<Value>) {
+        (self.task, self.changed) = (Some(Arc::new(task.into())), true);
+    }
+
+    /// The task, if the hook changed it.
+    pub(crate) fn new_task(self) -> Option<Arc<Value>> {
+        self.task.filter(|_| self.changed)
     }
 }
 

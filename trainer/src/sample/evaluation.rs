@@ -74,17 +74,28 @@ impl Until {
     }
 }
 
-/// Plays the episodes of `task`; returns them in the order of `task.episodes`, and the pictures.
+/// What was played.
+#[derive(Debug, Default)]
+pub(crate) struct Played {
+    /// In the order of the task's episodes.
+    pub(crate) episodes: Vec<Episode>,
+    /// Pictures of the first one.
+    pub(crate) frames: Vec<Frame>,
+    /// How many of them make a second, if the environment says.
+    pub(crate) render_fps: Option<f64>,
+}
+
+/// Plays the episodes of `task`.
 pub(crate) fn play(
     spec: &WorkerSpec,
     worker: usize,
     task: &EvaluationTask,
     policies: &mut PolicyMap,
     filter: Option<&RunningStat>,
-) -> Result<(Vec<Episode>, Vec<Frame>)> {
+) -> Result<Played> {
     let n = task.episodes.len().min(COPIES);
     if n == 0 {
-        return Ok((Vec::new(), Vec::new()));
+        return Ok(Played::default());
     }
     match spec.common.changed(&spec.env).make(&spec.common.env_config, n)? {
         EnvCopies::Vector(env) => {
@@ -98,7 +109,9 @@ pub(crate) fn play(
             let who = (spec.agents.as_slice(), &spec.policies);
             let EvaluationTask { explore, timestep, frames, .. } = *task;
             let how = Acting { explore, timestep, worker, frames };
-            play_agents(envs, &spec.common, who, policies, filter, roster, how)
+            let render_fps = envs.first().and_then(|env| env.render_fps());
+            let (episodes, frames) = play_agents(envs, &spec.common, who, policies, filter, roster, how)?;
+            Ok(Played { episodes, frames, render_fps })
         }
     }
 }
@@ -111,7 +124,7 @@ fn play_vector(
     policy: &mut dyn Policy,
     filter: Option<&RunningStat>,
     mut roster: Roster<'_>,
-) -> Result<(Vec<Episode>, Vec<Frame>)> {
+) -> Result<Played> {
     let n = env.num_envs();
     let (spaces, dtype) = (Spaces::of(env.as_ref()), env.act_dtype());
     let rows = |spaces: &Spaces| {
@@ -166,5 +179,5 @@ fn play_vector(
             }
         }
     }
-    Ok((roster.into_episodes(), frames))
+    Ok(Played { episodes: roster.into_episodes(), frames, render_fps: env.render_fps() })
 }

@@ -1,5 +1,5 @@
-//! A policy as TorchScript: one function from observations as the environment writes them to the network's outputs, with
-//! the observation filter inside.
+//! A policy as TorchScript: one function from observations as the environment writes them to the network's outputs, or to
+//! actions as the environment takes them, with the observation filter inside.
 
 use crate::{
     base::error::{Error, Result},
@@ -24,9 +24,12 @@ use tch::{CModule, Device, Kind, Tensor};
 const COMPARISONS: usize = 8;
 
 impl Session {
-    /// Writes the policy as TorchScript: a function from observations `[rows, ...]` as the environment writes them to
-    /// parameters of the action distribution or Q-values `[rows, columns]`. One-hot coding and the observation filter are
-    /// inside of it. What follows (the best choice, stretching to the bounds, masks) is the caller's.
+    /// Writes the policy as TorchScript: a function from observations `[rows, ...]` as the environment writes them to what
+    /// the policy says, `[rows, columns]`. One-hot coding and the observation filter are inside of it.
+    ///
+    /// A policy whose best action is a function of its network ([`Policy::best_actions`]: SAC on a box, TD3, DDPG) gives
+    /// the actions as the environment takes them, stretched to its bounds. Others give parameters of the action distribution
+    /// or Q-values; what follows (the best choice, stretching to the bounds, masks) is the caller's.
     ///
     /// Before `file` is there, the function is read back and compared with what the policy is given and says when it acts
     /// here.
@@ -43,7 +46,7 @@ impl Session {
             return Err(Error::state(format!("the policy `{id}`"), reason));
         }
         let _guard = tch::no_grad_guard();
-        let traced = trace(policy, &Entrance::of(desk), &desk.space)?;
+        let traced = trace(policy, &Entrance::of(desk), &desk.space, desk.pilot.action_space())?;
         // The file appears whole, and only when it answers as the policy does.
         let mut unfinished = OsString::from(file);
         unfinished.push(".unfinished");
@@ -106,11 +109,14 @@ fn statistics(running: &RunningStat) -> (Tensor, Tensor) {
     (Tensor::from_slice(running.mean()), Tensor::from_slice(&std))
 }
 
-fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space) -> Result<CModule> {
+fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space, actions: &Space) -> Result<CModule> {
     let example = Tensor::zeros(sizes(space, 2), (kind(space), Device::Cpu));
-    let mut failed = None;
+    let (mut failed, bounds) = (None, bounds(actions));
     let mut forward = |inputs: &[Tensor]| match policy.forward(&entrance.pass(&inputs[0])) {
-        Ok(output) => vec![output],
+        Ok(outputs) => vec![match (&bounds, policy.best_actions(&outputs)) {
+            (Some(bounds), Some(best)) => stretched(best, bounds),
+            _ => outputs,
+        }],
         Err(error) => {
             failed = Some(error);
             vec![inputs[0].shallow_clone()]
@@ -123,8 +129,21 @@ fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space) -> Result<CMod
     }
 }
 
+/// The bounds of a Box. (They are made before the trace: libtorch does not record how memory was filled.)
+fn bounds(space: &Space) -> Option<[Tensor; 2]> {
+    let Space::Box { low, high, .. } = space else { return None };
+    let tensor =
+        |bounds: &Vec<f64>| Tensor::from_slice(&bounds.iter().map(|&bound| bound as f32).collect::<Vec<_>>());
+    Some([tensor(low), tensor(high)])
+}
+
+/// Actions in [-1, 1] between the bounds, as [`unsquash`](crate::sample::transforms::unsquash) does it.
+fn stretched(actions: Tensor, [low, high]: &[Tensor; 2]) -> Tensor {
+    (low + (actions + 1.0) * (high - low) / 2.0).clamp_tensor(Some(low), Some(high))
+}
+
 /// Whether the exported function says of raw observations what the policy says of them on the way that acting takes.
-fn compare(module: &CModule, desk: &mut Desk, policy: &dyn Policy) -> Result<()> {
+fn compare(module: &CModule, desk: &mut Desk, policy: &mut dyn Policy) -> Result<()> {
     let Desk { pilot, storage, space, .. } = desk;
     let tame = tame(space);
     let mut random = NpRandom::new(0);
@@ -134,7 +153,16 @@ fn compare(module: &CModule, desk: &mut Desk, policy: &dyn Policy) -> Result<()>
         let rows = raw.len() / (space.width() * space.dtype().size());
         let input = Tensor::from_data_size(raw, &sizes(space, rows), kind(space));
         pilot.observe(storage, 0, false)?;
-        let (found, wanted) = (module.forward_ts(&[input])?, policy.forward(storage.obs.row(0))?);
+        let outputs = policy.forward(storage.obs.row(0))?;
+        let gives_actions = !pilot.is_discrete() && policy.best_actions(&outputs).is_some();
+        let wanted = if gives_actions {
+            pilot.act(policy, storage, 0, false, u64::MAX)?;
+            let taken: &[f32] = bytemuck::cast_slice(pilot.taken(storage, 0));
+            Tensor::from_slice(taken).view([rows as i64, -1])
+        } else {
+            outputs
+        };
+        let found = module.forward_ts(&[input])?;
         if found.size() != wanted.size() || !found.allclose(&wanted, 1e-4, 1e-5, true) {
             let reason = format!(
                 "it answers {found:?} where the policy answers {wanted:?}: no file was written. The network may do what \

@@ -10,34 +10,45 @@ pub(crate) struct Gathered {
     pub(crate) slots: Vec<usize>,
     /// One step; as many of its rows count as there are `slots`.
     pub(crate) rows: Steps,
-    /// Their streams, memory and reset flags.
+    /// Their streams, memory, noise and reset flags.
     pub(crate) rngs: Vec<Stream>,
     pub(crate) memory: Vec<f32>,
+    pub(crate) noise: Vec<f32>,
     pub(crate) resets: Vec<bool>,
     /// The observations of the first 0, 1, ... rows.
     views: Vec<Tensor>,
 }
 
 impl Gathered {
-    /// For up to `copies` copies that remember `memory_width` numbers each; `rows` is storage of one step.
-    pub(crate) fn new(rows: Steps, copies: usize, memory_width: usize) -> Self {
+    /// For up to `copies` copies that remember `memory_width` numbers each and have `noise_width` numbers of noise; `rows` is
+    /// storage of one step.
+    pub(crate) fn new(rows: Steps, copies: usize, memory_width: usize, noise_width: usize) -> Self {
         let views = (0..=copies as i64).map(|acting| rows.obs.row(0).narrow(0, 0, acting)).collect();
         Self {
             slots: Vec::with_capacity(copies),
             rows,
             rngs: (0..copies).map(|_| Stream::new(0, "gathered", 0)).collect(),
             memory: vec![0.0; copies * memory_width],
+            noise: vec![0.0; copies * noise_width],
             resets: vec![false; copies],
             views,
         }
     }
 
-    /// The parts that acting reads and writes: rows, observations, streams, memory, reset flags.
+    /// The parts that acting reads and writes: rows, observations, streams, memory, noise, reset flags.
     #[allow(clippy::type_complexity)]
-    pub(crate) fn acting(&mut self) -> (&mut Steps, &Tensor, &mut [Stream], &mut [f32], &[bool]) {
-        let Self { slots, rows, rngs, memory, resets, views } = self;
+    pub(crate) fn acting(&mut self) -> (&mut Steps, &Tensor, &mut [Stream], &mut [f32], &mut [f32], &[bool]) {
+        let Self { slots, rows, rngs, memory, noise, resets, views } = self;
         let (acting, copies) = (slots.len(), resets.len());
-        let width = memory.len() / copies.max(1);
-        (rows, &views[acting], &mut rngs[..acting], &mut memory[..acting * width], &resets[..acting])
+        let of_acting = |all: &Vec<f32>| acting * (all.len() / copies.max(1));
+        let (memories, noises) = (of_acting(memory), of_acting(noise));
+        (
+            rows,
+            &views[acting],
+            &mut rngs[..acting],
+            &mut memory[..memories],
+            &mut noise[..noises],
+            &resets[..acting],
+        )
     }
 }

@@ -7,6 +7,7 @@ use crate::{
     base::{
         episode::Episode,
         error::{Error, Result},
+        notice::notice_once,
         profile::{Laps, SamplerPerf},
         rng::Stream,
         state::State,
@@ -195,6 +196,11 @@ impl FragmentSource for MultiAgentSampler {
         self.counting.take_finished()
     }
 
+    fn set_task(&mut self, task: &serde_json::Value) -> Result<()> {
+        let rule = "environments with several agents take no tasks yet; change them where they are made";
+        Err(Error::config("set_task", task, rule))
+    }
+
     fn take_perf(&mut self) -> SamplerPerf {
         std::mem::take(&mut self.perf)
     }
@@ -220,7 +226,7 @@ impl FragmentSource for MultiAgentSampler {
             seats.set_state(&state.nested(&format!("policy_{}", seats.id()))?)?;
         }
         if state.has("envs") {
-            tracing::warn!("these environments cannot save their state: every copy starts a new episode");
+            notice_once("these environments cannot save their state: every copy starts a new episode");
             self.counting.follow_all();
             self.start_episodes(callbacks)?;
             return Ok(false);

@@ -5,6 +5,7 @@ use crate::{
     policy::{Fragment, PolicyMap},
     sample::{callbacks::Callbacks, filter::MeanStdFilter},
 };
+use serde_json::Value;
 use std::fmt::Debug;
 
 /// Takes the rows of a policy.
@@ -29,6 +30,9 @@ pub(crate) trait FragmentSource: Send + Debug {
 
     /// The episodes that ended since the last call.
     fn take_episodes(&mut self) -> Vec<Episode>;
+
+    /// Changes the task of all copies, from their next episodes on.
+    fn set_task(&mut self, task: &Value) -> Result<()>;
 
     /// What the time went to since the last call.
     fn take_perf(&mut self) -> SamplerPerf;

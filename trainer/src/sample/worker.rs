@@ -27,6 +27,7 @@ use crate::{
     },
 };
 use pavlov_envs::{EnvCopies, EnvCreator};
+use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
 /// What a worker is asked to do.
@@ -55,6 +56,8 @@ pub enum Request {
     FlushFilter,
     /// Take over the merged filter.
     SetFilter(Arc<RunningStat>),
+    /// Change the task of the environments.
+    SetTask(Arc<Value>),
 }
 
 /// What a worker answers.
@@ -284,6 +287,11 @@ impl EnvRunner {
         Ok(Sampled { batch, episodes, version: 0, perf })
     }
 
+    /// Changes the task of the environments, if there are any.
+    pub(crate) fn set_task(&mut self, task: &Value) -> Result<()> {
+        self.source.as_mut().map_or(Ok(()), |source| source.set_task(task))
+    }
+
     /// Plays the episodes of `task`.
     pub(crate) fn evaluate(
         &mut self,
@@ -291,7 +299,7 @@ impl EnvRunner {
         task: &EvaluationTask,
     ) -> Result<Vec<Episode>> {
         let filter = self.filter().map(|f| f.running().clone());
-        Ok(play(&self.spec, self.index, task, policies, filter.as_ref())?.0)
+        Ok(play(&self.spec, self.index, task, policies, filter.as_ref())?.episodes)
     }
 
     /// The filter: the sampler's, or the one that collects what rollout workers have seen.
@@ -410,6 +418,10 @@ impl RolloutWorker {
             Request::FlushFilter => Reply::Filter(runner.filter().map(MeanStdFilter::flush)),
             Request::SetFilter(running) => {
                 runner.filter_or_new(running.mean().len()).set_running(&running)?;
+                Reply::Done
+            }
+            Request::SetTask(task) => {
+                runner.set_task(&task)?;
                 Reply::Done
             }
         })

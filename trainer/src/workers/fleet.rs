@@ -18,6 +18,7 @@ use crate::{
     },
 };
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::{
     collections::{BTreeMap, VecDeque},
     sync::Arc,
@@ -46,6 +47,8 @@ pub(crate) struct Fleet {
     early: Vec<VecDeque<Sampled>>,
     /// By worker: the version of the weights that it was sent last.
     sent: Vec<u64>,
+    /// What the environments were last told to do.
+    task: Option<Arc<Value>>,
     /// Whose fragment is taken next, counted from 0; where they come in any order, who is looked at first.
     turn: usize,
 }
@@ -59,7 +62,7 @@ impl Fleet {
     ) -> Self {
         let early = (0..pool.len()).map(|_| VecDeque::new()).collect();
         let sent = vec![0; pool.len()];
-        Self { health: Health::new(pool, common), local, learners, early, sent, turn: 0 }
+        Self { health: Health::new(pool, common), local, learners, early, sent, task: None, turn: 0 }
     }
 
     /// Whether there are no rollout workers at all.
@@ -84,13 +87,14 @@ impl Fleet {
 
     /// The next event; a fragment is put aside and is none.
     fn next(&mut self) -> Result<Option<Event>> {
-        let Self { health, local, learners, early, .. } = self;
+        let Self { health, local, learners, early, task, .. } = self;
         let revive = || {
             let published = learners.published();
             let weights = published.weights;
             let filter = local.filter().map(|f| Arc::new(f.running().clone()));
             let weights = weights.map(|weights| Request::SetWeights { version: published.version, weights });
-            weights.into_iter().chain(filter.map(Request::SetFilter)).collect()
+            let task = task.clone().map(Request::SetTask);
+            weights.into_iter().chain(filter.map(Request::SetFilter)).chain(task).collect()
         };
         match health.next(revive)? {
             Event::Answer { worker, reply: Reply::Sample(part), .. } => {
@@ -219,6 +223,21 @@ impl Fleet {
         self.send_filter(running)
     }
 
+    /// What the environments were last told to do.
+    pub(crate) fn task(&self) -> Option<Arc<Value>> {
+        self.task.clone()
+    }
+
+    /// Changes the task of all environments that are sampled.
+    pub(crate) fn set_task(&mut self, task: Arc<Value>) -> Result<()> {
+        self.local.set_task(&task)?;
+        if !self.is_empty() {
+            self.ask_all(|_| Request::SetTask(Arc::clone(&task)))?;
+        }
+        self.task = Some(task);
+        Ok(())
+    }
+
     fn send_filter(&mut self, running: &RunningStat) -> Result<()> {
         let running = Arc::new(running.clone());
         if !self.is_empty() {
@@ -247,6 +266,9 @@ impl Fleet {
     pub(crate) fn save(&mut self, run: &mut State) -> Result<Vec<(String, State)>> {
         let mut parts = vec![("worker0".to_owned(), self.local.state()?)];
         run.set("filter", &self.local.filter())?;
+        if let Some(task) = &self.task {
+            run.set("task", task.as_ref())?;
+        }
         if self.is_empty() {
             return Ok(parts);
         }
@@ -280,6 +302,9 @@ impl Fleet {
     /// Continues from [`save`](Self::save), with the weights that were published last. A worker that had failed by then
     /// starts new episodes.
     pub(crate) fn restore(&mut self, run: &State, read: &dyn Fn(&str) -> Result<State>) -> Result<()> {
+        if run.has("task") {
+            self.set_task(Arc::new(run.get("task")?))?;
+        }
         let Self { local, learners, .. } = self;
         let own = read("worker0")?;
         learners.lend(|_, hooks| local.set_state(&own, hooks)).map_err(|e| e.within("worker0"))?;

@@ -33,6 +33,7 @@ use crate::{
     sample::{filter::ObservationFilter, worker::EnvRunner},
     workers::fleet::{Fleet, Order},
 };
+use serde_json::Value;
 use std::{
     sync::{Arc, Mutex},
     time::Instant,
@@ -202,6 +203,20 @@ impl WorkerSet {
             self.ledger.time("synch_filters", start, 0);
         }
         Ok(())
+    }
+
+    /// Changes the task of all environments that are sampled, each from its next episode on; checkpoints keep it.
+    /// Evaluations make environments of their own, which have the task that they are made with.
+    ///
+    /// # Errors
+    /// What [`Env::set_task`](pavlov_envs::Env::set_task) returns; workers that cannot be reached.
+    pub fn set_task(&self, task: impl Into<Value>) -> Result<()> {
+        lock(&self.fleet).set_task(Arc::new(task.into()))
+    }
+
+    /// What [`set_task`](Self::set_task) was called with last.
+    pub fn task(&self) -> Option<Arc<Value>> {
+        lock(&self.fleet).task()
     }
 
     /// Plays evaluation episodes on the rollout workers, or in this thread if there are none.

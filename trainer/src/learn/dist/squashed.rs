@@ -2,30 +2,20 @@
 
 use super::{ActionDist, Dist, HALF_LN_TAU};
 use crate::{
-    base::error::{Error, Result},
+    base::{error::Result, rules},
     learn::value::Value,
 };
 use pavlov_envs::Space;
 
 impl ActionDist {
     /// The distribution of actions that are squashed between the bounds of a Box; refuses other spaces, and components
-    /// without bounds.
+    /// without bounds. `who` asks for it; the error names it.
     ///
     /// # Errors
-    /// Returns [`Error::Space`] for any space but a Box of at most one dimension whose bounds are finite.
-    pub fn squashed(space: &Space) -> Result<Self> {
-        match space {
-            Space::Box { low, high, .. }
-                if space.shape().len() <= 1 && low.iter().chain(high.iter()).all(|x| x.is_finite()) =>
-            {
-                Ok(Self::SquashedGaussian { dim: space.width() })
-            }
-            other => Err(Error::Space {
-                who: "a policy with squashed actions".into(),
-                needs: "a one-dimensional Box action space with finite bounds (`RescaleAction` or `ClipAction` around the environment gives bounds)".into(),
-                space: other.to_string(),
-            }),
-        }
+    /// Returns [`Error::Space`](crate::Error::Space) for any space but a Box of at most one dimension whose bounds are
+    /// finite.
+    pub fn squashed(who: &str, space: &Space) -> Result<Self> {
+        Ok(Self::SquashedGaussian { dim: rules::bounded_actions(who, space)? })
     }
 }
 

@@ -29,6 +29,9 @@ impl Tape {
                 Made::Scan(place) => {
                     self.through_scan(place, before, &rest[0], flats[place.set], grads);
                 }
+                Made::Norm(place) => {
+                    self.through_norm(place, before, &rest[0].grad, flats[place.set], grads);
+                }
                 Made::Param(start) => {
                     for (to, g) in grads[start..].iter_mut().zip(rest[0].grad.chunks_exact(self.stride)) {
                         *to += kernels::sum(&g[..self.rows], |x| x) as f32;
@@ -66,8 +69,10 @@ impl Tape {
         }
         let g = std::mem::take(&mut node.grad);
         if let Some((to, fresh)) = self.grad_of(nodes, place.from) {
-            let left = Left::Transposed { weight: &flat[place.weights()], add: !fresh };
-            kernels::product(self.arch, left, &g, to, self.rows);
+            let mut room = self.spare.borrow_mut().take(kernels::panels_room(place.inputs, place.out));
+            let (weight, panel) = kernels::panels(&flat[place.weights()], place.inputs, &mut room);
+            kernels::product(self.arch, Left::Transposed { weight, panel, add: !fresh }, &g, to, self.rows);
+            self.spare.borrow_mut().put(room);
         }
         self.spare.borrow_mut().put(g);
     }
@@ -81,10 +86,10 @@ impl Tape {
                 let sum = g[..self.rows].iter().sum::<f32>();
                 return self.add_to(nodes, a, |to, _| to[0] += sum);
             }
-            Made::Leaf | Made::Layer(_) | Made::Scan(_) | Made::Param(_) => return,
+            Made::Leaf | Made::Layer(_) | Made::Norm(_) | Made::Scan(_) | Made::Param(_) => return,
         };
         match op {
-            Op::Argmax | Op::Detach | Op::Sign => {}
+            Op::Argmax | Op::Detach | Op::Sign | Op::SortColumns => {}
             Op::Add => {
                 self.pass(nodes, node, a, b, |g, _, _, _| g);
                 self.pass(nodes, node, b, a, |g, _, _, _| g);
@@ -146,6 +151,18 @@ impl Tape {
                 });
                 self.spare.borrow_mut().put(sum);
             }
+            Op::LogSumExp => {
+                let x = std::mem::take(&mut nodes[a].data);
+                self.add_to(nodes, a, |to, c| {
+                    let x = &x[c * self.stride..][..self.stride];
+                    self.arch.dispatch(|| {
+                        let each = to.iter_mut().zip(x).zip(g.iter().zip(y));
+                        each.for_each(|((to, &x), (&g, &y))| *to += g * exp(x - y));
+                    });
+                });
+                nodes[a].data = x;
+            }
+            Op::QuantileHuber => self.through_quantile_huber(nodes, g, [a, b]),
             Op::Gather => {
                 let index = std::mem::take(&mut nodes[b].data);
                 if let Some(to) = self.summed_grad_of(nodes, a) {

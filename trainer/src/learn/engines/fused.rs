@@ -7,7 +7,7 @@ use super::{
     kernels::{LANES, exp, ln},
     load::{encoded, fill, scatter, sequences},
     recurrence::ScanPlace,
-    tape::{LayerPlace, Tape},
+    tape::{LayerPlace, NormPlace, Tape},
 };
 use crate::{
     base::{
@@ -87,6 +87,8 @@ impl Graph for FusedGraph<'_> {
                 tape.unary(op, a, move |x| x * scale + shift)
             }
             Op::LogSoftmax => tape.log_softmax(a),
+            Op::LogSumExp => tape.logsumexp(a),
+            Op::SortColumns => tape.sort_columns(a),
             Op::Argmax => tape.argmax(a),
             Op::SumColumns => tape.sum_cols(a),
             Op::MeanColumns => {
@@ -98,6 +100,7 @@ impl Graph for FusedGraph<'_> {
             Op::Narrow(start, len) => tape.narrow(a, start, len),
             Op::Gather => tape.pick(a, operands[1]),
             Op::Cat => tape.cat(a, operands[1]),
+            Op::QuantileHuber => tape.quantile_huber(a, operands[1]),
             Op::Add => self.binary(op, operands, |a, b| a + b),
             Op::Sub => self.binary(op, operands, |a, b| a - b),
             Op::Mul => self.binary(op, operands, |a, b| a * b),
@@ -117,6 +120,11 @@ impl Graph for FusedGraph<'_> {
                 let weight = self.layout.range(weight).start;
                 let (from, learns) = (operands[0], learns(weight));
                 self.tape.layer(LayerPlace { from, set, learns, weight, inputs, out, activation }, flat)
+            }
+            Layer::Norm { weight, width } => {
+                let weight = self.layout.range(weight).start;
+                let (from, learns) = (operands[0], learns(weight));
+                self.tape.norm(NormPlace { from, set, learns, weight, width, moments: 0 }, flat)
             }
             Layer::Recurrent { weight, units, cell, memory } => {
                 let (weight, inputs) = (self.layout.range(weight).start, self.tape.cols(operands[0]));

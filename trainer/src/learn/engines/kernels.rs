@@ -22,13 +22,40 @@ pub(crate) fn stride(rows: usize) -> usize {
 pub(crate) enum Left<'a> {
     /// As it stands, with a bias: `in` features become `out`.
     Weight(&'a [f32], &'a [f32]),
-    /// Transposed: `out` features become `in`, or are added to them.
-    Transposed { weight: &'a [f32], add: bool },
+    /// As it stands, each row so far from the next: `in` features are added to `out`.
+    Apart(&'a [f32], usize),
+    /// Transposed: `out` features become `in`, or are added to them. Its columns stand in panels of so many, one panel
+    /// behind the other; see [`panels`].
+    Transposed { weight: &'a [f32], panel: usize, add: bool },
 }
 
 /// `y = W x + b`, or `y = W^T x`, or `y += W^T x`; `x` is `[inputs][stride]`, `y` is `[outputs][stride]`.
 pub(crate) fn product(arch: Arch, left: Left<'_>, x: &[f32], y: &mut [f32], rows: usize) {
-    arch.dispatch(Product { left, x, y, rows, stride: stride(rows) });
+    arch.dispatch(Product { left, x, y, rows, strides: [stride(rows); 2] });
+}
+
+/// How many outputs a tile has with the widest vectors, and how many columns a panel.
+const TILE: usize = 12;
+
+/// How many numbers [`panels`] puts aside. Narrow layers need none: their weights are near enough to each other to be read
+/// across.
+pub(crate) fn panels_room(inputs: usize, outputs: usize) -> usize {
+    if inputs.min(outputs) < 400 { 0 } else { inputs * outputs }
+}
+
+/// Weights `[out, inputs]` for [`Left::Transposed`]: as they stand without `room`, and else with the columns of a tile
+/// beside each other. The product has the same bits.
+pub(crate) fn panels<'a>(weight: &'a [f32], inputs: usize, room: &'a mut [f32]) -> (&'a [f32], usize) {
+    if room.is_empty() {
+        return (weight, inputs);
+    }
+    for (first, panel) in (0..inputs).step_by(TILE).zip(room.chunks_mut(TILE * (weight.len() / inputs))) {
+        let columns = TILE.min(inputs - first);
+        for (to, row) in panel.chunks_exact_mut(columns).zip(weight.chunks_exact(inputs)) {
+            to.copy_from_slice(&row[first..][..columns]);
+        }
+    }
+    (room, TILE)
 }
 
 struct Product<'a> {
@@ -36,7 +63,8 @@ struct Product<'a> {
     x: &'a [f32],
     y: &'a mut [f32],
     rows: usize,
-    stride: usize,
+    /// From one feature of `x` to the next, and from one of `y`.
+    strides: [usize; 2],
 }
 
 impl WithSimd for Product<'_> {
@@ -44,10 +72,10 @@ impl WithSimd for Product<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
-        let Self { left, x, y, rows, stride } = self;
-        let stride = stride / S::F32_LANES;
+        let Self { left, x, y, rows, strides } = self;
+        let strides = strides.map(|stride| stride / S::F32_LANES);
         let (x, y) = (S::as_simd_f32s(x).0, S::as_mut_simd_f32s(y).0);
-        let shape = Shape { stride, inputs: x.len() / stride, outputs: y.len() / stride };
+        let shape = Shape { strides, inputs: x.len() / strides[0], outputs: y.len() / strides[1] };
         let vectors = rows.next_multiple_of(LANES) / S::F32_LANES;
         let mut at = 0;
         // Two vectors of every input stay in the first-level cache while all outputs are made from them.
@@ -64,7 +92,7 @@ impl WithSimd for Product<'_> {
 /// Vectors from feature to feature, and the features of both sides.
 #[derive(Clone, Copy)]
 struct Shape {
-    stride: usize,
+    strides: [usize; 2],
     inputs: usize,
     outputs: usize,
 }
@@ -81,6 +109,10 @@ fn outputs<S: Simd, const V: usize>(
 ) {
     let mut m = 0;
     if S::F32_LANES == LANES {
+        while m + TILE <= shape.outputs {
+            tile::<S, TILE, V>(simd, left, x, y, m, at, shape);
+            m += TILE;
+        }
         while m + 8 <= shape.outputs {
             tile::<S, 8, V>(simd, left, x, y, m, at, shape);
             m += 8;
@@ -107,32 +139,34 @@ fn tile<S: Simd, const M: usize, const V: usize>(
     at: usize,
     shape: Shape,
 ) {
-    let Shape { stride, inputs, outputs } = shape;
+    let Shape { strides: [stride, to_stride], inputs, outputs } = shape;
     let mut sums = [[simd.splat_f32s(0.0); V]; M];
     match left {
         Left::Weight(w, bias) => {
             for (sums, &bias) in sums.iter_mut().zip(&bias[m..m + M]) {
                 *sums = [simd.splat_f32s(bias); V];
             }
-            let w: [&[f32]; M] = std::array::from_fn(|i| &w[(m + i) * inputs..][..inputs]);
-            for (k, x) in x.chunks_exact(stride).enumerate().take(inputs) {
-                let x = &x[at..at + V];
-                for i in 0..M {
-                    let w = simd.splat_f32s(w[i][k]);
-                    for v in 0..V {
-                        sums[i][v] = simd.mul_add_e_f32s(w, x[v], sums[i][v]);
-                    }
-                }
-            }
+            let w = std::array::from_fn(|i| &w[(m + i) * inputs..][..inputs]);
+            add_rows::<S, M, V>(simd, w, x, at, stride, &mut sums);
         }
-        Left::Transposed { weight: w, add } => {
+        Left::Apart(w, apart) => {
+            for (i, sums) in sums.iter_mut().enumerate() {
+                sums.copy_from_slice(&y[(m + i) * to_stride + at..][..V]);
+            }
+            let w = std::array::from_fn(|i| &w[(m + i) * apart..][..inputs]);
+            add_rows::<S, M, V>(simd, w, x, at, stride, &mut sums);
+        }
+        Left::Transposed { weight: w, panel, add } => {
             if add {
                 for (i, sums) in sums.iter_mut().enumerate() {
-                    sums.copy_from_slice(&y[(m + i) * stride + at..][..V]);
+                    sums.copy_from_slice(&y[(m + i) * to_stride + at..][..V]);
                 }
             }
-            for (w, x) in w.chunks_exact(outputs).zip(x.chunks_exact(stride)) {
-                let (w, x) = (&w[m..m + M], &x[at..at + V]);
+            let first = m / panel * panel;
+            let columns = panel.min(outputs - first);
+            let w = &w[first * inputs..][..columns * inputs];
+            for (w, x) in w.chunks_exact(columns).zip(x.chunks_exact(stride)) {
+                let (w, x) = (&w[m - first..][..M], &x[at..at + V]);
                 for i in 0..M {
                     let w = simd.splat_f32s(w[i]);
                     for v in 0..V {
@@ -143,7 +177,28 @@ fn tile<S: Simd, const M: usize, const V: usize>(
         }
     }
     for (i, sums) in sums.iter().enumerate() {
-        y[(m + i) * stride + at..][..V].copy_from_slice(sums);
+        y[(m + i) * to_stride + at..][..V].copy_from_slice(sums);
+    }
+}
+
+/// Adds the products of `M` rows of weights with `V` vectors of rows.
+#[inline(always)]
+fn add_rows<S: Simd, const M: usize, const V: usize>(
+    simd: S,
+    w: [&[f32]; M],
+    x: &[S::f32s],
+    at: usize,
+    stride: usize,
+    sums: &mut [[S::f32s; V]; M],
+) {
+    for (k, x) in x.chunks_exact(stride).enumerate().take(w[0].len()) {
+        let x = &x[at..at + V];
+        for i in 0..M {
+            let w = simd.splat_f32s(w[i][k]);
+            for v in 0..V {
+                sums[i][v] = simd.mul_add_e_f32s(w, x[v], sums[i][v]);
+            }
+        }
     }
 }
 
@@ -160,13 +215,18 @@ pub(crate) fn outer(
     arch.dispatch(Outer { dy, x, dw, db, rows, room });
 }
 
-/// Numbers that [`outer`] puts aside.
+/// Weights of a layer from which on [`outer`] turns its operands round whatever the number of rows. (Narrow layers would
+/// gain as well, but their numbers would change in the last digits.)
+const WIDE: usize = 128 * 128;
+
+/// How many numbers [`outer`] puts aside.
 ///
-/// Sums over rows that lie in the lanes of a vector end with adding up the lanes, once per weight. Few rows are quicker
-/// turned round: then it is a product with inputs in the lanes.
+/// Sums over rows that lie in the lanes of a vector end with adding up the lanes, once per weight. Few rows and wide layers
+/// are quicker turned round: then it is a product with inputs in the lanes.
 pub(crate) fn outer_room(rows: usize, inputs: usize, outputs: usize) -> usize {
-    let whole = inputs.is_multiple_of(LANES) && outputs.is_multiple_of(LANES);
-    if rows < 128 && whole { rows * (inputs + outputs) } else { 0 }
+    let (whole, is_wide) = (inputs.is_multiple_of(LANES), inputs * outputs >= WIDE);
+    let turned = whole && (is_wide || rows < 128 && outputs.is_multiple_of(LANES));
+    if turned { rows.next_multiple_of(LANES) * stride(inputs) } else { 0 }
 }
 
 struct Outer<'a> {
@@ -193,14 +253,14 @@ impl WithSimd for Outer<'_> {
         }
         if !room.is_empty() {
             let inputs = x.len() / apart;
-            let (x_rows, dy_rows) = room.split_at_mut(rows * inputs);
-            transpose(x, apart, x_rows, inputs);
-            transpose(dy, apart, dy_rows, dy.len() / apart);
-            let left = Left::Transposed { weight: dy_rows, add: true };
-            return Product { left, x: x_rows, y: dw, rows: inputs, stride: inputs }.with_simd(simd);
+            let across = self::stride(inputs);
+            transpose(x, apart, room, across);
+            let left = Left::Apart(dy, apart);
+            let x = &room[..rows * across];
+            return Product { left, x, y: dw, rows: inputs, strides: [across, inputs] }.with_simd(simd);
         }
         let (dy, x) = (S::as_simd_f32s(dy).0, S::as_simd_f32s(x).0);
-        let shape = Shape { stride, inputs: x.len() / stride, outputs: dy.len() / stride };
+        let shape = Shape { strides: [stride; 2], inputs: x.len() / stride, outputs: dy.len() / stride };
         let mut o = 0;
         while o + 4 <= shape.outputs {
             weights_of::<S, 4>(simd, dy, x, dw, o, vectors, shape);
@@ -213,15 +273,16 @@ impl WithSimd for Outer<'_> {
     }
 }
 
-/// `x`, `[inputs][apart]`, as `[rows][inputs]`.
+/// `x`, `[inputs][apart]`, as `[rows][across]`.
 #[inline(always)]
-fn transpose(x: &[f32], apart: usize, to: &mut [f32], inputs: usize) {
+fn transpose(x: &[f32], apart: usize, to: &mut [f32], across: usize) {
     for (i, x) in x.chunks_exact(LANES * apart).enumerate() {
-        let x: [&[f32]; LANES] = std::array::from_fn(|k| &x[k * apart..][..apart]);
-        for (r, to) in to.chunks_exact_mut(inputs).enumerate() {
-            let to = &mut to[i * LANES..][..LANES];
-            for (to, x) in to.iter_mut().zip(x) {
-                *to = x[r];
+        for (b, to) in to.chunks_exact_mut(LANES * across).enumerate() {
+            let row = |k: usize| x[k * apart + b * LANES..].first_chunk().expect("whole vectors");
+            let block: [&[f32; LANES]; LANES] = std::array::from_fn(row);
+            for (r, to) in to.chunks_exact_mut(across).enumerate() {
+                let to = &mut to[i * LANES..][..LANES];
+                to.iter_mut().zip(block).for_each(|(to, row)| *to = row[r]);
             }
         }
     }
@@ -266,8 +327,8 @@ fn dots<S: Simd, const M: usize, const N: usize>(
     shape: Shape,
 ) {
     let mut sums = [[simd.splat_f32s(0.0); N]; M];
-    let dy: [&[S::f32s]; M] = std::array::from_fn(|m| &dy[(o + m) * shape.stride..][..vectors]);
-    let x: [&[S::f32s]; N] = std::array::from_fn(|n| &x[(i + n) * shape.stride..][..vectors]);
+    let dy: [&[S::f32s]; M] = std::array::from_fn(|m| &dy[(o + m) * shape.strides[0]..][..vectors]);
+    let x: [&[S::f32s]; N] = std::array::from_fn(|n| &x[(i + n) * shape.strides[0]..][..vectors]);
     for v in 0..vectors {
         let x: [S::f32s; N] = std::array::from_fn(|n| x[n][v]);
         for m in 0..M {
@@ -395,26 +456,30 @@ pub(crate) fn norm(x: &[f32]) -> f64 {
     sum(x, |x| x * x).sqrt()
 }
 
-/// One step of Adam over flat buffers; see [`OptimizerConfig::Adam`](crate::learn::optim::OptimizerConfig::Adam).
+/// One step of Adam, AdamW or RAdam over flat buffers; see [`OptimizerConfig`](crate::learn::optim::OptimizerConfig).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adam {
-    pub(crate) one_minus_beta1: f32,
-    pub(crate) one_minus_beta2: f32,
-    pub(crate) eps: f32,
+    pub(crate) one_minus_beta1: f64,
+    pub(crate) one_minus_beta2: f64,
+    pub(crate) eps: f64,
     /// The step size over `1 - beta1^t`.
-    pub(crate) rate: f32,
-    /// `1 / sqrt(1 - beta2^t)`.
-    pub(crate) root: f32,
+    pub(crate) rate: f64,
+    /// What the root of the second moment counts, `1 / sqrt(1 - beta2^t)`.
+    pub(crate) root: f64,
+    /// What a parameter keeps of itself: 1 without weight decay.
+    pub(crate) keep: f64,
 }
 
 impl Adam {
     pub(crate) fn step(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
-        let Self { eps, rate, root, .. } = self;
+        let Self { one_minus_beta1, one_minus_beta2, eps, rate, root, keep } = self;
+        let [toward1, toward2] = [one_minus_beta1 as f32, one_minus_beta2 as f32];
+        let [eps, rate, root, keep] = [eps as f32, rate as f32, root as f32, keep as f32];
         Arch::new().dispatch(|| {
             for (((w, m), v), &g) in w.iter_mut().zip(first).zip(second).zip(grad) {
-                *m += self.one_minus_beta1 * (g - *m);
-                *v += self.one_minus_beta2 * (g * g - *v);
-                *w -= rate * *m / (v.sqrt() * root + eps);
+                *m += toward1 * (g - *m);
+                *v += toward2 * (g * g - *v);
+                *w = *w * keep - rate * *m / (v.sqrt() * root + eps);
             }
         });
     }

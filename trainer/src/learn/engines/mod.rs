@@ -17,6 +17,8 @@ pub(crate) mod cut;
 pub(crate) mod fused;
 pub(crate) mod kernels;
 pub(crate) mod load;
+pub(crate) mod norm;
+pub(crate) mod quantiles;
 pub(crate) mod recurrence;
 pub(crate) mod scan;
 pub(crate) mod sequences;
@@ -49,7 +51,11 @@ pub(crate) enum Op {
     /// `x * scale + shift`.
     Scale(f64, f64),
     LogSoftmax,
+    /// The logarithm of the sum of the exponentials of the columns.
+    LogSumExp,
     Argmax,
+    /// The columns of each row from the smallest to the largest; nothing flows back.
+    SortColumns,
     SumColumns,
     MeanColumns,
     /// The mean over rows and columns.
@@ -67,6 +73,8 @@ pub(crate) enum Op {
     Gather,
     /// The columns of both.
     Cat,
+    /// The loss of the first operand's quantiles at samples, the second operand's columns; nothing flows back to those.
+    QuantileHuber,
     /// The first operand where the second is not 0, else -1e9: what an illegal action's logit becomes.
     Mask,
 }

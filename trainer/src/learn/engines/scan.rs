@@ -94,7 +94,7 @@ impl Tape {
                     &mut room,
                 );
             }
-            let left = Left::Transposed { weight: &flat[place.weights()], add: true };
+            let left = Left::Transposed { weight: &flat[place.weights()], panel: place.units, add: true };
             kernels::product(self.arch, left, &by_gates, &mut by_state[..step.n], count);
             sequences.reset(t, &mut by_state);
             if let Some(to) = &mut to {

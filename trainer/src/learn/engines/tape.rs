@@ -24,6 +24,8 @@ pub(crate) enum Made {
     Expand(usize),
     /// A linear layer and its activation.
     Layer(LayerPlace),
+    /// Layer normalisation.
+    Norm(NormPlace),
     /// A recurrent layer, behind the part of its input.
     Scan(ScanPlace),
     /// Parameters from there on, the same for every row.
@@ -53,6 +55,28 @@ impl LayerPlace {
     pub(crate) fn biases(self) -> std::ops::Range<usize> {
         let end = self.weights().end;
         end..end + self.out
+    }
+}
+
+/// What a layer normalisation reads.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NormPlace {
+    pub(crate) from: usize,
+    /// Whose parameters: 0 the network's, 1 the target copy's.
+    pub(crate) set: usize,
+    /// Its parameters collect gradient.
+    pub(crate) learns: bool,
+    /// Where its scales begin; its shifts follow them.
+    pub(crate) weight: usize,
+    pub(crate) width: usize,
+    /// The node that keeps the mean of each row and one over its deviation for the way back.
+    pub(crate) moments: usize,
+}
+
+impl NormPlace {
+    /// Its scales and its shifts.
+    pub(crate) fn parameters(self, flat: &[f32]) -> (&[f32], &[f32]) {
+        flat[self.weight..self.weight + 2 * self.width].split_at(self.width)
     }
 }
 
@@ -224,27 +248,40 @@ impl Tape {
 
     pub(crate) fn log_softmax(&self, a: usize) -> usize {
         let cols = self.cols(a);
-        let mut out = self.buffer(cols);
-        let (mut max, mut sum) = (self.buffer(1), self.zeros(1));
+        let (mut out, sum) = (self.buffer(cols), self.log_sum(a));
         {
             let a = self.data(a);
             self.arch.dispatch(|| {
-                max.copy_from_slice(&a[..self.stride]);
-                for column in a.chunks_exact(self.stride).skip(1) {
-                    max.iter_mut().zip(column).for_each(|(m, &x)| *m = if x > *m { x } else { *m });
-                }
-                for column in a.chunks_exact(self.stride) {
-                    sum.iter_mut().zip(column).zip(&max[..]).for_each(|((s, &x), &m)| *s += exp(x - m));
-                }
-                sum.iter_mut().zip(&max[..]).for_each(|(s, &m)| *s = m + ln(*s));
                 for (out, column) in out.chunks_exact_mut(self.stride).zip(a.chunks_exact(self.stride)) {
                     out.iter_mut().zip(column).zip(&sum[..]).for_each(|((y, &x), &s)| *y = x - s);
                 }
             });
         }
-        self.spare.borrow_mut().put(max);
         self.spare.borrow_mut().put(sum);
         self.push(Made::By(Op::LogSoftmax, [a, a]), cols, out, self.wants(a))
+    }
+
+    pub(crate) fn logsumexp(&self, a: usize) -> usize {
+        let sum = self.log_sum(a);
+        self.push(Made::By(Op::LogSumExp, [a, a]), 1, sum, self.wants(a))
+    }
+
+    /// The logarithm of the sum of the exponentials of the columns.
+    fn log_sum(&self, a: usize) -> Buffer {
+        let (mut max, mut sum) = (self.buffer(1), self.zeros(1));
+        let a = self.data(a);
+        self.arch.dispatch(|| {
+            max.copy_from_slice(&a[..self.stride]);
+            for column in a.chunks_exact(self.stride).skip(1) {
+                max.iter_mut().zip(column).for_each(|(m, &x)| *m = if x > *m { x } else { *m });
+            }
+            for column in a.chunks_exact(self.stride) {
+                sum.iter_mut().zip(column).zip(&max[..]).for_each(|((s, &x), &m)| *s += exp(x - m));
+            }
+            sum.iter_mut().zip(&max[..]).for_each(|(s, &m)| *s = m + ln(*s));
+        });
+        self.spare.borrow_mut().put(max);
+        sum
     }
 
     pub(crate) fn pick(&self, a: usize, index: usize) -> usize {

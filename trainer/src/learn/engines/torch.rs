@@ -4,6 +4,8 @@ use super::{
     Activation, Graph, Layer, MASKED, Op, Which,
     backend::{Backend, HeadFn, LossFn, Observed, Remembered, Report, RowFn, Sets, not_a_number},
     cut::{bounds, pieces},
+    norm::EPSILON as NORM_EPSILON,
+    quantiles,
     sequences::Sequences,
 };
 use crate::{
@@ -133,6 +135,8 @@ impl Graph for TorchGraph<'_> {
                 Op::Scale(scale, 0.0) => x * scale,
                 Op::Scale(scale, shift) => x * scale + shift,
                 Op::LogSoftmax => x.log_softmax(-1, Kind::Float),
+                Op::LogSumExp => x.logsumexp(-1, true),
+                Op::SortColumns => x.detach().sort(-1, false).0,
                 Op::Argmax => x.detach().argmax(-1, true),
                 Op::SumColumns => x.sum_dim_intlist(-1, true, Kind::Float),
                 Op::MeanColumns => x.mean_dim(-1, true, Kind::Float),
@@ -147,6 +151,7 @@ impl Graph for TorchGraph<'_> {
                 Op::Maximum => x.maximum(other()),
                 Op::Gather => x.gather(-1, &other().to_kind(Kind::Int64), false),
                 Op::Cat => Tensor::cat(&[x, other()], -1),
+                Op::QuantileHuber => quantiles::huber(x, other()),
                 Op::Mask => x.masked_fill(&other().eq(0), f64::from(MASKED)),
             }
         };
@@ -179,7 +184,7 @@ impl Graph for TorchGraph<'_> {
                 }
                 Layer::Norm { weight, width } => {
                     let [weight, bias] = [weight, weight + 1].map(|i| self.leaf(which, i));
-                    x().layer_norm([width as i64], Some(weight), Some(bias), 1e-5, false)
+                    x().layer_norm([width as i64], Some(weight), Some(bias), NORM_EPSILON, false)
                 }
                 Layer::Recurrent { weight, units, cell, memory } => {
                     let weights = [0, 1, 2, 3].map(|i| self.leaf(which, weight + i));

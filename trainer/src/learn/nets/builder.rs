@@ -170,6 +170,18 @@ impl<'a> NetBuilder<'a> {
         self.spec
     }
 
+    /// Refuses a network of the user's own, for policies that lay out theirs.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if [`PolicySpec::custom_model`] is set.
+    pub fn refuse_custom_model(&self) -> Result<()> {
+        if self.spec.custom_model.is_none() {
+            return Ok(());
+        }
+        let reason = "this algorithm lays out its own networks; leave it out, or write them as a `NetPolicy`";
+        Err(Error::state("`custom_model`", reason))
+    }
+
     /// How observations become numbers.
     pub fn encoding(&self) -> Encoding {
         Encoding::of(&self.spec.spaces.observation_space)
@@ -309,7 +321,6 @@ impl<'a> NetBuilder<'a> {
         let full = |x: f64| Tensor::full([width as i64], x, (Kind::Float, Device::Cpu));
         let weight = self.params.add(format!("{name}.weight"), full(1.0));
         self.params.add(format!("{name}.bias"), full(0.0));
-        self.fits_fused = false;
         LayerNorm { layer: Layer::Norm { weight, width }, out: width }
     }
 

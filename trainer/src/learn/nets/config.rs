@@ -168,27 +168,84 @@ pub struct HiddenLayers {
     pub fcnet_hiddens: Vec<usize>,
     /// Activation of each hidden layer.
     pub fcnet_activation: Activation,
+    /// Whether layer normalisation stands between each hidden layer and its activation.
+    pub layer_norm: bool,
+    /// How the layers are put together: `mlp` or `simba`.
+    pub architecture: Architecture,
+}
+
+/// How hidden layers are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Architecture {
+    /// One layer behind the other.
+    Mlp,
+    /// SimBa (Lee et al. 2024): a linear layer, then a residual block for each entry of `fcnet_hiddens`, which must all be
+    /// equal, then layer normalisation. A block adds to its input what layer normalisation, a layer of four times the units
+    /// and a linear layer make of it.
+    Simba,
 }
 
 impl Default for HiddenLayers {
     fn default() -> Self {
-        Self { fcnet_hiddens: vec![256, 256], fcnet_activation: Activation::Relu }
+        Self {
+            fcnet_hiddens: vec![256, 256],
+            fcnet_activation: Activation::Relu,
+            layer_norm: false,
+            architecture: Architecture::Mlp,
+        }
+    }
+}
+
+impl ModelConfig {
+    /// Refuses all settings but `fused`, for algorithms that read no other; `networks` says where theirs stand. Recurrent
+    /// layers have a refusal of their own, [`OffPolicy::validate`](crate::replay::OffPolicy::validate).
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if another setting than `fused` is not its default.
+    pub fn refuse_all_but_fused(&self, who: &str, networks: &str) -> Result<()> {
+        if *self == (Self { fused: self.fused, ..Self::default() }) || self.is_recurrent() {
+            return Ok(());
+        }
+        let rule = format!("{who} reads nothing of it but `fused`; its networks are {networks}");
+        Err(Error::config("model", serde_json::to_string(self).unwrap_or_default(), rule))
     }
 }
 
 impl HiddenLayers {
-    /// Refuses layers without units; `key` is where they stand among the settings.
+    /// Refuses layers without units, and blocks that no residual network is made of; `key` is where they stand among the
+    /// settings.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a layer has no units.
+    /// Returns [`Error::Config`] for the first rule that they break.
     pub fn validate(&self, key: &str) -> Result<()> {
-        match self.fcnet_hiddens.contains(&0) {
-            true => {
-                let value = format!("{:?}", self.fcnet_hiddens);
-                let rule = "every layer needs at least one unit";
-                Err(Error::config(format!("{key}.fcnet_hiddens"), value, rule))
+        let (hiddens, is_simba) = (&self.fcnet_hiddens, self.architecture == Architecture::Simba);
+        let refuse = |broken, rule| {
+            rules::refuse_if(broken, &format!("{key}.fcnet_hiddens"), format_args!("{hiddens:?}"), rule)
+        };
+        refuse(hiddens.contains(&0), "every layer needs at least one unit")?;
+        let equal = hiddens.first().is_some_and(|first| hiddens.iter().all(|units| units == first));
+        refuse(
+            is_simba && !equal,
+            "a `simba` network needs at least one block, and all of its blocks have the same number of units",
+        )?;
+        rules::refuse_if(
+            is_simba && self.layer_norm,
+            &format!("{key}.layer_norm"),
+            true,
+            "a `simba` network has its own layer normalisation: leave it out",
+        )
+    }
+
+    /// Units of every layer, those within blocks included.
+    pub(crate) fn widths(&self) -> Vec<usize> {
+        match self.architecture {
+            Architecture::Mlp => self.fcnet_hiddens.clone(),
+            Architecture::Simba => {
+                let first = self.fcnet_hiddens.first().copied();
+                let blocks = self.fcnet_hiddens.iter().flat_map(|&units| [units.saturating_mul(4), units]);
+                first.into_iter().chain(blocks).collect()
             }
-            false => Ok(()),
         }
     }
 }

@@ -1,11 +1,6 @@
-//! Values of an observation and an action, each on a network and in a parameter group of its own.
+//! Values of observations and actions, each on a network and in a parameter group of its own.
 
-use super::{
-    builder::NetBuilder,
-    config::HiddenLayers,
-    mlp::Mlp,
-    view::{Input, Net},
-};
+use super::{builder::NetBuilder, config::HiddenLayers, mlp::Mlp, view::Net};
 use crate::{
     base::error::Result,
     learn::{
@@ -14,7 +9,7 @@ use crate::{
     },
 };
 
-/// One or two values of an observation and an action.
+/// Networks that say what observations and actions are worth.
 #[derive(Debug)]
 pub struct Critics {
     nets: Vec<Mlp>,
@@ -23,35 +18,41 @@ pub struct Critics {
 }
 
 impl Critics {
-    /// Networks `q1` and, for `twin`, `q2`, on observations beside actions of `action_width` numbers.
+    /// `count` networks `q1`, `q2`, ... on so many inputs, with so many outputs each: a value of an observation beside an
+    /// action, or one of every choice.
     ///
     /// # Errors
     /// Does not fail today: only a group inside another does, and these stand side by side.
     pub fn new(
         net: &mut NetBuilder<'_>,
-        twin: bool,
-        action_width: usize,
+        count: usize,
+        (inputs, outputs): (usize, usize),
         hidden: &HiddenLayers,
         rule: &Rule,
     ) -> Result<Self> {
-        let inputs = net.obs_width() + action_width;
         let (mut nets, mut groups) = (Vec::new(), Vec::new());
-        for name in &["q1", "q2"][..if twin { 2 } else { 1 }] {
+        for i in 1..=count {
+            let name = format!("q{i}");
             let (group, q) =
-                net.group(name, rule.clone(), |net| Ok(Mlp::new(net, name, inputs, hidden, 1)))?;
+                net.group(&name, rule.clone(), |net| Ok(Mlp::new(net, &name, inputs, hidden, outputs)))?;
             nets.push(q);
             groups.push(group);
         }
         Ok(Self { nets, groups })
     }
 
-    /// The values, one of each network, `[rows, 1]`.
-    pub fn on<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Vec<Value<'t>> {
-        self.nets.iter().map(|q| q.on(net, s.obs().cat(a))).collect()
+    /// What each network says of these inputs, `[rows, outputs]`.
+    pub fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Vec<Value<'t>> {
+        self.nets.iter().map(|q| q.on(net, x)).collect()
     }
 
-    /// The smaller of the values, `[rows, 1]`.
-    pub fn min<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Value<'t> {
-        value::min(self.on(net, s, a))
+    /// What the first network says, `[rows, outputs]`.
+    pub fn first<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        self.nets[0].on(net, x)
+    }
+
+    /// The smallest of what the networks say, number by number, `[rows, outputs]`.
+    pub fn min<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
+        value::min(self.on(net, x))
     }
 }

@@ -2,8 +2,8 @@
 
 use super::{
     builder::NetBuilder,
-    config::HiddenLayers,
-    layers::{Dense, Init},
+    config::{Architecture, HiddenLayers},
+    layers::{Dense, Init, LayerNorm},
     view::Net,
 };
 use crate::learn::{engines::Activation, value::Value};
@@ -11,11 +11,24 @@ use crate::learn::{engines::Activation, value::Value};
 /// Hidden layers and a linear output layer.
 #[derive(Clone, Debug)]
 pub struct Mlp {
-    layers: Vec<Dense>,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Part {
+    Dense(Dense),
+    /// Layer normalisation and what follows it.
+    Norm(LayerNorm, Activation),
+    /// `x + back(wide(norm(x)))`.
+    Block {
+        norm: LayerNorm,
+        wide: Dense,
+        back: Dense,
+    },
 }
 
 impl Mlp {
-    /// Hidden layers `name.0`, `name.1`, ..., and a linear one `name.out`. Weights start as PyTorch's.
+    /// Lays out hidden layers `name.0`, `name.1`, ..., and a linear one `name.out`. Weights start as PyTorch's.
     pub fn new(
         net: &mut NetBuilder<'_>,
         name: &str,
@@ -23,18 +36,47 @@ impl Mlp {
         hidden: &HiddenLayers,
         out: usize,
     ) -> Self {
-        let (mut layers, mut width) = (Vec::new(), inputs);
-        for (i, &units) in hidden.fcnet_hiddens.iter().enumerate() {
-            let activation = hidden.fcnet_activation;
-            layers.push(net.dense(&format!("{name}.{i}"), width, units, activation, Init::Uniform));
+        let (mut parts, mut width) = (Vec::new(), inputs);
+        let dense = |net: &mut NetBuilder<'_>, of: &str, from, to, activation| {
+            net.dense(&format!("{name}.{of}"), from, to, activation, Init::Uniform)
+        };
+        let activation = hidden.fcnet_activation;
+        if let (Architecture::Simba, Some(&units)) = (hidden.architecture, hidden.fcnet_hiddens.first()) {
+            parts.push(Part::Dense(dense(net, "in", width, units, Activation::Linear)));
             width = units;
         }
-        layers.push(net.dense(&format!("{name}.out"), width, out, Activation::Linear, Init::Uniform));
-        Self { layers }
+        for (i, &units) in hidden.fcnet_hiddens.iter().enumerate() {
+            let norm = |net: &mut NetBuilder<'_>| net.layer_norm(&format!("{name}.{i}.norm"), units);
+            match (hidden.architecture, hidden.layer_norm) {
+                (Architecture::Simba, _) => {
+                    let norm = norm(net);
+                    let wide = dense(net, &format!("{i}.wide"), units, 4 * units, activation);
+                    let back = dense(net, &format!("{i}.back"), 4 * units, units, Activation::Linear);
+                    parts.push(Part::Block { norm, wide, back });
+                }
+                (Architecture::Mlp, true) => {
+                    let layer = dense(net, &i.to_string(), width, units, Activation::Linear);
+                    parts.extend([Part::Dense(layer), Part::Norm(norm(net), activation)]);
+                }
+                (Architecture::Mlp, false) => {
+                    parts.push(Part::Dense(dense(net, &i.to_string(), width, units, activation)));
+                }
+            }
+            width = units;
+        }
+        if hidden.architecture == Architecture::Simba {
+            parts.push(Part::Norm(net.layer_norm(&format!("{name}.norm"), width), Activation::Linear));
+        }
+        parts.push(Part::Dense(dense(net, "out", width, out, Activation::Linear)));
+        Self { parts }
     }
 
-    /// The output of the last layer, `[rows, out]`.
+    /// Its output, `[rows, out]`.
     pub fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
-        self.layers.iter().fold(x, |x, layer| layer.on(net, x))
+        self.parts.iter().fold(x, |x, part| match part {
+            Part::Dense(layer) => layer.on(net, x),
+            Part::Norm(norm, activation) => norm.on(net, x).activate(*activation),
+            Part::Block { norm, wide, back } => x + back.on(net, wide.on(net, norm.on(net, x))),
+        })
     }
 }

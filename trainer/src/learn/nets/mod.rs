@@ -10,12 +10,13 @@ mod encoding;
 mod layers;
 mod mlp;
 mod params;
+mod quantiles;
 mod torso;
 mod view;
 
 pub use actor_critic::ActorCritic;
 pub use builder::{CustomModel, NetBuilder, PolicySpec, Spaces, Torso};
-pub use config::{HiddenLayers, Initializer, ModelConfig};
+pub use config::{Architecture, HiddenLayers, Initializer, ModelConfig};
 pub use conv_filters::ConvFilters;
 pub use critics::Critics;
 pub use encoding::Encoding;
@@ -24,6 +25,7 @@ pub use layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurren
 pub use mlp::Mlp;
 pub(crate) use params::Layout;
 pub use params::{Params, ParamsBuilder};
+pub use quantiles::Quantiles;
 pub use view::{Input, Net};
 
 pub use crate::learn::{

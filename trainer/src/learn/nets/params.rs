@@ -162,6 +162,12 @@ impl Params {
         &self.layout
     }
 
+    /// Where weights stand in the flat buffer, without the biases.
+    pub(crate) fn weight_ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
+        let named = self.layout.shapes.iter().enumerate();
+        named.filter(|(_, (name, _))| name.ends_with("weight")).map(|(i, _)| self.layout.range(i))
+    }
+
     /// All parameters, `[total]`; writing into it changes the network.
     pub fn flat(&self) -> &Tensor {
         &self.flat

@@ -1,6 +1,9 @@
 //! Acting of some copies while others wait: agents that take turns, or are no longer there.
 
-use super::{Choices, Choosing, Pilot};
+use super::{
+    Pilot,
+    choosing::{Choices, Choosing},
+};
 use crate::{
     base::error::Result,
     policy::{Policy, act::StepColumns},
@@ -18,11 +21,13 @@ impl Pilot {
         explore: bool,
         timestep: u64,
     ) -> Result<()> {
-        let width = self.memory_width;
+        let (width, noise_width) = (self.memory_width, self.noise_width);
         for i in 0..gathered.slots.len() {
             let copy = gathered.slots[i];
             std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);
             gathered.memory[i * width..][..width].copy_from_slice(&self.memory[copy * width..][..width]);
+            let noise = &self.noise[copy * noise_width..][..noise_width];
+            gathered.noise[i * noise_width..][..noise_width].copy_from_slice(noise);
             gathered.resets[i] = std::mem::take(&mut self.resets[copy]);
             steps.lend_seen((at[copy], copy), &mut gathered.rows, i);
             if let Some(memories) = &mut steps.memories {
@@ -31,7 +36,7 @@ impl Pilot {
             }
         }
         let acting = gathered.slots.len();
-        let (rows, obs, rngs, memory, resets) = gathered.acting();
+        let (rows, obs, rngs, memory, noise, resets) = gathered.acting();
         let Steps { masks, actions, columns, .. } = rows;
         let actions = actions.bytes_mut(0);
         let bytes = actions.len() / self.copies * acting;
@@ -43,6 +48,7 @@ impl Pilot {
             memory,
             resets,
             rngs,
+            noise,
             actions: &mut actions[..bytes],
             columns: StepColumns {
                 names: &self.names,
@@ -58,6 +64,8 @@ impl Pilot {
             let copy = gathered.slots[i];
             std::mem::swap(&mut gathered.rngs[i], &mut self.rngs[copy]);
             self.memory[copy * width..][..width].copy_from_slice(&gathered.memory[i * width..][..width]);
+            let noise = &gathered.noise[i * noise_width..][..noise_width];
+            self.noise[copy * noise_width..][..noise_width].copy_from_slice(noise);
             steps.take_choice((at[copy], copy), &mut gathered.rows, i);
         }
         chose
@@ -65,7 +73,7 @@ impl Pilot {
 
     /// Room for the copies that act while others wait.
     pub(crate) fn gathered(&self) -> Result<Gathered> {
-        Ok(Gathered::new(self.steps(1)?, self.copies, self.memory_width))
+        Ok(Gathered::new(self.steps(1)?, self.copies, self.memory_width, self.noise_width))
     }
 
     /// The observation of one copy as its environment writes it becomes its part of row `t`; returns that. With `learn`

@@ -13,7 +13,7 @@ use crate::{
         transforms::{Preprocess, ToEnv},
     },
 };
-use pavlov_envs::DType;
+use pavlov_envs::{DType, Space};
 
 /// Bytes of one stored row.
 fn row_bytes(encoding: &Encoding) -> usize {
@@ -35,6 +35,10 @@ impl Pilot {
         let preprocess = Preprocess::new(&spaces.observation_space, &stored.observation_space);
         let encoding = Encoding::of(&stored.observation_space);
         let (columns, memory_width) = (policy.step_columns(), policy.memory_width());
+        let noise_width = match &spaces.action_space {
+            Space::Box { .. } => spaces.action_space.width(),
+            _ => 0,
+        };
         Ok(Self {
             to_env: ToEnv::new(&spaces.action_space, act_dtype, copies, common)?,
             spaces: spaces.clone(),
@@ -51,6 +55,8 @@ impl Pilot {
             max_seq_len: policy.max_seq_len(),
             resets: vec![true; copies],
             rngs,
+            noise: vec![0.0; copies * noise_width],
+            noise_width,
             raw: preprocess.buffer(copies),
             raw_final: vec![0; (copies * preprocess.raw_bytes).div_ceil(8)],
             final_row: vec![0; row_bytes(&encoding).div_ceil(8)],
@@ -102,6 +108,11 @@ impl Pilot {
     /// Whether actions are choices; otherwise they are numbers.
     pub(crate) fn is_discrete(&self) -> bool {
         matches!(self.to_env, ToEnv::Int { .. })
+    }
+
+    /// What the environment takes.
+    pub(crate) fn action_space(&self) -> &Space {
+        &self.spaces.action_space
     }
 
     /// What stored rows are.

@@ -1,6 +1,7 @@
 //! Acting: everything between an environment and a policy but the policy itself. The sampler, evaluation and users'
 //! calls share it.
 
+mod choosing;
 mod gathering;
 mod making;
 mod saving;
@@ -8,17 +9,14 @@ mod saving;
 use crate::{
     base::{batch::Column, error::Result, rng::Stream},
     learn::nets::Encoding,
-    policy::{
-        Policy, Spaces,
-        act::{Act, Seen, StepColumns},
-    },
+    policy::{Policy, Spaces, act::StepColumns},
     sample::{
         filter::MeanStdFilter,
         steps::Steps,
         transforms::{Preprocess, ToEnv},
     },
 };
-use tch::Tensor;
+use choosing::{Choices, Choosing};
 
 /// What acting needs besides a policy: how observations are stored and filtered, the memory of every copy, random
 /// streams, random first steps, and the way of actions to the environment.
@@ -50,6 +48,9 @@ pub(crate) struct Pilot {
     max_seq_len: usize,
     resets: Vec<bool>,
     rngs: Vec<Stream>,
+    /// Exploration's noise that drifts, `[copies, components]`; nothing where actions are choices.
+    noise: Vec<f32>,
+    noise_width: usize,
     /// Raw observations of one step, when they are not the model's own form. Eight-byte scalars, so that the bytes are
     /// aligned for whatever the environment writes.
     raw: Vec<u64>,
@@ -57,41 +58,6 @@ pub(crate) struct Pilot {
     /// One stored row, and one as the model takes it.
     final_row: Vec<u64>,
     model_row: Vec<f32>,
-}
-
-/// What the copies that act have at hand, and where their choices go.
-struct Choices<'a> {
-    mask: Option<&'a [bool]>,
-    memory: &'a mut [f32],
-    resets: &'a [bool],
-    rngs: &'a mut [Stream],
-    actions: &'a mut [u8],
-    columns: StepColumns<'a>,
-}
-
-/// How they choose.
-struct Choosing<'a> {
-    to_env: &'a ToEnv,
-    worker: (usize, usize),
-    explore: bool,
-    timestep: u64,
-    /// Actions are drawn at random, whatever the policy chooses. What it remembers and stores goes on as ever.
-    at_random: bool,
-}
-
-impl Choosing<'_> {
-    fn act(self, policy: &mut dyn Policy, obs: &Tensor, choices: Choices<'_>) -> Result<()> {
-        let Self { to_env, worker, explore, timestep, at_random } = self;
-        let Choices { mask, memory, resets, rngs, actions, columns } = choices;
-        let to = to_env.rows(&mut *actions);
-        let seen = Seen { obs, mask, memory, resets, explore, timestep };
-        let act = Act { rngs: &mut *rngs, actions: to, mask, explore, timestep, worker, columns };
-        policy.compute_actions(seen, act)?;
-        if at_random {
-            to_env.draw(actions, mask, rngs);
-        }
-        Ok(())
-    }
 }
 
 /// A step of the environments: what they are given, and where they write.
@@ -103,9 +69,10 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl Pilot {
-    /// Copy `i` begins an episode: it remembers nothing. A stream replaces its own.
+    /// Copy `i` begins an episode: it remembers nothing, and its noise has not drifted. A stream replaces its own.
     pub(crate) fn begin(&mut self, copy: usize, stream: Option<Stream>) {
         self.memory[copy * self.memory_width..][..self.memory_width].fill(0.0);
+        self.noise[copy * self.noise_width..][..self.noise_width].fill(0.0);
         self.resets[copy] = true;
         if let Some(stream) = stream {
             self.rngs[copy] = stream;
@@ -163,6 +130,7 @@ impl Pilot {
             memory: &mut self.memory,
             resets: &self.resets,
             rngs: &mut self.rngs,
+            noise: &mut self.noise,
             actions: actions.bytes_mut(t),
             columns: StepColumns {
                 names: &self.names,

@@ -17,6 +17,9 @@ impl Pilot {
         if !self.memory.is_empty() {
             state.set_tensor("memory", &Tensor::from_slice(&self.memory));
         }
+        if self.noise.iter().any(|&x| x != 0.0) {
+            state.set_tensor("noise", &Tensor::from_slice(&self.noise));
+        }
         Ok(())
     }
 
@@ -28,17 +31,25 @@ impl Pilot {
             return Err(Error::state("a worker's random streams", reason));
         }
         if !self.memory.is_empty() {
-            let memory = state.tensor("memory")?;
-            if memory.numel() != self.memory.len() {
-                let reason =
-                    format!("it is {} numbers, but {} are needed", memory.numel(), self.memory.len());
-                return Err(Error::state("the policy's memory", reason));
-            }
-            self.memory.copy_from_slice(host::read(&memory));
+            restore_numbers("the policy's memory", &state.tensor("memory")?, &mut self.memory)?;
+        }
+        match state.tensor("noise") {
+            Ok(noise) => restore_numbers("exploration's noise", &noise, &mut self.noise)?,
+            // None was drawn.
+            Err(_) => self.noise.fill(0.0),
         }
         self.filter = state.get("filter")?;
         self.rngs = rngs.into_iter().map(Stream::from_state).collect();
         self.resets.iter_mut().zip(resets).for_each(|(to, reset)| *to = reset);
         Ok(())
     }
+}
+
+fn restore_numbers(what: &str, saved: &Tensor, to: &mut [f32]) -> Result<()> {
+    if saved.numel() != to.len() {
+        let reason = format!("it is {} numbers, but {} are needed", saved.numel(), to.len());
+        return Err(Error::state(what, reason));
+    }
+    to.copy_from_slice(host::read(saved));
+    Ok(())
 }

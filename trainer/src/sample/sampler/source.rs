@@ -6,6 +6,7 @@ use crate::{
         episode::Episode,
         error::Result,
         host::{self, HostTensor},
+        notice::notice_once,
         profile::SamplerPerf,
         state::State,
     },
@@ -16,6 +17,7 @@ use crate::{
         source::{FragmentSource, TakeRows},
     },
 };
+use serde_json::Value;
 use tch::Tensor;
 
 impl FragmentSource for Sampler {
@@ -68,6 +70,10 @@ impl FragmentSource for Sampler {
         self.counting.take_finished()
     }
 
+    fn set_task(&mut self, task: &Value) -> Result<()> {
+        Ok(self.env.set_task(task)?)
+    }
+
     fn take_perf(&mut self) -> SamplerPerf {
         std::mem::take(&mut self.perf)
     }
@@ -98,7 +104,7 @@ impl FragmentSource for Sampler {
         self.pilot.set_state(state, self.counting.beginnings())?;
         self.carry = false;
         if state.has("envs") {
-            tracing::warn!("these environments cannot save their state: every copy starts a new episode");
+            notice_once("these environments cannot save their state: every copy starts a new episode");
             self.counting.follow_all();
             self.start_episodes(callbacks)?;
             return Ok(false);

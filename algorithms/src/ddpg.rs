@@ -1,0 +1,368 @@
+//! Deep deterministic policy gradients (Lillicrap et al. 2016), in Ray's form.
+//!
+//! 1. An actor acts, without chance but for the noise that exploration adds; what it saw goes to a buffer.
+//! 2. A critic moves towards the reward and the discounted value of the next action, both by slow copies of the networks.
+//! 3. The actor moves to where the critic is high.
+//!
+//! Three settings make TD3 of it (Fujimoto et al. 2018; [`Td3`](crate::Td3) has them as defaults), against values that are
+//! too high:
+//!
+//! * `twin_q`: the smaller of two critics gives the target.
+//! * `smooth_target_policy`: the target's action gets noise, so that a narrow peak of the critic counts for little.
+//! * `policy_delay`: the actor learns less often than the critics.
+//!
+//! Actions are in [-1, 1] everywhere, noise too, and are stretched to the bounds of their space once. (Ray 1.13 stretches
+//! them twice; between -1 and 1 that is the same.)
+
+use pavlov_trainer::{
+    plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
+    prelude::*,
+    replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
+    settings::{ExplorationConfig, rules},
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use tch::Tensor;
+
+/// Settings of DDPG. Defaults are those of Ray 1.13.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Ddpg {
+    /// Settings that all algorithms share. `model.fused` is all that DDPG reads of `model`.
+    #[serde(flatten)]
+    pub common: Common,
+    /// Settings of the replay buffer and of learning from it.
+    #[serde(flatten)]
+    pub off_policy: OffPolicy,
+    /// Learn two critics and use the smaller of their values in targets, against overestimation.
+    pub twin_q: bool,
+    /// The actor learns at the first of every so many learning steps.
+    pub policy_delay: usize,
+    /// Move the target copy only when the actor has learned, as TD3's paper and most libraries do; without it the copy moves
+    /// after every learning step, as in Ray.
+    pub delay_target: bool,
+    /// Add noise to the actions that targets are made with.
+    pub smooth_target_policy: bool,
+    /// Standard deviation of the noise of targets, where -1 and 1 are the bounds of actions.
+    pub target_noise: f64,
+    /// Bound of the noise of targets, on either side of 0.
+    pub target_noise_clip: f64,
+    /// Units of the actor's hidden layers.
+    pub actor_hiddens: Vec<usize>,
+    /// Activation behind each of the actor's hidden layers.
+    pub actor_hidden_activation: Activation,
+    /// Units of each critic's hidden layers.
+    pub critic_hiddens: Vec<usize>,
+    /// Activation behind each of a critic's hidden layers.
+    pub critic_hidden_activation: Activation,
+    /// Step size of Adam for the actor.
+    pub actor_lr: f64,
+    /// Step size of Adam for the critics.
+    pub critic_lr: f64,
+    /// Share of the way that the target copy goes towards the network each time. Typical: 0.002 to 0.02.
+    pub tau: f64,
+    /// Count errors of the critics by Huber's loss; without it by half their square.
+    pub use_huber: bool,
+    /// Error from which on Huber's loss grows in a straight line.
+    pub huber_threshold: f64,
+    /// Half of this times the sum of a network's squared weights is added to its loss. Higher keeps weights smaller.
+    pub l2_reg: f64,
+    /// Bound of the norm of each network's gradient.
+    pub grad_clip: Option<f64>,
+}
+
+impl Default for Ddpg {
+    fn default() -> Self {
+        Self {
+            common: Common {
+                num_workers: 0,
+                rollout_fragment_length: 1,
+                train_batch_size: 256,
+                min_sample_timesteps_per_reporting: Some(1000),
+                exploration_config: ExplorationConfig::OrnsteinUhlenbeckNoise {
+                    random_timesteps: 1000,
+                    ou_base_scale: 0.1,
+                    ou_theta: 0.15,
+                    ou_sigma: 0.2,
+                    initial_scale: 1.0,
+                    final_scale: 0.02,
+                    scale_timesteps: 10_000,
+                },
+                ..Common::default()
+            },
+            off_policy: OffPolicy {
+                replay_buffer_config: ReplayBufferConfig {
+                    kind: ReplayKind::PrioritizedReplayBuffer,
+                    capacity: 50_000,
+                    learning_starts: 1500,
+                    ..ReplayBufferConfig::default()
+                },
+                ..OffPolicy::default()
+            },
+            twin_q: false,
+            policy_delay: 1,
+            delay_target: false,
+            smooth_target_policy: false,
+            target_noise: 0.2,
+            target_noise_clip: 0.5,
+            actor_hiddens: vec![400, 300],
+            actor_hidden_activation: Activation::Relu,
+            critic_hiddens: vec![400, 300],
+            critic_hidden_activation: Activation::Relu,
+            actor_lr: 1e-3,
+            critic_lr: 1e-3,
+            tau: 0.002,
+            use_huber: false,
+            huber_threshold: 1.0,
+            l2_reg: 1e-6,
+            grad_clip: None,
+        }
+    }
+}
+
+/// Ray's settings of DDPG and TD3 that have no meaning here.
+pub(crate) const REFUSED_KEYS: &[(&str, &str)] = &[
+    (
+        "use_state_preprocessor",
+        "the networks read observations themselves: add layers to `actor_hiddens` and `critic_hiddens`",
+    ),
+    ("worker_side_prioritization", "new rows have the highest priority so far; leave it out"),
+];
+
+impl Ddpg {
+    /// The rules, for the algorithm of that name.
+    pub(crate) fn validate_as(&mut self, name: &str, spaces: &Spaces) -> Result<()> {
+        let exploration = &self.common.exploration_config;
+        let networks = "`actor_hiddens` and `critic_hiddens`";
+        let empty = |key: &str, units: &[usize]| {
+            let rule = "every layer needs at least one unit";
+            rules::refuse_if(units.contains(&0), key, format_args!("{units:?}"), rule)
+        };
+        rules::all([
+            rules::bounded_actions(name, &spaces.action_space).map(|_| ()),
+            self.off_policy.validate(&self.common),
+            self.common.model.refuse_all_but_fused(name, networks),
+            empty("actor_hiddens", &self.actor_hiddens),
+            empty("critic_hiddens", &self.critic_hiddens),
+            rules::at_least_one([("policy_delay", self.policy_delay)]),
+            rules::not_negative([
+                ("target_noise", self.target_noise),
+                ("target_noise_clip", self.target_noise_clip),
+                ("l2_reg", self.l2_reg),
+            ]),
+            rules::above_zero([
+                ("actor_lr", self.actor_lr),
+                ("critic_lr", self.critic_lr),
+                ("huber_threshold", self.huber_threshold),
+            ]),
+            rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
+            rules::share([("tau", self.tau)]),
+            rules::refuse_if(
+                !exploration.is_noise() && !matches!(exploration, ExplorationConfig::Random {}),
+                "exploration_config.type",
+                format_args!("{:?}", exploration.name()),
+                format!(
+                    "{name} has no distribution to sample; use GaussianNoise, OrnsteinUhlenbeckNoise or Random"
+                ),
+            ),
+            self.common.refuse_raw_actions(name),
+        ])?;
+        self.common.rollout_fragment_length = self.common.rollout_fragment_length.max(self.off_policy.n_step);
+        Ok(())
+    }
+}
+
+impl Trainer for Ddpg {
+    const NAME: &'static str = "DDPG";
+
+    const REFUSED_KEYS: &'static [(&'static str, &'static str)] = REFUSED_KEYS;
+
+    fn get_default_config() -> Self {
+        Self::default()
+    }
+
+    fn validate_config(&mut self, spaces: &Spaces) -> Result<()> {
+        self.validate_as(Self::NAME, spaces)
+    }
+
+    fn memory(&self, spaces: &Spaces, memory: &mut Memory) {
+        memory.add_off_policy(&self.off_policy, spaces);
+        for (key, hiddens) in
+            [("actor_hiddens", &self.actor_hiddens), ("critic_hiddens", &self.critic_hiddens)]
+        {
+            memory.add_layers("the networks", key, spaces.obs_width(), hiddens);
+        }
+    }
+
+    fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {
+        Ok(PolicyClass::net::<DdpgPolicy>("DdpgPolicy", self))
+    }
+
+    fn execution_plan(&self, workers: &WorkerSet) -> Plan {
+        let (off, rows) = (&self.off_policy, self.common.train_batch_size);
+        let buffer = workers.replay_buffer(&off.replay_buffer_config, off.store_buffer_in_checkpoints);
+        let store = workers.rollouts().then(store_to_replay(&buffer));
+        let learn = replay(&buffer, rows)
+            .then(train_on_replay(workers))
+            .then(update_priorities(&buffer))
+            .then(update_target(workers, off.target_network_update_freq))
+            .then(sync_weights(workers));
+        round_robin(store, learn, owed(workers, &buffer, off.training_intensity, rows))
+    }
+
+    fn common(&self) -> &Common {
+        &self.common
+    }
+
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+/// An actor, and one or two critics.
+#[derive(Debug)]
+struct DdpgPolicy {
+    config: Ddpg,
+    actor: Mlp,
+    q: Critics,
+    actor_group: Group,
+    action_width: usize,
+    worker: (usize, usize),
+}
+
+/// Standard normal numbers for the actions that targets are made with.
+const NOISE: Column = Column::new("noise");
+
+impl DdpgPolicy {
+    /// The actor's action, in [-1, 1].
+    fn mu<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
+        self.actor.on(net, s.obs()).tanh()
+    }
+
+    /// The action that follows, by the target actor.
+    fn next_action<'t>(&self, rows: &Rows<'t>, s2: Input<'t>) -> Result<Value<'t>> {
+        let Ddpg { smooth_target_policy, target_noise, target_noise_clip: c, .. } = self.config;
+        let a2 = self.mu(rows.target(), s2);
+        if !smooth_target_policy {
+            return Ok(a2);
+        }
+        let noise = (rows.get(NOISE)? * target_noise).clamp(-c, c);
+        Ok((a2 + noise).clamp(-1.0, 1.0))
+    }
+
+    /// How an error of a critic counts.
+    fn size<'t>(&self, error: Value<'t>) -> Value<'t> {
+        let threshold = self.config.huber_threshold;
+        match self.config.use_huber {
+            true => (error / threshold).huber() * threshold.powi(2),
+            false => error.square() * 0.5,
+        }
+    }
+
+    /// Whether the actor learns at this learning step, the first of which is 0.
+    fn actor_learns_at(&self, step: u64) -> bool {
+        step.is_multiple_of(self.config.policy_delay as u64)
+    }
+}
+
+impl NetPolicy for DdpgPolicy {
+    type Config = Ddpg;
+
+    fn build(config: &Ddpg, net: &mut NetBuilder<'_>) -> Result<Self> {
+        net.refuse_custom_model()?;
+        let spec = net.spec();
+        let action_width = rules::bounded_actions(Ddpg::NAME, &spec.spaces.action_space)?;
+        let obs = net.obs_width();
+        let adam = |lr: f64| Rule::adam(lr, 1e-7).clip(config.grad_clip);
+        net.target();
+        let hidden = HiddenLayers {
+            fcnet_hiddens: config.actor_hiddens.clone(),
+            fcnet_activation: config.actor_hidden_activation,
+            ..HiddenLayers::default()
+        };
+        let (actor_group, actor) = net.group("actor", adam(config.actor_lr), |net| {
+            Ok(Mlp::new(net, "actor", obs, &hidden, action_width))
+        })?;
+        let hidden = HiddenLayers {
+            fcnet_hiddens: config.critic_hiddens.clone(),
+            fcnet_activation: config.critic_hidden_activation,
+            ..HiddenLayers::default()
+        };
+        let (count, rule) = (1 + usize::from(config.twin_q), adam(config.critic_lr));
+        let q = Critics::new(net, count, (obs + action_width, 1), &hidden, &rule)?;
+        let worker = (spec.worker_index, spec.num_workers);
+        Ok(Self { config: config.clone(), actor, q, actor_group, action_width, worker })
+    }
+
+    fn head<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
+        self.mu(net, s)
+    }
+
+    fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
+        act.with_noise(head, &self.config.common.exploration_config)
+    }
+
+    fn best_actions(&self, head: &Tensor) -> Option<Tensor> {
+        Some(head.shallow_clone())
+    }
+
+    fn postprocess(&self, _: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
+        Ok(f.transitions(self.config.off_policy.n_step, self.config.common.gamma))
+    }
+
+    fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {
+        if self.config.smooth_target_policy {
+            batch.set_noise(NOISE, self.action_width, learner.rng());
+        }
+        Ok(())
+    }
+
+    /// The critics' losses, and the actor's when it learns. Each reaches its own parameters only: one backward pass
+    /// serves all.
+    fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
+        let (s, s2, discount) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
+        let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
+
+        // y = r + gamma min Q'(s', mu'(s') + noise)
+        let a2 = self.next_action(rows, s2)?;
+        let y = r + discount * self.q.min(rows.target(), s2.obs().cat(a2));
+        let q = self.q.on(rows.online(), s.obs().cat(a));
+        let weights = rows.weights()?;
+        let critic_loss = q.iter().map(|&q| (self.size(q - y) * weights).mean()).sum();
+        let loss = Loss::sum([("critic_loss", critic_loss)])
+            .mean("mean_q", q[0])
+            .min("min_q", q[0])
+            .max("max_q", q[0])
+            .td_errors(q[0] - y);
+        if !rows.learns(self.actor_group) {
+            return Ok(loss);
+        }
+
+        // The critic's parameters stand still; what it says of mu(s) reaches the actor through the action.
+        let sa = s.obs().cat(self.mu(rows.online(), s));
+        Ok(loss.plus("actor_loss", -self.q.first(rows.frozen(), sa).mean()))
+    }
+
+    fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
+        let resting = (!self.actor_learns_at(learner.steps())).then_some(self.actor_group);
+        let groups = learner.groups_but(resting);
+        let mut report = learner.gradient_of(&groups, batch, |rows| self.loss(rows))?;
+        learner.add_l2(self.config.l2_reg, &report);
+        learner.clip(&mut report);
+        learner.step(&report);
+        Ok(report.into())
+    }
+
+    fn update_target(&self, learner: &mut Learner) {
+        let last = learner.steps().saturating_sub(1);
+        if !self.config.delay_target || self.actor_learns_at(last) {
+            learner.update_target(self.config.tau);
+        }
+    }
+
+    fn current_values(&self, timestep: u64) -> BTreeMap<String, f64> {
+        let (index, workers) = self.worker;
+        let scale = self.config.common.exploration_config.noise_scale(timestep, index, workers);
+        BTreeMap::from([("cur_noise_scale".to_owned(), scale)])
+    }
+}

@@ -1,0 +1,138 @@
+//! Runs that are stopped, killed or run out of disk, and how they go on.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::{
+    checkpoints, finish, iterations, logged, pavlov, run, scratch, signal, start_endless, text, train,
+};
+
+#[test]
+fn ctrl_c_finishes_the_iteration_saves_and_exits_with_0_and_the_run_goes_on() {
+    for sent in ["INT", "TERM"] {
+        let (_dir, out) = scratch();
+        let (child, stdout) = start_endless(&out, &[]);
+        signal(&child, sent);
+        let last = stdout.lines().map(|line| line.expect("whole lines")).last();
+        let ran = finish(child).ok();
+        assert!(ran.stderr.contains(&format!("pavlov resume {}", out.display())), "{}", ran.stderr);
+        let results = logged(&out);
+        let n = results.len() as u64;
+        if let Some(line) = last {
+            let printed: Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(printed["training_iteration"], n);
+        }
+        assert_eq!(checkpoints(&out), [format!("checkpoint_{n:06}")]);
+
+        let stop = format!("training_iteration={}", n + 1);
+        let resumed = pavlov(&["resume", text(&out), "--json", "--stop", &stop]).ok();
+        assert_eq!(iterations(&resumed.lines()), [n + 1]);
+        assert_eq!(iterations(&logged(&out)), (1..=n + 1).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn a_run_that_was_killed_goes_on_from_its_newest_checkpoint() {
+    let (_dir, out) = scratch();
+    let (child, stdout) = start_endless(&out, &["--checkpoint-freq", "2", "--keep-checkpoints-num", "1"]);
+    signal(&child, "KILL");
+    drop(stdout);
+    assert_eq!(finish(child).code, None);
+    let saved = checkpoints(&out);
+    let newest: u64 =
+        saved.last().expect("iteration 2 was saved")["checkpoint_".len()..].parse().expect("a number");
+
+    let stop = format!("training_iteration={}", newest + 2);
+    let resumed = pavlov(&["resume", text(&out), "--json", "--stop", &stop]).ok();
+    assert_eq!(iterations(&resumed.lines()), [newest + 1, newest + 2]);
+    assert_eq!(iterations(&logged(&out)), (1..=newest + 2).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_run_that_was_killed_before_its_first_checkpoint_starts_again_and_gives_the_same_numbers() {
+    let (_dir, out) = scratch();
+    let (child, stdout) = start_endless(&out, &[]);
+    signal(&child, "KILL");
+    drop(stdout);
+    finish(child);
+    let before = logged(&out);
+
+    pavlov(&["resume", text(&out), "--quiet", "--stop", "iteration=2"])
+        .refused("no `iteration`, the stop criterion; it has episode_reward_max, ");
+    let resumed = pavlov(&["resume", text(&out), "--json", "--stop", "training_iteration=2"]).ok();
+    assert!(resumed.stderr.contains("starts again from the beginning"), "{}", resumed.stderr);
+    let results = resumed.lines();
+    assert_eq!(iterations(&results), [1, 2]);
+    let extended =
+        pavlov(&["resume", text(&out), "--stop", "training_iteration=null", "--stop", "timesteps_total=192"]);
+    assert!(extended.ok().stderr.contains("done: timesteps_total is 192"));
+    assert_eq!(iterations(&logged(&out)), [1, 2, 3]);
+    for key in ["hist_stats", "episode_reward_mean", "num_env_steps_trained"] {
+        assert_eq!(results[1][key], before[1][key], "{key}");
+    }
+    let learned = "/info/learner/default_policy/learner_stats/total_loss";
+    assert!(results[1].pointer(learned).is_some());
+    assert_eq!(results[1].pointer(learned), before[1].pointer(learned));
+}
+
+#[test]
+fn a_run_in_progress_is_not_resumed_by_a_second_process() {
+    let (_dir, out) = scratch();
+    let (mut child, _stdout) = start_endless(&out, &[]);
+    let second = pavlov(&["resume", text(&out)]);
+    child.kill().expect("the child is running");
+    finish(child);
+    second.refused("another process is training in");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_run_with_a_checkpoint_and_no_panic() {
+    let (_dir, out) = scratch();
+    let (child, stdout) = start_endless(&out, &[]);
+    drop(stdout);
+    let ran = finish(child).ok();
+    assert!(ran.stderr.contains("the reader of standard output closed it"), "{}", ran.stderr);
+    assert_eq!(checkpoints(&out).len(), 1);
+}
+
+#[test]
+fn a_run_whose_disk_is_full_fails_with_1_and_names_the_file_and_the_checkpoint_to_go_on_from() {
+    let (_dir, out) = scratch();
+    // No file may grow beyond 64 blocks; ignoring the signal turns that into an error of `write`.
+    let limited = "trap '' XFSZ; ulimit -f 64; exec \"$0\" \"$@\"";
+    let train = train(&out, &["--checkpoint-freq", "1"]);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", limited]).arg(train.get_program()).args(train.get_args()).env_remove("RUST_LOG");
+    let ran = run(&mut shell);
+    assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+    let error = ran.stderr.lines().last().expect("an error");
+    assert!(error.starts_with("error: cannot write ") && error.contains(text(&out)), "{error}");
+    assert!(error.ends_with("File too large (os error 27)"), "{error}");
+    assert!(
+        ran.stderr.contains(&format!("go on from it with `pavlov resume {}`", out.display())),
+        "{}",
+        ran.stderr
+    );
+}
+
+#[test]
+fn a_second_ctrl_c_quits_at_once() {
+    let (_dir, out) = scratch();
+    // run.json is there when the handler is. An iteration of minutes, so that the first Ctrl-C cannot have ended the run.
+    let long = ["--set", "num_sgd_iter=10000000", "--stop", "training_iteration=1"];
+    let mut child = train(&out, &long).stderr(Stdio::piped()).spawn().expect("the binary");
+    while !out.join("run.json").exists() {
+        assert!(child.try_wait().expect("a child").is_none(), "the run ended by itself");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let mut stderr = BufReader::new(child.stderr.take().expect("piped"));
+    let mut line = String::new();
+    signal(&child, "INT");
+    stderr.read_line(&mut line).expect("a line");
+    assert!(line.contains("Ctrl-C again quits at once"), "{line}");
+    signal(&child, "INT");
+    assert_eq!(child.wait().expect("a child").code(), Some(130));
+}

@@ -1,0 +1,139 @@
+//! Quantiles of a distribution: sorting the columns of a row, and the loss that quantiles learn by, on both engines.
+
+use super::{
+    Op,
+    tape::{Made, Node, Tape},
+};
+use tch::{Kind, Reduction, Tensor};
+
+/// The quantile Huber loss of each row, with tensors: `quantiles` `[rows, N]`, `samples` `[rows, M]`.
+pub(crate) fn huber(quantiles: &Tensor, samples: &Tensor) -> Tensor {
+    let n = quantiles.size()[1];
+    let level = (Tensor::arange(n, (Kind::Float, quantiles.device())) + 0.5) / n as f64;
+    let error = samples.detach().unsqueeze(1) - quantiles.unsqueeze(2);
+    let weight = (level.unsqueeze(-1) - error.lt(0).to_kind(Kind::Float)).abs();
+    (weight * error.huber_loss(&error.zeros_like(), Reduction::None, 1.0)).flatten(1, -1).mean_dim(
+        -1,
+        true,
+        Kind::Float,
+    )
+}
+
+/// Which of two columns must not be the larger one, so that `columns` columns end up in order whatever stands in them
+/// (Batcher's merge exchange; Knuth, The Art of Computer Programming 3, algorithm 5.2.2M).
+fn exchanges(columns: usize, mut exchange: impl FnMut(usize, usize)) {
+    let mut run = 1;
+    while run < columns {
+        let mut apart = run;
+        while apart > 0 {
+            for start in (apart % run..columns.saturating_sub(apart)).step_by(2 * apart) {
+                for low in start..(start + apart).min(columns - apart) {
+                    // Both belong to the same pair of runs.
+                    if low / (2 * run) == (low + apart) / (2 * run) {
+                        exchange(low, low + apart);
+                    }
+                }
+            }
+            apart /= 2;
+        }
+        run *= 2;
+    }
+}
+
+impl Tape {
+    /// The columns of each row from the smallest to the largest: whole columns are compared, so rows fill the vectors.
+    pub(crate) fn sort_columns(&self, a: usize) -> usize {
+        let (columns, n) = (self.cols(a), self.stride);
+        self.leaf(columns, |to| {
+            to.copy_from_slice(&self.data(a));
+            exchanges(columns, |low, high| {
+                let (before, behind) = to.split_at_mut(high * n);
+                let (low, high) = (&mut before[low * n..][..n], &mut behind[..n]);
+                self.arch.dispatch(|| {
+                    low.iter_mut().zip(high).for_each(|(low, high)| {
+                        (*low, *high) = if *high < *low { (*high, *low) } else { (*low, *high) };
+                    });
+                });
+            });
+        })
+    }
+
+    /// The quantile Huber loss of each row, the mean over all pairs of a quantile and a sample.
+    pub(crate) fn quantile_huber(&self, quantiles: usize, samples: usize) -> usize {
+        let mut out = self.zeros(1);
+        {
+            let (of, at) = (self.data(quantiles), self.data(samples));
+            self.pairs(&of, &at, |level, _, x, y| {
+                self.arch.dispatch(|| {
+                    out.iter_mut().zip(x.iter().zip(y)).for_each(|(sum, (&x, &y))| {
+                        let (error, weight) = weighted(level, x, y);
+                        let size = error.abs();
+                        let inner = if size > 1.0 { 1.0 } else { size };
+                        *sum += weight * inner * (size - 0.5 * inner);
+                    });
+                });
+            });
+            let share = self.share_of_pair(&of, &at);
+            out.iter_mut().for_each(|sum| *sum *= share);
+        }
+        let made = Made::By(Op::QuantileHuber, [quantiles, samples]);
+        self.push(made, 1, out, self.wants(quantiles))
+    }
+
+    /// The way back through [`quantile_huber`](Self::quantile_huber).
+    pub(crate) fn through_quantile_huber(
+        &self,
+        nodes: &mut [Node],
+        g: &[f32],
+        [quantiles, samples]: [usize; 2],
+    ) {
+        let of = std::mem::take(&mut nodes[quantiles].data);
+        // The samples may be the same node.
+        let at = if samples == quantiles { None } else { Some(std::mem::take(&mut nodes[samples].data)) };
+        let seen = at.as_deref().unwrap_or(&of);
+        let share = self.share_of_pair(&of, seen);
+        if let Some(to) = self.summed_grad_of(nodes, quantiles) {
+            self.pairs(&of, seen, |level, i, x, y| {
+                let to = &mut to[i * self.stride..][..self.stride];
+                self.arch.dispatch(|| {
+                    to.iter_mut().zip(g).zip(x.iter().zip(y)).for_each(|((to, &g), (&x, &y))| {
+                        let (error, weight) = weighted(level, x, y);
+                        let slope = if error > 1.0 {
+                            1.0
+                        } else if error < -1.0 {
+                            -1.0
+                        } else {
+                            error
+                        };
+                        *to -= g * share * weight * slope;
+                    });
+                });
+            });
+        }
+        if let Some(at) = at {
+            nodes[samples].data = at;
+        }
+        nodes[quantiles].data = of;
+    }
+
+    /// Calls `f` with the level of every quantile, its number, its column and every column of samples.
+    fn pairs(&self, quantiles: &[f32], samples: &[f32], mut f: impl FnMut(f32, usize, &[f32], &[f32])) {
+        let n = quantiles.len() / self.stride;
+        for (i, x) in quantiles.chunks_exact(self.stride).enumerate() {
+            let level = (i as f32 + 0.5) / n as f32;
+            samples.chunks_exact(self.stride).for_each(|y| f(level, i, x, y));
+        }
+    }
+
+    fn share_of_pair(&self, quantiles: &[f32], samples: &[f32]) -> f32 {
+        let pairs = (quantiles.len() / self.stride) * (samples.len() / self.stride);
+        1.0 / pairs as f32
+    }
+}
+
+/// How far the sample lies above the quantile, and how much that counts.
+#[inline(always)]
+fn weighted(level: f32, quantile: f32, sample: f32) -> (f32, f32) {
+    let error = sample - quantile;
+    (error, if error < 0.0 { 1.0 - level } else { level })
+}

@@ -1,0 +1,86 @@
+//! Critics that learn the distribution of the return: how many there are, how many quantiles each learns, and what they say
+//! together.
+
+use crate::{
+    base::{error::Result, rules},
+    learn::value::{self, Value},
+};
+use pavlov_envs::Space;
+use serde::{Deserialize, Serialize};
+
+/// Settings of critics that may learn quantiles of the return (TQC, Kuznetsov et al. 2020).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Quantiles {
+    /// How many critics there are; null is 2 or 1, as `twin_q` says.
+    pub n_critics: Option<usize>,
+    /// How many quantiles of the return each critic learns. 1 is its mean, as in SAC; more is TQC. Typical: 25.
+    pub n_quantiles: usize,
+    /// How many of the largest quantiles a target leaves out for each critic: more of them lower its values. It counts only
+    /// with several quantiles.
+    pub top_quantiles_to_drop_per_net: usize,
+}
+
+impl Default for Quantiles {
+    fn default() -> Self {
+        Self { n_critics: None, n_quantiles: 1, top_quantiles_to_drop_per_net: 2 }
+    }
+}
+
+impl Quantiles {
+    /// Refuses numbers of which no critics are made, quantiles of discrete actions, and the setting `critic_loss` where it is
+    /// `mse`, which quantiles do not learn by.
+    ///
+    /// # Errors
+    /// Fails as [`rules::all`] does, with [`Error::Config`](crate::Error::Config) for each setting that breaks its rule.
+    pub fn validate(&self, actions: &Space, is_mse: bool) -> Result<()> {
+        let (quantiles, dropped) = (self.n_quantiles, self.top_quantiles_to_drop_per_net);
+        rules::all([
+            rules::at_least_one([("n_critics", self.n_critics.unwrap_or(1)), ("n_quantiles", quantiles)]),
+            rules::refuse_if(
+                quantiles > 1 && dropped >= quantiles,
+                "top_quantiles_to_drop_per_net",
+                dropped,
+                format!("it must be below `n_quantiles` ({quantiles})"),
+            ),
+            rules::refuse_if(
+                quantiles > 1 && matches!(actions, Space::Discrete { .. }),
+                "n_quantiles",
+                quantiles,
+                "critics of discrete actions learn one number of each choice: leave it at 1",
+            ),
+            rules::refuse_if(
+                quantiles > 1 && is_mse,
+                "critic_loss",
+                "mse",
+                "quantiles learn by the quantile Huber loss: leave it out",
+            ),
+        ])
+    }
+
+    /// Whether critics learn several quantiles each.
+    pub fn are_several(&self) -> bool {
+        self.n_quantiles > 1
+    }
+
+    /// What critics together say that actions are worth: the smallest of their numbers, or the mean of all quantiles.
+    pub fn worth<'t>(&self, said: Vec<Value<'t>>) -> Value<'t> {
+        if !self.are_several() {
+            return value::min(said);
+        }
+        let critics = said.len() as f64;
+        said.into_iter().map(Value::mean_columns).sum::<Value<'t>>() / critics
+    }
+
+    /// What a target takes of it: the smallest of their numbers, or the quantiles of all critics without the largest.
+    ///
+    /// # Panics
+    /// Panics if there is no critic.
+    pub fn target<'t>(&self, said: Vec<Value<'t>>) -> Value<'t> {
+        if !self.are_several() {
+            return value::min(said);
+        }
+        let kept = said.len() * (self.n_quantiles - self.top_quantiles_to_drop_per_net);
+        said.into_iter().reduce(Value::cat).expect("at least one critic").sort_columns().narrow(0, kept)
+    }
+}

@@ -1,0 +1,47 @@
+//! A policy is asked for actions, unless these are drawn at random.
+
+use crate::{
+    base::{error::Result, rng::Stream},
+    policy::{
+        Policy,
+        act::{Act, Seen, StepColumns},
+    },
+    sample::transforms::ToEnv,
+};
+use tch::Tensor;
+
+/// What the copies that act have at hand, and where their choices go.
+pub(super) struct Choices<'a> {
+    pub(super) mask: Option<&'a [bool]>,
+    pub(super) memory: &'a mut [f32],
+    pub(super) resets: &'a [bool],
+    pub(super) rngs: &'a mut [Stream],
+    pub(super) noise: &'a mut [f32],
+    pub(super) actions: &'a mut [u8],
+    pub(super) columns: StepColumns<'a>,
+}
+
+/// How they choose.
+pub(super) struct Choosing<'a> {
+    pub(super) to_env: &'a ToEnv,
+    pub(super) worker: (usize, usize),
+    pub(super) explore: bool,
+    pub(super) timestep: u64,
+    /// Actions are drawn at random, whatever the policy chooses. What it remembers and stores goes on as ever.
+    pub(super) at_random: bool,
+}
+
+impl Choosing<'_> {
+    pub(super) fn act(self, policy: &mut dyn Policy, obs: &Tensor, choices: Choices<'_>) -> Result<()> {
+        let Self { to_env, worker, explore, timestep, at_random } = self;
+        let Choices { mask, memory, resets, rngs, noise, actions, columns } = choices;
+        let to = to_env.rows(&mut *actions);
+        let seen = Seen { obs, mask, memory, resets, explore, timestep };
+        let act = Act { rngs: &mut *rngs, actions: to, mask, explore, timestep, worker, noise, columns };
+        policy.compute_actions(seen, act)?;
+        if at_random {
+            to_env.draw(actions, mask, rngs);
+        }
+        Ok(())
+    }
+}
