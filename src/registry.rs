@@ -123,8 +123,8 @@ impl Error {
     }
 }
 
-/// Settings that passed: all of them, those that algorithms share, and the policies they make.
-type Validated = (Config, Common, Policies);
+/// Settings after the rules of the algorithm, and the policies that they give to these agents.
+type Validated = fn(&Config, &[Agent]) -> Result<(Config, Common, Policies)>;
 
 /// An algorithm that is known by name.
 #[derive(Clone)]
@@ -134,7 +134,7 @@ pub struct AlgorithmEntry {
     arithmetic: Option<fn(&Common) -> String>,
     resolve: fn(Vec<Layer>) -> Result<Resolved>,
     default_config: fn() -> Result<Config>,
-    validated: fn(&Config, &[Agent]) -> Result<Validated>,
+    validated: Validated,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
     load: fn(&Path, Option<&str>, usize) -> Result<Session>,
 }
