@@ -80,6 +80,7 @@ fn network(width: usize) -> Outcome<(Learner, Vec<Dense>)> {
         device: Device::Cpu,
         fused: true,
         custom_model: None,
+        own_obs: None,
         worker_index: 0,
         num_workers: 0,
     };

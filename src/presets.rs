@@ -58,6 +58,7 @@ const FILES: &[(&str, &str)] = &[
     ("ppo-lunarlander", include_str!("../examples/tuned/ppo-lunarlander.toml")),
     ("ppo-pendulum", include_str!("../examples/tuned/ppo-pendulum.toml")),
     ("ppo-sb3", include_str!("../examples/bases/ppo-sb3.toml")),
+    ("ppo-simple-spread", include_str!("../examples/tuned/ppo-simple-spread.toml")),
     ("ppo-stateless-cartpole", include_str!("../examples/tuned/ppo-stateless-cartpole.toml")),
     ("sac-cartpole", include_str!("../examples/tuned/sac-cartpole.toml")),
     ("sac-pendulum", include_str!("../examples/tuned/sac-pendulum.toml")),

@@ -1,15 +1,17 @@
 //! Algorithms by name: for the command, and for programs that get a name at run time.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, RwLock};
 
 use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Sac, Td3};
 use pavlov_envs::EnvCreator;
-use pavlov_trainer::policy::{Agent, Spaces};
+use pavlov_trainer::batch::PolicyId;
+use pavlov_trainer::policy::{Agent, Policies};
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, overlay_known, resolve, to_config,
-    validate,
+    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, overlay_known, policies_of,
+    resolve, to_config, validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
@@ -129,7 +131,7 @@ pub struct AlgorithmEntry {
     arithmetic: Option<fn(&Common) -> String>,
     resolve: fn(Vec<Layer>) -> Result<Resolved>,
     default_config: fn() -> Result<Config>,
-    validated: fn(&Config, &Spaces) -> Result<(Config, Common)>,
+    validated: fn(&Config, &[Agent]) -> Result<(Config, Common, Policies)>,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
     load: fn(&Path, Option<&str>, usize) -> Result<Session>,
 }
@@ -148,6 +150,10 @@ pub struct Effective {
     /// How workers, copies and fragments make one training batch, in words; `None` for an algorithm that learns from
     /// a replay buffer.
     pub batch_arithmetic: Option<String>,
+    /// The agents of the environment, in its order, and the policy that each acts by.
+    pub agents: Vec<(String, PolicyId)>,
+    /// Those of these policies that do not learn.
+    pub frozen: BTreeSet<PolicyId>,
 }
 
 impl AlgorithmEntry {
@@ -159,10 +165,12 @@ impl AlgorithmEntry {
             arithmetic: Some(Common::batch_arithmetic),
             resolve: |layers| overlay_known::<T>(&to_config(&T::get_default_config())?, layers),
             default_config: || to_config(&T::get_default_config()),
-            validated: |config, spaces| {
+            validated: |config, agents| {
                 let mut settings: T = decode(config)?;
-                validate(&mut settings, spaces)?;
-                Ok((to_config(&settings)?, settings.common().clone()))
+                validate(&mut settings, &agents[0].spaces)?;
+                let policies = policies_of(&settings, agents)?;
+                policies.check(agents)?;
+                Ok((to_config(&settings)?, settings.common().clone(), policies))
             },
             make: |base, env| {
                 let (settings, env) = resolve(&T::get_default_config(), base, &env)?;
@@ -220,9 +228,9 @@ impl AlgorithmEntry {
     /// Fails if the environment cannot be made, or if a setting breaks a rule: with what a run with these settings
     /// would report at its start.
     pub fn effective(&self, resolved: &Resolved, env: &EnvCreator) -> Result<Effective> {
-        let Common { env_config, wrappers, .. } = decode(&resolved.config)?;
-        let agents = Agent::of(&env.wrapped(&wrappers).make(&env_config, 1)?)?;
-        let (fitted, common) = (self.validated)(&resolved.config, &agents[0].spaces)?;
+        let common: Common = decode(&resolved.config)?;
+        let agents = Agent::of(&common.changed(env).make(&common.env_config, 1)?)?;
+        let (fitted, common, policies) = (self.validated)(&resolved.config, &agents)?;
         let mut resolved = resolved.clone();
         for (key, value) in &fitted {
             if resolved.config.get(key) != Some(value) && !value.is_object() {
@@ -231,7 +239,10 @@ impl AlgorithmEntry {
         }
         resolved.config = fitted;
         let batch_arithmetic = self.arithmetic.map(|arithmetic| arithmetic(&common));
-        Ok(Effective { resolved, batch_arithmetic })
+        let by = |agent: &Agent| (agent.name.clone(), policies.of(&agent.name));
+        let agents: Vec<(String, PolicyId)> = agents.iter().map(by).collect();
+        let frozen = agents.iter().map(|(_, id)| id).filter(|id| !policies.trains(id)).cloned().collect();
+        Ok(Effective { resolved, batch_arithmetic, agents, frozen })
     }
 
     /// Makes it ready to train; `config` goes over the defaults.
@@ -315,7 +326,7 @@ mod tests {
     use super::*;
     use pavlov_trainer::WorkerSet;
     use pavlov_trainer::plan::Plan;
-    use pavlov_trainer::policy::PolicyClass;
+    use pavlov_trainer::policy::{PolicyClass, Spaces};
     use serde_json::json;
 
     #[test]

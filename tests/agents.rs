@@ -1,6 +1,10 @@
 //! Environments with several agents: rows by agent and turn, policies of their own, episodes, checkpoints.
 
+mod handles;
 mod learning;
 mod noise;
+mod replay;
 mod rows;
+mod settings;
+mod state;
 mod turns;

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
+mod agents;
 mod interruptions;
 mod listings;
 mod refusals;

@@ -145,8 +145,8 @@ fn every_command_that_writes_says_that_a_disk_is_full() {
         says(&disk.pavlov(State::Full { spare: 0 }, &args), &format!("cannot write {}", path.display()), end);
     }
     // Room for the logs, but not for the weights.
-    let large = ["--set", "model.fcnet_hiddens=[512,512]", "--stop", "training_iteration=1"];
-    let args = [&["train", "PPO", "--env", "CartPole-v1", "--out", text(&new)][..], &large].concat();
+    let large = train(&new, &["--set", "model.fcnet_hiddens=[512,512]", "--stop", "training_iteration=1"]);
+    let args: Vec<&str> = large.get_args().map(|arg| arg.to_str().expect("text")).collect();
     let ran = disk.pavlov(State::Full { spare: 300_000 }, &args);
     says(&ran, &format!("cannot write {}", new.display()), end);
     assert!(ran.stderr.contains("/policies.safetensors: No space left"), "{}", ran.stderr);

@@ -269,7 +269,7 @@ fn a_replay_buffer_keeps_the_rows_of_its_policy() {
     let kept = keep_in_replay(&buffer)(both()).expect("the batch goes on");
     assert_eq!(kept.rows(), 5);
     assert!(store_to_replay(&buffer)(batch([("a", rows(0, 3))], 3)).expect("nothing").is_empty());
-    assert_eq!(buffer.lock().len(), 2);
+    assert_eq!(buffer.lock("b").expect("its buffer").len(), 2);
 
     let mut learn = replay(&buffer, 4).then(train_on_replay(workers)).then(update_priorities(&buffer));
     let info = learn.next().expect("a pull").expect("a report");
@@ -279,8 +279,10 @@ fn a_replay_buffer_keeps_the_rows_of_its_policy() {
     assert_eq!(prepared, learned);
     assert!(learned.len() == 4 && learned.iter().all(|r| [10.0, 11.0].contains(r)), "{learned:?}");
     assert_eq!(workers.counters().of_policy("b").num_steps_trained, 4);
+    assert!(buffer.lock("a").is_none());
     // Another policy's buffer is another part of a checkpoint, and draws from a stream of its own.
-    workers.replay_buffer(&config, true);
+    let all = workers.replay_buffer(&config, true);
+    assert_eq!(all.policies().collect::<Vec<_>>(), [DEFAULT_POLICY]);
     let parts: Vec<String> = workers.state().expect("a state").into_iter().map(|(name, _)| name).collect();
     assert!(
         parts.contains(&"replay_buffer_b".into()) && parts.contains(&"replay_buffer".into()),

@@ -66,6 +66,7 @@ pub(crate) fn policy<T: Trainer>(settings: &T, spaces: &Spaces) -> Box<dyn Polic
 pub(crate) fn spec(spaces: &Spaces, fused: bool) -> PolicySpec {
     PolicySpec {
         spaces: spaces.clone(),
+        own_obs: None,
         seed: 0,
         device: Device::Cpu,
         fused,
@@ -152,7 +153,7 @@ pub(crate) fn spec_with(common: &Common, policies: Policies, env: EnvCreator) ->
 }
 
 fn agents_of(common: &Common, env: &EnvCreator) -> Result<Vec<Agent>> {
-    Agent::of(&env.make(&common.env_config, 1)?)
+    Agent::of(&common.changed(env).make(&common.env_config, 1)?)
 }
 
 /// The bytes of a column.

@@ -149,7 +149,6 @@ fn a_misspelt_setting_of_the_space_is_refused_before_any_trial_starts() {
 
 #[test]
 fn a_refusal_of_a_sweep_file_names_the_line() {
-    let dir = folder("");
     for (from, to, expected) in [
         ("num_samples = 2", "num_sample = 2", "sweep.toml, line 6: unknown setting `num_sample`"),
         ("mode = \"max\"", "mode = \"best\"", "sweep.toml, line 5: `mode` is \"best\""),
@@ -160,6 +159,7 @@ fn a_refusal_of_a_sweep_file_names_the_line() {
         ("[1e-4, 1e-2]", "[1e-2, 1e-4]", "sweep.toml, line 18: `lr` is"),
         ("[space]", "[scheduler]\ntype = \"ASHA\"\ngrace_period = 0\n[space]", "sweep.toml, line 12: `"),
     ] {
+        let dir = folder("");
         let text = SWEEP.replacen(from, to, 1);
         assert_ne!(text, SWEEP);
         fs::write(dir.path().join("sweep.toml"), text).expect("written");
@@ -192,6 +192,32 @@ fn ten_lines_of_rust_sweep_ppo_and_its_best_checkpoint_restores() {
         Ppo { clip_param, ..ppo }.builder("CartPole-v1").loggers(LoggerChoice::None).build().expect("PPO");
     again.restore(best.checkpoint.as_ref().expect("a checkpoint")).expect("its own checkpoint");
     assert_eq!(again.training_iteration(), 2);
+}
+
+#[test]
+fn a_sweep_searches_the_settings_of_one_of_several_policies() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let mut ppo = Ppo { sgd_minibatch_size: 25, num_sgd_iter: 1, ..Ppo::get_default_config() };
+    ppo.common = Common { num_workers: 0, train_batch_size: 50, seed: Some(0), ..ppo.common };
+    let multi = &mut ppo.common.multiagent;
+    multi.policies = ["first", "others"].map(|id| (id.to_owned(), Config::new())).into();
+    let mapping = [("agent_0", "first"), ("agent_*", "others")];
+    multi.policy_mapping_fn = mapping.map(|(agents, id)| (agents.to_owned(), id.to_owned())).into();
+    let space = json!({"multiagent": {"policies": {"first": {"lr": grid_search([1e-3, 2e-3])}}}});
+    let mut tuner =
+        Tuner::new(ppo.as_trainable("simple_spread_v3"), space.as_object().expect("an object").clone());
+    tuner.run_config.storage_path = Some(dir.path().into());
+    tuner.run_config.verbose = 0;
+    tuner.run_config.stop = Some(Box::new(StoppingCriteria::from_iter([("training_iteration", 1.0)])));
+    let grid = tuner.fit().expect("a sweep");
+    assert_eq!((grid.len(), grid.num_errors()), (2, 0));
+    let rates = grid.iter().map(|trial| {
+        let result = trial.metrics.as_ref().expect("a result");
+        result["info"]["learner"]["first"]["learner_stats"]["cur_lr"].as_f64().expect("a number")
+    });
+    let mut rates: Vec<f64> = rates.collect();
+    rates.sort_by(f64::total_cmp);
+    assert_eq!(rates, [1e-3, 2e-3]);
 }
 
 #[test]

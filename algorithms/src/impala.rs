@@ -111,6 +111,17 @@ impl Default for Impala {
 impl Trainer for Impala {
     const NAME: &'static str = "IMPALA";
 
+    const PLAN_KEYS: &'static [&'static str] = &[
+        "max_sample_requests_in_flight_per_worker",
+        "sample_order",
+        "broadcast_interval",
+        "learner_queue_size",
+        "num_sgd_iter",
+        "minibatch_buffer_size",
+        "replay_proportion",
+        "replay_buffer_num_slots",
+    ];
+
     const REFUSED_KEYS: &'static [(&'static str, &'static str)] = &[
         ("vtrace", "experience is always corrected by V-trace; leave it out"),
         (
@@ -216,6 +227,7 @@ impl Trainer for Impala {
                 .rollouts_async(self.max_sample_requests_in_flight_per_worker, self.sample_order)
                 .mix_in_replay(workers, self.replay_proportion, self.replay_buffer_num_slots)
                 .concat_batches(self.common.train_batch_size)
+                .count_steps_by(self.common.multiagent.count_steps_by)
                 .then(learner_thread(workers, self.learner_queue_size, learn)),
         )
     }

@@ -128,6 +128,9 @@ impl Trainer for Ppo {
     const REFUSED_KEYS: &'static [(&'static str, &'static str)] =
         &[("shuffle_sequences", "rows are always shuffled; leave it out")];
 
+    const PLAN_KEYS: &'static [&'static str] =
+        &["num_sgd_iter", "sgd_minibatch_size", "normalize_advantages"];
+
     fn get_default_config() -> Self {
         Self::default()
     }
@@ -181,6 +184,7 @@ impl Trainer for Ppo {
             workers
                 .rollouts()
                 .concat_batches(self.common.train_batch_size)
+                .count_steps_by(self.common.multiagent.count_steps_by)
                 .then(when(over_batch, standardize(Column::ADVANTAGES)))
                 .then(train_epochs(workers, self.num_sgd_iter, self.sgd_minibatch_size))
                 .then(after_training(workers))

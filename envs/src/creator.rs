@@ -7,6 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, Result, SyncVectorEnv, VectorEnv,
     env_config::decode_config,
+    multi_agent::GlobalState,
     type_name::short_type_name,
     wrappers::{WrapperSpec, by_name},
 };
@@ -113,6 +114,23 @@ impl EnvCreator {
                 }
             };
             by_name::wrapped(&wrappers, num_envs, &one).map(EnvCopies::Vector)
+        })
+    }
+
+    /// The same environment of several agents, in which each observes `Dict(obs, state)`: what it observed before, and behind that
+    /// what all agents observe.
+    #[must_use]
+    pub fn with_global_state(&self) -> Self {
+        let inner = self.clone();
+        Self::of_copies(self.name(), move |config, num_envs| match inner.make(config, num_envs)? {
+            EnvCopies::MultiAgent(copies) => {
+                let with_state = |copy| -> Box<dyn AnyMultiAgentEnv> { Box::new(GlobalState::new(copy)) };
+                Ok(EnvCopies::MultiAgent(copies.into_iter().map(with_state).collect()))
+            }
+            EnvCopies::Vector(_) => {
+                let way_out = "it has one agent, whose observation is all there is; leave it out";
+                Err(Error::unsupported(inner.name(), "global state", way_out))
+            }
         })
     }
 

@@ -3,11 +3,13 @@
 use crate::{Element, Error, Frame, Result, Space};
 
 mod any;
+mod global_state;
 mod registry;
 mod rows;
 mod typed;
 
 pub use any::AnyMultiAgentEnv;
+pub(crate) use global_state::GlobalState;
 pub use registry::{make_multi_agent, multi_agent_ids, multi_agent_spec, register_multi_agent};
 pub use rows::MultiAgentRows;
 pub use typed::TypedMultiAgentEnv;

@@ -1,10 +1,13 @@
 //! `pavlov config show`: the settings that a run would have, and where each comes from.
 
+use std::collections::BTreeMap;
+
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
 use super::output::{print, print_json, print_table, say};
 use super::settings::SettingsArgs;
+use crate::registry::Effective;
 
 /// Show settings
 #[derive(Args, Debug)]
@@ -46,6 +49,8 @@ pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
             "config": config,
             "origins": origins,
             "batch_arithmetic": effective.batch_arithmetic,
+            "agents": effective.agents.iter().cloned().collect::<BTreeMap<_, _>>(),
+            "policies_that_do_not_learn": effective.frozen,
         }))
         .map(drop);
     }
@@ -54,11 +59,30 @@ pub(super) fn config(args: ConfigArgs) -> anyhow::Result<()> {
         let origin = origins.get(&key).cloned().unwrap_or_else(|| "default".into());
         rows.push(vec![key, value.to_string(), origin]);
     }
-    let read = print_table(&rows)?;
-    match effective.batch_arithmetic {
-        Some(arithmetic) if read => print(&format!("\none batch: {arithmetic}")).map(drop),
+    let mut read = print_table(&rows)?;
+    if let Some(arithmetic) = effective.batch_arithmetic.as_ref().filter(|_| read) {
+        read = print(&format!("\none batch: {arithmetic}"))?;
+    }
+    match policies(&effective) {
+        Some(policies) if read => print(&format!("\n{policies}")).map(drop),
         _ => Ok(()),
     }
+}
+
+/// Who acts by which policy, where there are several agents.
+fn policies(effective: &Effective) -> Option<String> {
+    if effective.agents.len() < 2 {
+        return None;
+    }
+    let mut of: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
+    for (agent, id) in &effective.agents {
+        of.entry(id).or_default().push(agent);
+    }
+    let line = |(id, agents): (&str, Vec<&str>)| {
+        let rest = if effective.frozen.contains(id) { " and does not learn" } else { "" };
+        format!("policy {id} acts for {}{rest}", agents.join(", "))
+    };
+    Some(of.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// Every value that is no object with something in it, by dotted key.

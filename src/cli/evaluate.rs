@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use super::exit::usage;
 use super::gif;
 use super::output::{print, print_json, say};
+use super::returns::{self, Summary};
 use super::run_dir::find_checkpoint;
 use super::trust::{self, TrustArgs};
 use crate::envs::Frame;
@@ -85,10 +86,12 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
             ));
         }
     }
-    let returns: Vec<f64> = played.episodes.iter().map(|episode| episode.total_reward).collect();
+    let of_episodes: Vec<f64> = played.episodes.iter().map(|episode| episode.total_reward).collect();
     let lengths: Vec<f64> = played.episodes.iter().map(|episode| episode.length as f64).collect();
-    let summary = Summary::of(&returns);
+    let summary = Summary::of(&of_episodes);
+    let of_agents = returns::of_agents(&played.episodes);
     if args.json {
+        let (agents, games) = returns::report(&of_agents);
         return print_json(&json!({
             "algorithm": entry.name(),
             "env": env,
@@ -97,13 +100,15 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
             "timesteps_total": metadata.timesteps_total,
             "seed": args.seed,
             "explore": args.explore,
-            "episodes": returns.len(),
+            "episodes": of_episodes.len(),
             "episode_reward_mean": summary.mean,
             "episode_reward_std": summary.std,
             "episode_reward_min": summary.min,
             "episode_reward_max": summary.max,
             "episode_len_mean": Summary::of(&lengths).mean,
-            "episode_rewards": returns,
+            "episode_rewards": of_episodes,
+            "agents": agents,
+            "games": games,
         }))
         .map(drop);
     }
@@ -111,12 +116,13 @@ pub(super) fn evaluate(args: EvaluateArgs) -> anyhow::Result<()> {
     print(&format!(
         "{} on {env}, iteration {}: {} {} episodes\n\
          return  mean {mean:.2}  std {std:.2}  min {min:.2}  max {max:.2}\n\
-         length  mean {:.1}",
+         length  mean {:.1}{}",
         entry.name(),
         metadata.iteration,
-        returns.len(),
+        of_episodes.len(),
         if args.explore { "exploring" } else { "greedy" },
-        Summary::of(&lengths).mean
+        Summary::of(&lengths).mean,
+        returns::lines(&of_agents)
     ))
     .map(drop)
 }
@@ -156,35 +162,4 @@ fn write_gif(file: &Path, env: &str, frames: &[Frame], render_fps: Option<f64>) 
         )));
     }
     gif::write(file, frames, gif::frame_delay(render_fps))
-}
-
-/// Mean, standard deviation (of these numbers, as numpy's `std`), smallest and largest.
-#[derive(Debug, PartialEq)]
-struct Summary {
-    mean: f64,
-    std: f64,
-    min: f64,
-    max: f64,
-}
-
-impl Summary {
-    fn of(values: &[f64]) -> Summary {
-        let n = values.len() as f64;
-        let mean = values.iter().sum::<f64>() / n;
-        let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / n;
-        let fold = |pick: fn(f64, f64) -> f64| values.iter().copied().reduce(pick).unwrap_or(f64::NAN);
-        Summary { mean, std: variance.sqrt(), min: fold(f64::min), max: fold(f64::max) }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_summary_of_one_three_and_five_by_hand() {
-        // Deviations -2, 0, 2: variance 8/3.
-        let expected = Summary { mean: 3.0, std: (8.0_f64 / 3.0).sqrt(), min: 1.0, max: 5.0 };
-        assert_eq!(Summary::of(&[5.0, 1.0, 3.0]), expected);
-    }
 }

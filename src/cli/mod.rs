@@ -17,6 +17,7 @@ mod output;
 mod profile;
 mod progress;
 mod resume;
+mod returns;
 mod run_dir;
 mod session;
 mod settings;

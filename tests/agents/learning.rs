@@ -91,14 +91,14 @@ fn two_agents_that_share_a_policy_teach_it_what_two_copies_do() {
 
 /// PPO with a policy for `agent_0` and one for the others; which learn is a setting.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Split {
+pub(crate) struct Split {
     #[serde(flatten)]
     ppo: Ppo,
     learning: Vec<String>,
 }
 
 impl Split {
-    fn new(learning: &[&str]) -> Self {
+    pub(crate) fn new(learning: &[&str]) -> Self {
         let learning = learning.iter().map(|&id| id.to_owned()).collect();
         let mut ppo = tiny_ppo();
         (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (25, 50);
@@ -188,12 +188,12 @@ fn evaluation_plays_episodes_of_all_agents() {
 #[test]
 fn policies_and_agents_that_do_not_fit_are_refused() {
     let agents = quiet(Split::new(&["first"]), Turns::creator());
-    refused(agents, &["the policy `first`", "no agent acts by it", "a, b, c"]);
+    refused(agents, &["`multiagent.policies.first`", "no agent acts by it", "a, b, c"]);
     refused(
         quiet(Split::new(&["third"]), "simple_spread_v3"),
-        &["the policy `third`", "to be trained, but there is first, others"],
+        &["`multiagent.policies_to_train` is \"third\", but there is first, others"],
     );
-    refused(quiet(Split::new(&[]), "simple_spread_v3"), &["none is to be trained"]);
+    refused(quiet(Split::new(&[]), "simple_spread_v3"), &["at least one policy must learn"]);
     let mut filtered = Split::new(&["first"]);
     filtered.ppo.common.observation_filter = pavlov::trainer::settings::ObservationFilter::MeanStdFilter;
     refused(quiet(filtered, "simple_spread_v3"), &["observation_filter", "several policies"]);

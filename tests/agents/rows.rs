@@ -258,3 +258,16 @@ fn an_agent_that_ends_with_both_flags_is_refused_in_training_too() {
     let workers = workers(&common(1, 5), Policies::from(AtRandom::class(2)), &env).expect("workers");
     refused(workers.sample(), &["contract `exclusive_flags` is broken: copy 0: a has both flags"]);
 }
+
+#[test]
+fn an_agent_that_acts_after_its_end_is_refused() {
+    let env = EnvCreator::multi_agent(|| Turns { acts_on: true, ..Turns::default() });
+    let workers = workers(&common(1, 5), Policies::from(AtRandom::class(2)), &env).expect("workers");
+    refused(
+        workers.sample(),
+        &[
+            "contract `turn` is broken: copy 0: a is to act, but it is not alive",
+            "an agent that has ended acts no more",
+        ],
+    );
+}

@@ -23,6 +23,8 @@ pub(crate) struct Turns {
     pub(crate) t: u64,
     /// Breaks the contract: whoever ends has both flags.
     pub(crate) both_flags: bool,
+    /// Breaks the contract: whoever has ended acts again.
+    pub(crate) acts_on: bool,
 }
 
 impl Turns {
@@ -42,7 +44,7 @@ impl Turns {
             out.terminated[agent] = self.t == end && agent != 1;
             out.truncated[agent] = self.t == end && (agent == 1 || self.both_flags);
             out.alive[agent] = alive;
-            out.acting[agent] = alive && (self.t % 2 == 1) == (agent == 1);
+            out.acting[agent] = (alive || self.acts_on) && (self.t % 2 == 1) == (agent == 1);
         }
     }
 }

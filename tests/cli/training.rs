@@ -78,7 +78,7 @@ fn workers_in_python_show_a_warning_once_and_a_rendering_keeps_the_environments_
     train.args(["--set", "train_batch_size=64", "--set", "sgd_minibatch_size=32", "--set", "num_sgd_iter=1"]);
     train.args(["--stop", "training_iteration=1", "--quiet", "--out", text(&out)]);
     let ran = run(train.env("PAVLOV_PYTHON", &python).current_dir(folder)).ok();
-    assert_eq!(ran.stderr.matches("the tests are careful").count(), 1, "{}", ran.stderr);
+    assert_eq!(ran.stderr.matches("UserWarning: the tests are careful").count(), 1, "{}", ran.stderr);
 
     let gif = dir.path().join("careful.gif");
     let mut evaluate =

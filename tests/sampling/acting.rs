@@ -310,7 +310,7 @@ fn noise_that_drifts_starts_at_zero_with_every_episode() {
         let drawn = actions(&common, env);
         let noise: Vec<f64> = drawn.iter().map(|a| (a + 0.5) / 0.1).collect();
         // Two components a step.
-        let before = |i: usize| if i / 2 % 10 == 0 { 0.0 } else { noise[i - 2] };
+        let before = |i: usize| if (i / 2).is_multiple_of(10) { 0.0 } else { noise[i - 2] };
         let added: Vec<f64> = (0..noise.len()).map(|i| noise[i] - (1.0 - theta) * before(i)).collect();
         let mean = added.iter().sum::<f64>() / added.len() as f64;
         let deviation = (added.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / added.len() as f64).sqrt();

@@ -9,9 +9,13 @@ use crate::support::{quiet, tiny_dqn, tiny_ppo};
 
 /// Results of 100 iterations, and the weights after them.
 fn run<T: Trainer>(mut settings: T, env: &str) -> (Vec<Metrics>, Weights) {
-    if let (true, Some(python)) = (env.starts_with("py:"), std::env::var_os("PAVLOV_TEST_PYTHON")) {
+    let bridged = env.starts_with("py:") || env.starts_with("pz:");
+    if let (true, Some(python)) = (bridged, std::env::var_os("PAVLOV_TEST_PYTHON")) {
         let python = python.to_string_lossy().into_owned();
-        let config = json!({"python": python, "num_workers": 1});
+        let mut config = json!({"python": python});
+        if env.starts_with("py:") {
+            config["num_workers"] = json!(1);
+        }
         settings.common_mut().env_config = config.as_object().cloned().expect("an object");
     }
     let mut driver = quiet(settings, env).expect("a trainer");
@@ -25,13 +29,13 @@ fn run<T: Trainer>(mut settings: T, env: &str) -> (Vec<Metrics>, Weights) {
     (results, driver.get_weights().expect("weights"))
 }
 
-fn learns_the_same<T: Trainer>(settings: &T) {
+fn learns_the_same<T: Trainer>(settings: &T, native: &str, bridged: &str) {
     if std::env::var_os("PAVLOV_TEST_PYTHON").is_none() {
-        eprintln!("skipped: PAVLOV_TEST_PYTHON names no Python with gymnasium");
+        eprintln!("skipped: PAVLOV_TEST_PYTHON names no Python with gymnasium and mpe2");
         return;
     }
-    let (native, native_weights) = run(settings.clone(), "CartPole-v1");
-    let (bridged, bridged_weights) = run(settings.clone(), "py:CartPole-v1");
+    let (native, native_weights) = run(settings.clone(), native);
+    let (bridged, bridged_weights) = run(settings.clone(), bridged);
     for (native, bridged) in native.iter().zip(&bridged) {
         assert_eq!(difference(native, bridged), None);
     }
@@ -41,10 +45,21 @@ fn learns_the_same<T: Trainer>(settings: &T) {
 
 #[test]
 fn ppo_on_the_bridges_cartpole_gives_the_native_ones_results_and_weights_bit_for_bit() {
-    learns_the_same(&tiny_ppo());
+    learns_the_same(&tiny_ppo(), "CartPole-v1", "py:CartPole-v1");
 }
 
 #[test]
 fn dqn_on_the_bridges_cartpole_gives_the_native_ones_results_and_weights_bit_for_bit() {
-    learns_the_same(&tiny_dqn());
+    learns_the_same(&tiny_dqn(), "CartPole-v1", "py:CartPole-v1");
+}
+
+#[test]
+fn two_policies_on_the_bridges_simple_spread_learn_bit_for_bit_what_they_do_on_the_native_one() {
+    let mut ppo = tiny_ppo();
+    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (25, 50);
+    let multi = &mut ppo.common.multiagent;
+    multi.policies = ["first", "others"].map(|id| (id.to_owned(), Config::new())).into();
+    let mapping = [("agent_0", "first"), ("agent_*", "others")];
+    multi.policy_mapping_fn = mapping.map(|(agents, id)| (agents.to_owned(), id.to_owned())).into();
+    learns_the_same(&ppo, "simple_spread_v3", "pz:mpe2.simple_spread_v3");
 }

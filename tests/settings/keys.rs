@@ -208,13 +208,13 @@ fn impala_defaults_are_rays() {
 fn every_common_key_of_rays_is_a_setting_or_refused_with_a_reason() {
     let common = to_config(&Ppo::get_default_config()).expect("an object");
     for key in RAYS_KEYS.split_whitespace() {
-        let value = common.get(key).cloned().unwrap_or(json!(1));
+        let value = common.get(key).cloned().unwrap_or(json!(7));
         let value = if key == "env" { json!("CartPole-v1") } else { value };
         match resolve(&Ppo::get_default_config(), &object(json!({ key: value })), &cartpole()) {
             Ok(_) => assert!(common.contains_key(key) || key == "env", "{key} is swallowed"),
             Err(error) => {
                 let text = error.to_string();
-                let start = format!("`{key}` is 1, but this setting of Ray's has no meaning here: ");
+                let start = format!("`{key}` is 7, but this setting of Ray's has no meaning here: ");
                 assert!(text.starts_with(&start) && text.len() > start.len() + 10, "{key}: {text}");
             }
         }
@@ -225,11 +225,11 @@ fn every_common_key_of_rays_is_a_setting_or_refused_with_a_reason() {
 fn every_model_key_of_rays_is_a_setting_or_refused_with_a_reason() {
     let model = to_config(&Ppo::get_default_config()).expect("an object")["model"].clone();
     for key in RAYS_MODEL_KEYS.split_whitespace() {
-        let config = json!({"model": {key: model.get(key).cloned().unwrap_or(json!(1))}});
+        let config = json!({"model": {key: model.get(key).cloned().unwrap_or(json!(7))}});
         match resolve(&Ppo::get_default_config(), &object(config), &cartpole()) {
             Ok(_) => assert!(model.get(key).is_some(), "{key} is swallowed"),
             Err(error) => {
-                let start = format!("`model.{key}` is 1, but this setting of Ray's has no meaning here: ");
+                let start = format!("`model.{key}` is 7, but this setting of Ray's has no meaning here: ");
                 assert!(error.to_string().starts_with(&start), "{key}: {error}");
             }
         }
@@ -292,8 +292,8 @@ fn rays_names_of_algorithm_keys_say_where_they_went() {
         "replay_sequence_length",
     ] {
         refused(
-            dqn(json!({key: 1})),
-            &[&format!("`{key}` is 1, but this setting of Ray's has no meaning here: ")],
+            dqn(json!({key: 7})),
+            &[&format!("`{key}` is 7, but this setting of Ray's has no meaning here: ")],
         );
     }
     refused(dqn(json!({"buffer_size": 1})), &["its name here is `replay_buffer_config.capacity`"]);

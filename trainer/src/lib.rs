@@ -48,6 +48,7 @@ pub use run::{
     common::Common,
     loading::load_session,
     memory::Memory,
+    policies_of::policies_of,
     settings::{overlay_known, resolve, to_config, validate},
     trainer::Trainer,
     training::Run,
@@ -81,6 +82,7 @@ pub mod settings {
         },
         learn::exploration::*,
         run::common::*,
+        run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
         run::synonyms::{synonym, translate},
         sample::filter::ObservationFilter,
     };

@@ -8,8 +8,8 @@ use crate::{
 
 /// A [`MultiAgentEnv`] with its scalar types erased: rows are bytes in native order, aligned for the scalar.
 ///
-/// Implemented for every [`MultiAgentEnv`] and to be implemented for nothing else. The methods carry the contract of their
-/// namesakes; a buffer of a wrong length or alignment is [`Error::Shape`](crate::Error::Shape).
+/// Implemented for every [`MultiAgentEnv`]; to be implemented for nothing else outside of this crate. The methods carry the
+/// contract of their namesakes; a buffer of a wrong length or alignment is [`Error::Shape`](crate::Error::Shape).
 #[allow(missing_docs)]
 pub trait AnyMultiAgentEnv: Send {
     fn agents(&self) -> Vec<String>;

@@ -136,6 +136,11 @@ impl State {
         }
     }
 
+    /// Every `prefix` that [`nest`](Self::nest) got.
+    pub(crate) fn nests(&self) -> impl Iterator<Item = &str> {
+        self.values.iter().filter(|(_, value)| value.is_object()).map(|(prefix, _)| prefix.as_str())
+    }
+
     /// What [`nest`](Self::nest) put under `prefix`.
     ///
     /// # Errors

@@ -1,6 +1,9 @@
 //! `concat_batches`: fragments to training batches.
 
-use crate::base::{error::Result, train_batch::TrainBatch};
+use crate::{
+    base::{error::Result, train_batch::TrainBatch},
+    run::multi_agent::CountStepsBy,
+};
 
 /// Created by [`PlanExt::concat_batches`](super::PlanExt::concat_batches).
 #[derive(Debug)]
@@ -8,11 +11,17 @@ use crate::base::{error::Result, train_batch::TrainBatch};
 pub struct ConcatBatches<I> {
     base: I,
     min_steps: u64,
+    unit: CountStepsBy,
 }
 
 impl<I> ConcatBatches<I> {
     pub(super) fn new(base: I, min_steps: usize) -> Self {
-        Self { base, min_steps: min_steps as u64 }
+        Self { base, min_steps: min_steps as u64, unit: CountStepsBy::EnvSteps }
+    }
+
+    /// What the least number of steps counts.
+    pub fn count_steps_by(self, unit: CountStepsBy) -> Self {
+        Self { unit, ..self }
     }
 }
 
@@ -24,7 +33,10 @@ impl<I: Iterator<Item = Result<TrainBatch>>> Iterator for ConcatBatches<I> {
         while steps < self.min_steps {
             match self.base.next()? {
                 Ok(batch) => {
-                    steps += batch.env_steps;
+                    steps += match self.unit {
+                        CountStepsBy::EnvSteps => batch.env_steps,
+                        CountStepsBy::AgentSteps => batch.rows() as u64,
+                    };
                     parts.push(batch);
                 }
                 Err(error) => return Some(Err(error)),

@@ -20,7 +20,7 @@ pub struct Replay {
     rows: usize,
 }
 
-/// A batch of `rows` rows drawn from the buffer per pull; nothing before `learning_starts`.
+/// A batch of `rows` rows of every policy, drawn from its buffer, per pull; nothing before `learning_starts`.
 pub fn replay(buffer: &SharedReplay, rows: usize) -> Replay {
     Replay { buffer: buffer.clone(), rows }
 }
@@ -29,9 +29,18 @@ impl Iterator for Replay {
     type Item = Result<Option<TrainBatch>>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let drawn = self.buffer.lock().sample(self.rows);
-        let of_policy = |batch| TrainBatch::of(self.buffer.policy(), batch, self.rows as u64);
-        Some(drawn.map(|batch| batch.map(of_policy)))
+        Some(self.draw())
+    }
+}
+
+impl Replay {
+    fn draw(&self) -> Result<Option<TrainBatch>> {
+        let mut batch = TrainBatch { env_steps: self.rows as u64, ..TrainBatch::default() };
+        for id in self.buffer.policies() {
+            let Some(mut buffer) = self.buffer.lock(id) else { continue };
+            batch.policies.extend(buffer.sample(self.rows)?.map(|rows| (id.to_owned(), rows)));
+        }
+        Ok(Some(batch).filter(|batch| !batch.policies.is_empty()))
     }
 }
 
@@ -75,9 +84,10 @@ pub fn update_priorities(
     let buffer = buffer.clone();
     move |replayed| {
         let Some(Replayed { batch, td_errors, info }) = replayed else { return Ok(LearnerInfo::default()) };
-        let id = buffer.policy();
-        if let (Some(rows), Some(errors)) = (batch.policies.get(id), td_errors.get(id)) {
-            buffer.lock().update_priorities(rows, errors)?;
+        for (id, rows) in &batch.policies {
+            if let (Some(mut buffer), Some(errors)) = (buffer.lock(id), td_errors.get(id)) {
+                buffer.update_priorities(rows, errors)?;
+            }
         }
         Ok(info)
     }

@@ -6,7 +6,7 @@ use crate::{
     replay::SharedReplay,
 };
 
-/// Adds every row of the buffer's policy; nothing goes on.
+/// Adds every row of the buffers' policies; nothing goes on.
 pub fn store_to_replay(
     buffer: &SharedReplay,
 ) -> impl FnMut(TrainBatch) -> Result<LearnerInfo> + Send + use<> {
@@ -14,12 +14,14 @@ pub fn store_to_replay(
     move |batch| keep(batch).map(|_| LearnerInfo::default())
 }
 
-/// Adds every row of the buffer's policy; the batch goes on.
+/// Adds every row of the buffers' policies; the batch goes on.
 pub fn keep_in_replay(buffer: &SharedReplay) -> impl FnMut(TrainBatch) -> Result<TrainBatch> + Send + use<> {
     let buffer = buffer.clone();
     move |batch| {
-        if let Some(rows) = batch.policies.get(buffer.policy()) {
-            buffer.lock().add(rows)?;
+        for (id, rows) in &batch.policies {
+            if let Some(mut buffer) = buffer.lock(id) {
+                buffer.add(rows)?;
+            }
         }
         Ok(batch)
     }

@@ -29,6 +29,7 @@ pub use crate::{
     sample::fragment::{Fragment, FragmentMasks, FragmentMemory, Values},
 };
 pub use net_policy::NetPolicy;
+pub(crate) use policies::Mapping;
 pub use policies::{Agent, Policies};
 
 /// What a policy reports of one learning step.
@@ -277,14 +278,30 @@ impl PolicyMap {
         std::sync::Arc::new(all)
     }
 
-    /// Replaces the weights of all policies.
+    /// Returns the weights of some policies, nested by id.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if a policy has no weights in it, or its own do not fit; those before it are replaced
-    /// then.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has.
+    pub fn get_weights_of(&mut self, ids: &[&str]) -> Result<Weights> {
+        let mut some = State::default();
+        for id in ids {
+            some.nest(id, (*self.get_mut(id)?.get_weights()).clone());
+        }
+        Ok(std::sync::Arc::new(some))
+    }
+
+    /// Replaces the weights of the policies that `weights` names, nested by id. Other policies keep theirs.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `weights` names no policy or
+    /// the weights of one do not fit; those before it are replaced then.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        for (id, policy) in &mut self.policies {
-            policy.set_weights(&std::sync::Arc::new(weights.nested(id)?))?;
+        if weights.nests().next().is_none() {
+            let reason = "they are of no policy; give them nested by id, as `get_weights` does";
+            return Err(Error::state("the weights", reason));
+        }
+        for id in weights.nests() {
+            self.get_mut(id)?.set_weights(&std::sync::Arc::new(weights.nested(id)?))?;
         }
         Ok(())
     }

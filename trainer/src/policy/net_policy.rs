@@ -7,7 +7,7 @@ use super::{
 use crate::{
     base::{
         batch::{Column, SampleBatch},
-        error::Result,
+        error::{Error, Result},
         rng::Stream,
         state::{State, Weights},
     },
@@ -142,6 +142,12 @@ impl PolicyClass {
         Self::new(name, move |spec| {
             let mut net = NetBuilder::new(spec);
             let policy = P::build(&config, &mut net)?;
+            if spec.own_obs.is_some() && !net.has_actor {
+                let rule = format!(
+                    "{name} has no critic beside its actor that could see more; use PPO or IMPALA, or leave it out"
+                );
+                return Err(Error::config("multiagent.observation_fn", "\"global_state\"", rule));
+            }
             let learner = net.finish()?;
             let columns = learner.columns_of(|net, x| policy.head(net, x));
             Ok(Networked { policy, learner, columns, seed: spec.seed })

@@ -1,11 +1,14 @@
 //! The policies of a run: how each is built, which agent acts by which, and which of them learn.
 
 use super::{PolicyClass, Spaces};
-use crate::base::{
-    episode::AgentReward,
-    error::{Error, Result},
-    rng::derive,
-    train_batch::{DEFAULT_POLICY, PolicyId},
+use crate::{
+    base::{
+        episode::AgentReward,
+        error::{Error, Result},
+        rng::derive,
+        train_batch::{DEFAULT_POLICY, PolicyId},
+    },
+    run::common::Common,
 };
 use pavlov_envs::EnvCopies;
 use serde::{Deserialize, Serialize};
@@ -58,7 +61,8 @@ impl Agent {
     }
 }
 
-type Mapping = dyn Fn(&str) -> PolicyId + Send + Sync;
+/// Answers the name of an agent with the id of the policy that it acts by.
+pub(crate) type Mapping = dyn Fn(&str) -> PolicyId + Send + Sync;
 
 /// The policies of a run by id, who acts by which, and which learn.
 ///
@@ -73,6 +77,8 @@ pub struct Policies {
     classes: BTreeMap<PolicyId, PolicyClass>,
     mapping: Arc<Mapping>,
     to_train: BTreeSet<PolicyId>,
+    /// Shared settings of policies that have some of their own.
+    settings: BTreeMap<PolicyId, Common>,
 }
 
 impl std::fmt::Debug for Policies {
@@ -100,7 +106,12 @@ impl Policies {
     ) -> Self {
         let classes: BTreeMap<_, _> = classes.into_iter().map(|(id, class)| (id.into(), class)).collect();
         let to_train = classes.keys().cloned().collect();
-        Self { classes, mapping: Arc::new(move |agent| mapping(agent).into()), to_train }
+        Self {
+            classes,
+            mapping: Arc::new(move |agent| mapping(agent).into()),
+            to_train,
+            settings: BTreeMap::new(),
+        }
     }
 
     /// Lets only these policies learn. The others act, and no rows are kept of them.
@@ -108,6 +119,22 @@ impl Policies {
     pub fn training<Id: Into<PolicyId>>(mut self, ids: impl IntoIterator<Item = Id>) -> Self {
         self.to_train = ids.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// Agents act by these policies instead.
+    pub(crate) fn mapped(self, mapping: impl Fn(&str) -> PolicyId + Send + Sync + 'static) -> Self {
+        Self { mapping: Arc::new(mapping), ..self }
+    }
+
+    /// These policies have shared settings of their own.
+    pub(crate) fn with_settings(mut self, settings: impl IntoIterator<Item = (PolicyId, Common)>) -> Self {
+        self.settings.extend(settings);
+        self
+    }
+
+    /// The shared settings as they are for one policy, where those of the run are `run`.
+    pub(crate) fn settings<'a>(&'a self, id: &str, run: &'a Common) -> &'a Common {
+        self.settings.get(id).unwrap_or(run)
     }
 
     /// The policy that an agent acts by.
@@ -118,6 +145,11 @@ impl Policies {
     /// Whether the policy learns.
     pub fn trains(&self, id: &str) -> bool {
         self.to_train.contains(id)
+    }
+
+    /// The policies that learn, in the order of their ids.
+    pub(crate) fn to_train(&self) -> impl Iterator<Item = &PolicyId> {
+        self.to_train.iter()
     }
 
     /// Ids and constructors, in the order of the ids.
@@ -149,7 +181,12 @@ impl Policies {
             (Some((id, _)), 1) => Ok(id),
             _ => {
                 let reason = format!("it has several policies ({}), and one is asked for", self.ids());
-                Err(Error::state("the run", format!("{reason}; name it (`session_of`, `get_policy`)")))
+                Err(Error::state(
+                    "the run",
+                    format!(
+                        "{reason}; name it: `--policy ID`, or `session_of` and `load_policy` in a program"
+                    ),
+                ))
             }
         }
     }
@@ -159,17 +196,21 @@ impl Policies {
     }
 
     /// Refuses agents without a policy, policies without agents, and agents that share a policy and cannot.
-    pub(crate) fn check(&self, agents: &[Agent]) -> Result<()> {
-        let refuse = |what: String, reason: String| Err(Error::state(what, reason));
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] for an agent without a policy, a policy without agents, or a name in `policies_to_train` that
+    /// no policy has, and [`Error::State`] if the spaces of agents that share a policy differ.
+    pub fn check(&self, agents: &[Agent]) -> Result<()> {
         let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
         for agent in agents {
             let (name, id) = (&agent.name, self.of(&agent.name));
             if !self.classes.contains_key(&id) {
-                let reason = format!(
-                    "it is mapped to the policy `{id}`, but there is {}; mend the mapping in `Trainer::policies`",
+                let rule = format!(
+                    "there is {}; name the agent there, or add the policy to `multiagent.policies`",
                     self.ids()
                 );
-                return refuse(format!("the agent `{name}`"), reason);
+                let value = format!("{id:?} for the agent `{name}`");
+                return Err(Error::config("multiagent.policy_mapping_fn", value, rule));
             }
             let first = *used.entry(id.clone()).or_insert(agent);
             if first.spaces != agent.spaces {
@@ -178,27 +219,29 @@ impl Policies {
                     format!("`{}` observes {observation_space} and does {action_space}", agent.name)
                 };
                 let reason = format!(
-                    "its agents differ: {}, but {}; give them policies of their own in `Trainer::policies`",
+                    "its agents differ: {}, but {}; give them policies of their own in `multiagent.policies`",
                     of(first),
                     of(agent)
                 );
-                return refuse(format!("the policy `{id}`"), reason);
+                return Err(Error::state(format!("the policy `{id}`"), reason));
             }
         }
-        let names = || agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
         if let Some(id) = self.classes.keys().find(|id| !used.contains_key(*id)) {
-            let reason = format!("no agent acts by it; there is {}. Map one to it, or leave it out", names());
-            return refuse(format!("the policy `{id}`"), reason);
+            let agents = agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
+            let rule = format!(
+                "no agent acts by it; there is {agents}. Name one in `multiagent.policy_mapping_fn`, or leave the policy out"
+            );
+            return Err(Error::config(format!("multiagent.policies.{id}"), "a policy", rule));
         }
+        let key = "multiagent.policies_to_train";
         if let Some(id) = self.to_train.iter().find(|id| !self.classes.contains_key(*id)) {
-            let reason = format!("it is to be trained, but there is {}", self.ids());
-            return refuse(format!("the policy `{id}`"), reason);
+            let rule = format!("there is {}; take one of these, or leave it out", self.ids());
+            return Err(Error::config(key, format_args!("{id:?}"), rule));
         }
         match self.to_train.is_empty() {
-            true => refuse(
-                "the policies".into(),
-                "none is to be trained; name one in `Policies::training`".into(),
-            ),
+            true => {
+                Err(Error::config(key, "[]", "at least one policy must learn; name one, or set it to null"))
+            }
             false => Ok(()),
         }
     }

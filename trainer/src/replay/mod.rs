@@ -13,29 +13,33 @@ pub use sum_tree::SumTree;
 
 use crate::base::{error::Result, lock, rules, train_batch::PolicyId};
 use serde::{Deserialize, Serialize};
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard},
+};
 
-/// The buffer of a policy's rows, shared by the steps of a plan.
-#[derive(Clone, Debug)]
+/// A buffer of rows for each of some policies, shared by the steps of a plan. The buffers know nothing of each other.
+#[derive(Clone, Debug, Default)]
 pub struct SharedReplay {
-    policy: PolicyId,
-    buffer: Arc<Mutex<ReplayBuffer>>,
+    buffers: BTreeMap<PolicyId, Arc<Mutex<ReplayBuffer>>>,
 }
 
 impl SharedReplay {
-    /// Shares a buffer of that policy's rows.
-    pub fn new(policy: impl Into<PolicyId>, buffer: ReplayBuffer) -> Self {
-        Self { policy: policy.into(), buffer: Arc::new(Mutex::new(buffer)) }
+    /// Shares a buffer of that policy's rows, too.
+    #[must_use]
+    pub fn with(mut self, policy: impl Into<PolicyId>, buffer: Arc<Mutex<ReplayBuffer>>) -> Self {
+        self.buffers.insert(policy.into(), buffer);
+        self
     }
 
-    /// The policy whose rows these are.
-    pub fn policy(&self) -> &str {
-        &self.policy
+    /// The policies whose rows these are, in the order of the ids.
+    pub fn policies(&self) -> impl Iterator<Item = &str> {
+        self.buffers.keys().map(String::as_str)
     }
 
-    /// The buffer itself, for this caller alone until the guard is dropped.
-    pub fn lock(&self) -> MutexGuard<'_, ReplayBuffer> {
-        lock(&self.buffer)
+    /// The buffer of one policy, for this caller alone until the guard is dropped.
+    pub fn lock(&self, policy: &str) -> Option<MutexGuard<'_, ReplayBuffer>> {
+        self.buffers.get(policy).map(|buffer| lock(buffer))
     }
 }
 

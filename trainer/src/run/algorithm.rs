@@ -9,8 +9,9 @@ use crate::{
         state::{State, Weights},
     },
     learn::nets::CustomModel,
-    policy::{Policy, PolicyClass},
+    policy::{Agent, Mapping, Policy, PolicyClass},
     run::{
+        policies_of::policies_of,
         settings::{resolve, to_config, validate},
         trainer::Trainer,
         training::{Probe, Run},
@@ -26,7 +27,10 @@ use crate::{
 use pavlov_envs::{Element, EnvCreator, Frame};
 use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// The file in a checkpoint that says what was trained.
 pub(crate) const SETTINGS: &str = "settings";
@@ -49,6 +53,7 @@ pub struct Algorithm<T: Trainer> {
     pub(crate) callbacks: Option<CallbacksMaker>,
     pub(crate) policy_class: Option<PolicyClass>,
     pub(crate) custom_model: Option<CustomModel>,
+    pub(crate) policy_mapping_fn: Option<Arc<Mapping>>,
     run: Option<Run>,
     inference_rng: Stream,
 }
@@ -84,6 +89,7 @@ impl<T: Trainer> Algorithm<T> {
             callbacks: None,
             policy_class: None,
             custom_model: None,
+            policy_mapping_fn: None,
             run: None,
             inference_rng,
         }
@@ -163,17 +169,31 @@ impl<T: Trainer> Algorithm<T> {
     /// Returns [`Error::State`] if `obs` are not rows of the space in its scalars, the run has several policies, or the
     /// algorithm is not set up; fails if the policy does.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
+        let id = self.run()?.spec().policies.sole()?.to_owned();
+        self.compute_actions_of(&id, obs, explore)
+    }
+
+    /// As [`compute_actions`](Self::compute_actions), by the policy `id`.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `obs` are not rows of the space
+    /// in its scalars or the algorithm is not set up; fails if the policy does.
+    pub fn compute_actions_of<O: Element>(
+        &mut self,
+        id: &str,
+        obs: &[O],
+        explore: bool,
+    ) -> Result<Vec<Action>> {
         let run = self.run()?;
-        let id = run.spec().policies.sole()?.to_owned();
-        let copies = rows(obs, &run.spaces(&id)?.observation_space, run.dtypes().0)?;
+        let copies = rows(obs, &run.spaces(id)?.observation_space, run.dtypes().0)?;
         if copies == 0 {
             return Ok(Vec::new());
         }
         let rngs = self.inference_rngs(copies);
         let (run, filter) = (self.run()?, self.run()?.workers().filter());
         let timestep = run.workers().counters().num_env_steps_sampled;
-        run.workers().learners.lend_policy(&id, |policy| {
-            let mut desk = Desk::new(run.spec(), run.dtypes(), (&id, &*policy), rngs, filter.as_ref())?;
+        run.workers().learners.lend_policy(id, |policy| {
+            let mut desk = Desk::new(run.spec(), run.dtypes(), (id, &*policy), rngs, filter.as_ref())?;
             desk.actions(policy, obs, explore, timestep)
         })?
     }
@@ -231,11 +251,20 @@ impl<T: Trainer> Algorithm<T> {
         Ok(self.workers()?.get_weights())
     }
 
-    /// Replaces the weights of the learner and of every worker.
+    /// Returns the weights of some policies, nested by id.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if a parameter is missing or has another shape, or the algorithm is not set up, and
-    /// [`Error::Worker`] if a worker fails and no setting lets the run go on without it.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if the algorithm is not set up.
+    pub fn get_weights_of(&self, ids: &[&str]) -> Result<Weights> {
+        self.workers()?.learners.lend(|policies, _| policies.get_weights_of(ids))
+    }
+
+    /// Replaces the weights of the learner and of every worker. Policies that `weights` does not name keep theirs.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, [`Error::State`] if `weights` names no policy, a
+    /// parameter is missing or has another shape, or the algorithm is not set up, and [`Error::Worker`] if a worker fails
+    /// and no setting lets the run go on without it.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         self.workers()?.set_weights(weights)
     }
@@ -246,9 +275,17 @@ impl<T: Trainer> Algorithm<T> {
     /// Fails whenever [`Session::export`] does. Returns [`Error::State`] if the run has several policies, `dir` cannot
     /// be made, or the algorithm is not set up.
     pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
+        self.export_policy_model_of(self.run()?.spec().policies.sole()?, dir)
+    }
+
+    /// As [`export_policy_model`](Self::export_policy_model), the policy `id`.
+    ///
+    /// # Errors
+    /// Fails whenever [`Session::export`] does. Returns [`Error::UnknownPolicy`] for an id that no policy has, and
+    /// [`Error::State`] if `dir` cannot be made or the algorithm is not set up.
+    pub fn export_policy_model_of(&self, id: &str, dir: &Path) -> Result<PathBuf> {
         let path = dir.join("model.pt");
         std::fs::create_dir_all(dir).map_err(pavlov_tune::Error::io("create", dir))?;
-        let id = self.run()?.spec().policies.sole()?;
         self.replica(id, vec![Stream::new(0, "export", 0)])?.export(&path)?;
         Ok(path)
     }
@@ -280,6 +317,7 @@ impl<T: Trainer> Algorithm<T> {
             Ok(probe) => probe,
             Err(error) => return rules::all([settings.common().validate(), Err(error)]),
         };
+        self.write_mapping(&mut settings, &probe.agents);
         validate(&mut settings, &probe.agents[0].spaces)?;
         let run = self.make_run(&settings, &env, probe)?;
         self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
@@ -287,10 +325,25 @@ impl<T: Trainer> Algorithm<T> {
         Ok(())
     }
 
+    /// Writes what a function answers into the settings, name by name: checkpoints, results and other processes know it then.
+    fn write_mapping(&self, settings: &mut T, agents: &[Agent]) {
+        let Some(mapping) = &self.policy_mapping_fn else { return };
+        let names = agents.iter().map(|agent| (agent.name.clone(), mapping(&agent.name)));
+        settings.common_mut().multiagent.policy_mapping_fn.extend(names);
+    }
+
     fn make_run(&self, settings: &T, env: &EnvCreator, probe: Probe) -> Result<Run> {
-        let policies = match &self.policy_class {
-            Some(policy_class) => policy_class.clone().into(),
-            None => settings.policies(&probe.agents)?,
+        let named = settings.common().multiagent.policies.keys().next();
+        let policies = match (&self.policy_class, named) {
+            (Some(policy_class), None) => policy_class.clone().into(),
+            (Some(policy_class), Some(id)) => {
+                let rule = format!(
+                    "`Builder::policy_class` gives the whole run one policy, {}; leave out one of the two",
+                    policy_class.name()
+                );
+                return Err(Error::config("multiagent.policies", format_args!("{id:?}, ..."), rule));
+            }
+            (None, _) => policies_of(settings, &probe.agents)?,
         };
         let (models, hooks) = (self.custom_model.clone(), self.callbacks.clone());
         let mut run = Run::new(settings.common(), env, probe, policies, models, hooks)?;

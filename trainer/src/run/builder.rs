@@ -1,7 +1,7 @@
 //! What users call on any [`Trainer`]: from its settings to a [`Driver`] or a sweep.
 
 use crate::{
-    base::error::Result,
+    base::{error::Result, train_batch::PolicyId},
     learn::nets::CustomModel,
     policy::PolicyClass,
     run::{algorithm::Algorithm, trainer::Trainer},
@@ -9,7 +9,7 @@ use crate::{
 };
 use pavlov_envs::{EnvCreator, IntoEnvCreator};
 use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, TrainableFactory};
-use std::path::PathBuf;
+use std::{path::PathBuf, sync::Arc};
 
 /// What users call on any [`Trainer`]. Implemented for all; do not implement it.
 pub trait TrainerExt: Trainer {
@@ -90,6 +90,28 @@ impl<T: Trainer> Builder<T> {
     #[must_use]
     pub fn policy_class(mut self, policy_class: PolicyClass) -> Self {
         self.algorithm.policy_class = Some(policy_class);
+        self
+    }
+
+    /// Asks this function which policy an agent acts by, once for each agent when the run is set up. The answers stand in the
+    /// settings from then on (`multiagent.policy_mapping_fn`) and goes before the patterns there.
+    ///
+    /// ```no_run
+    /// # use pavlov_trainer::{Trainer, TrainerExt};
+    /// # fn train<T: Trainer>(mut ppo: T) -> pavlov_trainer::Result<()> {
+    /// let policies = &mut ppo.common_mut().multiagent.policies;
+    /// policies.extend(["first", "others"].map(|id| (id.to_owned(), Default::default())));
+    /// let by = |agent: &str| if agent == "agent_0" { "first" } else { "others" };
+    /// let mut trainer = ppo.builder("simple_spread_v3").policy_mapping_fn(by).build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn policy_mapping_fn<Id: Into<PolicyId>>(
+        mut self,
+        mapping: impl Fn(&str) -> Id + Send + Sync + 'static,
+    ) -> Self {
+        self.algorithm.policy_mapping_fn = Some(Arc::new(move |agent| mapping(agent).into()));
         self
     }
 

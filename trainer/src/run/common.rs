@@ -9,9 +9,10 @@ use crate::{
         exploration::ExplorationConfig,
         nets::{ModelConfig, Spaces},
     },
+    run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
     sample::filter::ObservationFilter,
 };
-use pavlov_envs::WrapperSpec;
+use pavlov_envs::{EnvCreator, Space, WrapperSpec};
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
@@ -133,6 +134,8 @@ pub struct Common {
     pub gamma: f64,
     /// The network of the policy.
     pub model: ModelConfig,
+    /// Where several agents act: the policies, and which agent acts by which.
+    pub multiagent: MultiAgentConfig,
     /// Arguments of the environment.
     pub env_config: Config,
     /// Wrappers around every copy of the environment, the first of them innermost: `["TimeLimit(200)", "FrameStack(4)"]`.
@@ -212,6 +215,7 @@ impl Default for Common {
             train_batch_size: 200,
             gamma: 0.99,
             model: ModelConfig::default(),
+            multiagent: MultiAgentConfig::default(),
             env_config: Config::new(),
             wrappers: Vec::new(),
             clip_rewards: None,
@@ -251,7 +255,8 @@ impl Default for Common {
 const MOST_WORKERS: usize = 4096;
 
 /// Keys under which any name is allowed.
-pub const OPEN_KEYS: &[&str] = &["env_config", "evaluation_config.env_config"];
+pub const OPEN_KEYS: &[&str] =
+    &["env_config", "evaluation_config.env_config", "multiagent.policies", "multiagent.policy_mapping_fn"];
 
 /// Ray's keys that have no meaning here, and why.
 pub const REFUSED_KEYS: &[(&str, &str)] = &[
@@ -313,7 +318,9 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("output_config", "writing experience to files is not there yet; leave it out"),
     ("output_compress_columns", "writing experience to files is not there yet; leave it out"),
     ("output_max_file_size", "writing experience to files is not there yet; leave it out"),
-    ("multiagent", "multi-agent training is not there yet; leave it out"),
+    ("multiagent.replay_mode", "rows of policies are replayed independently of each other; leave it out"),
+    ("multiagent.policy_map_capacity", "all policies stay in memory; leave it out"),
+    ("multiagent.policy_map_cache", "all policies stay in memory; leave it out"),
     ("logger_config", "give loggers to `Builder::loggers`"),
     ("optimizer", "the algorithm's own keys set its optimizer (`lr`, `grad_clip`, ...); leave it out"),
     ("monitor", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
@@ -383,6 +390,25 @@ impl Common {
         let rule =
             format!("{who} acts in [-1, 1]; leave it true, so that actions are stretched to the bounds");
         rules::refuse_if(!self.normalize_actions, "normalize_actions", false, rule)
+    }
+
+    /// The environment as these settings change it.
+    pub fn changed(&self, env: &EnvCreator) -> EnvCreator {
+        let env = env.wrapped(&self.wrappers);
+        match self.multiagent.observation_fn {
+            None => env,
+            Some(ObservationFn::GlobalState) => env.with_global_state(),
+        }
+    }
+
+    /// How many numbers at the front of an observation an actor may look at, where not all.
+    pub(crate) fn own_obs(&self, spaces: &Spaces) -> Option<usize> {
+        let (Some(ObservationFn::GlobalState), Space::Dict(parts)) =
+            (self.multiagent.observation_fn, &spaces.observation_space)
+        else {
+            return None;
+        };
+        parts.iter().find(|(name, _)| *name == "obs").map(|(_, own)| own.flat_width())
     }
 
     /// Checks the rules of the common settings.
@@ -458,6 +484,7 @@ impl Common {
                 "it must be true, false, null or a number above 0",
             ),
             self.model.validate(),
+            self.multiagent.validate(),
             rules::refuse_if(
                 self.model.is_recurrent() && self.batch_mode == BatchMode::CompleteEpisodes,
                 "batch_mode",
@@ -466,6 +493,11 @@ impl Common {
             ),
             self.exploration_config.validate(),
         ])
+    }
+
+    /// Whether steps of agents are counted, not those of environments.
+    pub(crate) fn counts_agent_steps(&self) -> bool {
+        self.multiagent.count_steps_by == CountStepsBy::AgentSteps
     }
 
     /// Copies of the environment in the whole run.
@@ -486,7 +518,7 @@ impl Common {
     /// # Errors
     /// Returns [`Error::Config`] if `train_batch_size` is not a multiple of the number of environment copies.
     pub fn fit_fragments(&mut self) -> Result<()> {
-        if self.batch_mode == BatchMode::CompleteEpisodes {
+        if self.batch_mode == BatchMode::CompleteEpisodes || self.counts_agent_steps() {
             return Ok(());
         }
         let envs = self.total_envs();
@@ -517,6 +549,7 @@ impl Common {
     pub fn fragment_arithmetic(&self) -> String {
         let (envs, fragment) = (self.num_envs_per_worker, self.rollout_fragment_length);
         match self.batch_mode {
+            _ if self.counts_agent_steps() => self.batch_arithmetic(),
             BatchMode::TruncateEpisodes => {
                 let steps = envs * fragment;
                 let fragments = self.train_batch_size.div_ceil(steps);
@@ -535,6 +568,10 @@ impl Common {
             (self.num_workers.max(1), self.num_envs_per_worker, self.rollout_fragment_length);
         let round = self.steps_per_round();
         match self.batch_mode {
+            _ if self.counts_agent_steps() => format!(
+                "fragments until the agents that learn have taken at least {} steps; a batch may be longer",
+                self.train_batch_size
+            ),
             BatchMode::TruncateEpisodes => format!(
                 "{workers} worker(s) x {envs} env(s) x {fragment} steps = {round} steps per round; {} round(s) = a batch of {}",
                 self.train_batch_size.div_ceil(round),

@@ -10,6 +10,7 @@ use crate::{
     policy::Agent,
     run::{
         algorithm::{DTYPES, SETTINGS, SPACES},
+        policies_of::policies_of,
         settings::resolve,
         trainer::Trainer,
     },
@@ -62,7 +63,7 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
     let common = settings.common().clone();
     let spec = WorkerSpec {
         seed: common.seed.unwrap_or_default(),
-        policies: settings.policies(&agents)?,
+        policies: policies_of(&settings, &agents)?,
         common,
         env,
         agents,

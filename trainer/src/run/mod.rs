@@ -5,6 +5,8 @@ pub(crate) mod builder;
 pub(crate) mod common;
 pub(crate) mod loading;
 pub(crate) mod memory;
+pub(crate) mod multi_agent;
+pub(crate) mod policies_of;
 pub(crate) mod settings;
 pub(crate) mod synonyms;
 pub(crate) mod trainer;

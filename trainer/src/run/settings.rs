@@ -147,6 +147,8 @@ pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
 /// All the memory that a run of these settings needs.
 pub(crate) fn memory_of<T: Trainer>(settings: &T, spaces: &Spaces) -> Memory {
     let mut memory = Memory::of(settings.common(), spaces);
-    settings.memory(spaces, &mut memory);
+    // Every policy has a network and, where there is replay, a buffer.
+    (0..settings.common().multiagent.policies.len().max(1))
+        .for_each(|_| settings.memory(spaces, &mut memory));
     memory
 }

@@ -75,12 +75,12 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &st
             return true;
         }
         let of_the_model = defaults.get("model").is_some_and(|model| model.get(key).is_some());
-        let name = synonym(key, defaults).map(String::from);
-        let Some(name) = name.or_else(|| of_the_model.then(|| format!("model.{key}"))) else { return true };
-        match of_the_model && asks_for_nothing(value) {
-            true => drop(beside_model.insert(key.clone(), value.clone())),
-            false => checks.push(Err(Error::config(key, &*value, format!("its name here is `{name}`")))),
+        if of_the_model && asks_for_nothing(value) {
+            beside_model.insert(key.clone(), value.clone());
+            return false;
         }
+        let Some(name) = synonym(key, defaults) else { return true };
+        checks.push(Err(Error::config(key, &*value, format!("its name here is `{name}`"))));
         false
     });
     if !beside_model.is_empty()
@@ -123,15 +123,24 @@ fn is_harmless(key: &str, value: &Value) -> bool {
         ("callbacks", Value::String(class)) => class.contains("DefaultCallbacks"),
         ("sample_collector", Value::String(class)) => class.contains("SimpleListCollector"),
         ("metrics_episode_collection_timeout_s", value) => *value == 180,
+        ("multiagent.replay_mode", Value::String(mode)) => mode == "independent",
+        // Every policy fits into the map.
+        ("multiagent.policy_map_capacity", Value::Number(_)) => true,
         // Always so.
         ("vtrace" | "shuffle_sequences", value) => *value == true,
         ("num_multi_gpu_tower_stacks", value) => *value == 1,
         // Not the default here.
         ("prioritized_replay", value) => value.is_null(),
-        // Without effect where the key that they belong to is refused, or asks for nothing.
-        ("eager_max_retraces" | "tf_session_args" | "local_tf_session_args", _)
-        | ("input_evaluation" | "output_compress_columns" | "output_max_file_size", _) => true,
-        (key, _) if key.starts_with("model.attention_") => true,
+        // Ray's defaults, without effect where the key that they belong to asks for nothing.
+        ("tf_session_args" | "local_tf_session_args", Value::Object(_)) => true,
+        ("input_evaluation" | "output_compress_columns", Value::Array(_)) => true,
+        ("eager_max_retraces", value) => *value == 20,
+        ("output_max_file_size", value) => *value == 64 << 20,
+        ("model.attention_num_transformer_units" | "model.attention_num_heads", value) => *value == 1,
+        ("model.attention_dim", value) => *value == 64,
+        ("model.attention_head_dim" | "model.attention_position_wise_mlp_dim", value) => *value == 32,
+        ("model.attention_memory_inference" | "model.attention_memory_training", value) => *value == 50,
+        ("model.attention_init_gru_gate_bias", value) => value.as_f64() == Some(2.0),
         ("multiagent", Value::Object(inner)) => {
             ["policies", "policy_mapping_fn"].iter().all(|key| inner.get(*key).is_none_or(asks_for_nothing))
         }
@@ -141,7 +150,9 @@ fn is_harmless(key: &str, value: &Value) -> bool {
             | "remote_env_batch_wait_ms"
             | "shuffle_buffer_size"
             | "timesteps_per_iteration"
-            | "min_iter_time_s",
+            | "min_iter_time_s"
+            | "model.attention_use_n_prev_actions"
+            | "model.attention_use_n_prev_rewards",
             Value::Number(number),
         ) if number.as_f64() == Some(0.0) => true,
         // What Ray gives to keys that it has replaced.
@@ -190,13 +201,14 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_of_the_network_beside_model_counts_where_it_asks_for_nothing_and_is_named_otherwise() {
+    fn a_setting_of_the_network_beside_model_counts_where_it_asks_for_nothing() {
         let defaults = object(serde_json::to_value(Common::default()).unwrap());
         let mut values = object(json!({"use_lstm": false, "use_gru": false, "model": {"use_gru": true}}));
         translate(&mut values, &defaults, &[]).unwrap();
         assert_eq!(Value::from(values), json!({"model": {"use_gru": true, "use_lstm": false}}));
-        let message = translate(&mut object(json!({"use_lstm": true})), &defaults, &[]).unwrap_err();
-        assert_eq!(message.to_string(), "`use_lstm` is true, but its name here is `model.use_lstm`");
+        let mut values = object(json!({"use_lstm": true}));
+        translate(&mut values, &defaults, &[]).unwrap();
+        assert_eq!(Value::from(values), json!({"use_lstm": true}), "left for `overlay` to refuse");
     }
 
     #[test]

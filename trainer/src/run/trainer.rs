@@ -80,6 +80,10 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// Settings that Ray's users know and that have no meaning here, each with the reason.
     const REFUSED_KEYS: &'static [(&'static str, &'static str)] = &[];
 
+    /// Settings of its own that its plan reads: the whole run has them, and no policy has others (`multiagent.policies`). Those
+    /// of [`OffPolicy`](crate::replay::OffPolicy) are known to be such.
+    const PLAN_KEYS: &'static [&'static str] = &[];
+
     /// Every setting with its default.
     fn get_default_config() -> Self;
 
@@ -107,6 +111,8 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// The policies of a run, and which agent acts by which. By default there is the one of
     /// [`get_default_policy_class`](Self::get_default_policy_class), and all agents share it: each learns by itself from
     /// what all have done. An environment that has no agents of its own has one.
+    ///
+    /// It is not asked where a user names policies in `multiagent.policies`.
     ///
     /// # Errors
     /// Fails whenever [`get_default_policy_class`](Self::get_default_policy_class) does, and if there are no agents.

@@ -13,7 +13,7 @@ use crate::{
     learn::nets::{CustomModel, image},
     plan::{Plan, learner_info::LearnerInfo},
     policy::{Agent, Policies, Spaces},
-    run::common::Common,
+    run::{common::Common, multi_agent::CountStepsBy},
     sample::{
         callbacks::{CallbacksMaker, RunHandle},
         evaluation::{EvaluationTask, Until},
@@ -104,7 +104,7 @@ pub(crate) struct Probe {
 impl Probe {
     /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops it again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
-        let mut copies = env.wrapped(&common.wrappers).make(&common.env_config, 2)?;
+        let mut copies = common.changed(env).make(&common.env_config, 2)?;
         let agents = Agent::of(&copies)?;
         let (obs_dtype, act_dtype) = match &copies {
             EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),
@@ -293,8 +293,16 @@ impl Run {
                 }
             }
             let now = self.workers.counters();
-            let sampled = now.num_env_steps_sampled - before.num_env_steps_sampled;
-            let trained = now.num_env_steps_trained - before.num_env_steps_trained;
+            let (sampled, trained) = match common.multiagent.count_steps_by {
+                CountStepsBy::EnvSteps => (
+                    now.num_env_steps_sampled - before.num_env_steps_sampled,
+                    now.num_env_steps_trained - before.num_env_steps_trained,
+                ),
+                CountStepsBy::AgentSteps => (
+                    now.num_agent_steps_sampled - before.num_agent_steps_sampled,
+                    now.num_agent_steps_trained - before.num_agent_steps_trained,
+                ),
+            };
             if sampled >= common.min_sample_timesteps_per_reporting.unwrap_or(0)
                 && trained >= common.min_train_timesteps_per_reporting.unwrap_or(0)
                 && start.elapsed().as_secs_f64() >= common.min_time_s_per_reporting.unwrap_or(0.0)
@@ -390,6 +398,8 @@ impl Run {
             ("num_agent_steps_trained", agents_trained),
             ("num_env_steps_sampled_this_iter", sampled - before.num_env_steps_sampled),
             ("num_env_steps_trained_this_iter", trained - before.num_env_steps_trained),
+            ("num_agent_steps_sampled_this_iter", agents_sampled - before.num_agent_steps_sampled),
+            ("num_agent_steps_trained_this_iter", agents_trained - before.num_agent_steps_trained),
             ("timesteps_this_iter", sampled - before.num_env_steps_sampled),
             ("timesteps_total", sampled),
             ("agent_timesteps_total", agents_sampled),

@@ -126,14 +126,18 @@ impl AgentCopies {
             acting: &mut self.acting[rows.clone()],
         };
         f(self.envs[copy].as_mut(), &actions[..end(&self.action_ranges)], out)?;
-        match rows.clone().find(|&row| self.terminated[row] && self.truncated[row]) {
-            None => Ok(()),
-            Some(row) => {
-                let name = &self.names[row % agents];
-                let message = format!("copy {copy}: {name} has both flags; `terminated` goes before");
-                Err(pavlov_envs::Error::Contract { check: "exclusive_flags", message }.into())
-            }
+        for row in rows {
+            let (check, fault) = match (self.terminated[row] && self.truncated[row], self.alive[row]) {
+                (true, _) => ("exclusive_flags", "has both flags; `terminated` goes before"),
+                (_, false) if self.acting[row] => {
+                    ("turn", "is to act, but it is not alive; an agent that has ended acts no more")
+                }
+                _ => continue,
+            };
+            let message = format!("copy {copy}: {} {fault}", self.names[row % agents]);
+            return Err(pavlov_envs::Error::Contract { check, message }.into());
         }
+        Ok(())
     }
 
     /// What one agent sees.

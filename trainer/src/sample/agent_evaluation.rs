@@ -39,7 +39,8 @@ pub(crate) fn play_agents(
         let rngs = slots.map(|(copy, agent)| roster.stream(copy, agent)).collect();
         let spaces = policies.spaces(id, agents)?;
         let policy = &**map.get_mut(id)?;
-        let seats = Seats::new((id.clone(), policy), own, spaces, &copies, (common, worker), rngs, 1)?;
+        let settings = policies.settings(id, common);
+        let seats = Seats::new((id.clone(), policy), own, spaces, &copies, (settings, worker), rngs, 1)?;
         teams.push(seats.filtered_by(filter)?);
     }
     for (copy, seed) in roster.seeds().into_iter().enumerate() {

@@ -97,7 +97,7 @@ pub(crate) fn play(
     if n == 0 {
         return Ok(Played::default());
     }
-    match spec.env.wrapped(&spec.common.wrappers).make(&spec.common.env_config, n)? {
+    match spec.common.changed(&spec.env).make(&spec.common.env_config, n)? {
         EnvCopies::Vector(env) => {
             let roster = Roster::new(&task.episodes, task.seed, n, Vec::new(), worker);
             let id = spec.policies.of(&spec.agents[0].name);
@@ -138,7 +138,8 @@ fn play_vector(
         return Err(Error::Space { who: "the policy".into(), needs, space });
     }
     let rngs = (0..n).map(|copy| roster.stream(copy, 0)).collect();
-    let mut pilot = Pilot::new(&spaces, dtype, &spec.common, policy, worker, rngs)?.filtered_by(filter)?;
+    let common = spec.common_of(&spec.policies.of(&spec.agents[0].name));
+    let mut pilot = Pilot::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filter)?;
     let mut storage = pilot.steps(1)?;
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     let mut frames = Vec::new();

@@ -13,7 +13,7 @@ use crate::{
         state::State,
     },
     policy::{Agent, Policies, PolicyMap},
-    run::common::Common,
+    run::common::{ClipRewards, Common},
     sample::{
         agent_copies::AgentCopies,
         callbacks::{Callbacks, StepView},
@@ -40,6 +40,7 @@ pub(crate) struct MultiAgentSampler {
 struct Team {
     seats: Seats,
     learns: bool,
+    clip_rewards: Option<ClipRewards>,
 }
 
 impl MultiAgentSampler {
@@ -68,9 +69,12 @@ impl MultiAgentSampler {
             let steps = if learns { common.rollout_fragment_length } else { 1 };
             let spaces = policies.spaces(id, agents)?;
             let policy = &**map.get_mut(id)?;
-            let own = Seats::new((id.clone(), policy), own, spaces, &copies, (common, worker), rngs, steps)?;
+            let settings = policies.settings(id, common);
+            let own =
+                Seats::new((id.clone(), policy), own, spaces, &copies, (settings, worker), rngs, steps)?;
             teams.push(Team {
                 learns,
+                clip_rewards: settings.clip_rewards,
                 seats: match common.observation_filter {
                     ObservationFilter::NoFilter => own,
                     ObservationFilter::MeanStdFilter => own.with_filter(),
@@ -134,7 +138,7 @@ impl MultiAgentSampler {
         laps.lap(&mut self.perf.inference);
         self.copies.step()?;
         laps.lap(&mut self.perf.env_wait);
-        for Team { seats, learns } in &mut self.teams {
+        for Team { seats, learns, .. } in &mut self.teams {
             seats.settle(&self.copies)?;
             if !*learns {
                 seats.carry();
@@ -177,8 +181,8 @@ impl FragmentSource for MultiAgentSampler {
     }
 
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()> {
-        for Team { seats, .. } in self.teams.iter_mut().filter(|team| team.learns) {
-            seats.lend(self.common.clip_rewards, f)?;
+        for Team { seats, clip_rewards, .. } in self.teams.iter_mut().filter(|team| team.learns) {
+            seats.lend(*clip_rewards, f)?;
             seats.carry();
         }
         Ok(())

@@ -138,7 +138,8 @@ impl Desk {
         filter: Option<&RunningStat>,
     ) -> Result<Self> {
         let spaces = spec.policies.spaces(id, &spec.agents)?;
-        let pilot = Pilot::new(spaces, dtypes.1, &spec.common, policy, 0, rngs)?.filtered_by(filter)?;
+        let common = spec.common_of(id);
+        let pilot = Pilot::new(spaces, dtypes.1, common, policy, 0, rngs)?.filtered_by(filter)?;
         Ok(Self {
             storage: pilot.steps(1)?,
             pilot,

@@ -131,6 +131,11 @@ pub struct WorkerSpec {
 }
 
 impl WorkerSpec {
+    /// The shared settings as they are for one policy.
+    pub(crate) fn common_of(&self, id: &str) -> &Common {
+        self.policies.settings(id, &self.common)
+    }
+
     /// The policies as a worker of that index has them; all workers start with equal weights.
     ///
     /// # Errors
@@ -138,11 +143,13 @@ impl WorkerSpec {
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let mut map = PolicyMap::default();
         for (id, class) in self.policies.classes() {
+            let spaces = self.policies.spaces(id, &self.agents)?;
             let spec = PolicySpec {
-                spaces: self.common.stored(self.policies.spaces(id, &self.agents)?),
+                own_obs: self.common.own_obs(spaces),
+                spaces: self.common.stored(spaces),
                 seed: Policies::seed(self.seed, id),
                 device,
-                fused: self.common.model.fused,
+                fused: self.common_of(id).model.fused,
                 custom_model: self.custom_model.clone(),
                 worker_index,
                 num_workers: self.common.num_workers,
@@ -187,7 +194,7 @@ impl EnvRunner {
     fn start_source(&mut self, policies: &mut PolicyMap, callbacks: &mut Hooks) -> Result<()> {
         let WorkerSpec { common, agents, policies: who, .. } = &self.spec;
         let n = common.num_envs_per_worker;
-        let copies = self.spec.env.wrapped(&common.wrappers).make(&common.env_config, n)?;
+        let copies = common.changed(&self.spec.env).make(&common.env_config, n)?;
         if let Some(callbacks) = callbacks {
             callbacks.on_sub_environment_created(self.index, n)?;
         }
@@ -202,7 +209,7 @@ impl EnvRunner {
         self.source = Some(match copies {
             EnvCopies::Vector(env) => {
                 let id = who.of(&agents[0].name);
-                let policy = &**policies.get_mut(&id)?;
+                let (policy, common) = (&**policies.get_mut(&id)?, self.spec.common_of(&id));
                 Box::new(Sampler::new(env, common, (id, policy), self.index, seeds, callbacks)?)
             }
             EnvCopies::MultiAgent(envs) => {

@@ -10,10 +10,7 @@ use crate::{
         train_batch::TrainBatch,
     },
     policy::{DEFAULT_POLICY, Learned, Policy, PolicyId, PolicyMap},
-    replay::{
-        ReplayBuffer, ReplayBufferConfig, SharedReplay, fragments::Fragments,
-        minibatch_buffer::MinibatchBuffer,
-    },
+    replay::{ReplayBuffer, ReplayBufferConfig, fragments::Fragments, minibatch_buffer::MinibatchBuffer},
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         worker::{Hooks, WorkerSpec},
@@ -37,6 +34,8 @@ pub struct Learners {
     published: Arc<Mutex<Published>>,
     /// What a learner thread has still to learn from.
     queue: Arc<LearnerQueue>,
+    /// The policies that learn.
+    to_train: Arc<[PolicyId]>,
     device: Device,
     seed: u64,
 }
@@ -64,7 +63,7 @@ impl std::fmt::Debug for Learning {
 
 #[derive(Debug)]
 struct Replay {
-    buffer: SharedReplay,
+    buffer: Arc<Mutex<ReplayBuffer>>,
     store_in_checkpoints: bool,
 }
 
@@ -92,6 +91,7 @@ impl Learners {
             })),
             published: Arc::default(),
             queue: Arc::default(),
+            to_train: spec.policies.to_train().cloned().collect(),
             device,
             seed: spec.seed,
         })
@@ -236,6 +236,11 @@ impl Learners {
         lock(&self.published).clone()
     }
 
+    /// The policies that learn.
+    pub(crate) fn to_train(&self) -> &[PolicyId] {
+        &self.to_train
+    }
+
     /// The replay buffer of that policy; made at the first call. With `store_in_checkpoints` its rows are saved and
     /// restored with the run.
     pub(crate) fn replay_buffer(
@@ -243,10 +248,10 @@ impl Learners {
         id: &str,
         config: &ReplayBufferConfig,
         store_in_checkpoints: bool,
-    ) -> SharedReplay {
+    ) -> Arc<Mutex<ReplayBuffer>> {
         let make = || {
             let rng = Stream::new(self.seed, &part_of("replay", id), 0);
-            let buffer = SharedReplay::new(id, ReplayBuffer::new(config.clone(), rng));
+            let buffer = Arc::new(Mutex::new(ReplayBuffer::new(config.clone(), rng)));
             Replay { buffer, store_in_checkpoints }
         };
         lock(&self.learning).replay.entry(id.to_owned()).or_insert_with(make).buffer.clone()
@@ -266,7 +271,7 @@ impl Learners {
             parts.push(("broadcast_weights".to_owned(), State::clone(&weights)));
         }
         for (id, replay) in learning.replay.iter().filter(|(_, r)| r.store_in_checkpoints) {
-            parts.push((part_of("replay_buffer", id), replay.buffer.lock().state()?));
+            parts.push((part_of("replay_buffer", id), lock(&replay.buffer).state()?));
         }
         if let Some((fragments, _)) = &learning.fragments {
             run.set("keeps_fragments", &true)?;
@@ -322,7 +327,7 @@ impl Learners {
             if replay.store_in_checkpoints {
                 let part = part_of("replay_buffer", id);
                 let state = read(&part)?;
-                replay.buffer.lock().set_state(&state).map_err(|e| e.within(&part))?;
+                lock(&replay.buffer).set_state(&state).map_err(|e| e.within(&part))?;
             } else {
                 tracing::warn!(
                     "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"

@@ -27,7 +27,7 @@ use crate::{
         state::{State, Weights},
         train_batch::TrainBatch,
     },
-    policy::{DEFAULT_POLICY, Policy},
+    policy::Policy,
     replay::{ReplayBufferConfig, SharedReplay},
     run::common::Common,
     sample::{filter::ObservationFilter, worker::EnvRunner},
@@ -247,9 +247,11 @@ impl WorkerSet {
         Ok(episodes)
     }
 
-    /// The replay buffer of a run with one policy; see [`replay_buffer_of`](Self::replay_buffer_of).
+    /// A replay buffer for each policy that learns; see [`replay_buffer_of`](Self::replay_buffer_of).
     pub fn replay_buffer(&self, config: &ReplayBufferConfig, store_in_checkpoints: bool) -> SharedReplay {
-        self.replay_buffer_of(DEFAULT_POLICY, config, store_in_checkpoints)
+        self.learners.to_train().iter().fold(SharedReplay::default(), |all, id| {
+            all.with(id.clone(), self.learners.replay_buffer(id, config, store_in_checkpoints))
+        })
     }
 
     /// The replay buffer of that policy; made at the first call. With `store_in_checkpoints` its rows are saved and
@@ -260,7 +262,7 @@ impl WorkerSet {
         config: &ReplayBufferConfig,
         store_in_checkpoints: bool,
     ) -> SharedReplay {
-        self.learners.replay_buffer(id, config, store_in_checkpoints)
+        SharedReplay::default().with(id, self.learners.replay_buffer(id, config, store_in_checkpoints))
     }
 
     /// Calls `f` with the learning policy of that id; see [`Learners::with_policy`].

@@ -131,6 +131,8 @@ impl<T: Trainable> Driver<T> {
         self.last_result = Some(result.clone());
         hooked?;
         self.log.on_result(&result, &self.config)?;
+        // The first result makes the directory.
+        self.run_dir.note(self.log.dir());
         Ok(result)
     }
 

@@ -29,6 +29,7 @@ impl<T: Trainable> Driver<T> {
         self.log.sync()?;
         let run_dir = self.log.dir().to_path_buf();
         let path = self.save_to(&run_dir)?;
+        self.run_dir.note(&run_dir);
         match &mut self.remote {
             Some(remote) => remote.saved(&path, &self.retention)?,
             None => self.retention.apply(&run_dir, &path)?,

@@ -7,7 +7,7 @@ use super::{
     view::{Input, Net},
 };
 use crate::{
-    base::error::Result,
+    base::error::{Error, Result},
     learn::{
         dist::{ActionDist, Dist},
         engines::Activation,
@@ -41,7 +41,12 @@ impl ActorCritic {
         let behind = if model.no_final_linear { last } else { Activation::Linear };
         let init = model.fcnet_initializer.scaled(0.01);
 
-        let torso = net.torso("actor", model)?;
+        if net.spec().own_obs.is_some() && model.vf_share_layers {
+            let rule =
+                "with `multiagent.observation_fn` the critic sees more than the actor: set it to false";
+            return Err(Error::config("model.vf_share_layers", true, rule));
+        }
+        let torso = net.actor_torso("actor", model)?;
         let actor = net.dense("actor.out", torso.width(), outputs, behind, init);
         let free_log_std = free.then(|| net.free("actor.log_std", &vec![0.0; outputs]));
         // Acting runs the actor alone, so what a critic of its own remembers would stand still.

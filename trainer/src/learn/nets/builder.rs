@@ -62,6 +62,9 @@ impl Spaces {
 pub struct PolicySpec {
     /// The spaces of the policy, as [`Spaces::stored`] says.
     pub spaces: Spaces,
+    /// So many numbers at the front of an observation are the agent's own; those behind are the state of the environment, which
+    /// critics may see and actors may not. All are its own where there is none.
+    pub own_obs: Option<usize>,
     /// Seed of the initial weights.
     pub seed: u64,
     /// Where the policy computes.
@@ -140,6 +143,8 @@ pub struct NetBuilder<'a> {
     pub(crate) memory_width: usize,
     /// Rows of a sequence; what recurrent layers learn from.
     pub(crate) max_seq_len: usize,
+    /// An actor was laid out that does not see the state.
+    pub(crate) has_actor: bool,
 }
 
 impl<'a> NetBuilder<'a> {
@@ -156,6 +161,7 @@ impl<'a> NetBuilder<'a> {
             is_noisy: false,
             memory_width: 0,
             max_seq_len: 1,
+            has_actor: false,
         }
     }
 

@@ -9,7 +9,7 @@ use super::{
     view::{Input, Net},
 };
 use crate::{
-    base::error::Result,
+    base::error::{Error, Result},
     learn::{engines::Activation, value::Value},
 };
 
@@ -45,6 +45,32 @@ impl NetBuilder<'_> {
     }
 }
 
+impl NetBuilder<'_> {
+    /// Lays out a torso for what acts, as [`torso`](Self::torso): it does not see the state of the environment, where
+    /// observations hold one.
+    ///
+    /// # Errors
+    /// Fails whenever [`torso`](Self::torso) does. Where observations hold a state, returns [`Error::Config`] for a network
+    /// that remembers and for one of the user's own.
+    pub fn actor_torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
+        let Some(own) = self.spec().own_obs else { return self.torso(name, model) };
+        let refuse = |key: &str, value: &str| {
+            let rule = "with `multiagent.observation_fn` networks are fully connected ones of the `model` settings, without memory \
+                        so far; leave one of the two out";
+            Err(Error::config(key, value, rule))
+        };
+        if self.spec().custom_model.is_some() {
+            return refuse("custom_model", "given");
+        }
+        if model.is_recurrent() {
+            return refuse(if model.use_gru { "model.use_gru" } else { "model.use_lstm" }, "true");
+        }
+        self.has_actor = true;
+        let tower = Tower::new(self, name, own, &model.hidden_layers(), model.fcnet_initializer);
+        Ok(Box::new(Tower { own: Some(own), ..tower }))
+    }
+}
+
 /// Hidden layers and a recurrent one.
 #[derive(Debug)]
 struct Remembering {
@@ -67,6 +93,8 @@ impl Torso for Remembering {
 struct Tower {
     layers: Vec<Dense>,
     width: usize,
+    /// It sees so many numbers at the front of an observation, or all.
+    own: Option<usize>,
 }
 
 impl Tower {
@@ -77,7 +105,7 @@ impl Tower {
         hidden: &[(usize, Activation)],
         init: Initializer,
     ) -> Self {
-        let mut tower = Self { layers: Vec::new(), width: inputs };
+        let mut tower = Self { layers: Vec::new(), width: inputs, own: None };
         for (i, &(units, activation)) in hidden.iter().enumerate() {
             tower.layers.push(net.dense(
                 &format!("{name}.{i}"),
@@ -98,6 +126,7 @@ impl Torso for Tower {
     }
 
     fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
-        self.layers.iter().fold(x.obs(), |x, layer| layer.on(net, x))
+        let seen = self.own.map_or(x.obs(), |own| x.obs().narrow(0, own));
+        self.layers.iter().fold(seen, |x, layer| layer.on(net, x))
     }
 }
