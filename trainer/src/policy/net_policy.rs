@@ -113,7 +113,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
     /// Continues from [`state`](Self::state).
     ///
     /// # Errors
-    /// Returns [`Error::State`](crate::Error::State) if the state is of another policy.
+    /// Returns [`Error::State`] if the state is of another policy.
     fn set_state(&mut self, _state: &State) -> Result<()> {
         Ok(())
     }

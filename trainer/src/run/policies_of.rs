@@ -87,7 +87,7 @@ fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies>
 fn own_settings<T: Trainer>(settings: &T, own: &Config) -> Result<T> {
     let runs = |settings: serde_json::Result<Value>, kept: &[&str]| -> Vec<String> {
         let keys = settings.ok().and_then(|settings| Some(settings.as_object()?.keys().cloned().collect()));
-        keys.unwrap_or_else(Vec::new).into_iter().filter(|key| !kept.contains(&key.as_str())).collect()
+        keys.unwrap_or_default().into_iter().filter(|key| !kept.contains(&key.as_str())).collect()
     };
     let of_the_run: Vec<String> = [
         runs(serde_json::to_value(Common::default()), &OF_A_POLICY),

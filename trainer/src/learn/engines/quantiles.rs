@@ -98,13 +98,7 @@ impl Tape {
                 self.arch.dispatch(|| {
                     to.iter_mut().zip(g).zip(x.iter().zip(y)).for_each(|((to, &g), (&x, &y))| {
                         let (error, weight) = weighted(level, x, y);
-                        let slope = if error > 1.0 {
-                            1.0
-                        } else if error < -1.0 {
-                            -1.0
-                        } else {
-                            error
-                        };
+                        let slope = error.clamp(-1.0, 1.0);
                         *to -= g * share * weight * slope;
                     });
                 });

@@ -18,7 +18,7 @@ impl NetBuilder<'_> {
     /// the user's own network.
     ///
     /// # Errors
-    /// Fails if a custom model does. Returns [`Error::Config`](crate::Error::Config) if `model.conv_filters` do not fit
+    /// Fails if a custom model does. Returns [`Error::Config`] if `model.conv_filters` do not fit
     /// the image, or are null where images of this size have no default.
     pub fn torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         self.max_seq_len = model.max_seq_len;
