@@ -86,7 +86,9 @@ fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies>
 /// The run's settings with those of one policy over them.
 fn own_settings<T: Trainer>(settings: &T, own: &Config) -> Result<T> {
     let runs = |settings: serde_json::Result<Value>, kept: &[&str]| -> Vec<String> {
-        let keys = settings.ok().and_then(|settings| Some(settings.as_object()?.keys().cloned().collect()));
+        let keys = settings
+            .ok()
+            .and_then(|settings| Some(settings.as_object()?.keys().cloned().collect::<Vec<_>>()));
         keys.unwrap_or_default().into_iter().filter(|key| !kept.contains(&key.as_str())).collect()
     };
     let of_the_run: Vec<String> = [
