@@ -12,6 +12,7 @@
 //! With several quantiles per critic it is TQC (Kuznetsov et al. 2020): targets leave out the largest quantiles.
 
 use pavlov_envs::Space;
+pub use pavlov_trainer::models::CriticLoss;
 use pavlov_trainer::{
     models::Quantiles,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
@@ -68,16 +69,6 @@ pub struct Optimization {
     pub entropy_learning_rate: f64,
     /// Weight decay of the actor and the critics (AdamW); 0 is Adam.
     pub weight_decay: f64,
-}
-
-/// How an error of the critics counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CriticLoss {
-    /// The loss is Huber's, with threshold 1 (Ray).
-    Huber,
-    /// The loss is half the square (the paper, Stable-Baselines3, CleanRL).
-    Mse,
 }
 
 impl Default for Optimization {
@@ -144,7 +135,7 @@ impl Trainer for Sac {
             rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
             rules::not_negative([("optimization.weight_decay", self.optimization.weight_decay)]),
             rules::share([("tau", self.tau)]),
-            self.quantiles.validate(&spaces.action_space, self.critic_loss == CriticLoss::Mse),
+            self.quantiles.validate(&spaces.action_space, self.critic_loss),
             rules::refuse_if(
                 !matches!(exploration, ExplorationConfig::StochasticSampling { .. }),
                 "exploration_config.type",
@@ -246,15 +237,6 @@ impl SacPolicy {
             false => self.q.on(net, s.obs().cat(a)),
         }
     }
-
-    /// How much it counts that a critic says `q` where the target is `y`.
-    fn size<'t>(&self, q: Value<'t>, y: Value<'t>) -> Value<'t> {
-        match self.config.critic_loss {
-            _ if self.config.quantiles.are_several() => q.quantile_huber(y),
-            CriticLoss::Huber => (q - y).huber(),
-            CriticLoss::Mse => (q - y).square() * 0.5,
-        }
-    }
 }
 
 impl NetPolicy for SacPolicy {
@@ -322,7 +304,8 @@ impl NetPolicy for SacPolicy {
         let pi2 = self.pi(frozen, s2, rows, NEXT_NOISE)?;
         let y = r + discount * pi2.mean(quantiles.target(self.q.on(target, pi2.sa)) - alpha * pi2.logp);
         let (q, weights) = (self.values(online, s, a), rows.weights()?);
-        let critic_loss = q.iter().map(|&q| (self.size(q, y) * weights).mean()).sum();
+        let size = |q: Value<'t>| quantiles.loss(self.config.critic_loss, q, y);
+        let critic_loss = q.iter().map(|&q| (size(q) * weights).mean()).sum();
 
         // The critics' parameters stand still; what they say of a ~ pi(s) reaches the actor through a, or through its
         // probability.

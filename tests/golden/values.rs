@@ -205,7 +205,6 @@ fn operations_on_rows_are_autograds() {
             |[x, v, ..]| (x * v).logsumexp() - x,
             |[x, v, ..]| (x * v).logsumexp(-1, true) - x,
         ),
-        ("softmax", |[x, ..]| x.softmax().square(), |[x, ..]| x.softmax(-1, Kind::Double).square()),
         (
             "sort_columns",
             |[x, v, ..]| x.cat(v).sort_columns().narrow(1, 3) * v,

@@ -19,14 +19,9 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// This optimizer at this rate.
-    pub fn new(optimizer: OptimizerConfig, lr: impl Into<Schedule>) -> Self {
-        Self { optimizer, lr: lr.into(), grad_clip: None }
-    }
-
     /// Adam with the usual decays.
     pub fn adam(lr: impl Into<Schedule>, eps: f64) -> Self {
-        Self::new(OptimizerConfig::adam(eps), lr)
+        Self { optimizer: OptimizerConfig::adam(eps), lr: lr.into(), grad_clip: None }
     }
 
     /// The rule with weight decay: AdamW in place of Adam. A decay of 0 changes nothing.

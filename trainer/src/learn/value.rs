@@ -71,6 +71,31 @@ operations! {
     detach => Op::Detach;
 }
 
+macro_rules! operations_with {
+    ($($(#[$doc:meta])* $name:ident($other:ident) => $op:expr;)*) => {
+        impl<'t> Value<'t> {
+            $($(#[$doc])* #[must_use] pub fn $name(self, $other: Self) -> Self { self.binary($op, $other) })*
+        }
+    };
+}
+
+operations_with! {
+    /// The smaller of two numbers, place by place.
+    minimum(other) => Op::Minimum;
+    /// The larger of two numbers, place by place.
+    maximum(other) => Op::Maximum;
+    /// The number of each row in the column that `index` (one column) names, `[rows, 1]`.
+    gather(index) => Op::Gather;
+    /// The columns of this and then of the other.
+    cat(other) => Op::Cat;
+    /// Logits with -1e9 where `mask` is 0.
+    masked(mask) => Op::Mask;
+    /// The quantile Huber loss (Dabney et al. 2018), `[rows, 1]`: column `i` of `N` is the quantile at `(i + 1/2) / N`, the
+    /// columns of `samples` are draws from the distribution. It is the mean over all pairs of both, with threshold 1;
+    /// nothing flows back to the samples.
+    quantile_huber(samples) => Op::QuantileHuber;
+}
+
 impl<'t> Value<'t> {
     pub(crate) fn new(graph: &'t (dyn Graph + 't), id: usize) -> Self {
         Self { graph, id }
@@ -101,36 +126,6 @@ impl<'t> Value<'t> {
         self.clamp(f64::NEG_INFINITY, high)
     }
 
-    /// The smaller of two numbers, place by place.
-    #[must_use]
-    pub fn minimum(self, other: Self) -> Self {
-        self.binary(Op::Minimum, other)
-    }
-
-    /// The larger of two numbers, place by place.
-    #[must_use]
-    pub fn maximum(self, other: Self) -> Self {
-        self.binary(Op::Maximum, other)
-    }
-
-    /// The number of each row in the column that `index` (one column) names, `[rows, 1]`.
-    #[must_use]
-    pub fn gather(self, index: Self) -> Self {
-        self.binary(Op::Gather, index)
-    }
-
-    /// The columns of this and then of the other.
-    #[must_use]
-    pub fn cat(self, other: Self) -> Self {
-        self.binary(Op::Cat, other)
-    }
-
-    /// Logits with -1e9 where `mask` is 0.
-    #[must_use]
-    pub fn masked(self, mask: Self) -> Self {
-        self.binary(Op::Mask, mask)
-    }
-
     /// Columns `start..start + len`.
     #[must_use]
     pub fn narrow(self, start: usize, len: usize) -> Self {
@@ -145,12 +140,6 @@ impl<'t> Value<'t> {
         inner * (size - inner * 0.5)
     }
 
-    /// The softmax over the columns.
-    #[must_use]
-    pub fn softmax(self) -> Self {
-        self.log_softmax().exp()
-    }
-
     /// What an activation makes of it, for networks with something between a layer and its activation.
     #[must_use]
     pub fn activate(self, activation: Activation) -> Self {
@@ -161,14 +150,6 @@ impl<'t> Value<'t> {
             Activation::Swish => self * self.sigmoid(),
             Activation::Linear => self,
         }
-    }
-
-    /// The quantile Huber loss (Dabney et al. 2018), `[rows, 1]`: column `i` of `N` is the quantile at `(i + 1/2) / N`, the
-    /// columns of `samples` are draws from the distribution. It is the mean over all pairs of both, with threshold 1;
-    /// nothing flows back to the samples.
-    #[must_use]
-    pub fn quantile_huber(self, samples: Self) -> Self {
-        self.binary(Op::QuantileHuber, samples)
     }
 
     /// How many columns there are; 0 for one number.

@@ -25,7 +25,7 @@ pub use layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Padding, Recurren
 pub use mlp::Mlp;
 pub(crate) use params::Layout;
 pub use params::{Params, ParamsBuilder};
-pub use quantiles::Quantiles;
+pub use quantiles::{CriticLoss, Quantiles};
 pub use view::{Input, Net};
 
 pub use crate::learn::{

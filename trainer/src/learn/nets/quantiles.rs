@@ -8,6 +8,16 @@ use crate::{
 use pavlov_envs::Space;
 use serde::{Deserialize, Serialize};
 
+/// How an error of the critics counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CriticLoss {
+    /// Huber's loss, with threshold 1 (Ray).
+    Huber,
+    /// Half the square (the paper, Stable-Baselines3, CleanRL).
+    Mse,
+}
+
 /// Settings of critics that may learn quantiles of the return (TQC, Kuznetsov et al. 2020).
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -33,7 +43,7 @@ impl Quantiles {
     ///
     /// # Errors
     /// Fails as [`rules::all`] does, with [`Error::Config`](crate::Error::Config) for each setting that breaks its rule.
-    pub fn validate(&self, actions: &Space, is_mse: bool) -> Result<()> {
+    pub fn validate(&self, actions: &Space, critic_loss: CriticLoss) -> Result<()> {
         let (quantiles, dropped) = (self.n_quantiles, self.top_quantiles_to_drop_per_net);
         rules::all([
             rules::at_least_one([("n_critics", self.n_critics.unwrap_or(1)), ("n_quantiles", quantiles)]),
@@ -50,7 +60,7 @@ impl Quantiles {
                 "critics of discrete actions learn one number of each choice: leave it at 1",
             ),
             rules::refuse_if(
-                quantiles > 1 && is_mse,
+                quantiles > 1 && critic_loss == CriticLoss::Mse,
                 "critic_loss",
                 "mse",
                 "quantiles learn by the quantile Huber loss: leave it out",
@@ -59,7 +69,7 @@ impl Quantiles {
     }
 
     /// Whether critics learn several quantiles each.
-    pub fn are_several(&self) -> bool {
+    fn are_several(&self) -> bool {
         self.n_quantiles > 1
     }
 
@@ -70,6 +80,15 @@ impl Quantiles {
         }
         let critics = said.len() as f64;
         said.into_iter().map(Value::mean_columns).sum::<Value<'t>>() / critics
+    }
+
+    /// How much it counts for each row that a critic says `q` where the target is `y`. Quantiles have their own Huber loss.
+    pub fn loss<'t>(&self, critic_loss: CriticLoss, q: Value<'t>, y: Value<'t>) -> Value<'t> {
+        match critic_loss {
+            _ if self.are_several() => q.quantile_huber(y),
+            CriticLoss::Huber => (q - y).huber(),
+            CriticLoss::Mse => (q - y).square() * 0.5,
+        }
     }
 
     /// What a target takes of it: the smallest of their numbers, or the quantiles of all critics without the largest.
