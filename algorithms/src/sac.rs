@@ -153,6 +153,9 @@ impl Trainer for Sac {
         let inputs = spaces.obs_width();
         memory.add_hidden_layers("policy_model_config.fcnet_hiddens", inputs, &self.policy_model_config);
         memory.add_hidden_layers("q_model_config.fcnet_hiddens", inputs, &self.q_model_config);
+        let units = self.q_model_config.fcnet_hiddens.last().map_or(inputs, |units| *units) as u128;
+        let (critics, quantiles) = (self.quantiles.n_critics.unwrap_or(2), self.quantiles.n_quantiles);
+        memory.add("the critics", &[("n_critics", critics), ("n_quantiles", quantiles)], 16 * (units + 1));
     }
 
     fn get_default_policy_class(&self, _spaces: &Spaces) -> Result<PolicyClass> {

@@ -24,6 +24,8 @@ fn settings_that_need_more_memory_than_there_is_are_refused_by_name_with_the_sum
         ("DQN", json!({"replay_buffer_config": {"capacity": 1e12 as u64}}), "replay_buffer_config.capacity"),
         ("SAC", json!({"replay_buffer_config": {"capacity": u64::MAX}}), "replay_buffer_config.capacity"),
         ("SAC", json!({"q_model_config": {"fcnet_hiddens": [1e6 as u64, 1e6 as u64]}}), "q_model_config"),
+        ("SAC", json!({"n_critics": 1e12 as u64}), "n_critics"),
+        ("SAC", json!({"n_quantiles": 1e12 as u64}), "n_quantiles"),
         ("TD3", json!({"replay_buffer_config": {"capacity": 1e12 as u64}}), "replay_buffer_config.capacity"),
         ("DDPG", json!({"critic_hiddens": [1e6 as u64, 1e6 as u64]}), "critic_hiddens"),
         (
