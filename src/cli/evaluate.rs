@@ -6,7 +6,6 @@ use clap::Args;
 use serde_json::{Value, json};
 
 use super::exit::usage;
-use super::gif;
 use super::output::{print, print_json, say};
 use super::returns::{self, Summary};
 use super::run_dir::find_checkpoint;
@@ -161,5 +160,5 @@ fn write_gif(file: &Path, env: &str, frames: &[Frame], render_fps: Option<f64>) 
             "{env} draws no pictures; leave out --render, or implement `render` for it"
         )));
     }
-    gif::write(file, frames, gif::frame_delay(render_fps))
+    Ok(crate::trainer::write_gif(file, frames, render_fps)?)
 }

@@ -10,7 +10,6 @@ mod env;
 mod evaluate;
 mod exit;
 mod export;
-mod gif;
 mod lines;
 mod list;
 mod output;

@@ -273,10 +273,55 @@ fn an_episode_is_the_same_however_many_are_played() {
     let workers = worker_set(&tiny_ppo(), "CartPole-v1").expect("workers");
     let play = |episodes: Vec<u64>| {
         let task = EvaluationTask { episodes, seed: 3, explore: true, timestep: 0, frames: 0 };
-        workers.evaluate(&task).expect("an evaluation")
+        workers.evaluate(&task).expect("an evaluation").episodes
     };
     let all = play((0..40).collect());
     for (found, k) in play(vec![7, 33, 39]).iter().zip([7, 33, 39]) {
         assert_eq!(found, &all[k]);
     }
+}
+
+#[test]
+fn a_run_that_renders_keeps_an_animation_of_each_evaluation_and_learns_the_same() {
+    let home = tempfile::tempdir().expect("a directory");
+    let run = |render_env, workers| {
+        let mut ppo = tiny_ppo();
+        (ppo.common.evaluation_interval, ppo.common.evaluation_num_workers) = (Some(2), workers);
+        ppo.common.render_env = render_env;
+        let dir = home.path().join(format!("{render_env}-{workers}"));
+        let mut trainer = ppo.builder("CartPole-v1").logdir(&dir).build().expect("a trainer");
+        let results: Vec<_> = (0..2).map(|_| trainer.train().expect("a result")).collect();
+        (dir, results, trainer.get_weights().expect("weights"))
+    };
+    let (_, _, plain) = run(false, 0);
+    let mut animations = Vec::new();
+    for workers in [0, 2] {
+        let (dir, results, learned) = run(true, workers);
+        assert_eq!(learned, plain);
+        assert!(results[0].get("evaluation").is_none());
+        assert_eq!(at(&results[1], "evaluation.video"), "videos/iteration_000002.gif");
+        let animation = std::fs::read(dir.join("videos/iteration_000002.gif")).expect("an animation");
+        let length = at(&results[1], "evaluation.hist_stats.episode_lengths")[0].as_u64().expect("a length");
+        let mut decoder = gif::DecodeOptions::new().read_info(animation.as_slice()).expect("a GIF");
+        let frames = std::iter::from_fn(|| decoder.read_next_frame().expect("a picture").map(drop)).count();
+        assert_eq!(frames as u64, length);
+        let mut files = std::fs::read_dir(&dir).expect("the run").map(|file| file.expect("a file"));
+        let events =
+            files.find(|file| file.file_name().to_string_lossy().starts_with("events.out")).expect("events");
+        let events = std::fs::read(events.path()).expect("events");
+        let holds = |part: &[u8]| events.windows(part.len()).any(|window| window == part);
+        assert!(holds(b"eval/video") && holds(&animation));
+        animations.push(animation);
+    }
+    assert!(animations[0] == animations[1]);
+}
+
+#[test]
+fn an_environment_that_draws_nothing_is_named_where_pictures_are_wanted() {
+    let mut silent = trainer(clockwork(Clockwork::terminating(5)), |common| common.render_env = true);
+    refused(silent.train(), &["iteration_000001.gif", "draws no pictures"]);
+    refused(
+        quiet(Ppo { common: Common { render_env: true, ..tiny_ppo().common }, ..tiny_ppo() }, "CartPole-v1"),
+        &["`render_env` is true, but pictures are of evaluations: set `evaluation_interval` too"],
+    );
 }

@@ -318,7 +318,7 @@ fn an_evaluation_plays_every_episode_once_although_a_worker_is_lost() {
     let mut ppo = tiny_ppo();
     (ppo.common.num_workers, ppo.common.ignore_worker_failures) = (3, true);
     let numbers = |workers: &WorkerSet| {
-        let episodes = workers.evaluate(&task).expect("an evaluation");
+        let episodes = workers.evaluate(&task).expect("an evaluation").episodes;
         episodes.iter().map(|e| e.number).collect::<Vec<_>>()
     };
     let env = Failing::episodes([derive(3, "evaluation episode", 1) >> 1], Failure::Panic, 1);

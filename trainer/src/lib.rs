@@ -43,9 +43,10 @@ pub use learn::{learner, nets as models, returns};
 pub use ndarray;
 pub use plan::learner_info::{LearnerInfo, PolicyInfo};
 pub use run::{
-    algorithm::{Algorithm, Evaluation},
+    algorithm::Algorithm,
     builder::{Builder, TrainerExt},
     common::Common,
+    gif::write_gif,
     loading::load_session,
     memory::Memory,
     policies_of::policies_of,
@@ -53,6 +54,7 @@ pub use run::{
     trainer::Trainer,
     training::Run,
 };
+pub use sample::evaluation::Evaluation;
 pub use sample::{
     callbacks::{Callbacks, RunHandle, StepView},
     session::{Action, Session},

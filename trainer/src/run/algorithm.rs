@@ -2,7 +2,6 @@
 
 use crate::{
     base::{
-        episode::Episode,
         error::{Error, Result, catch},
         rng::Stream,
         rules,
@@ -11,6 +10,7 @@ use crate::{
     learn::nets::CustomModel,
     policy::{Agent, Mapping, Policy, PolicyClass},
     run::{
+        gif::write_gif,
         policies_of::policies_of,
         settings::{resolve, to_config, validate},
         trainer::Trainer,
@@ -18,13 +18,13 @@ use crate::{
     },
     sample::{
         callbacks::CallbacksMaker,
-        evaluation::{EvaluationTask, Played, play},
+        evaluation::{Evaluation, EvaluationTask, play},
         filter::MeanStdFilter,
         session::{Action, Desk, Session, rows},
     },
     workers::WorkerSet,
 };
-use pavlov_envs::{Element, EnvCreator, Frame};
+use pavlov_envs::{Element, EnvCreator};
 use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
 use serde_json::Value;
 use std::{
@@ -55,6 +55,8 @@ pub struct Algorithm<T: Trainer> {
     pub(crate) custom_model: Option<CustomModel>,
     pub(crate) policy_mapping_fn: Option<Arc<Mapping>>,
     run: Option<Run>,
+    /// Where the run keeps its files.
+    logdir: PathBuf,
     inference_rng: Stream,
 }
 
@@ -65,17 +67,6 @@ impl<T: Trainer> std::fmt::Debug for Algorithm<T> {
             .field("env", &self.env)
             .finish_non_exhaustive()
     }
-}
-
-/// What evaluation episodes gave.
-#[derive(Clone, Debug)]
-pub struct Evaluation {
-    /// The episodes in order.
-    pub episodes: Vec<Episode>,
-    /// Pictures of the first one, if asked for.
-    pub frames: Vec<Frame>,
-    /// How many of them make a second, if the environment says.
-    pub render_fps: Option<f64>,
 }
 
 impl<T: Trainer> Algorithm<T> {
@@ -91,6 +82,7 @@ impl<T: Trainer> Algorithm<T> {
             custom_model: None,
             policy_mapping_fn: None,
             run: None,
+            logdir: PathBuf::new(),
             inference_rng,
         }
     }
@@ -141,9 +133,7 @@ impl<T: Trainer> Algorithm<T> {
         };
         let filter = run.workers().filter();
         let spec = run.spec();
-        let Played { episodes, frames, render_fps } =
-            run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, filter.as_ref()))?;
-        Ok(Evaluation { episodes, frames, render_fps })
+        run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, filter.as_ref()))
     }
 
     /// The action for one observation, preprocessed and filtered as in training and stretched to the environment's
@@ -325,6 +315,17 @@ impl<T: Trainer> Algorithm<T> {
         Ok(())
     }
 
+    /// Writes the pictures of this iteration's evaluation, if there are any, as an animation, and names it in the result.
+    fn write_video(&mut self, result: &mut Metrics) -> Result<()> {
+        let Some((iteration, (frames, render_fps))) = self.run_mut()?.take_pictures() else { return Ok(()) };
+        let video = format!("videos/iteration_{iteration:06}.gif");
+        write_gif(&self.logdir.join(&video), &frames, render_fps)?;
+        if let Some(Value::Object(evaluation)) = result.get_mut("evaluation") {
+            evaluation.insert("video".into(), video.into());
+        }
+        Ok(())
+    }
+
     /// Writes what a function answers into the settings, name by name: checkpoints, results and other processes know it then.
     fn write_mapping(&self, settings: &mut T, agents: &[Agent]) {
         let Some(mapping) = &self.policy_mapping_fn else { return };
@@ -431,7 +432,8 @@ impl<T: Trainer> Algorithm<T> {
 }
 
 impl<T: Trainer> Trainable for Algorithm<T> {
-    fn setup(&mut self, config: &Config, _trial: &TrialContext) -> pavlov_tune::Result<()> {
+    fn setup(&mut self, config: &Config, trial: &TrialContext) -> pavlov_tune::Result<()> {
+        self.logdir.clone_from(&trial.logdir);
         let (settings, env) = resolve(&self.settings, config, &self.env)?;
         Ok(catch(|| format!("setting up {}", T::NAME), || self.start(settings, env))?)
     }
@@ -439,7 +441,10 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     fn step(&mut self) -> pavlov_tune::Result<Metrics> {
         let settings = self.settings.clone();
         let run = self.run_mut()?;
-        Ok(catch(|| format!("a training iteration of {}", T::NAME), || settings.step_attempt(run))?)
+        let mut result =
+            catch(|| format!("a training iteration of {}", T::NAME), || settings.step_attempt(run))?;
+        self.write_video(&mut result)?;
+        Ok(result)
     }
 
     fn save_checkpoint(&mut self, dir: &Path) -> pavlov_tune::Result<()> {

@@ -162,6 +162,9 @@ pub struct Common {
     pub exploration_config: ExplorationConfig,
     /// Evaluate every so many iterations; null never evaluates.
     pub evaluation_interval: Option<u64>,
+    /// Draw the first episode of each evaluation during training, at most 1000 steps of it, as an animation: in
+    /// `videos/` of the run directory, and in TensorBoard as `eval/video`.
+    pub render_env: bool,
     /// How much an evaluation plays: a number, or `"auto"`, which lasts as training does and so depends on the machine.
     pub evaluation_duration: EvaluationDuration,
     /// Unit of `evaluation_duration`.
@@ -228,6 +231,7 @@ impl Default for Common {
             explore: true,
             exploration_config: ExplorationConfig::StochasticSampling { random_timesteps: 0 },
             evaluation_interval: None,
+            render_env: false,
             evaluation_duration: EvaluationDuration::Units(10),
             evaluation_duration_unit: DurationUnit::Episodes,
             evaluation_num_workers: 0,
@@ -283,8 +287,7 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("remote_worker_envs", "set `num_workers` instead: workers are cheap threads"),
     ("remote_env_batch_wait_ms", "set `num_workers` instead: workers are cheap threads"),
     ("env_task_fn", "it is code: call `RunHandle::set_task` in `Callbacks::on_train_result`"),
-    ("render_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
-    ("record_env", "use `pavlov evaluate CHECKPOINT --render out.gif`"),
+    ("record_env", "set `render_env`, which keeps the pictures of evaluations"),
     (
         "preprocessor_pref",
         "networks read observations one-hot, flattened or as images, by their space; leave it out",
@@ -455,6 +458,12 @@ impl Common {
                 "evaluation_interval",
                 0,
                 "it must be at least 1; null evaluates never",
+            ),
+            rules::refuse_if(
+                self.render_env && self.evaluation_interval.is_none(),
+                "render_env",
+                true,
+                "pictures are of evaluations: set `evaluation_interval` too",
             ),
             duration,
             rules::refuse_if(

@@ -22,7 +22,7 @@ use crate::{
     },
     workers::WorkerSet,
 };
-use pavlov_envs::{DType, EnvCopies, EnvCreator, check_any_multi_agent_env, check_vector_env};
+use pavlov_envs::{DType, EnvCopies, EnvCreator, Frame, check_any_multi_agent_env, check_vector_env};
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
 use std::{
@@ -30,6 +30,12 @@ use std::{
     time::{Duration, Instant},
 };
 use tch::Device;
+
+/// Pictures of an evaluation's first episode, at most.
+const MOST_PICTURES: usize = 1000;
+
+/// Pictures of an evaluation's first episode, and how many of them make a second, if the environment says.
+pub(crate) type Pictures = (Vec<Frame>, Option<f64>);
 
 /// Everything that trains.
 pub struct Run {
@@ -42,6 +48,8 @@ pub struct Run {
     window: EpisodeWindow,
     iteration: u64,
     last_evaluation: Value,
+    /// Pictures of the evaluation in the last iteration, until they are taken.
+    pictures: Option<Pictures>,
 }
 
 impl std::fmt::Debug for Run {
@@ -178,6 +186,7 @@ impl Run {
             window: EpisodeWindow::default(),
             iteration: 0,
             last_evaluation: Value::Null,
+            pictures: None,
         })
     }
 
@@ -238,7 +247,7 @@ impl Run {
             self.common().evaluation_interval.is_some_and(|every| (self.iteration + 1).is_multiple_of(every));
         let mut evaluation = None;
         let mut result = if due && self.common().evaluation_parallel_to_training {
-            let (task, workers) = self.prepare_evaluation()?;
+            let (task, workers) = self.prepare_evaluation(self.pictures_of_evaluations())?;
             // Dropped when training is over, by an error or a panic too: an evaluation may wait for that.
             let training = Arc::new(());
             let until = Until::new(self.common(), Arc::downgrade(&training));
@@ -257,16 +266,18 @@ impl Run {
             self.train()?
         };
         if due {
-            let metrics = match evaluation {
-                Some(metrics) => metrics?,
+            let (metrics, pictures) = match evaluation {
+                Some(evaluation) => evaluation?,
                 None => {
                     let start = Instant::now();
-                    let metrics = self.evaluate()?;
+                    let (task, workers) = self.prepare_evaluation(self.pictures_of_evaluations())?;
+                    let evaluation = Self::play(&workers, task, &Until::new(self.common(), Weak::new()))?;
                     evaluated = start.elapsed();
-                    metrics
+                    evaluation
                 }
             };
             self.last_evaluation = Value::Object(metrics);
+            self.pictures = self.common().render_env.then_some(pictures);
         }
         if due || (self.common().always_attach_evaluation_results && !self.last_evaluation.is_null()) {
             result.insert("evaluation".into(), self.last_evaluation.clone());
@@ -418,14 +429,23 @@ impl Run {
     /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no setting
     /// lets the run go on without it.
     pub fn evaluate(&mut self) -> Result<Metrics> {
-        let (task, workers) = self.prepare_evaluation()?;
-        let metrics = Self::play(&workers, task, &Until::new(self.common(), Weak::new()))?;
+        let (task, workers) = self.prepare_evaluation(0)?;
+        let (metrics, _) = Self::play(&workers, task, &Until::new(self.common(), Weak::new()))?;
         self.last_evaluation = Value::Object(metrics.clone());
         Ok(metrics)
     }
 
+    fn pictures_of_evaluations(&self) -> usize {
+        if self.common().render_env { MOST_PICTURES } else { 0 }
+    }
+
+    /// The number of the iteration that has just ended and the pictures of its evaluation, if it had one that is drawn.
+    pub(crate) fn take_pictures(&mut self) -> Option<(u64, Pictures)> {
+        self.pictures.take().map(|pictures| (self.iteration, pictures))
+    }
+
     /// Workers with the learner's weights and filter, and what they are to play, without episodes yet.
-    fn prepare_evaluation(&mut self) -> Result<(EvaluationTask, WorkerSet)> {
+    fn prepare_evaluation(&mut self, frames: usize) -> Result<(EvaluationTask, WorkerSet)> {
         let common = &self.spec.common;
         let workers = match &self.evaluation {
             Some(workers) => workers.clone(),
@@ -436,6 +456,14 @@ impl Run {
                 spec.common.env_config.extend(common.evaluation_config.env_config.clone());
                 if let Some(id) = &common.evaluation_config.env {
                     spec.env = EnvCreator::from(id.as_str());
+                }
+                let env = spec.env.name();
+                if common.render_env && (env.starts_with("py:") || env.starts_with("pz:")) {
+                    // Python environments draw only when they were made for it.
+                    let kwargs = spec.common.env_config.entry("kwargs").or_insert_with(|| json!({}));
+                    if let Value::Object(kwargs) = kwargs {
+                        kwargs.entry("render_mode").or_insert_with(|| "rgb_array".into());
+                    }
                 }
                 let workers = WorkerSet::new(&spec, Device::Cpu)?;
                 self.evaluation = Some(workers.clone());
@@ -451,14 +479,14 @@ impl Run {
             seed: derive(self.workers.seed(), "evaluation", self.iteration),
             explore: common.evaluation_config.explore,
             timestep: self.workers.counters().num_env_steps_sampled,
-            frames: 0,
+            frames,
         };
         Ok((task, workers))
     }
 
     /// Plays episodes from number 0 on as `task` says, until there are enough.
-    fn play(workers: &WorkerSet, mut task: EvaluationTask, until: &Until) -> Result<Metrics> {
-        let (mut episodes, mut steps) = (Vec::<Episode>::new(), 0);
+    fn play(workers: &WorkerSet, mut task: EvaluationTask, until: &Until) -> Result<(Metrics, Pictures)> {
+        let (mut episodes, mut steps, mut pictures) = (Vec::<Episode>::new(), 0, Pictures::default());
         loop {
             let next = until.next(episodes.len() as u64, steps, workers.num_healthy_workers());
             if next.is_empty() {
@@ -466,13 +494,17 @@ impl Run {
             }
             task.episodes = next.collect();
             let played = workers.evaluate(&task)?;
-            steps += played.iter().map(|e| e.length).sum::<u64>();
-            episodes.extend(played);
+            if task.frames > 0 {
+                pictures = (played.frames, played.render_fps);
+                task.frames = 0;
+            }
+            steps += played.episodes.iter().map(|e| e.length).sum::<u64>();
+            episodes.extend(played.episodes);
         }
         let mut metrics = summarize(episodes.iter(), false);
         metrics.insert("episodes_this_iter".into(), json!(episodes.len()));
         metrics.insert("timesteps_this_iter".into(), json!(steps));
-        Ok(metrics)
+        Ok((metrics, pictures))
     }
 
     /// Calls the trainer's own hook.

@@ -74,15 +74,15 @@ impl Until {
     }
 }
 
-/// What was played.
-#[derive(Debug, Default)]
-pub(crate) struct Played {
-    /// In the order of the task's episodes.
-    pub(crate) episodes: Vec<Episode>,
-    /// Pictures of the first one.
-    pub(crate) frames: Vec<Frame>,
+/// What evaluation episodes gave.
+#[derive(Clone, Debug, Default)]
+pub struct Evaluation {
+    /// The episodes in the order of their numbers.
+    pub episodes: Vec<Episode>,
+    /// Pictures of the first one, if asked for.
+    pub frames: Vec<Frame>,
     /// How many of them make a second, if the environment says.
-    pub(crate) render_fps: Option<f64>,
+    pub render_fps: Option<f64>,
 }
 
 /// Plays the episodes of `task`.
@@ -92,10 +92,10 @@ pub(crate) fn play(
     task: &EvaluationTask,
     policies: &mut PolicyMap,
     filter: Option<&RunningStat>,
-) -> Result<Played> {
+) -> Result<Evaluation> {
     let n = task.episodes.len().min(COPIES);
     if n == 0 {
-        return Ok(Played::default());
+        return Ok(Evaluation::default());
     }
     match spec.common.changed(&spec.env).make(&spec.common.env_config, n)? {
         EnvCopies::Vector(env) => {
@@ -111,7 +111,7 @@ pub(crate) fn play(
             let how = Acting { explore, timestep, worker, frames };
             let render_fps = envs.first().and_then(|env| env.render_fps());
             let (episodes, frames) = play_agents(envs, &spec.common, who, policies, filter, roster, how)?;
-            Ok(Played { episodes, frames, render_fps })
+            Ok(Evaluation { episodes, frames, render_fps })
         }
     }
 }
@@ -124,7 +124,7 @@ fn play_vector(
     policy: &mut dyn Policy,
     filter: Option<&RunningStat>,
     mut roster: Roster<'_>,
-) -> Result<Played> {
+) -> Result<Evaluation> {
     let n = env.num_envs();
     let (spaces, dtype) = (Spaces::of(env.as_ref()), env.act_dtype());
     let rows = |spaces: &Spaces| {
@@ -179,5 +179,5 @@ fn play_vector(
             }
         }
     }
-    Ok(Played { episodes: roster.into_episodes(), frames, render_fps: env.render_fps() })
+    Ok(Evaluation { episodes: roster.into_episodes(), frames, render_fps: env.render_fps() })
 }

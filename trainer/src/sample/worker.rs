@@ -19,7 +19,7 @@ use crate::{
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         complete_episodes::EpisodeCollector,
-        evaluation::{EvaluationTask, play},
+        evaluation::{Evaluation, EvaluationTask, play},
         filter::{MeanStdFilter, RunningStat},
         multi_agent::MultiAgentSampler,
         sampler::Sampler,
@@ -68,8 +68,8 @@ pub enum Reply {
     Done,
     /// The fragment that was asked for.
     Sample(Sampled),
-    /// Finished evaluation episodes, in the order of their numbers.
-    Episodes(Vec<Episode>),
+    /// Finished evaluation episodes.
+    Evaluation(Evaluation),
     /// The worker's state.
     State(State),
     /// What the filter has seen; nothing without a filter.
@@ -293,13 +293,9 @@ impl EnvRunner {
     }
 
     /// Plays the episodes of `task`.
-    pub(crate) fn evaluate(
-        &mut self,
-        policies: &mut PolicyMap,
-        task: &EvaluationTask,
-    ) -> Result<Vec<Episode>> {
+    pub(crate) fn evaluate(&mut self, policies: &mut PolicyMap, task: &EvaluationTask) -> Result<Evaluation> {
         let filter = self.filter().map(|f| f.running().clone());
-        Ok(play(&self.spec, self.index, task, policies, filter.as_ref())?.episodes)
+        play(&self.spec, self.index, task, policies, filter.as_ref())
     }
 
     /// The filter: the sampler's, or the one that collects what rollout workers have seen.
@@ -409,7 +405,7 @@ impl RolloutWorker {
                 }
                 Reply::Done
             }
-            Request::Evaluate(task) => Reply::Episodes(runner.evaluate(policies, &task)?),
+            Request::Evaluate(task) => Reply::Evaluation(runner.evaluate(policies, &task)?),
             Request::GetState => Reply::State(runner.state()?),
             Request::SetState(state) => {
                 runner.set_state(&state, callbacks)?;

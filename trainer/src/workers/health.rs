@@ -159,7 +159,7 @@ impl Health {
         }
         match result {
             Ok(reply) => {
-                if matches!(reply, Reply::Sample(_) | Reply::Episodes(_)) {
+                if matches!(reply, Reply::Sample(_) | Reply::Evaluation(_)) {
                     condition.failures = 0;
                 }
                 Ok(owed.ticket.map(|ticket| Event::Answer { worker, ticket, reply }))

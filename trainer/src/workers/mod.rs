@@ -10,7 +10,7 @@ pub(crate) mod transport;
 pub use crate::{
     base::metrics::{Counters, PolicyCounters},
     sample::{
-        evaluation::EvaluationTask,
+        evaluation::{Evaluation, EvaluationTask},
         filter::{MeanStdFilter, RunningStat},
         worker::{Reply, Request, RolloutWorker, Sampled, WorkerSpec},
     },
@@ -21,7 +21,6 @@ pub use transport::*;
 
 use crate::{
     base::{
-        episode::Episode,
         error::Result,
         lock,
         state::{State, Weights},
@@ -223,28 +222,32 @@ impl WorkerSet {
     ///
     /// # Errors
     /// Fails whenever [`sample`](Self::sample) does, and if an episode does not end.
-    pub fn evaluate(&self, task: &EvaluationTask) -> Result<Vec<Episode>> {
+    pub fn evaluate(&self, task: &EvaluationTask) -> Result<Evaluation> {
         let mut fleet = lock(&self.fleet);
         if fleet.is_empty() {
             return self.learners.lend(|policies, _| fleet.local().evaluate(policies, task));
         }
         // The w-th of W workers plays every W-th episode; the share of one that is lost on the way is dealt out again.
-        let (mut episodes, mut left) = (Vec::<Episode>::new(), task.episodes.clone());
+        let (mut all, mut left) = (Evaluation::default(), task.episodes.clone());
         while !left.is_empty() {
             let up = fleet.up();
             let share = |worker: usize| {
                 let first = up.iter().position(|&w| w == worker).unwrap_or_default();
-                let episodes = left.iter().copied().skip(first).step_by(up.len()).collect();
-                Request::Evaluate(EvaluationTask { episodes, ..task.clone() })
+                let episodes: Vec<u64> = left.iter().copied().skip(first).step_by(up.len()).collect();
+                // Pictures are of the first episode of all.
+                let frames = if episodes.first() == task.episodes.first() { task.frames } else { 0 };
+                Request::Evaluate(EvaluationTask { episodes, frames, ..task.clone() })
             };
-            let replies = fleet.ask_all(share)?;
-            episodes.extend(
-                replies.into_values().flat_map(|r| if let Reply::Episodes(e) = r { e } else { Vec::new() }),
-            );
-            left.retain(|number| !episodes.iter().any(|e| e.number == *number));
+            for reply in fleet.ask_all(share)?.into_values() {
+                let Reply::Evaluation(part) = reply else { continue };
+                all.episodes.extend(part.episodes);
+                all.frames.extend(part.frames);
+                all.render_fps = all.render_fps.or(part.render_fps);
+            }
+            left.retain(|number| !all.episodes.iter().any(|e| e.number == *number));
         }
-        episodes.sort_by_key(|e| e.number);
-        Ok(episodes)
+        all.episodes.sort_by_key(|e| e.number);
+        Ok(all)
     }
 
     /// A replay buffer for each policy that learns; see [`replay_buffer_of`](Self::replay_buffer_of).

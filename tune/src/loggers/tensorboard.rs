@@ -3,7 +3,8 @@
 //! ```text
 //! frame:   u64 length, u32 masked CRC-32C of the length, content, u32 masked CRC-32C of the content
 //! Event:   1 wall_time: double, 2 step: int64, 3 file_version: string, 5 summary, 7 session_log
-//! Summary: 1 repeated Value { 1 tag: string, 2 simple_value: float }
+//! Summary: 1 repeated Value { 1 tag: string, 2 simple_value: float, 4 image }
+//! Image:   1 height, 2 width, 3 colorspace (3 = RGB), 4 encoded_image_string: bytes
 //! SessionLog: 1 status (START = 1)
 //! ```
 //!
@@ -18,10 +19,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde_json::Value;
 
 use super::{Logger, flatten, tags::tag};
-use crate::{Config, Error, Metrics, Result, node};
+use crate::{Config, Error, Metrics, Result, node, read_file};
 
 /// Scalars in groups: `rollout/episode_reward_mean`, `train/kl`, `eval/episode_reward_mean`, `time/timesteps_total`. What a
-/// trainable reports besides has its own key, nested ones joined by `/`. Each number stands there once. The step is `timesteps_total`, or the iteration where
+/// trainable reports besides has its own key, nested ones joined by `/`. Each number stands there once. A text that names
+/// a GIF of the run directory is shown as an image. The step is `timesteps_total`, or the iteration where
 /// timesteps are not counted.
 #[derive(Debug)]
 pub struct TensorBoardLogger {
@@ -100,6 +102,20 @@ impl TensorBoardLogger {
         self.write(&[event])
     }
 
+    /// An animation of the run directory, as TensorBoard shows it; `None` where there is no such file.
+    fn animation(&self, file: &str) -> Option<Message> {
+        let content = read_file(&self.path.parent()?.join(file)).ok()?;
+        let side =
+            |at: usize| Some(u64::from(u16::from_le_bytes([*content.get(at)?, *content.get(at + 1)?])));
+        let mut image = Message::default();
+        // A GIF begins with its version in six bytes, its width and its height.
+        image.varint(1, side(8)?);
+        image.varint(2, side(6)?);
+        image.varint(3, 3);
+        image.bytes(4, &content);
+        Some(image)
+    }
+
     fn write(&mut self, events: &[Message]) -> Result<()> {
         let frames: Vec<u8> = events.iter().flat_map(|event| frame(&event.0)).collect();
         self.file.write_all(&frames).map_err(Error::io("write", &self.path))
@@ -121,11 +137,18 @@ impl Logger for TensorBoardLogger {
         }
         let mut summary = Message::default();
         for (key, value) in flatten(result) {
-            let (Some(number), Some(tag)) = (value.as_f64(), tag(&key)) else { continue };
-            let mut scalar = Message::default();
-            scalar.bytes(1, tag.as_bytes());
-            scalar.fixed32(2, number as f32);
-            summary.bytes(1, &scalar.0);
+            let Some(tag) = tag(&key) else { continue };
+            let mut shown = Message::default();
+            shown.bytes(1, tag.as_bytes());
+            match (value.as_f64(), value.as_str()) {
+                (Some(number), _) => shown.fixed32(2, number as f32),
+                (None, Some(file)) if file.ends_with(".gif") => match self.animation(file) {
+                    Some(image) => shown.bytes(4, &image.0),
+                    None => continue,
+                },
+                _ => continue,
+            }
+            summary.bytes(1, &shown.0);
         }
         let mut event = Message::event(step);
         event.bytes(5, &summary.0);

@@ -5,44 +5,56 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-use anyhow::Context;
 use gif::{DisposalMethod, Encoder, Repeat};
+use pavlov_envs::Frame;
+use pavlov_tune::Error as TuneError;
 
-use crate::envs::Frame;
-use crate::tune::Error;
+use crate::base::error::{Error, Result};
 
 /// Colours of a GIF's palette.
 const COLORS: usize = 256;
 
 type Rgb = [u8; 3];
 
+/// Writes frames of equal size as an animation that repeats, `render_fps` of them a second. Makes the file's folder.
+///
+/// # Errors
+/// Fails if there are no pictures, if they differ in size, or if the file cannot be written.
+pub fn write_gif(path: &Path, frames: &[Frame], render_fps: Option<f64>) -> Result<()> {
+    let mut content = Vec::new();
+    encode(&mut content, frames, frame_delay(render_fps))
+        .map_err(|reason| Error::state(path.display().to_string(), reason))?;
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(TuneError::io("create", dir))?;
+    }
+    Ok(fs::write(path, content).map_err(TuneError::io("write", path))?)
+}
+
 /// Hundredths of a second between pictures of which so many make a second, 50 where it is not known. Most viewers take
 /// less than 2 for 10.
-pub(super) fn frame_delay(render_fps: Option<f64>) -> u16 {
+fn frame_delay(render_fps: Option<f64>) -> u16 {
     let per_second = render_fps.filter(|rate| rate.is_finite() && *rate > 0.0).unwrap_or(50.0);
     (100.0 / per_second).round().clamp(2.0, f64::from(u16::MAX)) as u16
 }
 
-/// Writes frames of equal size, `delay` hundredths of a second apart, as an animation that repeats.
-pub(super) fn write(path: &Path, frames: &[Frame], delay: u16) -> anyhow::Result<()> {
-    let mut content = Vec::new();
-    encode(&mut content, frames, delay).with_context(|| format!("cannot make {}", path.display()))?;
-    Ok(fs::write(path, content).map_err(Error::io("write", path))?)
-}
-
-fn encode(out: impl Write, frames: &[Frame], delay: u16) -> anyhow::Result<()> {
-    let Some(first) = frames.first() else { return Ok(()) };
+fn encode(out: impl Write, frames: &[Frame], delay: u16) -> std::result::Result<(), String> {
+    let Some(first) = frames.first() else {
+        return Err("the environment draws no pictures: implement `render` for it, or draw nothing".into());
+    };
     if frames.iter().any(|frame| (frame.width, frame.height) != (first.width, first.height)) {
-        anyhow::bail!("the pictures differ in size");
+        return Err("the pictures differ in size".into());
     }
-    let (width, height) = (u16::try_from(first.width)?, u16::try_from(first.height)?);
+    let side = |side: usize| {
+        u16::try_from(side).map_err(|_| format!("a GIF has sides of 65535 at most, not {side}"))
+    };
+    let (width, height) = (side(first.width)?, side(first.height)?);
     let rectangles: Vec<Rectangle> = (0..frames.len()).map(|i| Rectangle::changed(frames, i)).collect();
     let mut palette = Palette::of(frames.iter().zip(&rectangles));
-    let mut encoder = Encoder::new(out, width, height, palette.colors.as_flattened())?;
-    encoder.set_repeat(Repeat::Infinite)?;
+    let mut encoder = Encoder::new(out, width, height, palette.colors.as_flattened()).map_err(said)?;
+    encoder.set_repeat(Repeat::Infinite).map_err(said)?;
     for (frame, rectangle) in frames.iter().zip(rectangles) {
         let buffer: Vec<u8> = rectangle.pixels(frame).map(|color| palette.index(color)).collect();
-        encoder.write_frame(&gif::Frame {
+        let part = gif::Frame {
             delay,
             dispose: DisposalMethod::Keep,
             left: rectangle.left as u16,
@@ -51,9 +63,14 @@ fn encode(out: impl Write, frames: &[Frame], delay: u16) -> anyhow::Result<()> {
             height: rectangle.height as u16,
             buffer: buffer.into(),
             ..gif::Frame::default()
-        })?;
+        };
+        encoder.write_frame(&part).map_err(said)?;
     }
     Ok(())
+}
+
+fn said(error: impl std::fmt::Display) -> String {
+    error.to_string()
 }
 
 /// A part of a picture, at least one pixel.
@@ -214,6 +231,6 @@ mod tests {
     fn pictures_of_different_sizes_are_refused() {
         let other = Frame { width: 1, height: 1, rgb: vec![0; 3] };
         let error = encode(Vec::new(), &[frame(&[]), other], 2).unwrap_err();
-        assert_eq!(error.to_string(), "the pictures differ in size");
+        assert_eq!(error, "the pictures differ in size");
     }
 }
