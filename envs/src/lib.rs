@@ -77,8 +77,8 @@ pub use multi_agent::{
 };
 pub use native::{
     Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, BoardGame, CartPole, CartPoleConfig,
-    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig,
-    MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
+    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig, MiniGrid,
+    MiniGridObs, MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
     MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
     ResetBounds, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
 };

@@ -12,6 +12,7 @@ mod cliff_walking;
 mod connect_four;
 mod draw;
 mod frozen_lake;
+mod minigrid;
 mod mountain_car;
 mod mountain_car_continuous;
 mod numpy_math;
@@ -33,6 +34,7 @@ pub use classic::ResetBounds;
 pub use classic_vector::ClassicVector;
 pub use cliff_walking::{CliffWalking, CliffWalkingConfig};
 pub use frozen_lake::{FrozenLake, FrozenLakeConfig};
+pub use minigrid::{MiniGrid, MiniGridObs};
 pub use mountain_car::{MountainCar, MountainCarConfig, MountainCarVector};
 pub use mountain_car_continuous::{
     MountainCarContinuous, MountainCarContinuousConfig, MountainCarContinuousVector,
@@ -57,7 +59,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     let cartpole = "balance a pole on a cart by pushing the cart left or right";
     let cliff = "walk along a cliff to the goal without falling";
     let lake = "cross a slippery lake without falling into a hole";
-    vec![
+    let mut entries = vec![
         classic("CartPole-v0", cartpole, 200, Some(195.0), CartPoleVector::new),
         classic("CartPole-v1", cartpole, 500, Some(475.0), CartPoleVector::new),
         classic(
@@ -125,7 +127,9 @@ pub(crate) fn entries() -> Vec<Entry> {
             None,
             |config| Ok(Blackjack::new(config)),
         ),
-    ]
+    ];
+    entries.extend(minigrid::entries());
+    entries
 }
 
 fn classic<D, const S: usize, const O: usize>(
