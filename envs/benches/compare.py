@@ -10,7 +10,9 @@ import time
 
 import envpool
 import gymnasium
+import minigrid  # noqa: F401 (it registers its ids)
 import numpy as np
+from minigrid.wrappers import ImgObsWrapper
 
 ROWS = 64
 # EnvPool's newest Taxi is the one before.
@@ -27,7 +29,9 @@ def make(library, env_id, copies):
         # Its own vector environment where there is one.
         spec = gymnasium.spec(env_id)
         mode = "vector_entry_point" if spec.vector_entry_point else "sync"
-        env = gymnasium.make_vec(env_id, num_envs=copies, vectorization_mode=mode)
+        # Texts are no arrays.
+        wrappers = [ImgObsWrapper] if env_id.startswith("MiniGrid-") else []
+        env = gymnasium.make_vec(env_id, num_envs=copies, vectorization_mode=mode, wrappers=wrappers)
         space = env.single_action_space
     rng = np.random.default_rng(1)
     if isinstance(space, gymnasium.spaces.Box):

@@ -2,7 +2,7 @@
 //!
 //!     cargo bench -p pavlov-envs --bench compare -- --python PYTHON [--rounds N]
 //!
-//! PYTHON has gymnasium and envpool. Without it the table has our column only. A rate is steps per second of processor
+//! PYTHON has gymnasium, minigrid and envpool. Without it the table has our column only. A rate is steps per second of processor
 //! time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread besides its
 //! caller's. Random actions were drawn before; streams go on from one episode to the next. Each library gets the number
 //! of copies of 64 and 1,024 that is better for it. Rounds take turns; medians count.
@@ -19,7 +19,7 @@ use std::{
 use pavlov_envs::{AnyVectorEnv, EnvConfig, NpRandom, StepOut, make_vec};
 use rustix::time::{ClockId, clock_gettime};
 
-const IDS: [&str; 11] = [
+const IDS: [&str; 12] = [
     "CartPole-v1",
     "MountainCar-v0",
     "MountainCarContinuous-v0",
@@ -31,6 +31,7 @@ const IDS: [&str; 11] = [
     "CliffWalking-v1",
     "CliffWalkingSlippery-v1",
     "Blackjack-v1",
+    "MiniGrid-DoorKey-8x8-v0",
 ];
 const COPIES: [usize; 2] = [64, 1024];
 const ROUND: Duration = Duration::from_millis(100);

@@ -48,6 +48,12 @@ fn steps_and_resets_of_every_native_vector_allocate_nothing() {
         "Taxi-v4",
         "CliffWalkingSlippery-v1",
         "Blackjack-v1",
+        "MiniGrid-DoorKey-5x5-v0",
+        "MiniGrid-LavaCrossingS9N3-v0",
+        "MiniGrid-KeyCorridorS3R2-v0",
+        "MiniGrid-MultiRoom-N2-S4-v0",
+        "MiniGrid-PutNear-6x6-N2-v0",
+        "MiniGrid-Dynamic-Obstacles-Random-6x6-v0",
     ] {
         assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 64).unwrap(), false), 0, "{id}");
     }

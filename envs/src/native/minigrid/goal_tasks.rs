@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     cell::{BALL, BLUE, Cell, GOAL, KEY, LOCKED, YELLOW},
     grid::Pos,
-    settings::Obstacle,
+    settings::{MOST_SIDE, Obstacle, even, outside},
     task::{Missions, Task},
     world::{PATIENCE, World, action},
 };
@@ -15,10 +15,6 @@ use crate::Result;
 fn room_with_goal(world: &mut World) {
     world.grid.surround();
     world.grid.set((world.grid.width - 2, world.grid.height - 2), Cell::GOAL);
-}
-
-fn too_small(size: i32, least: i32) -> Option<String> {
-    (size < least).then(|| format!("`size` is {size}, but it must be at least {least}"))
 }
 
 /// What is wrong with the start of an agent, if anything is.
@@ -57,7 +53,8 @@ const TO_THE_GOAL: &str = "get to the green goal square";
 
 impl Task for Empty {
     fn problem(&self) -> Option<String> {
-        too_small(self.size, 4).or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
+        outside("size", self.size, 4..=MOST_SIDE)
+            .or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
     }
 
     fn size(&self) -> Pos {
@@ -102,10 +99,9 @@ const BALL_TRIES: usize = 101;
 
 impl Task for DynamicObstacles {
     fn problem(&self) -> Option<String> {
-        if self.n_obstacles < 0 {
-            return Some(format!("`n_obstacles` is {}, but it must be at least 0", self.n_obstacles));
-        }
-        too_small(self.size, 4).or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
+        outside("n_obstacles", self.n_obstacles, 0..=i32::MAX)
+            .or_else(|| outside("size", self.size, 4..=MOST_SIDE))
+            .or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
     }
 
     fn size(&self) -> Pos {
@@ -180,18 +176,10 @@ impl Default for DistShift {
 impl Task for DistShift {
     fn problem(&self) -> Option<String> {
         let Self { width, height, strip2_row, .. } = *self;
-        if width < 6 || height < 4 {
-            return Some(format!(
-                "`width` and `height` are {width} and {height}, but they must be at least 6 and 4"
-            ));
-        }
-        if !(1..height - 1).contains(&strip2_row) {
-            return Some(format!(
-                "`strip2_row` is {strip2_row}, but it must be between the walls: 1 to {}",
-                height - 2
-            ));
-        }
-        bad_start(self.agent_start_pos, self.agent_start_dir, self.size())
+        outside("width", width, 6..=MOST_SIDE)
+            .or_else(|| outside("height", height, 4..=MOST_SIDE))
+            .or_else(|| outside("strip2_row", strip2_row, 1..=height - 2))
+            .or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
     }
 
     fn size(&self) -> Pos {
@@ -229,7 +217,7 @@ pub(super) struct LavaGap {
 
 impl Task for LavaGap {
     fn problem(&self) -> Option<String> {
-        too_small(self.size, 5)
+        outside("size", self.size, 5..=MOST_SIDE)
     }
 
     fn size(&self) -> Pos {
@@ -270,8 +258,7 @@ impl Default for Crossing {
 
 impl Task for Crossing {
     fn problem(&self) -> Option<String> {
-        let size = self.size;
-        (size < 5 || size % 2 == 0).then(|| format!("`size` is {size}, but it must be odd and at least 5"))
+        outside("size", self.size, 5..=MOST_SIDE).or_else(|| even("size", self.size))
     }
 
     fn size(&self) -> Pos {
@@ -297,10 +284,11 @@ impl Task for Crossing {
         rivers.clear();
         rivers.extend((2..size - 2).step_by(2));
         rivers.extend((2..size - 2).step_by(2).map(|row| -row));
-        World::shuffle(random, rivers);
+        random.shuffle(rivers);
         rivers.truncate(self.num_crossings);
         for (limits, sign) in [(&mut *columns, 1), (&mut *rows, -1)] {
             limits.clear();
+            limits.reserve(size as usize);
             limits.push(0);
             limits.extend(rivers.iter().map(|river| sign * river).filter(|&at| at > 0));
             limits.push(size - 1);
@@ -317,7 +305,7 @@ impl Task for Crossing {
         path.clear();
         path.resize(inner(columns), 0);
         path.resize(inner(columns) + inner(rows), 1);
-        World::shuffle(random, path);
+        random.shuffle(path);
         let (mut i, mut j) = (0, 0);
         for &way in &*path {
             let mut draw = |low: i32, high: i32| random.integers(i64::from(low) + 1, i64::from(high)) as i32;
@@ -410,7 +398,7 @@ impl Default for DoorKey {
 
 impl Task for DoorKey {
     fn problem(&self) -> Option<String> {
-        too_small(self.size, 5)
+        outside("size", self.size, 5..=MOST_SIDE)
     }
 
     fn size(&self) -> Pos {

@@ -6,6 +6,7 @@ use super::{
     cell::{CLOSED, Cell, KEY, LOCKED, SORTED_COLORS, rank},
     grid::Pos,
     rooms::Room,
+    settings::{MOST_SIDE, outside},
     task::{COLORS, Missions, Task},
     world::{PATIENCE, World},
 };
@@ -35,17 +36,11 @@ const ROWS: usize = 100_000;
 impl Task for MultiRoom {
     fn problem(&self) -> Option<String> {
         let Self { minNumRooms, maxNumRooms, maxRoomSize, width, height } = *self;
-        if minNumRooms < 1 || maxNumRooms < minNumRooms {
-            return Some(format!(
-                "`minNumRooms` and `maxNumRooms` are {minNumRooms} and {maxNumRooms}, but they must be at least 1, and the \
-                 second not below the first"
-            ));
-        }
-        if maxRoomSize < LEAST_ROOM {
-            return Some(format!("`maxRoomSize` is {maxRoomSize}, but it must be at least {LEAST_ROOM}"));
-        }
-        (width.min(height) < 5)
-            .then(|| format!("`width` and `height` are {width} and {height}, but they must be at least 5"))
+        outside("maxNumRooms", maxNumRooms, 1..=100)
+            .or_else(|| outside("minNumRooms", minNumRooms, 1..=maxNumRooms))
+            .or_else(|| outside("maxRoomSize", maxRoomSize, LEAST_ROOM..=MOST_SIDE))
+            .or_else(|| outside("width", width, 5..=MOST_SIDE))
+            .or_else(|| outside("height", height, 5..=MOST_SIDE))
     }
 
     fn size(&self) -> Pos {
@@ -91,6 +86,10 @@ impl MultiRoom {
     /// Fills `scratch.rooms` with the longest row of rooms found before one had `count`.
     fn find_rooms(&self, world: &mut World, count: usize) -> Result<()> {
         world.scratch.rooms.clear();
+        world.scratch.other_rooms.clear();
+        // Later episodes allocate nothing.
+        world.scratch.rooms.reserve(self.maxNumRooms as usize);
+        world.scratch.other_rooms.reserve(self.maxNumRooms as usize);
         for _ in 0..ROWS {
             let entry = (world.rand_int(0, self.width - 2), world.rand_int(0, self.width - 2));
             world.scratch.other_rooms.clear();
@@ -170,7 +169,7 @@ impl Default for LockedRoom {
 
 impl Task for LockedRoom {
     fn problem(&self) -> Option<String> {
-        (self.size < 13).then(|| format!("`size` is {}, but it must be at least 13", self.size))
+        outside("size", self.size, 13..=MOST_SIDE)
     }
 
     fn size(&self) -> Pos {

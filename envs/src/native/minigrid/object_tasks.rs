@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     cell::{BALL, BLUE, CLOSED, Cell, GREEN, KEY, RED, THINGS, rank},
     grid::Pos,
+    settings::{MOST_SIDE, even, outside},
     task::{COLORS, Missions, THING_NAMES, Task, Words},
     world::{PATIENCE, World, action},
 };
@@ -27,14 +28,12 @@ fn alike(a: Cell, b: Cell) -> bool {
 
 /// What is wrong with a number of objects in a hall of `size`, if anything is.
 fn bad_hall(size: i32, num_objs: usize, numbers: std::ops::RangeInclusive<usize>) -> Option<String> {
-    let (least, most) = (*numbers.start(), *numbers.end());
-    if size < 5 {
-        Some(format!("`size` is {size}, but it must be at least 5"))
-    } else if !numbers.contains(&num_objs) {
-        Some(format!("`numObjs` is {num_objs}, but it must be in {least}..={most}"))
-    } else {
-        None
-    }
+    outside("size", size, 5..=MOST_SIDE).or_else(|| outside("numObjs", num_objs, numbers))
+}
+
+/// Fields within the walls but one, which is the agent's.
+fn free_fields(size: i32) -> usize {
+    (size.clamp(3, MOST_SIDE) - 2).pow(2) as usize - 1
 }
 
 /// Objects that differ, at random places that are not rejected; they lie in `scratch.objects` then.
@@ -67,8 +66,7 @@ impl Default for Fetch {
 
 impl Task for Fetch {
     fn problem(&self) -> Option<String> {
-        let fields = (self.size - 2).max(1).pow(2) as usize;
-        bad_hall(self.size, self.numObjs, 1..=fields - 1)
+        bad_hall(self.size, self.numObjs, 1..=free_fields(self.size))
     }
 
     fn size(&self) -> Pos {
@@ -213,8 +211,7 @@ const MOST_DIFFERENT: usize = 18;
 
 impl Task for GoToObject {
     fn problem(&self) -> Option<String> {
-        let fields = (self.size - 2).max(1).pow(2) as usize;
-        bad_hall(self.size, self.numObjs, 1..=MOST_DIFFERENT.min(fields - 1))
+        bad_hall(self.size, self.numObjs, 1..=MOST_DIFFERENT.min(free_fields(self.size)))
     }
 
     fn size(&self) -> Pos {
@@ -270,7 +267,7 @@ fn are_near(a: Pos, b: Pos) -> bool {
 impl Task for PutNear {
     fn problem(&self) -> Option<String> {
         // Objects keep a field free around themselves.
-        let most = ((self.size - 1) / 2).max(1).pow(2) as usize;
+        let most = ((self.size.clamp(3, MOST_SIDE) - 1) / 2).pow(2) as usize;
         bad_hall(self.size, self.numObjs, 2..=MOST_DIFFERENT.min(most))
     }
 
@@ -346,8 +343,7 @@ impl Default for Memory {
 
 impl Task for Memory {
     fn problem(&self) -> Option<String> {
-        let size = self.size;
-        (size < 7 || size % 2 == 0).then(|| format!("`size` is {size}, but it must be odd and at least 7"))
+        outside("size", self.size, 7..=MOST_SIDE).or_else(|| even("size", self.size))
     }
 
     fn size(&self) -> Pos {
@@ -420,7 +416,7 @@ impl Default for RedBlueDoors {
 
 impl Task for RedBlueDoors {
     fn problem(&self) -> Option<String> {
-        (self.size < 4).then(|| format!("`size` is {}, but it must be at least 4", self.size))
+        outside("size", self.size, 4..=MOST_SIDE)
     }
 
     fn size(&self) -> Pos {

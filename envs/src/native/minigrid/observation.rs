@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::{
     cell::{AGENT, KINDS, RED, RGB, STATES},
     grid::Pos,
-    settings::{Common, bad_tile_size},
+    settings::{Common, TILE_SIZES, outside},
     task::Missions,
     tiles::Tiles,
     view::View,
@@ -97,7 +97,7 @@ impl Observer {
     fn image(wrapper: &WrapperSpec) -> Result<Image, String> {
         let tiles = || -> Result<Arc<Tiles>, String> {
             let size = wrapper.get(0).map_err(|error| error.to_string())?;
-            bad_tile_size(size).map_or_else(|| Ok(Tiles::ready(size)), Err)
+            outside("tile_size", size, TILE_SIZES).map_or_else(|| Ok(Tiles::ready(size)), Err)
         };
         match wrapper.name() {
             "FullyObsWrapper" => Ok(Image::Full),
@@ -172,31 +172,43 @@ impl Observer {
     }
 }
 
-/// Images have columns first.
-fn write_partial<O: MiniGridObs>(view: &View, image: &mut [O]) {
-    for (k, out) in image.as_chunks_mut::<3>().0.iter_mut().enumerate() {
-        *out = view.get(k / view.size, k % view.size).encode().map(|byte| O::of(i64::from(byte)));
-    }
-}
-
-fn write_one_hot<O: MiniGridObs>(view: &View, image: &mut [O]) {
-    image.fill(O::of(0));
-    for (k, bits) in image.chunks_exact_mut(BITS).enumerate() {
-        let [kind, color, state] = view.get(k / view.size, k % view.size).encode().map(usize::from);
-        for bit in [kind, KINDS + color, KINDS + RGB.len() + state] {
-            bits[bit] = O::of(1);
+/// The fields of an image, columns first: what writes one is told its column and row.
+#[inline(always)]
+fn for_each_field<O, const N: usize>(
+    image: &mut [O],
+    rows: usize,
+    write: impl Fn(usize, usize, &mut [O; N]),
+) {
+    for (i, column) in image.chunks_exact_mut(rows * N).enumerate() {
+        for (j, field) in column.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+            write(i, j, field);
         }
     }
 }
 
+fn write_partial<O: MiniGridObs>(view: &View, image: &mut [O]) {
+    for_each_field(image, view.size, |i, j, out| {
+        *out = view.get(i, j).encode().map(|byte| O::of(i64::from(byte)));
+    });
+}
+
+fn write_one_hot<O: MiniGridObs>(view: &View, image: &mut [O]) {
+    for_each_field(image, view.size, |i, j, bits: &mut [O; BITS]| {
+        let [kind, color, state] = view.get(i, j).encode().map(usize::from);
+        bits.fill(O::of(0));
+        for bit in [kind, KINDS + color, KINDS + RGB.len() + state] {
+            bits[bit] = O::of(1);
+        }
+    });
+}
+
 fn write_full<O: MiniGridObs>(world: &World, image: &mut [O]) {
-    let height = world.grid.height;
-    for (k, out) in image.as_chunks_mut::<3>().0.iter_mut().enumerate() {
-        let at = (k as i32 / height, k as i32 % height);
+    for_each_field(image, world.grid.height as usize, |i, j, out| {
+        let at = (i as i32, j as i32);
         let shown = match at == world.agent {
             true => [AGENT, RED, world.direction as u8],
             false => world.grid.get(at).encode(),
         };
         *out = shown.map(|byte| O::of(i64::from(byte)));
-    }
+    });
 }

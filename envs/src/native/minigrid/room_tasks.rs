@@ -6,6 +6,7 @@ use super::{
     cell::{BALL, BLUE, BOX, Cell, GREEN, GREY, KEY, SORTED_COLORS, rank},
     grid::{DIRECTIONS, Pos},
     rooms::{At, Rooms},
+    settings::outside,
     task::{COLORS, Missions, Task},
     world::{World, action},
 };
@@ -154,10 +155,7 @@ impl KeyCorridor {
 
 impl Task for KeyCorridor {
     fn problem(&self) -> Option<String> {
-        if self.room_size < 3 {
-            return Some(format!("`room_size` is {}, but it must be at least 3", self.room_size));
-        }
-        (self.num_rows < 1).then(|| format!("`num_rows` is {}, but it must be at least 1", self.num_rows))
+        outside("room_size", self.room_size, 3..=16).or_else(|| outside("num_rows", self.num_rows, 1..=16))
     }
 
     fn size(&self) -> Pos {
@@ -301,11 +299,8 @@ impl<const KEYS_LAST: bool> Task for ObstructedMaze<KEYS_LAST> {
         if !(0..3).contains(&i) || !(0..3).contains(&j) {
             return Some(format!("`agent_room` is [{i}, {j}], but it must be between [0, 0] and [2, 2]"));
         }
-        if !(1..=4).contains(&self.num_quarters) {
-            return Some(format!("`num_quarters` is {}, but it must be in 1..=4", self.num_quarters));
-        }
-        (self.num_rooms_visited == 0)
-            .then(|| "`num_rooms_visited` is 0, but it must be at least 1".to_owned())
+        outside("num_quarters", self.num_quarters, 1..=4)
+            .or_else(|| outside("num_rooms_visited", self.num_rooms_visited, 1..=u32::MAX))
     }
 
     fn size(&self) -> Pos {

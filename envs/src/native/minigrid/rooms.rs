@@ -182,6 +182,7 @@ impl Rooms {
         flags.clear();
         flags.resize(rooms.len(), false);
         stack.clear();
+        stack.reserve(4 * rooms.len() + 1);
         stack.push(start);
         let mut count = 0;
         while let Some(index) = stack.pop() {

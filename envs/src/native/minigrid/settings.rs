@@ -1,5 +1,7 @@
 //! Settings that every MiniGrid environment has, beside those of its task.
 
+use std::{fmt::Display, ops::RangeInclusive};
+
 use serde::{Deserialize, Serialize};
 
 use super::{cell::Cell, view::MOST_VIEW};
@@ -37,20 +39,31 @@ impl Default for Common {
 impl Common {
     /// What is wrong with them, if anything is.
     pub(super) fn problem(&self) -> Option<String> {
-        let size = self.agent_view_size;
-        if size % 2 == 0 || !(3..=MOST_VIEW).contains(&size) {
-            return Some(format!("`agent_view_size` is {size}, but it must be odd, from 3 to {MOST_VIEW}"));
-        }
-        if self.max_steps == Some(0) {
-            return Some("`max_steps` is 0, but it must be at least 1".into());
-        }
-        bad_tile_size(self.tile_size)
+        outside("agent_view_size", self.agent_view_size, 3..=MOST_VIEW)
+            .or_else(|| even("agent_view_size", self.agent_view_size as i32))
+            .or_else(|| outside("max_steps", self.max_steps.unwrap_or(1), 1..=u32::MAX))
+            .or_else(|| outside("tile_size", self.tile_size, TILE_SIZES))
     }
 }
 
-/// What is wrong with the pixels per side of a field, if anything is.
-pub(super) fn bad_tile_size(size: usize) -> Option<String> {
-    (!(1..=128).contains(&size)).then(|| format!("`tile_size` is {size}, but it must be in 1..=128"))
+/// The longest side of a grid.
+pub(super) const MOST_SIDE: i32 = 255;
+/// Pixels per side of a field.
+pub(super) const TILE_SIZES: RangeInclusive<usize> = 1..=128;
+
+/// What is wrong with a number that must be in a range, if anything is.
+pub(super) fn outside<T: Copy + Display + PartialOrd>(
+    name: &str,
+    value: T,
+    range: RangeInclusive<T>,
+) -> Option<String> {
+    let (least, most) = (range.start(), range.end());
+    (!range.contains(&value)).then(|| format!("`{name}` is {value}, but it must be in {least}..={most}"))
+}
+
+/// What is wrong with a number that must be odd, if anything is.
+pub(super) fn even(name: &str, value: i32) -> Option<String> {
+    (value % 2 == 0).then(|| format!("`{name}` is {value}, but it must be odd"))
 }
 
 /// A task with the settings of every task.

@@ -64,7 +64,9 @@ impl View {
     /// Column `i` and row `j`.
     #[inline]
     pub(super) fn get(&self, i: usize, j: usize) -> Cell {
-        if self.is_visible(i, j) { self.cells[j * self.size + i] } else { Cell::UNSEEN }
+        // `UNSEEN` is 0; a branch here would be a guess for every field.
+        let all_or_none = 0_u32.wrapping_sub(self.visible[j] >> i & 1);
+        Cell(self.cells[j * self.size + i].0 & all_or_none)
     }
 
     /// Whether a field of the world is seen.

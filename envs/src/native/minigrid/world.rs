@@ -94,13 +94,6 @@ impl World {
         self.rand_elem(&SORTED_COLORS)
     }
 
-    /// As `rng.shuffle(list)`.
-    pub(super) fn shuffle(random: &mut NpRandom, list: &mut [i32]) {
-        for i in (1..list.len()).rev() {
-            list.swap(i, random.integers(0, i as i64 + 1) as usize);
-        }
-    }
-
     /// A field of a rectangle that is empty, without the agent, and not rejected; `None` after `tries` draws.
     pub(super) fn find(
         &mut self,
