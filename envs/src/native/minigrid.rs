@@ -7,6 +7,7 @@ use crate::{Env, EnvConfig, Error, Frame, NpRandom, Result, Space, Step, nearest
 mod cell;
 mod goal_tasks;
 mod grid;
+mod hall_tasks;
 mod ids;
 mod multi_room;
 mod object_tasks;
@@ -56,7 +57,7 @@ use world::World;
 /// let mut env: MiniGrid = MiniGrid::new("MiniGrid-GoToDoor-5x5-v0", &EnvConfig::new())?;
 /// let mut obs = vec![0; env.observation_space().width()];
 /// env.reset(Some(0), &mut obs)?;
-/// assert_eq!(env.mission_text(obs[148]).as_deref(), Some("go to the purple door"));
+/// assert_eq!(env.mission_text(obs[148]).as_deref(), Some("go to the green door"));
 /// # Ok(())
 /// # }
 /// ```

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use super::{
     MiniGrid,
     goal_tasks::{Crossing, DistShift, DoorKey, DynamicObstacles, Empty, FourRooms, LavaGap},
+    hall_tasks::{Memory, Playground, RedBlueDoors},
     multi_room::{LockedRoom, MultiRoom},
-    object_tasks::{Fetch, GoToDoor, GoToObject, Memory, Playground, PutNear, RedBlueDoors},
+    object_tasks::{Fetch, GoToDoor, GoToObject, PutNear},
     room_tasks::{BlockedUnlockPickup, KeyCorridor, ObstructedMaze, ObstructedPair, Unlock, UnlockPickup},
     settings::{Common, Settings},
     task::Task,
