@@ -2,9 +2,10 @@
 //!
 //!     cargo run -p pavlov-envs --example serve -- FrozenLake-v1 '{"is_slippery": false}'
 //!
-//! The first line out holds the spaces, and the texts of the missions of `MiniGrid-*`. `{"reset": 7}` (or `null`, to continue the random stream) and `{"step": [1]}`
-//! answer with the observation as hex digits of its bytes, the reward as those of its 64 bits, flags, `prob`, the action
-//! mask and the state as text where there are any; or with `{"error": "..."}`.
+//! The first line out holds the spaces, and the texts of the missions of `MiniGrid-*`. `{"reset": 7}` (or `null`, to
+//! continue the random stream) and `{"step": [1]}` answer with the observation as hex digits of its bytes, the reward as
+//! those of its 64 bits, flags, `prob`, the action mask and the state as text where there are any; or with
+//! `{"error": "..."}`.
 
 use std::{
     env,

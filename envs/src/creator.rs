@@ -124,12 +124,10 @@ impl EnvCreator {
         Self::of_copies(self.name(), move |config, num_envs| {
             let mut names = wrappers.iter().map(WrapperSpec::to_string);
             if !inner.name().starts_with("MiniGrid-") {
-                let found = format!("{} around {}", names.next().unwrap_or_default(), inner.name());
-                return Err(Error::shape(
-                    "a wrapper",
-                    found,
-                    "one that is not MiniGrid's own: this is no `MiniGrid-*`",
-                ));
+                let name = names.next().unwrap_or_default();
+                let message =
+                    format!("the wrapper {name} stands around environments of MiniGrid only (`MiniGrid-*`)");
+                return Err(Error::Config { env: inner.name().into(), message });
             }
             let mut config = config.clone();
             if config.contains_key("wrappers") {

@@ -102,7 +102,7 @@ impl NpRandom {
         index.unwrap_or(p.len() - 1)
     }
 
-    /// Puts a list into random order as `rng.shuffle(list)` does. (An array of numpy's is shuffled by other draws.)
+    /// Puts a list into random order as `rng.shuffle(list)` does.
     pub fn shuffle<T>(&mut self, list: &mut [T]) {
         for last in (1..list.len()).rev() {
             let mask = u32::MAX >> (last as u32).leading_zeros();

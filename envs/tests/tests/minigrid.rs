@@ -207,7 +207,11 @@ fn bad_settings_of_minigrid_are_refused_with_the_way_out() {
     let found = MiniGrid::<i64>::new("MiniGrid-DoorKey-5x5-v0", &image).expect_err("another type");
     assert!(found.to_string().contains("use MiniGrid<u8>"), "{found}");
     for (id, wrappers, text) in [
-        ("CartPole-v1", json!(["ImgObsWrapper"]), "this is no `MiniGrid-*`"),
+        (
+            "CartPole-v1",
+            json!(["ImgObsWrapper"]),
+            "the wrapper ImgObsWrapper stands around environments of MiniGrid only",
+        ),
         ("MiniGrid-Unlock-v0", json!(["TimeLimit(9)", "ImgObsWrapper"]), "name it before the others"),
     ] {
         let specs: Vec<WrapperSpec> = serde_json::from_value(wrappers).unwrap();
