@@ -1,0 +1,571 @@
+//! The games in pixels: their rules as seen in their pictures, and the pictures themselves.
+
+use pavlov_envs::{
+    Env, EnvConfig, Frame, NpRandom, PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong,
+    PixelSnake, PixelTMaze, Step, TimeLimit, check_env, make_vec,
+};
+use serde_json::json;
+
+const SIDE: usize = 42;
+const IDS: [&str; 5] =
+    ["PixelBreakout-v0", "PixelFreeway-v0", "PixelPong-v0", "PixelSnake-v0", "PixelTMaze-v0"];
+
+/// Greys of what the tests look for.
+const WHITE: u8 = 255;
+const AGENT_PADDLE: u8 = 176;
+const BRICKS: [u8; 2] = [110, 131];
+const BODY: u8 = 127;
+const FOOD: u8 = 191;
+const CUE: u8 = 191;
+
+/// A game and its last picture, in 42 x 42 greys.
+struct Player<E> {
+    env: E,
+    obs: Vec<u8>,
+    score: f64,
+    steps: usize,
+}
+
+impl<E: Env<Obs = u8, Act = i64>> Player<E> {
+    fn new(env: E, seed: u64) -> Self {
+        let obs = vec![0; env.observation_space().width()];
+        let mut player = Self { env, obs, score: 0.0, steps: 0 };
+        player.env.reset(Some(seed), &mut player.obs).unwrap();
+        player
+    }
+
+    fn step(&mut self, action: i64) -> Step {
+        let step = self.env.step(&[action], &mut self.obs).unwrap();
+        self.score += step.reward;
+        self.steps += 1;
+        step
+    }
+
+    /// Plays an episode to its end; gives the score.
+    fn play(&mut self, mut policy: impl FnMut(&Self) -> i64) -> f64 {
+        loop {
+            let action = policy(self);
+            let step = self.step(action);
+            if step.terminated || step.truncated {
+                return self.score;
+            }
+        }
+    }
+
+    fn at(&self, x: usize, y: usize) -> u8 {
+        self.obs[y * SIDE + x]
+    }
+
+    fn count(&self, grey: u8) -> usize {
+        self.obs.iter().filter(|pixel| **pixel == grey).count()
+    }
+
+    /// Column and row of the first pixel of this grey.
+    fn find(&self, grey: u8) -> Option<[i64; 2]> {
+        let place = self.obs.iter().position(|pixel| *pixel == grey)?;
+        Some([place % SIDE, place / SIDE].map(|place| place as i64))
+    }
+}
+
+fn single<G>(new: fn(PixelConfig) -> pavlov_envs::Result<PixelGame<G>>) -> PixelGame<G> {
+    new(PixelConfig::default()).unwrap()
+}
+
+/// An action that brings `from` nearer to `to`: the second one for less, the third one for more.
+fn towards(from: i64, to: i64) -> i64 {
+    match to - from {
+        ..0 => 1,
+        0 => 0,
+        1.. => 2,
+    }
+}
+
+/// What a ball-tracking player of Breakout does; it aims at changing parts of the paddle.
+fn track<E: Env<Obs = u8, Act = i64>>(player: &Player<E>) -> i64 {
+    let Some([ball, _]) = player.find(WHITE) else { return 0 };
+    let paddle = player.at_row(38, AGENT_PADDLE).unwrap();
+    let aim = [3, 0, 5, 1, 6][player.steps / 97 % 5];
+    let from = paddle + aim;
+    // A move is 3 long.
+    if (ball - from).abs() < 2 { 0 } else { towards(from, ball) }
+}
+
+impl<E: Env<Obs = u8, Act = i64>> Player<E> {
+    fn at_row(&self, y: usize, grey: u8) -> Option<i64> {
+        (0..SIDE).find(|&x| self.at(x, y) == grey).map(|x| x as i64)
+    }
+
+    fn at_column(&self, x: usize, grey: u8) -> Option<i64> {
+        (3..SIDE).find(|&y| self.at(x, y) == grey).map(|y| y as i64)
+    }
+}
+
+#[test]
+fn a_ball_that_leaves_costs_a_life_and_the_third_ends_the_episode() {
+    let mut game = Player::new(single(PixelBreakout::new), 1);
+    let mut lives = vec![game.env.info("lives").unwrap()];
+    loop {
+        let [ball, row] = game.find(WHITE).unwrap();
+        // Away from the ball.
+        let step = game.step(if ball < 20 { 2 } else { 1 });
+        let left = game.env.info("lives").unwrap();
+        if left < lives[lives.len() - 1] {
+            assert!(row >= 40, "the ball left from row {row}");
+            lives.push(left);
+        }
+        assert_eq!(step.terminated, left == 0.0);
+        if step.terminated {
+            break;
+        }
+    }
+    assert_eq!(lives, [3.0, 2.0, 1.0, 0.0]);
+}
+
+#[test]
+fn every_brick_that_breaks_gives_1_and_stays_away() {
+    for seed in 0..5 {
+        let mut game = Player::new(TimeLimit::new(single(PixelBreakout::new), 2000), seed);
+        game.play(|game| {
+            let bricks = BRICKS.map(|grey| game.count(grey)).iter().sum::<usize>();
+            assert_eq!(bricks % 12, 0);
+            assert_eq!(bricks as f64 / 12.0, 42.0 - game.score, "seed {seed}, step {}", game.steps);
+            track(game)
+        });
+    }
+}
+
+#[test]
+fn the_paddle_returns_balls_and_who_tracks_them_breaks_the_wall() {
+    let mut scores = vec![];
+    for seed in 0..10 {
+        let mut game = Player::new(TimeLimit::new(single(PixelBreakout::new), 2000), seed);
+        scores.push(game.play(track));
+        assert_eq!(game.env.info("lives"), Some(3.0), "seed {seed}: a ball was lost");
+    }
+    println!("Breakout by tracking: {scores:?}");
+    assert!(scores.iter().all(|&score| score >= 40.0), "{scores:?}");
+}
+
+/// Follows the ball so that it meets the paddle `aim` squares from the paddle's top.
+fn follow<E: Env<Obs = u8, Act = i64>>(game: &Player<E>, aim: i64) -> i64 {
+    let Some([_, ball]) = game.find(WHITE) else { return 0 };
+    let paddle = game.at_column(39, AGENT_PADDLE).unwrap();
+    if (ball - paddle - aim).abs() < 2 { 0 } else { towards(paddle + aim, ball) }
+}
+
+#[test]
+fn the_opponent_returns_every_slow_ball_and_misses_fast_ones() {
+    for seed in 0..5 {
+        let mut game = Player::new(TimeLimit::new(single(PixelPong::new), 2000), seed);
+        assert_eq!(game.play(|game| follow(game, 3)), 0.0, "seed {seed}: by the middle of the paddle");
+        assert_eq!(game.steps, 2000);
+    }
+    let mut scores = vec![];
+    for seed in 0..10 {
+        let mut game = Player::new(TimeLimit::new(single(PixelPong::new), 2000), seed);
+        scores.push(game.play(|game| follow(game, 0)));
+    }
+    println!("Pong by the end of the paddle: {scores:?}");
+    assert!(scores.iter().all(|&score| score >= 3.0), "{scores:?}");
+}
+
+#[test]
+fn a_side_with_five_points_ends_pong() {
+    for seed in 0..5 {
+        let mut game = Player::new(single(PixelPong::new), seed);
+        let mut points = [0, 0];
+        loop {
+            // Away from the ball.
+            let ball = game.find(WHITE).map_or(0, |[_, y]| y);
+            let step = game.step(if ball < 22 { 2 } else { 1 });
+            points[0] += u32::from(step.reward == 1.0);
+            points[1] += u32::from(step.reward == -1.0);
+            assert_eq!(step.terminated, points.contains(&5), "seed {seed}");
+            if step.terminated {
+                break;
+            }
+        }
+        assert_eq!(points[1], 5, "seed {seed}: who flees from the ball loses");
+    }
+}
+
+#[test]
+fn a_car_throws_the_chicken_back_by_two_lanes_and_a_crossing_starts_again() {
+    let (mut hits, mut crossings) = (0, 0);
+    for seed in 0..10 {
+        let mut game = Player::new(TimeLimit::new(single(PixelFreeway::new), 500), seed);
+        let row = |game: &Player<_>| game.at_column(20, WHITE).unwrap();
+        assert_eq!(row(&game), 38);
+        loop {
+            let before = row(&game);
+            let step = game.step(1);
+            let now = row(&game);
+            if step.reward == 1.0 {
+                assert_eq!((before, now), (6, 38));
+                crossings += 1;
+            } else if now != before - 4 {
+                assert_eq!(now, (before + 4).min(38));
+                hits += 1;
+            }
+            if step.truncated {
+                break;
+            }
+        }
+    }
+    println!("Freeway by going up: {crossings} crossings, {hits} hits in 10 episodes");
+    assert!(crossings >= 50 && hits >= 50, "{crossings} crossings, {hits} hits");
+}
+
+/// To the food by moves that do not kill at once.
+fn eat<E: Env<Obs = u8, Act = i64>>(game: &Player<E>) -> i64 {
+    let cell = |[x, y]: [i64; 2]| [(x - 1) / 4, (y - 1) / 4];
+    let (Some(head), Some(food)) = (game.find(WHITE), game.find(FOOD)) else { return 0 };
+    let (head, food) = (cell(head), cell(food));
+    let ways = [[0, -1], [1, 0], [0, 1], [-1, 0]];
+    let is_free = |[x, y]: [i64; 2]| {
+        let inside = (0..10).contains(&x) && (0..10).contains(&y);
+        inside && game.at(1 + 4 * x as usize, 1 + 4 * y as usize) != BODY
+    };
+    let ahead = |way: usize| [head[0] + ways[way][0], head[1] + ways[way][1]];
+    let far = |[x, y]: [i64; 2]| (x - food[0]).abs() + (y - food[1]).abs();
+    let best = (0..4).filter(|&way| is_free(ahead(way))).min_by_key(|&way| far(ahead(way)));
+    best.unwrap_or(0) as i64
+}
+
+#[test]
+fn the_snake_grows_by_what_it_eats_and_dies_at_walls_and_bodies() {
+    let mut scores = vec![];
+    for seed in 0..10 {
+        let mut game = Player::new(TimeLimit::new(single(PixelSnake::new), 1000), seed);
+        let score = game.play(|game| {
+            let length = (game.count(BODY) + game.count(WHITE)) / 16;
+            assert_eq!(length as f64, 3.0 + game.score, "seed {seed}, step {}", game.steps);
+            eat(game)
+        });
+        scores.push(score);
+    }
+    println!("Snake by going to the food: {scores:?}");
+    assert!(scores.iter().sum::<f64>() >= 150.0, "{scores:?}");
+    let mut game = Player::new(single(PixelSnake::new), 0);
+    // The head is in column 5: four more cells to the right, then the wall.
+    for _ in 0..4 {
+        assert!(!game.step(1).terminated);
+    }
+    assert_eq!(game.step(1), Step { reward: -1.0, terminated: true, truncated: false });
+    let refused = game.env.step(&[1], &mut game.obs).unwrap_err().to_string();
+    assert_eq!(refused, "PixelSnake was stepped outside an episode; call `reset` first");
+}
+
+#[test]
+fn a_snake_that_turns_back_goes_on() {
+    let mut back = Player::new(single(PixelSnake::new), 3);
+    let mut on = Player::new(single(PixelSnake::new), 3);
+    assert_eq!(back.step(3), on.step(1));
+    assert_eq!(back.obs, on.obs);
+    // Up, and then back to the right: the body of three is not in the way.
+    assert!(![0, 3, 2].map(|action| back.step(action).terminated).contains(&true));
+}
+
+/// Whether the cue is above the first cell; `None` where it is not shown.
+fn cue<E: Env<Obs = u8, Act = i64>>(game: &Player<E>) -> Option<bool> {
+    game.find(CUE).map(|[_, y]| y < 21)
+}
+
+#[test]
+fn only_the_first_cell_shows_the_cue_and_the_right_end_is_where_it_was() {
+    let mut seen = [[0; 2]; 2];
+    for seed in 0..40 {
+        for wrong in [false, true] {
+            let mut game = Player::new(single(PixelTMaze::new), seed);
+            let is_up = cue(&game).unwrap();
+            let mut shown_again = Player::new(single(PixelTMaze::new), seed);
+            shown_again.step(1);
+            assert_eq!(cue(&shown_again), None);
+            shown_again.step(3);
+            assert_eq!(cue(&shown_again), Some(is_up));
+            // To the right while that moves.
+            loop {
+                let before = game.obs.clone();
+                game.step(1);
+                assert_eq!(cue(&game), None);
+                if before == game.obs {
+                    break;
+                }
+            }
+            let arm = if is_up == wrong { 2 } else { 0 };
+            assert!(!game.step(arm).terminated && !game.step(arm).terminated);
+            let last = game.step(arm);
+            let end = if wrong { -1.0 } else { 1.0 };
+            assert_eq!(last, Step { reward: end - 0.01, terminated: true, truncated: false });
+            seen[usize::from(is_up)][usize::from(wrong)] += 1;
+        }
+    }
+    assert!(seen.iter().flatten().all(|&count| count > 10), "{seen:?}");
+}
+
+#[test]
+fn behind_the_first_cell_both_t_mazes_look_alike() {
+    // Seeds by cue, of mazes with corridors of one length.
+    let mut pictures: Vec<(Vec<u8>, [Option<Vec<u8>>; 2])> = vec![];
+    for seed in 0..40 {
+        let mut game = Player::new(single(PixelTMaze::new), seed);
+        let is_up = usize::from(cue(&game).unwrap());
+        let first: Vec<u8> = game.obs.iter().map(|&pixel| if pixel == CUE { 0 } else { pixel }).collect();
+        game.step(1);
+        let at = pictures.iter().position(|(known, _)| *known == first).unwrap_or_else(|| {
+            pictures.push((first, [None, None]));
+            pictures.len() - 1
+        });
+        pictures[at].1[is_up] = Some(game.obs);
+    }
+    assert_eq!(pictures.len(), 6, "corridors of 5 to 10 cells");
+    assert!(pictures.iter().all(|(_, [down, up])| down.is_some() && down == up));
+}
+
+/// Plays at random without a time limit; gives the digest of all pictures, rewards and flags (FNV-1a), and the score.
+fn random_play<E: Env<Obs = u8, Act = i64>>(env: E, seed: u64, steps: usize) -> (u64, f64) {
+    let actions = env.action_space();
+    let mut player = Player::new(env, seed);
+    let mut random = NpRandom::new(seed);
+    let mut digest = 0xcbf2_9ce4_8422_2325_u64;
+    let mut add = |bytes: &[u8]| {
+        for &byte in bytes {
+            digest = (digest ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    };
+    add(&player.obs);
+    for _ in 0..steps {
+        let mut action = [0_i64];
+        actions.sample(&mut random, &mut action);
+        let step = player.step(action[0]);
+        add(&player.obs);
+        add(&step.reward.to_bits().to_le_bytes());
+        add(&[u8::from(step.terminated)]);
+        if step.terminated {
+            player.env.reset(None, &mut player.obs).unwrap();
+            add(&player.obs);
+        }
+    }
+    (digest, player.score)
+}
+
+/// The digests were printed by this test; nothing in the games depends on the machine.
+#[test]
+fn pictures_rewards_and_ends_are_the_same_on_every_machine() {
+    let grey = PixelConfig::default();
+    let sticky = PixelConfig { repeat_action_probability: 0.25, size: 84, channels: 3 };
+    let mut found = vec![];
+    for config in [grey, sticky] {
+        let breakout = random_play(PixelBreakout::new(config).unwrap(), 1, 1000);
+        let freeway = random_play(PixelFreeway::new(config).unwrap(), 1, 1000);
+        let pong = random_play(PixelPong::new(config).unwrap(), 1, 1000);
+        let snake = random_play(PixelSnake::new(config).unwrap(), 1, 1000);
+        let maze = random_play(PixelTMaze::new(config).unwrap(), 1, 1000);
+        found.extend([breakout, freeway, pong, snake, maze].map(|(digest, _)| digest));
+    }
+    let expected: [u64; 10] = [0; 10];
+    assert_eq!(found, expected, "{found:#x?}");
+}
+
+/// What random play gets with the time limits of the ids, and what the documentation says it can get.
+#[test]
+fn scores_of_random_play_stay_within_the_documented_bounds() {
+    fn check<E: Env<Obs = u8, Act = i64>>(make: impl Fn() -> E, limit: usize, [least, most]: [f64; 2]) {
+        let mut scores = vec![];
+        for seed in 0..100 {
+            let mut random = NpRandom::new(seed + 1000);
+            let mut game = Player::new(TimeLimit::new(make(), limit), seed);
+            let actions = game.env.action_space();
+            scores.push(game.play(|_| {
+                let mut action = [0_i64];
+                actions.sample(&mut random, &mut action);
+                action[0]
+            }));
+        }
+        let name = std::any::type_name::<E>();
+        let mean = scores.iter().sum::<f64>() / scores.len() as f64;
+        println!("{name}: random play has {mean:.2} on average");
+        // The cost of a step of the maze is no binary fraction.
+        assert!(
+            scores.iter().all(|&score| score > least - 1e-9 && score < most + 1e-9),
+            "{name}: {scores:?}"
+        );
+    }
+    check(|| single(PixelBreakout::new), 2000, [0.0, 42.0]);
+    check(|| single(PixelFreeway::new), 500, [0.0, 55.0]);
+    check(|| single(PixelPong::new), 2000, [-5.0, 5.0]);
+    check(|| single(PixelSnake::new), 1000, [-1.0, 97.0]);
+    check(|| single(PixelTMaze::new), 100, [-2.0, 0.93]);
+}
+
+/// Every pixel of an observation of 84 x 84 x 3 against those of a picture drawn anew and of an observation in greys.
+fn check_pixels(large: &[u8], small: &[u8], frame: &Frame, place: &str) {
+    assert_eq!((frame.width, frame.height), (420, 420));
+    for (at, pixel) in large.chunks_exact(3).enumerate() {
+        let (x, y) = (at % 84 / 2, at / 84 / 2);
+        let drawn = &frame.rgb[3 * (420 * 10 * y + 10 * x)..][..3];
+        assert_eq!(pixel, drawn, "{place}: column {x}, row {y}");
+        let [red, green, blue] = [pixel[0], pixel[1], pixel[2]].map(u32::from);
+        let luma = (299 * red + 587 * green + 114 * blue + 500) / 1000;
+        assert_eq!(u32::from(small[y * SIDE + x]), luma, "{place}: column {x}, row {y}");
+    }
+}
+
+#[test]
+fn observations_of_every_size_show_what_a_picture_drawn_anew_shows() {
+    fn check<G>(new: fn(PixelConfig) -> pavlov_envs::Result<PixelGame<G>>)
+    where
+        PixelGame<G>: Env<Obs = u8, Act = i64>,
+    {
+        let config = PixelConfig { size: 84, channels: 3, ..PixelConfig::default() };
+        let mut large = Player::new(new(config).unwrap(), 5);
+        let mut small = Player::new(single(new), 5);
+        let mut random = NpRandom::new(2);
+        let actions = small.env.action_space();
+        for t in 0..600 {
+            let frame = large.env.render().unwrap().unwrap();
+            let place = format!("{}, step {t}", std::any::type_name::<PixelGame<G>>());
+            check_pixels(&large.obs, &small.obs, &frame, &place);
+            let mut action = [0_i64];
+            actions.sample(&mut random, &mut action);
+            let step = small.step(action[0]);
+            assert_eq!(step, large.step(action[0]), "{place}");
+            if step.terminated {
+                let frame = large.env.render().unwrap().unwrap();
+                check_pixels(&large.obs, &small.obs, &frame, &place);
+                small.env.reset(Some(t), &mut small.obs).unwrap();
+                large.env.reset(Some(t), &mut large.obs).unwrap();
+            }
+        }
+    }
+    check(PixelBreakout::new);
+    check(PixelFreeway::new);
+    check(PixelPong::new);
+    check(PixelSnake::new);
+    check(PixelTMaze::new);
+}
+
+#[test]
+fn a_state_saved_in_mid_episode_goes_on_to_the_same_pictures() {
+    fn check<G>(new: fn(PixelConfig) -> pavlov_envs::Result<PixelGame<G>>)
+    where
+        PixelGame<G>: Env<Obs = u8, Act = i64>,
+    {
+        let config = PixelConfig { repeat_action_probability: 0.3, ..PixelConfig::default() };
+        for (seed, steps) in [(1, 3), (2, 40), (3, 150)] {
+            let mut player = Player::new(new(config).unwrap(), seed);
+            let mut random = NpRandom::new(seed);
+            let actions = player.env.action_space();
+            let mut go = |player: &mut Player<PixelGame<G>>, random: &mut NpRandom| {
+                let mut action = [0_i64];
+                actions.sample(random, &mut action);
+                let step = player.step(action[0]);
+                if step.terminated {
+                    player.env.reset(None, &mut player.obs).unwrap();
+                }
+                (step, player.obs.clone())
+            };
+            for _ in 0..steps {
+                go(&mut player, &mut random);
+            }
+            let state = player.env.save_state().unwrap();
+            let mut other = Player::new(new(config).unwrap(), 99);
+            other.env.load_state(&state).unwrap();
+            assert_eq!(other.env.render().unwrap(), player.env.render().unwrap());
+            let mut same_random = random.clone();
+            for t in 0..300 {
+                assert_eq!(go(&mut player, &mut random), go(&mut other, &mut same_random), "step {t}");
+            }
+        }
+    }
+    check(PixelBreakout::new);
+    check(PixelFreeway::new);
+    check(PixelPong::new);
+    check(PixelSnake::new);
+    check(PixelTMaze::new);
+}
+
+#[test]
+fn games_in_pixels_keep_the_contract_at_every_size() {
+    for size in [42, 84] {
+        for channels in [1, 3] {
+            let config = PixelConfig { size, channels, repeat_action_probability: 0.25 };
+            check_env(&mut PixelBreakout::new(config).unwrap()).unwrap();
+            check_env(&mut PixelFreeway::new(config).unwrap()).unwrap();
+            check_env(&mut PixelPong::new(config).unwrap()).unwrap();
+            check_env(&mut PixelSnake::new(config).unwrap()).unwrap();
+            check_env(&mut PixelTMaze::new(config).unwrap()).unwrap();
+        }
+    }
+}
+
+#[test]
+fn sticky_actions_take_the_last_action_again() {
+    let config = |p| PixelConfig { repeat_action_probability: p, ..PixelConfig::default() };
+    // Always: the first action counts, and the maze ends nowhere else than without stickiness.
+    let mut always = Player::new(PixelSnake::new(config(1.0)).unwrap(), 4);
+    let mut never = Player::new(PixelSnake::new(config(0.0)).unwrap(), 4);
+    for (given, taken) in [(0, 0), (1, 0), (3, 0), (2, 0)] {
+        assert_eq!(always.step(given), never.step(taken));
+        assert_eq!(always.obs, never.obs);
+    }
+    // A quarter of the time: the paddle of Pong goes on up although it should go down.
+    let mut game = Player::new(PixelBreakout::new(config(0.25)).unwrap(), 4);
+    let mut repeated = 0;
+    game.step(1);
+    for t in 0..400 {
+        let before = game.at_row(39, AGENT_PADDLE).unwrap();
+        let step = game.step([2, 1][t % 2]);
+        let now = game.at_row(39, AGENT_PADDLE).unwrap();
+        let is_at_side = before == 0 || before == 34;
+        let meant = [3, -3][t % 2];
+        repeated += usize::from(!is_at_side && now - before != meant);
+        if step.terminated {
+            game.env.reset(None, &mut game.obs).unwrap();
+        }
+    }
+    assert!((50..200).contains(&repeated), "{repeated} of 400 actions were replaced");
+}
+
+#[test]
+fn settings_of_games_in_pixels_are_checked() {
+    let message = |id: &str, config: serde_json::Value| {
+        let config: EnvConfig = serde_json::from_value(config).unwrap();
+        make_vec(id, &config, 1).map(|_| ()).unwrap_err().to_string()
+    };
+    for id in IDS {
+        assert_eq!(message(id, json!({"size": 64})), "`size` is 64, but it must be 42 or 84");
+        assert_eq!(
+            message(id, json!({"channels": 4})),
+            "`channels` is 4, but it must be 1 (greys) or 3 (colours)"
+        );
+        assert_eq!(
+            message(id, json!({"repeat_action_probability": -0.5})),
+            "`repeat_action_probability` is -0.5, but it must be in 0..=1"
+        );
+        let near = "no setting `chanels`; nearest: `channels`";
+        assert!(message(id, json!({"chanels": 1})).contains(near));
+        let config: EnvConfig = serde_json::from_value(json!({"size": 84, "channels": 3})).unwrap();
+        let env = make_vec(id, &config, 2).unwrap();
+        assert_eq!(env.observation_space().shape(), [84, 84, 3]);
+    }
+}
+
+#[test]
+fn damaged_games_are_refused() {
+    let mut game = Player::new(single(PixelBreakout::new), 1);
+    let state = game.env.save_state().unwrap();
+    let mut refused = |state: &[u8], part: &str| {
+        let message = game.env.load_state(state).unwrap_err().to_string();
+        assert!(message.contains(part), "{message}");
+    };
+    let damaged = |from: &str, to: &str| {
+        let at = state.windows(from.len()).position(|part| part == from.as_bytes()).unwrap();
+        [&state[..at], to.as_bytes(), &state[at + from.len()..]].concat()
+    };
+    refused(&damaged("\"paddle\":17", "\"paddle\":99"), "is no game of PixelBreakout; it is damaged");
+    refused(&damaged("\"lives\":3", "\"lives\":x"), "cannot be read");
+    refused(&state[..state.len() - 1], "ends too early");
+    let pong = Player::new(single(PixelPong::new), 1).env.save_state().unwrap();
+    refused(&pong, "saved by \"pixel_pong\"");
+}
