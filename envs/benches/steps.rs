@@ -74,7 +74,8 @@ fn vector<O: Element>(name: &str, mut env: impl VectorEnv<Obs = O, Act = i64>) -
     let (mut obs, mut final_obs) = (vec![O::default(); width * n], vec![O::default(); width * n]);
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     env.reset(Some(&seeds[..n]), &mut obs)?;
-    let repeats = ((1 << 16) / (ROWS * n)).max(1);
+    // Pictures take longer than a few numbers.
+    let repeats = ((1 << 16) / (ROWS * n * width.div_ceil(64))).max(1);
     measure(name, repeats * ROWS * n, || {
         for _ in 0..repeats {
             for (actions, seeds) in actions.chunks_exact(n).zip(seeds.chunks_exact(n)) {

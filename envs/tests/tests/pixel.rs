@@ -84,7 +84,7 @@ fn towards(from: i64, to: i64) -> i64 {
 fn track<E: Env<Obs = u8, Act = i64>>(player: &Player<E>) -> i64 {
     let Some([ball, _]) = player.find(WHITE) else { return 0 };
     let paddle = player.at_row(38, AGENT_PADDLE).unwrap();
-    let aim = [3, 0, 5, 1, 6][player.steps / 97 % 5];
+    let aim = [3, 1, 5, 2, 4][player.steps / 97 % 5];
     let from = paddle + aim;
     // A move is 3 long.
     if (ball - from).abs() < 2 { 0 } else { towards(from, ball) }
@@ -154,19 +154,26 @@ fn follow<E: Env<Obs = u8, Act = i64>>(game: &Player<E>, aim: i64) -> i64 {
 }
 
 #[test]
-fn the_opponent_returns_every_slow_ball_and_misses_fast_ones() {
-    for seed in 0..5 {
-        let mut game = Player::new(TimeLimit::new(single(PixelPong::new), 2000), seed);
-        assert_eq!(game.play(|game| follow(game, 3)), 0.0, "seed {seed}: by the middle of the paddle");
-        assert_eq!(game.steps, 2000);
+fn who_meets_the_ball_wins_against_the_opponent_who_returns_most_balls() {
+    for aim in [1, 3, 5] {
+        let (mut scores, mut returned) = (vec![], 0);
+        for seed in 0..10 {
+            let mut game = Player::new(TimeLimit::new(single(PixelPong::new), 2000), seed);
+            let mut before = game.find(WHITE);
+            let mut was_leftwards = false;
+            scores.push(game.play(|game| {
+                let now = game.find(WHITE);
+                let (Some([now_x, _]), Some([x, _])) = (now, before) else { return 0 };
+                returned += u32::from(was_leftwards && now_x > x && now_x < 10);
+                was_leftwards = now_x < x;
+                before = now;
+                follow(game, aim)
+            }));
+        }
+        println!("Pong by place {aim} of the paddle: {scores:?}, {returned} balls returned by the opponent");
+        assert!(scores.iter().sum::<f64>() >= 30.0, "{scores:?}");
+        assert!(returned > 50, "{returned}");
     }
-    let mut scores = vec![];
-    for seed in 0..10 {
-        let mut game = Player::new(TimeLimit::new(single(PixelPong::new), 2000), seed);
-        scores.push(game.play(|game| follow(game, 0)));
-    }
-    println!("Pong by the end of the paddle: {scores:?}");
-    assert!(scores.iter().all(|&score| score >= 3.0), "{scores:?}");
 }
 
 #[test]
@@ -190,7 +197,7 @@ fn a_side_with_five_points_ends_pong() {
 }
 
 #[test]
-fn a_car_throws_the_chicken_back_by_two_lanes_and_a_crossing_starts_again() {
+fn a_car_throws_the_chicken_back_by_a_lane_and_a_crossing_starts_again() {
     let (mut hits, mut crossings) = (0, 0);
     for seed in 0..10 {
         let mut game = Player::new(TimeLimit::new(single(PixelFreeway::new), 500), seed);
@@ -204,7 +211,7 @@ fn a_car_throws_the_chicken_back_by_two_lanes_and_a_crossing_starts_again() {
                 assert_eq!((before, now), (6, 38));
                 crossings += 1;
             } else if now != before - 4 {
-                assert_eq!(now, (before + 4).min(38));
+                assert_eq!(now, before);
                 hits += 1;
             }
             if step.truncated {
@@ -363,7 +370,18 @@ fn pictures_rewards_and_ends_are_the_same_on_every_machine() {
         let maze = random_play(PixelTMaze::new(config).unwrap(), 1, 1000);
         found.extend([breakout, freeway, pong, snake, maze].map(|(digest, _)| digest));
     }
-    let expected: [u64; 10] = [0; 10];
+    let expected = [
+        0x3350_c572_7da6_1094,
+        0xcd26_2c69_ea24_0c0a,
+        0x62e7_a6fa_1b34_b6e6,
+        0x637d_3df2_cbae_58af,
+        0x9c20_7d26_9faf_6ad1,
+        0x0058_281b_b450_e8ca,
+        0xd264_d59c_23a7_c3ca,
+        0x37fd_a83a_d467_79c2,
+        0x4e12_09b8_3ee3_aabe,
+        0x4dac_825d_c217_55f6_u64,
+    ];
     assert_eq!(found, expected, "{found:#x?}");
 }
 
@@ -456,7 +474,7 @@ fn a_state_saved_in_mid_episode_goes_on_to_the_same_pictures() {
             let mut player = Player::new(new(config).unwrap(), seed);
             let mut random = NpRandom::new(seed);
             let actions = player.env.action_space();
-            let mut go = |player: &mut Player<PixelGame<G>>, random: &mut NpRandom| {
+            let go = |player: &mut Player<PixelGame<G>>, random: &mut NpRandom| {
                 let mut action = [0_i64];
                 actions.sample(random, &mut action);
                 let step = player.step(action[0]);

@@ -18,11 +18,10 @@ use crate::NpRandom;
 /// | terminated | never |
 ///
 /// The picture has 42 x 42 squares. The chicken is 2 x 2, starts in row 38 and walks up and down in columns 20 and 21; in
-/// row 2 it has crossed, and starts again. Between are eight lanes, 4 rows high, with two cars of 6 x 2 in each, 24 squares
-/// apart. In a lane all cars go the same way: to the right in the upper four lanes, to the left in the lower four, by 2/4,
-/// 3/4, 4/4 and 6/4 squares per step from the verges to the middle of the road. What leaves at one side comes back at the
-/// other. An episode begins with the cars of each lane at a random place. A car that touches the chicken throws it back by
-/// two lanes.
+/// row 2 it has crossed, and starts again. Between are eight lanes, 4 rows high, with a car of 8 x 2 in each. The upper four
+/// cars go to the right, the lower four to the left, by 2/4, 3/4, 4/4 and 6/4 squares per step from the verges to the middle of
+/// the road. What leaves at one side comes back at the other: the way around is 48 squares long. An episode begins with every
+/// car at a random place. A car that touches the chicken throws it back by one lane.
 pub type PixelFreeway = PixelGame<Freeway>;
 
 const LANES: usize = 8;
@@ -31,16 +30,14 @@ const LANES_TOP: i32 = 5;
 /// Quarters of a square per step.
 const SPEEDS: [i32; LANES] = [2, 3, 4, 6, -6, -4, -3, -2];
 const QUARTERS: i32 = 4;
-const CAR: [i32; 2] = [6, 2];
-const CARS_APART: i32 = 24;
-/// Cars repeat after this.
-const CYCLE: i32 = CARS_APART * QUARTERS;
+const CAR: [i32; 2] = [8, 2];
+/// Once around, in quarters of a square.
+const AROUND: i32 = 48 * QUARTERS;
 
 const CHICKEN: [i32; 2] = [2, 2];
 const CHICKEN_LEFT: i32 = 20;
 const START: i32 = 38;
 const GOAL: i32 = 2;
-const THROWN_BACK: i32 = 2 * LANE;
 
 const PAVEMENT: Color = Color::new(80, 80, 80);
 const CARS: [Color; 2] = [Color::new(220, 180, 60), Color::new(70, 150, 220)];
@@ -50,14 +47,14 @@ const CARS: [Color; 2] = [Color::new(220, 180, 60), Color::new(70, 150, 220)];
 pub struct Freeway {
     /// Top of the chicken.
     chicken: i32,
-    /// How far the cars of each lane are from column 0, in quarters of a square.
+    /// How far the car of each lane is from column 0, in quarters of a square.
     cars: [i32; LANES],
 }
 
-/// Top left corners of the cars of a lane, the one that comes in or goes out twice.
-fn places(lane: usize, quarters: i32) -> [[i32; 2]; 3] {
+/// Top left corners of the car of a lane, which leaves at one side while it comes in at the other.
+fn places(lane: usize, quarters: i32) -> [[i32; 2]; 2] {
     let top = LANES_TOP + LANE * lane as i32 + 1;
-    [-1, 0, 1].map(|car| [quarters / QUARTERS + CARS_APART * car, top])
+    [0, AROUND].map(|around| [(quarters - around).div_euclid(QUARTERS), top])
 }
 
 impl Freeway {
@@ -88,7 +85,7 @@ impl Game for Freeway {
     const ACTIONS: i64 = 3;
 
     fn start(random: &mut NpRandom) -> Self {
-        let cars = std::array::from_fn(|_| random.integers(0, i64::from(CYCLE)) as i32);
+        let cars = std::array::from_fn(|_| random.integers(0, i64::from(AROUND)) as i32);
         Self { chicken: START, cars }
     }
 
@@ -105,13 +102,13 @@ impl Game for Freeway {
         let way = [0, -LANE, LANE][action as usize];
         self.chicken = (self.chicken + way).min(START);
         for (quarters, speed) in self.cars.iter_mut().zip(SPEEDS) {
-            *quarters = (*quarters + speed).rem_euclid(CYCLE);
+            *quarters = (*quarters + speed).rem_euclid(AROUND);
         }
         let crossed = self.chicken == GOAL;
         if crossed {
             self.chicken = START;
         } else if self.is_hit() {
-            self.chicken = (self.chicken + THROWN_BACK).min(START);
+            self.chicken = (self.chicken + LANE).min(START);
         }
         self.paint_cars(screen, CARS);
         self.paint_chicken(screen, WHITE);
@@ -121,6 +118,6 @@ impl Game for Freeway {
     fn is_sound(&self) -> bool {
         (GOAL + 1..=START).contains(&self.chicken)
             && (self.chicken - GOAL) % LANE == 0
-            && self.cars.iter().all(|quarters| (0..CYCLE).contains(quarters))
+            && self.cars.iter().all(|quarters| (0..AROUND).contains(quarters))
     }
 }

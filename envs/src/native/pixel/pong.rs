@@ -24,7 +24,7 @@ use crate::NpRandom;
 /// bounces off the floor and the ceiling. Where it meets a paddle decides how it flies off: the outer two squares at either
 /// end send it 2 to their side, the inner ones 1, and the middle keeps its side. Balls come from the middle at a random
 /// height, 1 up or down, towards the side that missed the last one; the first goes to a random side. Marks at the top are the
-/// points. At 1 up or down the opponent gets every ball, at 2 it does not.
+/// points. The opponent cannot keep up with a ball that moves 2 up or down.
 pub type PixelPong = PixelGame<Pong>;
 
 const POINTS: u32 = 5;
