@@ -54,6 +54,9 @@ impl Screen {
         let edge = |place: i32| place.clamp(0, SIDE) as usize * self.scale;
         let (left, right) = (edge(at[0]), edge(at[0] + size[0]));
         let (top, bottom) = (edge(at[1]), edge(at[1] + size[1]));
+        if left == right || top == bottom {
+            return;
+        }
         let line = SIDE as usize * self.scale * self.channels;
         for row in self.pixels.chunks_exact_mut(line).take(bottom).skip(top) {
             let part = &mut row[left * self.channels..right * self.channels];
