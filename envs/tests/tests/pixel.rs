@@ -1,5 +1,7 @@
 //! The games in pixels: their rules as seen in their pictures, and the pictures themselves.
 
+use std::collections::BTreeMap;
+
 use pavlov_envs::{
     Env, EnvConfig, Frame, NpRandom, PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong,
     PixelSnake, PixelTMaze, Step, TimeLimit, check_env, make_vec,
@@ -312,21 +314,17 @@ fn only_the_first_cell_shows_the_cue_and_the_right_end_is_where_it_was() {
 
 #[test]
 fn behind_the_first_cell_both_t_mazes_look_alike() {
-    // Seeds by cue, of mazes with corridors of one length.
-    let mut pictures: Vec<(Vec<u8>, [Option<Vec<u8>>; 2])> = vec![];
+    // The second picture by the first one without its cue, for a cue below and for one above.
+    let mut pictures = BTreeMap::new();
     for seed in 0..40 {
         let mut game = Player::new(single(PixelTMaze::new), seed);
         let is_up = usize::from(cue(&game).unwrap());
         let first: Vec<u8> = game.obs.iter().map(|&pixel| if pixel == CUE { 0 } else { pixel }).collect();
         game.step(1);
-        let at = pictures.iter().position(|(known, _)| *known == first).unwrap_or_else(|| {
-            pictures.push((first, [None, None]));
-            pictures.len() - 1
-        });
-        pictures[at].1[is_up] = Some(game.obs);
+        pictures.entry(first).or_insert([None, None])[is_up] = Some(game.obs);
     }
     assert_eq!(pictures.len(), 6, "corridors of 5 to 10 cells");
-    assert!(pictures.iter().all(|(_, [down, up])| down.is_some() && down == up));
+    assert!(pictures.values().all(|[down, up]| down.is_some() && down == up));
 }
 
 /// Plays at random without a time limit; gives the digest of all pictures, rewards and flags (FNV-1a), and the score.
