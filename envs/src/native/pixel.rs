@@ -154,6 +154,13 @@ impl<G: Game> PixelGame<G> {
             running: false,
         })
     }
+
+    fn redraw(&mut self) {
+        self.screen.clear();
+        if let Some(game) = &self.game {
+            game.draw(&mut self.screen);
+        }
+    }
 }
 
 impl<G: Game> Env for PixelGame<G> {
@@ -259,14 +266,5 @@ impl<G: Game> Env for PixelGame<G> {
         (self.random, self.last_action, self.running, self.game) = (random, last_action, running, game);
         self.redraw();
         Ok(())
-    }
-}
-
-impl<G: Game> PixelGame<G> {
-    fn redraw(&mut self) {
-        self.screen.clear();
-        if let Some(game) = &self.game {
-            game.draw(&mut self.screen);
-        }
     }
 }
