@@ -54,6 +54,11 @@ fn steps_and_resets_of_every_native_vector_allocate_nothing() {
         "MiniGrid-MultiRoom-N2-S4-v0",
         "MiniGrid-PutNear-6x6-N2-v0",
         "MiniGrid-Dynamic-Obstacles-Random-6x6-v0",
+        "PixelBreakout-v0",
+        "PixelFreeway-v0",
+        "PixelPong-v0",
+        "PixelSnake-v0",
+        "PixelTMaze-v0",
     ] {
         assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 64).unwrap(), false), 0, "{id}");
     }
