@@ -1,4 +1,5 @@
-//! Steps per second and allocations per step of CartPole and of the games in pixels: `cargo bench -p pavlov-envs`.
+//! Steps per second and allocations per step of CartPole, of the games in pixels and of MiniGrid:
+//! `cargo bench -p pavlov-envs`.
 //!
 //! Actions are drawn beforehand, episodes of CartPole are some 22 steps long, and every reset is seeded, as in
 //! training. The best round is what the code can do, the median what the machine let it do.
@@ -10,7 +11,7 @@ use std::{error::Error, hint::black_box, time::Instant};
 
 use counting::allocations_of_process;
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Element, Env, NpRandom, StepOut, SyncVectorEnv,
+    CartPole, CartPoleConfig, CartPoleVector, Element, Env, EnvConfig, NpRandom, StepOut, SyncVectorEnv,
     ThreadVectorEnv, TimeLimit, TypedVectorEnv, VectorEnv, make_vec,
 };
 
@@ -38,6 +39,10 @@ fn main() -> Result<(), Box<dyn Error>> {
             let copies = make_vec(game, &config, 8)?;
             vector(&format!("{game}, {settings}, 8"), TypedVectorEnv::<u8, i64>::new(copies)?)?;
         }
+    }
+    for task in ["DoorKey-8x8", "KeyCorridorS3R3", "MultiRoom-N6"] {
+        let copies = make_vec(&format!("MiniGrid-{task}-v0"), &EnvConfig::new(), 8)?;
+        vector(&format!("MiniGrid-{task}-v0, 8"), TypedVectorEnv::<i64, i64>::new(copies)?)?;
     }
     Ok(())
 }
