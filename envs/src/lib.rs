@@ -77,10 +77,13 @@ pub use multi_agent::{
 };
 pub use native::{
     Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, BoardGame, CartPole, CartPoleConfig,
-    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig,
-    MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
-    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
-    ResetBounds, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
+    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig, Go,
+    GoConfig, MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
+    MountainCarContinuousVector, MountainCarVector, ParticleAction, ParticleEnv, Pendulum, PendulumConfig,
+    PendulumReset, PendulumVector, ResetBounds, Simple, SimpleAdversary, SimpleAdversaryConfig, SimpleConfig,
+    SimpleCrypto, SimpleCryptoConfig, SimplePush, SimplePushConfig, SimpleReference, SimpleReferenceConfig,
+    SimpleSpeakerListener, SimpleSpeakerListenerConfig, SimpleSpread, SimpleSpreadConfig, SimpleTag,
+    SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig, Taxi, TaxiConfig,
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};
