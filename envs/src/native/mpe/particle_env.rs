@@ -2,7 +2,13 @@
 
 use std::marker::PhantomData;
 
-use super::{action::ParticleAction, observation::Observation, picture, scenario::Scenario, world::World};
+use super::{
+    action::ParticleAction,
+    observation::Observation,
+    picture,
+    scenario::{Scenario, at_least_1},
+    world::{Body, World},
+};
 use crate::{
     Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result, Space,
     state::{StateReader, StateWriter},
@@ -28,7 +34,7 @@ use crate::{
 pub struct ParticleEnv<S: Scenario, A: ParticleAction = i64> {
     scenario: S,
     action_spaces: Vec<Space>,
-    /// Widths of the agents' actions, one after the other.
+    /// Scalars of all agents' actions.
     action_width: usize,
     obs_widths: Vec<usize>,
     random: NpRandom,
@@ -54,7 +60,7 @@ impl<S: Scenario, A: ParticleAction> ParticleEnv<S, A> {
             return refuse(problem);
         }
         if common.max_cycles == 0 {
-            return refuse(super::scenario::at_least_1("max_cycles"));
+            return refuse(at_least_1("max_cycles"));
         }
         if common.continuous_actions != A::CONTINUOUS {
             let (here, other) = if A::CONTINUOUS { ("f32", "i64") } else { ("i64", "f32") };
@@ -64,8 +70,7 @@ impl<S: Scenario, A: ParticleAction> ParticleEnv<S, A> {
             ));
         }
         let world = config.world();
-        let action_space =
-            |agent: &super::world::Body| A::space(agent.movable, if agent.silent { 0 } else { world.words });
+        let action_space = |agent: &Body| A::space(agent.movable, if agent.silent { 0 } else { world.words });
         let action_spaces: Vec<Space> = world.agents.iter().map(action_space).collect();
         let mut obs = Observation::default();
         let obs_widths = (0..world.agents.len())

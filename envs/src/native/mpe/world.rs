@@ -157,7 +157,8 @@ impl World {
 
     fn push_apart(&mut self) {
         for a in 0..self.agents.len() {
-            let (agent, others) = self.agents[a..].split_first_mut().expect("agent `a`");
+            let (agents, others) = self.agents.split_at_mut(a + 1);
+            let agent = &mut agents[a];
             if !agent.collides {
                 continue;
             }
