@@ -1,4 +1,4 @@
-"""Runs Gymnasium's and EnvPool's vector environments and PettingZoo's environments for `compare.rs`: `LIBRARY ID COPIES SECONDS` in, steps/s out.
+"""Runs Gymnasium's, EnvPool's and PettingZoo's environments for `compare.rs`: `LIBRARY ID COPIES SECONDS` in, steps/s out.
 
 Seconds are processor time of all threads.
 """
@@ -58,6 +58,7 @@ def play_at_once(env, rng):
 
 
 def play_in_turn(env, rng, most=200):
+    """Steps of one game, which is cut after `most` moves."""
     env.reset()
     for step in range(most):
         obs, _, terminated, truncated, _ = env.last()

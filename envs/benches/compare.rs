@@ -2,11 +2,13 @@
 //!
 //!     cargo bench -p pavlov-envs --bench compare -- --python PYTHON [--rounds N]
 //!
-//! PYTHON has gymnasium, envpool, pettingzoo and mpe2. Without it the table has our column only. A rate is steps per second of processor
-//! time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread besides its
-//! caller's. Random actions were drawn before; streams go on from one episode to the next. Each library gets the number
-//! of copies of 64 and 1,024 that is better for it. Rounds take turns; medians count. A second table has the environments
-//! with several agents, one copy each, beside PettingZoo's; drawing legal actions counts there.
+//! PYTHON has gymnasium, envpool, pettingzoo and mpe2. Without it the tables have our column only. A rate is steps per
+//! second of processor time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread
+//! besides its caller's. Random actions were drawn before; streams go on from one episode to the next. Each library gets the
+//! number of copies of 64 and 1,024 that is better for it. Rounds take turns; medians count.
+//!
+//! The second table has the environments with several agents, one copy each, beside PettingZoo's; there, drawing legal
+//! actions counts on both sides.
 
 use std::{
     env,
