@@ -187,7 +187,7 @@ def go():
     winner = lambda row: row["rewards"][-1].index(1.0)
     for wanted in [
         lambda row: winner(row) == 0 and row["captured"][0] > 3,
-        lambda row: winner(row) == 1 and row["captured"][1] > 3,
+        lambda row: winner(row) == 1 and row["captured"][1] > 3 and row["kos"] == 0,
         lambda row: row["drawn"] and len(row["actions"]) > 2,
         lambda row: row["kos"] > 0,
     ]:
