@@ -2,10 +2,13 @@
 //!
 //!     cargo bench -p pavlov-envs --bench compare -- --python PYTHON [--rounds N]
 //!
-//! PYTHON has gymnasium, minigrid and envpool. Without it the table has our column only. A rate is steps per second of processor
-//! time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread besides its
-//! caller's. Random actions were drawn before; streams go on from one episode to the next. Each library gets the number
-//! of copies of 64 and 1,024 that is better for it. Rounds take turns; medians count.
+//! PYTHON has gymnasium, envpool, minigrid, pettingzoo and mpe2. Without it the tables have our column only. A rate is steps per
+//! second of processor time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread
+//! besides its caller's. Random actions were drawn before; streams go on from one episode to the next. Each library gets the
+//! number of copies of 64 and 1,024 that is better for it. Rounds take turns; medians count.
+//!
+//! The second table has the environments with several agents, one copy each, beside PettingZoo's; there, drawing legal
+//! actions counts on both sides.
 
 use std::{
     env,
@@ -16,7 +19,10 @@ use std::{
     time::Duration,
 };
 
-use pavlov_envs::{AnyVectorEnv, EnvConfig, NpRandom, StepOut, make_vec};
+use pavlov_envs::{
+    AnyVectorEnv, DType, Element, EnvConfig, NpRandom, StepOut, TypedMultiAgentEnv, make_multi_agent,
+    make_vec, measure_multi_agent_speed,
+};
 use rustix::time::{ClockId, clock_gettime};
 
 const IDS: [&str; 12] = [
@@ -32,6 +38,20 @@ const IDS: [&str; 12] = [
     "CliffWalkingSlippery-v1",
     "Blackjack-v1",
     "MiniGrid-DoorKey-8x8-v0",
+];
+const IDS_OF_SEVERAL: [&str; 12] = [
+    "simple_v3",
+    "simple_adversary_v3",
+    "simple_crypto_v3",
+    "simple_push_v3",
+    "simple_reference_v3",
+    "simple_speaker_listener_v4",
+    "simple_spread_v3",
+    "simple_tag_v3",
+    "simple_world_comm_v3",
+    "tictactoe_v3",
+    "connect_four_v3",
+    "go_v5",
 ];
 const COPIES: [usize; 2] = [64, 1024];
 const ROUND: Duration = Duration::from_millis(100);
@@ -63,7 +83,34 @@ fn main() -> Result<(), Box<dyn Error>> {
             ours / envpool
         );
     }
+    println!("\n| environment | pavlov | PettingZoo | pavlov / PettingZoo |");
+    println!("|---|--:|--:|--:|");
+    for id in IDS_OF_SEVERAL {
+        let mut rates: [Vec<f64>; 2] = Default::default();
+        for _ in 0..rounds {
+            rates[0].push(ours_of_several(id)?);
+            if let Some(driver) = &mut driver {
+                rates[1].push(driver.rate("pettingzoo", id, 1)?);
+            }
+        }
+        let [ours, others] = rates.map(|rates| median(rates).unwrap_or(f64::NAN) / 1e6);
+        println!("| {id} | {ours:.2} | {others:.4} | {:.0} |", ours / others);
+    }
     Ok(())
+}
+
+/// Steps per second of an environment of ours with several agents; a step is one of all that act.
+fn ours_of_several(id: &str) -> pavlov_envs::Result<f64> {
+    fn rate<O: Element>(id: &str) -> pavlov_envs::Result<f64> {
+        let mut env = TypedMultiAgentEnv::<O, i64>::new(make_multi_agent(id, &EnvConfig::new())?)?;
+        let start = processor_time();
+        let steps = measure_multi_agent_speed(&mut env, ROUND)?.steps;
+        Ok(steps as f64 / (processor_time() - start).as_secs_f64())
+    }
+    match make_multi_agent(id, &EnvConfig::new())?.obs_dtype() {
+        DType::U8 => rate::<u8>(id),
+        _ => rate::<f32>(id),
+    }
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

@@ -77,11 +77,14 @@ pub use multi_agent::{
 };
 pub use native::{
     Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, BoardGame, CartPole, CartPoleConfig,
-    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig, MiniGrid,
-    MiniGridObs, MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
-    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
-    PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze, ResetBounds,
-    SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
+    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig, Go,
+    GoConfig, MiniGrid, MiniGridObs, MountainCar, MountainCarConfig, MountainCarContinuous,
+    MountainCarContinuousConfig, MountainCarContinuousVector, MountainCarVector, ParticleAction, ParticleEnv,
+    Pendulum, PendulumConfig, PendulumReset, PendulumVector, PixelBreakout, PixelConfig, PixelFreeway,
+    PixelGame, PixelPong, PixelSnake, PixelTMaze, ResetBounds, Simple, SimpleAdversary,
+    SimpleAdversaryConfig, SimpleConfig, SimpleCrypto, SimpleCryptoConfig, SimplePush, SimplePushConfig,
+    SimpleReference, SimpleReferenceConfig, SimpleSpeakerListener, SimpleSpeakerListenerConfig, SimpleSpread,
+    SimpleSpreadConfig, SimpleTag, SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig, Taxi, TaxiConfig,
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};

@@ -5,10 +5,11 @@ mod counting;
 use counting::allocations_of_thread;
 use pavlov_envs::{
     Acrobot, AnyVectorEnv, BoardGame, CartPole, CartPoleConfig, ClipAction, ClipReward, Env, EnvConfig,
-    FlattenObservation, FrameStack, MountainCar, MountainCarContinuous, MultiAgentEnv, MultiAgentRows,
-    NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum, PendulumConfig,
-    RecordEpisodeStatistics, RescaleAction, Result, SimpleSpread, SimpleSpreadConfig, Space, Step, StepOut,
-    SyncVectorEnv, ThreadVectorEnv, TimeLimit, TransformReward, make_vec,
+    FlattenObservation, FrameStack, Go, GoConfig, MountainCar, MountainCarContinuous, MultiAgentEnv,
+    MultiAgentRows, NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum,
+    PendulumConfig, RecordEpisodeStatistics, RescaleAction, Result, SimpleCrypto, SimpleSpread,
+    SimpleSpreadConfig, SimpleTag, SimpleTagConfig, SimpleWorldComm, Space, Step, StepOut, SyncVectorEnv,
+    ThreadVectorEnv, TimeLimit, TransformReward, make_vec,
 };
 
 /// CartPole as most users would write it: without a saved state, so that its actions are kept.
@@ -110,6 +111,15 @@ fn steps_by_threads_allocate_for_the_queue_of_rayon_only() {
 fn steps_and_resets_of_multi_agent_environments_allocate_nothing() {
     let config = SimpleSpreadConfig { n: 5, ..SimpleSpreadConfig::default() };
     assert_eq!(multi_agent_allocations(&mut SimpleSpread::<i64>::new(config).unwrap(), 5), 0, "SimpleSpread");
+    // Five actions are in the space of every agent that moves.
+    let tag = SimpleTagConfig { num_agent_neighbors: Some(2), ..SimpleTagConfig::default() };
+    assert_eq!(multi_agent_allocations(&mut SimpleTag::<i64>::new(tag).unwrap(), 5), 0, "SimpleTag");
+    let mut world = SimpleWorldComm::<i64>::new(Default::default()).unwrap();
+    assert_eq!(multi_agent_allocations(&mut world, 5), 0, "SimpleWorldComm");
+    let mut crypto = SimpleCrypto::<i64>::new(Default::default()).unwrap();
+    assert_eq!(multi_agent_allocations(&mut crypto, 4), 0, "SimpleCrypto");
+    let go = GoConfig { board_size: 5, ..GoConfig::default() };
+    assert_eq!(multi_agent_allocations(&mut Go::new(go).unwrap(), 26), 0, "Go");
     assert_eq!(multi_agent_allocations(&mut BoardGame::tictactoe(), 9), 0, "tictactoe");
     assert_eq!(multi_agent_allocations(&mut BoardGame::connect_four(), 7), 0, "connect_four");
 }

@@ -14,6 +14,8 @@ mod example;
 mod fixture;
 #[path = "tests/frames.rs"]
 mod frames;
+#[path = "tests/go.rs"]
+mod go;
 #[path = "tests/golden.rs"]
 mod golden;
 #[path = "tests/live_gymnasium.rs"]
@@ -26,6 +28,8 @@ mod minigrid;
 mod multi_agent;
 #[path = "tests/multi_agent_golden.rs"]
 mod multi_agent_golden;
+#[path = "tests/particles.rs"]
+mod particles;
 #[path = "tests/pettingzoo.rs"]
 mod pettingzoo;
 #[path = "tests/pictures.rs"]
