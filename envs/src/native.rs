@@ -2,9 +2,11 @@
 
 mod acrobot;
 mod ansi;
+mod bipedal_walker;
 mod blackjack;
 mod board;
 mod board_game;
+mod box2d;
 mod cartpole;
 mod classic;
 mod classic_vector;
@@ -12,6 +14,7 @@ mod cliff_walking;
 mod connect_four;
 mod draw;
 mod frozen_lake;
+mod lunar_lander;
 mod mountain_car;
 mod mountain_car_continuous;
 mod numpy_math;
@@ -26,13 +29,16 @@ mod tictactoe;
 mod valley;
 
 pub use acrobot::{Acrobot, AcrobotConfig, AcrobotVector};
+pub use bipedal_walker::{BipedalWalker, BipedalWalkerConfig};
 pub use blackjack::{Blackjack, BlackjackConfig};
 pub use board_game::BoardGame;
+pub use box2d::BodyState;
 pub use cartpole::{CartPole, CartPoleConfig, CartPoleVector};
 pub use classic::ResetBounds;
 pub use classic_vector::ClassicVector;
 pub use cliff_walking::{CliffWalking, CliffWalkingConfig};
 pub use frozen_lake::{FrozenLake, FrozenLakeConfig};
+pub use lunar_lander::{LunarLander, LunarLanderAction, LunarLanderConfig};
 pub use mountain_car::{MountainCar, MountainCarConfig, MountainCarVector};
 pub use mountain_car_continuous::{
     MountainCarContinuous, MountainCarContinuousConfig, MountainCarContinuousVector,
@@ -57,7 +63,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     let cartpole = "balance a pole on a cart by pushing the cart left or right";
     let cliff = "walk along a cliff to the goal without falling";
     let lake = "cross a slippery lake without falling into a hole";
-    vec![
+    let mut entries = vec![
         classic("CartPole-v0", cartpole, 200, Some(195.0), CartPoleVector::new),
         classic("CartPole-v1", cartpole, 500, Some(475.0), CartPoleVector::new),
         classic(
@@ -125,7 +131,10 @@ pub(crate) fn entries() -> Vec<Entry> {
             None,
             |config| Ok(Blackjack::new(config)),
         ),
-    ]
+    ];
+    entries.extend(lunar_lander::entries());
+    entries.extend(bipedal_walker::entries());
+    entries
 }
 
 fn classic<D, const S: usize, const O: usize>(

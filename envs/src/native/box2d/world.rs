@@ -1,0 +1,527 @@
+//! Bodies, what joins them, and the step of the whole.
+
+use std::ops::Range;
+
+use super::{
+    broad_phase::BroadPhase,
+    contact::Contact,
+    island::Island,
+    math::{Rot, Sweep, Transform, Vec2, cross, dot},
+    revolute_joint::{RevoluteJoint, RevoluteJointDef},
+    shape::{MassData, Shape},
+};
+
+/// How a body begins.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::native) struct BodyDef {
+    /// Not: it never moves.
+    pub(in crate::native) is_dynamic: bool,
+    pub(in crate::native) position: Vec2,
+    pub(in crate::native) angle: f32,
+}
+
+/// A shape of a body, and what it is made of.
+#[derive(Clone, Debug)]
+pub(in crate::native) struct FixtureDef {
+    pub(in crate::native) shape: Shape,
+    pub(in crate::native) density: f32,
+    pub(in crate::native) friction: f32,
+    /// What it is: one bit or more.
+    pub(in crate::native) category: u16,
+    /// The categories with which it collides.
+    pub(in crate::native) mask: u16,
+}
+
+impl FixtureDef {
+    /// Box2D's defaults: no mass, little friction, collides with everything.
+    pub(in crate::native) fn new(shape: Shape) -> Self {
+        Self { shape, density: 0.0, friction: 0.2, category: 1, mask: u16::MAX }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::native) struct Body {
+    pub(super) is_dynamic: bool,
+    pub(super) awake: bool,
+    /// Part of an island of the running step.
+    pub(super) in_island: bool,
+    pub(super) island_index: usize,
+    pub(super) transform: Transform,
+    pub(super) sweep: Sweep,
+    pub(super) linear_velocity: Vec2,
+    pub(super) angular_velocity: f32,
+    pub(super) force: Vec2,
+    pub(super) torque: f32,
+    pub(super) inv_mass: f32,
+    pub(super) inv_inertia: f32,
+    pub(super) sleep_time: f32,
+    /// The fixtures, from the oldest to the newest.
+    pub(super) fixtures: Range<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::native) struct Fixture {
+    pub(super) body: usize,
+    pub(super) shape: Shape,
+    pub(super) density: f32,
+    pub(super) friction: f32,
+    pub(super) restitution: f32,
+    pub(super) category: u16,
+    pub(super) mask: u16,
+    /// The leaf in the tree of bounding boxes.
+    pub(super) proxy: usize,
+}
+
+/// Two bodies begin or cease to touch.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::native) struct ContactEvent {
+    pub(in crate::native) began: bool,
+    pub(in crate::native) bodies: [usize; 2],
+}
+
+/// Where a body of a native environment is and how it moves, in meters, radians and seconds, as Box2D has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BodyState {
+    /// Of the body's origin.
+    pub position: [f32; 2],
+    /// Counterclockwise.
+    pub angle: f32,
+    /// Of the centre of mass.
+    pub linear_velocity: [f32; 2],
+    /// Counterclockwise.
+    pub angular_velocity: f32,
+    /// A body that rests long enough falls asleep.
+    pub awake: bool,
+}
+
+/// One step.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TimeStep {
+    pub(super) dt: f32,
+    /// This step's length over the last one's.
+    pub(super) dt_ratio: f32,
+    pub(super) velocity_iterations: usize,
+    pub(super) position_iterations: usize,
+}
+
+/// Everything, each list from the oldest to the newest.
+#[derive(Clone, Debug)]
+pub(in crate::native) struct World {
+    pub(super) gravity: Vec2,
+    pub(super) bodies: Vec<Body>,
+    pub(super) fixtures: Vec<Fixture>,
+    pub(super) joints: Vec<RevoluteJoint>,
+    pub(super) contacts: Vec<Contact>,
+    pub(super) broad_phase: BroadPhase,
+    /// 1 over the length of the last step.
+    pub(super) inv_dt0: f32,
+    pub(super) has_new_fixture: bool,
+    pub(super) island: Island,
+    stack: Vec<usize>,
+    pub(super) events: Vec<ContactEvent>,
+}
+
+impl World {
+    pub(in crate::native) fn new(gravity: Vec2) -> Self {
+        Self {
+            gravity,
+            bodies: Vec::new(),
+            fixtures: Vec::new(),
+            joints: Vec::new(),
+            contacts: Vec::with_capacity(128),
+            broad_phase: BroadPhase::new(),
+            inv_dt0: 0.0,
+            has_new_fixture: false,
+            island: Island::default(),
+            stack: Vec::with_capacity(64),
+            events: Vec::with_capacity(128),
+        }
+    }
+
+    /// Back to a new world.
+    pub(in crate::native) fn clear(&mut self) {
+        self.bodies.clear();
+        self.fixtures.clear();
+        self.joints.clear();
+        self.contacts.clear();
+        self.broad_phase.clear();
+        self.inv_dt0 = 0.0;
+        self.has_new_fixture = false;
+        self.events.clear();
+    }
+
+    /// Destroys all bodies in this order. What a world remembers without bodies stays.
+    pub(in crate::native) fn destroy_bodies(&mut self, order: impl IntoIterator<Item = usize>) {
+        for body in order {
+            for fixture in self.bodies[body].fixtures.clone().rev() {
+                self.broad_phase.destroy_proxy(self.fixtures[fixture].proxy);
+            }
+        }
+        self.bodies.clear();
+        self.fixtures.clear();
+        self.joints.clear();
+        self.contacts.clear();
+    }
+
+    pub(in crate::native) fn create_body(&mut self, def: BodyDef) -> usize {
+        let BodyDef { is_dynamic, position, angle } = def;
+        let fixtures = self.fixtures.len()..self.fixtures.len();
+        self.bodies.push(Body::new(is_dynamic, position, angle, fixtures));
+        self.bodies.len() - 1
+    }
+
+    /// Gives the newest body a shape.
+    pub(in crate::native) fn create_fixture(&mut self, def: FixtureDef) {
+        let FixtureDef { shape, density, friction, category, mask } = def;
+        let Some((body, older)) = self.bodies.split_last_mut() else { return };
+        let proxy = self.broad_phase.create_proxy(&shape.aabb(&body.transform), self.fixtures.len());
+        self.fixtures.push(Fixture {
+            body: older.len(),
+            shape,
+            density,
+            friction,
+            restitution: 0.0,
+            category,
+            mask,
+            proxy,
+        });
+        body.fixtures.end = self.fixtures.len();
+        if density > 0.0 {
+            body.reset_mass_data(&self.fixtures);
+        }
+        self.has_new_fixture = true;
+    }
+
+    pub(in crate::native) fn create_joint(&mut self, def: RevoluteJointDef) -> usize {
+        let [a, b] = def.bodies.map(|body| self.bodies[body].sweep.a);
+        self.joints.push(RevoluteJoint::new(def, b - a));
+        self.joints.len() - 1
+    }
+
+    /// What began and ceased to touch in the last step.
+    pub(in crate::native) fn events(&self) -> &[ContactEvent] {
+        &self.events
+    }
+
+    pub(in crate::native) fn body(&self, body: usize) -> &Body {
+        &self.bodies[body]
+    }
+
+    pub(in crate::native) fn body_mut(&mut self, body: usize) -> &mut Body {
+        &mut self.bodies[body]
+    }
+
+    pub(in crate::native) fn states(&self) -> impl Iterator<Item = BodyState> {
+        self.bodies.iter().map(|body| BodyState {
+            position: [body.transform.p.x, body.transform.p.y],
+            angle: body.sweep.a,
+            linear_velocity: [body.linear_velocity.x, body.linear_velocity.y],
+            angular_velocity: body.angular_velocity,
+            awake: body.awake,
+        })
+    }
+
+    /// The corners of a body's shapes in the coordinates of the world.
+    pub(in crate::native) fn outlines(&self, body: usize) -> impl Iterator<Item = impl Iterator<Item = Vec2>> {
+        let Body { transform, fixtures, .. } = &self.bodies[body];
+        self.fixtures[fixtures.clone()]
+            .iter()
+            .map(move |fixture| fixture.shape.vertices().iter().map(move |&vertex| transform.mul(vertex)))
+    }
+
+    /// The angle and the speed of a joint.
+    pub(in crate::native) fn joint_motion(&self, joint: usize) -> (f32, f32) {
+        let joint = &self.joints[joint];
+        let [a, b] = joint.def.bodies.map(|body| &self.bodies[body]);
+        (b.sweep.a - a.sweep.a - joint.reference_angle, b.angular_velocity - a.angular_velocity)
+    }
+
+    pub(in crate::native) fn set_motor(&mut self, joint: usize, speed: f32, max_torque: f32) {
+        let joint = &mut self.joints[joint];
+        joint.def.motor_speed = speed;
+        joint.def.max_motor_torque = max_torque;
+        for body in joint.def.bodies {
+            self.bodies[body].wake();
+        }
+    }
+
+    /// How far along the way from `p1` to `p2` the first fixture is with a bit of `category`, as a fraction.
+    pub(in crate::native) fn ray_cast(&mut self, p1: Vec2, p2: Vec2, category: u16) -> Option<f32> {
+        let Self { broad_phase, fixtures, bodies, .. } = self;
+        let mut nearest = None;
+        broad_phase.ray_cast(p1, p2, |fixture, max_fraction| {
+            let fixture = &fixtures[fixture];
+            let transform = &bodies[fixture.body].transform;
+            match fixture.shape.ray_cast(p1, p2, max_fraction, transform) {
+                None => max_fraction,
+                Some(_) if fixture.category & category == 0 => -1.0,
+                Some(fraction) => {
+                    nearest = Some(fraction);
+                    fraction
+                }
+            }
+        });
+        nearest
+    }
+
+    /// Lets `dt` seconds pass.
+    pub(in crate::native) fn step(&mut self, dt: f32, velocity_iterations: usize, position_iterations: usize) {
+        self.events.clear();
+        if self.has_new_fixture {
+            self.find_new_contacts();
+            self.has_new_fixture = false;
+        }
+        let dt_ratio = self.inv_dt0 * dt;
+        let step = TimeStep { dt, dt_ratio, velocity_iterations, position_iterations };
+        self.collide();
+        self.solve(&step);
+        self.solve_toi(&step);
+        self.inv_dt0 = 1.0 / dt;
+        for body in &mut self.bodies {
+            body.force = Vec2::default();
+            body.torque = 0.0;
+        }
+    }
+
+    /// Updates contacts; those whose boxes have parted go.
+    fn collide(&mut self) {
+        let Self { bodies, fixtures, contacts, broad_phase, events, .. } = self;
+        for index in (0..contacts.len()).rev() {
+            let contact = &mut contacts[index];
+            if !contact.bodies.iter().any(|&body| bodies[body].is_active()) {
+                continue;
+            }
+            let [a, b] = contact.fixtures.map(|fixture| fixtures[fixture].proxy);
+            if broad_phase.overlap(a, b) {
+                contact.update(bodies, fixtures, events);
+                continue;
+            }
+            let contact = contacts.remove(index);
+            if contact.touching {
+                events.push(ContactEvent { began: false, bodies: contact.bodies });
+            }
+            if contact.manifold.count > 0 {
+                for body in contact.bodies {
+                    bodies[body].wake();
+                }
+            }
+        }
+    }
+
+    pub(super) fn find_new_contacts(&mut self) {
+        let Self { bodies, fixtures, contacts, joints, broad_phase, .. } = self;
+        broad_phase.update_pairs(|a, b| {
+            let (one, two) = (&fixtures[a], &fixtures[b]);
+            let joined = |joint: &RevoluteJoint| joint.joins(one.body) && joint.joins(two.body);
+            let known = |contact: &Contact| contact.fixtures == [a, b] || contact.fixtures == [b, a];
+            if one.body == two.body
+                || contacts.iter().any(known)
+                || !(bodies[one.body].is_dynamic || bodies[two.body].is_dynamic)
+                || joints.iter().any(joined)
+                || one.mask & two.category == 0
+                || one.category & two.mask == 0
+            {
+                return;
+            }
+            if let Some(contact) = Contact::new(a, b, fixtures) {
+                for body in contact.bodies {
+                    bodies[body].wake();
+                }
+                contacts.push(contact);
+            }
+        });
+    }
+
+    /// Finds the islands from the newest body on, and solves each.
+    fn solve(&mut self, step: &TimeStep) {
+        let Self { gravity, bodies, contacts, joints, island, stack, .. } = self;
+        for body in &mut *bodies {
+            body.in_island = false;
+        }
+        for contact in &mut *contacts {
+            contact.in_island = false;
+        }
+        for joint in &mut *joints {
+            joint.in_island = false;
+        }
+        for seed in (0..bodies.len()).rev() {
+            if bodies[seed].in_island || !bodies[seed].is_active() {
+                continue;
+            }
+            island.clear();
+            stack.clear();
+            stack.push(seed);
+            bodies[seed].in_island = true;
+            while let Some(body) = stack.pop() {
+                island.add_body(body, bodies);
+                bodies[body].wake();
+                if !bodies[body].is_dynamic {
+                    continue;
+                }
+                let mut visit = |other: usize| {
+                    if !bodies[other].in_island {
+                        bodies[other].in_island = true;
+                        stack.push(other);
+                    }
+                };
+                for (index, contact) in contacts.iter_mut().enumerate().rev() {
+                    if contact.joins(body) && !contact.in_island && contact.enabled && contact.touching {
+                        contact.in_island = true;
+                        island.contacts.push(index);
+                        visit(contact.other(body));
+                    }
+                }
+                for (index, joint) in joints.iter_mut().enumerate().rev() {
+                    if joint.joins(body) && !joint.in_island {
+                        joint.in_island = true;
+                        island.joints.push(index);
+                        visit(joint.other(body));
+                    }
+                }
+            }
+            island.solve(step, *gravity, bodies, contacts, joints);
+            // Static bodies take part in more islands than one.
+            for &body in &island.bodies {
+                bodies[body].in_island &= bodies[body].is_dynamic;
+            }
+        }
+        for index in (0..self.bodies.len()).rev() {
+            if self.bodies[index].in_island {
+                self.synchronize_fixtures(index);
+            }
+        }
+        self.find_new_contacts();
+    }
+
+    /// Moves the boxes of a body's fixtures in the tree.
+    pub(super) fn synchronize_fixtures(&mut self, index: usize) {
+        let body = &self.bodies[index];
+        let start = Transform::around(body.sweep.c0, body.sweep.a0, body.sweep.local_center);
+        let displacement = body.transform.p - start.p;
+        for fixture in self.fixtures[body.fixtures.clone()].iter().rev() {
+            let aabb = fixture.shape.aabb(&start).combine(&fixture.shape.aabb(&body.transform));
+            self.broad_phase.move_proxy(fixture.proxy, &aabb, displacement);
+        }
+    }
+}
+
+impl Body {
+    pub(super) fn new(is_dynamic: bool, position: Vec2, angle: f32, fixtures: Range<usize>) -> Self {
+        let transform = Transform { p: position, q: Rot::new(angle) };
+        let sweep = Sweep { c0: position, c: position, a0: angle, a: angle, ..Sweep::default() };
+        Self {
+            is_dynamic,
+            awake: true,
+            in_island: false,
+            island_index: 0,
+            transform,
+            sweep,
+            linear_velocity: Vec2::default(),
+            angular_velocity: 0.0,
+            force: Vec2::default(),
+            torque: 0.0,
+            inv_mass: if is_dynamic { 1.0 } else { 0.0 },
+            inv_inertia: 0.0,
+            sleep_time: 0.0,
+            fixtures,
+        }
+    }
+
+    /// Where its origin is.
+    pub(in crate::native) fn position(&self) -> Vec2 {
+        self.transform.p
+    }
+
+    pub(in crate::native) fn angle(&self) -> f32 {
+        self.sweep.a
+    }
+
+    /// Of the centre of mass.
+    pub(in crate::native) fn linear_velocity(&self) -> Vec2 {
+        self.linear_velocity
+    }
+
+    pub(in crate::native) fn angular_velocity(&self) -> f32 {
+        self.angular_velocity
+    }
+
+    pub(in crate::native) fn is_awake(&self) -> bool {
+        self.awake
+    }
+
+    pub(in crate::native) fn apply_force_to_center(&mut self, force: Vec2) {
+        self.wake();
+        self.force += force;
+    }
+
+    pub(in crate::native) fn apply_torque(&mut self, torque: f32) {
+        self.wake();
+        self.torque += torque;
+    }
+
+    pub(in crate::native) fn apply_linear_impulse(&mut self, impulse: Vec2, point: Vec2) {
+        self.wake();
+        self.linear_velocity += self.inv_mass * impulse;
+        self.angular_velocity += self.inv_inertia * cross(point - self.sweep.c, impulse);
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.awake && self.is_dynamic
+    }
+
+    pub(super) fn wake(&mut self) {
+        if !self.awake {
+            self.awake = true;
+            self.sleep_time = 0.0;
+        }
+    }
+
+    pub(super) fn fall_asleep(&mut self) {
+        self.awake = false;
+        self.sleep_time = 0.0;
+        self.linear_velocity = Vec2::default();
+        self.angular_velocity = 0.0;
+        self.force = Vec2::default();
+        self.torque = 0.0;
+    }
+
+    pub(super) fn synchronize_transform(&mut self) {
+        self.transform = Transform::around(self.sweep.c, self.sweep.a, self.sweep.local_center);
+    }
+
+    /// Moves the body to the fraction `alpha` of the step.
+    pub(super) fn advance(&mut self, alpha: f32) {
+        self.sweep.advance(alpha);
+        self.sweep.c = self.sweep.c0;
+        self.sweep.a = self.sweep.a0;
+        self.synchronize_transform();
+    }
+
+    fn reset_mass_data(&mut self, fixtures: &[Fixture]) {
+        if !self.is_dynamic {
+            return;
+        }
+        let (mut mass, mut inertia, mut center) = (0.0_f32, 0.0_f32, Vec2::default());
+        for fixture in fixtures[self.fixtures.clone()].iter().rev() {
+            if fixture.density == 0.0 {
+                continue;
+            }
+            let data: MassData = fixture.shape.mass_data(fixture.density);
+            mass += data.mass;
+            center += data.mass * data.center;
+            inertia += data.inertia;
+        }
+        self.inv_mass = if mass > 0.0 { 1.0 / mass } else { 1.0 };
+        if mass > 0.0 {
+            center = self.inv_mass * center;
+        }
+        self.inv_inertia = 0.0;
+        if inertia > 0.0 {
+            inertia -= mass * dot(center, center);
+            self.inv_inertia = 1.0 / inertia;
+        }
+        self.sweep.local_center = center;
+        self.sweep.c = self.transform.mul(center);
+        self.sweep.c0 = self.sweep.c;
+    }
+}
