@@ -1,6 +1,6 @@
-//! Steps per second and allocations per step of CartPole alone: `cargo bench -p pavlov-envs`.
+//! Steps per second and allocations per step of CartPole, and of the environments on Box2D: `cargo bench -p pavlov-envs`.
 //!
-//! Actions are drawn beforehand, episodes are some 22 steps long, and every reset is seeded, as in
+//! Of CartPole, actions are drawn beforehand, episodes are some 22 steps long, and every reset is seeded, as in
 //! training. The best round is what the code can do, the median what the machine let it do.
 
 #[path = "../tests/counting/mod.rs"]
@@ -10,8 +10,8 @@ use std::{error::Error, hint::black_box, time::Instant};
 
 use counting::allocations_of_process;
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Env, NpRandom, StepOut, SyncVectorEnv, ThreadVectorEnv,
-    TimeLimit, VectorEnv,
+    BipedalWalker, BipedalWalkerConfig, CartPole, CartPoleConfig, CartPoleVector, Env, LunarLander, NpRandom,
+    SpaceSampler, StepOut, SyncVectorEnv, ThreadVectorEnv, TimeLimit, VectorEnv,
 };
 
 /// Short rounds, so that some of them run undisturbed on a busy machine.
@@ -31,7 +31,33 @@ fn main() -> Result<(), Box<dyn Error>> {
     let threads = std::thread::available_parallelism()?.get();
     let blocks = (0..threads).map(|_| CartPoleVector::new(16_384 / threads, 500, config)).collect();
     vector(&format!("ThreadVectorEnv, {threads} x {}", 16_384 / threads), ThreadVectorEnv::new(blocks)?)?;
+    random_play("LunarLander-v3", LunarLander::<i64>::new(Default::default())?)?;
+    let walker = |hardcore| BipedalWalker::new(BipedalWalkerConfig { hardcore });
+    random_play("BipedalWalker-v3", walker(false))?;
+    random_play("BipedalWalkerHardcore-v3", walker(true))?;
     Ok(())
+}
+
+/// Resets are in it; their streams continue.
+fn random_play<E: Env<Obs = f32>>(name: &str, env: E) -> pavlov_envs::Result<()> {
+    const STEPS: usize = 256;
+    let mut env = TimeLimit::new(env, 1000);
+    let space = env.action_space();
+    let mut sampler = SpaceSampler::new(&space, 1);
+    let mut actions = vec![E::Act::default(); STEPS * space.width()];
+    actions.chunks_exact_mut(space.width()).for_each(|action| sampler.sample(action));
+    let mut obs = vec![0.0; env.observation_space().width()];
+    env.reset(Some(0), &mut obs)?;
+    measure(name, STEPS, || {
+        for action in actions.chunks_exact(space.width()) {
+            let step = env.step(action, &mut obs)?;
+            if step.terminated | step.truncated {
+                env.reset(None, &mut obs)?;
+            }
+        }
+        black_box(&obs);
+        Ok(())
+    })
 }
 
 fn scalar(config: CartPoleConfig) -> pavlov_envs::Result<()> {
@@ -100,6 +126,6 @@ fn measure(
     let allocations = allocations_of_process() - before;
     rates.sort_by(f64::total_cmp);
     let per_step = allocations as f64 / (ROUNDS * steps) as f64;
-    println!("{name:<34}{:>12.1}{:>12.1}{per_step:>20.6}", rates[ROUNDS - 1], rates[ROUNDS / 2]);
+    println!("{name:<34}{:>12.3}{:>12.3}{per_step:>20.6}", rates[ROUNDS - 1], rates[ROUNDS / 2]);
     Ok(())
 }

@@ -76,8 +76,9 @@ pub use multi_agent::{
     multi_agent_ids, multi_agent_spec, register_multi_agent,
 };
 pub use native::{
-    Acrobot, AcrobotConfig, AcrobotVector, BipedalWalker, BipedalWalkerConfig, Blackjack, BlackjackConfig, BoardGame, BodyState, CartPole, CartPoleConfig,
-    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig, LunarLander, LunarLanderAction, LunarLanderConfig,
+    Acrobot, AcrobotConfig, AcrobotVector, BipedalWalker, BipedalWalkerConfig, Blackjack, BlackjackConfig,
+    BoardGame, BodyState, CartPole, CartPoleConfig, CartPoleVector, ClassicVector, CliffWalking,
+    CliffWalkingConfig, FrozenLake, FrozenLakeConfig, LunarLander, LunarLanderAction, LunarLanderConfig,
     MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
     MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
     ResetBounds, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,

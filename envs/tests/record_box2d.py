@@ -4,9 +4,15 @@
     python record_box2d.py rows ID SETTINGS SEED STEPS
 
 Needs gymnasium and box2d. A heuristic and random actions take turns, by episodes, and later episodes continue the
-random stream of the first. Rows are `["reset", seed, observation, bodies]` and `["step", action, observation, reward,
-terminated, truncated, bodies]`; floats are the hex digits of their bits. Bodies are those that move: position, angle,
-velocity and angular velocity of each.
+random stream of the first. Rows are
+
+    ["env", id, settings, lowest observation, highest observation]
+    ["frame", seed, means of square blocks of the first picture, rows from the top, red, green and blue in turn]
+    ["reset", seed, observation, bodies]
+    ["step", action, observation, reward, terminated, truncated, bodies]
+
+and floats are the hex digits of their bits. Bodies are those that move: position, angle, velocity and angular velocity
+of each.
 """
 
 import json
@@ -21,11 +27,12 @@ import gymnasium
 import numpy as np
 from gymnasium.envs.box2d import bipedal_walker, lunar_lander
 
+BLOCK = 40
 FIXTURES = [
-    ("LunarLander-v3", {}, 1, 130),
-    ("LunarLander-v3", {"continuous": True, "enable_wind": True}, 2, 90),
-    ("BipedalWalker-v3", {}, 3, 110),
-    ("BipedalWalkerHardcore-v3", {}, 4, 60),
+    ("LunarLander-v3", {}, 1, 90),
+    ("LunarLander-v3", {"continuous": True, "enable_wind": True}, 2, 50),
+    ("BipedalWalker-v3", {}, 3, 65),
+    ("BipedalWalkerHardcore-v3", {}, 4, 30),
 ]
 
 
@@ -109,7 +116,11 @@ def main():
             write = lambda row: file.write(json.dumps(row, separators=(",", ":")) + "\n")
             write(header())
             for env_id, config, seed, steps in FIXTURES:
-                write(["env", env_id, config])
+                env = gymnasium.make(env_id, render_mode="rgb_array", **config)
+                write(["env", env_id, config, f32(env.observation_space.low), f32(env.observation_space.high)])
+                env.reset(seed=seed)
+                means = env.render().reshape(400 // BLOCK, BLOCK, 600 // BLOCK, BLOCK, 3).mean(axis=(1, 3))
+                write(["frame", seed, np.rint(means).astype(int).ravel().tolist()])
                 for row in rows(env_id, config, seed, steps):
                     write(row)
         return

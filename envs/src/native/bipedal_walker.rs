@@ -36,6 +36,8 @@ const LEG_W: f64 = 8.0 / SCALE;
 const LEG_H: f64 = 34.0 / SCALE;
 const TERRAIN_STEP: f64 = 14.0 / SCALE;
 const TERRAIN_HEIGHT: f64 = 400.0 / SCALE / 4.0;
+/// More than the ground and the walker have together.
+const MOST_FIXTURES: usize = 256;
 /// The category of what a leg stands on and a ray sees.
 const GROUND: u16 = 0x1;
 const WALKER: u16 = 0x20;
@@ -62,6 +64,10 @@ pub struct BipedalWalkerConfig {
 /// | reward | 130 times the meters forward over 30, minus what it tilted and what the motors cost; -100 for a fall |
 /// | start | on its feet at the left end, pushed at random |
 /// | terminated | the hull touches the ground, or the walker leaves it at either end |
+///
+/// A reset without a seed goes on with the same Box2D world, as in Gymnasium: in which order contacts are solved, and so the
+/// last digits, depends on the episodes before. A reset with a seed begins a new world, as a new environment of Gymnasium's
+/// does; Gymnasium itself keeps the world then too, and its episodes are no function of their seeds.
 #[derive(Clone, Debug)]
 pub struct BipedalWalker {
     config: BipedalWalkerConfig,
@@ -120,12 +126,19 @@ impl BipedalWalker {
         let Self { world, random, ground, .. } = self;
         // The order in which Gymnasium destroys bodies decides where the next ones come in Box2D's tree.
         world.destroy_bodies((0..*ground).rev().chain(*ground..world.states().count()));
+        world.reserve(MOST_FIXTURES);
         *ground = terrain::generate(world, random, self.config.hardcore, &mut self.heights);
         self.clouds = terrain::clouds(random);
         let x = TERRAIN_STEP * START_PAD as f64 / 2.0;
         let y = TERRAIN_HEIGHT + 2.0 * LEG_H;
         let corners = HULL.map(|(x, y)| point(x / SCALE, y / SCALE));
-        let walker = |shape, density, friction| FixtureDef { shape, density, friction, category: WALKER, mask: GROUND };
+        let walker = |shape, density, friction| FixtureDef {
+            shape,
+            density,
+            friction,
+            category: WALKER,
+            mask: GROUND,
+        };
         let hull = world.create_body(BodyDef { is_dynamic: true, position: point(x, y), angle: 0.0 });
         world.create_fixture(walker(Shape::Polygon(Polygon::hull(&corners)), 5.0, 0.1));
         let push = random.uniform(-FIRST_PUSH, FIRST_PUSH);
@@ -258,7 +271,12 @@ impl Env for BipedalWalker {
 
     fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> Result<()> {
         match seed {
-            Some(seed) => self.random = NpRandom::new(seed),
+            Some(seed) => {
+                self.random = NpRandom::new(seed);
+                // An episode is a function of its seed: it must not depend on what an emptied world remembers.
+                self.world.clear();
+                self.ground = 0;
+            }
             // Before the first episode; not when it is made, so that clones do not share the stream.
             None if !self.was_reset() => self.random = NpRandom::from_entropy(),
             None => {}
@@ -273,7 +291,8 @@ impl Env for BipedalWalker {
     }
 
     fn step(&mut self, action: &[f32], obs: &mut [f32]) -> Result<Step> {
-        let given = <[f32; 4]>::try_from(action).ok().filter(|values| values.iter().all(|value| value.is_finite()));
+        let given =
+            <[f32; 4]>::try_from(action).ok().filter(|values| values.iter().all(|value| value.is_finite()));
         let Some(given) = given else {
             return Err(Error::invalid_action("BipedalWalker", action, &self.action_space()));
         };
@@ -321,8 +340,11 @@ impl Env for BipedalWalker {
         let ground = usize::load(&mut input)?;
         let world = World::load(&mut input)?;
         input.finish()?;
-        let parts = if ground > 0 { PARTS } else { 0 };
-        if points.len() != CLOUDS * 10 || world.states().count().checked_sub(ground) != Some(parts) {
+        let (parts, joints) = if ground > 0 { (PARTS, PARTS - 1) } else { (0, 0) };
+        if points.len() != CLOUDS * 10
+            || world.states().count().checked_sub(ground) != Some(parts)
+            || world.joints() != joints
+        {
             return Err(damaged());
         }
         self.clouds.as_flattened_mut().as_flattened_mut().copy_from_slice(&points);
@@ -344,6 +366,13 @@ pub(super) fn entries() -> Vec<Entry> {
     let hardcore = "walk on two legs over stumps, stairs and pits";
     vec![
         single("BipedalWalker-v3", summary, Some(1600), Some(300.0), None, make),
-        single("BipedalWalkerHardcore-v3", hardcore, Some(2000), Some(300.0), Some(("hardcore", true.into())), make),
+        single(
+            "BipedalWalkerHardcore-v3",
+            hardcore,
+            Some(2000),
+            Some(300.0),
+            Some(("hardcore", true.into())),
+            make,
+        ),
     ]
 }

@@ -39,6 +39,9 @@ const LEG_DOWN: f64 = 18.0;
 /// Half the sides of a leg.
 const LEG_SIZE: (f64, f64) = (2.0, 8.0);
 const LEG_TORQUE: f64 = 40.0;
+const HELIPAD_Y: f64 = HEIGHT / 4.0;
+/// Pieces of the ground and one below, the hull and two legs.
+const FIXTURES: usize = CHUNKS + 3;
 /// Pieces of the ground, and one.
 const CHUNKS: usize = 11;
 /// Bodies in the order in which they are made.
@@ -69,7 +72,13 @@ pub struct LunarLanderConfig {
 
 impl Default for LunarLanderConfig {
     fn default() -> Self {
-        Self { continuous: false, gravity: -10.0, enable_wind: false, wind_power: 15.0, turbulence_power: 1.5 }
+        Self {
+            continuous: false,
+            gravity: -10.0,
+            enable_wind: false,
+            wind_power: 15.0,
+            turbulence_power: 1.5,
+        }
     }
 }
 
@@ -88,8 +97,6 @@ pub struct LunarLander<A: LunarLanderAction = i64> {
     config: LunarLanderConfig,
     random: NpRandom,
     world: World,
-    joints: [usize; 2],
-    helipad_y: f64,
     /// Counts on through the pattern of the wind, and through that of its torque.
     wind: [i64; 2],
     game_over: bool,
@@ -128,8 +135,6 @@ impl<A: LunarLanderAction> LunarLander<A> {
             config,
             random: NpRandom::new(0),
             world: World::new(Vec2::new(0.0, gravity as f32)),
-            joints: [0; 2],
-            helipad_y: HEIGHT / 4.0,
             wind: [0; 2],
             game_over: false,
             leg_contact: [false; 2],
@@ -148,7 +153,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
     fn build(&mut self) {
         let mut height: [f64; CHUNKS + 1] = std::array::from_fn(|_| self.random.uniform(0.0, HEIGHT / 2.0));
         let chunk_x: [f64; CHUNKS] = std::array::from_fn(|i| WIDTH / (CHUNKS - 1) as f64 * i as f64);
-        height[CHUNKS / 2 - 2..=CHUNKS / 2 + 2].fill(self.helipad_y);
+        height[CHUNKS / 2 - 2..=CHUNKS / 2 + 2].fill(HELIPAD_Y);
         // Before the first is the last, as Python counts.
         let smooth_y: [f64; CHUNKS] = std::array::from_fn(|i| {
             let before = if i == 0 { height[CHUNKS] } else { height[i - 1] };
@@ -156,6 +161,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
         });
         let world = &mut self.world;
         world.clear();
+        world.reserve(FIXTURES);
         world.create_body(BodyDef { is_dynamic: false, position: Vec2::default(), angle: 0.0 });
         world.create_fixture(FixtureDef::new(Shape::Edge(Edge::new(point(0.0, 0.0), point(WIDTH, 0.0)))));
         for i in 0..CHUNKS - 1 {
@@ -178,7 +184,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
         if self.config.enable_wind {
             self.wind = [(); 2].map(|()| self.random.integers(-9999, 9999));
         }
-        for (k, i) in [-1.0, 1.0].into_iter().enumerate() {
+        for i in [-1.0, 1.0] {
             let position = point(x - i * LEG_AWAY / SCALE, y);
             let leg = world.create_body(BodyDef { is_dynamic: true, position, angle: (i * 0.05) as f32 });
             let shape = Polygon::rectangle((LEG_SIZE.0 / SCALE) as f32, (LEG_SIZE.1 / SCALE) as f32);
@@ -189,7 +195,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
                 ..FixtureDef::new(Shape::Polygon(shape))
             });
             let (lower, upper) = if i < 0.0 { (0.9 - 0.5, 0.9) } else { (-0.9, -0.9 + 0.5) };
-            self.joints[k] = world.create_joint(RevoluteJointDef {
+            world.create_joint(RevoluteJointDef {
                 bodies: [HULL, leg],
                 local_anchors: [Vec2::default(), point(i * LEG_AWAY / SCALE, LEG_DOWN / SCALE)],
                 lower_angle: lower as f32,
@@ -209,7 +215,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
         let lander = self.world.body_mut(HULL);
         lander.apply_force_to_center(point(strength(push, self.config.wind_power), 0.0));
         lander.apply_torque(strength(torque, self.config.turbulence_power) as f32);
-        self.wind = [push + 1, torque + 1];
+        self.wind = [push.wrapping_add(1), torque.wrapping_add(1)];
     }
 
     /// Fires the engines; returns the power of the main and of the side engines.
@@ -265,7 +271,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
         let leg = self.leg_contact.map(|contact| if contact { 1.0 } else { 0.0 });
         let state = [
             (f64::from(position.x) - WIDTH / 2.0) / (WIDTH / 2.0),
-            (f64::from(position.y) - (self.helipad_y + LEG_DOWN / SCALE)) / (HEIGHT / 2.0),
+            (f64::from(position.y) - (HELIPAD_Y + LEG_DOWN / SCALE)) / (HEIGHT / 2.0),
             f64::from(velocity.x) * (WIDTH / 2.0) / FPS,
             f64::from(velocity.y) * (HEIGHT / 2.0) / FPS,
             f64::from(lander.angle()),
@@ -402,7 +408,7 @@ impl<A: LunarLanderAction> LunarLander<A> {
                 canvas.line(&corners, 1.0, DARK);
             }
         }
-        let flag_y = (self.helipad_y * SCALE) as f32;
+        let flag_y = (HELIPAD_Y * SCALE) as f32;
         for chunk in [CHUNKS / 2 - 1, CHUNKS / 2 + 1] {
             let x = (WIDTH / (CHUNKS - 1) as f64 * chunk as f64 * SCALE) as f32;
             let top = flag_y + 50.0;

@@ -6,11 +6,19 @@ use std::{
     process::{Command, Stdio},
 };
 
-use pavlov_envs::{BipedalWalker, BodyState, Element, Env, LunarLander, LunarLanderAction};
+use pavlov_envs::{
+    BipedalWalker, BodyState, Element, Env, LunarLander, LunarLanderAction, NpRandom, Space, SpaceSampler,
+};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, f32s, f64s};
+use crate::{
+    fixture::{Fixture, f32s, f64s},
+    frames::block_means,
+};
+
+/// Pixels on a side of the blocks of recorded pictures.
+const BLOCK: usize = 40;
 
 /// Bodies in the order in which Box2D made them; those that move come last.
 trait Bodies: Env<Obs = f32> {
@@ -31,7 +39,7 @@ impl Bodies for BipedalWalker {
 
 /// Takes the recorded actions and compares what came of them to the bit.
 trait Player {
-    /// What differs in this row.
+    /// What differs in this row; frames and spaces have tolerances of their own.
     fn play(&mut self, row: &Value) -> Result<(), String>;
 }
 
@@ -45,6 +53,27 @@ struct Beside<E: Bodies> {
 impl<E: Bodies> Player for Beside<E> {
     fn play(&mut self, row: &Value) -> Result<(), String> {
         let obs = &mut self.obs;
+        if row[0] == "env" {
+            let Space::Box { low, high, .. } = self.env.observation_space() else { panic!("no box") };
+            let [low, high] = [low, high].map(|bounds| bounds.iter().map(|&x| x as f32).collect::<Vec<_>>());
+            equal("lowest observations", &low, &f32s(&row[3]))?;
+            return equal("highest observations", &high, &f32s(&row[4]));
+        }
+        if row[0] == "frame" {
+            self.env.reset(row[1].as_u64(), obs).unwrap();
+            let frame = self.env.render().unwrap().unwrap();
+            let expected = row[2].as_array().unwrap().iter().filter_map(Value::as_f64);
+            let differences =
+                block_means(&frame, BLOCK).into_iter().zip(expected).map(|(a, b)| (a - b).abs());
+            let worst = differences.fold(0.0, f64::max);
+            // An edge half a pixel aside changes a block by at most 255 / 80; in a few, several edges meet.
+            let most = 5.0 * 255.0 / (2.0 * BLOCK as f64);
+            return if worst <= most {
+                Ok(())
+            } else {
+                Err(format!("a block of the picture differs by {worst}"))
+            };
+        }
         let (expected_obs, expected_bodies) = if row[0] == "reset" {
             self.steps = 0;
             self.env.reset(row[1].as_u64(), obs).unwrap();
@@ -109,14 +138,120 @@ fn bodies_observations_and_rewards_equal_recorded_ones() {
     if !fixture.is_exact() {
         return;
     }
-    let mut playing: Option<(String, Box<dyn Player>)> = None;
-    for (i, row) in fixture.rows.iter().enumerate() {
-        if row[0] == "env" {
-            playing = Some((format!("{} {}", row[1], row[2]), player(row[1].as_str().unwrap(), &row[2])));
-            continue;
+    let mut problems = vec![];
+    for rows in fixture.rows.chunk_by(|_, next| next[0] != "env") {
+        let mut player = player(rows[0][1].as_str().unwrap(), &rows[0][2]);
+        let first =
+            rows.iter().enumerate().find_map(|(i, row)| player.play(row).err().map(|problem| (i, problem)));
+        problems
+            .extend(first.map(|(i, problem)| format!("{} {}, row {i}: {problem}", rows[0][1], rows[0][2])));
+    }
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Steps of random play, with an episode after the other: every observation and reward.
+fn play<E: Bodies>(env: &mut E, actions: &[Vec<E::Act>]) -> Vec<u64> {
+    let mut obs = vec![0.0; env.observation_space().width()];
+    let mut bits = vec![];
+    for action in actions {
+        let step = env.step(action, &mut obs).unwrap();
+        if step.terminated {
+            env.reset(None, &mut obs).unwrap();
         }
-        let (name, player) = playing.as_mut().unwrap();
-        player.play(row).unwrap_or_else(|problem| panic!("{name}, row {i}: {problem}"));
+        bits.push(step.reward.to_bits());
+        bits.extend(obs.iter().map(|x| u64::from(x.to_bits())));
+    }
+    bits
+}
+
+fn random_actions<E: Bodies>(env: &E, seed: u64, n: usize) -> Vec<Vec<E::Act>> {
+    let space = env.action_space();
+    let mut sampler = SpaceSampler::new(&space, seed);
+    let sample = |_| {
+        let mut action = vec![E::Act::default(); space.width()];
+        sampler.sample(&mut action);
+        action
+    };
+    (0..n).map(sample).collect()
+}
+
+fn check_states<E: Bodies>(mut env: E, mut other: E) {
+    let mut obs = vec![0.0; env.observation_space().width()];
+    env.reset(Some(3), &mut obs).unwrap();
+    other.reset(Some(8), &mut obs).unwrap();
+    for round in 0..4 {
+        let actions = random_actions(&env, round, 67);
+        play(&mut env, &actions);
+        let state = env.save_state().unwrap();
+        other.load_state(&state).unwrap();
+        assert_eq!(other.save_state().unwrap(), state);
+        let actions = random_actions(&env, 100 + round, 250);
+        assert!(play(&mut env, &actions) == play(&mut other, &actions), "round {round}");
+    }
+    // Damage is refused, or leaves a state from which no step panics or hangs.
+    let state = env.save_state().unwrap();
+    for len in (0..state.len()).step_by(101) {
+        assert!(other.load_state(&state[..len]).is_err(), "{len} of {} bytes", state.len());
+    }
+    let mut random = NpRandom::new(5);
+    for _ in 0..400 {
+        let mut damaged = state.clone();
+        let at = random.integers(0, damaged.len() as i64) as usize;
+        damaged[at] ^= 1 << random.integers(0, 8);
+        if other.load_state(&damaged).is_ok() {
+            let _ = other.render().unwrap();
+            for action in random_actions(&other, 1, 3) {
+                let _ = other.step(&action, &mut obs);
+            }
+            other.reset(None, &mut obs).unwrap();
+        }
+    }
+}
+
+#[test]
+fn worlds_saved_in_the_middle_of_an_episode_go_on_with_the_same_bits() {
+    let lander = || LunarLander::<i64>::new(decode(&json!({"enable_wind": true}))).unwrap();
+    check_states(lander(), lander());
+    let walker = || BipedalWalker::new(decode(&json!({"hardcore": true})));
+    check_states(walker(), walker());
+}
+
+#[test]
+fn an_episode_of_a_walker_is_a_function_of_its_seed_whatever_was_before() {
+    let mut obs = vec![0.0; 24];
+    let (mut used, mut fresh) =
+        (BipedalWalker::new(decode(&json!({}))), BipedalWalker::new(decode(&json!({}))));
+    used.reset(Some(1), &mut obs).unwrap();
+    let actions = random_actions(&used, 1, 500);
+    play(&mut used, &actions);
+    used.reset(Some(7), &mut obs).unwrap();
+    fresh.reset(Some(7), &mut obs).unwrap();
+    assert!(play(&mut used, &actions) == play(&mut fresh, &actions));
+}
+
+#[test]
+fn settings_of_a_lander_are_refused_with_the_rule() {
+    let refused = |config: &str| {
+        let config = serde_json::from_str(config).unwrap();
+        pavlov_envs::make_vec("LunarLander-v3", &config, 1).unwrap_err().to_string()
+    };
+    let text = refused(r#"{"gravity": -12.0}"#);
+    assert!(text.contains("`gravity` is -12, but it must be between -12 and 0"), "{text}");
+    let text = refused(r#"{"wind": true}"#);
+    assert!(text.contains("no setting `wind`"), "{text}");
+    let text = LunarLander::<f32>::new(decode(&json!({}))).unwrap_err().to_string();
+    assert!(text.contains("use LunarLander<i64>"), "{text}");
+}
+
+#[test]
+fn the_continuous_lander_has_an_id_and_a_setting() {
+    for (id, config, width) in [
+        ("LunarLander-v3", "{}", 1),
+        ("LunarLander-v3", r#"{"continuous": true}"#, 2),
+        ("LunarLanderContinuous-v3", "{}", 2),
+    ] {
+        let env = pavlov_envs::make_vec(id, &serde_json::from_str(config).unwrap(), 1).unwrap();
+        assert_eq!(env.action_space().width(), width, "{id} {config}");
     }
 }
 
@@ -131,9 +266,9 @@ fn play_live(python: &Path, id: &str, config: &Value, seed: u64, steps: usize) -
     for line in BufReader::new(process.stdout.take().unwrap()).lines() {
         let row: Value = serde_json::from_str(&line.unwrap()).unwrap();
         episodes += usize::from(row[0] == "reset");
-        player
-            .play(&row)
-            .unwrap_or_else(|problem| panic!("{id} {config}, seed {seed}, row {rows}, episode {episodes}: {problem}"));
+        player.play(&row).unwrap_or_else(|problem| {
+            panic!("{id} {config}, seed {seed}, row {rows}, episode {episodes}: {problem}")
+        });
         rows += 1;
     }
     assert!(process.wait().unwrap().success());
@@ -155,7 +290,10 @@ const CONFIGS: [(&str, &str); 6] = [
     ("LunarLander-v3", "{}"),
     ("LunarLander-v3", r#"{"enable_wind": true}"#),
     ("LunarLander-v3", r#"{"continuous": true, "gravity": -4.0}"#),
-    ("LunarLander-v3", r#"{"continuous": true, "enable_wind": true, "wind_power": 20.0, "turbulence_power": 2.0}"#),
+    (
+        "LunarLander-v3",
+        r#"{"continuous": true, "enable_wind": true, "wind_power": 20.0, "turbulence_power": 2.0}"#,
+    ),
     ("BipedalWalker-v3", "{}"),
     ("BipedalWalkerHardcore-v3", "{}"),
 ];

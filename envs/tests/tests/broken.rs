@@ -350,6 +350,10 @@ fn every_registered_environment_keeps_the_contract() {
         "CliffWalking-v1",
         "CliffWalkingSlippery-v1",
         "Blackjack-v1",
+        "LunarLander-v3",
+        "LunarLanderContinuous-v3",
+        "BipedalWalker-v3",
+        "BipedalWalkerHardcore-v3",
     ] {
         assert!(pavlov_envs::ids().iter().any(|known| known == id), "{id} is not registered");
     }

@@ -20,8 +20,7 @@ const FLAG: Color = [230, 51, 0];
 /// Filling and outline of the hull.
 const HULL: [Color; 2] = [[127, 51, 229], [76, 76, 127]];
 /// The same of the leg behind the hull and of the one before it.
-const LEGS: [[Color; 2]; 2] =
-    [[[178, 101, 152], [127, 76, 101]], [[128, 51, 102], [77, 26, 51]]];
+const LEGS: [[Color; 2]; 2] = [[[178, 101, 152], [127, 76, 101]], [[128, 51, 102], [77, 26, 51]]];
 
 impl BipedalWalker {
     /// What Gymnasium draws: 20 m of the ground, a fifth of them behind the walker.
@@ -72,8 +71,7 @@ impl BipedalWalker {
         }
         let (x, top) = (TERRAIN_STEP * 3.0, TERRAIN_HEIGHT + 50.0 / SCALE);
         canvas.line(&[at([x, TERRAIN_HEIGHT]), at([x, top])], 1.0, BLACK);
-        let flag =
-            [at([x, top]), at([x, top - 10.0 / SCALE]), at([x + 25.0 / SCALE, top - 5.0 / SCALE])];
+        let flag = [at([x, top]), at([x, top - 10.0 / SCALE]), at([x + 25.0 / SCALE, top - 5.0 / SCALE])];
         canvas.polygon(&flag, FLAG);
         canvas.line(&[flag[0], flag[1], flag[2], flag[0]], 1.0, BLACK);
         Some(canvas.into_frame())

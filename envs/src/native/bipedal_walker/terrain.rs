@@ -74,8 +74,7 @@ fn obstacles_and_heights(
             }
             (Kind::Pit, true) => {
                 counter = random.integers(3, 5);
-                let wall =
-                    [[x, y], [x + STEP, y], [x + STEP, y - 4.0 * STEP], [x, y - 4.0 * STEP]];
+                let wall = [[x, y], [x + STEP, y], [x + STEP, y - 4.0 * STEP], [x, y - 4.0 * STEP]];
                 obstacle(wall);
                 obstacle(wall.map(|[x, y]| [x + STEP * counter as f64, y]));
                 counter += 2;

@@ -17,8 +17,16 @@ pub(super) struct BroadPhase {
 
 impl BroadPhase {
     pub(super) fn new() -> Self {
-        let (moved, pairs, stack) = (Vec::with_capacity(512), Vec::with_capacity(512), Vec::with_capacity(64));
-        Self { tree: DynamicTree::new(), moved, pairs, stack }
+        Self { tree: DynamicTree::new(), moved: Vec::new(), pairs: Vec::new(), stack: Vec::new() }
+    }
+
+    /// Makes room for so many fixtures.
+    pub(super) fn reserve(&mut self, fixtures: usize) {
+        self.moved.reserve((2 * fixtures).saturating_sub(self.moved.len()));
+        self.pairs.clear();
+        self.pairs.reserve(8 * fixtures);
+        self.stack.clear();
+        self.stack.reserve(64);
     }
 
     /// Back to a new one.

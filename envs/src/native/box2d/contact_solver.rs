@@ -58,6 +58,11 @@ pub(super) struct ContactSolver {
 }
 
 impl ContactSolver {
+    pub(super) fn reserve(&mut self, contacts: usize) {
+        self.constraints.clear();
+        self.constraints.reserve(contacts);
+    }
+
     /// Takes the impulses of the last step times `dt_ratio` to start with; `None` starts from zero.
     pub(super) fn begin(
         &mut self,
@@ -183,11 +188,8 @@ impl ContactSolver {
             for from in manifold.points() {
                 let transform_a = Transform::around(c_a, a_a, a.local_center);
                 let transform_b = Transform::around(c_b, a_b, b.local_center);
-                let (face, other) = if manifold.face_b {
-                    (&transform_b, &transform_a)
-                } else {
-                    (&transform_a, &transform_b)
-                };
+                let (face, other) =
+                    if manifold.face_b { (&transform_b, &transform_a) } else { (&transform_a, &transform_b) };
                 let normal = face.q.mul(manifold.local_normal);
                 let plane_point = face.mul(manifold.local_point);
                 let point = other.mul(from.local_point);
@@ -199,10 +201,7 @@ impl ContactSolver {
                 let c = clamp(baumgarte * (separation + LINEAR_SLOP), -MOST_CORRECTION, 0.0);
                 let rn_a = cross(r_a, normal);
                 let rn_b = cross(r_b, normal);
-                let k = a.inv_mass
-                    + b.inv_mass
-                    + a.inv_inertia * rn_a * rn_a
-                    + b.inv_inertia * rn_b * rn_b;
+                let k = a.inv_mass + b.inv_mass + a.inv_inertia * rn_a * rn_a + b.inv_inertia * rn_b * rn_b;
                 let impulse = if k > 0.0 { -c / k } else { 0.0 };
                 let p = impulse * normal;
                 c_a -= a.inv_mass * p;
@@ -244,8 +243,7 @@ impl Constraint {
             point.tangent_mass = effective_mass(k_tangent);
             let relative = v_b + cross_of(w_b, point.r_b) - v_a - cross_of(w_a, point.r_a);
             let v_rel = dot(normal, relative);
-            point.velocity_bias =
-                if v_rel < -VELOCITY_THRESHOLD { -self.restitution * v_rel } else { 0.0 };
+            point.velocity_bias = if v_rel < -VELOCITY_THRESHOLD { -self.restitution * v_rel } else { 0.0 };
         }
         if self.count == 2 {
             let [one, two] = &self.points;
@@ -301,10 +299,8 @@ impl Constraint {
             let before = Vec2::new(one.normal_impulse, two.normal_impulse);
             let dv1 = v_b + cross_of(w_b, one.r_b) - v_a - cross_of(w_a, one.r_a);
             let dv2 = v_b + cross_of(w_b, two.r_b) - v_a - cross_of(w_a, two.r_a);
-            let mut bias = Vec2::new(
-                dot(dv1, normal) - one.velocity_bias,
-                dot(dv2, normal) - two.velocity_bias,
-            );
+            let mut bias =
+                Vec2::new(dot(dv1, normal) - one.velocity_bias, dot(dv2, normal) - two.velocity_bias);
             bias -= self.k.mul(before);
             if let Some(x) = self.block_impulses(bias) {
                 let [one, two] = &mut self.points;

@@ -45,6 +45,19 @@ pub(super) struct Island {
 }
 
 impl Island {
+    /// Makes room for so many of each.
+    pub(super) fn reserve(&mut self, room: usize) {
+        self.clear();
+        self.bodies.reserve(room);
+        self.contacts.reserve(room);
+        self.joints.reserve(room);
+        self.positions.clear();
+        self.positions.reserve(room);
+        self.velocities.clear();
+        self.velocities.reserve(room);
+        self.solver.reserve(room);
+    }
+
     pub(super) fn clear(&mut self) {
         self.bodies.clear();
         self.contacts.clear();
@@ -167,7 +180,8 @@ impl Island {
             if !body.is_dynamic {
                 continue;
             }
-            if body.angular_velocity * body.angular_velocity > ANGULAR_SLEEP_TOLERANCE * ANGULAR_SLEEP_TOLERANCE
+            if body.angular_velocity * body.angular_velocity
+                > ANGULAR_SLEEP_TOLERANCE * ANGULAR_SLEEP_TOLERANCE
                 || dot(body.linear_velocity, body.linear_velocity)
                     > LINEAR_SLEEP_TOLERANCE * LINEAR_SLEEP_TOLERANCE
             {

@@ -58,8 +58,7 @@ impl Manifold {
 
     /// The normal from A to B, and the points, in the coordinates of the world.
     pub(super) fn in_world(&self, transform_a: &Transform, transform_b: &Transform) -> (Vec2, [Vec2; 2]) {
-        let (face, other) =
-            if self.face_b { (transform_b, transform_a) } else { (transform_a, transform_b) };
+        let (face, other) = if self.face_b { (transform_b, transform_a) } else { (transform_a, transform_b) };
         let normal = face.q.mul(self.local_normal);
         let plane_point = face.mul(self.local_point);
         let mut points = [Vec2::default(); 2];

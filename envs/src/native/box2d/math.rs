@@ -202,8 +202,7 @@ impl Mat33 {
 
     /// Solves for the upper left matrix.
     pub(super) fn solve22(&self, b: Vec2) -> Vec2 {
-        let upper_left =
-            Mat22 { ex: Vec2::new(self.ex.x, self.ex.y), ey: Vec2::new(self.ey.x, self.ey.y) };
+        let upper_left = Mat22 { ex: Vec2::new(self.ex.x, self.ex.y), ey: Vec2::new(self.ey.x, self.ey.y) };
         upper_left.solve(b)
     }
 }
@@ -249,10 +248,7 @@ impl Transform {
     }
 
     pub(super) fn mul(&self, v: Vec2) -> Vec2 {
-        Vec2::new(
-            (self.q.c * v.x - self.q.s * v.y) + self.p.x,
-            (self.q.s * v.x + self.q.c * v.y) + self.p.y,
-        )
+        Vec2::new((self.q.c * v.x - self.q.s * v.y) + self.p.x, (self.q.s * v.x + self.q.c * v.y) + self.p.y)
     }
 
     /// From the coordinates of the world to those of the body.
@@ -264,10 +260,7 @@ impl Transform {
     /// `other` in the coordinates of this.
     pub(super) fn mul_t_transform(&self, other: &Self) -> Self {
         let (q, r) = (self.q, other.q);
-        Self {
-            q: Rot { s: q.c * r.s - q.s * r.c, c: q.c * r.c + q.s * r.s },
-            p: q.mul_t(other.p - self.p),
-        }
+        Self { q: Rot { s: q.c * r.s - q.s * r.c, c: q.c * r.c + q.s * r.s }, p: q.mul_t(other.p - self.p) }
     }
 }
 

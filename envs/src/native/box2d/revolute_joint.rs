@@ -188,7 +188,8 @@ impl RevoluteJoint {
 
     /// Moves the bodies together at the hinge and the angle into its limits; whether both were nearly so.
     pub(super) fn solve_positions(&self, positions: &mut [Position]) -> bool {
-        let SolverData { index_a, index_b, local_a, local_b, m_a, m_b, i_a, i_b, motor_mass, .. } = self.solver;
+        let SolverData { index_a, index_b, local_a, local_b, m_a, m_b, i_a, i_b, motor_mass, .. } =
+            self.solver;
         let Position { c: mut c_a, a: mut a_a } = positions[index_a];
         let Position { c: mut c_b, a: mut a_b } = positions[index_b];
         let mut angular_error = 0.0;

@@ -141,7 +141,11 @@ impl Saved for Shape {
     }
 
     fn load(input: &mut StateReader<'_>) -> Result<Self> {
-        Ok(if bool::load(input)? { Self::Polygon(Saved::load(input)?) } else { Self::Edge(Saved::load(input)?) })
+        Ok(if bool::load(input)? {
+            Self::Polygon(Saved::load(input)?)
+        } else {
+            Self::Edge(Saved::load(input)?)
+        })
     }
 }
 
@@ -221,7 +225,8 @@ impl Saved for World {
     }
 
     fn load(input: &mut StateReader<'_>) -> Result<Self> {
-        let mut world = Self::new(Saved::load(input)?);
+        let gravity = Saved::load(input)?;
+        let mut world = Self::new(gravity);
         (world.inv_dt0, world.has_new_fixture) = (Saved::load(input)?, Saved::load(input)?);
         (world.bodies, world.fixtures) = (Saved::load(input)?, Saved::load(input)?);
         (world.joints, world.contacts) = (Saved::load(input)?, Saved::load(input)?);
@@ -244,16 +249,20 @@ impl World {
         let is_fixture = |fixture: &usize| *fixture < self.fixtures.len();
         let DynamicTree { root, nodes, free } = &self.broad_phase.tree;
         let is_leaf = |node: &usize| nodes.get(*node).is_some_and(|node| node.height == 0 && node.is_leaf());
-        for body in &self.bodies {
-            let range = &body.fixtures;
-            is(range.start <= range.end && range.end <= self.fixtures.len(), "a body has fixtures that are not there")?;
+        for (index, body) in self.bodies.iter().enumerate() {
+            let fixtures = self.fixtures.get(body.fixtures.clone());
+            let own = fixtures.is_some_and(|fixtures| fixtures.iter().all(|fixture| fixture.body == index));
+            is(own, "a body has fixtures of others")?;
         }
         for (index, fixture) in self.fixtures.iter().enumerate() {
             is(is_body(&fixture.body), "a fixture has no body")?;
             is(is_leaf(&fixture.proxy), "a fixture has no box")?;
             is(nodes[fixture.proxy].fixture == index, "a box has another fixture")?;
             if let Shape::Polygon(polygon) = &fixture.shape {
-                is((3..=MOST_VERTICES).contains(&polygon.count), "a polygon has too few or too many corners")?;
+                is(
+                    (3..=MOST_VERTICES).contains(&polygon.count),
+                    "a polygon has too few or too many corners",
+                )?;
             }
         }
         for contact in &self.contacts {
@@ -266,13 +275,18 @@ impl World {
             is(joint.def.bodies.iter().all(is_body), "a joint has no body")?;
             is(joint.def.bodies[0] != joint.def.bodies[1], "a joint has one body")?;
         }
-        is(self.broad_phase.moved.iter().all(|node| *node == NONE || is_leaf(node)), "a moved box is not there")?;
+        is(
+            self.broad_phase.moved.iter().all(|node| *node == NONE || is_leaf(node)),
+            "a moved box is not there",
+        )?;
 
         // From the root and along the free nodes, each node is met once.
         let problem = "the tree of boxes has come apart";
         let mut seen = vec![false; nodes.len()];
-        let mut meet = |node: usize| is(seen.get_mut(node).is_some_and(|seen| !std::mem::replace(seen, true)), problem);
+        let mut meet =
+            |node: usize| is(seen.get_mut(node).is_some_and(|seen| !std::mem::replace(seen, true)), problem);
         let mut stack = vec![(*root, NONE)];
+        let mut leaves = 0;
         while let Some((index, parent)) = stack.pop() {
             if index == NONE {
                 continue;
@@ -281,9 +295,13 @@ impl World {
             let node = &nodes[index];
             is(node.parent == parent, problem)?;
             if node.is_leaf() {
-                is(node.height == 0 && is_fixture(&node.fixture), problem)?;
+                let proxy = self.fixtures.get(node.fixture).map(|fixture| fixture.proxy);
+                is(node.height == 0 && proxy == Some(index), problem)?;
+                leaves += 1;
             } else {
-                is(node.child2 != NONE, problem)?;
+                let children = [node.child1, node.child2].map(|child| nodes.get(child));
+                let [Some(first), Some(second)] = children else { return Err(problem) };
+                is(node.height == first.height.max(second.height).saturating_add(1), problem)?;
                 stack.extend([(node.child1, index), (node.child2, index)]);
             }
         }
@@ -292,6 +310,6 @@ impl World {
             meet(next)?;
             next = nodes[next].parent;
         }
-        is(seen.into_iter().all(|seen| seen), problem)
+        is(leaves == self.fixtures.len() && seen.into_iter().all(|seen| seen), problem)
     }
 }

@@ -154,9 +154,7 @@ impl<'a> Separation<'a> {
     fn separation(&self, (i, j): (usize, usize), transform_a: &Transform, transform_b: &Transform) -> f32 {
         let (vertices_a, vertices_b) = (self.a.proxy.vertices, self.b.proxy.vertices);
         match self.kind {
-            Kind::Points => {
-                dot(transform_b.mul(vertices_b[j]) - transform_a.mul(vertices_a[i]), self.axis)
-            }
+            Kind::Points => dot(transform_b.mul(vertices_b[j]) - transform_a.mul(vertices_a[i]), self.axis),
             Kind::FaceA => {
                 let normal = transform_a.q.mul(self.axis);
                 dot(transform_b.mul(vertices_b[j]) - transform_a.mul(self.local_point), normal)

@@ -128,14 +128,26 @@ impl World {
             bodies: Vec::new(),
             fixtures: Vec::new(),
             joints: Vec::new(),
-            contacts: Vec::with_capacity(128),
+            contacts: Vec::new(),
             broad_phase: BroadPhase::new(),
             inv_dt0: 0.0,
             has_new_fixture: false,
             island: Island::default(),
-            stack: Vec::with_capacity(64),
-            events: Vec::with_capacity(128),
+            stack: Vec::new(),
+            events: Vec::new(),
         }
+    }
+
+    /// Makes room in an empty world for so many fixtures and what they need in steps, so that steps allocate nothing.
+    pub(in crate::native) fn reserve(&mut self, fixtures: usize) {
+        const CONTACTS: usize = 128;
+        self.bodies.reserve(fixtures);
+        self.fixtures.reserve(fixtures);
+        self.contacts.reserve(CONTACTS);
+        self.events.reserve(CONTACTS.saturating_sub(self.events.len()));
+        self.stack.reserve(fixtures);
+        self.broad_phase.reserve(fixtures);
+        self.island.reserve(fixtures.min(CONTACTS));
     }
 
     /// Back to a new world.
@@ -192,10 +204,9 @@ impl World {
         self.has_new_fixture = true;
     }
 
-    pub(in crate::native) fn create_joint(&mut self, def: RevoluteJointDef) -> usize {
+    pub(in crate::native) fn create_joint(&mut self, def: RevoluteJointDef) {
         let [a, b] = def.bodies.map(|body| self.bodies[body].sweep.a);
         self.joints.push(RevoluteJoint::new(def, b - a));
-        self.joints.len() - 1
     }
 
     /// What began and ceased to touch in the last step.
@@ -222,11 +233,19 @@ impl World {
     }
 
     /// The corners of a body's shapes in the coordinates of the world.
-    pub(in crate::native) fn outlines(&self, body: usize) -> impl Iterator<Item = impl Iterator<Item = Vec2>> {
+    pub(in crate::native) fn outlines(
+        &self,
+        body: usize,
+    ) -> impl Iterator<Item = impl Iterator<Item = Vec2>> {
         let Body { transform, fixtures, .. } = &self.bodies[body];
         self.fixtures[fixtures.clone()]
             .iter()
             .map(move |fixture| fixture.shape.vertices().iter().map(move |&vertex| transform.mul(vertex)))
+    }
+
+    /// How many joints there are.
+    pub(in crate::native) fn joints(&self) -> usize {
+        self.joints.len()
     }
 
     /// The angle and the speed of a joint.
@@ -265,7 +284,12 @@ impl World {
     }
 
     /// Lets `dt` seconds pass.
-    pub(in crate::native) fn step(&mut self, dt: f32, velocity_iterations: usize, position_iterations: usize) {
+    pub(in crate::native) fn step(
+        &mut self,
+        dt: f32,
+        velocity_iterations: usize,
+        position_iterations: usize,
+    ) {
         self.events.clear();
         if self.has_new_fixture {
             self.find_new_contacts();
