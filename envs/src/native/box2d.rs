@@ -9,6 +9,7 @@
 //! that are no revolute joint with a motor and limits, sensors, bullets, damping, kinematic bodies, and the destruction of
 //! one body alone.
 
+mod body;
 mod broad_phase;
 mod collide_edge;
 mod collide_polygons;
@@ -26,12 +27,13 @@ mod toi;
 mod tree;
 mod world;
 
+pub use body::BodyState;
+pub(super) use body::{BodyDef, FixtureDef};
 pub(super) use math::Vec2;
 pub(super) use revolute_joint::RevoluteJointDef;
 pub(super) use saved::Saved;
 pub(super) use shape::{Edge, Polygon, Shape};
-pub use world::BodyState;
-pub(super) use world::{BodyDef, FixtureDef, World};
+pub(super) use world::World;
 
 /// Slack in which contacts and joints may rest, in meters.
 const LINEAR_SLOP: f32 = 0.005;

@@ -1,12 +1,13 @@
 //! Two fixtures whose bounding boxes overlap.
 
 use super::{
+    body::{Body, Fixture},
     collide_edge::collide_edge_and_polygon,
     collide_polygons::collide_polygons,
     manifold::Manifold,
     math::max,
     shape::Shape,
-    world::{Body, ContactEvent, Fixture},
+    world::ContactEvent,
 };
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -2,10 +2,10 @@
 
 use super::{
     LINEAR_SLOP, POLYGON_RADIUS,
+    body::Body,
     contact::Contact,
     island::{Position, Velocity},
     math::{Mat22, Transform, Vec2, clamp, cross, cross_of, cross_with, dot, max, min},
-    world::Body,
 };
 
 const BAUMGARTE: f32 = 0.2;

@@ -1,11 +1,12 @@
 //! Bodies that touch or are joined, solved together.
 
 use super::{
+    body::Body,
     contact::Contact,
     contact_solver::ContactSolver,
     math::{Vec2, abs, dot, min},
     revolute_joint::RevoluteJoint,
-    world::{Body, TimeStep},
+    world::TimeStep,
 };
 
 /// A body moves at most this far in a step.

@@ -2,9 +2,9 @@
 
 use super::{
     ANGULAR_SLOP, LINEAR_SLOP,
+    body::Body,
     island::{Position, Velocity},
     math::{Mat22, Mat33, Rot, Vec2, Vec3, clamp, cross, cross_of},
-    world::Body,
 };
 
 const MOST_ANGULAR_CORRECTION: f32 = 8.0 / 180.0 * std::f32::consts::PI;

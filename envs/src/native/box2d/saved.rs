@@ -1,13 +1,14 @@
 //! The bytes of a world: everything that later steps depend on, field by field.
 
 use super::{
+    body::{Body, Fixture},
     contact::Contact,
     manifold::{ContactId, Manifold, ManifoldPoint},
     math::{Aabb, Rot, Sweep, Transform, Vec2, Vec3},
     revolute_joint::{LimitState, RevoluteJoint, RevoluteJointDef},
     shape::{Edge, MOST_VERTICES, Polygon, Shape},
     tree::{DynamicTree, NONE, Node},
-    world::{Body, Fixture, World},
+    world::World,
 };
 use crate::{
     Error, Result,

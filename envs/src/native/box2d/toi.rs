@@ -1,9 +1,10 @@
 //! Continuous collision: no body moves through a static one within a step.
 
 use super::{
+    body::{Body, Fixture},
     contact::Contact,
     time_of_impact::{Moving, time_of_impact},
-    world::{Body, Fixture, TimeStep, World},
+    world::{TimeStep, World},
 };
 
 const MOST_SUB_STEPS: u32 = 8;
