@@ -194,7 +194,7 @@ fn check_states<E: Bodies>(mut env: E, mut other: E) {
         assert!(other.load_state(&state[..len]).is_err(), "{len} of {} bytes", state.len());
     }
     let mut random = NpRandom::new(5);
-    for _ in 0..400 {
+    for _ in 0..200 {
         let mut damaged = state.clone();
         let at = random.integers(0, damaged.len() as i64) as usize;
         damaged[at] ^= 1 << random.integers(0, 8);

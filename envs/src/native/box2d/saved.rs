@@ -22,12 +22,17 @@ pub(in crate::native) trait Saved: Sized {
     fn load(input: &mut StateReader<'_>) -> Result<Self>;
 }
 
+/// Writes one after the other.
+macro_rules! save_each {
+    ($out:ident: $($value:expr),+) => { $($value.save($out);)+ };
+}
+
 /// Writes and reads the named fields of a struct in their order.
 macro_rules! saved {
     ($($name:ident { $($field:ident),+ })+) => {
         $(impl Saved for $name {
             fn save(&self, out: &mut StateWriter) {
-                $(self.$field.save(out);)+
+                save_each!(out: $(self.$field),+);
             }
 
             fn load(input: &mut StateReader<'_>) -> Result<Self> {
@@ -152,13 +157,10 @@ impl Saved for Shape {
 
 impl Saved for Body {
     fn save(&self, out: &mut StateWriter) {
-        (self.is_dynamic.save(out), self.awake.save(out));
-        (self.fixtures.start.save(out), self.fixtures.end.save(out));
-        (self.transform.save(out), self.sweep.save(out));
+        save_each!(out: self.is_dynamic, self.awake, self.fixtures.start, self.fixtures.end, self.transform, self.sweep);
         if self.is_dynamic {
-            (self.linear_velocity.save(out), self.angular_velocity.save(out));
-            (self.force.save(out), self.torque.save(out));
-            (self.inv_mass.save(out), self.inv_inertia.save(out), self.sleep_time.save(out));
+            save_each!(out: self.linear_velocity, self.angular_velocity, self.force, self.torque);
+            save_each!(out: self.inv_mass, self.inv_inertia, self.sleep_time);
         }
     }
 
@@ -180,9 +182,8 @@ impl Saved for Body {
 
 impl Saved for Contact {
     fn save(&self, out: &mut StateWriter) {
-        (self.fixtures.save(out), self.bodies.save(out), self.manifold.save(out));
-        (self.friction.save(out), self.restitution.save(out));
-        (self.touching.save(out), self.enabled.save(out));
+        save_each!(out: self.fixtures, self.bodies, self.manifold);
+        save_each!(out: self.friction, self.restitution, self.touching, self.enabled);
     }
 
     fn load(input: &mut StateReader<'_>) -> Result<Self> {
@@ -201,9 +202,7 @@ impl Saved for Contact {
 
 impl Saved for RevoluteJoint {
     fn save(&self, out: &mut StateWriter) {
-        (self.def.save(out), self.reference_angle.save(out));
-        (self.impulse.save(out), self.motor_impulse.save(out));
-        (self.limit_state as u8).save(out);
+        save_each!(out: self.def, self.reference_angle, self.impulse, self.motor_impulse, (self.limit_state as u8));
     }
 
     fn load(input: &mut StateReader<'_>) -> Result<Self> {
@@ -220,9 +219,9 @@ impl Saved for RevoluteJoint {
 
 impl Saved for World {
     fn save(&self, out: &mut StateWriter) {
-        (self.gravity.save(out), self.inv_dt0.save(out), self.has_new_fixture.save(out));
-        (self.bodies.save(out), self.fixtures.save(out), self.joints.save(out), self.contacts.save(out));
-        (self.broad_phase.tree.save(out), self.broad_phase.moved.save(out));
+        save_each!(out: self.gravity, self.inv_dt0, self.has_new_fixture);
+        save_each!(out: self.bodies, self.fixtures, self.joints, self.contacts);
+        save_each!(out: self.broad_phase.tree, self.broad_phase.moved);
     }
 
     fn load(input: &mut StateReader<'_>) -> Result<Self> {

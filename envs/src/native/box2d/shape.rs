@@ -110,7 +110,7 @@ impl Edge {
             return None;
         }
         let s = dot(q - v1, e) / rr;
-        if s < 0.0 || 1.0 < s { None } else { Some(t) }
+        (0.0..=1.0).contains(&s).then_some(t)
     }
 }
 
