@@ -81,7 +81,8 @@ pub use native::{
     CliffWalkingConfig, FrozenLake, FrozenLakeConfig, LunarLander, LunarLanderAction, LunarLanderConfig,
     MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
     MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
-    ResetBounds, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
+    PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze, ResetBounds,
+    SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};

@@ -1,4 +1,4 @@
-//! Environments written in Rust, equal to Gymnasium's step by step.
+//! Environments written in Rust: Gymnasium's, equal step by step, and games of our own.
 
 mod acrobot;
 mod ansi;
@@ -19,6 +19,7 @@ mod mountain_car;
 mod mountain_car_continuous;
 mod numpy_math;
 mod pendulum;
+mod pixel;
 mod simple_spread;
 #[cfg(target_arch = "x86_64")]
 mod sincos;
@@ -44,6 +45,7 @@ pub use mountain_car_continuous::{
     MountainCarContinuous, MountainCarContinuousConfig, MountainCarContinuousVector,
 };
 pub use pendulum::{Pendulum, PendulumConfig, PendulumReset, PendulumVector};
+pub use pixel::{PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze};
 pub use simple_spread::{SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig};
 pub use taxi::{Taxi, TaxiConfig};
 
@@ -134,6 +136,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     ];
     entries.extend(lunar_lander::entries());
     entries.extend(bipedal_walker::entries());
+    entries.extend(pixel::entries());
     entries
 }
 

@@ -354,6 +354,11 @@ fn every_registered_environment_keeps_the_contract() {
         "LunarLanderContinuous-v3",
         "BipedalWalker-v3",
         "BipedalWalkerHardcore-v3",
+        "PixelBreakout-v0",
+        "PixelFreeway-v0",
+        "PixelPong-v0",
+        "PixelSnake-v0",
+        "PixelTMaze-v0",
     ] {
         assert!(pavlov_envs::ids().iter().any(|known| known == id), "{id} is not registered");
     }
