@@ -1,4 +1,4 @@
-//! Steps per second of every native environment beside Gymnasium's and EnvPool's, as a Markdown table:
+//! Steps per second of native environments beside Gymnasium's and EnvPool's, as a Markdown table:
 //!
 //!     cargo bench -p pavlov-envs --bench compare -- --python PYTHON [--rounds N]
 //!
@@ -25,7 +25,7 @@ use pavlov_envs::{
 };
 use rustix::time::{ClockId, clock_gettime};
 
-const IDS: [&str; 12] = [
+const IDS: [&str; 15] = [
     "CartPole-v1",
     "MountainCar-v0",
     "MountainCarContinuous-v0",
@@ -37,6 +37,9 @@ const IDS: [&str; 12] = [
     "CliffWalking-v1",
     "CliffWalkingSlippery-v1",
     "Blackjack-v1",
+    "LunarLander-v3",
+    "BipedalWalker-v3",
+    "BipedalWalkerHardcore-v3",
     "MiniGrid-DoorKey-8x8-v0",
 ];
 const IDS_OF_SEVERAL: [&str; 12] = [
@@ -77,8 +80,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let [ours, gymnasium, envpool] =
             rates.map(|rates| rates.into_iter().filter_map(median).fold(f64::NAN, f64::max) / 1e6);
+        let digits = if ours < 1.0 { 3 } else { 1 };
         println!(
-            "| {id} | {ours:.1} | {gymnasium:.3} | {envpool:.3} | {:.0} | {:.0} |",
+            "| {id} | {ours:.digits$} | {gymnasium:.3} | {envpool:.3} | {:.0} | {:.0} |",
             ours / gymnasium,
             ours / envpool
         );
@@ -131,6 +135,7 @@ fn ours(id: &str, copies: usize) -> pavlov_envs::Result<f64> {
     let actions = draw_actions(&*env, ROWS);
     let row = actions.len() * 8 / ROWS;
     let actions: &[u8] = bytemuck::cast_slice(&actions);
+    let act_bytes = copies * env.action_space().width() * env.act_dtype().size();
     // Words, so that rows of any scalar are aligned.
     let bytes = copies * env.observation_space().width() * env.obs_dtype().size();
     let (mut obs, mut final_obs) = (vec![0_u64; bytes.div_ceil(8)], vec![0_u64; bytes.div_ceil(8)]);
@@ -151,7 +156,7 @@ fn ours(id: &str, copies: usize) -> pavlov_envs::Result<f64> {
                 terminated: &mut terminated,
                 truncated: &mut truncated,
             };
-            env.step(&actions[..copies * env.act_dtype().size()], None, out)?;
+            env.step(&actions[..act_bytes], None, out)?;
         }
         steps += ROWS * copies;
         elapsed = processor_time() - start;
@@ -163,15 +168,16 @@ fn ours(id: &str, copies: usize) -> pavlov_envs::Result<f64> {
 fn draw_actions(env: &dyn AnyVectorEnv, rows: usize) -> Vec<u64> {
     let mut random = NpRandom::new(1);
     let (space, copies, size) = (env.action_space(), env.num_envs(), env.act_dtype().size());
-    let words = (copies * size).div_ceil(8);
+    let width = space.width();
+    let words = (copies * width * size).div_ceil(8);
     let mut actions = vec![0_u64; rows * words];
     for row in actions.chunks_exact_mut(words) {
         if size == 8 {
-            for action in bytemuck::cast_slice_mut::<u64, i64>(row).chunks_exact_mut(1) {
+            for action in bytemuck::cast_slice_mut::<u64, i64>(row).chunks_exact_mut(width) {
                 space.sample(&mut random, action);
             }
         } else {
-            for action in bytemuck::cast_slice_mut::<u64, f32>(row).chunks_exact_mut(1) {
+            for action in bytemuck::cast_slice_mut::<u64, f32>(row).chunks_exact_mut(width) {
                 space.sample(&mut random, action);
             }
         }

@@ -76,9 +76,10 @@ pub use multi_agent::{
     multi_agent_ids, multi_agent_spec, register_multi_agent,
 };
 pub use native::{
-    Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, BoardGame, CartPole, CartPoleConfig,
-    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig, Go,
-    GoConfig, MiniGrid, MiniGridObs, MountainCar, MountainCarConfig, MountainCarContinuous,
+    Acrobot, AcrobotConfig, AcrobotVector, BipedalWalker, BipedalWalkerConfig, Blackjack, BlackjackConfig,
+    BoardGame, BodyState, CartPole, CartPoleConfig, CartPoleVector, ClassicVector, CliffWalking,
+    CliffWalkingConfig, FrozenLake, FrozenLakeConfig, Go, GoConfig, LunarLander, LunarLanderAction,
+    LunarLanderConfig, MiniGrid, MiniGridObs, MountainCar, MountainCarConfig, MountainCarContinuous,
     MountainCarContinuousConfig, MountainCarContinuousVector, MountainCarVector, ParticleAction, ParticleEnv,
     Pendulum, PendulumConfig, PendulumReset, PendulumVector, PixelBreakout, PixelConfig, PixelFreeway,
     PixelGame, PixelPong, PixelSnake, PixelTMaze, ResetBounds, Simple, SimpleAdversary,

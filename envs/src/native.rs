@@ -2,9 +2,11 @@
 
 mod acrobot;
 mod ansi;
+mod bipedal_walker;
 mod blackjack;
 mod board;
 mod board_game;
+mod box2d;
 mod cartpole;
 mod classic;
 mod classic_vector;
@@ -13,6 +15,7 @@ mod connect_four;
 mod draw;
 mod frozen_lake;
 mod go;
+mod lunar_lander;
 mod minigrid;
 mod mountain_car;
 mod mountain_car_continuous;
@@ -29,14 +32,17 @@ mod tictactoe;
 mod valley;
 
 pub use acrobot::{Acrobot, AcrobotConfig, AcrobotVector};
+pub use bipedal_walker::{BipedalWalker, BipedalWalkerConfig};
 pub use blackjack::{Blackjack, BlackjackConfig};
 pub use board_game::BoardGame;
+pub use box2d::BodyState;
 pub use cartpole::{CartPole, CartPoleConfig, CartPoleVector};
 pub use classic::ResetBounds;
 pub use classic_vector::ClassicVector;
 pub use cliff_walking::{CliffWalking, CliffWalkingConfig};
 pub use frozen_lake::{FrozenLake, FrozenLakeConfig};
 pub use go::{Go, GoConfig};
+pub use lunar_lander::{LunarLander, LunarLanderAction, LunarLanderConfig};
 pub use minigrid::{MiniGrid, MiniGridObs};
 pub use mountain_car::{MountainCar, MountainCarConfig, MountainCarVector};
 pub use mountain_car_continuous::{
@@ -138,6 +144,8 @@ pub(crate) fn entries() -> Vec<Entry> {
         ),
     ];
     entries.extend(minigrid::entries());
+    entries.extend(lunar_lander::entries());
+    entries.extend(bipedal_walker::entries());
     entries.extend(pixel::entries());
     entries
 }

@@ -63,6 +63,9 @@ fn steps_and_resets_of_every_native_vector_allocate_nothing() {
     ] {
         assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 64).unwrap(), false), 0, "{id}");
     }
+    for id in ["LunarLander-v3", "LunarLanderContinuous-v3", "BipedalWalker-v3", "BipedalWalkerHardcore-v3"] {
+        assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 4).unwrap(), false), 0, "{id}");
+    }
 }
 
 #[test]
@@ -150,9 +153,10 @@ fn multi_agent_allocations<E: MultiAgentEnv<Act = i64>>(env: &mut E, n: i64) -> 
 fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
     let (n, space) = (env.num_envs(), env.action_space().clone());
     let mut random = NpRandom::new(1);
-    let mut row = [0.0_f64];
-    let mut words = vec![0_u64; n];
-    let act_bytes = env.act_dtype().size() * n;
+    let mut row = vec![0.0_f64; space.width()];
+    let mut words = vec![0_u64; n * space.width()];
+    let size = env.act_dtype().size();
+    let act_bytes = size * row.len() * n;
     // Words, so that rows of any scalar are aligned.
     let obs_bytes = n * env.observation_space().width() * env.obs_dtype().size();
     let (mut obs, mut final_obs) = (vec![0_u64; obs_bytes.div_ceil(8)], vec![0_u64; obs_bytes.div_ceil(8)]);
@@ -167,9 +171,11 @@ fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
         let actions = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..act_bytes];
         for action in actions.chunks_exact_mut(act_bytes / n) {
             space.sample(&mut random, &mut row);
-            match action.len() {
-                4 => action.copy_from_slice(&(row[0] as f32).to_ne_bytes()),
-                _ => action.copy_from_slice(&(row[0] as i64).to_ne_bytes()),
+            for (scalar, &value) in action.chunks_exact_mut(size).zip(&row) {
+                match size {
+                    4 => scalar.copy_from_slice(&(value as f32).to_ne_bytes()),
+                    _ => scalar.copy_from_slice(&(value as i64).to_ne_bytes()),
+                }
             }
         }
         let out = StepOut {

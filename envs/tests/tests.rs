@@ -1,5 +1,7 @@
 //! What this crate promises, in one program.
 
+#[path = "tests/box2d.rs"]
+mod box2d;
 #[path = "tests/broken.rs"]
 mod broken;
 #[path = "tests/classic_control.rs"]
