@@ -14,6 +14,7 @@ mod draw;
 mod frozen_lake;
 mod mountain_car;
 mod mountain_car_continuous;
+mod mujoco;
 mod numpy_math;
 mod pendulum;
 mod simple_spread;
@@ -54,6 +55,12 @@ type Entry = (EnvSpec, EnvCreator);
 
 /// What the registry holds from the start; limits and thresholds are Gymnasium's.
 pub(crate) fn entries() -> Vec<Entry> {
+    let mut all = small_entries();
+    all.extend(mujoco::entries());
+    all
+}
+
+fn small_entries() -> Vec<Entry> {
     let cartpole = "balance a pole on a cart by pushing the cart left or right";
     let cliff = "walk along a cliff to the goal without falling";
     let lake = "cross a slippery lake without falling into a hole";

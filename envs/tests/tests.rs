@@ -20,6 +20,8 @@ mod golden;
 mod live_gymnasium;
 #[path = "tests/live_pettingzoo.rs"]
 mod live_pettingzoo;
+#[path = "tests/mujoco.rs"]
+mod mujoco;
 #[path = "tests/multi_agent.rs"]
 mod multi_agent;
 #[path = "tests/multi_agent_golden.rs"]
