@@ -148,7 +148,11 @@ pub(crate) fn mujoco(version: Option<&str>) -> Result<()> {
         Command::new("python3").args(["-c", PROVIDE_MUJOCO, version]).arg(&directory).status().map_err(
             |error| format!("python3 is needed to download MuJoCo ({error}); install Python 3 with pip"),
         )?;
-    if status.success() { Ok(()) } else { Err(format!("MuJoCo {version} was not provided; the reason is above")) }
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("MuJoCo {version} was not provided; the reason is above"))
+    }
 }
 
 /// `$XDG_CACHE_HOME/pavlov`, or `~/.cache/pavlov`.

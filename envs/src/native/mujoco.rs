@@ -61,7 +61,7 @@ where
         let task: T = decode_config(id, config)?;
         vector::make(id, limit, Arc::new(task), num_envs)
     });
-    (spec(id, summary, Some(limit as usize), reward_threshold), creator)
+    (spec(id, &format!("{summary} (MuJoCo)"), Some(limit as usize), reward_threshold), creator)
 }
 
 /// The models that Gymnasium brings along, by their names there.

@@ -77,6 +77,29 @@ fn recorded_episodes_come_out_again() {
     }
 }
 
+/// The comparison sees a constant that is off by one ulp.
+#[test]
+fn a_setting_that_is_off_by_one_ulp_is_seen() {
+    let Some(python) = python() else { return };
+    for (id, key, value) in [
+        ("HalfCheetah-v5", "forward_reward_weight", 1.0_f64),
+        ("HalfCheetah-v5", "reset_noise_scale", 0.1),
+        ("Walker2d-v5", "healthy_reward", 1.0),
+        ("Ant-v5", "contact_cost_weight", 5e-4),
+        ("Humanoid-v5", "ctrl_cost_weight", 0.1),
+        ("HumanoidStandup-v5", "impact_cost_weight", 5e-7),
+        ("InvertedDoublePendulum-v5", "healthy_reward", 10.0),
+    ] {
+        let runs = Fixture::open("mujoco.jsonl").rows;
+        let mut run = runs.into_iter().find(|run| run["env"] == id).unwrap();
+        run["config"][key] = value.into();
+        let exact = Fixture::open("mujoco.jsonl").is_exact();
+        assert_eq!(replay(&run, Some(&python), exact), None, "{id} with its own {key}");
+        run["config"][key] = value.next_up().into();
+        assert!(replay(&run, Some(&python), true).is_some(), "{id} with another {key} is the same");
+    }
+}
+
 /// Plays what was recorded; says where it differs.
 fn replay(run: &Value, python: Option<&str>, exact: bool) -> Option<String> {
     let config = settings(run["config"].clone());
@@ -271,7 +294,11 @@ fn settings_that_do_not_fit_are_refused() {
         ("HalfCheetah-v5", json!({"frame_skip": 0}), "`frame_skip` is 0"),
         ("HalfCheetah-v5", json!({"num_threads": 3}), "`num_threads` is 3, but it must be in 1..=2"),
         ("HalfCheetah-v5", json!({"width": 0}), "`width` is 0"),
-        ("HalfCheetah-v5", json!({"ctrl_cost": 1}), "no setting `ctrl_cost`; nearest: `ctrl_cost_weight`"),
+        (
+            "HalfCheetah-v5",
+            json!({"ctrl_cost_weigh": 1}),
+            "no setting `ctrl_cost_weigh`; nearest: `ctrl_cost_weight`",
+        ),
         ("HalfCheetah-v5", json!({"xml_file": "./nowhere.xml"}), "`xml_file` is \"./nowhere.xml\": "),
         ("HalfCheetah-v5", json!({"xml_file": broken}), "XML"),
         ("Hopper-v5", json!({"xml_file": small}), "1 degrees of freedom, but it must have at least 3"),
@@ -391,7 +418,12 @@ fn a_library_that_cannot_be_used_is_one_error_that_names_the_way_out() {
     let libc = maps.split_whitespace().find(|word| word.contains("/libc.so")).unwrap();
     let way_out = "run `cargo xtask setup --mujoco`, install the Python package mujoco 3.17.0 or 4.0.0, or set PAVLOV_MUJOCO";
     let absent = in_process(&[]);
-    for expected in ["PAVLOV_MUJOCO is not set", "the Python false: it has no package `mujoco`", "/cache/pavlov has no mujoco", way_out] {
+    for expected in [
+        "PAVLOV_MUJOCO is not set",
+        "the Python false: it has no package `mujoco`",
+        "/cache/pavlov has no mujoco",
+        way_out,
+    ] {
         assert!(absent.contains(expected), "{absent}");
     }
     let mut cases = vec![

@@ -53,9 +53,9 @@ impl Task for Ant {
     fn check(&self, sim: &Sim<'_>) -> Result<(), String> {
         let bodies = sim.field(Field::Xpos).len() / 3;
         match self.main_body {
-            Body::Index(index) if index >= bodies => {
-                Err(format!("`main_body` is {index}, but it must be below {bodies} (bodies), or a body's name"))
-            }
+            Body::Index(index) if index >= bodies => Err(format!(
+                "`main_body` is {index}, but it must be below {bodies} (bodies), or a body's name"
+            )),
             _ => Ok(()),
         }
     }

@@ -213,8 +213,9 @@ impl Batch {
             places,
         };
         // SAFETY: the batch lives.
-        let (states, state_width) =
-            unsafe { ((library.functions.state_rows)(raw.pointer), (library.functions.state_size)(raw.pointer)) };
+        let (states, state_width) = unsafe {
+            ((library.functions.state_rows)(raw.pointer), (library.functions.state_size)(raw.pointer))
+        };
         let batch = Self {
             num_envs,
             facts,
@@ -254,11 +255,13 @@ impl Batch {
         let mut job =
             Check { library, asked: asked.as_mut_ptr(), read: read.as_mut_ptr(), len: self.qpos.len() };
         // SAFETY: `job` lives during the call, and its buffers are as long as the positions.
-        let failed = unsafe {
-            (library.functions.apply)(self.raw.pointer, &0, 1, check, (&raw mut job).cast(), 0)
-        };
+        let failed =
+            unsafe { (library.functions.apply)(self.raw.pointer, &0, 1, check, (&raw mut job).cast(), 0) };
         if failed != 0 || asked != read {
-            return Err(format!("{library:?} does not lie in memory as MuJoCo {} does", library.layout.version));
+            return Err(format!(
+                "{library:?} does not lie in memory as MuJoCo {} does",
+                library.layout.version
+            ));
         }
         Ok(())
     }
@@ -361,8 +364,11 @@ impl Batch {
     pub(super) fn shapes(&self) -> Result<Shapes, String> {
         let raw = self.raw.probe()?;
         let questions = self.raw.probe()?;
-        let (kinds, sizes, colors) =
-            (questions.constant(c"geom_type")?, questions.constant(c"geom_size")?, questions.constant(c"geom_rgba")?);
+        let (kinds, sizes, colors) = (
+            questions.constant(c"geom_type")?,
+            questions.constant(c"geom_size")?,
+            questions.constant(c"geom_rgba")?,
+        );
         Ok(Shapes { kinds, sizes, colors, raw })
     }
 }
@@ -467,7 +473,8 @@ fn compile(library: &Library, source: Source<'_>) -> Result<Model, String> {
     // SAFETY: the spec was made above and is deleted once, after its last use.
     unsafe {
         let model = (functions.compile)(spec, ptr::null());
-        let problem = if model.is_null() { library::text((functions.spec_error)(spec)) } else { String::new() };
+        let problem =
+            if model.is_null() { library::text((functions.spec_error)(spec)) } else { String::new() };
         (functions.delete_spec)(spec);
         if model.is_null() { Err(problem) } else { Ok(model) }
     }

@@ -151,7 +151,14 @@ impl Task for HumanoidStandup {
     }
 
     fn info_keys(&self) -> &'static [&'static str] {
-        &["x_position", "y_position", "z_distance_from_origin", "reward_linup", "reward_quadctrl", "reward_impact"]
+        &[
+            "x_position",
+            "y_position",
+            "z_distance_from_origin",
+            "reward_linup",
+            "reward_quadctrl",
+            "reward_impact",
+        ]
     }
 
     fn reset_info(&self, sim: &Sim<'_>, info: &mut [f64]) {

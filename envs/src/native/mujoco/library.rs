@@ -8,7 +8,7 @@ use std::{
     io::Read,
     path::{Path, PathBuf},
     process::Command,
-    sync::{Mutex, PoisonError},
+    sync::{Mutex, MutexGuard, PoisonError},
 };
 
 use super::layout::{LAYOUTS, Layout, known_versions};
@@ -116,8 +116,11 @@ impl std::fmt::Debug for Library {
     }
 }
 
-/// What was opened so far, by path.
-static OPEN: Mutex<BTreeMap<PathBuf, &'static Library>> = Mutex::new(BTreeMap::new());
+/// What was opened so far, by its path and by the Python that it was asked of.
+fn open_libraries() -> MutexGuard<'static, BTreeMap<PathBuf, &'static Library>> {
+    static OPEN: Mutex<BTreeMap<PathBuf, &'static Library>> = Mutex::new(BTreeMap::new());
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Opens the libmujoco of the Python `python`, if one is given; else that of `PAVLOV_MUJOCO`, else that of the active
 /// Python, else that of the cache.
@@ -126,7 +129,8 @@ static OPEN: Mutex<BTreeMap<PathBuf, &'static Library>> = Mutex::new(BTreeMap::n
 /// A sentence that says what was found in each place, and the way out.
 pub(super) fn find(python: Option<&str>) -> Result<&'static Library, String> {
     if let Some(python) = python {
-        return in_python(python).map_err(|problem| format!("`python` is {python:?}: {problem}; {}", way_out()));
+        return in_python(python)
+            .map_err(|problem| format!("`python` is {python:?}: {problem}; {}", way_out()));
     }
     if let Some(given) = env::var_os("PAVLOV_MUJOCO").filter(|given| !given.is_empty()) {
         let path = PathBuf::from(&given);
@@ -159,13 +163,18 @@ fn way_out() -> String {
 }
 
 fn in_python(python: &str) -> Result<&'static Library, String> {
+    if let Some(library) = open_libraries().get(Path::new(python)) {
+        return Ok(library);
+    }
     let answer = Command::new(python).args(["-c", FIND_MUJOCO]).output();
     let answer = answer.map_err(|error| format!("it cannot be run ({error})"))?;
     let directory = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
     if directory.is_empty() {
         return Err("it has no package `mujoco`".into());
     }
-    at(Path::new(&directory))
+    let library = at(Path::new(&directory))?;
+    open_libraries().insert(python.into(), library);
+    Ok(library)
 }
 
 /// `$XDG_CACHE_HOME/pavlov`, or `~/.cache/pavlov`: what `cargo xtask setup --mujoco` fills.
@@ -184,7 +193,7 @@ fn in_cache() -> Result<&'static Library, String> {
 fn at(path: &Path) -> Result<&'static Library, String> {
     let file = if path.is_dir() { in_directory(path)? } else { path.to_owned() };
     let file = file.canonicalize().map_err(|error| format!("{}: {error}", file.display()))?;
-    let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut open = open_libraries();
     if let Some(library) = open.get(&file) {
         return Ok(library);
     }
@@ -258,9 +267,14 @@ fn check_whole(file: &Path) -> Result<(), String> {
     if !header.is_empty() && !header.starts_with(b"\x7fELF\x02\x01") {
         return Ok(());
     }
-    let number = |at: usize, size: usize| header[at..at + size].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
+    let number =
+        |at: usize, size: usize| header[at..at + size].iter().rev().fold(0, |n, &b| n << 8 | u64::from(b));
     // Offset, size and number of the section headers.
-    let end = if header.len() < 64 { 64 } else { number(0x28, 8).saturating_add(number(0x3a, 2) * number(0x3c, 2)) };
+    let end = if header.len() < 64 {
+        64
+    } else {
+        number(0x28, 8).saturating_add(number(0x3a, 2) * number(0x3c, 2))
+    };
     if end > len { Err(format!("it is cut short: {len} bytes of {end}")) } else { Ok(()) }
 }
 

@@ -45,8 +45,7 @@ pub(super) fn draw(shapes: &Shapes, places: &Places, camera: Camera, width: usiz
     let shapes: Vec<_> = (0..shapes.kinds.len()).filter_map(|i| shape(shapes, places, i)).collect();
     let target = look_at(places, camera);
     let (azimuth, elevation) = (camera.azimuth.to_radians(), camera.elevation.to_radians());
-    let forward =
-        [azimuth.cos() * elevation.cos(), azimuth.sin() * elevation.cos(), elevation.sin()];
+    let forward = [azimuth.cos() * elevation.cos(), azimuth.sin() * elevation.cos(), elevation.sin()];
     let right = [azimuth.sin(), -azimuth.cos(), 0.0];
     let up = cross(right, forward);
     let eye = add(target, scale(forward, -camera.distance));

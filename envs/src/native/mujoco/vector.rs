@@ -92,11 +92,13 @@ impl MujocoVector {
         let facts = &batch.facts;
         let (joints, least) = (facts.init_qpos.len().min(facts.init_qvel.len()), task.least_joints());
         if joints < least {
-            let problem = format!("the model has {joints} degrees of freedom, but it must have at least {least}");
+            let problem =
+                format!("the model has {joints} degrees of freedom, but it must have at least {least}");
             return Err(bad_model(problem));
         }
         let dt = facts.timestep * common.frame_skip as f64;
-        let (low, high) = facts.ctrl_range.chunks_exact(2).map(|range| (range[0] as f32, range[1] as f32)).unzip();
+        let (low, high) =
+            facts.ctrl_range.chunks_exact(2).map(|range| (range[0] as f32, range[1] as f32)).unzip();
         let (low, high): (Vec<f32>, Vec<f32>) = (low, high);
         let doubles = |bounds: Vec<f32>| bounds.into_iter().map(f64::from).collect::<Vec<_>>();
         let action_space = Space::bounded(&doubles(low), &doubles(high))?;
@@ -282,8 +284,9 @@ impl VectorEnv for MujocoVector {
             }
             simulation.copy_from_slice(&row);
             let position = input.row::<f64>()?;
-            self.positions[i] =
-                position.try_into().map_err(|_| Error::state(format!("copy {i} has no position; it is damaged")))?;
+            self.positions[i] = position
+                .try_into()
+                .map_err(|_| Error::state(format!("copy {i} has no position; it is damaged")))?;
             self.random[i] = input.random()?;
             self.seeds[i] = input.option()?;
             let steps = input.u64()?;
