@@ -288,12 +288,13 @@ fn settings_that_do_not_fit_are_refused() {
     let joint = r#"<body><joint/><geom size="1"/></body>"#;
     let small = file("small.xml", &format!("<mujoco><worldbody>{joint}</worldbody></mujoco>"));
     // The engine itself fails in the first step.
-    let little = file("little.xml", &half_cheetah.replace("<size", "<size memory=\"1K\""));
-    assert!(half_cheetah.contains("<size"), "nothing was replaced");
+    let little = file("little.xml", &half_cheetah.replace("nstack=\"300000\"", "memory=\"1K\""));
+    assert!(half_cheetah.contains("nstack=\"300000\""), "nothing was replaced");
     for (id, config, expected) in [
         ("HalfCheetah-v5", json!({"frame_skip": 0}), "`frame_skip` is 0"),
         ("HalfCheetah-v5", json!({"num_threads": 3}), "`num_threads` is 3, but it must be in 1..=2"),
         ("HalfCheetah-v5", json!({"width": 0}), "`width` is 0"),
+        ("HalfCheetah-v5", json!({"default_camera_config": {"fov": 3}}), "unknown field `fov`"),
         (
             "HalfCheetah-v5",
             json!({"ctrl_cost_weigh": 1}),
@@ -467,6 +468,11 @@ fn pictures_show_the_body_on_the_floor() {
         assert!(colors.len() > 20, "{id} has {} colors", colors.len());
         assert_eq!(env.save_state().unwrap(), before, "{id}: a picture changes nothing");
         assert!(env.render(2).is_err());
+        let camera = json!({"distance": 9.0, "azimuth": 30.0, "elevation": -60.0, "lookat": [1.0, 0.0, 0.5]});
+        let config = settings(json!({"width": 96, "height": 64, "default_camera_config": camera}));
+        let mut other = make(id, config, &*python, 2);
+        other.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+        assert_ne!(other.render(1).unwrap().unwrap(), frame, "{id} from another place");
         if let Some(folder) = std::env::var_os("PAVLOV_PICTURES") {
             let text = format!("P6 {} {} 255\n", frame.width, frame.height);
             let file = Path::new(&folder).join(format!("{id}.ppm"));

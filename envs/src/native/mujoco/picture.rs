@@ -41,9 +41,8 @@ struct Hit {
     normal: Vector,
 }
 
-pub(super) fn draw(shapes: &Shapes, places: &Places, camera: Camera, width: usize, height: usize) -> Frame {
+pub(super) fn draw(shapes: &Shapes, places: &Places, (camera, target): (Camera, Vector), width: usize, height: usize) -> Frame {
     let shapes: Vec<_> = (0..shapes.kinds.len()).filter_map(|i| shape(shapes, places, i)).collect();
-    let target = look_at(places, camera);
     let (azimuth, elevation) = (camera.azimuth.to_radians(), camera.elevation.to_radians());
     let forward = [azimuth.cos() * elevation.cos(), azimuth.sin() * elevation.cos(), elevation.sin()];
     let right = [azimuth.sin(), -azimuth.cos(), 0.0];
@@ -75,12 +74,6 @@ fn shape(shapes: &Shapes, places: &Places, i: usize) -> Option<Shape> {
         position: three(&places.positions, 3 * i),
         turn: [0, 3, 6].map(|row| three(&places.turns, 9 * i + row)),
     })
-}
-
-fn look_at(places: &Places, camera: Camera) -> Vector {
-    let body = camera.body.and_then(|body| places.bodies.get(3 * body..3 * body + 3));
-    let [x, y, z] = body.map_or([0.0; 3], |at| [at[0], at[1], at[2]]);
-    [x, y, camera.height.unwrap_or(z)]
 }
 
 fn color_of(shapes: &[Shape], eye: Vector, ray: Vector) -> Vector {

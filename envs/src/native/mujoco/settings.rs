@@ -9,6 +9,7 @@ pub(super) struct Common {
     pub(super) xml_file: String,
     /// Steps of MuJoCo per step.
     pub(super) frame_skip: usize,
+    pub(super) default_camera_config: CameraConfig,
     /// Of pictures, in pixels.
     pub(super) width: u32,
     pub(super) height: u32,
@@ -21,7 +22,8 @@ pub(super) struct Common {
 impl Common {
     pub(super) fn new(xml_file: &str, frame_skip: usize) -> Self {
         let xml_file = xml_file.to_owned();
-        Self { xml_file, frame_skip, width: 480, height: 480, python: None, num_threads: 1 }
+        let default_camera_config = CameraConfig::default();
+        Self { xml_file, frame_skip, default_camera_config, width: 480, height: 480, python: None, num_threads: 1 }
     }
 }
 
@@ -72,6 +74,47 @@ pub(super) struct Camera {
     /// Height of the point; with a body, the point is where the body is, but at this height.
     pub(super) height: Option<f64>,
     pub(super) body: Option<usize>,
+}
+
+impl Camera {
+    /// The point that it looks at; `bodies` are their positions.
+    pub(super) fn target(&self, bodies: &[f64]) -> [f64; 3] {
+        let body = self.body.and_then(|body| bodies.get(3 * body..3 * body + 3));
+        let [x, y, z] = body.map_or([0.0; 3], |at| [at[0], at[1], at[2]]);
+        [x, y, self.height.unwrap_or(z)]
+    }
+}
+
+/// What of the camera differs from the environment's own, by Gymnasium's names.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct CameraConfig {
+    distance: Option<f64>,
+    azimuth: Option<f64>,
+    elevation: Option<f64>,
+    /// A point that does not move; a body to follow goes before.
+    lookat: Option<[f64; 3]>,
+    /// Negative: none is followed.
+    trackbodyid: Option<i64>,
+}
+
+impl CameraConfig {
+    /// The camera, and the point that it looks at.
+    pub(super) fn over(&self, camera: Camera, bodies: &[f64]) -> (Camera, [f64; 3]) {
+        let mut camera = Camera {
+            distance: self.distance.unwrap_or(camera.distance),
+            azimuth: self.azimuth.unwrap_or(camera.azimuth),
+            elevation: self.elevation.unwrap_or(camera.elevation),
+            ..camera
+        };
+        match (self.trackbodyid.map(usize::try_from), self.lookat) {
+            (Some(Ok(body)), _) => (camera.body, camera.height) = (Some(body), None),
+            (_, Some(point)) => return (camera, point),
+            (Some(Err(_)), None) => camera.body = None,
+            (None, None) => {}
+        }
+        (camera, camera.target(bodies))
+    }
 }
 
 /// Declares the settings of one environment with Gymnasium's names and defaults:

@@ -318,7 +318,7 @@ impl VectorEnv for MujocoVector {
         };
         let places = shapes.places(self.batch.state(copy)).map_err(failed)?;
         let common = self.task.common();
-        let camera = self.task.camera();
+        let camera = common.default_camera_config.over(self.task.camera(), &places.bodies);
         Ok(Some(picture::draw(shapes, &places, camera, common.width as usize, common.height as usize)))
     }
 
