@@ -41,7 +41,13 @@ struct Hit {
     normal: Vector,
 }
 
-pub(super) fn draw(shapes: &Shapes, places: &Places, (camera, target): (Camera, Vector), width: usize, height: usize) -> Frame {
+pub(super) fn draw(
+    shapes: &Shapes,
+    places: &Places,
+    (camera, target): (Camera, Vector),
+    width: usize,
+    height: usize,
+) -> Frame {
     let shapes: Vec<_> = (0..shapes.kinds.len()).filter_map(|i| shape(shapes, places, i)).collect();
     let (azimuth, elevation) = (camera.azimuth.to_radians(), camera.elevation.to_radians());
     let forward = [azimuth.cos() * elevation.cos(), azimuth.sin() * elevation.cos(), elevation.sin()];

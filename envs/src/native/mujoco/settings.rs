@@ -23,7 +23,15 @@ impl Common {
     pub(super) fn new(xml_file: &str, frame_skip: usize) -> Self {
         let xml_file = xml_file.to_owned();
         let default_camera_config = CameraConfig::default();
-        Self { xml_file, frame_skip, default_camera_config, width: 480, height: 480, python: None, num_threads: 1 }
+        Self {
+            xml_file,
+            frame_skip,
+            default_camera_config,
+            width: 480,
+            height: 480,
+            python: None,
+            num_threads: 1,
+        }
     }
 }
 
