@@ -1,8 +1,9 @@
 //! Gymnasium's MuJoCo environments on libmujoco, which is opened at run time.
 //!
 //! Nothing links to MuJoCo, and nothing is compiled for it: [`library`] finds one of the versions that [`layout`] knows.
-//! The copies of a vector share one `mjData` ([`batch`]), the only place that reads MuJoCo's memory. What an environment
-//! starts from, shows and rewards is a [`task::Task`], in safe code. The models under `assets` are Gymnasium's.
+//! The copies of a vector share one `mjData` ([`batch`]), and pictures have one more simulation ([`shapes`]); no other file
+//! reads MuJoCo's memory. What an environment starts from, shows and rewards is a [`task::Task`], in safe code. The models
+//! under `assets` are Gymnasium's.
 
 mod ant;
 mod arms;
@@ -15,6 +16,7 @@ mod pendulums;
 mod picture;
 mod planar;
 mod settings;
+mod shapes;
 mod task;
 mod vector;
 

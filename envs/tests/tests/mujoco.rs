@@ -303,6 +303,7 @@ fn settings_that_do_not_fit_are_refused() {
         ("HalfCheetah-v5", json!({"xml_file": "./nowhere.xml"}), "`xml_file` is \"./nowhere.xml\": "),
         ("HalfCheetah-v5", json!({"xml_file": broken}), "XML"),
         ("Hopper-v5", json!({"xml_file": small}), "1 degrees of freedom, but it must have at least 3"),
+        ("HalfCheetah-v5", json!({"xml_file": small}), "the model has no actuators"),
         ("HalfCheetah-v5", json!({"xml_file": little}), "MuJoCo: "),
         ("Ant-v5", json!({"main_body": 99}), "`main_body` is 99, but it must be below 14"),
         ("Ant-v5", json!({"main_body": "wing"}), "the model has no body \"wing\""),

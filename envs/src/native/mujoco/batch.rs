@@ -14,6 +14,7 @@ use std::{
 use super::{
     layout::{FIELDS, Field},
     library::{self, BatchConfig, BatchPointer, Data, Functions, Library, Model, WarningStat},
+    shapes::Shapes,
     task::Sim,
 };
 
@@ -21,7 +22,6 @@ const STATE_QPOS: c_int = 1 << 1;
 const STATE_QVEL: c_int = 1 << 2;
 const STATE_CTRL: c_int = 1 << 6;
 const OBJECT_BODY: c_int = 1;
-const STAGE_POSITION: c_int = 1;
 /// Counters of warnings per simulation, and those that say that it diverged: a bad position, velocity or acceleration.
 const WARNINGS: usize = 7;
 const DIVERGED: Range<usize> = 3..6;
@@ -58,9 +58,9 @@ pub(super) struct Facts {
 }
 
 /// A batch of MuJoCo's with one thread.
-struct Raw {
-    library: &'static Library,
-    pointer: BatchPointer,
+pub(super) struct Raw {
+    pub(super) library: &'static Library,
+    pub(super) pointer: BatchPointer,
 }
 
 /// Simulations of one model.
@@ -130,12 +130,12 @@ impl Raw {
     }
 
     /// A constant of the model by its name. The batch has it for each simulation from then on: for probes.
-    fn constant<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
+    pub(super) fn constant<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
         self.array(name, self.library.functions.expand)
     }
 
     /// A result by its name, as the last `mjb_forward` left it.
-    fn output<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
+    pub(super) fn output<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
         self.array(name, self.library.functions.output)
     }
 
@@ -154,14 +154,18 @@ impl Raw {
         Ok(unsafe { std::slice::from_raw_parts(array, len as usize) }.to_vec())
     }
 
-    /// The place of a component in a row of state.
+    /// The place of a component in a row of state; a component that the model lacks has an empty one.
     fn component(&self, component: c_int) -> Range<usize> {
         let mut len = 0;
         let functions = &self.library.functions;
         // SAFETY: the batch lives; both pointers lie in its first row of state.
         let start = unsafe {
             let first = (functions.state_rows)(self.pointer);
-            (functions.state_component)(self.pointer, component, &mut len).offset_from(first)
+            let place = (functions.state_component)(self.pointer, component, &mut len);
+            if place.is_null() || len <= 0 {
+                return 0..0;
+            }
+            place.offset_from(first)
         };
         start as usize..start as usize + len as usize
     }
@@ -206,7 +210,10 @@ impl Batch {
         let facts = Facts {
             timestep: *timestep.first().ok_or("it has no timestep")?,
             body_mass: probe.constant(c"body_mass")?,
-            ctrl_range: probe.constant(c"actuator_ctrlrange")?,
+            ctrl_range: match raw.component(STATE_CTRL).is_empty() {
+                true => vec![],
+                false => probe.constant(c"actuator_ctrlrange")?,
+            },
             init_qpos: probe.constant(c"qpos0")?,
             init_qvel: vec![0.0; raw.component(STATE_QVEL).len()],
             bodies: bodies.iter().map(|name| raw.body(name)).collect::<Result<_, _>>()?,
@@ -362,14 +369,7 @@ impl Batch {
 
     /// What can be drawn.
     pub(super) fn shapes(&self) -> Result<Shapes, String> {
-        let raw = self.raw.probe()?;
-        let questions = self.raw.probe()?;
-        let (kinds, sizes, colors) = (
-            questions.constant(c"geom_type")?,
-            questions.constant(c"geom_size")?,
-            questions.constant(c"geom_rgba")?,
-        );
-        Ok(Shapes { kinds, sizes, colors, raw })
+        Shapes::new(self.raw.probe()?, &self.raw.probe()?)
     }
 }
 
@@ -392,60 +392,6 @@ impl Raw {
             (functions.name2id)((functions.batch_model)(self.pointer), OBJECT_BODY, c_name.as_ptr())
         };
         usize::try_from(id).map_err(|_| format!("the model has no body {name:?}"))
-    }
-}
-
-/// The shapes of a model, and a simulation that puts them in their places.
-pub(super) struct Shapes {
-    raw: Raw,
-    /// `mjtGeom` of each.
-    pub(super) kinds: Vec<i32>,
-    /// `[shapes, 3]`.
-    pub(super) sizes: Vec<f64>,
-    /// `[shapes, 4]`.
-    pub(super) colors: Vec<f32>,
-}
-
-// SAFETY: as for `Batch`.
-#[allow(unsafe_code)]
-unsafe impl Send for Shapes {}
-
-/// Positions and turns of the shapes, and positions of the bodies, `[n, 3]` or `[n, 9]`.
-#[derive(Debug)]
-pub(super) struct Places {
-    pub(super) positions: Vec<f64>,
-    pub(super) turns: Vec<f64>,
-    pub(super) bodies: Vec<f64>,
-}
-
-#[allow(unsafe_code)]
-impl Shapes {
-    /// Where everything is in a state of [`Batch::state`].
-    pub(super) fn places(&mut self, state: &[f64]) -> Result<Places, String> {
-        let functions = &self.raw.library.functions;
-        // Asked for beforehand, so that the next call writes them.
-        self.read()?;
-        // SAFETY: the simulation has a row of state of this width, since it is one of the same model.
-        let failed = unsafe {
-            ptr::copy_nonoverlapping(state.as_ptr(), (functions.state_rows)(self.raw.pointer), state.len());
-            (functions.batch_forward)(self.raw.pointer, ptr::null(), 1, STAGE_POSITION)
-        };
-        if failed != 0 {
-            // SAFETY: the message belongs to the batch and ends with a zero.
-            return Err(unsafe { library::text((functions.error)(self.raw.pointer, 0)) });
-        }
-        self.read()
-    }
-
-    fn read(&self) -> Result<Places, String> {
-        let array = |name| self.raw.output(name);
-        Ok(Places { positions: array(c"geom_xpos")?, turns: array(c"geom_xmat")?, bodies: array(c"xpos")? })
-    }
-}
-
-impl std::fmt::Debug for Shapes {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Shapes").field("kinds", &self.kinds).finish_non_exhaustive()
     }
 }
 

@@ -4,8 +4,8 @@
 //! They are to be recognised; MuJoCo's own pictures, which need OpenGL, have shadows and textures besides.
 
 use super::{
-    batch::{Places, Shapes},
     settings::Camera,
+    shapes::{Places, Shapes},
 };
 use crate::Frame;
 

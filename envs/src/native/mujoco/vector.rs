@@ -3,8 +3,9 @@
 use std::{ffi::CString, sync::Arc};
 
 use super::{
-    batch::{Batch, Failure, Shapes, Source},
+    batch::{Batch, Failure, Source},
     library, picture,
+    shapes::Shapes,
     task::Task,
 };
 use crate::{
@@ -97,11 +98,14 @@ impl MujocoVector {
             return Err(bad_model(problem));
         }
         let dt = facts.timestep * common.frame_skip as f64;
-        let (low, high) =
-            facts.ctrl_range.chunks_exact(2).map(|range| (range[0] as f32, range[1] as f32)).unzip();
-        let (low, high): (Vec<f32>, Vec<f32>) = (low, high);
-        let doubles = |bounds: Vec<f32>| bounds.into_iter().map(f64::from).collect::<Vec<_>>();
-        let action_space = Space::bounded(&doubles(low), &doubles(high))?;
+        if facts.ctrl_range.is_empty() {
+            return Err(bad_model("the model has no actuators, so there is nothing to decide".into()));
+        }
+        // As Gymnasium, in single precision.
+        let bounds = |side: usize| -> Vec<f64> {
+            facts.ctrl_range.iter().skip(side).step_by(2).map(|&bound| f64::from(bound as f32)).collect()
+        };
+        let action_space = Space::bounded(&bounds(0), &bounds(1))?;
         let start_row = [facts.init_qpos.as_slice(), &facts.init_qvel].concat();
         batch.start(0, &start_row).map_err(|failure| bad_model(failure.message))?;
         task.check(&batch.sim(0)).map_err(refuse)?;
