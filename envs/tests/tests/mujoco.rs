@@ -287,7 +287,7 @@ fn settings_that_do_not_fit_are_refused() {
     let broken = file("broken.xml", "<mujoco><worldbody>");
     let joint = r#"<body><joint/><geom size="1"/></body>"#;
     let small = file("small.xml", &format!("<mujoco><worldbody>{joint}</worldbody></mujoco>"));
-    // The engine itself fails in the first step.
+    // The engine itself fails in a step.
     let little = file("little.xml", &half_cheetah.replace("nstack=\"300000\"", "memory=\"1K\""));
     assert!(half_cheetah.contains("nstack=\"300000\""), "nothing was replaced");
     for (id, config, expected) in [
@@ -304,7 +304,6 @@ fn settings_that_do_not_fit_are_refused() {
         ("HalfCheetah-v5", json!({"xml_file": broken}), "XML"),
         ("Hopper-v5", json!({"xml_file": small}), "1 degrees of freedom, but it must have at least 3"),
         ("HalfCheetah-v5", json!({"xml_file": small}), "the model has no actuators"),
-        ("HalfCheetah-v5", json!({"xml_file": little}), "MuJoCo: "),
         ("Ant-v5", json!({"main_body": 99}), "`main_body` is 99, but it must be below 14"),
         ("Ant-v5", json!({"main_body": "wing"}), "the model has no body \"wing\""),
     ] {
@@ -315,6 +314,15 @@ fn settings_that_do_not_fit_are_refused() {
     }
     let error = make_vec("Ant-v5", &settings(json!({"python": "no-python"})), 1).unwrap_err().to_string();
     assert!(error.contains("`python` is \"no-python\": it cannot be run"), "{error}");
+    let mut env = make("HalfCheetah-v5", settings(json!({"xml_file": little})), &*python, 2);
+    let mut rows = Rows::filled(2, 17, 0.0);
+    env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+    let failed = (0..300).find_map(|_| env.step(&[1.0; 12], None, rows.out()).err());
+    let error = failed.expect("the engine fails for want of memory").to_string();
+    assert!(
+        error.contains(" with seed ") && error.contains("MuJoCo: mj_stackAlloc: out of memory"),
+        "{error}"
+    );
     // The process lives, and another model is no trouble after the engine's error.
     let other = file("other.xml", half_cheetah);
     let config = settings(json!({"xml_file": other}));
