@@ -1,5 +1,7 @@
 """Runs Gymnasium's, EnvPool's and PettingZoo's environments for `compare.rs`: `LIBRARY ID COPIES SECONDS` in, steps/s out.
 
+The library `raw` is MuJoCo's `mj_step` without any environment.
+
 Seconds are processor time of all threads.
 """
 
@@ -18,6 +20,40 @@ from minigrid.wrappers import ImgObsWrapper
 ROWS = 64
 # EnvPool's newest Taxi is the one before.
 ENVPOOL_IDS = {"Taxi-v4": "Taxi-v3"}
+
+
+# Steps after which random play falls: a raw simulation begins anew there, as the environment would.
+FALLS = {"Hopper": 22, "Walker2d": 20, "Humanoid": 22, "Ant": 150, "InvertedPendulum": 5, "InvertedDoublePendulum": 6}
+
+
+@functools.cache
+def episode(env_id):
+    """What `mujoco.rollout` takes for episodes of random play without Gymnasium's part of it."""
+    import mujoco
+
+    env = gymnasium.make(env_id).unwrapped
+    steps = min(FALLS.get(env_id.split("-")[0], 1000), gymnasium.spec(env_id).max_episode_steps)
+    env.reset(seed=0)
+    state = np.empty(mujoco.mj_stateSize(env.model, mujoco.mjtState.mjSTATE_FULLPHYSICS))
+    mujoco.mj_getState(env.model, env.data, state, mujoco.mjtState.mjSTATE_FULLPHYSICS)
+    low, high = env.model.actuator_ctrlrange.T
+    # Many episodes in one call, so that the call itself costs nothing.
+    episodes = max(1, 1000 // steps)
+    control = np.random.default_rng(1).uniform(low, high, (episodes, steps, env.model.nu))
+    control = control.repeat(env.frame_skip, axis=1)
+    return env.model, env.data, state[None].repeat(episodes, axis=0), control, episodes * steps
+
+
+def raw_rate(env_id, seconds):
+    """Steps per second of `mj_step` alone, in a loop in C."""
+    from mujoco import rollout
+
+    model, data, state, control, length = episode(env_id)
+    start, steps = time.process_time(), 0
+    while (elapsed := time.process_time() - start) < seconds:
+        rollout.rollout(model, data, state, control, skip_checks=False)
+        steps += length
+    return steps / elapsed
 
 
 @functools.cache
@@ -102,4 +138,6 @@ if __name__ == "__main__":
     print(f"gymnasium {gymnasium.__version__}, envpool {envpool.__version__}, numpy {np.__version__}", file=out)
     for line in sys.stdin:
         library, env_id, copies, seconds = line.split()
-        print(rate(library, env_id, int(copies), float(seconds)), file=out)
+        raw = library == "raw"
+        found = raw_rate(env_id, float(seconds)) if raw else rate(library, env_id, int(copies), float(seconds))
+        print(found, file=out)

@@ -1,6 +1,6 @@
 //! Steps per second of native environments beside Gymnasium's and EnvPool's, as a Markdown table:
 //!
-//!     cargo bench -p pavlov-envs --bench compare -- --python PYTHON [--rounds N]
+//!     cargo bench -p pavlov-envs --bench compare -- --python PYTHON [--rounds N] [--mujoco]
 //!
 //! PYTHON has gymnasium, envpool, minigrid, pettingzoo and mpe2. Without it the tables have our column only. A rate is steps per
 //! second of processor time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread
@@ -9,6 +9,8 @@
 //!
 //! The second table has the environments with several agents, one copy each, beside PettingZoo's; there, drawing legal
 //! actions counts on both sides.
+//!
+//! With `--mujoco` it is MuJoCo's environments, beside `mj_step` in a loop in C, and the memory of many of them.
 
 use std::{
     env,
@@ -56,6 +58,21 @@ const IDS_OF_SEVERAL: [&str; 12] = [
     "connect_four_v3",
     "go_v5",
 ];
+/// Cheap ones first.
+const MUJOCO: [&str; 11] = [
+    "InvertedPendulum-v5",
+    "InvertedDoublePendulum-v5",
+    "Reacher-v5",
+    "Swimmer-v5",
+    "HalfCheetah-v5",
+    "Hopper-v5",
+    "Walker2d-v5",
+    "Pusher-v5",
+    "Ant-v5",
+    "Humanoid-v5",
+    "HumanoidStandup-v5",
+];
+const MUJOCO_COPIES: usize = 16;
 const COPIES: [usize; 2] = [64, 1024];
 const ROUND: Duration = Duration::from_millis(100);
 
@@ -64,6 +81,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let rounds: usize = option("--rounds").map_or(Ok(5), |rounds| rounds.parse())?;
     let mut driver = option("--python").map(|python| Driver::start(&python)).transpose()?;
     let others = driver.as_ref().map_or("no others".into(), |driver| driver.versions.clone());
+    if env::args().any(|argument| argument == "--mujoco") {
+        return mujoco(rounds, option("--python"), driver);
+    }
     println!("M steps per second of processor time, medians of {rounds} rounds; {others}\n");
     println!("| environment | pavlov | Gymnasium | EnvPool | pavlov / Gymnasium | pavlov / EnvPool |");
     println!("|---|--:|--:|--:|--:|--:|");
@@ -71,7 +91,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut rates: [[Vec<f64>; COPIES.len()]; 3] = Default::default();
         for _ in 0..rounds {
             for (i, copies) in COPIES.into_iter().enumerate() {
-                rates[0][i].push(ours(id, copies)?);
+                rates[0][i].push(ours(id, &EnvConfig::new(), copies)?);
                 if let Some(driver) = &mut driver {
                     rates[1][i].push(driver.rate("gymnasium", id, copies)?);
                     rates[2][i].push(driver.rate("envpool", id, copies)?);
@@ -117,6 +137,51 @@ fn ours_of_several(id: &str) -> pavlov_envs::Result<f64> {
     }
 }
 
+/// The table of MuJoCo's environments, and the memory of many.
+fn mujoco(rounds: usize, python: Option<String>, mut driver: Option<Driver>) -> Result<(), Box<dyn Error>> {
+    let mut config = EnvConfig::new();
+    config.insert("python".into(), python.into());
+    let before = resident_mb()?;
+    let mut many = make_vec("HalfCheetah-v5", &config, 1024)?;
+    many.reset(None, bytemuck::cast_slice_mut(&mut vec![0.0_f64; 1024 * 17]))?;
+    println!("1,024 HalfCheetahs, libmujoco included: {:.0} MB of memory\n", resident_mb()? - before);
+    drop(many);
+    let others = driver.as_ref().map_or("no others".into(), |driver| driver.versions.clone());
+    println!(
+        "CPU us per step, {MUJOCO_COPIES} copies, medians of {rounds} rounds (least in brackets); {others}\n"
+    );
+    println!(
+        "| environment | `mj_step` alone | pavlov | EnvPool | Gymnasium | pavlov / `mj_step` | EnvPool / pavlov |"
+    );
+    println!("|---|--:|--:|--:|--:|--:|--:|");
+    for id in MUJOCO {
+        let mut costs: [Vec<f64>; 4] = Default::default();
+        for _ in 0..rounds {
+            costs[1].push(1e6 / ours(id, &config, MUJOCO_COPIES)?);
+            if let Some(driver) = &mut driver {
+                for (i, library) in [(0, "raw"), (2, "envpool"), (3, "gymnasium")] {
+                    costs[i].push(1e6 / driver.rate(library, id, MUJOCO_COPIES)?);
+                }
+            }
+        }
+        let cells = costs.each_ref().map(|costs| {
+            let least = costs.iter().copied().fold(f64::NAN, f64::min);
+            format!("{:.1} ({least:.1})", median(costs.clone()).unwrap_or(f64::NAN))
+        });
+        let [raw, ours, envpool, _] = costs.map(|costs| median(costs).unwrap_or(f64::NAN));
+        println!("| {id} | {} | {:.2} | {:.2} |", cells.join(" | "), ours / raw, envpool / ours);
+    }
+    Ok(())
+}
+
+/// Memory of this process.
+fn resident_mb() -> Result<f64, Box<dyn Error>> {
+    let status = std::fs::read_to_string("/proc/self/status")?;
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
+    let kb: f64 = line.split_whitespace().nth(1).ok_or("no number")?.parse()?;
+    Ok(kb / 1024.0)
+}
+
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
@@ -129,9 +194,9 @@ fn processor_time() -> Duration {
 }
 
 /// Steps per second of a vector of ours.
-fn ours(id: &str, copies: usize) -> pavlov_envs::Result<f64> {
+fn ours(id: &str, config: &EnvConfig, copies: usize) -> pavlov_envs::Result<f64> {
     const ROWS: usize = 64;
-    let mut env = make_vec(id, &EnvConfig::new(), copies)?;
+    let mut env = make_vec(id, config, copies)?;
     let actions = draw_actions(&*env, ROWS);
     let row = actions.len() * 8 / ROWS;
     let actions: &[u8] = bytemuck::cast_slice(&actions);

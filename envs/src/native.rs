@@ -20,6 +20,7 @@ mod minigrid;
 mod mountain_car;
 mod mountain_car_continuous;
 mod mpe;
+mod mujoco;
 mod numpy_math;
 mod pendulum;
 mod pixel;
@@ -71,6 +72,12 @@ type Entry = (EnvSpec, EnvCreator);
 
 /// What the registry holds from the start; limits and thresholds are Gymnasium's.
 pub(crate) fn entries() -> Vec<Entry> {
+    let mut all = small_entries();
+    all.extend(mujoco::entries());
+    all
+}
+
+fn small_entries() -> Vec<Entry> {
     let cartpole = "balance a pole on a cart by pushing the cart left or right";
     let cliff = "walk along a cliff to the goal without falling";
     let lake = "cross a slippery lake without falling into a hole";

@@ -201,10 +201,50 @@ fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
 mod python {
     use std::io::Write;
 
-    use pavlov_envs::{EnvConfig, PyVec, StepOut, VectorEnv};
+    use pavlov_envs::{EnvConfig, PyVec, StepOut, TypedVectorEnv, VectorEnv, make_vec};
     use serde_json::json;
 
     use super::allocations_of_thread;
+
+    #[test]
+    fn steps_and_resets_of_mujoco_environments_allocate_nothing() {
+        let Ok(python) = std::env::var("PAVLOV_TEST_PYTHON") else {
+            let note = b"skipped: set PAVLOV_TEST_PYTHON to a Python that has mujoco\n";
+            let _ = std::io::stderr().write_all(note);
+            return;
+        };
+        const N: usize = 4;
+        for id in
+            ["HalfCheetah-v5", "Hopper-v5", "Ant-v5", "Humanoid-v5", "InvertedDoublePendulum-v5", "Pusher-v5"]
+        {
+            let config = EnvConfig::from_iter([("python".to_owned(), python.as_str().into())]);
+            let mut env = TypedVectorEnv::<f64, f32>::new(make_vec(id, &config, N).unwrap()).unwrap();
+            assert!(env.limit_episodes(15));
+            let (width, actions) =
+                (env.observation_space().width(), vec![0.3; N * env.action_space().width()]);
+            let (mut obs, mut final_obs, mut rewards) =
+                (vec![0.0; N * width], vec![0.0; N * width], [0.0; N]);
+            let (mut terminated, mut truncated) = ([false; N], [false; N]);
+            env.reset(Some(&[0, 1, 2, 3]), &mut obs).unwrap();
+            assert_eq!(env.info("no such number"), None);
+            let before = allocations_of_thread();
+            let mut ended = 0;
+            for step in 0..50 {
+                let out = StepOut {
+                    obs: &mut obs,
+                    final_obs: &mut final_obs,
+                    rewards: &mut rewards,
+                    terminated: &mut terminated,
+                    truncated: &mut truncated,
+                };
+                env.step(&actions, (step % 2 == 0).then_some(&[4, 5, 6, 7]), out).unwrap();
+                env.info("x_velocity");
+                ended += terminated.iter().zip(&truncated).filter(|(a, b)| **a || **b).count();
+            }
+            assert_eq!(allocations_of_thread() - before, 0, "{id}");
+            assert!(ended >= 3 * N, "only {ended} episodes of {id} ended");
+        }
+    }
 
     #[test]
     fn steps_and_autoresets_of_python_environments_allocate_nothing_here() {

@@ -26,6 +26,8 @@ mod live_gymnasium;
 mod live_pettingzoo;
 #[path = "tests/minigrid.rs"]
 mod minigrid;
+#[path = "tests/mujoco.rs"]
+mod mujoco;
 #[path = "tests/multi_agent.rs"]
 mod multi_agent;
 #[path = "tests/multi_agent_golden.rs"]

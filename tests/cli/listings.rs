@@ -28,7 +28,7 @@ fn an_environment_is_checked_by_its_id_and_settings() {
     assert_eq!(checked, serde_json::json!({"env": "Pendulum-v1", "ok": true}));
     assert_eq!(pavlov(&["env", "check", "tictactoe_v3"]).ok().stdout, "tictactoe_v3 keeps the contract\n");
     pavlov(&["env", "check", "CartPol-v1"]).refused("nearest: CartPole-v1");
-    pavlov(&["env", "check", "HalfCheetah-v5"]).refused("those in Python begin with `py:`");
+    pavlov(&["env", "check", "ALE/Pong-v5"]).refused("those in Python begin with `py:`");
     pavlov(&["env", "check", "Pendulum-v1", "--set", "gravity=9"]).refused("no setting `gravity`; it has g");
 }
 

@@ -19,6 +19,8 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   setup [--cuda]   find libtorch, or provide it, and point .libtorch to it
+  setup --mujoco [VERSION]
+                   put MuJoCo's library into the user's cache, for HalfCheetah-v5 and its like without Python
   demo [--short]   set up, build, train PPO on CartPole-v1 until it is solved; --short checks the path only
   test             everything that CI runs
   outside          build and run the programs of the README outside of the checkout, which is a part of test
@@ -42,6 +44,8 @@ fn main() -> ExitCode {
     let done = match arguments.as_slice() {
         ["setup"] => setup::setup(root, setup::Kind::Cpu),
         ["setup", "--cuda"] => setup::setup(root, setup::Kind::Cuda),
+        ["setup", "--mujoco"] => setup::mujoco(None),
+        ["setup", "--mujoco", version] => setup::mujoco(Some(version)),
         ["demo"] => demo::demo(root, false),
         ["demo", "--short"] => demo::demo(root, true),
         ["test"] => test::test(root),

@@ -20,6 +20,9 @@ pub(crate) enum Kind {
 }
 
 const PROVIDE: &str = include_str!("provide_libtorch.py");
+const PROVIDE_MUJOCO: &str = include_str!("provide_mujoco.py");
+/// That of `.ci/requirements.txt`, so that environments in Python and here give the same numbers.
+const MUJOCO: &str = "3.17.0";
 
 /// Prints where the torch package lies, without the second that importing it takes.
 const FIND_TORCH: &str = "import importlib.util as u\ns = u.find_spec('torch')\n\
@@ -135,6 +138,21 @@ fn provided(wanted: &Wanted, kind: Kind) -> Result<Libtorch> {
         return Err(format!("libtorch {} was not provided; the reason is above", wanted.torch));
     }
     Libtorch::open(&directory.join("torch"))
+}
+
+/// Puts libmujoco into the user's cache, where the environments look for it last.
+pub(crate) fn mujoco(version: Option<&str>) -> Result<()> {
+    let version = version.unwrap_or(MUJOCO);
+    let directory = cache_directory()?.join(format!("mujoco-{version}"));
+    let status =
+        Command::new("python3").args(["-c", PROVIDE_MUJOCO, version]).arg(&directory).status().map_err(
+            |error| format!("python3 is needed to download MuJoCo ({error}); install Python 3 with pip"),
+        )?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("MuJoCo {version} was not provided; the reason is above"))
+    }
 }
 
 /// `$XDG_CACHE_HOME/pavlov`, or `~/.cache/pavlov`.

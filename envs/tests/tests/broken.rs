@@ -364,7 +364,11 @@ fn every_registered_environment_keeps_the_contract() {
     }
     for id in pavlov_envs::ids() {
         for num_envs in [1, 3] {
-            let mut env = pavlov_envs::make_vec(&id, &EnvConfig::new(), num_envs).unwrap();
+            let mut env = match pavlov_envs::make_vec(&id, &EnvConfig::new(), num_envs) {
+                // Those have tests of their own, in `mujoco.rs`.
+                Err(error) if error.to_string().contains("MuJoCo was not found") => continue,
+                made => made.unwrap(),
+            };
             check_vector_env(&mut *env).unwrap_or_else(|error| panic!("{id}, {num_envs} copies: {error}"));
             assert_eq!(env.num_envs(), num_envs);
         }

@@ -12,11 +12,14 @@ pub(crate) struct Fixture {
 
 impl Fixture {
     pub(crate) fn open(name: &str) -> Self {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
-        let text = std::fs::read_to_string(&path).unwrap();
+        Self::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name))
+    }
+
+    pub(crate) fn read(path: &Path) -> Self {
+        let text = std::fs::read_to_string(path).unwrap();
         let mut rows: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
         let header = rows.remove(0);
-        assert!(!rows.is_empty(), "{name} has no rows");
+        assert!(!rows.is_empty(), "{} has no rows", path.display());
         Self { header, rows }
     }
 

@@ -1,0 +1,471 @@
+//! Simulations of one model that share one `mjData`: a safe wrapper around MuJoCo's batches (`mjb_*`).
+//!
+//! A batch keeps a row of state per simulation and loads it into the `mjData` for as long as [`Batch::step`] or
+//! [`Batch::start`] works on it. What a task reads besides the state is copied out before the next one's turn. An error
+//! of the engine is caught by `mjb_apply` and leaves the callback by `longjmp`, so the callbacks hold nothing that would
+//! have to be dropped. The functions outside of `mjb_apply` that are called here report their errors.
+
+use std::{
+    ffi::{CStr, CString, c_char, c_int, c_void},
+    ops::Range,
+    ptr,
+};
+
+use super::{
+    layout::{FIELDS, Field},
+    library::{self, BatchConfig, BatchPointer, Data, Functions, Library, Model, WarningStat},
+    shapes::Shapes,
+    task::Sim,
+};
+
+const STATE_QPOS: c_int = 1 << 1;
+const STATE_QVEL: c_int = 1 << 2;
+const STATE_CTRL: c_int = 1 << 6;
+const OBJECT_BODY: c_int = 1;
+/// Counters of warnings per simulation, and those that say that it diverged: a bad position, velocity or acceleration.
+const WARNINGS: usize = 7;
+const DIVERGED: Range<usize> = 3..6;
+
+/// Where a model comes from.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Source<'a> {
+    Text(&'a CStr),
+    File(&'a str),
+}
+
+/// A simulation that failed, and what MuJoCo says.
+#[derive(Debug)]
+pub(super) struct Failure {
+    pub(super) sim: usize,
+    pub(super) message: String,
+}
+
+/// What is constant in a model, and where a task finds what it reads.
+#[derive(Clone, Debug)]
+pub(super) struct Facts {
+    /// Seconds per `mj_step`.
+    pub(super) timestep: f64,
+    pub(super) body_mass: Vec<f64>,
+    /// Low and high, actuator by actuator.
+    pub(super) ctrl_range: Vec<f64>,
+    /// The positions of the model, and velocities of 0.
+    pub(super) init_qpos: Vec<f64>,
+    pub(super) init_qvel: Vec<f64>,
+    /// Indices of the bodies that the task named.
+    pub(super) bodies: Vec<usize>,
+    /// Places in the row of fields; empty for a field that the task does not read.
+    pub(super) places: [Range<usize>; FIELDS],
+}
+
+/// A batch of MuJoCo's with one thread.
+pub(super) struct Raw {
+    pub(super) library: &'static Library,
+    pub(super) pointer: BatchPointer,
+}
+
+/// Simulations of one model.
+pub(super) struct Batch {
+    raw: Raw,
+    num_envs: usize,
+    pub(super) facts: Facts,
+    /// Rows of state, `[num_envs, state_width]`, which belong to MuJoCo.
+    states: *mut f64,
+    state_width: usize,
+    qpos: Range<usize>,
+    qvel: Range<usize>,
+    ctrl: Range<usize>,
+    /// What was copied out, `[num_envs, field_width]`.
+    fields: Vec<f64>,
+    field_width: usize,
+    copies: Vec<CopyOut>,
+}
+
+/// An array of `mjData`: the offset of its pointer in bytes, its length, and its place in a row of fields.
+#[derive(Clone, Copy, Debug)]
+struct CopyOut {
+    offset: usize,
+    len: usize,
+    place: usize,
+}
+
+/// What the callbacks are told.
+struct Job<'a> {
+    functions: &'a Functions,
+    frame_skip: usize,
+    /// Positions, then velocities.
+    start: *const f64,
+    fields: *mut f64,
+    field_width: usize,
+    copies: *const CopyOut,
+    num_copies: usize,
+}
+
+// SAFETY: a batch of one thread runs in the thread that calls it and keeps nothing of that thread; `&mut self` keeps two
+// threads from calling at once, and what takes `&self` only reads memory that no one writes meanwhile.
+#[allow(unsafe_code)]
+unsafe impl Send for Batch {}
+
+#[allow(unsafe_code)]
+impl Raw {
+    /// # Safety
+    /// `model` is one of `library`. The batch copies it.
+    unsafe fn new(library: &'static Library, model: Model, num_envs: usize) -> Result<Self, String> {
+        let count = c_int::try_from(num_envs).map_err(|_| format!("{num_envs} copies are too many"))?;
+        let config = BatchConfig { threads: 1, persistent: false };
+        let mut error = [0; 1000];
+        // SAFETY: the model is whole, and the buffer as long as is said.
+        let pointer =
+            unsafe { (library.functions.make_batch)(model, count, &config, error.as_mut_ptr(), 1000) };
+        if pointer.is_null() {
+            // SAFETY: MuJoCo ends what it writes with a zero; so does the buffer.
+            return Err(unsafe { library::text(error.as_ptr()) });
+        }
+        Ok(Self { library, pointer })
+    }
+
+    /// One simulation of the same model, for questions and pictures.
+    fn probe(&self) -> Result<Self, String> {
+        // SAFETY: the model belongs to this batch, which lives longer than the call.
+        unsafe { Self::new(self.library, (self.library.functions.batch_model)(self.pointer), 1) }
+    }
+
+    /// A constant of the model by its name. The batch has it for each simulation from then on: for probes.
+    pub(super) fn constant<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
+        self.array(name, self.library.functions.expand)
+    }
+
+    /// A result by its name, as the last `mjb_forward` left it.
+    pub(super) fn output<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
+        self.array(name, self.library.functions.output)
+    }
+
+    fn array<T: bytemuck::AnyBitPattern>(
+        &self,
+        name: &CStr,
+        get: unsafe extern "C-unwind" fn(BatchPointer, *const c_char, *mut c_int, *mut c_int) -> *mut c_void,
+    ) -> Result<Vec<T>, String> {
+        let (mut len, mut size) = (0, 0);
+        // SAFETY: the batch lives, and the name ends with a zero.
+        let array = unsafe { get(self.pointer, name.as_ptr(), &mut len, &mut size) }.cast::<T>();
+        if array.is_null() || size as usize != size_of::<T>() || !array.is_aligned() {
+            return Err(format!("it has no array {name:?} of {} bytes each", size_of::<T>()));
+        }
+        // SAFETY: MuJoCo says that so many elements of this size lie there; any bits are a `T`.
+        Ok(unsafe { std::slice::from_raw_parts(array, len as usize) }.to_vec())
+    }
+
+    /// The place of a component in a row of state; a component that the model lacks has an empty one.
+    fn component(&self, component: c_int) -> Range<usize> {
+        let mut len = 0;
+        let functions = &self.library.functions;
+        // SAFETY: the batch lives; both pointers lie in its first row of state.
+        let start = unsafe {
+            let first = (functions.state_rows)(self.pointer);
+            let place = (functions.state_component)(self.pointer, component, &mut len);
+            if place.is_null() || len <= 0 {
+                return 0..0;
+            }
+            place.offset_from(first)
+        };
+        start as usize..start as usize + len as usize
+    }
+}
+
+#[allow(unsafe_code)]
+impl Drop for Raw {
+    fn drop(&mut self) {
+        // SAFETY: it was made once and is not used any more.
+        unsafe { (self.library.functions.delete_batch)(self.pointer) }
+    }
+}
+
+#[allow(unsafe_code)]
+impl Batch {
+    /// `num_envs` simulations of a model. After every step the `fields` of each are copied out; `bodies` are looked up.
+    pub(super) fn new(
+        library: &'static Library,
+        source: Source<'_>,
+        num_envs: usize,
+        fields: &[Field],
+        bodies: &[String],
+    ) -> Result<Self, String> {
+        let model = compile(library, source)?;
+        // SAFETY: the model is of this library; the batch has its own copy of it, so it can go.
+        let raw = unsafe {
+            let raw = Raw::new(library, model, num_envs);
+            (library.functions.delete_model)(model);
+            raw?
+        };
+        let probe = raw.probe()?;
+        let mut places = [const { 0..0 }; FIELDS];
+        let (mut copies, mut field_width) = (vec![], 0);
+        for &field in fields {
+            let len = probe.output::<f64>(field.name())?.len();
+            let offset = library.layout.fields[field as usize];
+            copies.push(CopyOut { offset, len, place: field_width });
+            places[field as usize] = field_width..field_width + len;
+            field_width += len;
+        }
+        let timestep = probe.constant(c"opt.timestep")?;
+        let facts = Facts {
+            timestep: *timestep.first().ok_or("it has no timestep")?,
+            body_mass: probe.constant(c"body_mass")?,
+            ctrl_range: match raw.component(STATE_CTRL).is_empty() {
+                true => vec![],
+                false => probe.constant(c"actuator_ctrlrange")?,
+            },
+            init_qpos: probe.constant(c"qpos0")?,
+            init_qvel: vec![0.0; raw.component(STATE_QVEL).len()],
+            bodies: bodies.iter().map(|name| raw.body(name)).collect::<Result<_, _>>()?,
+            places,
+        };
+        // SAFETY: the batch lives.
+        let (states, state_width) = unsafe {
+            ((library.functions.state_rows)(raw.pointer), (library.functions.state_size)(raw.pointer))
+        };
+        let batch = Self {
+            num_envs,
+            facts,
+            states,
+            state_width: state_width as usize,
+            qpos: raw.component(STATE_QPOS),
+            qvel: raw.component(STATE_QVEL),
+            ctrl: raw.component(STATE_CTRL),
+            fields: vec![0.0; num_envs * field_width],
+            field_width,
+            copies,
+            raw,
+        };
+        batch.check_layout()?;
+        Ok(batch)
+    }
+
+    /// Asks MuJoCo for the positions and reads them where the table of offsets says: they must be the same.
+    fn check_layout(&self) -> Result<(), String> {
+        struct Check<'a> {
+            library: &'a Library,
+            asked: *mut f64,
+            read: *mut f64,
+            len: usize,
+        }
+        unsafe extern "C-unwind" fn check(model: Model, data: Data, _: c_int, check: *mut c_void) {
+            // SAFETY: `check` is the struct below. The offset is that of a pointer to `len` numbers in this version.
+            unsafe {
+                let check = &*check.cast::<Check<'_>>();
+                (check.library.functions.get_state)(model, data, check.asked, STATE_QPOS);
+                let positions = *data.byte_add(check.library.layout.qpos).cast::<*const f64>();
+                ptr::copy_nonoverlapping(positions, check.read, check.len);
+            }
+        }
+        let (mut asked, mut read) = (vec![f64::NAN; self.qpos.len()], vec![0.0; self.qpos.len()]);
+        let library = self.raw.library;
+        let mut job =
+            Check { library, asked: asked.as_mut_ptr(), read: read.as_mut_ptr(), len: self.qpos.len() };
+        // SAFETY: `job` lives during the call, and its buffers are as long as the positions.
+        let failed =
+            unsafe { (library.functions.apply)(self.raw.pointer, &0, 1, check, (&raw mut job).cast(), 0) };
+        if failed != 0 || asked != read {
+            return Err(format!(
+                "{library:?} does not lie in memory as MuJoCo {} does",
+                library.layout.version
+            ));
+        }
+        Ok(())
+    }
+
+    /// All of one simulation's state.
+    pub(super) fn state(&self, sim: usize) -> &[f64] {
+        assert!(sim < self.num_envs, "no simulation {sim} of {}", self.num_envs);
+        // SAFETY: MuJoCo holds so many rows of this width as long as the batch lives, and writes them in calls with
+        // `&mut self` only.
+        unsafe { std::slice::from_raw_parts(self.states.add(sim * self.state_width), self.state_width) }
+    }
+
+    /// All of one simulation's state.
+    pub(super) fn state_mut(&mut self, sim: usize) -> &mut [f64] {
+        assert!(sim < self.num_envs, "no simulation {sim} of {}", self.num_envs);
+        // SAFETY: as in `state`; `&mut self` lets no one else read it.
+        unsafe { std::slice::from_raw_parts_mut(self.states.add(sim * self.state_width), self.state_width) }
+    }
+
+    /// The controls of one simulation, for the next steps.
+    pub(super) fn ctrl_mut(&mut self, sim: usize) -> &mut [f64] {
+        let ctrl = self.ctrl.clone();
+        &mut self.state_mut(sim)[ctrl]
+    }
+
+    /// What a task reads.
+    pub(super) fn sim(&self, sim: usize) -> Sim<'_> {
+        let state = self.state(sim);
+        Sim {
+            facts: &self.facts,
+            qpos: &state[self.qpos.clone()],
+            qvel: &state[self.qvel.clone()],
+            ctrl: &state[self.ctrl.clone()],
+            fields: &self.fields[sim * self.field_width..][..self.field_width],
+        }
+    }
+
+    /// Moves all simulations `frame_skip` steps of MuJoCo.
+    pub(super) fn step(&mut self, frame_skip: usize) -> Result<(), Failure> {
+        self.apply(None, advance, frame_skip, &[])?;
+        // SAFETY: so many counters belong to the batch.
+        let warnings = unsafe {
+            let first = (self.raw.library.functions.warnings)(self.raw.pointer);
+            std::slice::from_raw_parts::<WarningStat>(first, self.num_envs * WARNINGS)
+        };
+        let diverged = |row: &[WarningStat]| row[DIVERGED].iter().any(|warning| warning.number != 0);
+        match warnings.chunks_exact(WARNINGS).position(diverged) {
+            None => Ok(()),
+            Some(sim) => Err(Failure {
+                sim,
+                message: "the simulation diverged: a position, a velocity or an acceleration became infinite, huge \
+                          or NaN; give smaller actions (`ClipAction`), or a smaller timestep in the model"
+                    .into(),
+            }),
+        }
+    }
+
+    /// Puts one simulation back to its beginning, with these positions and velocities.
+    pub(super) fn start(&mut self, sim: usize, positions_and_velocities: &[f64]) -> Result<(), Failure> {
+        assert_eq!(positions_and_velocities.len(), self.qpos.len() + self.qvel.len(), "numbers of a state");
+        self.apply(Some(sim), begin, 0, positions_and_velocities)
+    }
+
+    fn apply(
+        &mut self,
+        sim: Option<usize>,
+        callback: library::Apply,
+        frame_skip: usize,
+        start: &[f64],
+    ) -> Result<(), Failure> {
+        let functions = &self.raw.library.functions;
+        let mut job = Job {
+            functions,
+            frame_skip,
+            start: start.as_ptr(),
+            fields: self.fields.as_mut_ptr(),
+            field_width: self.field_width,
+            copies: self.copies.as_ptr(),
+            num_copies: self.copies.len(),
+        };
+        let id = sim.map_or(0, |sim| sim as c_int);
+        let (ids, count) =
+            if sim.is_some() { (&raw const id, 1) } else { (ptr::null(), self.num_envs as c_int) };
+        // SAFETY: `job` and what it points to live during the call; no one else uses the batch (`&mut self`).
+        let failed =
+            unsafe { (functions.apply)(self.raw.pointer, ids, count, callback, (&raw mut job).cast(), 1) };
+        if failed == 0 {
+            return Ok(());
+        }
+        // SAFETY: a status belongs to each simulation, and the message ends with a zero.
+        unsafe {
+            let status = std::slice::from_raw_parts((functions.status)(self.raw.pointer), self.num_envs);
+            let sim = status.iter().position(|&status| status != 0).unwrap_or(0);
+            let message = library::text((functions.error)(self.raw.pointer, sim as c_int));
+            Err(Failure { sim, message: format!("MuJoCo: {message}") })
+        }
+    }
+
+    /// What can be drawn.
+    pub(super) fn shapes(&self) -> Result<Shapes, String> {
+        Shapes::new(self.raw.probe()?, &self.raw.probe()?)
+    }
+}
+
+impl std::fmt::Debug for Batch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Batch")
+            .field("num_envs", &self.num_envs)
+            .field("library", self.raw.library)
+            .finish_non_exhaustive()
+    }
+}
+
+#[allow(unsafe_code)]
+impl Raw {
+    fn body(&self, name: &str) -> Result<usize, String> {
+        let c_name = CString::new(name).map_err(|_| format!("{name:?} is no name of a body"))?;
+        let functions = &self.library.functions;
+        // SAFETY: the model belongs to the batch, and the name ends with a zero.
+        let id = unsafe {
+            (functions.name2id)((functions.batch_model)(self.pointer), OBJECT_BODY, c_name.as_ptr())
+        };
+        usize::try_from(id).map_err(|_| format!("the model has no body {name:?}"))
+    }
+}
+
+/// A model of MuJoCo's language, compiled.
+#[allow(unsafe_code)]
+fn compile(library: &Library, source: Source<'_>) -> Result<Model, String> {
+    let functions = &library.functions;
+    let mut error = [0; 1000];
+    // SAFETY: the texts end with a zero, and the buffer is as long as is said.
+    let spec = unsafe {
+        match source {
+            Source::Text(xml) => {
+                (functions.parse_xml_string)(xml.as_ptr(), ptr::null(), error.as_mut_ptr(), 1000)
+            }
+            Source::File(path) => {
+                let path = CString::new(path).map_err(|_| format!("{path:?} is no path"))?;
+                (functions.parse_xml)(path.as_ptr(), ptr::null(), error.as_mut_ptr(), 1000)
+            }
+        }
+    };
+    if spec.is_null() {
+        // SAFETY: MuJoCo ends what it writes with a zero; so does the buffer.
+        return Err(unsafe { library::text(error.as_ptr()) });
+    }
+    // SAFETY: the spec was made above and is deleted once, after its last use.
+    unsafe {
+        let model = (functions.compile)(spec, ptr::null());
+        let problem =
+            if model.is_null() { library::text((functions.spec_error)(spec)) } else { String::new() };
+        (functions.delete_spec)(spec);
+        if model.is_null() { Err(problem) } else { Ok(model) }
+    }
+}
+
+/// A step of a task: some of MuJoCo's, then the forces on the bodies, which these leave out.
+#[allow(unsafe_code)]
+unsafe extern "C-unwind" fn advance(model: Model, data: Data, sim: c_int, job: *mut c_void) {
+    // SAFETY: `mjb_apply` hands over a model and its data, and `job` is what `Batch::apply` gave it. Nothing here has to
+    // be dropped when the engine leaves it by `longjmp`.
+    unsafe {
+        let job = &*job.cast::<Job<'_>>();
+        for _ in 0..job.frame_skip {
+            (job.functions.step)(model, data);
+        }
+        (job.functions.rne_post_constraint)(model, data);
+        copy_out(data, sim, job);
+    }
+}
+
+/// The beginning of an episode. The data is put back, because fields that no function writes again would be another
+/// simulation's.
+#[allow(unsafe_code)]
+unsafe extern "C-unwind" fn begin(model: Model, data: Data, sim: c_int, job: *mut c_void) {
+    // SAFETY: as in `advance`; `start` holds the positions and velocities of the model.
+    unsafe {
+        let job = &*job.cast::<Job<'_>>();
+        (job.functions.reset_data)(model, data);
+        (job.functions.set_state)(model, data, job.start, STATE_QPOS | STATE_QVEL);
+        (job.functions.forward)(model, data);
+        copy_out(data, sim, job);
+    }
+}
+
+/// # Safety
+/// `data` is of the version that the offsets are of, and `job` has a row for `sim`.
+#[allow(unsafe_code)]
+unsafe fn copy_out(data: Data, sim: c_int, job: &Job<'_>) {
+    // SAFETY: each offset is that of a pointer to so many numbers, which do not overlap the row.
+    unsafe {
+        let row = job.fields.add(sim as usize * job.field_width);
+        for i in 0..job.num_copies {
+            let CopyOut { offset, len, place } = *job.copies.add(i);
+            let array = *data.byte_add(offset).cast::<*const f64>();
+            ptr::copy_nonoverlapping(array, row.add(place), len);
+        }
+    }
+}

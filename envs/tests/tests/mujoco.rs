@@ -1,0 +1,491 @@
+//! MuJoCo's environments beside Gymnasium's, in vectors and threads, saved and broken.
+//!
+//! The library is that of PAVLOV_TEST_PYTHON, a Python with gymnasium and mujoco; without it tests are skipped.
+
+use std::{io::Write, path::Path, process::Command};
+
+use pavlov_envs::{EnvConfig, NpRandom, TypedVectorEnv, VectorEnv, check_vector_env, make_vec};
+use serde_json::{Value, json};
+
+use crate::{
+    fixture::{Fixture, bits, differ, f32s, f64s},
+    py::python,
+    rows::Rows,
+};
+
+const IDS: [&str; 11] = [
+    "HalfCheetah-v5",
+    "Hopper-v5",
+    "Walker2d-v5",
+    "Swimmer-v5",
+    "Ant-v5",
+    "Humanoid-v5",
+    "HumanoidStandup-v5",
+    "InvertedPendulum-v5",
+    "InvertedDoublePendulum-v5",
+    "Reacher-v5",
+    "Pusher-v5",
+];
+
+type Copies = TypedVectorEnv<f64, f32>;
+
+fn settings(of: Value) -> EnvConfig {
+    serde_json::from_value(of).unwrap()
+}
+
+fn make<'a>(id: &str, mut config: EnvConfig, python: impl Into<Option<&'a str>>, num_envs: usize) -> Copies {
+    config.insert("python".into(), python.into().into());
+    TypedVectorEnv::new(make_vec(id, &config, num_envs).unwrap()).unwrap()
+}
+
+/// PAVLOV_LIVE_STEPS asks for more steps than these.
+#[test]
+fn all_environments_with_all_settings_equal_gymnasium_bit_for_bit() {
+    let Some(python) = python() else { return };
+    let steps = std::env::var("PAVLOV_LIVE_STEPS").unwrap_or_else(|_| "110".into());
+    let folder = tempfile::tempdir().unwrap();
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/record_mujoco.py");
+    let recorded = Command::new(&python)
+        .arg(script)
+        .args(["recorded.jsonl", &steps, "3", "variants"])
+        // MuJoCo's warnings go to a file there.
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+    let mut rows = 0;
+    for run in &Fixture::read(&folder.path().join("recorded.jsonl")).rows {
+        let problem = replay(run, Some(&python), true);
+        assert_eq!(problem, None, "{} {} seed {}", run["env"], run["config"], run["seed"]);
+        rows += run["steps"].as_array().unwrap().len();
+    }
+    println!("{rows} steps are equal");
+}
+
+/// Without Gymnasium: libmujoco alone is needed, from wherever it is found.
+#[test]
+fn recorded_episodes_come_out_again() {
+    let python = std::env::var("PAVLOV_TEST_PYTHON").ok();
+    if let (None, Err(error)) = (&python, make_vec(IDS[0], &EnvConfig::new(), 1)) {
+        std::io::stderr().write_all(format!("skipped: {error}\n").as_bytes()).unwrap();
+        return;
+    }
+    let fixture = Fixture::open("mujoco.jsonl");
+    for run in &fixture.rows {
+        let problem = replay(run, python.as_deref(), fixture.is_exact());
+        assert_eq!(problem, None, "{} seed {}", run["env"], run["seed"]);
+    }
+}
+
+/// The comparison sees a constant that is off by one ulp.
+#[test]
+fn a_setting_that_is_off_by_one_ulp_is_seen() {
+    let Some(python) = python() else { return };
+    for (id, key, value) in [
+        ("HalfCheetah-v5", "forward_reward_weight", 1.0_f64),
+        ("HalfCheetah-v5", "reset_noise_scale", 0.1),
+        ("Walker2d-v5", "healthy_reward", 1.0),
+        ("Ant-v5", "contact_cost_weight", 5e-4),
+        ("Humanoid-v5", "ctrl_cost_weight", 0.1),
+        ("HumanoidStandup-v5", "impact_cost_weight", 5e-7),
+        ("InvertedDoublePendulum-v5", "healthy_reward", 10.0),
+    ] {
+        let runs = Fixture::open("mujoco.jsonl").rows;
+        let mut run = runs.into_iter().find(|run| run["env"] == id).unwrap();
+        run["config"][key] = value.into();
+        let exact = Fixture::open("mujoco.jsonl").is_exact();
+        assert_eq!(replay(&run, Some(&python), exact), None, "{id} with its own {key}");
+        run["config"][key] = value.next_up().into();
+        assert!(replay(&run, Some(&python), true).is_some(), "{id} with another {key} is the same");
+    }
+}
+
+/// Plays what was recorded; says where it differs.
+fn replay(run: &Value, python: Option<&str>, exact: bool) -> Option<String> {
+    let config = settings(run["config"].clone());
+    let mut env = make(run["env"].as_str().unwrap(), config, python, 1);
+    let mut rows = Rows::filled(1, env.observation_space().width(), f64::NAN);
+    let close = |what: String, found: &[f64], expected: &[f64]| {
+        differ(found, expected, exact, 1e-6).map(|problem| format!("{what}: {problem}"))
+    };
+    let check_info = |env: &Copies, what: &str, expected: &Value| {
+        expected.as_object().unwrap().iter().find_map(|(key, value)| {
+            let found = env.info(key).unwrap_or(&[f64::NAN]);
+            close(format!("{key} of {what}"), found, &f64s(value))
+        })
+    };
+    env.reset(Some(&[run["seed"].as_u64().unwrap()]), &mut rows.obs).unwrap();
+    let first = close("first observation".into(), &rows.obs, &f64s(&run["first"]));
+    if let Some(problem) = first.or_else(|| check_info(&env, "the reset", &run["first_info"])) {
+        return Some(problem);
+    }
+    for (i, step) in run["steps"].as_array().unwrap().iter().enumerate() {
+        let [action, obs, reward, terminated, truncated, info, next] = step.as_array().unwrap().as_slice()
+        else {
+            panic!("{step}")
+        };
+        env.step(&f32s(action), None, rows.out()).unwrap();
+        let ended = [rows.terminated[0], rows.truncated[0]];
+        if [terminated, truncated].map(|flag| flag.as_bool().unwrap()) != ended {
+            return Some(format!("flags of step {i}: {ended:?}"));
+        }
+        let last = if ended == [false, false] { &rows.obs } else { &rows.final_obs };
+        // Vectors have single-precision rewards; the numbers of `info` are their parts.
+        let expected_reward = f64::from(f64s(reward)[0] as f32);
+        let problem = close(format!("observation of step {i}"), last, &f64s(obs))
+            .or_else(|| close(format!("reward of step {i}"), &[rows.rewards[0].into()], &[expected_reward]))
+            .or_else(|| check_info(&env, &format!("step {i}"), info))
+            .or_else(|| {
+                let next = next.is_string().then(|| f64s(next))?;
+                close(format!("observation after step {i}"), &rows.obs, &next)
+            });
+        if problem.is_some() {
+            return problem;
+        }
+    }
+    None
+}
+
+/// Everything that a vector gives in some steps of random play, as bits.
+fn play(env: &mut Copies, seeds: &[u64], steps: u64) -> Vec<Vec<u64>> {
+    let (n, width) = (seeds.len(), env.observation_space().width());
+    let mut rows = Rows::filled(n, width, 0.0);
+    env.reset(Some(seeds), &mut rows.obs).unwrap();
+    let mut played = vec![bits(&rows.obs)];
+    for step in 0..steps {
+        advance(env, &mut rows, seeds, step);
+        played.push(row_bits(&rows));
+    }
+    played
+}
+
+/// One step whose actions and reset seeds depend on the copies' seeds and the step only.
+fn advance(env: &mut Copies, rows: &mut Rows<f64>, seeds: &[u64], step: u64) {
+    let space = env.action_space().clone();
+    let width = space.width();
+    let mut actions = vec![0.0_f32; seeds.len() * width];
+    for (seed, action) in seeds.iter().zip(actions.chunks_exact_mut(width)) {
+        space.sample(&mut NpRandom::new(1000 * seed + step), action);
+    }
+    let next: Vec<u64> = seeds.iter().map(|seed| seed + 100 + step).collect();
+    env.step(&actions, Some(&next), rows.out()).unwrap();
+}
+
+fn row_bits(rows: &Rows<f64>) -> Vec<u64> {
+    let ends = rows.terminated.iter().chain(&rows.truncated).map(|&flag| u64::from(flag));
+    let rewards = rows.rewards.iter().map(|reward| u64::from(reward.to_bits()));
+    bits(&rows.obs).into_iter().chain(rewards).chain(ends).collect()
+}
+
+/// Rows of one copy in those of many.
+fn rows_of(copy: usize, width: usize, many: usize, row: &[u64]) -> Vec<u64> {
+    let mut own = row[copy * width..][..width].to_vec();
+    own.extend(row[many * width..].iter().skip(copy).step_by(many));
+    own
+}
+
+#[test]
+fn copies_in_one_and_several_threads_equal_single_ones_bit_for_bit() {
+    const N: usize = 64;
+    let Some(python) = python() else { return };
+    // Hopper's episodes are short; Humanoid and Ant read what the state does not hold.
+    for (id, steps) in [("Hopper-v5", 40), ("HalfCheetah-v5", 10), ("Ant-v5", 10), ("Humanoid-v5", 25)] {
+        let seeds: Vec<u64> = (0..N as u64).collect();
+        let [one, two, seven] = [1, 2, 7].map(|threads| {
+            let config = settings(json!({"num_threads": threads}));
+            play(&mut make(id, config, &*python, N), &seeds, steps)
+        });
+        assert!(two == one, "{id} in 2 threads differs");
+        assert!(seven == one, "{id} in 7 threads differs");
+        let mut single = make(id, EnvConfig::new(), &*python, 1);
+        let width = single.observation_space().width();
+        for copy in 0..N {
+            let own = play(&mut single, &seeds[copy..=copy], steps);
+            let in_many = one.iter().map(|row| rows_of(copy, width, N, row));
+            assert!(own.into_iter().eq(in_many), "copy {copy} of {id} differs");
+        }
+    }
+}
+
+#[test]
+fn vectors_keep_the_contract() {
+    let Some(python) = python() else { return };
+    for (i, id) in IDS.into_iter().enumerate() {
+        let config = settings(json!({"num_threads": 1 + i % 2}));
+        check_vector_env(&mut make(id, config, &*python, 2)).unwrap_or_else(|e| panic!("{id}: {e}"));
+    }
+}
+
+#[test]
+fn an_episode_goes_on_from_a_saved_state_with_the_same_bits() {
+    let Some(python) = python() else { return };
+    for id in IDS {
+        let seeds = [3, 4, 5];
+        let mut env = make(id, EnvConfig::new(), &*python, 3);
+        let width = env.observation_space().width();
+        let mut rows = Rows::filled(3, width, 0.0);
+        env.reset(Some(&seeds), &mut rows.obs).unwrap();
+        (0..13).for_each(|step| advance(&mut env, &mut rows, &seeds, step));
+        let saved = env.save_state().unwrap().unwrap();
+        // Another vector, whose simulations are elsewhere.
+        let mut other = make(id, EnvConfig::new(), &*python, 3);
+        play(&mut other, &[7, 8, 9], 5);
+        other.load_state(&saved).unwrap();
+        let mut other_rows = Rows::filled(3, width, 0.0);
+        for step in 13..60 {
+            advance(&mut env, &mut rows, &seeds, step);
+            advance(&mut other, &mut other_rows, &seeds, step);
+            assert!(row_bits(&rows) == row_bits(&other_rows), "{id} differs at step {step}");
+            for key in ["x_velocity", "reward_ctrl"] {
+                assert_eq!(env.info(key).map(bits), other.info(key).map(bits), "{id} {key} at step {step}");
+            }
+        }
+        assert_eq!(env.save_state().unwrap(), other.save_state().unwrap(), "{id}");
+    }
+}
+
+#[test]
+fn the_bridge_and_the_native_environment_give_the_same_run() {
+    let Some(python) = python() else { return };
+    for id in ["HalfCheetah-v5", "Hopper-v5", "Ant-v5"] {
+        let bridge = settings(json!({"python": python, "num_workers": 1, "info_keys": ["x_velocity"]}));
+        let bridge = make_vec(&format!("py:{id}"), &bridge, 4).unwrap();
+        let mut bridge: Copies = TypedVectorEnv::new(bridge).unwrap();
+        let mut native = make(id, EnvConfig::new(), &*python, 4);
+        assert_eq!(bridge.observation_space(), native.observation_space());
+        assert_eq!(bridge.action_space(), native.action_space());
+        let width = native.observation_space().width();
+        let (mut a, mut b) = (Rows::filled(4, width, 0.0), Rows::filled(4, width, 0.0));
+        let seeds = [1, 2, 3, 4];
+        bridge.reset(Some(&seeds), &mut a.obs).unwrap();
+        native.reset(Some(&seeds), &mut b.obs).unwrap();
+        assert_eq!(bits(&a.obs), bits(&b.obs), "{id}");
+        let mut ended = 0;
+        for step in 0..120 {
+            advance(&mut bridge, &mut a, &seeds, step);
+            advance(&mut native, &mut b, &seeds, step);
+            assert!(row_bits(&a) == row_bits(&b), "{id} differs at step {step}");
+            assert_eq!(bits(&a.final_obs), bits(&b.final_obs), "{id} at step {step}");
+            let velocities = [&bridge, &native].map(|env| bits(env.info("x_velocity").unwrap()));
+            assert_eq!(velocities[0], velocities[1], "{id} at step {step}");
+            ended += a.terminated.iter().filter(|ended| **ended).count();
+        }
+        assert!(ended > 5 || id != "Hopper-v5", "only {ended} episodes ended");
+    }
+}
+
+#[test]
+fn settings_that_do_not_fit_are_refused() {
+    let Some(python) = python() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let half_cheetah = include_str!("../../src/native/mujoco/assets/half_cheetah.xml");
+    let broken = file("broken.xml", "<mujoco><worldbody>");
+    let joint = r#"<body><joint/><geom size="1"/></body>"#;
+    let small = file("small.xml", &format!("<mujoco><worldbody>{joint}</worldbody></mujoco>"));
+    // The engine itself fails in a step.
+    let little = file("little.xml", &half_cheetah.replace("nstack=\"300000\"", "memory=\"1K\""));
+    assert!(half_cheetah.contains("nstack=\"300000\""), "nothing was replaced");
+    for (id, config, expected) in [
+        ("HalfCheetah-v5", json!({"frame_skip": 0}), "`frame_skip` is 0"),
+        ("HalfCheetah-v5", json!({"num_threads": 3}), "`num_threads` is 3, but it must be in 1..=2"),
+        ("HalfCheetah-v5", json!({"width": 0}), "`width` is 0"),
+        ("HalfCheetah-v5", json!({"default_camera_config": {"fov": 3}}), "unknown field `fov`"),
+        (
+            "HalfCheetah-v5",
+            json!({"ctrl_cost_weigh": 1}),
+            "no setting `ctrl_cost_weigh`; nearest: `ctrl_cost_weight`",
+        ),
+        ("HalfCheetah-v5", json!({"xml_file": "./nowhere.xml"}), "`xml_file` is \"./nowhere.xml\": "),
+        ("HalfCheetah-v5", json!({"xml_file": broken}), "XML"),
+        ("Hopper-v5", json!({"xml_file": small}), "1 degrees of freedom, but it must have at least 3"),
+        ("HalfCheetah-v5", json!({"xml_file": small}), "the model has no actuators"),
+        ("Ant-v5", json!({"main_body": 99}), "`main_body` is 99, but it must be below 14"),
+        ("Ant-v5", json!({"main_body": "wing"}), "the model has no body \"wing\""),
+    ] {
+        let mut config = settings(config);
+        config.insert("python".into(), python.as_str().into());
+        let error = make_vec(id, &config, 2).unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    let error = make_vec("Ant-v5", &settings(json!({"python": "no-python"})), 1).unwrap_err().to_string();
+    assert!(error.contains("`python` is \"no-python\": it cannot be run"), "{error}");
+    let mut env = make("HalfCheetah-v5", settings(json!({"xml_file": little})), &*python, 2);
+    let mut rows = Rows::filled(2, 17, 0.0);
+    env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+    let failed = (0..300).find_map(|_| env.step(&[1.0; 12], None, rows.out()).err());
+    let error = failed.expect("the engine fails for want of memory").to_string();
+    assert!(
+        error.contains(" with seed ") && error.contains("MuJoCo: mj_stackAlloc: out of memory"),
+        "{error}"
+    );
+    // The process lives, and another model is no trouble after the engine's error.
+    let other = file("other.xml", half_cheetah);
+    let config = settings(json!({"xml_file": other}));
+    let seeds = [1, 2];
+    assert!(
+        play(&mut make("HalfCheetah-v5", config, &*python, 2), &seeds, 5)
+            == play(&mut make("HalfCheetah-v5", EnvConfig::new(), &*python, 2), &seeds, 5)
+    );
+}
+
+/// A process of its own, in an empty folder, with these variables and without a cache or another Python.
+fn in_process(variables: &[(&str, &Path)]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "mujoco::child", "--ignored", "--nocapture"])
+        .current_dir(folder.path())
+        .env_remove("PAVLOV_MUJOCO")
+        .env("PAVLOV_PYTHON", "false")
+        .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .envs(variables.iter().copied())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(std::fs::read_dir(folder.path()).unwrap().next().is_none(), "something was written");
+    text
+}
+
+#[test]
+#[ignore = "a part of the tests below, in a process of its own"]
+fn child() {
+    let mut env: Copies = match make_vec("HalfCheetah-v5", &EnvConfig::new(), 2) {
+        Ok(env) => TypedVectorEnv::new(env).unwrap(),
+        Err(error) => return println!("not made: {error}"),
+    };
+    let mut rows = Rows::filled(2, 17, 0.0);
+    env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+    let mut actions = [0.5; 12];
+    actions[7] = f32::NAN;
+    println!("NaN: {}", env.step(&actions, None, rows.out()).unwrap_err());
+    env.step(&[0.5; 12], None, rows.out()).unwrap();
+    let mut state = env.save_state().unwrap().unwrap();
+    // Behind a name and its length, the number of copies and the length of the row: time, 9 positions, a velocity.
+    let at = 8 + u64::from_le_bytes(*state.first_chunk().unwrap()) as usize + 16 + 10 * 8;
+    state[at..at + 8].copy_from_slice(&1e30_f64.to_le_bytes());
+    env.load_state(&state).unwrap();
+    println!("diverged: {}", env.step(&[0.5; 12], None, rows.out()).unwrap_err());
+    println!("after it: {}", env.step(&[0.5; 12], None, rows.out()).unwrap_err());
+    env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+    env.step(&[0.5; 12], None, rows.out()).unwrap();
+    println!("it goes on");
+}
+
+/// The library of the tests' Python.
+fn library(python: &str) -> std::path::PathBuf {
+    let find = "import importlib.util as u; print(u.find_spec('mujoco').submodule_search_locations[0])";
+    let package = Command::new(python).args(["-c", find]).output().unwrap();
+    let package = String::from_utf8(package.stdout).unwrap();
+    let files = std::fs::read_dir(package.trim()).unwrap().map(|file| file.unwrap().path());
+    let is_library = |file: &std::path::PathBuf| file.to_string_lossy().contains("libmujoco.so.");
+    files.into_iter().find(is_library).unwrap()
+}
+
+#[test]
+fn faults_of_a_simulation_are_one_error_each_and_the_process_lives() {
+    let Some(python) = python() else { return };
+    let library = library(&python);
+    let folder = tempfile::tempdir().unwrap();
+    let version = library.to_string_lossy().rsplit("libmujoco.so.").next().unwrap().to_owned();
+    let cached = folder.path().join(format!("pavlov/mujoco-{version}/mujoco"));
+    std::fs::create_dir_all(&cached).unwrap();
+    std::os::unix::fs::symlink(&library, cached.join(format!("libmujoco.so.{version}"))).unwrap();
+    for place in [
+        ("PAVLOV_MUJOCO", library.as_path()),
+        ("PAVLOV_MUJOCO", library.parent().unwrap()),
+        ("PAVLOV_PYTHON", Path::new(&python)),
+        ("XDG_CACHE_HOME", folder.path()),
+    ] {
+        let text = in_process(&[place]);
+        for expected in [
+            "NaN: action [0.5, NaN, 0.5, 0.5, 0.5, 0.5] is not in ",
+            "diverged: environment 0 failed at step 2 of the episode with seed 1: HalfCheetah-v5: the simulation diverged",
+            "after it: HalfCheetah-v5 was stepped before an episode; call `reset` first",
+            "it goes on",
+        ] {
+            assert!(text.contains(expected), "{place:?}: {text}");
+        }
+    }
+}
+
+#[test]
+fn a_library_that_cannot_be_used_is_one_error_that_names_the_way_out() {
+    let Some(python) = python() else { return };
+    let library = library(&python);
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let bytes = std::fs::read(&library).unwrap();
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let libc = maps.split_whitespace().find(|word| word.contains("/libc.so")).unwrap();
+    let way_out = "run `cargo xtask setup --mujoco`, install the Python package mujoco 3.17.0 or 4.0.0, or set PAVLOV_MUJOCO";
+    let absent = in_process(&[]);
+    for expected in [
+        "PAVLOV_MUJOCO is not set",
+        "the Python false: it has no package `mujoco`",
+        "/cache/pavlov has no mujoco",
+        way_out,
+    ] {
+        assert!(absent.contains(expected), "{absent}");
+    }
+    let mut cases = vec![
+        (file("half.so", &bytes[..bytes.len() / 2]), "it is cut short: "),
+        (file("most.so", &bytes[..bytes.len() - 1]), "it is cut short: "),
+        (file("empty.so", &[]), "it is cut short: 0 bytes"),
+        (file("text.so", b"not a library"), "cannot be used: "),
+        (libc.into(), "it has no function `mj_version`, so it is not libmujoco"),
+        (folder.path().join("nowhere"), "No such file"),
+        (folder.path().to_owned(), "holds no libmujoco"),
+    ];
+    // `mj_version` is one instruction that loads the number, and a return.
+    let loads = |version: u32| [&[0xb8], version.to_le_bytes().as_slice(), &[0xc3]].concat();
+    let version = [3_017_000, 4_000_000].into_iter().find_map(|version| {
+        let code = loads(version);
+        bytes.windows(code.len()).position(|window| window == code)
+    });
+    if cfg!(target_arch = "x86_64") {
+        let (at, mut other) = (version.unwrap(), bytes.clone());
+        other[at..at + 6].copy_from_slice(&loads(3_016_000));
+        cases.push((file("other.so", &other), "it is MuJoCo 3.16.0, but 3.17.0 or 4.0.0 is needed"));
+    }
+    for (path, expected) in cases {
+        let text = in_process(&[("PAVLOV_MUJOCO", &path)]);
+        assert!(text.contains(expected) && text.contains(way_out), "{}: {text}", path.display());
+    }
+}
+
+#[test]
+fn pictures_show_the_body_on_the_floor() {
+    let Some(python) = python() else { return };
+    for id in IDS {
+        let config = settings(json!({"width": 96, "height": 64}));
+        let mut env = make(id, config, &*python, 2);
+        let mut rows = Rows::filled(2, env.observation_space().width(), 0.0);
+        env.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+        let before = env.save_state().unwrap();
+        let frame = env.render(1).unwrap().unwrap();
+        assert_eq!((frame.width, frame.height, frame.rgb.len()), (96, 64, 3 * 96 * 64));
+        let colors: std::collections::BTreeSet<_> = frame.rgb.chunks_exact(3).collect();
+        assert!(colors.len() > 20, "{id} has {} colors", colors.len());
+        assert_eq!(env.save_state().unwrap(), before, "{id}: a picture changes nothing");
+        assert!(env.render(2).is_err());
+        let camera = json!({"distance": 9.0, "azimuth": 30.0, "elevation": -60.0, "lookat": [1.0, 0.0, 0.5]});
+        let config = settings(json!({"width": 96, "height": 64, "default_camera_config": camera}));
+        let mut other = make(id, config, &*python, 2);
+        other.reset(Some(&[1, 2]), &mut rows.obs).unwrap();
+        assert_ne!(other.render(1).unwrap().unwrap(), frame, "{id} from another place");
+        if let Some(folder) = std::env::var_os("PAVLOV_PICTURES") {
+            let text = format!("P6 {} {} 255\n", frame.width, frame.height);
+            let file = Path::new(&folder).join(format!("{id}.ppm"));
+            std::fs::write(file, [text.as_bytes(), &frame.rgb].concat()).unwrap();
+        }
+    }
+}
