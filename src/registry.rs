@@ -10,8 +10,8 @@ use pavlov_envs::EnvCreator;
 use pavlov_trainer::batch::PolicyId;
 use pavlov_trainer::policy::{Agent, Policies};
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, overlay_known, policies_of,
-    resolve, to_config, validate,
+    Algorithm, Common, Evaluation, Result, Session, Trainer, TrainerExt, load_session, overlay_known,
+    policies_of, resolve, to_config, validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
 use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
@@ -136,6 +136,8 @@ pub struct AlgorithmEntry {
     default_config: fn() -> Result<Config>,
     validated: Validated,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
+    /// A trainable whose rollout workers are these.
+    workers: fn(EnvCreator) -> TrainableFactory,
     load: fn(&Path, Option<&str>, usize) -> Result<Session>,
 }
 
@@ -179,6 +181,7 @@ impl AlgorithmEntry {
                 let (settings, env) = resolve(&T::get_default_config(), base, &env)?;
                 Ok(Box::new(Algorithm::new(settings, env)))
             },
+            workers: |env| T::get_default_config().as_trainable(env),
             load: load_session::<T>,
         }
     }
@@ -272,10 +275,10 @@ impl AlgorithmEntry {
 
     /// What a sweep trains: trials whose settings go over `base`, which goes over the defaults.
     pub fn as_trainable(&self, env: EnvCreator, base: Config) -> TrainableFactory {
-        let make = self.make;
-        TrainableFactory::new(format!("{}_{}", self.name, env.name()), move |_| {
-            make(&base, env.clone()).map_err(Into::into)
-        })
+        let (make, name) = (self.make, format!("{}_{}", self.name, env.name()));
+        let workers = (self.workers)(env.clone());
+        TrainableFactory::new(name, move |_| make(&base, env.clone()).map_err(Into::into))
+            .with_rollout_workers_of(&workers)
     }
 }
 
@@ -322,6 +325,13 @@ pub fn algorithm(name: &str) -> Result<AlgorithmEntry, Error> {
 /// All algorithms by name.
 pub fn algorithms() -> Vec<AlgorithmEntry> {
     REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+}
+
+/// The trainable of an algorithm and an environment by its name, as `PPO_CartPole-v1`: for the processes of rollout workers.
+pub(crate) fn trainable(name: &str) -> Option<TrainableFactory> {
+    let env_of = |entry: &AlgorithmEntry| Some(name.strip_prefix(entry.name)?.strip_prefix('_')?.to_owned());
+    let (entry, env) = algorithms().into_iter().find_map(|entry| Some((entry.clone(), env_of(&entry)?)))?;
+    Some(entry.as_trainable(env.into(), Config::new()))
 }
 
 #[cfg(test)]

@@ -129,10 +129,10 @@ fn a_failed_worker_is_replaced_and_training_goes_on() {
         let mut trainer = build(ppo, &Failing::copies(&[0], how, 1));
         let result = trainer.train().expect("a result");
         assert_eq!(number(&result, "num_healthy_workers"), 2.0);
-        assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+        assert_eq!(number(&result, "num_remote_worker_restarts"), 1.0);
         assert_eq!(number(&result, "timesteps_total"), 32.0);
         let result = trainer.train().expect("another result");
-        assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+        assert_eq!(number(&result, "num_remote_worker_restarts"), 1.0);
         assert_eq!(number(&result, "timesteps_total"), 64.0);
     }
 }
@@ -150,7 +150,7 @@ fn a_worker_that_fails_while_it_samples_ahead_is_replaced_too() {
         assert_eq!(steps, [32.0, 64.0, 96.0]);
         let result = trainer.train().expect("a result");
         assert_eq!(number(&result, "num_healthy_workers"), 2.0);
-        assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+        assert_eq!(number(&result, "num_remote_worker_restarts"), 1.0);
     }
 }
 
@@ -201,7 +201,7 @@ fn failures_are_counted_for_each_worker_until_it_delivers() {
     env.fuses.lock().expect("no thread panicked while it held the lock").extend(later);
     let mut trainer = build(ppo, &env);
     let restarts: Vec<f64> =
-        (0..6).map(|_| number(&trainer.train().expect("a result"), "num_worker_restarts")).collect();
+        (0..6).map(|_| number(&trainer.train().expect("a result"), "num_remote_worker_restarts")).collect();
     assert_eq!(restarts, [6.0, 6.0, 8.0, 8.0, 10.0, 10.0]);
 }
 
