@@ -112,14 +112,14 @@ fn measure(run: Run, seconds: f64) -> Outcome<Value> {
 
 /// With one worker: what a request costs that says nothing, a fragment of 4 MB, and weights of 4 MB.
 fn carried(name: &str, transport: WorkerTransport) -> Outcome<Value> {
-    const ROWS: usize = 64;
-    const WIDTH: usize = 16_384;
+    const ROWS: usize = 256;
+    const WIDTH: usize = 4096;
     let mut settings = matched_ppo(1, 1);
     settings.sgd_minibatch_size = ROWS;
     let common = &mut settings.common;
     common.workers = Workers { transport, number: None };
     (common.rollout_fragment_length, common.train_batch_size) = (ROWS, ROWS);
-    (common.disable_env_checking, common.model.fcnet_hiddens) = (true, vec![32]);
+    (common.disable_env_checking, common.model.fcnet_hiddens) = (true, vec![256]);
     let wide = || Idle { step: Duration::ZERO, width: WIDTH, t: 0 };
     let builder = settings.builder(wide).loggers(LoggerChoice::None);
     child_main(&[&builder.as_trainable()]);
@@ -134,9 +134,9 @@ fn carried(name: &str, transport: WorkerTransport) -> Outcome<Value> {
         }
         Ok(median(&mut times))
     };
-    let request_ms = ms(1001, &|| workers.set_task(1))?;
-    let fragment_ms = ms(101, &|| workers.sample().map(drop))?;
-    let weights_ms = ms(101, &|| workers.set_weights(&weights))?;
+    let request_ms = ms(301, &|| workers.set_task(1))?;
+    let fragment_ms = ms(31, &|| workers.sample().map(drop))?;
+    let weights_ms = ms(31, &|| workers.set_weights(&weights))?;
     Ok(json!({
         "lib": "pavlov", "workload": "carried", "transport": name, "request_us": request_ms * 1e3,
         "fragment_mb": (ROWS * WIDTH * 4) as f64 / 1e6, "fragment_ms": fragment_ms,

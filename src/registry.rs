@@ -330,7 +330,9 @@ pub fn algorithms() -> Vec<AlgorithmEntry> {
 /// The trainable of an algorithm and an environment by its name, as `PPO_CartPole-v1`: for the processes of rollout workers.
 pub(crate) fn trainable(name: &str) -> Option<TrainableFactory> {
     let env_of = |entry: &AlgorithmEntry| Some(name.strip_prefix(entry.name)?.strip_prefix('_')?.to_owned());
-    let (entry, env) = algorithms().into_iter().find_map(|entry| Some((entry.clone(), env_of(&entry)?)))?;
+    let fitting = algorithms().into_iter().filter_map(|entry| Some((env_of(&entry)?, entry)));
+    // The name of one may begin with that of another.
+    let (env, entry) = fitting.max_by_key(|(_, entry)| entry.name.len())?;
     Some(entry.as_trainable(env.into(), Config::new()))
 }
 

@@ -280,6 +280,8 @@ pub(crate) fn assert_same_in_processes(name: &str, workers: usize) {
         let output = child(name, &procs, dir, 2 * N).output().expect("a child");
         let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
         assert!(output.status.success(), "{}", said.concat());
+        let newest = checkpoint::latest(dir).expect("a readable run").expect("a checkpoint");
+        assert_eq!(checkpoint::metadata(&newest).expect("metadata").config["workers"], "procs");
         assert_same(&straight, dir);
     }
 }

@@ -25,7 +25,7 @@ pub(super) struct ResumeArgs {
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
     /// Sample on threads or in processes from here on, in the same number: threads or procs
-    #[arg(long, value_name = "KIND")]
+    #[arg(long, value_name = "KIND", value_parser = ["threads", "procs"])]
     workers: Option<String>,
     #[command(flatten)]
     trust: TrustArgs,

@@ -192,6 +192,35 @@ fn a_worker_that_always_fails_is_given_up() {
 }
 
 #[test]
+fn as_many_failures_in_a_row_are_tolerated_as_the_setting_says() {
+    for (tolerated, failures) in [(0, 1), (2, 3)] {
+        let ppo = two_workers(|common| {
+            common.recreate_failed_workers = true;
+            common.num_consecutive_worker_failures_tolerance = tolerated;
+        });
+        let mut trainer = build(ppo, &Failing::copies(&[0], Failure::Panic, 99));
+        let counted = format!("that is failure {failures} in a row, and {tolerated} are tolerated");
+        refused(trainer.train(), &["worker 1 failed: ", &counted]);
+    }
+}
+
+#[test]
+fn a_worker_that_cannot_start_fails_the_set_up_or_what_it_is_asked_first() {
+    let env = || {
+        let is_worker = std::thread::current().name().is_some_and(|name| name.starts_with("worker-"));
+        assert!(!is_worker, "no licence for the simulator");
+        Clockwork::terminating(5)
+    };
+    let parts =
+        ["worker 1 failed: making the environments of worker 1 panicked: no licence for the simulator"];
+    refused(quiet(two_workers(|common| common.num_workers = 1), env), &parts);
+    let later = two_workers(|common| {
+        (common.num_workers, common.validate_workers_after_construction) = (1, false);
+    });
+    refused(quiet(later, env).expect("a trainer").train(), &parts);
+}
+
+#[test]
 fn failures_are_counted_for_each_worker_until_it_delivers() {
     // Both workers fail three times before their first fragment, and again whenever they come to episode 4, twice in
     // all. A replaced worker starts anew, so that is in the third round and in the fifth.

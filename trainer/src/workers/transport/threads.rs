@@ -55,26 +55,23 @@ impl ThreadPool {
                 completions.send(Completion { worker, incarnation, request, result }).is_ok()
             };
             let during = || format!("making the environments of worker {}", worker + 1);
-            let mut rollout_worker = match catch(during, || RolloutWorker::new(spec, worker + 1)) {
-                Ok(made) => Some(made),
-                Err(error) => {
-                    send(start, Err(Fault::Dead(error.to_string())));
-                    None
-                }
-            };
-            if rollout_worker.is_some() {
-                send(start, Ok(Reply::Done));
-            }
+            let mut rollout_worker =
+                catch(during, || RolloutWorker::new(spec, worker + 1)).map_err(|error| error.to_string());
+            let dead = |reason: &String| Fault::Dead(reason.clone());
+            send(start, rollout_worker.as_ref().map(|_| Reply::Done).map_err(dead));
             // The loop ends when the pool drops its sender.
             for (request, body) in inbox {
-                let Some(alive) = &mut rollout_worker else {
-                    send(request, Err(Fault::Dead("it has failed before".into())));
-                    continue;
+                let alive = match &mut rollout_worker {
+                    Ok(alive) => alive,
+                    Err(reason) => {
+                        send(request, Err(Fault::Dead(reason.clone())));
+                        continue;
+                    }
                 };
                 let result = match catch(|| format!("worker {}", worker + 1), || alive.handle(body)) {
                     Ok(reply) => Ok(reply),
                     Err(error @ Error::Panic { .. }) => {
-                        rollout_worker = None;
+                        rollout_worker = Err(error.to_string());
                         Err(Fault::Dead(error.to_string()))
                     }
                     Err(error) => Err(Fault::App(error.to_string())),
