@@ -14,6 +14,7 @@ use crate::{
 use crossbeam_channel::{Receiver, unbounded};
 use std::{
     io::{BufReader, BufWriter, Write},
+    net::Shutdown,
     os::unix::net::UnixStream,
     thread,
     time::Duration,
@@ -42,7 +43,11 @@ pub(crate) fn serve(
     let (start, worker): (u64, usize) = (first.request, first.message.get("worker")?);
     let spec: SpecByName = first.message.get("spec")?;
     let (requests, inbox) = unbounded();
-    let run = move || work(socket, worker, start, || make(spec), &inbox);
+    let run = move || {
+        work(&socket, worker, start, || make(spec), &inbox);
+        // Both ends learn of it: what is still asked will not be answered.
+        let _ = socket.shutdown(Shutdown::Both);
+    };
     // The name that a panic prints.
     let working = thread::Builder::new().name(format!("worker-{worker}")).spawn(run).map_err(lost)?;
     while let Ok(Some((number, request))) = wire::read_request(&mut from) {
@@ -69,7 +74,7 @@ fn lost(error: std::io::Error) -> Error {
 
 /// Answers requests until there are no more, or the worker is lost.
 fn work(
-    socket: UnixStream,
+    socket: &UnixStream,
     worker: usize,
     start: u64,
     make: impl FnOnce() -> Result<WorkerSpec>,

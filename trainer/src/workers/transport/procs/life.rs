@@ -118,7 +118,10 @@ impl Life {
 
     /// Ends the process at once, stopped or not. Its reader notices and buries it.
     pub(super) fn kill(&self) {
-        lock(&self.shared.process).kill();
+        // Its reader has the lock while it waits for the end, and sees to it.
+        if let Ok(mut process) = self.shared.process.try_lock() {
+            process.kill();
+        }
         let _ = self.shared.socket.shutdown(Shutdown::Both);
     }
 
