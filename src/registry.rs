@@ -132,6 +132,7 @@ pub struct AlgorithmEntry {
     name: &'static str,
     summary: &'static str,
     arithmetic: Option<fn(&Common) -> String>,
+    #[allow(clippy::type_complexity)]
     resolve: fn(Vec<Layer>) -> Result<(Resolved, Result<()>)>,
     default_config: fn() -> Result<Config>,
     validated: Validated,
