@@ -86,6 +86,7 @@ pub mod settings {
         run::common::*,
         run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
         run::synonyms::{synonym, translate},
+        run::worker_transport::{WorkerTransport, Workers},
         sample::filter::ObservationFilter,
     };
 }

@@ -14,6 +14,7 @@ pub struct Episode {
     /// What the environment was reset with: replaying it with the same actions gives the same episode.
     pub seed: u64,
     /// Sum of rewards, unclipped.
+    #[serde(with = "number")]
     pub total_reward: f64,
     /// Environment steps of the episode so far.
     pub length: u64,
@@ -36,10 +37,11 @@ pub struct AgentReward {
     /// The policy that it acts by.
     pub policy: PolicyId,
     /// The sum of the agent's rewards.
+    #[serde(with = "number")]
     pub reward: f64,
 }
 
-/// A number of a callback's in JSON, which has no NaN and no infinities: those are written as text.
+/// A number in JSON, which has no NaN and no infinities: those are written as text.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Number {
@@ -57,6 +59,19 @@ impl Number {
             Self::Finite(value) => Ok(value),
             Self::Other(text) => text.parse().map_err(|_| E::custom(format!("{text:?} is not a number"))),
         }
+    }
+}
+
+mod number {
+    use super::Number;
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(crate) fn serialize<S: Serializer>(number: &f64, to: S) -> Result<S::Ok, S::Error> {
+        Number::new(*number).serialize(to)
+    }
+
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        Number::deserialize(from)?.value()
     }
 }
 

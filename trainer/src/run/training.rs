@@ -18,7 +18,7 @@ use crate::{
         callbacks::{CallbacksMaker, RunHandle},
         evaluation::{EvaluationTask, Until},
         filter::ObservationFilter,
-        worker::WorkerSpec,
+        worker::{Origin, WorkerSpec},
     },
     workers::WorkerSet,
 };
@@ -138,6 +138,7 @@ impl Run {
         policies: Policies,
         custom_model: Option<CustomModel>,
         callbacks: Option<CallbacksMaker>,
+        origin: Origin,
     ) -> Result<Self> {
         notice_unoptimised();
         policies.check(&probe.agents)?;
@@ -164,6 +165,7 @@ impl Run {
             custom_model,
             callbacks,
             sampling: true,
+            origin: Some(origin),
         };
         if common.sample_async {
             tracing::warn!(
@@ -401,7 +403,7 @@ impl Run {
         result.insert("sampler_results".into(), Value::Object(sampler_results));
         result.insert("info".into(), Value::Object(block));
         result.insert("num_healthy_workers".into(), json!(self.workers.num_healthy_workers()));
-        result.insert("num_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
+        result.insert("num_remote_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
         for (key, value) in [
             ("num_env_steps_sampled", sampled),
             ("num_agent_steps_sampled", agents_sampled),

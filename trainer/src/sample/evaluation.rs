@@ -19,13 +19,14 @@ use crate::{
     },
 };
 use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, StepOut};
+use serde::{Deserialize, Serialize};
 use std::{ops::Range, sync::Weak};
 
 /// Copies stepped together while evaluating, at most.
 const COPIES: usize = 16;
 
 /// Which episodes to play.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationTask {
     /// The numbers of the episodes.
     pub episodes: Vec<u64>,
