@@ -23,6 +23,7 @@ mod stateless_cartpole;
 mod table;
 mod taxi;
 mod tictactoe;
+mod two_step_game;
 mod valley;
 
 pub use acrobot::{Acrobot, AcrobotConfig, AcrobotVector};
@@ -40,6 +41,7 @@ pub use mountain_car_continuous::{
 pub use pendulum::{Pendulum, PendulumConfig, PendulumReset, PendulumVector};
 pub use simple_spread::{SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig};
 pub use taxi::{Taxi, TaxiConfig};
+pub use two_step_game::TwoStepGame;
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -179,7 +181,7 @@ fn spec(id: &str, summary: &str, max_episode_steps: Option<usize>, reward_thresh
 type MakeMultiAgent = fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>;
 
 /// What the registry of multi-agent environments holds from the start.
-pub(crate) fn multi_agent_entries() -> [(EnvSpec, MakeMultiAgent); 3] {
+pub(crate) fn multi_agent_entries() -> [(EnvSpec, MakeMultiAgent); 4] {
     [
         (
             spec("simple_spread_v3", "cover landmarks together and keep off each other", Some(25), None),
@@ -193,6 +195,13 @@ pub(crate) fn multi_agent_entries() -> [(EnvSpec, MakeMultiAgent); 3] {
             no_settings("connect_four_v3", config)?;
             Ok(Box::new(BoardGame::connect_four()))
         }),
+        (
+            spec("two_step_game", "the first agent chooses which matrix pays both", None, Some(8.0)),
+            |config| {
+                no_settings("two_step_game", config)?;
+                Ok(Box::new(TwoStepGame::new()))
+            },
+        ),
     ]
 }
 
