@@ -7,4 +7,5 @@ mod replay;
 mod rows;
 mod settings;
 mod state;
+mod teams;
 mod turns;

@@ -49,7 +49,8 @@ pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policie
         policies = policies.training(ids.iter().cloned());
     }
     if !(multi.policies.is_empty() && multi.policy_mapping_fn.is_empty()) {
-        policies = policies.mapped(move |agent| multi.policy_of(agent).to_owned());
+        let rotates = multi.rotate_policies;
+        policies = policies.mapped(move |agent| multi.policy_of(agent).to_owned()).rotating(rotates);
     }
     Ok(policies)
 }
