@@ -6,62 +6,10 @@
 
 use std::collections::HashMap;
 
-use pavlov::envs::{self, BoardGame, EnvCreator, MultiAgentEnv, MultiAgentOut, MultiAgentRows, Space};
+use pavlov::envs::{BoardGame, MultiAgentEnv, MultiAgentRows};
 use pavlov::prelude::*;
 use pavlov::trainer::rng::Stream;
 use pavlov::trainer::{League, LeagueConfig, Session};
-
-/// The game with agents whose seats the episode's seed deals: the learner begins every other game.
-struct EitherSeat {
-    game: BoardGame,
-    swapped: bool,
-}
-
-impl EitherSeat {
-    /// Rows of the two players, from the seats of the game to those of the agents.
-    fn deal(&self, out: MultiAgentOut<'_, u8>) {
-        if self.swapped {
-            let (first, second) = out.obs.split_at_mut(out.obs.len() / 2);
-            first.swap_with_slice(second);
-            out.rewards.swap(0, 1);
-            for flags in [out.terminated, out.truncated, out.alive, out.acting] {
-                flags.swap(0, 1);
-            }
-        }
-    }
-}
-
-impl MultiAgentEnv for EitherSeat {
-    type Obs = u8;
-    type Act = i64;
-
-    fn agents(&self) -> Vec<String> {
-        vec!["learner".into(), "opponent".into()]
-    }
-    fn observation_space(&self, agent: usize) -> Space {
-        self.game.observation_space(agent)
-    }
-    fn action_space(&self, agent: usize) -> Space {
-        self.game.action_space(agent)
-    }
-    fn reset(&mut self, seed: Option<u64>, mut out: MultiAgentOut<'_, u8>) -> envs::Result<()> {
-        self.swapped = seed.unwrap_or_default() % 2 == 1;
-        self.game.reset(seed, out.reborrow())?;
-        self.deal(out);
-        Ok(())
-    }
-    fn step(&mut self, actions: &[i64], mut out: MultiAgentOut<'_, u8>) -> envs::Result<()> {
-        let seats = if self.swapped { [actions[1], actions[0]] } else { [actions[0], actions[1]] };
-        self.game.step(&seats, out.reborrow())?;
-        self.deal(out);
-        Ok(())
-    }
-    fn action_mask(&self, agent: usize, mask: &mut [bool]) -> bool {
-        self.game.action_mask(agent ^ usize::from(self.swapped), mask)
-    }
-}
-
-const TICTACTOE: EitherSeat = EitherSeat { game: BoardGame::tictactoe(), swapped: false };
 
 fn settings() -> Ppo {
     let mut ppo = Ppo { lr: 1e-3, lambda: 0.95, kl_coeff: 0.0, ..Ppo::get_default_config() };
@@ -70,8 +18,12 @@ fn settings() -> Ppo {
     (common.num_workers, common.num_envs_per_worker, common.seed) = (0, 64, Some(0));
     (common.rollout_fragment_length, common.train_batch_size) = (32, 2048);
     (common.mask_actions, common.model.fcnet_hiddens) = (true, vec![128, 128]);
-    common.multiagent.policies = ["main", "opponent"].map(|id| (id.to_owned(), Config::new())).into();
-    common.multiagent.policies_to_train = Some(vec!["main".into()]);
+    let multi = &mut common.multiagent;
+    multi.policies = ["main", "opponent"].map(|id| (id.to_owned(), Config::new())).into();
+    let players = [("player_1", "main"), ("player_2", "opponent")];
+    multi.policy_mapping_fn = players.map(|(agent, id)| (agent.to_owned(), id.to_owned())).into();
+    // In every other episode `main` is the second player.
+    (multi.rotate_policies, multi.policies_to_train) = (true, Some(vec!["main".into()]));
     ppo
 }
 
@@ -94,32 +46,31 @@ fn games(
     main: &mut Session,
     mut other: impl FnMut(&[u8], &[i64]) -> i64,
 ) -> std::result::Result<[u32; 2], Box<dyn std::error::Error>> {
-    let (mut env, mut ends) = (TICTACTOE, [0, 0]);
+    let (mut env, mut ends) = (BoardGame::tictactoe(), [0, 0]);
     let mut rows = MultiAgentRows::new(&env);
     for game in 0..1000 {
-        env.reset(Some(game), rows.out())?;
+        let seat = game % 2;
+        env.reset(None, rows.out())?;
         while !rows.is_over() {
-            let mut legal = [false; 9];
-            env.action_mask(usize::from(rows.acting[1]), &mut legal);
+            let (mut legal, turn) = ([false; 9], usize::from(rows.acting[1]));
+            env.action_mask(turn, &mut legal);
             let moves: Vec<i64> = (0..9).filter(|&square| legal[square as usize]).collect();
             main.mask_mut().ok_or("policies obey masks")?.copy_from_slice(&legal);
-            let action = match rows.acting[0] {
-                true => main.act(rows.obs(0))?.discrete().ok_or("a square")?,
-                false => other(&rows.obs(1)[9..], &moves),
+            let action = match turn == seat {
+                true => main.act(rows.obs(turn))?.discrete().ok_or("a square")?,
+                false => other(&rows.obs(turn)[9..], &moves),
             };
             env.step(&[action; 2], rows.out())?;
         }
-        ends[0] += u32::from(rows.rewards[0] > 0.0);
-        ends[1] += u32::from(rows.rewards[0] < 0.0);
+        ends[0] += u32::from(rows.rewards[seat] > 0.0);
+        ends[1] += u32::from(rows.rewards[seat] < 0.0);
     }
     Ok(ends)
 }
 
 fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
-    let by = |agent: &str| if agent == "learner" { "main" } else { "opponent" };
-    let builder = settings().builder(EnvCreator::multi_agent(|| TICTACTOE)).policy_mapping_fn(by);
-    let league = || League::new(LeagueConfig::default());
-    let mut trainer = builder.callbacks(league).loggers(LoggerChoice::None).build()?;
+    let builder = settings().builder("tictactoe_v3").callbacks(|| League::new(LeagueConfig::default()));
+    let mut trainer = builder.loggers(LoggerChoice::None).build()?;
     for iteration in 1..=500 {
         let result = trainer.train()?;
         if iteration % 50 == 0 {

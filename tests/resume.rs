@@ -66,6 +66,12 @@ cases! {
     ppo_of_several_agents_with_a_filter: "PPO" on "simple_spread_v3" with {
         "observation_filter": "MeanStdFilter", "batch_mode": "complete_episodes",
     };
+    ppo_of_policies_that_take_turns: "PPO" on "tictactoe_v3" with {
+        "mask_actions": true, "multiagent": {
+            "policies": ["first", "second"], "rotate_policies": true, "count_steps_by": "agent_steps",
+            "policy_mapping_fn": {"player_1": "first", "player_2": "second"},
+        },
+    };
     ppo_in_the_middle_of_board_games: "PPO" on "tictactoe_v3" with { "mask_actions": true };
     dqn_in_the_middle_of_board_games: "DQN" on "tictactoe_v3" with { "mask_actions": true, "n_step": 3 };
     dqn: "DQN" on "CartPole-v1" with {};

@@ -147,14 +147,14 @@ impl League {
     }
 
     fn add(&mut self, weights: Weights) {
-        self.book.members.push(Member::new(self.book.iteration, self.book.elo));
-        self.weights.push(weights);
-        if self.weights.len() > self.config.capacity.max(1) {
+        if self.weights.len() >= self.config.capacity.max(1) {
             let rates = self.book.members.iter().map(Member::win_rate).enumerate();
             let weakest = rates.max_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(0, |(i, _)| i);
             self.book.members.remove(weakest);
             self.weights.remove(weakest);
         }
+        self.book.members.push(Member::new(self.book.iteration, self.book.elo));
+        self.weights.push(weights);
     }
 
     /// Draws the next opponent.
@@ -207,7 +207,10 @@ impl Callbacks for League {
             let snapshot = Self::of(run, &self.config.main)?;
             self.add(snapshot);
         }
-        let of = |member: &Member| json!({"iteration": member.iteration, "elo": member.elo, "win_rate": member.win_rate()});
+        let of = |member: &Member| {
+            let (iteration, elo, win_rate) = (member.iteration, member.elo, member.win_rate());
+            json!({"iteration": iteration, "elo": elo, "win_rate": win_rate})
+        };
         let members: Vec<Value> = self.book.members.iter().map(of).collect();
         let league = json!({"elo": self.book.elo, "opponent": opponent, "members": members});
         result.insert("league".into(), league);
@@ -230,6 +233,11 @@ impl Callbacks for League {
 
     fn set_state(&mut self, state: &State) -> Result<()> {
         let book: Book = state.get("book")?;
+        if book.opponent >= book.members.len().max(1) {
+            let reason =
+                format!("opponent {} plays, but it has {} members", book.opponent, book.members.len());
+            return Err(Error::state("the league", reason));
+        }
         let weights = (0..book.members.len()).map(|i| state.nested(&format!("member_{i}")).map(Arc::new));
         (self.weights, self.book) = (weights.collect::<Result<_>>()?, book);
         Ok(())

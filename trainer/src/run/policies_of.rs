@@ -49,10 +49,9 @@ pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policie
         policies = policies.training(ids.iter().cloned());
     }
     if !(multi.policies.is_empty() && multi.policy_mapping_fn.is_empty()) {
-        let rotates = multi.rotate_policies;
-        policies = policies.mapped(move |agent| multi.policy_of(agent).to_owned()).rotating(rotates);
+        policies = policies.mapped(move |agent| multi.policy_of(agent).to_owned());
     }
-    Ok(policies)
+    Ok(if settings.common().multiagent.rotate_policies { policies.rotating(true) } else { policies })
 }
 
 fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {

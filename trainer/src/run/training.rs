@@ -533,8 +533,8 @@ impl Run {
         own.set("last_evaluation", &self.last_evaluation)?;
         let of_callbacks =
             self.workers.learners.lend(|_, callbacks| callbacks.as_ref().map(|hooks| hooks.state()));
-        if let Some(state) = of_callbacks {
-            own.nest("callbacks", state?);
+        if let Some(state) = of_callbacks.transpose()?.filter(|state| *state != State::default()) {
+            own.nest("callbacks", state);
         }
         parts.push(("results".into(), own));
         Ok(parts)
