@@ -10,11 +10,11 @@ use pavlov_envs::EnvCreator;
 use pavlov_trainer::batch::PolicyId;
 use pavlov_trainer::policy::{Agent, Policies};
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, overlay_known, policies_of,
+    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, overlay_what_fits, policies_of,
     resolve, to_config, validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
-use pavlov_tune::{Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
+use pavlov_tune::{self as tune, Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
 
 /// An [`Algorithm`] whose type is not known: what remains of it when it is chosen by name.
 pub trait AnyAlgorithm: Trainable {
@@ -132,7 +132,7 @@ pub struct AlgorithmEntry {
     name: &'static str,
     summary: &'static str,
     arithmetic: Option<fn(&Common) -> String>,
-    resolve: fn(Vec<Layer>) -> Result<Resolved>,
+    resolve: fn(Vec<Layer>) -> Result<(Resolved, Result<()>)>,
     default_config: fn() -> Result<Config>,
     validated: Validated,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
@@ -166,7 +166,7 @@ impl AlgorithmEntry {
             name: T::NAME,
             summary,
             arithmetic: Some(Common::batch_arithmetic),
-            resolve: |layers| overlay_known::<T>(&to_config(&T::get_default_config())?, layers),
+            resolve: |layers| Ok(overlay_what_fits::<T>(&to_config(&T::get_default_config())?, layers)),
             default_config: || to_config(&T::get_default_config()),
             validated: |config, agents| {
                 let mut settings: T = decode(config)?;
@@ -221,7 +221,21 @@ impl AlgorithmEntry {
     /// Fails with the error of each setting that is unknown, with the nearest name; has a value of the wrong kind; has
     /// no meaning here, with the reason; or has no effect, because a schedule replaces it.
     pub fn resolve(&self, layers: Vec<Layer>) -> Result<Resolved> {
-        (self.resolve)(layers)
+        let (resolved, refused) = (self.resolve)(layers)?;
+        refused.map(|()| resolved)
+    }
+
+    /// As [`resolve`](Self::resolve). Where settings are refused, the rules of the others are checked in `env`, so that all
+    /// refusals are said at once.
+    ///
+    /// # Errors
+    /// Fails whenever [`resolve`](Self::resolve) does, with the errors of the rules that the other settings break.
+    pub fn resolve_in(&self, layers: Vec<Layer>, env: &EnvCreator) -> Result<Resolved> {
+        let (resolved, refused) = (self.resolve)(layers)?;
+        let Err(refused) = refused else { return Ok(resolved) };
+        let broken = self.effective(&resolved, env).err();
+        tune::Error::all([Some(refused), broken].into_iter().flatten().map(Into::into))?;
+        Ok(resolved)
     }
 
     /// What `resolved` becomes in this environment: the algorithm's rules checked and applied. A setting that a rule

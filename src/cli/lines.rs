@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::error::Error as StdError;
 
-use toml::de::{DeTable, DeValue};
+use toml::de::{DeArray, DeTable, DeValue};
 
 use super::exit::usage;
 use crate::{trainer, tune};
@@ -57,6 +57,9 @@ impl Lines {
     fn line_of(&self, error: &(dyn StdError + 'static)) -> Option<String> {
         // Of an item of a list the list has the line.
         let key = key(error)?.split('[').next()?;
+        // A scheduler calls its settings by its own name: `AsyncHyperBandScheduler.reduction_factor`.
+        let is_of_class = key.starts_with(|first: char| first.is_ascii_uppercase());
+        let key = key.split_once('.').filter(|_| is_of_class).map_or(key, |(_, setting)| setting);
         let line = self.tables.iter().find_map(|table| self.lines.get(&join(table, key)))?;
         Some(format!("{}, line {line}: {error}", self.file))
     }
@@ -69,12 +72,27 @@ fn join(table: &str, key: &str) -> String {
 fn record(lines: &mut BTreeMap<String, usize>, text: &str, table: &DeTable<'_>, prefix: &str) {
     for (name, value) in table {
         let key = join(prefix, name.get_ref());
-        if let DeValue::Table(inner) = value.get_ref() {
-            record(lines, text, inner, &key);
+        match value.get_ref() {
+            DeValue::Table(inner) => record(lines, text, inner, &key),
+            DeValue::Array(items) => record_items(lines, text, items, &key),
+            _ => {}
         }
         let before = text.get(..name.span().start).unwrap_or_default();
         lines.insert(key, before.matches('\n').count() + 1);
     }
+}
+
+/// The keys that one table alone of a list has: an error does not say which table it is about.
+fn record_items(lines: &mut BTreeMap<String, usize>, text: &str, items: &DeArray<'_>, prefix: &str) {
+    let mut found: BTreeMap<String, Vec<usize>> = BTreeMap::new();
+    for item in items {
+        if let DeValue::Table(inner) = item.get_ref() {
+            let mut of_item = BTreeMap::new();
+            record(&mut of_item, text, inner, prefix);
+            of_item.into_iter().for_each(|(key, line)| found.entry(key).or_default().push(line));
+        }
+    }
+    lines.extend(found.into_iter().filter(|(_, lines)| lines.len() == 1).map(|(key, lines)| (key, lines[0])));
 }
 
 /// All errors of one that stands for several.
@@ -123,5 +141,16 @@ mod tests {
         let sweep = Lines::of("sweep.toml", "seed = 1\n[space]\nseed = -1\n").within(&["space"]);
         let placed = sweep.place(refuse("seed")).to_string();
         assert!(placed.starts_with("sweep.toml, line 3: `seed`"), "{placed}");
+    }
+
+    #[test]
+    fn a_refusal_of_a_scheduler_or_a_stopper_has_its_line_in_the_sweep_file() {
+        let text =
+            "[scheduler]\nmax_t = 0\n[[stoppers]]\ntype = \"A\"\nmax_iter = -1\n[[stoppers]]\ntype = \"B\"\n";
+        let sweep = Lines::of("sweep.toml", text).within(&["", "scheduler"]);
+        let placed = |key: &str| sweep.place(tune::Error::config(key, "bad", "it must be good")).to_string();
+        assert!(placed("AsyncHyperBandScheduler.max_t").starts_with("sweep.toml, line 2: "));
+        assert!(placed("stoppers.max_iter").starts_with("sweep.toml, line 5: "));
+        assert!(placed("stoppers.type").starts_with("`stoppers.type`"), "two tables have one");
     }
 }

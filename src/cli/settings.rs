@@ -134,8 +134,9 @@ impl SettingsArgs {
             return Err(usage(no_env));
         };
         known(&env)?;
-        let resolved = entry.resolve(layers).map_err(|error| lines.place(error))?;
-        Ok(Settings { resolved, env: env.into(), stop, lines, translation, entry })
+        let env = EnvCreator::from(env);
+        let resolved = entry.resolve_in(layers, &env).map_err(|error| lines.place(error))?;
+        Ok(Settings { resolved, env, stop, lines, translation, entry })
     }
 }
 

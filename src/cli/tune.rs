@@ -101,7 +101,8 @@ pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     sweep.max_concurrent_trials = args.max_concurrent.or(sweep.max_concurrent_trials);
     if let Ok(first) = sweep.trial(0) {
         // A setting that does not exist is refused before any trial starts.
-        entry.resolve(layers(&base, &path, first)).map_err(|error| lines.within(SPACE).place(error))?;
+        let place = |error| lines.within(SPACE).place(error);
+        entry.resolve_in(layers(&base, &path, first), &env).map_err(place)?;
     }
     let settings: Config = serde_json::from_value(serde_json::to_value(&sweep)?)?;
     let named = trust::named(&settings);
@@ -166,7 +167,8 @@ pub(super) fn trial(args: TrialArgs) -> anyhow::Result<()> {
     let drawn = file.trial(args.number).map_err(place)?;
     let stop = stop_criteria(&file.stop).map_err(place)?;
     let lines = lines.within(SPACE);
-    let resolved = entry.resolve(layers(&base, &args.sweep, drawn)).map_err(|error| lines.place(error))?;
+    let resolved =
+        entry.resolve_in(layers(&base, &args.sweep, drawn), &env).map_err(|error| lines.place(error))?;
     start(NewRun {
         config: resolved.config,
         entry,

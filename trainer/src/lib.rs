@@ -51,7 +51,7 @@ pub use run::{
     loading::load_session,
     memory::Memory,
     policies_of::policies_of,
-    settings::{overlay_known, resolve, to_config, validate},
+    settings::{overlay_known, overlay_what_fits, resolve, to_config, validate},
     trainer::Trainer,
     training::Run,
 };

@@ -86,6 +86,12 @@ pub struct Resolved {
 /// Returns [`Error::UnknownKey`] if a layer has a key that is not known, and [`Error::Refusals`] with all of them if
 /// there are several.
 pub fn overlay(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> Result<Resolved> {
+    let (resolved, unknown) = overlay_what_is_known(defaults, layers, open);
+    unknown.map(|()| resolved)
+}
+
+/// As [`overlay`], with the settings that are known also where others are not: so that all refusals can be said at once.
+pub fn overlay_what_is_known(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> (Resolved, Result<()>) {
     let mut config = defaults.clone();
     let (mut origins, mut unknown) = (BTreeMap::new(), Vec::new());
     record(&mut origins, "", &Value::Object(defaults.clone()), "default");
@@ -93,8 +99,7 @@ pub fn overlay(defaults: &Config, layers: Vec<Layer>, open: &[&str]) -> Result<R
         let (origin, origins, unknown) = (&layer.origin, &mut origins, &mut unknown);
         Merge { defaults, origin, origins, unknown, open }.object(&mut config, layer.values, "");
     }
-    Error::all(unknown)?;
-    Ok(Resolved { config, origins })
+    (Resolved { config, origins }, Error::all(unknown))
 }
 
 struct Merge<'a> {

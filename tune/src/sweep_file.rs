@@ -90,6 +90,19 @@ pub struct SweepFile {
     pub total_resources: Option<Bundle>,
 }
 
+/// What Ray and a file for `train` call a setting, and its name in a sweep file.
+const OTHER_NAMES: [(&str, &str); 9] = [
+    ("config", "space"),
+    ("param_space", "space"),
+    ("params", "space"),
+    ("run", "algorithm"),
+    ("search_alg", "search"),
+    ("resources_per_trial", "resources"),
+    ("checkpoint_freq", "checkpoint.checkpoint_frequency"),
+    ("keep_checkpoints_num", "checkpoint.num_to_keep"),
+    ("max_failures", "failure.max_failures"),
+];
+
 impl SweepFile {
     /// Reads a file.
     ///
@@ -105,7 +118,8 @@ impl SweepFile {
     /// Reads TOML; `origin` is for messages.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if the text is no TOML, if a value has the wrong kind, or if there is no `algorithm`.
+    /// Returns [`Error::Config`] if the text is no TOML, if a value has the wrong kind, if a key has the name that Ray gives
+    /// it, or if there is no `algorithm`.
     /// Returns [`Error::UnknownKey`] with the nearest key if there is no such setting, and [`Error::Refusals`] if there
     /// are several such keys.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
@@ -113,6 +127,11 @@ impl SweepFile {
         let Ok(Value::Object(defaults)) = serde_json::to_value(Self::default()) else {
             return Err(Error::other("the defaults of a sweep file are not JSON"));
         };
+        let others = OTHER_NAMES.iter().filter_map(|(other, name)| {
+            let value = values.get(*other)?;
+            Some(Error::config(*other, value, format!("in a sweep file its name is `{name}`")))
+        });
+        Error::all(others)?;
         let layer = config::Layer { origin: origin.into(), values };
         let open = ["stop", "space", "scheduler", "search", "resources", "total_resources"];
         let file: SweepFile = config::decode(&config::overlay(&defaults, vec![layer], &open)?.config)?;

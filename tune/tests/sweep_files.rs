@@ -85,6 +85,10 @@ fn what_a_sweep_file_cannot_say_is_told_with_the_nearest_name() {
         message("num_samples", "num_sample"),
         "unknown setting `num_sample` (from sweep.toml); nearest: `num_samples`"
     );
+    assert_eq!(
+        message("algorithm =", "run ="),
+        "`run` is \"counter\", but in a sweep file its name is `algorithm`"
+    );
     assert!(
         message("num_to_keep", "keep").starts_with("unknown setting `checkpoint.keep` (from sweep.toml)")
     );

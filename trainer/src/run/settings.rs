@@ -17,7 +17,7 @@ use crate::{
 use pavlov_envs::EnvCreator;
 use pavlov_tune::{
     self as tune, Config,
-    config::{Layer, Resolved, decode, overlay},
+    config::{Layer, Resolved, decode, overlay_what_is_known},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -45,23 +45,26 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
 /// # Errors
 /// Fails with the errors of all settings that are unknown, have no meaning here, have a value of the wrong kind, or
 /// have no effect: as [`rules::all`] does.
-pub fn overlay_known<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) -> Result<Resolved> {
+pub fn overlay_known<T: Trainer>(defaults: &Config, layers: Vec<Layer>) -> Result<Resolved> {
+    let (resolved, refused) = overlay_what_fits::<T>(defaults, layers);
+    refused.map(|()| resolved)
+}
+
+/// As [`overlay_known`], with what is left where settings are refused: then the rules of the others can be checked as well.
+pub fn overlay_what_fits<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) -> (Resolved, Result<()>) {
     let mut checks = Vec::new();
     for layer in &mut layers {
         checks.push(translate(&mut layer.values, defaults, &[REFUSED_KEYS, T::REFUSED_KEYS]));
     }
     let origins: Vec<String> = layers.iter().map(|layer| layer.origin.clone()).collect();
-    let resolved = overlay(defaults, layers, OPEN_KEYS).map_err(|error| checks.push(Err(error.into()))).ok();
-    if let Some(resolved) = &resolved {
-        checks.push(refuse_replaced(resolved, &origins));
-        let mut config = resolved.config.clone();
-        // serde's `flatten` forgets where it was: an error in a common setting names its key only when read alone.
-        checks.push(kinds::<Common>(defaults, &mut config));
-        checks.push(kinds::<OffPolicy>(defaults, &mut config));
-        checks.push(kinds::<T>(defaults, &mut config));
-    }
-    rules::all(checks)?;
-    Ok(resolved.expect("its error is among the checks"))
+    let (mut resolved, unknown) = overlay_what_is_known(defaults, layers, OPEN_KEYS);
+    checks.push(unknown.map_err(Error::from));
+    checks.push(refuse_replaced(&resolved, &origins));
+    // serde's `flatten` forgets where it was: an error in a common setting names its key only when read alone.
+    checks.push(kinds::<Common>(defaults, &mut resolved.config));
+    checks.push(kinds::<OffPolicy>(defaults, &mut resolved.config));
+    checks.push(kinds::<T>(defaults, &mut resolved.config));
+    (resolved, rules::all(checks))
 }
 
 /// Refuses values of the wrong kind for `T`, and puts the default in the place of each.

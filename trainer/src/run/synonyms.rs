@@ -48,6 +48,26 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["total_timesteps", "n_timesteps"], &["the stop criterion timesteps_total"]),
 ];
 
+/// Settings of the same libraries that have no counterpart, and what to do instead.
+const NO_COUNTERPART: &[(&str, &str)] = &[
+    ("use_sde", "noise that depends on the state (gSDE) is not there; leave it out"),
+    ("sde_sample_freq", "noise that depends on the state (gSDE) is not there; leave it out"),
+    ("anneal_lr", "give `lr_schedule` = [[0, FIRST], [LAST_STEP, 0.0]] instead"),
+    ("num_minibatches", "give `sgd_minibatch_size` instead, the batch over this number"),
+    (
+        "gradient_steps",
+        "off-policy algorithms have `training_intensity`: steps learnt from for each step sampled",
+    ),
+    ("train_freq", "off-policy algorithms learn after every `rollout_fragment_length` steps"),
+    ("policy_kwargs", "give `model.fcnet_hiddens` and `model.fcnet_activation` instead"),
+    ("tensorboard_log", "every run writes for TensorBoard, into its own directory; leave it out"),
+    ("verbose", "`--quiet` shows no progress; leave it out"),
+    ("device", "give `num_gpus` instead: 0 is the CPU"),
+    ("cuda", "give `num_gpus` instead: 0 is the CPU"),
+    ("torch_deterministic", "every run is deterministic; leave it out"),
+    ("capture_video", "give `render_env` = true and an `evaluation_interval` instead"),
+];
+
 /// Where a setting stands under its own name, for `key` as other libraries call it; `None`: no library that is known
 /// calls anything so.
 pub fn synonym(key: &str, defaults: &Config) -> Option<&'static str> {
@@ -79,8 +99,13 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &st
             beside_model.insert(key.clone(), value.clone());
             return false;
         }
-        let Some(name) = synonym(key, defaults) else { return true };
-        checks.push(Err(Error::config(key, &*value, format!("its name here is `{name}`"))));
+        let rule = match (synonym(key, defaults), NO_COUNTERPART.iter().find(|(other, _)| other == key)) {
+            (Some(name), _) => format!("its name here is `{name}`"),
+            (None, Some(_)) if asks_for_nothing(value) => return false,
+            (None, Some((_, instead))) => format!("it has no counterpart here: {instead}"),
+            (None, None) => return true,
+        };
+        checks.push(Err(Error::config(key, &*value, rule)));
         false
     });
     if !beside_model.is_empty()
@@ -198,6 +223,24 @@ mod tests {
         let message =
             translate(&mut object(json!({"num_env_runners": 4})), &ppo, &[]).unwrap_err().to_string();
         assert!(message.contains("num_env_runners") && message.contains("`num_workers`"), "{message}");
+    }
+
+    #[test]
+    fn a_name_of_another_library_without_a_counterpart_is_answered_with_what_to_do_instead() {
+        let defaults = object(serde_json::to_value(Common::default()).unwrap());
+        for (key, _) in NO_COUNTERPART {
+            assert!(!is_known(key, &defaults) && synonym(key, &defaults).is_none(), "{key}");
+        }
+        let refusal = |values| translate(&mut object(values), &defaults, &[]).unwrap_err().to_string();
+        let message = refusal(json!({"use_sde": true}));
+        assert_eq!(
+            message,
+            "`use_sde` is true, but it has no counterpart here: noise that depends on the state (gSDE) is not there; \
+             leave it out"
+        );
+        let mut values = object(json!({"use_sde": false, "capture_video": false, "gamma": 0.9}));
+        translate(&mut values, &defaults, &[]).unwrap();
+        assert_eq!(Value::from(values), json!({"gamma": 0.9}));
     }
 
     #[test]

@@ -36,8 +36,11 @@ use tch::Tensor;
 const PIECE: usize = 256;
 /// Gradients are added up in at most so many places.
 const SLOTS: usize = 16;
-/// Rows of a slot, at least: waking another thread for fewer costs more than it brings.
-const SLOT_ROWS: usize = 256;
+/// Rows of a slot, at least, whatever the network: for fewer, the products are slow.
+const SLOT_ROWS: usize = 128;
+/// Rows of a slot times the network's parameters, at least, up to [`PIECE`] rows: waking another thread for less costs more
+/// than it brings.
+const SLOT_WORK: usize = PIECE << 14;
 
 /// A tape and the parameters that its layers read.
 #[derive(Debug)]
@@ -289,7 +292,7 @@ impl Backend for Fused {
         errors.resize(rows, 0.0);
         let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
         let layout = sets[0].layout();
-        let bounds = slots_of(batch);
+        let bounds = slots_of(batch, layout);
         let (gradient, used) = (host::write::<f32>(gradient), bounds.len());
         gradients.resize_with(gradients.len().max(used - 1), || vec![0.0; gradient.len()]);
         let places = std::iter::once(&mut *gradient).chain(gradients.iter_mut().map(Vec::as_mut_slice));
@@ -352,7 +355,7 @@ impl Backend for Fused {
             }
             return Ok(());
         }
-        on_slots(&mut self.slots, slot_bounds(rows), columns, out, |slot, part| {
+        on_slots(&mut self.slots, slot_bounds(rows, layout), columns, out, |slot, part| {
             for (start, len) in bounds(part.len, PIECE) {
                 slot.tape.reset(len);
                 let rows = Selection::Range(part.start + start, len);
@@ -430,15 +433,16 @@ impl Slot {
     }
 }
 
-/// Starts and lengths of the slots' rows.
-fn slot_bounds(rows: usize) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
-    even(rows, (rows / SLOT_ROWS).clamp(1, SLOTS))
+/// Starts and lengths of the slots' rows: more slots for wider networks, never for more threads.
+fn slot_bounds(rows: usize, layout: &Layout) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
+    let slot_rows = (SLOT_WORK / layout.size().max(1)).clamp(SLOT_ROWS, PIECE);
+    even(rows, (rows / slot_rows).clamp(1, SLOTS))
 }
 
 /// The same of a batch. Sequences stay whole, and fill the lanes where there are enough of them.
-fn slots_of(batch: &SampleBatch) -> Vec<(usize, usize)> {
+fn slots_of(batch: &SampleBatch, layout: &Layout) -> Vec<(usize, usize)> {
     match batch.sequences() {
-        None => slot_bounds(batch.rows()).collect(),
+        None => slot_bounds(batch.rows(), layout).collect(),
         Some(lengths) => sequence_parts(lengths, (lengths.len() / LANES).clamp(1, SLOTS)),
     }
 }

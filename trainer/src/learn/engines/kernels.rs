@@ -6,6 +6,7 @@
 //! chosen when the program runs: AVX-512, AVX2 with FMA, NEON, or one number at a time.
 
 use pulp::{Arch, Simd, WithSimd};
+use rayon::prelude::*;
 
 /// Rows are computed in multiples of this.
 pub(crate) const LANES: usize = 16;
@@ -470,8 +471,21 @@ pub(crate) struct Adam {
     pub(crate) keep: f64,
 }
 
+/// Parameters that one thread takes at a time: for fewer, waking another costs more than it brings.
+const ADAM_PART: usize = 1 << 14;
+
 impl Adam {
+    /// Every parameter has a step of its own, so the number of threads changes nothing.
     pub(crate) fn step(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
+        if w.len() < 2 * ADAM_PART {
+            return self.step_on_thread(w, first, second, grad);
+        }
+        let moments = first.par_chunks_mut(ADAM_PART).zip(second.par_chunks_mut(ADAM_PART));
+        let parts = w.par_chunks_mut(ADAM_PART).zip(moments).zip(grad.par_chunks(ADAM_PART));
+        parts.for_each(|((w, (first, second)), grad)| self.step_on_thread(w, first, second, grad));
+    }
+
+    fn step_on_thread(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
         let Self { one_minus_beta1, one_minus_beta2, eps, rate, root, keep } = self;
         let [toward1, toward2] = [one_minus_beta1 as f32, one_minus_beta2 as f32];
         let [eps, rate, root, keep] = [eps as f32, rate as f32, root as f32, keep as f32];

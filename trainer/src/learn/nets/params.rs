@@ -108,6 +108,11 @@ impl Layout {
     pub(crate) fn range(&self, i: usize) -> std::ops::Range<usize> {
         self.starts[i]..self.starts[i + 1]
     }
+
+    /// How many numbers all parameters have.
+    pub(crate) fn size(&self) -> usize {
+        self.starts[self.starts.len() - 1]
+    }
 }
 
 /// Named parameters over one flat f32 buffer.
