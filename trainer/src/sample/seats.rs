@@ -357,7 +357,10 @@ impl Seats {
     pub(crate) fn carry(&mut self) {
         for slot in 0..self.slots() {
             if self.closed[slot] > 0 {
-                self.storage.carry_copy(self.closed[slot], slot, self.open[slot]);
+                // Behind the rows of who is not to act there is nothing.
+                if self.due[slot] || self.open[slot] {
+                    self.storage.carry_copy(self.closed[slot], slot, self.open[slot]);
+                }
                 self.closed[slot] = 0;
                 if self.open[slot] {
                     self.reopen(slot);
