@@ -1,6 +1,6 @@
-//! Steps per second and allocations per step of CartPole alone: `cargo bench -p pavlov-envs`.
+//! Steps per second and allocations per step of CartPole and of the games in pixels: `cargo bench -p pavlov-envs`.
 //!
-//! Actions are drawn beforehand, episodes are some 22 steps long, and every reset is seeded, as in
+//! Actions are drawn beforehand, episodes of CartPole are some 22 steps long, and every reset is seeded, as in
 //! training. The best round is what the code can do, the median what the machine let it do.
 
 #[path = "../tests/counting/mod.rs"]
@@ -10,8 +10,8 @@ use std::{error::Error, hint::black_box, time::Instant};
 
 use counting::allocations_of_process;
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Env, NpRandom, StepOut, SyncVectorEnv, ThreadVectorEnv,
-    TimeLimit, VectorEnv,
+    CartPole, CartPoleConfig, CartPoleVector, Element, Env, NpRandom, StepOut, SyncVectorEnv,
+    ThreadVectorEnv, TimeLimit, TypedVectorEnv, VectorEnv, make_vec,
 };
 
 /// Short rounds, so that some of them run undisturbed on a busy machine.
@@ -31,6 +31,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let threads = std::thread::available_parallelism()?.get();
     let blocks = (0..threads).map(|_| CartPoleVector::new(16_384 / threads, 500, config)).collect();
     vector(&format!("ThreadVectorEnv, {threads} x {}", 16_384 / threads), ThreadVectorEnv::new(blocks)?)?;
+    for game in ["PixelBreakout-v0", "PixelFreeway-v0", "PixelPong-v0", "PixelSnake-v0", "PixelTMaze-v0"] {
+        for (settings, size, channels) in [("42 x 42 x 1", 42, 1), ("84 x 84 x 3", 84, 3)] {
+            let config = [("size", size), ("channels", channels)];
+            let config = config.map(|(key, value)| (key.to_owned(), value.into())).into_iter().collect();
+            let copies = make_vec(game, &config, 8)?;
+            vector(&format!("{game}, {settings}, 8"), TypedVectorEnv::<u8, i64>::new(copies)?)?;
+        }
+    }
     Ok(())
 }
 
@@ -56,16 +64,18 @@ fn scalar(config: CartPoleConfig) -> pavlov_envs::Result<()> {
     })
 }
 
-fn vector(name: &str, mut env: impl VectorEnv<Obs = f32, Act = i64>) -> pavlov_envs::Result<()> {
+fn vector<O: Element>(name: &str, mut env: impl VectorEnv<Obs = O, Act = i64>) -> pavlov_envs::Result<()> {
     const ROWS: usize = 64;
-    let n = env.num_envs();
+    let (n, width) = (env.num_envs(), env.observation_space().width());
+    let num_actions = env.action_space().flat_width() as i64;
     let mut random = NpRandom::new(1);
-    let actions: Vec<i64> = (0..ROWS * n).map(|_| random.integers(0, 2)).collect();
+    let actions: Vec<i64> = (0..ROWS * n).map(|_| random.integers(0, num_actions)).collect();
     let seeds: Vec<u64> = (0..ROWS * n).map(|_| random.next_u64()).collect();
-    let (mut obs, mut final_obs) = (vec![0.0; 4 * n], vec![0.0; 4 * n]);
+    let (mut obs, mut final_obs) = (vec![O::default(); width * n], vec![O::default(); width * n]);
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     env.reset(Some(&seeds[..n]), &mut obs)?;
-    let repeats = ((1 << 16) / (ROWS * n)).max(1);
+    // Pictures take longer than a few numbers.
+    let repeats = ((1 << 16) / (ROWS * n * width.div_ceil(64))).max(1);
     measure(name, repeats * ROWS * n, || {
         for _ in 0..repeats {
             for (actions, seeds) in actions.chunks_exact(n).zip(seeds.chunks_exact(n)) {

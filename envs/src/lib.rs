@@ -80,7 +80,8 @@ pub use native::{
     CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig,
     MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
     MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
-    ResetBounds, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig, TwoStepGame,
+    PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze, ResetBounds,
+    SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig, TwoStepGame,
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};

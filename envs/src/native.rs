@@ -1,4 +1,4 @@
-//! Environments written in Rust, equal to Gymnasium's step by step.
+//! Environments written in Rust: Gymnasium's, equal step by step, and games of our own.
 
 mod acrobot;
 mod ansi;
@@ -16,6 +16,7 @@ mod mountain_car;
 mod mountain_car_continuous;
 mod numpy_math;
 mod pendulum;
+mod pixel;
 mod simple_spread;
 #[cfg(target_arch = "x86_64")]
 mod sincos;
@@ -39,6 +40,7 @@ pub use mountain_car_continuous::{
     MountainCarContinuous, MountainCarContinuousConfig, MountainCarContinuousVector,
 };
 pub use pendulum::{Pendulum, PendulumConfig, PendulumReset, PendulumVector};
+pub use pixel::{PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze};
 pub use simple_spread::{SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig};
 pub use taxi::{Taxi, TaxiConfig};
 pub use two_step_game::TwoStepGame;
@@ -59,7 +61,7 @@ pub(crate) fn entries() -> Vec<Entry> {
     let cartpole = "balance a pole on a cart by pushing the cart left or right";
     let cliff = "walk along a cliff to the goal without falling";
     let lake = "cross a slippery lake without falling into a hole";
-    vec![
+    let mut entries = vec![
         classic("CartPole-v0", cartpole, 200, Some(195.0), CartPoleVector::new),
         classic("CartPole-v1", cartpole, 500, Some(475.0), CartPoleVector::new),
         classic(
@@ -127,7 +129,9 @@ pub(crate) fn entries() -> Vec<Entry> {
             None,
             |config| Ok(Blackjack::new(config)),
         ),
-    ]
+    ];
+    entries.extend(pixel::entries());
+    entries
 }
 
 fn classic<D, const S: usize, const O: usize>(

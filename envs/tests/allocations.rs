@@ -49,6 +49,11 @@ fn steps_and_resets_of_every_native_vector_allocate_nothing() {
         "Taxi-v4",
         "CliffWalkingSlippery-v1",
         "Blackjack-v1",
+        "PixelBreakout-v0",
+        "PixelFreeway-v0",
+        "PixelPong-v0",
+        "PixelSnake-v0",
+        "PixelTMaze-v0",
     ] {
         assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 64).unwrap(), false), 0, "{id}");
     }

@@ -28,6 +28,10 @@ mod multi_agent_golden;
 mod pettingzoo;
 #[path = "tests/pictures.rs"]
 mod pictures;
+#[path = "tests/pixel.rs"]
+mod pixel;
+#[path = "tests/pixel_pictures.rs"]
+mod pixel_pictures;
 #[path = "tests/py.rs"]
 mod py;
 #[path = "tests/py_faults.rs"]

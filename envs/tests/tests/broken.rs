@@ -350,6 +350,11 @@ fn every_registered_environment_keeps_the_contract() {
         "CliffWalking-v1",
         "CliffWalkingSlippery-v1",
         "Blackjack-v1",
+        "PixelBreakout-v0",
+        "PixelFreeway-v0",
+        "PixelPong-v0",
+        "PixelSnake-v0",
+        "PixelTMaze-v0",
     ] {
         assert!(pavlov_envs::ids().iter().any(|known| known == id), "{id} is not registered");
     }

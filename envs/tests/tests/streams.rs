@@ -18,6 +18,11 @@ fn unseeded_copies_begin_with_streams_of_their_own() {
         "Acrobot-v1",
         "Taxi-v4",
         "Blackjack-v1",
+        "PixelBreakout-v0",
+        "PixelFreeway-v0",
+        "PixelPong-v0",
+        "PixelSnake-v0",
+        "PixelTMaze-v0",
     ] {
         let first = || {
             let mut env = make_vec(id, &EnvConfig::new(), N).unwrap();

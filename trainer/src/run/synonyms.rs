@@ -270,8 +270,12 @@ mod tests {
             "model": {"use_attention": false, "attention_dim": 64, "attention_num_heads": 1},
         }));
         translate(&mut values, &Config::new(), &[REFUSED_KEYS]).unwrap();
-        assert_eq!(Value::from(values), json!({"model": {}}));
-        for asks in [json!({"log_level": "DEBUG"}), json!({"multiagent": {"policies": {"a": null}}})] {
+        let known = json!({
+            "render_env": false, "model": {},
+            "multiagent": {"policies": {}, "policy_mapping_fn": null, "count_steps_by": "env_steps"},
+        });
+        assert_eq!(Value::from(values), known);
+        for asks in [json!({"log_level": "DEBUG"}), json!({"multiagent": {"replay_mode": "lockstep"}})] {
             assert!(translate(&mut object(asks), &Config::new(), &[REFUSED_KEYS]).is_err());
         }
     }

@@ -1,0 +1,270 @@
+//! Small games of our own in pixels, which a processor can learn: all of them in integers, so that every machine draws the
+//! same pictures.
+
+mod ball;
+mod breakout;
+mod freeway;
+mod pong;
+mod screen;
+mod snake;
+mod t_maze;
+
+pub use breakout::PixelBreakout;
+pub use freeway::PixelFreeway;
+pub use pong::PixelPong;
+pub use snake::PixelSnake;
+pub use t_maze::PixelTMaze;
+
+use std::fmt::Debug;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+
+use super::{Entry, single};
+use crate::{
+    Env, Error, Frame, NpRandom, Result, Space, Step,
+    state::{StateReader, StateWriter},
+};
+use screen::{SIDE, Screen};
+
+pub(crate) fn entries() -> Vec<Entry> {
+    fn game<G: Game>(id: &'static str, summary: &str, limit: usize) -> Entry {
+        single(id, summary, Some(limit), None, None, PixelGame::<G>::new)
+    }
+    vec![
+        game::<breakout::Breakout>("PixelBreakout-v0", "break a wall of bricks with a ball, in pixels", 2000),
+        game::<freeway::Freeway>("PixelFreeway-v0", "cross a road as often as you can, in pixels", 500),
+        game::<pong::Pong>("PixelPong-v0", "get the ball past a slower opponent, in pixels", 2000),
+        game::<snake::Snake>("PixelSnake-v0", "eat, grow, and do not bite yourself, in pixels", 1000),
+        game::<t_maze::TMaze>(
+            "PixelTMaze-v0",
+            "remember a cue until the end of a corridor, in pixels: needs a policy with memory",
+            100,
+        ),
+    ]
+}
+
+/// Settings of the games in pixels.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct PixelConfig {
+    /// Height and width of the picture: 42, or 84, where every pixel is 2 x 2.
+    pub size: usize,
+    /// 1 for greys, 3 for colours.
+    pub channels: usize,
+    /// The probability with which a step takes the last step's action again in place of its own (ALE's sticky actions).
+    /// The first action of an episode is taken as it is.
+    pub repeat_action_probability: f64,
+}
+
+impl Default for PixelConfig {
+    fn default() -> Self {
+        Self { size: SIDE as usize, channels: 1, repeat_action_probability: 0.0 }
+    }
+}
+
+impl PixelConfig {
+    fn check(&self) -> Result<()> {
+        if self.size != SIDE as usize && self.size != 2 * SIDE as usize {
+            return Err(Error::shape("`size`", self.size, "42 or 84"));
+        }
+        if self.channels != 1 && self.channels != 3 {
+            return Err(Error::shape("`channels`", self.channels, "1 (greys) or 3 (colours)"));
+        }
+        if !(0.0..=1.0).contains(&self.repeat_action_probability) {
+            return Err(Error::shape(
+                "`repeat_action_probability`",
+                self.repeat_action_probability,
+                "in 0..=1",
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What tells one game from another: its rules, and what they draw.
+pub trait Game: Clone + Debug + Send + Serialize + DeserializeOwned + 'static {
+    /// In messages.
+    const NAME: &'static str;
+    /// In front of saved states.
+    const TAG: &'static str;
+    /// Actions are integers from 0 to below this.
+    const ACTIONS: i64;
+
+    /// A new episode.
+    fn start(random: &mut NpRandom) -> Self;
+
+    /// A new episode in the memory of the last one.
+    fn restart(&mut self, random: &mut NpRandom) {
+        *self = Self::start(random);
+    }
+
+    /// Draws everything on a black screen.
+    fn draw(&self, screen: &mut Screen);
+
+    /// Moves on, and draws what changed.
+    fn advance(&mut self, action: i64, random: &mut NpRandom, screen: &mut Screen) -> Outcome;
+
+    /// As [`Env::info`].
+    fn info(&self, key: &str) -> Option<f64> {
+        let _ = key;
+        None
+    }
+
+    /// Whether an episode can go on from what was read from a file.
+    fn is_sound(&self) -> bool;
+}
+
+/// What a step of a game gave.
+#[derive(Clone, Copy, Debug)]
+pub struct Outcome {
+    reward: f64,
+    terminated: bool,
+}
+
+/// One game in pixels without a time limit; the rules are those of [`PixelBreakout`], [`PixelFreeway`], [`PixelPong`],
+/// [`PixelSnake`] or [`PixelTMaze`].
+///
+/// An observation is a picture of bytes, `[size, size, channels]`, row by row from the top; see [`PixelConfig`]. Games
+/// compute in integers and draw from [`NpRandom`]: a seed gives the same pictures on every machine.
+#[derive(Clone, Debug)]
+pub struct PixelGame<G> {
+    config: PixelConfig,
+    screen: Screen,
+    random: NpRandom,
+    /// `None` before the first reset.
+    game: Option<G>,
+    /// `None` before the first step.
+    last_action: Option<i64>,
+    running: bool,
+}
+
+impl<G: Game> PixelGame<G> {
+    /// A game that waits for its first reset.
+    ///
+    /// # Errors
+    /// Returns [`Error::Shape`] if a setting is none of its values.
+    pub fn new(config: PixelConfig) -> Result<Self> {
+        config.check()?;
+        Ok(Self {
+            screen: Screen::new(config.size / SIDE as usize, config.channels),
+            config,
+            random: NpRandom::new(0),
+            game: None,
+            last_action: None,
+            running: false,
+        })
+    }
+
+    fn redraw(&mut self) {
+        self.screen.clear();
+        if let Some(game) = &self.game {
+            game.draw(&mut self.screen);
+        }
+    }
+}
+
+impl<G: Game> Env for PixelGame<G> {
+    type Obs = u8;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        Space::image(&[self.config.size, self.config.size, self.config.channels])
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(G::ACTIONS)
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [u8]) -> Result<()> {
+        match seed {
+            Some(seed) => self.random = NpRandom::new(seed),
+            // Not when it is made: clones must not share the stream.
+            None if self.game.is_none() => self.random = NpRandom::from_entropy(),
+            None => {}
+        }
+        let random = &mut self.random;
+        match &mut self.game {
+            Some(game) => game.restart(random),
+            None => self.game = Some(G::start(random)),
+        }
+        (self.last_action, self.running) = (None, true);
+        self.redraw();
+        obs.copy_from_slice(self.screen.pixels());
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [u8]) -> Result<Step> {
+        let &[mut taken] = action else {
+            return Err(Error::invalid_action(G::NAME, action, &self.action_space()));
+        };
+        if !(0..G::ACTIONS).contains(&taken) {
+            return Err(Error::invalid_action(G::NAME, action, &self.action_space()));
+        }
+        let Some(game) = self.game.as_mut().filter(|_| self.running) else {
+            return Err(Error::other(format!(
+                "{} was stepped outside an episode; call `reset` first",
+                G::NAME
+            )));
+        };
+        let probability = self.config.repeat_action_probability;
+        // Without sticky actions nothing is drawn.
+        if probability > 0.0
+            && let Some(last) = self.last_action
+            && self.random.random() < probability
+        {
+            taken = last;
+        }
+        self.last_action = Some(taken);
+        let Outcome { reward, terminated } = game.advance(taken, &mut self.random, &mut self.screen);
+        self.running = !terminated;
+        obs.copy_from_slice(self.screen.pixels());
+        Ok(Step { reward, terminated, truncated: false })
+    }
+
+    fn info(&self, key: &str) -> Option<f64> {
+        self.game.as_ref()?.info(key)
+    }
+
+    /// 420 x 420, in colours whatever the settings.
+    fn render(&mut self) -> Result<Option<Frame>> {
+        let mut screen = Screen::new(10, 3);
+        if let Some(game) = &self.game {
+            game.draw(&mut screen);
+        }
+        Ok(Some(screen.into_frame()))
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        Some(15.0)
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        let mut out = StateWriter::new(G::TAG);
+        out.random(&self.random);
+        out.option(self.last_action.map(|action| action as u64));
+        out.u64(u64::from(self.running));
+        out.bytes(&serde_json::to_vec(&self.game).ok()?);
+        Some(out.finish())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut input = StateReader::new(G::TAG, state)?;
+        let random = input.random()?;
+        let last_action = input.option()?.map(|action| action as i64);
+        let running = input.u64()? != 0;
+        let game = input.bytes()?;
+        input.finish()?;
+        let game: Option<G> = serde_json::from_slice(game).map_err(|error| {
+            Error::state(format!("the game in it cannot be read: {error}; it is damaged"))
+        })?;
+        let is_sound = last_action.is_none_or(|action| (0..G::ACTIONS).contains(&action))
+            && game.as_ref().is_none_or(G::is_sound)
+            && (game.is_some() || !running);
+        if !is_sound {
+            return Err(Error::state(format!("{game:?} is no game of {}; it is damaged", G::NAME)));
+        }
+        (self.random, self.last_action, self.running, self.game) = (random, last_action, running, game);
+        self.redraw();
+        Ok(())
+    }
+}
