@@ -62,8 +62,12 @@ impl Seating {
     pub(crate) fn of(&self, env_index: u64, number: u64) -> Vec<AgentReward> {
         let shift = self.shift(env_index, number);
         let policy = |place: usize| self.agents[(place + shift) % self.agents.len()].policy.clone();
-        let all = self.agents.iter().enumerate();
-        all.map(|(place, agent)| AgentReward { policy: policy(place), ..agent.clone() }).collect()
+        let of = |(place, agent): (usize, &AgentReward)| AgentReward {
+            agent: agent.agent.clone(),
+            policy: policy(place),
+            reward: 0.0,
+        };
+        self.agents.iter().enumerate().map(of).collect()
     }
 }
 
