@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, RwLock};
 
-use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Sac, Td3};
+use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Qmix, Sac, Td3};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::batch::PolicyId;
 use pavlov_trainer::policy::{Agent, Policies};
@@ -307,6 +307,8 @@ static REGISTRY: LazyLock<RwLock<Vec<AlgorithmEntry>>> = LazyLock::new(|| {
         )
         .asynchronous(),
         AlgorithmEntry::new::<Ppo>("proximal policy optimisation: discrete and continuous actions, robust"),
+        AlgorithmEntry::new::<Qmix>("QMIX and VDN: teams of agents with discrete actions and one reward")
+            .off_policy(),
         AlgorithmEntry::new::<Sac>("soft actor-critic: continuous and discrete actions, few samples")
             .off_policy(),
         AlgorithmEntry::new::<Td3>("twin delayed DDPG: continuous actions, few samples").off_policy(),

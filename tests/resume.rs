@@ -66,6 +66,12 @@ cases! {
     ppo_of_several_agents_with_a_filter: "PPO" on "simple_spread_v3" with {
         "observation_filter": "MeanStdFilter", "batch_mode": "complete_episodes",
     };
+    ppo_of_policies_that_take_turns: "PPO" on "tictactoe_v3" with {
+        "mask_actions": true, "multiagent": {
+            "policies": ["first", "second"], "rotate_policies": true, "count_steps_by": "agent_steps",
+            "policy_mapping_fn": {"player_1": "first", "player_2": "second"},
+        },
+    };
     ppo_in_the_middle_of_board_games: "PPO" on "tictactoe_v3" with { "mask_actions": true };
     dqn_in_the_middle_of_board_games: "DQN" on "tictactoe_v3" with { "mask_actions": true, "n_step": 3 };
     dqn: "DQN" on "CartPole-v1" with {};
@@ -87,6 +93,11 @@ cases! {
         "evaluation_duration": 2,
     };
     dqn_on_replayed_episodes: "DQN" on "Stateless-v0" with {};
+    qmix: "QMIX" on "simple_spread_v3" with { "evaluation_interval": 2, "evaluation_duration": 2 };
+    qmix_on_libtorch: "QMIX" on "simple_spread_v3" with { "model": { "fused": false }, "n_step": 3 };
+    vdn_in_the_middle_of_board_games: "QMIX" on "tictactoe_v3" with {
+        "mixer": "vdn", "mask_actions": true, "replay_buffer_config": { "type": "PrioritizedReplayBuffer" },
+    };
     sac: "SAC" on "Pendulum-v1" with {};
     sac_with_priorities_n_steps_and_several_updates_per_step: "SAC" on "Pendulum-v1" with {
         "replay_buffer_config": { "type": "PrioritizedReplayBuffer" }, "n_step": 3, "training_intensity": 16,
@@ -164,6 +175,11 @@ impl Case {
                 "model": {"fcnet_hiddens": [8]},
                 "min_sample_timesteps_per_reporting": 100, "train_batch_size": 8, "hiddens": [8],
                 "target_network_update_freq": 60,
+                "replay_buffer_config": {"capacity": 300, "learning_starts": 20},
+            }),
+            "QMIX" => json!({
+                "model": {"fcnet_hiddens": [8]}, "mixing_embed_dim": 4,
+                "min_sample_timesteps_per_reporting": 100, "train_batch_size": 8, "target_network_update_freq": 60,
                 "replay_buffer_config": {"capacity": 300, "learning_starts": 20},
             }),
             // A batch is a single fragment, so workers are more than the fragments of a batch.

@@ -47,6 +47,7 @@ pub use run::{
     builder::{Builder, TrainerExt},
     common::Common,
     gif::write_gif,
+    league::{League, LeagueConfig},
     loading::load_session,
     memory::Memory,
     policies_of::policies_of,

@@ -380,6 +380,14 @@ impl<T: Trainer> Algorithm<T> {
             return Err(Error::state("agents and their policies", reason));
         }
         let (saved, own): (Config, Config) = (saved.get("config")?, own.get("config")?);
+        let [was, is] = [&saved, &own].map(|config| {
+            let rotates = config.get("multiagent").and_then(|multi| multi.get("rotate_policies"));
+            rotates.and_then(Value::as_bool).unwrap_or_default()
+        });
+        if was != is {
+            let rule = format!("it was {was} in the saved run; set it to that");
+            return Err(Error::config("multiagent.rotate_policies", is, rule));
+        }
         for key in FIXED_SETTINGS {
             let [was, is] = [&saved, &own].map(|config| config.get(key).unwrap_or(&Value::Null));
             if was != is {

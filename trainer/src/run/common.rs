@@ -274,8 +274,13 @@ impl Default for Common {
 const MOST_WORKERS: usize = 4096;
 
 /// Keys under which any name is allowed.
-pub const OPEN_KEYS: &[&str] =
-    &["env_config", "evaluation_config.env_config", "multiagent.policies", "multiagent.policy_mapping_fn"];
+pub const OPEN_KEYS: &[&str] = &[
+    "env_config",
+    "evaluation_config.env_config",
+    "multiagent.policies",
+    "multiagent.policy_mapping_fn",
+    "multiagent.agent_groups",
+];
 
 /// Ray's keys that have no meaning here, and why.
 pub const REFUSED_KEYS: &[(&str, &str)] = &[
@@ -413,10 +418,15 @@ impl Common {
     /// The environment as these settings change it.
     pub fn changed(&self, env: &EnvCreator) -> EnvCreator {
         let env = env.wrapped(&self.wrappers);
-        match self.multiagent.observation_fn {
+        let env = match self.multiagent.observation_fn {
             None => env,
             Some(ObservationFn::GlobalState) => env.with_global_state(),
+        };
+        if self.multiagent.agent_groups.is_empty() {
+            return env;
         }
+        let groups = self.multiagent.clone();
+        env.with_agent_groups(move |agent| groups.group_of(agent).map(str::to_owned))
     }
 
     /// How many numbers at the front of an observation an actor may look at, where not all.

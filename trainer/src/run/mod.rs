@@ -4,6 +4,7 @@ pub(crate) mod algorithm;
 pub(crate) mod builder;
 pub(crate) mod common;
 pub(crate) mod gif;
+pub(crate) mod league;
 pub(crate) mod loading;
 pub(crate) mod memory;
 pub(crate) mod multi_agent;

@@ -511,9 +511,14 @@ impl Run {
 
     /// Calls the trainer's own hook.
     pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<()> {
-        let mut run = RunHandle::new(self.workers.task());
-        self.workers.learners.with_callbacks(|callbacks| callbacks.on_train_result(&mut run, result))?;
-        run.new_task().map_or(Ok(()), |task| self.workers.set_task(task.as_ref().clone()))
+        let task = self.workers.task();
+        let (task, weights) = self.workers.learners.lend(|policies, callbacks| {
+            let mut run = RunHandle::new(task, policies);
+            let called = callbacks.as_mut().map_or(Ok(()), |hooks| hooks.on_train_result(&mut run, result));
+            called.map(|()| run.changes())
+        })?;
+        weights.iter().try_for_each(|weights| self.workers.set_weights(weights))?;
+        task.map_or(Ok(()), |task| self.workers.set_task(task.as_ref().clone()))
     }
 
     /// Calls the trainer's own hook.
@@ -528,6 +533,11 @@ impl Run {
         own.set("iteration", &self.iteration)?;
         own.set("window", &self.window)?;
         own.set("last_evaluation", &self.last_evaluation)?;
+        let of_callbacks =
+            self.workers.learners.lend(|_, callbacks| callbacks.as_ref().map(|hooks| hooks.state()));
+        if let Some(state) = of_callbacks.transpose()?.filter(|state| *state != State::default()) {
+            own.nest("callbacks", state);
+        }
         parts.push(("results".into(), own));
         Ok(parts)
     }
@@ -539,6 +549,10 @@ impl Run {
             (own.get("iteration")?, own.get("window")?, own.get("last_evaluation")?);
         self.workers.set_state(read)?;
         (self.iteration, self.window, self.last_evaluation) = (iteration, window, last);
+        if own.has("callbacks") {
+            let state = own.nested("callbacks")?;
+            self.workers.learners.with_callbacks(|callbacks| callbacks.set_state(&state))?;
+        }
         Ok(())
     }
 }
