@@ -21,8 +21,10 @@ mod manifold;
 mod math;
 mod revolute_joint;
 mod saved;
+mod settings;
 mod shape;
 mod time_of_impact;
+mod time_step;
 mod toi;
 mod tree;
 mod world;
@@ -34,9 +36,3 @@ pub(super) use revolute_joint::RevoluteJointDef;
 pub(super) use saved::Saved;
 pub(super) use shape::{Edge, Polygon, Shape};
 pub(super) use world::World;
-
-/// Slack in which contacts and joints may rest, in meters.
-const LINEAR_SLOP: f32 = 0.005;
-const ANGULAR_SLOP: f32 = 2.0 / 180.0 * std::f32::consts::PI;
-/// The skin around every shape.
-const POLYGON_RADIUS: f32 = 2.0 * LINEAR_SLOP;

@@ -1,9 +1,9 @@
 //! Contact of an edge with a polygon.
 
 use super::{
-    ANGULAR_SLOP, POLYGON_RADIUS,
     manifold::{ClipVertex, ContactId, Manifold, clip_segment_to_line},
     math::{Transform, Vec2, dot, min},
+    settings::{ANGULAR_SLOP, POLYGON_RADIUS},
     shape::{Edge, MOST_VERTICES, Polygon},
 };
 

@@ -1,9 +1,9 @@
 //! Contact of two polygons.
 
 use super::{
-    POLYGON_RADIUS,
     manifold::{ClipVertex, ContactId, Manifold, clip_segment_to_line},
     math::{Transform, Vec2, cross_with, dot},
+    settings::POLYGON_RADIUS,
     shape::Polygon,
 };
 

@@ -7,8 +7,14 @@ use super::{
     manifold::Manifold,
     math::max,
     shape::Shape,
-    world::ContactEvent,
 };
+
+/// Two bodies begin or cease to touch.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::native) struct ContactEvent {
+    pub(in crate::native) began: bool,
+    pub(in crate::native) bodies: [usize; 2],
+}
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Contact {

@@ -1,11 +1,11 @@
 //! Impulses that keep touching bodies from moving into each other.
 
 use super::{
-    LINEAR_SLOP, POLYGON_RADIUS,
     body::Body,
     contact::Contact,
-    island::{Position, Velocity},
     math::{Mat22, Transform, Vec2, clamp, cross, cross_of, cross_with, dot, max, min},
+    settings::{LINEAR_SLOP, POLYGON_RADIUS},
+    time_step::{Position, Velocity},
 };
 
 const BAUMGARTE: f32 = 0.2;

@@ -6,7 +6,7 @@ use super::{
     contact_solver::ContactSolver,
     math::{Vec2, abs, dot, min},
     revolute_joint::RevoluteJoint,
-    world::TimeStep,
+    time_step::{Position, TimeStep, Velocity},
 };
 
 /// A body moves at most this far in a step.
@@ -20,19 +20,6 @@ const LINEAR_SLEEP_TOLERANCE: f32 = 0.01;
 const ANGULAR_SLEEP_TOLERANCE: f32 = 2.0 / 180.0 * std::f32::consts::PI;
 /// How often overlaps are solved after an impact.
 const TOI_POSITION_ITERATIONS: usize = 20;
-
-/// Of a centre of mass.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Position {
-    pub(super) c: Vec2,
-    pub(super) a: f32,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Velocity {
-    pub(super) v: Vec2,
-    pub(super) w: f32,
-}
 
 /// Places in the world's lists, in the order in which they were found.
 #[derive(Clone, Debug, Default)]

@@ -1,8 +1,8 @@
 //! Where two shapes touch.
 
 use super::{
-    POLYGON_RADIUS,
     math::{Transform, Vec2, dot},
+    settings::POLYGON_RADIUS,
 };
 
 /// Which features of two shapes make a point: contacts keep their impulses by it.

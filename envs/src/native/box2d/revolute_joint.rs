@@ -1,10 +1,10 @@
 //! A hinge with a motor and limits of its angle.
 
 use super::{
-    ANGULAR_SLOP, LINEAR_SLOP,
     body::Body,
-    island::{Position, Velocity},
     math::{Mat22, Mat33, Rot, Vec2, Vec3, clamp, cross, cross_of},
+    settings::{ANGULAR_SLOP, LINEAR_SLOP},
+    time_step::{Position, Velocity},
 };
 
 const MOST_ANGULAR_CORRECTION: f32 = 8.0 / 180.0 * std::f32::consts::PI;

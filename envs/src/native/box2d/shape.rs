@@ -1,7 +1,7 @@
 //! Edges and convex polygons.
 
 use super::math::{Aabb, Transform, Vec2, cross, cross_with, dot, lower, upper};
-use super::{POLYGON_RADIUS, distance::DistanceProxy};
+use super::{distance::DistanceProxy, settings::POLYGON_RADIUS};
 
 /// Corners that a polygon has at most here; the original takes 16.
 pub(in crate::native) const MOST_VERTICES: usize = 8;

@@ -1,9 +1,9 @@
 //! When two moving shapes come to touch.
 
 use super::{
-    LINEAR_SLOP, POLYGON_RADIUS,
     distance::{DistanceProxy, Shapes, SimplexCache},
     math::{Sweep, Transform, Vec2, abs, cross_with, dot, max},
+    settings::{LINEAR_SLOP, POLYGON_RADIUS},
 };
 
 /// A moving shape.

@@ -4,7 +4,8 @@ use super::{
     body::{Body, Fixture},
     contact::Contact,
     time_of_impact::{Moving, time_of_impact},
-    world::{TimeStep, World},
+    time_step::TimeStep,
+    world::World,
 };
 
 const MOST_SUB_STEPS: u32 = 8;

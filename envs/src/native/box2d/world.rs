@@ -3,28 +3,12 @@
 use super::{
     body::{Body, BodyDef, BodyState, Fixture, FixtureDef},
     broad_phase::BroadPhase,
-    contact::Contact,
+    contact::{Contact, ContactEvent},
     island::Island,
     math::{Transform, Vec2},
     revolute_joint::{RevoluteJoint, RevoluteJointDef},
+    time_step::TimeStep,
 };
-
-/// Two bodies begin or cease to touch.
-#[derive(Clone, Copy, Debug)]
-pub(in crate::native) struct ContactEvent {
-    pub(in crate::native) began: bool,
-    pub(in crate::native) bodies: [usize; 2],
-}
-
-/// One step.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct TimeStep {
-    pub(super) dt: f32,
-    /// This step's length over the last one's.
-    pub(super) dt_ratio: f32,
-    pub(super) velocity_iterations: usize,
-    pub(super) position_iterations: usize,
-}
 
 /// Everything, each list from the oldest to the newest.
 #[derive(Clone, Debug)]

@@ -6,7 +6,6 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::{
-    MiniGrid,
     goal_tasks::{Crossing, DistShift, DoorKey, DynamicObstacles, Empty, FourRooms, LavaGap},
     hall_tasks::{Memory, Playground, RedBlueDoors},
     multi_room::{LockedRoom, MultiRoom},
@@ -15,10 +14,7 @@ use super::{
     settings::{Common, Settings},
     task::Task,
 };
-use crate::{
-    AnyVectorEnv, EnvConfig, EnvCreator, EnvSpec, Result, SyncVectorEnv, env_config::decode_config,
-    native::Entry,
-};
+use crate::{EnvConfig, EnvSpec, Error, Result, env_config::decode_config, nearest::nearest};
 
 /// A task and the settings of every task, as given for an id.
 pub(super) type Decoded = (Arc<dyn Task>, Common);
@@ -177,40 +173,29 @@ fn full_id(name: &str, version: u32) -> String {
     format!("MiniGrid-{name}-v{version}")
 }
 
-/// The task of an id with the given settings before its own; `None` for an unknown id.
-pub(super) fn look_up(id: &str, config: &EnvConfig) -> Option<Result<Decoded>> {
-    let (_, _, class, own) = table().into_iter().find(|(name, version, ..)| full_id(name, *version) == id)?;
+/// The task of an id with the given settings before its own.
+pub(super) fn look_up(id: &str, config: &EnvConfig) -> Result<Decoded> {
+    let of_id = |(name, version, ..): &(&str, u32, Class, Value)| full_id(name, *version) == id;
+    let Some((_, _, class, own)) = table().into_iter().find(of_id) else {
+        let known: Vec<String> = specs().into_iter().map(|spec| spec.id).collect();
+        let nearest = nearest(id, known.iter().map(String::as_str)).map(str::to_owned);
+        return Err(Error::UnknownEnv { id: id.into(), nearest });
+    };
     let mut config = config.clone();
     for (key, value) in own.as_object().into_iter().flatten() {
         config.entry(key).or_insert_with(|| value.clone());
     }
-    Some((class.decode)(id, &config))
+    (class.decode)(id, &config)
 }
 
-/// What the registry holds.
-pub(crate) fn entries() -> Vec<Entry> {
-    let entry = |(name, version, class, own): (&str, u32, Class, Value)| {
+/// What is known about every id.
+pub(super) fn specs() -> Vec<EnvSpec> {
+    let spec = |(name, version, class, own): (&str, u32, Class, Value)| {
         let id = full_id(name, version);
         // The settings of the table are in order: a test makes every id.
         let decoded = own.as_object().and_then(|own| (class.decode)(&id, own).ok());
-        let spec = EnvSpec {
-            id: id.clone(),
-            summary: class.summary.into(),
-            max_episode_steps: decoded.map(|(task, _)| task.max_steps() as usize),
-            reward_threshold: None,
-        };
-        let creator = EnvCreator::new(id.clone(), move |config, num_envs| make(&id, config, num_envs));
-        (spec, creator)
+        let max_episode_steps = decoded.map(|(task, _)| task.max_steps() as usize);
+        EnvSpec { id, summary: class.summary.into(), max_episode_steps, reward_threshold: None }
     };
-    table().into_iter().map(entry).collect()
-}
-
-fn make(id: &str, config: &EnvConfig, num_envs: usize) -> Result<Box<dyn AnyVectorEnv>> {
-    let (task, common) = MiniGrid::<i64>::decode(id, config)?;
-    if common.wrappers.last().is_some_and(|last| last.name() == "ImgObsWrapper") {
-        let env = MiniGrid::<u8>::of_task(id, task, &common)?;
-        return Ok(Box::new(SyncVectorEnv::new(num_envs, || Ok(env.clone()))?));
-    }
-    let env = MiniGrid::<i64>::of_task(id, task, &common)?;
-    Ok(Box::new(SyncVectorEnv::new(num_envs, || Ok(env.clone()))?))
+    table().into_iter().map(spec).collect()
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::{
     cell::{CLOSED, Cell, KEY, LOCKED, SORTED_COLORS, rank},
     grid::Pos,
-    rooms::Room,
+    room::Room,
     settings::{MOST_SIDE, outside},
     task::{COLORS, Missions, Task},
     world::{PATIENCE, World},

@@ -5,46 +5,14 @@ use std::sync::Arc;
 use super::{
     cell::{AGENT, KINDS, RED, RGB, STATES},
     grid::Pos,
+    scalar::MiniGridObs,
     settings::{Common, TILE_SIZES, outside},
     task::Missions,
     tiles::Tiles,
     view::View,
     world::World,
 };
-use crate::{Element, Space, WrapperSpec};
-
-/// The scalars of [`MiniGrid`](super::MiniGrid)'s rows: `i64` for the dict, `u8` for the image alone.
-pub trait MiniGridObs: Element + private::Scalar {}
-
-impl MiniGridObs for i64 {}
-impl MiniGridObs for u8 {}
-
-mod private {
-    pub trait Scalar {
-        /// Whether the row is the image, as `ImgObsWrapper` makes it.
-        const IMAGE_ONLY: bool;
-
-        fn of(value: i64) -> Self;
-    }
-
-    impl Scalar for i64 {
-        const IMAGE_ONLY: bool = false;
-
-        #[inline(always)]
-        fn of(value: i64) -> Self {
-            value
-        }
-    }
-
-    impl Scalar for u8 {
-        const IMAGE_ONLY: bool = true;
-
-        #[inline(always)]
-        fn of(value: i64) -> Self {
-            value as u8
-        }
-    }
-}
+use crate::{Space, WrapperSpec};
 
 /// What the image shows.
 #[derive(Clone, Debug)]

@@ -3,28 +3,10 @@
 use super::{
     cell::{CLOSED, Cell, LOCKED, SORTED_COLORS, WALL},
     grid::{DIRECTIONS, Pos},
+    room::Room,
     world::{NOWHERE, World},
 };
 use crate::{Error, Result};
-
-/// A rectangle with walls around it.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Room {
-    pub(super) top: Pos,
-    pub(super) size: Pos,
-    /// Where a door may be: right, down, left and up; `None` at the edge of the grid. Rooms in a row use the first only: where
-    /// one comes in.
-    pub(super) doors: [Option<Pos>; 4],
-    /// Where there is a way out.
-    open: [bool; 4],
-    locked: bool,
-}
-
-impl Room {
-    pub(super) fn new(top: Pos, size: Pos, entry: Pos) -> Self {
-        Self { top, size, doors: [Some(entry), None, None, None], ..Self::default() }
-    }
-}
 
 /// Draws for a place in a room.
 const TRIES: usize = 1001;

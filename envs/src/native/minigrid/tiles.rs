@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     cell::{BALL, BOX, CLOSED, Cell, DOOR, FLOOR, GOAL, KEY, KINDS, LAVA, LOCKED, OPEN, RGB, STATES, WALL},
-    observation::MiniGridObs,
+    scalar::MiniGridObs,
     view::View,
     world::World,
 };

@@ -3,6 +3,7 @@
 use super::{
     cell::{Cell, GOAL, LAVA, SORTED_COLORS},
     grid::{DIRECTIONS, Grid, Pos},
+    room::Room,
 };
 use crate::{Error, NpRandom, Result};
 
@@ -50,8 +51,8 @@ pub(super) struct World {
 pub(super) struct Scratch {
     pub(super) numbers: [Vec<i32>; 4],
     pub(super) objects: Vec<(Cell, Pos)>,
-    pub(super) rooms: Vec<super::rooms::Room>,
-    pub(super) other_rooms: Vec<super::rooms::Room>,
+    pub(super) rooms: Vec<Room>,
+    pub(super) other_rooms: Vec<Room>,
     pub(super) flags: Vec<bool>,
     pub(super) stack: Vec<usize>,
 }

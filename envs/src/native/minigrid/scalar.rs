@@ -1,0 +1,36 @@
+//! The scalars of rows.
+
+use crate::Element;
+
+/// The scalars of [`MiniGrid`](super::MiniGrid)'s rows: `i64` for the dict, `u8` for the image alone.
+pub trait MiniGridObs: Element + private::Scalar {}
+
+impl MiniGridObs for i64 {}
+impl MiniGridObs for u8 {}
+
+mod private {
+    pub trait Scalar {
+        /// Whether the row is the image, as `ImgObsWrapper` makes it.
+        const IMAGE_ONLY: bool;
+
+        fn of(value: i64) -> Self;
+    }
+
+    impl Scalar for i64 {
+        const IMAGE_ONLY: bool = false;
+
+        #[inline(always)]
+        fn of(value: i64) -> Self {
+            value
+        }
+    }
+
+    impl Scalar for u8 {
+        const IMAGE_ONLY: bool = true;
+
+        #[inline(always)]
+        fn of(value: i64) -> Self {
+            value as u8
+        }
+    }
+}
