@@ -1,4 +1,4 @@
-"""Runs Gymnasium's and EnvPool's vector environments for `compare.rs`: `LIBRARY ID COPIES SECONDS` in, steps/s out.
+"""Runs Gymnasium's, EnvPool's and PettingZoo's environments for `compare.rs`: `LIBRARY ID COPIES SECONDS` in, steps/s out.
 
 The library `raw` is MuJoCo's `mj_step` without any environment.
 
@@ -6,13 +6,16 @@ Seconds are processor time of all threads.
 """
 
 import functools
+import importlib
 import os
 import sys
 import time
 
 import envpool
 import gymnasium
+import minigrid  # noqa: F401 (it registers its ids)
 import numpy as np
+from minigrid.wrappers import ImgObsWrapper
 
 ROWS = 64
 # EnvPool's newest Taxi is the one before.
@@ -63,7 +66,9 @@ def make(library, env_id, copies):
         # Its own vector environment where there is one.
         spec = gymnasium.spec(env_id)
         mode = "vector_entry_point" if spec.vector_entry_point else "sync"
-        env = gymnasium.make_vec(env_id, num_envs=copies, vectorization_mode=mode)
+        # Texts are no arrays.
+        wrappers = [ImgObsWrapper] if env_id.startswith("MiniGrid-") else []
+        env = gymnasium.make_vec(env_id, num_envs=copies, vectorization_mode=mode, wrappers=wrappers)
         space = env.single_action_space
     rng = np.random.default_rng(1)
     if isinstance(space, gymnasium.spaces.Box):
@@ -74,7 +79,47 @@ def make(library, env_id, copies):
     return env, actions
 
 
+@functools.cache
+def make_of_several(env_id):
+    """A parallel environment of mpe2, or a game, as PettingZoo makes them."""
+    package = "mpe2" if env_id.startswith("simple") else "pettingzoo.classic"
+    module = importlib.import_module(f"{package}.{env_id}")
+    return module.parallel_env() if package == "mpe2" else module.env()
+
+
+def play_at_once(env, rng):
+    """Steps of one episode."""
+    env.reset()
+    steps = 0
+    while env.agents:
+        env.step({agent: rng.integers(env.action_space(agent).n) for agent in env.agents})
+        steps += 1
+    return steps
+
+
+def play_in_turn(env, rng, most=200):
+    """Steps of one game, which is cut after `most` moves."""
+    env.reset()
+    for step in range(most):
+        obs, _, terminated, truncated, _ = env.last()
+        if terminated or truncated:
+            return step
+        env.step(int(rng.choice(np.flatnonzero(obs["action_mask"]))))
+    return most
+
+
+def rate_of_several(env_id, seconds):
+    env, rng = make_of_several(env_id), np.random.default_rng(1)
+    play = play_at_once if hasattr(env, "aec_env") else play_in_turn
+    start, steps = time.process_time(), 0
+    while (elapsed := time.process_time() - start) < seconds:
+        steps += play(env, rng)
+    return steps / elapsed
+
+
 def rate(library, env_id, copies, seconds):
+    if library == "pettingzoo":
+        return rate_of_several(env_id, seconds)
     env, actions = make(library, env_id, copies)
     env.step(actions[0])
     start, steps, row = time.process_time(), 0, 0

@@ -1,11 +1,14 @@
-//! Steps per second of every native environment beside Gymnasium's and EnvPool's, as a Markdown table:
+//! Steps per second of native environments beside Gymnasium's and EnvPool's, as a Markdown table:
 //!
 //!     cargo bench -p pavlov-envs --bench compare -- --python PYTHON [--rounds N] [--mujoco]
 //!
-//! PYTHON has gymnasium and envpool. Without it the table has our column only. A rate is steps per second of processor
-//! time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread besides its
-//! caller's. Random actions were drawn before; streams go on from one episode to the next. Each library gets the number
-//! of copies of 64 and 1,024 that is better for it. Rounds take turns; medians count.
+//! PYTHON has gymnasium, envpool, minigrid, pettingzoo and mpe2. Without it the tables have our column only. A rate is steps per
+//! second of processor time, of all threads together, so that a busy machine hardly shows; EnvPool works in one thread
+//! besides its caller's. Random actions were drawn before; streams go on from one episode to the next. Each library gets the
+//! number of copies of 64 and 1,024 that is better for it. Rounds take turns; medians count.
+//!
+//! The second table has the environments with several agents, one copy each, beside PettingZoo's; there, drawing legal
+//! actions counts on both sides.
 //!
 //! With `--mujoco` it is MuJoCo's environments, beside `mj_step` in a loop in C, and the memory of many of them.
 
@@ -18,10 +21,13 @@ use std::{
     time::Duration,
 };
 
-use pavlov_envs::{AnyVectorEnv, EnvConfig, NpRandom, StepOut, make_vec};
+use pavlov_envs::{
+    AnyVectorEnv, DType, Element, EnvConfig, NpRandom, StepOut, TypedMultiAgentEnv, make_multi_agent,
+    make_vec, measure_multi_agent_speed,
+};
 use rustix::time::{ClockId, clock_gettime};
 
-const IDS: [&str; 11] = [
+const IDS: [&str; 15] = [
     "CartPole-v1",
     "MountainCar-v0",
     "MountainCarContinuous-v0",
@@ -33,6 +39,24 @@ const IDS: [&str; 11] = [
     "CliffWalking-v1",
     "CliffWalkingSlippery-v1",
     "Blackjack-v1",
+    "LunarLander-v3",
+    "BipedalWalker-v3",
+    "BipedalWalkerHardcore-v3",
+    "MiniGrid-DoorKey-8x8-v0",
+];
+const IDS_OF_SEVERAL: [&str; 12] = [
+    "simple_v3",
+    "simple_adversary_v3",
+    "simple_crypto_v3",
+    "simple_push_v3",
+    "simple_reference_v3",
+    "simple_speaker_listener_v4",
+    "simple_spread_v3",
+    "simple_tag_v3",
+    "simple_world_comm_v3",
+    "tictactoe_v3",
+    "connect_four_v3",
+    "go_v5",
 ];
 /// Cheap ones first.
 const MUJOCO: [&str; 11] = [
@@ -76,11 +100,25 @@ fn main() -> Result<(), Box<dyn Error>> {
         }
         let [ours, gymnasium, envpool] =
             rates.map(|rates| rates.into_iter().filter_map(median).fold(f64::NAN, f64::max) / 1e6);
+        let digits = if ours < 1.0 { 3 } else { 1 };
         println!(
-            "| {id} | {ours:.1} | {gymnasium:.3} | {envpool:.3} | {:.0} | {:.0} |",
+            "| {id} | {ours:.digits$} | {gymnasium:.3} | {envpool:.3} | {:.0} | {:.0} |",
             ours / gymnasium,
             ours / envpool
         );
+    }
+    println!("\n| environment | pavlov | PettingZoo | pavlov / PettingZoo |");
+    println!("|---|--:|--:|--:|");
+    for id in IDS_OF_SEVERAL {
+        let mut rates: [Vec<f64>; 2] = Default::default();
+        for _ in 0..rounds {
+            rates[0].push(ours_of_several(id)?);
+            if let Some(driver) = &mut driver {
+                rates[1].push(driver.rate("pettingzoo", id, 1)?);
+            }
+        }
+        let [ours, others] = rates.map(|rates| median(rates).unwrap_or(f64::NAN) / 1e6);
+        println!("| {id} | {ours:.2} | {others:.4} | {:.0} |", ours / others);
     }
     Ok(())
 }
@@ -130,6 +168,20 @@ fn resident_mb() -> Result<f64, Box<dyn Error>> {
     Ok(kb / 1024.0)
 }
 
+/// Steps per second of an environment of ours with several agents; a step is one of all that act.
+fn ours_of_several(id: &str) -> pavlov_envs::Result<f64> {
+    fn rate<O: Element>(id: &str) -> pavlov_envs::Result<f64> {
+        let mut env = TypedMultiAgentEnv::<O, i64>::new(make_multi_agent(id, &EnvConfig::new())?)?;
+        let start = processor_time();
+        let steps = measure_multi_agent_speed(&mut env, ROUND)?.steps;
+        Ok(steps as f64 / (processor_time() - start).as_secs_f64())
+    }
+    match make_multi_agent(id, &EnvConfig::new())?.obs_dtype() {
+        DType::U8 => rate::<u8>(id),
+        _ => rate::<f32>(id),
+    }
+}
+
 fn median(mut values: Vec<f64>) -> Option<f64> {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied()
@@ -148,6 +200,7 @@ fn ours(id: &str, config: &EnvConfig, copies: usize) -> pavlov_envs::Result<f64>
     let actions = draw_actions(&*env, ROWS);
     let row = actions.len() * 8 / ROWS;
     let actions: &[u8] = bytemuck::cast_slice(&actions);
+    let act_bytes = copies * env.action_space().width() * env.act_dtype().size();
     // Words, so that rows of any scalar are aligned.
     let bytes = copies * env.observation_space().width() * env.obs_dtype().size();
     let (mut obs, mut final_obs) = (vec![0_u64; bytes.div_ceil(8)], vec![0_u64; bytes.div_ceil(8)]);
@@ -168,7 +221,7 @@ fn ours(id: &str, config: &EnvConfig, copies: usize) -> pavlov_envs::Result<f64>
                 terminated: &mut terminated,
                 truncated: &mut truncated,
             };
-            env.step(&actions[..copies * env.action_space().width() * env.act_dtype().size()], None, out)?;
+            env.step(&actions[..act_bytes], None, out)?;
         }
         steps += ROWS * copies;
         elapsed = processor_time() - start;
@@ -185,7 +238,7 @@ fn draw_actions(env: &dyn AnyVectorEnv, rows: usize) -> Vec<u64> {
     let mut actions = vec![0_u64; rows * words];
     for row in actions.chunks_exact_mut(words) {
         if size == 8 {
-            for action in bytemuck::cast_slice_mut::<u64, i64>(row).chunks_exact_mut(1) {
+            for action in bytemuck::cast_slice_mut::<u64, i64>(row).chunks_exact_mut(width) {
                 space.sample(&mut random, action);
             }
         } else {

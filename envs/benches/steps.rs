@@ -1,4 +1,5 @@
-//! Steps per second and allocations per step of CartPole and of the games in pixels: `cargo bench -p pavlov-envs`.
+//! Steps per second and allocations per step of CartPole, of the games in pixels and of MiniGrid, and processor time per step of
+//! the environments on Box2D: `cargo bench -p pavlov-envs`.
 //!
 //! Actions are drawn beforehand, episodes of CartPole are some 22 steps long, and every reset is seeded, as in
 //! training. The best round is what the code can do, the median what the machine let it do.
@@ -6,13 +7,19 @@
 #[path = "../tests/counting/mod.rs"]
 mod counting;
 
-use std::{error::Error, hint::black_box, time::Instant};
+use std::{
+    error::Error,
+    hint::black_box,
+    time::{Duration, Instant},
+};
 
 use counting::allocations_of_process;
 use pavlov_envs::{
-    CartPole, CartPoleConfig, CartPoleVector, Element, Env, NpRandom, StepOut, SyncVectorEnv,
-    ThreadVectorEnv, TimeLimit, TypedVectorEnv, VectorEnv, make_vec,
+    BipedalWalker, BipedalWalkerConfig, CartPole, CartPoleConfig, CartPoleVector, Element, Env, EnvConfig,
+    LunarLander, NpRandom, SpaceSampler, StepOut, SyncVectorEnv, ThreadVectorEnv, TimeLimit, TypedVectorEnv,
+    VectorEnv, make_vec,
 };
+use rustix::time::{ClockId, clock_gettime};
 
 /// Short rounds, so that some of them run undisturbed on a busy machine.
 const ROUNDS: usize = 301;
@@ -39,7 +46,49 @@ fn main() -> Result<(), Box<dyn Error>> {
             vector(&format!("{game}, {settings}, 8"), TypedVectorEnv::<u8, i64>::new(copies)?)?;
         }
     }
+    for task in ["DoorKey-8x8", "KeyCorridorS3R3", "MultiRoom-N6"] {
+        let copies = make_vec(&format!("MiniGrid-{task}-v0"), &EnvConfig::new(), 8)?;
+        vector(&format!("MiniGrid-{task}-v0, 8"), TypedVectorEnv::<i64, i64>::new(copies)?)?;
+    }
+    random_play("LunarLander-v3", LunarLander::<i64>::new(Default::default())?)?;
+    let walker = |hardcore| BipedalWalker::new(BipedalWalkerConfig { hardcore });
+    random_play("BipedalWalker-v3", walker(false))?;
+    random_play("BipedalWalkerHardcore-v3", walker(true))?;
     Ok(())
+}
+
+/// Microseconds of processor time per step, resets included; their streams continue.
+fn random_play<E: Env<Obs = f32>>(name: &str, env: E) -> pavlov_envs::Result<()> {
+    const STEPS: usize = 256;
+    let mut env = TimeLimit::new(env, 1000);
+    let space = env.action_space();
+    let mut sampler = SpaceSampler::new(&space, 1);
+    let mut actions = vec![E::Act::default(); STEPS * space.width()];
+    actions.chunks_exact_mut(space.width()).for_each(|action| sampler.sample(action));
+    let mut obs = vec![0.0; env.observation_space().width()];
+    env.reset(Some(0), &mut obs)?;
+    let mut times = [0.0; ROUNDS];
+    let before = allocations_of_process();
+    for time in &mut times {
+        let start = processor_time();
+        for action in actions.chunks_exact(space.width()) {
+            let step = env.step(action, &mut obs)?;
+            if step.terminated | step.truncated {
+                env.reset(None, &mut obs)?;
+            }
+        }
+        *time = (processor_time() - start).as_secs_f64() * 1e6 / STEPS as f64;
+    }
+    let per_step = (allocations_of_process() - before) as f64 / (ROUNDS * STEPS) as f64;
+    times.sort_by(f64::total_cmp);
+    println!("{name:<34}{:>9.2} us{:>9.2} us{per_step:>20.6}", times[0], times[ROUNDS / 2]);
+    Ok(())
+}
+
+/// Processor time of this thread so far.
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
 fn scalar(config: CartPoleConfig) -> pavlov_envs::Result<()> {

@@ -2,9 +2,10 @@
 //!
 //!     cargo run -p pavlov-envs --example serve -- FrozenLake-v1 '{"is_slippery": false}'
 //!
-//! The first line out holds the spaces. `{"reset": 7}` (or `null`, to continue the random stream) and `{"step": [1]}`
-//! answer with the observation as hex digits of its bytes, the reward as those of its 64 bits, flags, `prob`, the action
-//! mask and the state as text where there are any; or with `{"error": "..."}`.
+//! The first line out holds the spaces, and the texts of the missions of `MiniGrid-*`. `{"reset": 7}` (or `null`, to
+//! continue the random stream) and `{"step": [1]}` answer with the observation as hex digits of its bytes, the reward as
+//! those of its 64 bits, flags, `prob`, the action mask and the state as text where there are any; or with
+//! `{"error": "..."}`.
 
 use std::{
     env,
@@ -12,8 +13,8 @@ use std::{
 };
 
 use pavlov_envs::{
-    Acrobot, Blackjack, CartPole, CliffWalking, Element, Env, EnvConfig, Error, FrozenLake, MountainCar,
-    MountainCarContinuous, Pendulum, Result, Step, Taxi, make_vec, spec,
+    Acrobot, Blackjack, CartPole, CliffWalking, Element, Env, EnvConfig, Error, FrozenLake, MiniGrid,
+    MiniGridObs, MountainCar, MountainCarContinuous, Pendulum, Result, Step, Taxi, make_vec, spec,
 };
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -25,6 +26,16 @@ fn main() -> Result<()> {
     let mut given: EnvConfig = decode(&settings)?;
     // Refuses unknown ids and settings.
     make_vec(&id, &given, 1)?;
+    if id.starts_with("MiniGrid-") {
+        let image_only = given
+            .get("wrappers")
+            .and_then(Value::as_array)
+            .is_some_and(|wrappers| wrappers.last().is_some_and(|last| last == "ImgObsWrapper"));
+        return match image_only {
+            true => serve_minigrid::<u8>(&id, &given),
+            false => serve_minigrid::<i64>(&id, &given),
+        };
+    }
     // What these ids have instead of the default; a given setting goes before.
     let preset = match id.as_str() {
         "FrozenLake8x8-v1" => Some(("map_name", "8x8".into())),
@@ -54,10 +65,24 @@ fn decode<C: DeserializeOwned>(settings: &str) -> Result<C> {
     serde_json::from_str(settings).map_err(Error::other)
 }
 
-fn serve<E: Env>(mut env: E, limit: Option<usize>) -> Result<()> {
+fn serve<E: Env>(env: E, limit: Option<usize>) -> Result<()> {
+    serve_with(env, limit, json!([]))
+}
+
+fn serve_minigrid<O: MiniGridObs>(id: &str, settings: &EnvConfig) -> Result<()> {
+    let env = MiniGrid::<O>::new(id, settings)?;
+    let missions = (0..env.num_missions()).map(|index| env.mission_text(index)).collect();
+    // It truncates itself.
+    serve_with(env, None, missions)
+}
+
+fn serve_with<E: Env>(mut env: E, limit: Option<usize>, missions: Value) -> Result<()> {
     let mut out = io::stdout().lock();
     let (observation_space, action_space) = (env.observation_space(), env.action_space());
-    say(&mut out, &json!({"observation_space": observation_space, "action_space": action_space}))?;
+    say(
+        &mut out,
+        &json!({"observation_space": observation_space, "action_space": action_space, "missions": missions}),
+    )?;
     let mut obs = vec![E::Obs::default(); observation_space.width()];
     let mut mask = vec![false; action_space.flat_width()];
     let mut steps = 0;

@@ -97,13 +97,15 @@ impl EnvCreator {
     /// The same environment with these wrappers around every copy, the first of them innermost.
     ///
     /// Copies are made one by one then: a native vector environment steps one copy at a time, and an environment in Python
-    /// has a process per copy.
+    /// has a process per copy. Environments of MiniGrid apply its own wrappers themselves, to all copies together.
     #[must_use]
     pub fn wrapped(&self, wrappers: &[WrapperSpec]) -> Self {
+        let (own, wrappers) = by_name::split_minigrid(wrappers);
+        let inner = if own.is_empty() { self.clone() } else { self.with_minigrid_wrappers(own) };
         if wrappers.is_empty() {
-            return self.clone();
+            return inner;
         }
-        let (inner, wrappers) = (self.clone(), wrappers.to_vec());
+        let wrappers = wrappers.to_vec();
         Self::of_copies(self.name(), move |config, num_envs| {
             let one = || match inner.make(config, 1)? {
                 EnvCopies::Vector(copy) => Ok(copy),
@@ -114,6 +116,27 @@ impl EnvCreator {
                 }
             };
             by_name::wrapped(&wrappers, num_envs, &one).map(EnvCopies::Vector)
+        })
+    }
+
+    fn with_minigrid_wrappers(&self, wrappers: &[WrapperSpec]) -> Self {
+        let (inner, wrappers) = (self.clone(), wrappers.to_vec());
+        Self::of_copies(self.name(), move |config, num_envs| {
+            let mut names = wrappers.iter().map(WrapperSpec::to_string);
+            if !inner.name().starts_with("MiniGrid-") {
+                let name = names.next().unwrap_or_default();
+                let message =
+                    format!("the wrapper {name} stands around environments of MiniGrid only (`MiniGrid-*`)");
+                return Err(Error::Config { env: inner.name().into(), message });
+            }
+            let mut config = config.clone();
+            if config.contains_key("wrappers") {
+                let message =
+                    "`wrappers` of MiniGrid stand in `env_config` and beside it; keep one of the two".into();
+                return Err(Error::Config { env: inner.name().into(), message });
+            }
+            config.insert("wrappers".into(), names.collect());
+            inner.make(&config, num_envs)
         })
     }
 

@@ -76,12 +76,16 @@ pub use multi_agent::{
     multi_agent_ids, multi_agent_spec, register_multi_agent,
 };
 pub use native::{
-    Acrobot, AcrobotConfig, AcrobotVector, Blackjack, BlackjackConfig, BoardGame, CartPole, CartPoleConfig,
-    CartPoleVector, ClassicVector, CliffWalking, CliffWalkingConfig, FrozenLake, FrozenLakeConfig,
-    MountainCar, MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig,
-    MountainCarContinuousVector, MountainCarVector, Pendulum, PendulumConfig, PendulumReset, PendulumVector,
-    PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze, ResetBounds,
-    SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Taxi, TaxiConfig,
+    Acrobot, AcrobotConfig, AcrobotVector, BipedalWalker, BipedalWalkerConfig, Blackjack, BlackjackConfig,
+    BoardGame, BodyState, CartPole, CartPoleConfig, CartPoleVector, ClassicVector, CliffWalking,
+    CliffWalkingConfig, FrozenLake, FrozenLakeConfig, Go, GoConfig, LunarLander, LunarLanderAction,
+    LunarLanderConfig, MiniGrid, MiniGridObs, MountainCar, MountainCarConfig, MountainCarContinuous,
+    MountainCarContinuousConfig, MountainCarContinuousVector, MountainCarVector, ParticleAction, ParticleEnv,
+    Pendulum, PendulumConfig, PendulumReset, PendulumVector, PixelBreakout, PixelConfig, PixelFreeway,
+    PixelGame, PixelPong, PixelSnake, PixelTMaze, ResetBounds, Simple, SimpleAdversary,
+    SimpleAdversaryConfig, SimpleConfig, SimpleCrypto, SimpleCryptoConfig, SimplePush, SimplePushConfig,
+    SimpleReference, SimpleReferenceConfig, SimpleSpeakerListener, SimpleSpeakerListenerConfig, SimpleSpread,
+    SimpleSpreadConfig, SimpleTag, SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig, Taxi, TaxiConfig,
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};

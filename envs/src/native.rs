@@ -2,9 +2,11 @@
 
 mod acrobot;
 mod ansi;
+mod bipedal_walker;
 mod blackjack;
 mod board;
 mod board_game;
+mod box2d;
 mod cartpole;
 mod classic;
 mod classic_vector;
@@ -12,13 +14,16 @@ mod cliff_walking;
 mod connect_four;
 mod draw;
 mod frozen_lake;
+mod go;
+mod lunar_lander;
+mod minigrid;
 mod mountain_car;
 mod mountain_car_continuous;
+mod mpe;
 mod mujoco;
 mod numpy_math;
 mod pendulum;
 mod pixel;
-mod simple_spread;
 #[cfg(target_arch = "x86_64")]
 mod sincos;
 mod stateless_cartpole;
@@ -28,20 +33,30 @@ mod tictactoe;
 mod valley;
 
 pub use acrobot::{Acrobot, AcrobotConfig, AcrobotVector};
+pub use bipedal_walker::{BipedalWalker, BipedalWalkerConfig};
 pub use blackjack::{Blackjack, BlackjackConfig};
 pub use board_game::BoardGame;
+pub use box2d::BodyState;
 pub use cartpole::{CartPole, CartPoleConfig, CartPoleVector};
 pub use classic::ResetBounds;
 pub use classic_vector::ClassicVector;
 pub use cliff_walking::{CliffWalking, CliffWalkingConfig};
 pub use frozen_lake::{FrozenLake, FrozenLakeConfig};
+pub use go::{Go, GoConfig};
+pub use lunar_lander::{LunarLander, LunarLanderAction, LunarLanderConfig};
+pub use minigrid::{MiniGrid, MiniGridObs};
 pub use mountain_car::{MountainCar, MountainCarConfig, MountainCarVector};
 pub use mountain_car_continuous::{
     MountainCarContinuous, MountainCarContinuousConfig, MountainCarContinuousVector,
 };
+pub use mpe::{
+    ParticleAction, ParticleEnv, Simple, SimpleAdversary, SimpleAdversaryConfig, SimpleConfig, SimpleCrypto,
+    SimpleCryptoConfig, SimplePush, SimplePushConfig, SimpleReference, SimpleReferenceConfig,
+    SimpleSpeakerListener, SimpleSpeakerListenerConfig, SimpleSpread, SimpleSpreadConfig, SimpleTag,
+    SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig,
+};
 pub use pendulum::{Pendulum, PendulumConfig, PendulumReset, PendulumVector};
 pub use pixel::{PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze};
-pub use simple_spread::{SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig};
 pub use taxi::{Taxi, TaxiConfig};
 
 use serde::{Serialize, de::DeserializeOwned};
@@ -57,12 +72,6 @@ type Entry = (EnvSpec, EnvCreator);
 
 /// What the registry holds from the start; limits and thresholds are Gymnasium's.
 pub(crate) fn entries() -> Vec<Entry> {
-    let mut all = small_entries();
-    all.extend(mujoco::entries());
-    all
-}
-
-fn small_entries() -> Vec<Entry> {
     let cartpole = "balance a pole on a cart by pushing the cart left or right";
     let cliff = "walk along a cliff to the goal without falling";
     let lake = "cross a slippery lake without falling into a hole";
@@ -135,6 +144,10 @@ fn small_entries() -> Vec<Entry> {
             |config| Ok(Blackjack::new(config)),
         ),
     ];
+    entries.extend(mujoco::entries());
+    entries.extend(minigrid::entries());
+    entries.extend(lunar_lander::entries());
+    entries.extend(bipedal_walker::entries());
     entries.extend(pixel::entries());
     entries
 }
@@ -187,15 +200,11 @@ fn spec(id: &str, summary: &str, max_episode_steps: Option<usize>, reward_thresh
     EnvSpec { id: id.into(), summary: summary.into(), max_episode_steps, reward_threshold }
 }
 
-type MakeMultiAgent = fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>;
+type MultiAgentEntry = (EnvSpec, fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>);
 
 /// What the registry of multi-agent environments holds from the start.
-pub(crate) fn multi_agent_entries() -> [(EnvSpec, MakeMultiAgent); 3] {
-    [
-        (
-            spec("simple_spread_v3", "cover landmarks together and keep off each other", Some(25), None),
-            simple_spread::make,
-        ),
+pub(crate) fn multi_agent_entries() -> Vec<MultiAgentEntry> {
+    let mut entries: Vec<MultiAgentEntry> = vec![
         (spec("tictactoe_v3", "three in a row, one move at a time", None, None), |config| {
             no_settings("tictactoe_v3", config)?;
             Ok(Box::new(BoardGame::tictactoe()))
@@ -204,7 +213,12 @@ pub(crate) fn multi_agent_entries() -> [(EnvSpec, MakeMultiAgent); 3] {
             no_settings("connect_four_v3", config)?;
             Ok(Box::new(BoardGame::connect_four()))
         }),
-    ]
+        (spec("go_v5", "surround points with stones, one move at a time", None, None), |config| {
+            Ok(Box::new(Go::new(decode_config("go_v5", config)?)?))
+        }),
+    ];
+    entries.extend(mpe::entries());
+    entries
 }
 
 fn no_settings(id: &str, config: &EnvConfig) -> Result<()> {

@@ -102,6 +102,20 @@ impl NpRandom {
         index.unwrap_or(p.len() - 1)
     }
 
+    /// Puts a list into random order as `rng.shuffle(list)` does.
+    pub fn shuffle<T>(&mut self, list: &mut [T]) {
+        for last in (1..list.len()).rev() {
+            let mask = u32::MAX >> (last as u32).leading_zeros();
+            let other = loop {
+                let draw = (self.next_u32() & mask) as usize;
+                if draw <= last {
+                    break draw;
+                }
+            };
+            list.swap(last, other);
+        }
+    }
+
     /// Draws as `rng.standard_normal()` does.
     pub fn normal(&mut self) -> f64 {
         ziggurat::normal(self)

@@ -16,6 +16,10 @@ impl StateWriter {
         writer
     }
 
+    pub(crate) fn u32(&mut self, value: u32) {
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
     pub(crate) fn u64(&mut self, value: u64) {
         self.bytes.extend_from_slice(&value.to_le_bytes());
     }
@@ -65,6 +69,12 @@ impl<'a> StateReader<'a> {
             ))),
             Err(error) => Err(error),
         }
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32> {
+        let (head, rest) = self.rest.split_first_chunk().ok_or_else(cut)?;
+        self.rest = rest;
+        Ok(u32::from_le_bytes(*head))
     }
 
     pub(crate) fn u64(&mut self) -> Result<u64> {

@@ -5,10 +5,11 @@ mod counting;
 use counting::allocations_of_thread;
 use pavlov_envs::{
     Acrobot, AnyVectorEnv, BoardGame, CartPole, CartPoleConfig, ClipAction, ClipReward, Env, EnvConfig,
-    FlattenObservation, FrameStack, MountainCar, MountainCarContinuous, MultiAgentEnv, MultiAgentRows,
-    NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum, PendulumConfig,
-    RecordEpisodeStatistics, RescaleAction, Result, SimpleSpread, SimpleSpreadConfig, Space, Step, StepOut,
-    SyncVectorEnv, ThreadVectorEnv, TimeLimit, TransformReward, make_vec,
+    FlattenObservation, FrameStack, Go, GoConfig, MountainCar, MountainCarContinuous, MultiAgentEnv,
+    MultiAgentRows, NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum,
+    PendulumConfig, RecordEpisodeStatistics, RescaleAction, Result, SimpleCrypto, SimpleSpread,
+    SimpleSpreadConfig, SimpleTag, SimpleTagConfig, SimpleWorldComm, Space, Step, StepOut, SyncVectorEnv,
+    ThreadVectorEnv, TimeLimit, TransformReward, make_vec,
 };
 
 /// CartPole as most users would write it: without a saved state, so that its actions are kept.
@@ -48,6 +49,12 @@ fn steps_and_resets_of_every_native_vector_allocate_nothing() {
         "Taxi-v4",
         "CliffWalkingSlippery-v1",
         "Blackjack-v1",
+        "MiniGrid-DoorKey-5x5-v0",
+        "MiniGrid-LavaCrossingS9N3-v0",
+        "MiniGrid-KeyCorridorS3R2-v0",
+        "MiniGrid-MultiRoom-N2-S4-v0",
+        "MiniGrid-PutNear-6x6-N2-v0",
+        "MiniGrid-Dynamic-Obstacles-Random-6x6-v0",
         "PixelBreakout-v0",
         "PixelFreeway-v0",
         "PixelPong-v0",
@@ -55,6 +62,9 @@ fn steps_and_resets_of_every_native_vector_allocate_nothing() {
         "PixelTMaze-v0",
     ] {
         assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 64).unwrap(), false), 0, "{id}");
+    }
+    for id in ["LunarLander-v3", "LunarLanderContinuous-v3", "BipedalWalker-v3", "BipedalWalkerHardcore-v3"] {
+        assert_eq!(allocations(&mut *make_vec(id, &EnvConfig::new(), 4).unwrap(), false), 0, "{id}");
     }
 }
 
@@ -104,6 +114,15 @@ fn steps_by_threads_allocate_for_the_queue_of_rayon_only() {
 fn steps_and_resets_of_multi_agent_environments_allocate_nothing() {
     let config = SimpleSpreadConfig { n: 5, ..SimpleSpreadConfig::default() };
     assert_eq!(multi_agent_allocations(&mut SimpleSpread::<i64>::new(config).unwrap(), 5), 0, "SimpleSpread");
+    // Five actions are in the space of every agent that moves.
+    let tag = SimpleTagConfig { num_agent_neighbors: Some(2), ..SimpleTagConfig::default() };
+    assert_eq!(multi_agent_allocations(&mut SimpleTag::<i64>::new(tag).unwrap(), 5), 0, "SimpleTag");
+    let mut world = SimpleWorldComm::<i64>::new(Default::default()).unwrap();
+    assert_eq!(multi_agent_allocations(&mut world, 5), 0, "SimpleWorldComm");
+    let mut crypto = SimpleCrypto::<i64>::new(Default::default()).unwrap();
+    assert_eq!(multi_agent_allocations(&mut crypto, 4), 0, "SimpleCrypto");
+    let go = GoConfig { board_size: 5, ..GoConfig::default() };
+    assert_eq!(multi_agent_allocations(&mut Go::new(go).unwrap(), 26), 0, "Go");
     assert_eq!(multi_agent_allocations(&mut BoardGame::tictactoe(), 9), 0, "tictactoe");
     assert_eq!(multi_agent_allocations(&mut BoardGame::connect_four(), 7), 0, "connect_four");
 }
@@ -134,9 +153,10 @@ fn multi_agent_allocations<E: MultiAgentEnv<Act = i64>>(env: &mut E, n: i64) -> 
 fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
     let (n, space) = (env.num_envs(), env.action_space().clone());
     let mut random = NpRandom::new(1);
-    let mut row = [0.0_f64];
-    let mut words = vec![0_u64; n];
-    let act_bytes = env.act_dtype().size() * n;
+    let mut row = vec![0.0_f64; space.width()];
+    let mut words = vec![0_u64; n * space.width()];
+    let size = env.act_dtype().size();
+    let act_bytes = size * row.len() * n;
     // Words, so that rows of any scalar are aligned.
     let obs_bytes = n * env.observation_space().width() * env.obs_dtype().size();
     let (mut obs, mut final_obs) = (vec![0_u64; obs_bytes.div_ceil(8)], vec![0_u64; obs_bytes.div_ceil(8)]);
@@ -151,9 +171,11 @@ fn allocations(env: &mut dyn AnyVectorEnv, halves: bool) -> u64 {
         let actions = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..act_bytes];
         for action in actions.chunks_exact_mut(act_bytes / n) {
             space.sample(&mut random, &mut row);
-            match action.len() {
-                4 => action.copy_from_slice(&(row[0] as f32).to_ne_bytes()),
-                _ => action.copy_from_slice(&(row[0] as i64).to_ne_bytes()),
+            for (scalar, &value) in action.chunks_exact_mut(size).zip(&row) {
+                match size {
+                    4 => scalar.copy_from_slice(&(value as f32).to_ne_bytes()),
+                    _ => scalar.copy_from_slice(&(value as i64).to_ne_bytes()),
+                }
             }
         }
         let out = StepOut {

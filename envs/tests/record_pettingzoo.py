@@ -7,16 +7,21 @@ written as the hex digits of their bits, bytes of boards as one digit each. Each
 versions and with sines and cosines of the machine, which differ between C libraries.
 """
 
+import importlib
 import json
+import os
 import pathlib
 import platform
 import struct
 import sys
 from importlib.metadata import version
 
+# On processors with AVX-512 numpy has an exponential function of its own, whose last bit differs from the C library's.
+os.environ["NPY_DISABLE_CPU_FEATURES"] = "AVX512F AVX512CD AVX512_SKX AVX512_CLX AVX512_CNL AVX512_ICL AVX512_SPR"
+
 import numpy as np
 from mpe2 import simple_spread_v3
-from pettingzoo.classic import connect_four_v3, tictactoe_v3
+from pettingzoo.classic import connect_four_v3, go_v5, tictactoe_v3
 
 OUT = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent / "fixtures")
 
@@ -89,6 +94,106 @@ def spread():
     yield spread_episode(3, N=1, local_ratio=1.0, max_cycles=5)
     yield spread_episode(4, N=4, num_agent_neighbors=2, num_landmark_neighbors=5, max_cycles=10)
     yield spread_episode(0, curriculum=True, max_cycles=15)
+
+
+def particles_episode(env_id, seed, stage=None, hunt=False, **config):
+    """Actions are kept for some steps, so that agents come far; in a hunt, adversaries go to the prey, which goes right."""
+    env = importlib.import_module(f"mpe2.{env_id}").parallel_env(**config)
+    if stage is not None:
+        # In mpe2 1.1.1 `set_curriculum_stage` does nothing, because `BaseScenario` has a property of this name.
+        type(env.unwrapped.scenario).curriculum_stage = 0
+        env.unwrapped.set_curriculum_stage(stage)
+    rng = np.random.default_rng(seed)
+    continuous = config.get("continuous_actions", False)
+    row = {"id": env_id, "config": config, "seed": seed, "stage": stage, "actions": [], "obs": [], "rewards": []}
+    stack = lambda by_agent: np.concatenate([np.ravel(by_agent[agent]) for agent in env.possible_agents])
+    obs, _ = env.reset(seed=seed)
+    row["obs"].append(f32(stack(obs)))
+    actions = {}
+    while env.agents:
+        for agent in env.agents:
+            space = env.action_space(agent)
+            if hunt:
+                bodies = {body.name: body.state.p_pos for body in env.unwrapped.world.agents}
+                x, y = bodies["agent_0"] - bodies[agent]
+                actions[agent] = 2 if x == 0 else (1 + int(x > 0) if abs(x) > abs(y) else 3 + int(y > 0))
+            elif agent not in actions or rng.random() < 0.2:
+                # A little outside of 0..=1, where mpe2's wrapper cuts.
+                actions[agent] = (
+                    rng.uniform(-0.2, 1.2, space.shape).astype(np.float32) if continuous else int(rng.integers(space.n))
+                )
+        obs, rewards, terminated, truncated, _ = env.step(actions)
+        row["actions"].append(f32(stack(actions)) if continuous else stack(actions).tolist())
+        row["obs"].append(f32(stack(obs)))
+        row["rewards"].append(f64(stack(rewards)))
+    row["terminated"] = all(terminated.values())
+    assert all(truncated.values()) != row["terminated"]
+    return row
+
+
+def particles():
+    for env_id, steps in [
+        ("simple_v3", 10),
+        ("simple_adversary_v3", 10),
+        ("simple_crypto_v3", 10),
+        ("simple_push_v3", 9),
+        ("simple_reference_v3", 7),
+        ("simple_speaker_listener_v4", 10),
+        ("simple_world_comm_v3", 3),
+    ]:
+        for seed, continuous in [(0, False), (1, True)]:
+            yield particles_episode(env_id, seed, max_cycles=steps, continuous_actions=continuous)
+    yield particles_episode("simple_adversary_v3", 2, N=4, num_agent_neighbors=2, num_landmark_neighbors=5, max_cycles=6)
+    yield particles_episode("simple_world_comm_v3", 2, num_good=3, num_forests=1, num_obstacles=2, num_food=1, max_cycles=5)
+    yield particles_episode("simple_tag_v3", 1, max_cycles=8, continuous_actions=True)
+    yield particles_episode("simple_tag_v3", 2, max_cycles=6, num_good=2, num_agent_neighbors=2, num_landmark_neighbors=3)
+    # The prey leaves, and is slow at the first stages of the curriculum.
+    for stage in range(3):
+        yield particles_episode("simple_tag_v3", 3, stage, hunt=True, num_adversaries=1, curriculum=True, max_cycles=18)
+    yield particles_episode("simple_tag_v3", 4, 0, hunt=True, curriculum=True, terminate_on_success=True)
+
+
+def go_game(seed, komi, illegal_at=None):
+    env = go_v5.env(board_size=5, komi=komi)
+    env.reset()
+    rng = np.random.default_rng(seed)
+    row = {"komi": komi, "actions": [], "obs": [], "rewards": [], "kos": 0}
+
+    def watch():
+        views = [env.observe(agent) for agent in env.possible_agents]
+        row["obs"].append([np.packbits(np.concatenate([np.ravel(v[k]) for k in sorted(v)])).tobytes().hex() for v in views])
+        row["kos"] += env.unwrapped._go.ko is not None
+
+    watch()
+    while not any(env.terminations.values()):
+        mask = env.observe(env.agent_selection)["action_mask"]
+        if len(row["actions"]) == illegal_at:
+            action = int(np.flatnonzero(mask == 0)[0])
+        else:
+            action = 25 if rng.random() < 0.08 else int(rng.choice(np.flatnonzero(mask)))
+        env.step(action)
+        row["actions"].append(action)
+        row["rewards"].append([float(env.rewards[agent]) for agent in env.possible_agents])
+        watch()
+    row["illegal"] = bool(any(env.truncations.values()))
+    row["captured"] = list(env.unwrapped._go.caps)
+    row["drawn"] = bool(env.unwrapped._go.score() == 0)
+    return row
+
+
+def go():
+    """A won and a lost game, a game with as many points for both, with a ko, and two with an illegal move."""
+    games = [go_game(seed, komi) for seed in range(40) for komi in [0.5, 0]]
+    winner = lambda row: row["rewards"][-1].index(1.0)
+    for wanted in [
+        lambda row: winner(row) == 0 and row["captured"][0] > 3,
+        lambda row: winner(row) == 1 and row["captured"][1] > 3 and row["kos"] == 0,
+        lambda row: row["drawn"] and len(row["actions"]) > 2,
+        lambda row: row["kos"] > 0,
+    ]:
+        yield min(filter(wanted, games), key=lambda row: len(row["actions"]))
+    yield go_game(4, 7.5, illegal_at=7)
+    yield go_game(5, 7.5, illegal_at=10)
 
 
 def digits(obs):
@@ -168,5 +273,7 @@ def frames():
 
 write("simple_spread.jsonl", spread())
 write("simple_spread_frames.jsonl", frames())
+write("particles.jsonl", particles())
+write("go.jsonl", go())
 write("tictactoe.jsonl", games(tictactoe_v3, 8, range(50)))
 write("connect_four.jsonl", games(connect_four_v3, 4, range(400, 3000)))

@@ -1,5 +1,7 @@
 //! What this crate promises, in one program.
 
+#[path = "tests/box2d.rs"]
+mod box2d;
 #[path = "tests/broken.rs"]
 mod broken;
 #[path = "tests/classic_control.rs"]
@@ -14,18 +16,24 @@ mod example;
 mod fixture;
 #[path = "tests/frames.rs"]
 mod frames;
+#[path = "tests/go.rs"]
+mod go;
 #[path = "tests/golden.rs"]
 mod golden;
 #[path = "tests/live_gymnasium.rs"]
 mod live_gymnasium;
 #[path = "tests/live_pettingzoo.rs"]
 mod live_pettingzoo;
+#[path = "tests/minigrid.rs"]
+mod minigrid;
 #[path = "tests/mujoco.rs"]
 mod mujoco;
 #[path = "tests/multi_agent.rs"]
 mod multi_agent;
 #[path = "tests/multi_agent_golden.rs"]
 mod multi_agent_golden;
+#[path = "tests/particles.rs"]
+mod particles;
 #[path = "tests/pettingzoo.rs"]
 mod pettingzoo;
 #[path = "tests/pictures.rs"]

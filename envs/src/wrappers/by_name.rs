@@ -17,7 +17,10 @@ use crate::{AnyVectorEnv, DType, Element, Env, EnvConfig, Error, Result, SyncVec
 ///
 /// There is `AtariPreprocessing(noop_max=30, frame_skip=4, screen_size=84, terminal_on_life_loss=false,
 /// grayscale_obs=true)`, `ClipAction`, `ClipReward(min_reward, max_reward)`, `FlattenObservation`,
-/// `FrameStack(stack_size)`, `RescaleAction(min_action, max_action)` and `TimeLimit(max_episode_steps)`.
+/// `FrameStack(stack_size)`, `RescaleAction(min_action, max_action)` and `TimeLimit(max_episode_steps)`. Around
+/// environments of MiniGrid, and before the others, there is `FullyObsWrapper`, `OneHotPartialObsWrapper`,
+/// `RGBImgObsWrapper(tile_size=8)` and `RGBImgPartialObsWrapper(tile_size=8)`, and behind one of these or alone
+/// `ImgObsWrapper`.
 ///
 /// ```
 /// use pavlov_envs::{EnvConfig, EnvCreator, WrapperSpec};
@@ -61,8 +64,22 @@ const KNOWN: &[Known] = &[
     Known { name: "ClipReward", parameters: &[("min_reward", None), ("max_reward", None)] },
     Known { name: "FlattenObservation", parameters: &[] },
     Known { name: "FrameStack", parameters: &[("stack_size", None)] },
+    Known { name: "FullyObsWrapper", parameters: &[] },
+    Known { name: "ImgObsWrapper", parameters: &[] },
+    Known { name: "OneHotPartialObsWrapper", parameters: &[] },
+    Known { name: "RGBImgObsWrapper", parameters: &[("tile_size", Some("8"))] },
+    Known { name: "RGBImgPartialObsWrapper", parameters: &[("tile_size", Some("8"))] },
     Known { name: "RescaleAction", parameters: &[("min_action", None), ("max_action", None)] },
     Known { name: "TimeLimit", parameters: &[("max_episode_steps", None)] },
+];
+
+/// Wrappers of MiniGrid, which its environments apply themselves: their setting `wrappers`.
+const MINIGRID: &[&str] = &[
+    "FullyObsWrapper",
+    "ImgObsWrapper",
+    "OneHotPartialObsWrapper",
+    "RGBImgObsWrapper",
+    "RGBImgPartialObsWrapper",
 ];
 
 /// Wrappers that settings cannot name, each with the way out.
@@ -190,8 +207,12 @@ impl WrapperSpec {
         Self::new("TimeLimit", vec![steps.into()], EnvConfig::new()).expect("a wrapper with that parameter")
     }
 
+    pub(crate) fn name(&self) -> &'static str {
+        self.known.name
+    }
+
     /// The argument at that place, or an error that names it.
-    fn get<T: for<'de> Deserialize<'de>>(&self, at: usize) -> Result<T> {
+    pub(crate) fn get<T: for<'de> Deserialize<'de>>(&self, at: usize) -> Result<T> {
         T::deserialize(&self.arguments[at]).map_err(|error| {
             let (parameter, _) = self.known.parameters[at];
             let message = format!("`{parameter}` of the wrapper is {}: {error}", self.arguments[at]);
@@ -256,6 +277,12 @@ impl WrapperSpec {
                 let limit = self.get(0)?;
                 boxed(num_envs, || Ok(TimeLimit::new(copies.next()?, limit)))
             }
+            name if MINIGRID.contains(&name) => Err(Error::Config {
+                env: name.into(),
+                message: "it stands around another wrapper, but environments of MiniGrid apply it themselves; name it \
+                          before the others in `wrappers`"
+                    .into(),
+            }),
             name => Err(Error::shape(
                 "what AtariPreprocessing stands around",
                 format!("an environment that shows {space} to {name}"),
@@ -263,6 +290,12 @@ impl WrapperSpec {
             )),
         }
     }
+}
+
+/// Splits off the wrappers at the front that environments of MiniGrid apply themselves.
+pub(crate) fn split_minigrid(wrappers: &[WrapperSpec]) -> (&[WrapperSpec], &[WrapperSpec]) {
+    let own = wrappers.iter().take_while(|wrapper| MINIGRID.contains(&wrapper.name())).count();
+    wrappers.split_at(own)
 }
 
 type MakeOne<'a> = dyn Fn() -> Result<Box<dyn AnyVectorEnv>> + 'a;

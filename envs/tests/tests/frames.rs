@@ -63,6 +63,8 @@ fn every_native_environment_draws_its_state_at_gymnasiums_size() {
         ("Taxi-v4", 536, 456),
         ("CliffWalking-v1", 768, 256),
         ("Blackjack-v1", 384, 376),
+        ("LunarLander-v3", 600, 400),
+        ("BipedalWalker-v3", 600, 400),
     ] {
         let mut env = make_vec(id, &EnvConfig::new(), 2).unwrap();
         let blank = env.render(1).unwrap().unwrap();

@@ -225,7 +225,7 @@ fn the_native_environments_keep_the_contract() {
 
 #[test]
 fn registered_environments_are_made_by_id_and_play_as_bytes() {
-    for id in ["connect_four_v3", "simple_spread_v3", "tictactoe_v3"] {
+    for id in ["connect_four_v3", "go_v5", "simple_spread_v3", "tictactoe_v3"] {
         assert!(multi_agent_ids().iter().any(|known| known == id), "{id}");
         assert_eq!(multi_agent_spec(id).unwrap().id, id);
     }

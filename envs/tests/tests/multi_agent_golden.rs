@@ -1,7 +1,7 @@
 //! mpe2's and PettingZoo's episodes, as `record_pettingzoo.py` recorded them from the real ones.
 
 use pavlov_envs::{
-    BoardGame, Element, MultiAgentEnv, MultiAgentRows, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig,
+    BoardGame, Element, MultiAgentEnv, MultiAgentRows, ParticleAction, SimpleSpread, SimpleSpreadConfig,
 };
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ fn simple_spread_equals_mpe2() {
     }
 }
 
-fn replay_spread<A: SimpleSpreadAction>(
+fn replay_spread<A: ParticleAction>(
     mut env: SimpleSpread<A>,
     config: SimpleSpreadConfig,
     episode: &Value,

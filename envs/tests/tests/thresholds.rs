@@ -6,7 +6,7 @@
 use pavlov_envs::{
     Acrobot, AcrobotConfig, Blackjack, BlackjackConfig, CartPole, CartPoleConfig, Env, MountainCar,
     MountainCarConfig, MountainCarContinuous, MountainCarContinuousConfig, MultiAgentEnv, MultiAgentRows,
-    NpRandom, Pendulum, PendulumConfig, SimpleSpread, SimpleSpreadAction, SimpleSpreadConfig, Space, Taxi,
+    NpRandom, ParticleAction, Pendulum, PendulumConfig, SimpleSpread, SimpleSpreadConfig, Space, Taxi,
     TaxiConfig,
 };
 
@@ -271,7 +271,7 @@ type Body = [[f64; 2]; 2];
 
 /// Bodies, rewards and the flag of the first agent after one step of two agents from given bodies. The state ends with
 /// the bodies, the landmarks and three more numbers.
-fn spread<A: SimpleSpreadAction>(
+fn spread<A: ParticleAction>(
     config: SimpleSpreadConfig,
     bodies: [Body; 2],
     landmarks: [[f64; 2]; 2],

@@ -1,0 +1,205 @@
+//! Bodies and their shapes.
+
+use std::ops::Range;
+
+use super::{
+    math::{Rot, Sweep, Transform, Vec2, cross, dot},
+    shape::Shape,
+};
+
+/// How a body begins.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::native) struct BodyDef {
+    /// Not: it never moves.
+    pub(in crate::native) is_dynamic: bool,
+    pub(in crate::native) position: Vec2,
+    pub(in crate::native) angle: f32,
+}
+
+/// A shape of a body, and what it is made of.
+#[derive(Clone, Debug)]
+pub(in crate::native) struct FixtureDef {
+    pub(in crate::native) shape: Shape,
+    pub(in crate::native) density: f32,
+    pub(in crate::native) friction: f32,
+    /// What it is: one bit or more.
+    pub(in crate::native) category: u16,
+    /// The categories with which it collides.
+    pub(in crate::native) mask: u16,
+}
+
+impl FixtureDef {
+    /// Box2D's defaults: no mass, little friction, collides with everything.
+    pub(in crate::native) fn new(shape: Shape) -> Self {
+        Self { shape, density: 0.0, friction: 0.2, category: 1, mask: u16::MAX }
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::native) struct Body {
+    pub(super) is_dynamic: bool,
+    pub(super) awake: bool,
+    /// Part of an island of the running step.
+    pub(super) in_island: bool,
+    pub(super) island_index: usize,
+    pub(super) transform: Transform,
+    pub(super) sweep: Sweep,
+    pub(super) linear_velocity: Vec2,
+    pub(super) angular_velocity: f32,
+    pub(super) force: Vec2,
+    pub(super) torque: f32,
+    pub(super) inv_mass: f32,
+    pub(super) inv_inertia: f32,
+    pub(super) sleep_time: f32,
+    /// The fixtures, from the oldest to the newest.
+    pub(super) fixtures: Range<usize>,
+}
+
+#[derive(Clone, Debug)]
+pub(in crate::native) struct Fixture {
+    pub(super) body: usize,
+    pub(super) shape: Shape,
+    pub(super) density: f32,
+    pub(super) friction: f32,
+    pub(super) restitution: f32,
+    pub(super) category: u16,
+    pub(super) mask: u16,
+    /// The leaf in the tree of bounding boxes.
+    pub(super) proxy: usize,
+}
+
+/// Where a body of a native environment is and how it moves, in meters, radians and seconds, as Box2D has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BodyState {
+    /// Of the body's origin.
+    pub position: [f32; 2],
+    /// Counterclockwise.
+    pub angle: f32,
+    /// Of the centre of mass.
+    pub linear_velocity: [f32; 2],
+    /// Counterclockwise.
+    pub angular_velocity: f32,
+    /// A body that rests long enough falls asleep.
+    pub awake: bool,
+}
+
+impl Body {
+    pub(super) fn new(is_dynamic: bool, position: Vec2, angle: f32, fixtures: Range<usize>) -> Self {
+        let transform = Transform { p: position, q: Rot::new(angle) };
+        let sweep = Sweep { c0: position, c: position, a0: angle, a: angle, ..Sweep::default() };
+        Self {
+            is_dynamic,
+            awake: true,
+            in_island: false,
+            island_index: 0,
+            transform,
+            sweep,
+            linear_velocity: Vec2::default(),
+            angular_velocity: 0.0,
+            force: Vec2::default(),
+            torque: 0.0,
+            inv_mass: if is_dynamic { 1.0 } else { 0.0 },
+            inv_inertia: 0.0,
+            sleep_time: 0.0,
+            fixtures,
+        }
+    }
+
+    /// Where its origin is.
+    pub(in crate::native) fn position(&self) -> Vec2 {
+        self.transform.p
+    }
+
+    pub(in crate::native) fn angle(&self) -> f32 {
+        self.sweep.a
+    }
+
+    /// Of the centre of mass.
+    pub(in crate::native) fn linear_velocity(&self) -> Vec2 {
+        self.linear_velocity
+    }
+
+    pub(in crate::native) fn angular_velocity(&self) -> f32 {
+        self.angular_velocity
+    }
+
+    pub(in crate::native) fn is_awake(&self) -> bool {
+        self.awake
+    }
+
+    pub(in crate::native) fn apply_force_to_center(&mut self, force: Vec2) {
+        self.wake();
+        self.force += force;
+    }
+
+    pub(in crate::native) fn apply_torque(&mut self, torque: f32) {
+        self.wake();
+        self.torque += torque;
+    }
+
+    pub(in crate::native) fn apply_linear_impulse(&mut self, impulse: Vec2, point: Vec2) {
+        self.wake();
+        self.linear_velocity += self.inv_mass * impulse;
+        self.angular_velocity += self.inv_inertia * cross(point - self.sweep.c, impulse);
+    }
+
+    pub(super) fn is_active(&self) -> bool {
+        self.awake && self.is_dynamic
+    }
+
+    pub(super) fn wake(&mut self) {
+        if !self.awake {
+            self.awake = true;
+            self.sleep_time = 0.0;
+        }
+    }
+
+    pub(super) fn fall_asleep(&mut self) {
+        self.awake = false;
+        self.sleep_time = 0.0;
+        self.linear_velocity = Vec2::default();
+        self.angular_velocity = 0.0;
+        self.force = Vec2::default();
+        self.torque = 0.0;
+    }
+
+    pub(super) fn synchronize_transform(&mut self) {
+        self.transform = Transform::around(self.sweep.c, self.sweep.a, self.sweep.local_center);
+    }
+
+    /// Moves the body to the fraction `alpha` of the step.
+    pub(super) fn advance(&mut self, alpha: f32) {
+        self.sweep.advance(alpha);
+        self.sweep.c = self.sweep.c0;
+        self.sweep.a = self.sweep.a0;
+        self.synchronize_transform();
+    }
+
+    pub(super) fn reset_mass_data(&mut self, fixtures: &[Fixture]) {
+        if !self.is_dynamic {
+            return;
+        }
+        let (mut mass, mut inertia, mut center) = (0.0_f32, 0.0_f32, Vec2::default());
+        for fixture in fixtures[self.fixtures.clone()].iter().rev() {
+            if fixture.density == 0.0 {
+                continue;
+            }
+            let data = fixture.shape.mass_data(fixture.density);
+            mass += data.mass;
+            center += data.mass * data.center;
+            inertia += data.inertia;
+        }
+        self.inv_mass = if mass > 0.0 { 1.0 / mass } else { 1.0 };
+        if mass > 0.0 {
+            center = self.inv_mass * center;
+        }
+        self.inv_inertia = 0.0;
+        if inertia > 0.0 {
+            inertia -= mass * dot(center, center);
+            self.inv_inertia = 1.0 / inertia;
+        }
+        self.sweep.local_center = center;
+        self.sweep.c = self.transform.mul(center);
+        self.sweep.c0 = self.sweep.c;
+    }
+}

@@ -1,0 +1,190 @@
+//! Rules of Go: which moves are legal, what they capture, and who has more points.
+//!
+//! The rules are those of Minigo (Apache-2.0, Copyright 2018 Google LLC), which PettingZoo plays: no suicide, a stone that
+//! was just taken alone may not be taken back at once (ko; no longer repetition is forbidden), area scoring.
+
+pub(super) const EMPTY: u8 = 0;
+
+/// A board, and all that the next move depends on. Points are numbered row by row, and a stone is 1 + its player.
+#[derive(Clone, Debug)]
+pub(super) struct Position {
+    size: usize,
+    pub(super) board: Vec<u8>,
+    pub(super) to_play: usize,
+    /// The point that may not be taken back.
+    pub(super) ko: Option<usize>,
+    /// How many of the last moves were passes.
+    pub(super) passes: u64,
+    /// For each action whether it is legal: the points, then to pass.
+    pub(super) legal: Vec<bool>,
+    /// Liberties of the chain of the stone at each point, 0 for an empty one.
+    liberties: Vec<u16>,
+    /// Points that were looked at last, for the stone or the region of this number.
+    marks: Vec<u32>,
+    mark: u32,
+    chain: Vec<usize>,
+}
+
+impl Position {
+    /// An empty board; black, player 0, begins.
+    pub(super) fn new(size: usize) -> Self {
+        let points = size * size;
+        let mut position = Self {
+            size,
+            board: vec![EMPTY; points],
+            to_play: 0,
+            ko: None,
+            passes: 0,
+            legal: vec![true; points + 1],
+            liberties: vec![0; points],
+            marks: vec![0; points],
+            mark: 0,
+            chain: Vec::with_capacity(points),
+        };
+        position.update();
+        position
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.board.fill(EMPTY);
+        (self.to_play, self.ko, self.passes) = (0, None, 0);
+        self.update();
+    }
+
+    /// Plays a legal action.
+    pub(super) fn play(&mut self, action: usize) {
+        let mine = 1 + self.to_play as u8;
+        self.to_play = 1 - self.to_play;
+        self.ko = None;
+        if action == self.board.len() {
+            self.passes += 1;
+        } else {
+            self.passes = 0;
+            let theirs = 3 - mine;
+            let may_be_ko = self.neighbors(action).all(|point| self.board[point] == theirs);
+            self.board[action] = mine;
+            let mut captured = 0;
+            for neighbor in self.neighbors(action) {
+                // Its only liberty was the point of the new stone.
+                if self.board[neighbor] == theirs && self.liberties[neighbor] == 1 {
+                    self.find_chain(neighbor);
+                    captured += self.chain.len();
+                    self.chain.iter().for_each(|&point| self.board[point] = EMPTY);
+                    self.ko = Some(neighbor);
+                }
+            }
+            self.ko = self.ko.filter(|_| captured == 1 && may_be_ko);
+        }
+        self.update();
+    }
+
+    /// Stones and surrounded points of black, less those of white.
+    pub(super) fn lead_of_black(&mut self) -> i64 {
+        let points = |color: u8| if color == 1 { 1 } else { -1_i64 };
+        let mut lead =
+            self.board.iter().filter(|&&color| color != EMPTY).map(|&color| points(color)).sum::<i64>();
+        self.begin_marks();
+        let first = self.mark;
+        for point in 0..self.board.len() {
+            if self.board[point] != EMPTY || self.marks[point] >= first {
+                continue;
+            }
+            self.find_region(point);
+            let mut borders = [false; 3];
+            for &point in &self.chain {
+                self.neighbors(point).for_each(|neighbor| borders[self.board[neighbor] as usize] = true);
+            }
+            match borders {
+                [_, true, false] => lead += self.chain.len() as i64,
+                [_, false, true] => lead -= self.chain.len() as i64,
+                _ => {}
+            }
+        }
+        lead
+    }
+
+    /// Works out liberties and legal actions from the board.
+    pub(super) fn update(&mut self) {
+        self.liberties.fill(0);
+        for point in 0..self.board.len() {
+            if self.board[point] != EMPTY && self.liberties[point] == 0 {
+                self.find_chain(point);
+                let liberties = self.count_liberties();
+                self.chain.iter().for_each(|&stone| self.liberties[stone] = liberties);
+            }
+        }
+        for point in 0..self.board.len() {
+            self.legal[point] =
+                self.board[point] == EMPTY && self.ko != Some(point) && !self.is_suicide(point);
+        }
+    }
+
+    fn is_suicide(&self, point: usize) -> bool {
+        let mine = 1 + self.to_play as u8;
+        self.neighbors(point).all(|neighbor| match self.board[neighbor] {
+            EMPTY => false,
+            color if color == mine => self.liberties[neighbor] == 1,
+            _ => self.liberties[neighbor] > 1,
+        })
+    }
+
+    fn begin_marks(&mut self) {
+        if self.mark > u32::MAX / 2 {
+            self.marks.fill(0);
+            self.mark = 0;
+        }
+        self.mark += 1;
+    }
+
+    /// Fills `chain` with the stones or empty points of one color that hang together with `start`.
+    fn find_chain(&mut self, start: usize) {
+        self.begin_marks();
+        self.find_region(start);
+    }
+
+    /// As [`find_chain`](Self::find_chain), with the current mark.
+    fn find_region(&mut self, start: usize) {
+        let (size, color) = (self.size, self.board[start]);
+        self.marks[start] = self.mark;
+        self.chain.clear();
+        self.chain.push(start);
+        let mut next = 0;
+        while let Some(&point) = self.chain.get(next) {
+            for neighbor in neighbors(size, point) {
+                if self.board[neighbor] == color && self.marks[neighbor] != self.mark {
+                    self.marks[neighbor] = self.mark;
+                    self.chain.push(neighbor);
+                }
+            }
+            next += 1;
+        }
+    }
+
+    /// Empty points next to `chain`.
+    fn count_liberties(&mut self) -> u16 {
+        let mut liberties = 0;
+        for &point in &self.chain {
+            for neighbor in neighbors(self.size, point) {
+                if self.board[neighbor] == EMPTY && self.marks[neighbor] != self.mark {
+                    self.marks[neighbor] = self.mark;
+                    liberties += 1;
+                }
+            }
+        }
+        liberties
+    }
+
+    fn neighbors(&self, point: usize) -> impl Iterator<Item = usize> + use<> {
+        neighbors(self.size, point)
+    }
+}
+
+/// The points above, left, right and below, as far as the board goes.
+fn neighbors(size: usize, point: usize) -> impl Iterator<Item = usize> {
+    let (row, column) = (point / size, point % size);
+    let above = (row > 0).then(|| point - size);
+    let left = (column > 0).then(|| point - 1);
+    let right = (column + 1 < size).then(|| point + 1);
+    let below = (row + 1 < size).then(|| point + size);
+    [above, left, right, below].into_iter().flatten()
+}

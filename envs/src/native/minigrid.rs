@@ -1,0 +1,213 @@
+//! MiniGrid: small grids with doors, keys, boxes and balls, of which the agent sees a part.
+
+use std::{marker::PhantomData, sync::Arc};
+
+use crate::{Env, EnvConfig, Error, Frame, NpRandom, Result, Space, Step, nearest::nearest};
+
+mod cell;
+mod goal_tasks;
+mod grid;
+mod hall_tasks;
+mod ids;
+mod multi_room;
+mod object_tasks;
+mod observation;
+mod room_tasks;
+mod rooms;
+mod saved;
+mod settings;
+mod task;
+mod tiles;
+mod view;
+mod world;
+
+pub(crate) use ids::entries;
+pub use observation::MiniGridObs;
+
+use grid::Grid;
+use observation::Observer;
+use settings::Common;
+use task::{Missions, Task};
+use tiles::Tiles;
+use world::World;
+
+/// One environment of MiniGrid 3.2, `MiniGrid-*`, equal to the original bit for bit.
+///
+/// | | |
+/// |---|---|
+/// | observation | `direction` (0 right, 1 down, 2 left, 3 up), `image` (7 x 7 x 3 bytes: kind, colour and state of the fields ahead, columns first), `mission` (a number, see [`mission_text`](Self::mission_text)) |
+/// | actions | 0 left, 1 right, 2 forward, 3 pick up, 4 drop, 5 toggle, 6 done; `Dynamic-Obstacles` has the first three |
+/// | reward | for success 1 - 0.9 * steps / `max_steps`, otherwise 0; -1 for walking into something in `Dynamic-Obstacles` |
+/// | terminated | at success, in lava, and where the task says so |
+/// | truncated | after `max_steps` steps |
+///
+/// MiniGrid gives the mission as a text; here it is a number in the order of its `ordered_placeholders`, the last running
+/// fastest. With `ImgObsWrapper` as the last of the setting `wrappers`, rows are the image alone, and the type is
+/// `MiniGrid<u8>`.
+///
+/// Settings are those of MiniGrid's classes, under the same names, and for all of them `max_steps`, `agent_view_size`,
+/// `see_through_walls`, `highlight`, `tile_size`, `agent_pov`, and `wrappers`: at most one of `FullyObsWrapper`,
+/// `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and `RGBImgPartialObsWrapper(tile_size=8)`, then perhaps
+/// `ImgObsWrapper`.
+///
+/// ```
+/// use pavlov_envs::{Env, EnvConfig, MiniGrid};
+///
+/// # fn main() -> pavlov_envs::Result<()> {
+/// let mut env: MiniGrid = MiniGrid::new("MiniGrid-GoToDoor-5x5-v0", &EnvConfig::new())?;
+/// let mut obs = vec![0; env.observation_space().width()];
+/// env.reset(Some(0), &mut obs)?;
+/// assert_eq!(env.mission_text(obs[148]).as_deref(), Some("go to the green door"));
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone, Debug)]
+pub struct MiniGrid<O: MiniGridObs = i64> {
+    id: Arc<str>,
+    task: Arc<dyn Task>,
+    missions: Arc<Missions>,
+    world: World,
+    observer: Observer,
+    /// Of `render`.
+    tiles: Arc<Tiles>,
+    agent_pov: bool,
+    /// Whether there was a reset.
+    running: bool,
+    of: PhantomData<O>,
+}
+
+impl<O: MiniGridObs> MiniGrid<O> {
+    /// An environment that waits for its first reset.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownEnv`] if MiniGrid has no such id, and [`Error::Config`] if a setting is unknown or out of
+    /// range, or if `wrappers` ends with `ImgObsWrapper` and the type is not `MiniGrid<u8>`, or the other way round.
+    pub fn new(id: &str, config: &EnvConfig) -> Result<Self> {
+        let (task, common) = Self::decode(id, config)?;
+        Self::of_task(id, task, &common)
+    }
+
+    fn decode(id: &str, config: &EnvConfig) -> Result<ids::Decoded> {
+        ids::look_up(id, config).unwrap_or_else(|| {
+            let known: Vec<String> = entries().into_iter().map(|(spec, _)| spec.id).collect();
+            let nearest = nearest(id, known.iter().map(String::as_str)).map(str::to_owned);
+            Err(Error::UnknownEnv { id: id.into(), nearest })
+        })
+    }
+
+    fn of_task(id: &str, task: Arc<dyn Task>, common: &Common) -> Result<Self> {
+        let refuse = |message: String| Error::Config { env: id.into(), message };
+        if let Some(problem) = task.problem().or_else(|| common.problem()) {
+            return Err(refuse(problem));
+        }
+        let see_through_walls = common.see_through_walls.unwrap_or(task.see_through_walls());
+        let observer = Observer::new(common, see_through_walls).map_err(refuse)?;
+        if observer.image_only != O::IMAGE_ONLY {
+            return Err(refuse(match O::IMAGE_ONLY {
+                true => "`wrappers` does not end with ImgObsWrapper; use MiniGrid<i64> for the dict".into(),
+                false => "`wrappers` ends with ImgObsWrapper; use MiniGrid<u8> for the image alone".into(),
+            }));
+        }
+        let (width, height) = task.size();
+        let grid = Grid::new(width, height, common.agent_view_size as i32);
+        let max_steps = common.max_steps.unwrap_or(task.max_steps());
+        Ok(Self {
+            id: id.into(),
+            missions: Arc::new(task.missions()),
+            world: World::new(grid, max_steps),
+            observer,
+            tiles: Tiles::lazy(common.tile_size),
+            agent_pov: common.agent_pov,
+            running: false,
+            of: PhantomData,
+            task,
+        })
+    }
+
+    /// The text of the mission that an observation gives as a number; `None` when there is no such mission.
+    pub fn mission_text(&self, index: i64) -> Option<String> {
+        self.missions.text(index)
+    }
+
+    /// How many missions there are.
+    pub fn num_missions(&self) -> i64 {
+        self.missions.len()
+    }
+}
+
+impl<O: MiniGridObs> Env for MiniGrid<O> {
+    type Obs = O;
+    type Act = i64;
+
+    fn observation_space(&self) -> Space {
+        self.observer.space(self.task.size(), &self.missions)
+    }
+
+    fn action_space(&self) -> Space {
+        Space::discrete(self.task.num_actions())
+    }
+
+    fn reset(&mut self, seed: Option<u64>, obs: &mut [O]) -> Result<()> {
+        match seed {
+            Some(seed) => self.world.random = NpRandom::new(seed),
+            // Not when it is made: clones must not share the stream.
+            None if !self.running => self.world.random = NpRandom::from_entropy(),
+            None => {}
+        }
+        self.running = false;
+        self.world.begin();
+        self.task.build(&mut self.world)?;
+        let start = self.world.agent;
+        if !self.world.grid.get(start).can_overlap() {
+            return Err(Error::other(format!(
+                "the agent starts at [{}, {}], where something stands; set another start",
+                start.0, start.1
+            )));
+        }
+        self.running = true;
+        self.observer.write(&self.world, obs);
+        Ok(())
+    }
+
+    fn step(&mut self, action: &[i64], obs: &mut [O]) -> Result<Step> {
+        let taken = match *action {
+            [taken] if (0..self.task.num_actions()).contains(&taken) => taken,
+            _ => return Err(Error::invalid_action(&self.id, action, &self.action_space())),
+        };
+        if !self.running {
+            return Err(Error::other(format!(
+                "{} was stepped before an episode; call `reset` first",
+                self.id
+            )));
+        }
+        let (reward, terminated) = self.task.step(&mut self.world, taken);
+        self.observer.write(&self.world, obs);
+        Ok(Step { reward, terminated, truncated: self.world.steps >= self.world.max_steps })
+    }
+
+    fn max_episode_steps(&self) -> Option<usize> {
+        Some(self.world.max_steps as usize)
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        Some(10.0)
+    }
+
+    /// MiniGrid's picture of `rgb_array`, `tile_size` pixels per field; `None` before the first reset.
+    fn render(&mut self) -> Result<Option<Frame>> {
+        if !self.running {
+            return Ok(None);
+        }
+        let (width, height, rgb) = self.observer.render(&self.world, &self.tiles, self.agent_pov);
+        Ok(Some(Frame { width, height, rgb }))
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        Some(saved::save(&self.id, &self.world, self.running))
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        self.running = saved::load(&self.id, &mut self.world, self.missions.len(), state)?;
+        Ok(())
+    }
+}

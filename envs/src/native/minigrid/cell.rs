@@ -1,0 +1,159 @@
+//! What stands on one field of the grid.
+
+/// Kinds of objects, by MiniGrid's numbers.
+pub(super) const WALL: u8 = 2;
+pub(super) const DOOR: u8 = 4;
+pub(super) const KEY: u8 = 5;
+pub(super) const BALL: u8 = 6;
+pub(super) const BOX: u8 = 7;
+pub(super) const GOAL: u8 = 8;
+pub(super) const LAVA: u8 = 9;
+pub(super) const AGENT: u8 = 10;
+const EMPTY: u8 = 1;
+pub(super) const FLOOR: u8 = 3;
+/// How many kinds there are.
+pub(super) const KINDS: usize = 11;
+
+/// What a task scatters in its rooms, in the order of MiniGrid's lists.
+pub(super) const THINGS: [u8; 3] = [KEY, BALL, BOX];
+
+/// Colours, by MiniGrid's numbers.
+pub(super) const RED: u8 = 0;
+pub(super) const GREEN: u8 = 1;
+pub(super) const BLUE: u8 = 2;
+pub(super) const YELLOW: u8 = 4;
+pub(super) const GREY: u8 = 5;
+/// The colours sorted by name, as random draws and missions count them.
+pub(super) const SORTED_COLORS: [u8; 6] = [BLUE, GREEN, GREY, 3, RED, YELLOW];
+/// Red, green, blue and so on as pixels.
+pub(super) const RGB: [[u8; 3]; 6] =
+    [[255, 0, 0], [0, 255, 0], [0, 0, 255], [112, 39, 195], [255, 255, 0], [100, 100, 100]];
+
+/// States of a door.
+pub(super) const OPEN: u8 = 0;
+pub(super) const CLOSED: u8 = 1;
+pub(super) const LOCKED: u8 = 2;
+/// How many states there are.
+pub(super) const STATES: usize = 3;
+
+/// The place of a colour among [`SORTED_COLORS`].
+pub(super) fn rank(color: u8) -> usize {
+    [4, 1, 0, 3, 5, 2][color as usize]
+}
+
+/// A field: kind, colour and state as the observation shows them, and a byte that no observation shows, which says whether
+/// this is the object of the task and which key is in a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub(super) struct Cell(pub(super) u32);
+
+/// The hidden bit of the object that the task is about.
+const TARGET: u32 = 1 << 31;
+/// Where the colour of a key in a box stands, counted from 1.
+const CONTENT: u32 = 24;
+
+impl Cell {
+    pub(super) const UNSEEN: Self = Self(0);
+    pub(super) const EMPTY: Self = Self::new(EMPTY, 0);
+    pub(super) const WALL: Self = Self::new(WALL, GREY);
+    pub(super) const GOAL: Self = Self::new(GOAL, GREEN);
+    pub(super) const LAVA: Self = Self::new(LAVA, RED);
+
+    pub(super) const fn new(kind: u8, color: u8) -> Self {
+        Self(kind as u32 | (color as u32) << 8)
+    }
+
+    pub(super) const fn door(color: u8, state: u8) -> Self {
+        Self(Self::new(DOOR, color).0 | (state as u32) << 16)
+    }
+
+    /// A box with a key in it.
+    pub(super) const fn box_with_key(color: u8, key: u8) -> Self {
+        Self(Self::new(BOX, color).0 | (key as u32 + 1) << CONTENT)
+    }
+
+    /// The same object, marked as the one that the task is about.
+    #[must_use]
+    pub(super) const fn target(self) -> Self {
+        Self(self.0 | TARGET)
+    }
+
+    pub(super) const fn is_target(self) -> bool {
+        self.0 & TARGET != 0
+    }
+
+    /// Kind, colour and state.
+    #[inline]
+    pub(super) const fn encode(self) -> [u8; 3] {
+        let [kind, color, state, _] = self.0.to_le_bytes();
+        [kind, color, state]
+    }
+
+    pub(super) const fn kind(self) -> u8 {
+        self.encode()[0]
+    }
+
+    pub(super) const fn color(self) -> u8 {
+        self.encode()[1]
+    }
+
+    pub(super) const fn state(self) -> u8 {
+        self.encode()[2]
+    }
+
+    pub(super) const fn is_empty(self) -> bool {
+        self.kind() == EMPTY
+    }
+
+    pub(super) const fn is_open_door(self) -> bool {
+        self.kind() == DOOR && self.state() == OPEN
+    }
+
+    /// Whether the agent can stand there.
+    pub(super) const fn can_overlap(self) -> bool {
+        matches!(self.kind(), EMPTY | FLOOR | GOAL | LAVA) || self.is_open_door()
+    }
+
+    pub(super) const fn can_pickup(self) -> bool {
+        matches!(self.kind(), KEY | BALL | BOX)
+    }
+
+    /// Whether it hides what is behind it.
+    #[inline]
+    pub(super) const fn is_opaque(self) -> bool {
+        self.kind() == WALL || (self.kind() == DOOR && self.state() != OPEN)
+    }
+
+    /// What stays after the agent used it, with what it carries in its hand.
+    pub(super) fn toggled(self, carrying: Option<Cell>) -> Self {
+        match self.kind() {
+            BOX => match self.0 >> CONTENT & 0x7f {
+                0 => Self::EMPTY,
+                key => Self::new(KEY, key as u8 - 1),
+            },
+            DOOR => {
+                let fits = carrying.is_some_and(|it| it.kind() == KEY && it.color() == self.color());
+                Self::door(
+                    self.color(),
+                    match self.state() {
+                        LOCKED if !fits => LOCKED,
+                        OPEN => CLOSED,
+                        _ => OPEN,
+                    },
+                )
+            }
+            _ => self,
+        }
+    }
+
+    /// A cell from a saved state; `None` when there is none such.
+    pub(super) fn from_bits(bits: u32) -> Option<Self> {
+        let cell = Self(bits);
+        let content = bits >> CONTENT & 0x7f;
+        let valid = (EMPTY..AGENT).contains(&cell.kind())
+            && (cell.color() as usize) < RGB.len()
+            && (cell.state() as usize) < STATES
+            && (content == 0 || (cell.kind() == BOX && content as usize <= RGB.len()));
+        valid.then_some(cell)
+    }
+}

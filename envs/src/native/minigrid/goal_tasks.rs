@@ -1,0 +1,428 @@
+//! Tasks that end at the green square: empty rooms, lava, walls, four rooms, a locked door, balls that move.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    cell::{BALL, BLUE, Cell, GOAL, KEY, LOCKED, YELLOW},
+    grid::Pos,
+    settings::{MOST_SIDE, Obstacle, even, outside},
+    task::{Missions, Task},
+    world::{PATIENCE, World, action},
+};
+use crate::Result;
+
+/// Walls around, and the goal in the lower right corner.
+fn room_with_goal(world: &mut World) {
+    world.grid.surround();
+    world.grid.set((world.grid.width - 2, world.grid.height - 2), Cell::GOAL);
+}
+
+/// What is wrong with the start of an agent, if anything is.
+fn bad_start(at: Option<Pos>, direction: usize, (width, height): Pos) -> Option<String> {
+    if direction > 3 {
+        return Some(format!(
+            "`agent_start_dir` is {direction}, but it must be 0 (right), 1 (down), 2 (left) or 3 (up)"
+        ));
+    }
+    let (x, y) = at?;
+    let inside = (1..width - 1).contains(&x) && (1..height - 1).contains(&y);
+    (!inside).then(|| {
+        format!(
+            "`agent_start_pos` is [{x}, {y}], but it must be between the walls: [1, 1] to [{}, {}]",
+            width - 2,
+            height - 2
+        )
+    })
+}
+
+/// `EmptyEnv`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Empty {
+    size: i32,
+    agent_start_pos: Option<Pos>,
+    agent_start_dir: usize,
+}
+
+impl Default for Empty {
+    fn default() -> Self {
+        Self { size: 8, agent_start_pos: Some((1, 1)), agent_start_dir: 0 }
+    }
+}
+
+const TO_THE_GOAL: &str = "get to the green goal square";
+
+impl Task for Empty {
+    fn problem(&self) -> Option<String> {
+        outside("size", self.size, 4..=MOST_SIDE)
+            .or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
+    }
+
+    fn size(&self) -> Pos {
+        (self.size, self.size)
+    }
+
+    fn max_steps(&self) -> u32 {
+        4 * (self.size * self.size) as u32
+    }
+
+    fn see_through_walls(&self) -> bool {
+        true
+    }
+
+    fn missions(&self) -> Missions {
+        Missions::one(TO_THE_GOAL)
+    }
+
+    fn build(&self, world: &mut World) -> Result<()> {
+        room_with_goal(world);
+        world.start_agent(self.agent_start_pos, self.agent_start_dir)
+    }
+}
+
+/// `DynamicObstaclesEnv`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct DynamicObstacles {
+    size: i32,
+    agent_start_pos: Option<Pos>,
+    agent_start_dir: usize,
+    n_obstacles: i32,
+}
+
+impl Default for DynamicObstacles {
+    fn default() -> Self {
+        Self { size: 8, agent_start_pos: Some((1, 1)), agent_start_dir: 0, n_obstacles: 4 }
+    }
+}
+
+/// Draws for a ball's next field.
+const BALL_TRIES: usize = 101;
+
+impl Task for DynamicObstacles {
+    fn problem(&self) -> Option<String> {
+        outside("n_obstacles", self.n_obstacles, 0..=i32::MAX)
+            .or_else(|| outside("size", self.size, 4..=MOST_SIDE))
+            .or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
+    }
+
+    fn size(&self) -> Pos {
+        (self.size, self.size)
+    }
+
+    fn max_steps(&self) -> u32 {
+        4 * (self.size * self.size) as u32
+    }
+
+    fn see_through_walls(&self) -> bool {
+        true
+    }
+
+    fn missions(&self) -> Missions {
+        Missions::one(TO_THE_GOAL)
+    }
+
+    /// To the left, to the right, ahead.
+    fn num_actions(&self) -> i64 {
+        3
+    }
+
+    fn build(&self, world: &mut World) -> Result<()> {
+        room_with_goal(world);
+        world.start_agent(self.agent_start_pos, self.agent_start_dir)?;
+        let few = f64::from(self.n_obstacles) <= f64::from(self.size) / 2.0 + 1.0;
+        world.obstacles.clear();
+        for _ in 0..if few { self.n_obstacles } else { self.size / 2 } {
+            let (width, height) = (world.grid.width, world.grid.height);
+            let ball = Cell::new(BALL, BLUE);
+            let at = world.place_within(ball, (0, 0), (width, height), BALL_TRIES, |_, _| false)?;
+            world.obstacles.push(at);
+        }
+        Ok(())
+    }
+
+    /// Balls move before the agent does; walking into what was ahead ends the episode.
+    fn step(&self, world: &mut World, action: i64) -> (f64, bool) {
+        let ahead = world.grid.get(world.front());
+        let blocked = !ahead.is_empty() && ahead.kind() != GOAL;
+        for i in 0..world.obstacles.len() {
+            let (x, y) = world.obstacles[i];
+            // A ball that finds no place stays.
+            if let Some(next) = world.find((x - 1, y - 1), (3, 3), BALL_TRIES, |_, _| false) {
+                world.grid.set(next, Cell::new(BALL, BLUE));
+                world.grid.set((x, y), Cell::EMPTY);
+                world.obstacles[i] = next;
+            }
+        }
+        let step = world.act(action);
+        if action == action::FORWARD && blocked { (-1.0, true) } else { step }
+    }
+}
+
+/// `DistShiftEnv`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct DistShift {
+    width: i32,
+    height: i32,
+    agent_start_pos: Option<Pos>,
+    agent_start_dir: usize,
+    strip2_row: i32,
+}
+
+impl Default for DistShift {
+    fn default() -> Self {
+        Self { width: 9, height: 7, agent_start_pos: Some((1, 1)), agent_start_dir: 0, strip2_row: 2 }
+    }
+}
+
+impl Task for DistShift {
+    fn problem(&self) -> Option<String> {
+        let Self { width, height, strip2_row, .. } = *self;
+        outside("width", width, 6..=MOST_SIDE)
+            .or_else(|| outside("height", height, 4..=MOST_SIDE))
+            .or_else(|| outside("strip2_row", strip2_row, 1..=height - 2))
+            .or_else(|| bad_start(self.agent_start_pos, self.agent_start_dir, self.size()))
+    }
+
+    fn size(&self) -> Pos {
+        (self.width, self.height)
+    }
+
+    fn max_steps(&self) -> u32 {
+        4 * (self.width * self.height) as u32
+    }
+
+    fn see_through_walls(&self) -> bool {
+        true
+    }
+
+    fn missions(&self) -> Missions {
+        Missions::one(TO_THE_GOAL)
+    }
+
+    fn build(&self, world: &mut World) -> Result<()> {
+        world.grid.surround();
+        world.grid.set((self.width - 2, 1), Cell::GOAL);
+        for row in [1, self.strip2_row] {
+            world.grid.horizontal((3, row), self.width - 6, Cell::LAVA);
+        }
+        world.start_agent(self.agent_start_pos, self.agent_start_dir)
+    }
+}
+
+/// `LavaGapEnv`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct LavaGap {
+    size: i32,
+    obstacle_type: Obstacle,
+}
+
+impl Task for LavaGap {
+    fn problem(&self) -> Option<String> {
+        outside("size", self.size, 5..=MOST_SIDE)
+    }
+
+    fn size(&self) -> Pos {
+        (self.size, self.size)
+    }
+
+    fn max_steps(&self) -> u32 {
+        4 * (self.size * self.size) as u32
+    }
+
+    fn missions(&self) -> Missions {
+        Missions::one(self.obstacle_type.mission())
+    }
+
+    fn build(&self, world: &mut World) -> Result<()> {
+        room_with_goal(world);
+        (world.agent, world.direction) = ((1, 1), 0);
+        let gap = (world.rand_int(2, self.size - 2), world.rand_int(1, self.size - 1));
+        world.grid.vertical((gap.0, 1), self.size - 2, self.obstacle_type.cell());
+        world.grid.set(gap, Cell::EMPTY);
+        Ok(())
+    }
+}
+
+/// `CrossingEnv`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Crossing {
+    size: i32,
+    num_crossings: usize,
+    obstacle_type: Obstacle,
+}
+
+impl Default for Crossing {
+    fn default() -> Self {
+        Self { size: 9, num_crossings: 1, obstacle_type: Obstacle::Lava }
+    }
+}
+
+impl Task for Crossing {
+    fn problem(&self) -> Option<String> {
+        outside("size", self.size, 5..=MOST_SIDE).or_else(|| even("size", self.size))
+    }
+
+    fn size(&self) -> Pos {
+        (self.size, self.size)
+    }
+
+    fn max_steps(&self) -> u32 {
+        4 * (self.size * self.size) as u32
+    }
+
+    fn missions(&self) -> Missions {
+        Missions::one(self.obstacle_type.mission())
+    }
+
+    /// Rivers across the grid, and a way through them that crosses one after the other.
+    fn build(&self, world: &mut World) -> Result<()> {
+        room_with_goal(world);
+        (world.agent, world.direction) = ((1, 1), 0);
+        let size = self.size;
+        let World { random, grid, scratch, .. } = world;
+        let [rivers, columns, rows, path] = &mut scratch.numbers;
+        // Columns first, and rows as negative numbers.
+        rivers.clear();
+        rivers.extend((2..size - 2).step_by(2));
+        rivers.extend((2..size - 2).step_by(2).map(|row| -row));
+        random.shuffle(rivers);
+        rivers.truncate(self.num_crossings);
+        for (limits, sign) in [(&mut *columns, 1), (&mut *rows, -1)] {
+            limits.clear();
+            limits.reserve(size as usize);
+            limits.push(0);
+            limits.extend(rivers.iter().map(|river| sign * river).filter(|&at| at > 0));
+            limits.push(size - 1);
+            limits.sort_unstable();
+        }
+        let inner = |limits: &[i32]| limits.len() - 2;
+        for &row in &rows[1..=inner(rows)] {
+            grid.horizontal((1, row), size - 2, self.obstacle_type.cell());
+        }
+        for &column in &columns[1..=inner(columns)] {
+            grid.vertical((column, 1), size - 2, self.obstacle_type.cell());
+        }
+        // 0 crosses a column, 1 a row.
+        path.clear();
+        path.resize(inner(columns), 0);
+        path.resize(inner(columns) + inner(rows), 1);
+        random.shuffle(path);
+        let (mut i, mut j) = (0, 0);
+        for &way in &*path {
+            let mut draw = |low: i32, high: i32| random.integers(i64::from(low) + 1, i64::from(high)) as i32;
+            let gap = if way == 0 {
+                i += 1;
+                (columns[i], draw(rows[j], rows[j + 1]))
+            } else {
+                j += 1;
+                (draw(columns[i], columns[i + 1]), rows[j])
+            };
+            grid.set(gap, Cell::EMPTY);
+        }
+        Ok(())
+    }
+}
+
+/// `FourRoomsEnv`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct FourRooms {
+    agent_pos: Option<Pos>,
+    goal_pos: Option<Pos>,
+}
+
+const FOUR_ROOMS: i32 = 19;
+
+impl Task for FourRooms {
+    fn problem(&self) -> Option<String> {
+        let all = [("agent_pos", self.agent_pos), ("goal_pos", self.goal_pos)];
+        all.into_iter().find_map(|(name, at)| {
+            let (x, y) = at.filter(|(x, y)| x.min(y) < &1 || x.max(y) > &(FOUR_ROOMS - 2))?;
+            Some(format!("`{name}` is [{x}, {y}], but it must be between the walls: [1, 1] to [17, 17]"))
+        })
+    }
+
+    fn size(&self) -> Pos {
+        (FOUR_ROOMS, FOUR_ROOMS)
+    }
+
+    fn max_steps(&self) -> u32 {
+        100
+    }
+
+    fn missions(&self) -> Missions {
+        Missions::one("reach the goal")
+    }
+
+    fn build(&self, world: &mut World) -> Result<()> {
+        const ROOM: i32 = FOUR_ROOMS / 2;
+        world.grid.surround();
+        for (j, i) in [(0, 0), (0, 1), (1, 0), (1, 1)] {
+            let (left, top) = (i * ROOM, j * ROOM);
+            if i == 0 {
+                world.grid.vertical((left + ROOM, top), ROOM, Cell::WALL);
+                let gap = (left + ROOM, world.rand_int(top + 1, top + ROOM));
+                world.grid.set(gap, Cell::EMPTY);
+            }
+            if j == 0 {
+                world.grid.horizontal((left, top + ROOM), ROOM, Cell::WALL);
+                let gap = (world.rand_int(left + 1, left + ROOM), top + ROOM);
+                world.grid.set(gap, Cell::EMPTY);
+            }
+        }
+        match self.agent_pos {
+            Some(at) => {
+                world.grid.set(at, Cell::EMPTY);
+                world.agent = at;
+                world.direction = world.rand_int(0, 4) as usize;
+            }
+            None => world.place_agent()?,
+        }
+        match self.goal_pos {
+            Some(at) => world.grid.set(at, Cell::GOAL),
+            None => drop(world.place(Cell::GOAL)?),
+        }
+        Ok(())
+    }
+}
+
+/// `DoorKeyEnv`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct DoorKey {
+    size: i32,
+}
+
+impl Default for DoorKey {
+    fn default() -> Self {
+        Self { size: 8 }
+    }
+}
+
+impl Task for DoorKey {
+    fn problem(&self) -> Option<String> {
+        outside("size", self.size, 5..=MOST_SIDE)
+    }
+
+    fn size(&self) -> Pos {
+        (self.size, self.size)
+    }
+
+    fn max_steps(&self) -> u32 {
+        10 * (self.size * self.size) as u32
+    }
+
+    fn missions(&self) -> Missions {
+        Missions::one("use the key to open the door and then get to the goal")
+    }
+
+    /// A wall with a locked door, the agent and the key on its left.
+    fn build(&self, world: &mut World) -> Result<()> {
+        room_with_goal(world);
+        let size = self.size;
+        let wall = world.rand_int(2, size - 2);
+        world.grid.vertical((wall, 0), size, Cell::WALL);
+        world.place_agent_in((0, 0), (wall, size), PATIENCE)?;
+        let door = world.rand_int(1, size - 2);
+        world.grid.set((wall, door), Cell::door(YELLOW, LOCKED));
+        world.place_in(Cell::new(KEY, YELLOW), (0, 0), (wall, size))?;
+        Ok(())
+    }
+}

@@ -1,0 +1,214 @@
+//! What an agent is shown: MiniGrid's dict, or what its wrappers make of it.
+
+use std::sync::Arc;
+
+use super::{
+    cell::{AGENT, KINDS, RED, RGB, STATES},
+    grid::Pos,
+    settings::{Common, TILE_SIZES, outside},
+    task::Missions,
+    tiles::Tiles,
+    view::View,
+    world::World,
+};
+use crate::{Element, Space, WrapperSpec};
+
+/// The scalars of [`MiniGrid`](super::MiniGrid)'s rows: `i64` for the dict, `u8` for the image alone.
+pub trait MiniGridObs: Element + private::Scalar {}
+
+impl MiniGridObs for i64 {}
+impl MiniGridObs for u8 {}
+
+mod private {
+    pub trait Scalar {
+        /// Whether the row is the image, as `ImgObsWrapper` makes it.
+        const IMAGE_ONLY: bool;
+
+        fn of(value: i64) -> Self;
+    }
+
+    impl Scalar for i64 {
+        const IMAGE_ONLY: bool = false;
+
+        #[inline(always)]
+        fn of(value: i64) -> Self {
+            value
+        }
+    }
+
+    impl Scalar for u8 {
+        const IMAGE_ONLY: bool = true;
+
+        #[inline(always)]
+        fn of(value: i64) -> Self {
+            value as u8
+        }
+    }
+}
+
+/// What the image shows.
+#[derive(Clone, Debug)]
+enum Image {
+    /// Kind, colour and state of the fields that the agent sees.
+    Partial,
+    /// The same, each number as a row of bits.
+    OneHotPartial,
+    /// Kind, colour and state of all fields.
+    Full,
+    /// Pixels of the fields that the agent sees.
+    PartialPixels(Arc<Tiles>),
+    /// Pixels of all fields.
+    FullPixels(Arc<Tiles>),
+}
+
+/// Bits of a field in one-hot form.
+const BITS: usize = KINDS + RGB.len() + STATES;
+
+/// Writes observations.
+#[derive(Clone, Debug)]
+pub(super) struct Observer {
+    image: Image,
+    pub(super) image_only: bool,
+    see_through_walls: bool,
+    highlight: bool,
+    view: View,
+}
+
+impl Observer {
+    /// What settings ask for, or what is wrong with them.
+    pub(super) fn new(common: &Common, see_through_walls: bool) -> Result<Self, String> {
+        let (image_only, wrappers) = match common.wrappers.split_last() {
+            Some((last, inner)) if last.name() == "ImgObsWrapper" => (true, inner),
+            _ => (false, &common.wrappers[..]),
+        };
+        let image = match wrappers {
+            [] => Image::Partial,
+            [one] => Self::image(one)?,
+            [first, second, ..] => {
+                return Err(format!(
+                    "`wrappers` has {first} and {second}, but only one can make the image; ImgObsWrapper may stand last"
+                ));
+            }
+        };
+        let view = View::new(common.agent_view_size);
+        Ok(Self { image, image_only, see_through_walls, highlight: common.highlight, view })
+    }
+
+    fn image(wrapper: &WrapperSpec) -> Result<Image, String> {
+        let tiles = || -> Result<Arc<Tiles>, String> {
+            let size = wrapper.get(0).map_err(|error| error.to_string())?;
+            outside("tile_size", size, TILE_SIZES).map_or_else(|| Ok(Tiles::ready(size)), Err)
+        };
+        match wrapper.name() {
+            "FullyObsWrapper" => Ok(Image::Full),
+            "OneHotPartialObsWrapper" => Ok(Image::OneHotPartial),
+            "RGBImgObsWrapper" => tiles().map(Image::FullPixels),
+            "RGBImgPartialObsWrapper" => tiles().map(Image::PartialPixels),
+            name => Err(format!(
+                "`wrappers` has {name}, but in `env_config` it takes MiniGrid's own: an image ({}), and ImgObsWrapper behind it",
+                "FullyObsWrapper, OneHotPartialObsWrapper, RGBImgObsWrapper or RGBImgPartialObsWrapper"
+            )),
+        }
+    }
+
+    /// The space of the image in a grid of that size.
+    fn image_space(&self, (width, height): Pos) -> Space {
+        let (width, height, view) = (width as usize, height as usize, self.view.size);
+        Space::image(&match &self.image {
+            Image::Partial => [view, view, 3],
+            Image::OneHotPartial => [view, view, BITS],
+            Image::Full => [width, height, 3],
+            Image::PartialPixels(tiles) => [view * tiles.size, view * tiles.size, 3],
+            Image::FullPixels(tiles) => [height * tiles.size, width * tiles.size, 3],
+        })
+    }
+
+    pub(super) fn space(&self, size: Pos, missions: &Missions) -> Space {
+        let image = self.image_space(size);
+        if self.image_only {
+            return image;
+        }
+        let (direction, mission) = (Space::discrete(4), Space::discrete(missions.len()));
+        Space::dict([("direction", direction), ("image", image), ("mission", mission)])
+    }
+
+    pub(super) fn write<O: MiniGridObs>(&mut self, world: &World, row: &mut [O]) {
+        let image = match row {
+            [direction, image @ .., mission] if !O::IMAGE_ONLY => {
+                *direction = O::of(world.direction as i64);
+                *mission = O::of(world.mission);
+                image
+            }
+            image => image,
+        };
+        match &self.image {
+            Image::Full => return write_full(world, image),
+            Image::FullPixels(tiles) if !self.highlight => return tiles.paint_world(world, None, image),
+            _ => {}
+        }
+        self.view.look(world, self.see_through_walls);
+        match &self.image {
+            Image::OneHotPartial => write_one_hot(&self.view, image),
+            Image::PartialPixels(tiles) => tiles.paint_view(&self.view, image),
+            Image::FullPixels(tiles) => tiles.paint_world(world, Some(&self.view), image),
+            Image::Partial | Image::Full => write_partial(&self.view, image),
+        }
+    }
+
+    /// The picture of `render`: the whole grid, or with `pov` what the agent sees; its width and height, and the pixels.
+    pub(super) fn render(&mut self, world: &World, tiles: &Tiles, pov: bool) -> (usize, usize, Vec<u8>) {
+        self.view.look(world, self.see_through_walls);
+        let (columns, rows) = match pov {
+            true => (self.view.size, self.view.size),
+            false => (world.grid.width as usize, world.grid.height as usize),
+        };
+        let (width, height) = (columns * tiles.size, rows * tiles.size);
+        let mut pixels = vec![0; width * height * 3];
+        match pov {
+            true => tiles.paint_view(&self.view, &mut pixels),
+            false => tiles.paint_world(world, self.highlight.then_some(&self.view), &mut pixels),
+        }
+        (width, height, pixels)
+    }
+}
+
+/// The fields of an image, columns first: what writes one is told its column and row.
+#[inline(always)]
+fn for_each_field<O, const N: usize>(
+    image: &mut [O],
+    rows: usize,
+    write: impl Fn(usize, usize, &mut [O; N]),
+) {
+    for (i, column) in image.chunks_exact_mut(rows * N).enumerate() {
+        for (j, field) in column.as_chunks_mut::<N>().0.iter_mut().enumerate() {
+            write(i, j, field);
+        }
+    }
+}
+
+fn write_partial<O: MiniGridObs>(view: &View, image: &mut [O]) {
+    for_each_field(image, view.size, |i, j, out| {
+        *out = view.get(i, j).encode().map(|byte| O::of(i64::from(byte)));
+    });
+}
+
+fn write_one_hot<O: MiniGridObs>(view: &View, image: &mut [O]) {
+    for_each_field(image, view.size, |i, j, bits: &mut [O; BITS]| {
+        let [kind, color, state] = view.get(i, j).encode().map(usize::from);
+        bits.fill(O::of(0));
+        for bit in [kind, KINDS + color, KINDS + RGB.len() + state] {
+            bits[bit] = O::of(1);
+        }
+    });
+}
+
+fn write_full<O: MiniGridObs>(world: &World, image: &mut [O]) {
+    for_each_field(image, world.grid.height as usize, |i, j, out| {
+        let at = (i as i32, j as i32);
+        let shown = match at == world.agent {
+            true => [AGENT, RED, world.direction as u8],
+            false => world.grid.get(at).encode(),
+        };
+        *out = shown.map(|byte| O::of(i64::from(byte)));
+    });
+}

@@ -1,0 +1,199 @@
+//! Rooms of equal size in rows and columns, with doors between neighbours (MiniGrid's `RoomGrid`).
+
+use super::{
+    cell::{CLOSED, Cell, LOCKED, SORTED_COLORS, WALL},
+    grid::{DIRECTIONS, Pos},
+    world::{NOWHERE, World},
+};
+use crate::{Error, Result};
+
+/// A rectangle with walls around it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Room {
+    pub(super) top: Pos,
+    pub(super) size: Pos,
+    /// Where a door may be: right, down, left and up; `None` at the edge of the grid. Rooms in a row use the first only: where
+    /// one comes in.
+    pub(super) doors: [Option<Pos>; 4],
+    /// Where there is a way out.
+    open: [bool; 4],
+    locked: bool,
+}
+
+impl Room {
+    pub(super) fn new(top: Pos, size: Pos, entry: Pos) -> Self {
+        Self { top, size, doors: [Some(entry), None, None, None], ..Self::default() }
+    }
+}
+
+/// Draws for a place in a room.
+const TRIES: usize = 1001;
+/// Draws for doors that make every room reachable.
+const CONNECT_TRIES: usize = 5001;
+
+/// The shape of the rooms.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rooms {
+    pub(super) room_size: i32,
+    pub(super) rows: i32,
+    pub(super) columns: i32,
+}
+
+/// Column and row of a room.
+pub(super) type At = (i32, i32);
+
+impl Rooms {
+    pub(super) fn grid_size(self) -> Pos {
+        let side = |rooms: i32| (self.room_size - 1) * rooms + 1;
+        (side(self.columns), side(self.rows))
+    }
+
+    fn index(self, (i, j): At) -> usize {
+        (j * self.columns + i) as usize
+    }
+
+    /// The room on the other side of a wall.
+    fn neighbour((i, j): At, wall: usize) -> At {
+        (i + DIRECTIONS[wall].0, j + DIRECTIONS[wall].1)
+    }
+
+    /// Walls, and places for doors; the agent is in the middle.
+    pub(super) fn build(self, world: &mut World) {
+        let step = self.room_size - 1;
+        world.scratch.rooms.clear();
+        for j in 0..self.rows {
+            for i in 0..self.columns {
+                let (top, size) = ((i * step, j * step), (self.room_size, self.room_size));
+                world.grid.wall_rect(top, size);
+                world.scratch.rooms.push(Room { top, size, ..Room::default() });
+            }
+        }
+        for j in 0..self.rows {
+            for i in 0..self.columns {
+                let (left, top) = (i * step, j * step);
+                let mut doors = [None; 4];
+                if i < self.columns - 1 {
+                    doors[0] = Some((left + step, world.rand_int(top + 1, top + step)));
+                }
+                if j < self.rows - 1 {
+                    doors[1] = Some((world.rand_int(left + 1, left + step), top + step));
+                }
+                let rooms = &mut world.scratch.rooms;
+                if i > 0 {
+                    doors[2] = rooms[self.index((i - 1, j))].doors[0];
+                }
+                if j > 0 {
+                    doors[3] = rooms[self.index((i, j - 1))].doors[1];
+                }
+                rooms[self.index((i, j))].doors = doors;
+            }
+        }
+        let middle = |rooms: i32| rooms / 2 * step + self.room_size / 2;
+        (world.agent, world.direction) = ((middle(self.columns), middle(self.rows)), 0);
+    }
+
+    /// Puts an object into a room, not beside the agent.
+    pub(super) fn place(self, world: &mut World, at: At, cell: Cell) -> Result<Pos> {
+        let Room { top, size, .. } = world.scratch.rooms[self.index(at)];
+        world.place_within(cell, top, size, TRIES, |world, at| at == world.agent || world.is_beside(at))
+    }
+
+    /// Puts an object of any colour into a room.
+    pub(super) fn place_colored(self, world: &mut World, at: At, kind: u8) -> Result<Cell> {
+        let cell = Cell::new(kind, world.rand_color()).target();
+        self.place(world, at, cell)?;
+        Ok(cell)
+    }
+
+    /// Puts a door into a wall; `color` `None` draws one.
+    pub(super) fn add_door(
+        self,
+        world: &mut World,
+        at: At,
+        wall: usize,
+        color: Option<u8>,
+        locked: bool,
+    ) -> (u8, Pos) {
+        let color = color.unwrap_or_else(|| world.rand_color());
+        let door = self.open_wall(world, at, wall);
+        world.scratch.rooms[self.index(at)].locked = locked;
+        world.grid.set(door, Cell::door(color, if locked { LOCKED } else { CLOSED }));
+        (color, door)
+    }
+
+    /// Notes that there is a way through a wall; gives the place for a door.
+    fn open_wall(self, world: &mut World, at: At, wall: usize) -> Pos {
+        let other = self.index(Self::neighbour(at, wall));
+        world.scratch.rooms[other].open[(wall + 2) % 4] = true;
+        let room = &mut world.scratch.rooms[self.index(at)];
+        room.open[wall] = true;
+        // Tasks ask for walls between two rooms only.
+        room.doors[wall].unwrap_or(NOWHERE)
+    }
+
+    /// Removes the wall between a room and the one above it.
+    pub(super) fn remove_upper_wall(self, world: &mut World, at: At) {
+        const UP: usize = 3;
+        self.open_wall(world, at, UP);
+        let Room { top: (x, y), size: (width, _), .. } = world.scratch.rooms[self.index(at)];
+        world.grid.horizontal((x + 1, y), width - 2, Cell::EMPTY);
+    }
+
+    /// Puts the agent into a room, not right in front of an object.
+    pub(super) fn place_agent(self, world: &mut World, at: At) -> Result<()> {
+        let Room { top, size, .. } = world.scratch.rooms[self.index(at)];
+        for _ in 0..TRIES {
+            world.place_agent_in(top, size, TRIES)?;
+            let ahead = world.grid.get(world.front());
+            if ahead.is_empty() || ahead.kind() == WALL {
+                return Ok(());
+            }
+        }
+        Err(Error::other(
+            "no field was found from where the agent sees no object at once; make the rooms larger",
+        ))
+    }
+
+    /// Adds doors until every room can be reached.
+    pub(super) fn connect_all(self, world: &mut World) -> Result<()> {
+        let step = self.room_size - 1;
+        let start = self.index((world.agent.0 / step, world.agent.1 / step));
+        for _ in 0..CONNECT_TRIES {
+            if self.count_reachable(world, start) == world.scratch.rooms.len() {
+                return Ok(());
+            }
+            let at = (world.rand_int(0, self.columns), world.rand_int(0, self.rows));
+            let wall = world.rand_int(0, 4) as usize;
+            let room = world.scratch.rooms[self.index(at)];
+            if room.doors[wall].is_none() || room.open[wall] {
+                continue;
+            }
+            if room.locked || world.scratch.rooms[self.index(Self::neighbour(at, wall))].locked {
+                continue;
+            }
+            let color = world.rand_elem(&SORTED_COLORS);
+            self.add_door(world, at, wall, Some(color), false);
+        }
+        Err(Error::other("some rooms could not be connected; reset with another seed"))
+    }
+
+    fn count_reachable(self, world: &mut World, start: usize) -> usize {
+        let super::world::Scratch { rooms, flags, stack, .. } = &mut world.scratch;
+        flags.clear();
+        flags.resize(rooms.len(), false);
+        stack.clear();
+        stack.reserve(4 * rooms.len() + 1);
+        stack.push(start);
+        let mut count = 0;
+        while let Some(index) = stack.pop() {
+            if std::mem::replace(&mut flags[index], true) {
+                continue;
+            }
+            count += 1;
+            let at = (index as i32 % self.columns, index as i32 / self.columns);
+            let open = (0..4).filter(|&wall| rooms[index].open[wall]);
+            stack.extend(open.map(|wall| self.index(Self::neighbour(at, wall))));
+        }
+        count
+    }
+}

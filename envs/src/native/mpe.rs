@@ -1,0 +1,61 @@
+//! Multi-agent particle environments, equal to mpe2's.
+
+mod action;
+mod observation;
+mod particle_env;
+mod picture;
+mod scenario;
+mod simple;
+mod simple_adversary;
+mod simple_crypto;
+mod simple_push;
+mod simple_reference;
+mod simple_speaker_listener;
+mod simple_spread;
+mod simple_tag;
+mod simple_world_comm;
+mod world;
+
+pub use action::ParticleAction;
+pub use particle_env::ParticleEnv;
+pub use simple::{Simple, SimpleConfig};
+pub use simple_adversary::{SimpleAdversary, SimpleAdversaryConfig};
+pub use simple_crypto::{SimpleCrypto, SimpleCryptoConfig};
+pub use simple_push::{SimplePush, SimplePushConfig};
+pub use simple_reference::{SimpleReference, SimpleReferenceConfig};
+pub use simple_speaker_listener::{SimpleSpeakerListener, SimpleSpeakerListenerConfig};
+pub use simple_spread::{SimpleSpread, SimpleSpreadConfig};
+pub use simple_tag::{SimpleTag, SimpleTagConfig};
+pub use simple_world_comm::{SimpleWorldComm, SimpleWorldCommConfig};
+
+use super::{MultiAgentEntry, spec};
+use crate::{AnyMultiAgentEnv, EnvConfig, Result, env_config::decode_config};
+use scenario::Scenario;
+
+pub(super) fn entries() -> Vec<MultiAgentEntry> {
+    vec![
+        entry::<SimpleConfig>("go to a landmark, alone"),
+        entry::<SimpleAdversaryConfig>("stay near a landmark without showing an adversary which one it is"),
+        entry::<SimpleCryptoConfig>("send a secret word to a friend while an adversary listens"),
+        entry::<SimplePushConfig>("go to a landmark, or keep the other from it"),
+        entry::<SimpleReferenceConfig>("tell each other which landmark to go to"),
+        entry::<SimpleSpeakerListenerConfig>("one tells the other which landmark to go to"),
+        entry::<SimpleSpreadConfig>("cover landmarks together and keep off each other"),
+        entry::<SimpleTagConfig>("catch faster prey together, or flee"),
+        entry::<SimpleWorldCommConfig>(
+            "hunt among forests with a leader who sees into them, or flee and eat",
+        ),
+    ]
+}
+
+fn entry<S: Scenario>(summary: &str) -> MultiAgentEntry {
+    (spec(S::ID, summary, Some(25), None), make::<S>)
+}
+
+fn make<S: Scenario>(config: &EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>> {
+    let config: S = decode_config(S::ID, config)?;
+    Ok(match config.common().continuous_actions {
+        false => Box::new(ParticleEnv::<S, i64>::new(config)?),
+        true => Box::new(ParticleEnv::<S, f32>::new(config)?),
+    })
+}

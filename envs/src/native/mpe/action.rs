@@ -1,0 +1,70 @@
+//! What agents do: push themselves in a direction, say a word, or both.
+
+use super::world::Body;
+use crate::{Element, Space};
+
+/// Pushes: none, left, right, down, up.
+const PUSHES: usize = 5;
+
+/// What a [`ParticleEnv`](super::ParticleEnv) takes as actions: `i64` or `f32`.
+pub trait ParticleAction: Element + Act {}
+
+impl ParticleAction for i64 {}
+impl ParticleAction for f32 {}
+
+/// How an action is read.
+pub trait Act: Sized {
+    const CONTINUOUS: bool;
+
+    /// Actions of an agent that may be able to move and knows so many words.
+    fn space(moves: bool, words: usize) -> Space;
+
+    /// Writes the force and the speech of an agent; the action is in its space.
+    fn act(action: &[Self], words: usize, agent: &mut Body);
+}
+
+impl Act for i64 {
+    const CONTINUOUS: bool = false;
+
+    fn space(moves: bool, words: usize) -> Space {
+        let pushes = if moves { PUSHES } else { 1 };
+        Space::discrete((pushes * words.max(1)) as i64)
+    }
+
+    fn act(action: &[i64], words: usize, agent: &mut Body) {
+        let mut action = action[0] as usize;
+        if agent.movable {
+            let push = [[0.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [0.0, -1.0], [0.0, 1.0]][action % PUSHES];
+            agent.force = push.map(|push| push * agent.accel);
+            action /= PUSHES;
+        }
+        if !agent.silent {
+            agent.speech[..words].fill(0.0);
+            agent.speech[action] = 1.0;
+        }
+    }
+}
+
+impl Act for f32 {
+    const CONTINUOUS: bool = true;
+
+    fn space(moves: bool, words: usize) -> Space {
+        Space::boxed(0.0, 1.0, &[words + if moves { PUSHES } else { 0 }])
+    }
+
+    /// The difference of two pushes is rounded to single precision, as numpy does.
+    fn act(action: &[f32], words: usize, agent: &mut Body) {
+        let at = |i: usize| action[i].clamp(0.0, 1.0);
+        let mut first_word = 0;
+        if agent.movable {
+            let push = [f64::from(at(2) - at(1)), f64::from(at(4) - at(3))];
+            agent.force = push.map(|push| push * agent.accel);
+            first_word = PUSHES;
+        }
+        if !agent.silent {
+            for (word, loudness) in agent.speech[..words].iter_mut().enumerate() {
+                *loudness = f64::from(at(first_word + word));
+            }
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! The environment around a scenario.
+
+use std::marker::PhantomData;
+
+use super::{
+    action::ParticleAction,
+    observation::Observation,
+    picture,
+    scenario::{Scenario, at_least_1},
+    world::{Body, World},
+};
+use crate::{
+    Error, Frame, MultiAgentEnv, MultiAgentOut, NpRandom, Result, Space,
+    state::{StateReader, StateWriter},
+    vector::invalid_action,
+};
+
+/// A multi-agent particle environment: agents in a plane that move, push each other and talk. Its scenario is one of
+/// [`Simple`](super::Simple), [`SimpleAdversary`](super::SimpleAdversary), [`SimpleCrypto`](super::SimpleCrypto),
+/// [`SimplePush`](super::SimplePush), [`SimpleReference`](super::SimpleReference),
+/// [`SimpleSpeakerListener`](super::SimpleSpeakerListener), [`SimpleSpread`](super::SimpleSpread),
+/// [`SimpleTag`](super::SimpleTag) and [`SimpleWorldComm`](super::SimpleWorldComm).
+///
+/// All are equal to mpe2 1.1.1's, bit for bit, with all settings but `benchmark_data`. mpe2's exponential function is
+/// numpy's, which on processors with AVX-512 differs from the C library's in the last bit now and then; here it is the
+/// C library's. Only rewards of simple tag and simple world comm have one, those of good agents that left -1..1.
+///
+/// | | |
+/// |---|---|
+/// | action with `A = i64` | of agents that move: 0 nothing, 1 left, 2 right, 3 down, 4 up; of those that talk: the word; of those that do both: `5 * word + push` |
+/// | action with `A = f32` | numbers that are cut to 0..=1: five of agents that move (unused, left, right, down, up), then one for each word of agents that talk |
+/// | truncated | all agents after `max_cycles` steps |
+#[derive(Clone, Debug)]
+pub struct ParticleEnv<S: Scenario, A: ParticleAction = i64> {
+    scenario: S,
+    action_spaces: Vec<Space>,
+    /// Scalars of all agents' actions.
+    action_width: usize,
+    obs_widths: Vec<usize>,
+    random: NpRandom,
+    world: World,
+    /// Steps of the episode; `max_cycles` when it is over.
+    step: usize,
+    /// Farthest coordinate at the start, for the zoom of pictures.
+    start_range: f64,
+    obs: Observation,
+    action: PhantomData<A>,
+}
+
+impl<S: Scenario, A: ParticleAction> ParticleEnv<S, A> {
+    /// Agents that wait for their first reset.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if a setting is outside its range, or if `continuous_actions` are not those of the
+    /// type.
+    pub fn new(config: S) -> Result<Self> {
+        let refuse = |message: String| Err(Error::Config { env: S::ID.into(), message });
+        let common = config.common();
+        if let Some(problem) = config.problem() {
+            return refuse(problem);
+        }
+        if common.max_cycles == 0 {
+            return refuse(at_least_1("max_cycles"));
+        }
+        if common.continuous_actions != A::CONTINUOUS {
+            let (here, other) = if A::CONTINUOUS { ("f32", "i64") } else { ("i64", "f32") };
+            let (name, found) = (S::NAME, common.continuous_actions);
+            return refuse(format!(
+                "`continuous_actions` is {found}, but {name}<{here}> has the other kind; use {name}<{other}>"
+            ));
+        }
+        let world = config.world();
+        let action_space = |agent: &Body| A::space(agent.movable, if agent.silent { 0 } else { world.words });
+        let action_spaces: Vec<Space> = world.agents.iter().map(action_space).collect();
+        let mut obs = Observation::default();
+        let obs_widths = (0..world.agents.len())
+            .map(|agent| {
+                let before = obs.numbers.len();
+                config.observe(&world, agent, &mut obs);
+                obs.numbers.len() - before
+            })
+            .collect();
+        Ok(Self {
+            action_width: action_spaces.iter().map(Space::width).sum(),
+            action_spaces,
+            obs_widths,
+            random: NpRandom::from_entropy(),
+            world,
+            step: common.max_cycles,
+            start_range: 1.0,
+            obs,
+            scenario: config,
+            action: PhantomData,
+        })
+    }
+
+    fn check(&self, out: &MultiAgentOut<'_, f32>) -> Result<()> {
+        out.check(self.obs_widths.len(), self.obs.numbers.len())
+    }
+
+    fn observe(&mut self, obs: &mut [f32]) {
+        self.obs.numbers.clear();
+        for agent in 0..self.world.agents.len() {
+            self.scenario.observe(&self.world, agent, &mut self.obs);
+        }
+        obs.copy_from_slice(&self.obs.numbers);
+    }
+
+    fn write_rewards(&self, rewards: &mut [f64]) {
+        let (scenario, world) = (&self.scenario, &self.world);
+        let own =
+            rewards.iter_mut().enumerate().map(|(agent, reward)| (reward, scenario.reward(world, agent)));
+        match scenario.local_ratio() {
+            None => own.for_each(|(reward, own)| *reward = own),
+            Some(local_ratio) => {
+                let global = scenario.global_reward(world);
+                own.for_each(|(reward, own)| *reward = global * (1.0 - local_ratio) + own * local_ratio);
+            }
+        }
+    }
+
+    pub(super) fn stage(&self) -> usize {
+        self.world.curriculum_stage
+    }
+
+    pub(super) fn set_stage(&mut self, stage: usize) {
+        self.world.curriculum_stage = stage.min(S::LAST_STAGE);
+    }
+}
+
+impl<S: Scenario, A: ParticleAction> MultiAgentEnv for ParticleEnv<S, A> {
+    type Obs = f32;
+    type Act = A;
+
+    fn agents(&self) -> Vec<String> {
+        self.world.names.clone()
+    }
+
+    fn observation_space(&self, agent: usize) -> Space {
+        Space::real(&[self.obs_widths[agent]])
+    }
+
+    fn action_space(&self, agent: usize) -> Space {
+        self.action_spaces[agent].clone()
+    }
+
+    fn reset(&mut self, seed: Option<u64>, mut out: MultiAgentOut<'_, f32>) -> Result<()> {
+        self.check(&out)?;
+        if let Some(seed) = seed {
+            self.random = NpRandom::new(seed);
+        }
+        self.scenario.reset(&mut self.world, &mut self.random);
+        self.scenario.paint(&mut self.world);
+        self.step = 0;
+        self.start_range = self.world.range();
+        out.reborrow().start();
+        self.observe(out.obs);
+        Ok(())
+    }
+
+    fn step(&mut self, actions: &[A], out: MultiAgentOut<'_, f32>) -> Result<()> {
+        self.check(&out)?;
+        if actions.len() != self.action_width {
+            let found = format_args!("{} long", actions.len());
+            let expected = format_args!("{} long (the agents' actions)", self.action_width);
+            return Err(Error::shape("`actions`", found, expected));
+        }
+        let mut rest = actions;
+        for space in &self.action_spaces {
+            let (action, others) = rest.split_at(space.width());
+            if let Some(action) = invalid_action(space, action) {
+                return Err(Error::invalid_action(S::ID, action, space));
+            }
+            rest = others;
+        }
+        let max_cycles = self.scenario.common().max_cycles;
+        if self.step >= max_cycles {
+            return Err(Error::unsupported(S::ID, "running episode", "call `reset`"));
+        }
+        let mut rest = actions;
+        for (agent, space) in self.world.agents.iter_mut().zip(&self.action_spaces) {
+            let (action, others) = rest.split_at(space.width());
+            A::act(action, self.world.words, agent);
+            rest = others;
+        }
+        self.world.step();
+        self.step += 1;
+        let cut = self.step >= max_cycles;
+        let done = !cut && self.scenario.is_success(&self.world);
+        if done {
+            self.step = max_cycles;
+        }
+        let over = cut || done;
+        self.observe(out.obs);
+        self.write_rewards(out.rewards);
+        out.terminated.fill(done);
+        out.truncated.fill(cut);
+        out.alive.fill(!over);
+        out.acting.fill(!over);
+        Ok(())
+    }
+
+    fn render_fps(&self) -> Option<f64> {
+        Some(10.0)
+    }
+
+    fn render(&mut self) -> Result<Option<Frame>> {
+        let zoom = if self.scenario.common().dynamic_rescaling {
+            0.9 * self.start_range / self.world.range()
+        } else {
+            1.0
+        };
+        Ok(picture::draw(&self.world, zoom))
+    }
+
+    fn save_state(&self) -> Option<Vec<u8>> {
+        let World { agents, landmarks, words, goals, curriculum_stage, .. } = &self.world;
+        let mut state = StateWriter::new(S::ID);
+        state.random(&self.random);
+        state.u64(agents.len() as u64);
+        state.u64(landmarks.len() as u64);
+        goals.iter().for_each(|&goal| state.u64(goal as u64));
+        for agent in agents {
+            state.f64(agent.accel);
+            state.f64(agent.max_speed);
+            agent.speech[..*words].iter().for_each(|&loudness| state.f64(loudness));
+        }
+        let moving = agents.iter().flat_map(|agent| [agent.position, agent.velocity]);
+        let still = landmarks.iter().map(|landmark| landmark.position);
+        moving.chain(still).flatten().for_each(|x| state.f64(x));
+        state.u64(self.step as u64);
+        state.f64(self.start_range);
+        state.u64(*curriculum_stage as u64);
+        Some(state.finish())
+    }
+
+    fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut state = StateReader::new(S::ID, state)?;
+        let mut loaded = self.clone();
+        let World { agents, landmarks, words, goals, .. } = &mut loaded.world;
+        loaded.random = state.random()?;
+        state.count("agents", agents.len())?;
+        state.count("landmarks", landmarks.len())?;
+        for goal in goals {
+            *goal = state.u64()? as usize;
+            if *goal > 0 && *goal >= landmarks.len() {
+                return Err(Error::state(format!(
+                    "landmark {goal} is a goal, but there is none; it is damaged"
+                )));
+            }
+        }
+        for agent in &mut *agents {
+            agent.accel = state.f64()?;
+            agent.max_speed = state.f64()?;
+            for loudness in &mut agent.speech[..*words] {
+                *loudness = state.f64()?;
+            }
+        }
+        for agent in agents {
+            agent.position = [state.f64()?, state.f64()?];
+            agent.velocity = [state.f64()?, state.f64()?];
+        }
+        for landmark in landmarks {
+            landmark.position = [state.f64()?, state.f64()?];
+        }
+        loaded.step = state.u64()? as usize;
+        loaded.start_range = state.f64()?;
+        loaded.set_stage(state.u64()? as usize);
+        state.finish()?;
+        loaded.scenario.paint(&mut loaded.world);
+        *self = loaded;
+        Ok(())
+    }
+}

@@ -1,0 +1,110 @@
+//! Simple adversary: good agents know which landmark is the goal, the adversary does not.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    observation::Observation,
+    particle_env::ParticleEnv,
+    scenario::{Scenario, at_least_1, common, no_neighbors},
+    world::{Body, World, least},
+};
+use crate::NpRandom;
+
+/// Settings of simple adversary, by mpe2's names.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SimpleAdversaryConfig {
+    /// Number of good agents, and of landmarks.
+    #[serde(rename = "N")]
+    pub n: usize,
+    /// Steps after which all agents are truncated.
+    pub max_cycles: usize,
+    /// Whether an action is five pushes in 0..=1 instead of one of five directions.
+    pub continuous_actions: bool,
+    /// Whether bodies in pictures are larger when all are near the middle.
+    pub dynamic_rescaling: bool,
+    /// Other agents that an agent observes, the nearest ones first, then zeros; `None`: all in their order.
+    pub num_agent_neighbors: Option<usize>,
+    /// Landmarks that an agent observes, the nearest ones first, then zeros; `None`: all in their order. Good agents see
+    /// the goal besides.
+    pub num_landmark_neighbors: Option<usize>,
+}
+
+impl Default for SimpleAdversaryConfig {
+    fn default() -> Self {
+        Self {
+            n: 2,
+            max_cycles: 25,
+            continuous_actions: false,
+            dynamic_rescaling: true,
+            num_agent_neighbors: None,
+            num_landmark_neighbors: None,
+        }
+    }
+}
+
+/// The environment `simple_adversary_v3`: `agent_0`, `agent_1`, ... stay near one of several landmarks, and
+/// `adversary_0` guesses which one it is.
+///
+/// | | |
+/// |---|---|
+/// | observation of a good agent | the goal, the landmarks and the other agents, relative to it; `[2 + 2 N + 2 N]`, or with numbers of neighbors instead of `N` |
+/// | observation of the adversary | the same without the goal |
+/// | reward of a good agent | the adversary's distance from the goal less that of the nearest good agent |
+/// | reward of the adversary | minus its distance from the goal |
+/// | start | goal drawn, agents and landmarks uniform in -1..1 |
+///
+/// Actions and ends are those of every [`ParticleEnv`]. No body collides.
+pub type SimpleAdversary<A = i64> = ParticleEnv<SimpleAdversaryConfig, A>;
+
+const LANDMARK: [f64; 3] = [0.15; 3];
+
+impl Scenario for SimpleAdversaryConfig {
+    const ID: &'static str = "simple_adversary_v3";
+    const NAME: &'static str = "SimpleAdversary";
+
+    common!();
+
+    fn problem(&self) -> Option<String> {
+        if self.n == 0 {
+            return Some(at_least_1("N"));
+        }
+        no_neighbors(self.num_agent_neighbors, self.num_landmark_neighbors)
+    }
+
+    fn world(&self) -> World {
+        let agent = |color| Body { collides: false, size: 0.15, ..Body::agent(color) };
+        let adversary = Body { adversary: true, ..agent([0.85, 0.35, 0.35]) };
+        let good = (0..self.n).map(|i| (format!("agent_{i}"), agent([0.35, 0.35, 0.85])));
+        let agents = std::iter::once(("adversary_0".to_owned(), adversary)).chain(good).collect();
+        World::new(agents, vec![Body { size: 0.08, ..Body::landmark(LANDMARK) }; self.n])
+    }
+
+    fn reset(&self, world: &mut World, random: &mut NpRandom) {
+        world.goals[0] = random.integers(0, self.n as i64) as usize;
+        world.place_agents(random);
+        world.place_landmarks(1.0, random);
+    }
+
+    fn paint(&self, world: &mut World) {
+        world.landmarks.iter_mut().for_each(|landmark| landmark.color = LANDMARK);
+        world.landmarks[world.goals[0]].color = [0.15, 0.65, 0.15];
+    }
+
+    fn observe(&self, world: &World, agent: usize, obs: &mut Observation) {
+        let me = &world.agents[agent];
+        if !me.adversary {
+            obs.places(me, std::iter::once(world.goal(0)), None);
+        }
+        obs.places(me, world.landmarks.iter(), self.num_landmark_neighbors);
+        obs.places(me, world.others(agent), self.num_agent_neighbors);
+    }
+
+    fn reward(&self, world: &World, agent: usize) -> f64 {
+        let distance = |agent: &Body| agent.distance(world.goal(0));
+        if world.agents[agent].adversary {
+            return -distance(&world.agents[agent]);
+        }
+        -least(world.good_agents().map(distance)) + world.adversaries().map(distance).sum::<f64>()
+    }
+}

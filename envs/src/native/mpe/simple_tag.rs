@@ -1,0 +1,158 @@
+//! Simple tag: slow adversaries hunt fast prey among obstacles.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    action::ParticleAction,
+    observation::Observation,
+    particle_env::ParticleEnv,
+    scenario::{Scenario, common, no_neighbors},
+    world::{Body, World},
+};
+use crate::NpRandom;
+
+const PREY_ACCEL: f64 = 4.0;
+const PREY_MAX_SPEED: f64 = 1.3;
+/// What the stages of the curriculum make of the prey's speed.
+const PREY_SPEEDS: [f64; 3] = [0.5, 0.75, 1.0];
+
+/// Settings of simple tag, by mpe2's names.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SimpleTagConfig {
+    /// Number of good agents, the prey.
+    pub num_good: usize,
+    /// Number of adversaries, the hunters.
+    pub num_adversaries: usize,
+    /// Number of obstacles.
+    pub num_obstacles: usize,
+    /// Steps after which all agents are truncated.
+    pub max_cycles: usize,
+    /// Whether an action is five pushes in 0..=1 instead of one of five directions.
+    pub continuous_actions: bool,
+    /// Whether bodies in pictures are larger when all are near the middle.
+    pub dynamic_rescaling: bool,
+    /// Whether the prey is slower until [`set_curriculum_stage`](SimpleTag::set_curriculum_stage) says otherwise.
+    pub curriculum: bool,
+    /// Whether all agents terminate when every good agent touches an adversary.
+    pub terminate_on_success: bool,
+    /// Other agents that an agent observes, the nearest ones first, then zeros; `None`: all in their order.
+    pub num_agent_neighbors: Option<usize>,
+    /// Obstacles that an agent observes, the nearest ones first, then zeros; `None`: all in their order.
+    pub num_landmark_neighbors: Option<usize>,
+}
+
+impl Default for SimpleTagConfig {
+    fn default() -> Self {
+        Self {
+            num_good: 1,
+            num_adversaries: 3,
+            num_obstacles: 2,
+            max_cycles: 25,
+            continuous_actions: false,
+            dynamic_rescaling: true,
+            curriculum: false,
+            terminate_on_success: false,
+            num_agent_neighbors: None,
+            num_landmark_neighbors: None,
+        }
+    }
+}
+
+/// The environment `simple_tag_v3`: `adversary_0`, `adversary_1`, ... catch `agent_0`, ..., which is faster.
+///
+/// | | |
+/// |---|---|
+/// | observation | own velocity and position, obstacles and other agents relative to it, velocities of the other good agents; with `num_agent_neighbors`, a velocity for each neighbor, zeros for adversaries |
+/// | reward of a good agent | -10 for each adversary that touches it, and less beyond 0.9 from the middle, up to 10 along each axis |
+/// | reward of an adversary | 10 for each pair of a good agent and an adversary that touch |
+/// | start | agents uniform in -1..1, obstacles in -0.9..0.9 |
+/// | terminated | with `terminate_on_success`: all agents, when every good agent touches an adversary |
+///
+/// Actions and other ends are those of every [`ParticleEnv`].
+pub type SimpleTag<A = i64> = ParticleEnv<SimpleTagConfig, A>;
+
+impl<A: ParticleAction> SimpleTag<A> {
+    /// The stage of the curriculum: 0, 1 or 2, where the prey has half, three quarters or all of its speed. Without
+    /// `curriculum` it always has all. (mpe2 1.1.1 has these stages, but stays at 0: its `set_curriculum_stage` does
+    /// nothing.)
+    pub fn curriculum_stage(&self) -> usize {
+        self.stage()
+    }
+
+    /// Goes to a stage of the curriculum from the next reset on; the last one for larger numbers.
+    pub fn set_curriculum_stage(&mut self, stage: usize) {
+        self.set_stage(stage);
+    }
+}
+
+impl Scenario for SimpleTagConfig {
+    const ID: &'static str = "simple_tag_v3";
+    const NAME: &'static str = "SimpleTag";
+    const LAST_STAGE: usize = PREY_SPEEDS.len() - 1;
+
+    common!();
+
+    fn problem(&self) -> Option<String> {
+        if self.num_good + self.num_adversaries == 0 {
+            return Some("`num_good` and `num_adversaries` are 0, but there must be an agent".into());
+        }
+        no_neighbors(self.num_agent_neighbors, self.num_landmark_neighbors)
+    }
+
+    fn world(&self) -> World {
+        let adversary = Body {
+            adversary: true,
+            size: 0.075,
+            accel: 3.0,
+            max_speed: 1.0,
+            ..Body::agent([0.85, 0.35, 0.35])
+        };
+        let good = Body { accel: PREY_ACCEL, max_speed: PREY_MAX_SPEED, ..Body::agent([0.35, 0.85, 0.35]) };
+        let adversaries = (0..self.num_adversaries).map(|i| (format!("adversary_{i}"), adversary));
+        let agents = adversaries.chain((0..self.num_good).map(|i| (format!("agent_{i}"), good))).collect();
+        let obstacle = Body { collides: true, size: 0.2, ..Body::landmark([0.25; 3]) };
+        World::new(agents, vec![obstacle; self.num_obstacles])
+    }
+
+    fn reset(&self, world: &mut World, random: &mut NpRandom) {
+        world.place_agents(random);
+        world.place_landmarks(0.9, random);
+        if self.curriculum {
+            let speed = PREY_SPEEDS[world.curriculum_stage];
+            for prey in world.agents.iter_mut().filter(|agent| !agent.adversary) {
+                prey.max_speed = PREY_MAX_SPEED * speed;
+                prey.accel = PREY_ACCEL * speed;
+            }
+        }
+    }
+
+    fn observe(&self, world: &World, agent: usize, obs: &mut Observation) {
+        let me = &world.agents[agent];
+        obs.push(&me.velocity);
+        obs.push(&me.position);
+        obs.places(me, world.landmarks.iter(), self.num_landmark_neighbors);
+        obs.places(me, world.others(agent), self.num_agent_neighbors);
+        if self.num_agent_neighbors.is_none() {
+            let good = world.others(agent).filter(|other| !other.adversary);
+            return obs.points(me, good, None, |other| other.velocity);
+        }
+        let velocity = |other: &Body| if other.adversary { [0.0; 2] } else { other.velocity };
+        obs.points(me, world.others(agent), self.num_agent_neighbors, velocity);
+    }
+
+    fn reward(&self, world: &World, agent: usize) -> f64 {
+        let me = &world.agents[agent];
+        if me.adversary {
+            let caught = world.good_agents().flat_map(|prey| world.adversaries().filter(|a| a.touches(prey)));
+            return 10.0 * caught.count() as f64;
+        }
+        let hunters = world.adversaries().filter(|adversary| adversary.touches(me)).count();
+        me.cost_of_leaving().into_iter().fold(0.0 - 10.0 * hunters as f64, |reward, cost| reward - cost)
+    }
+
+    fn is_success(&self, world: &World) -> bool {
+        let caught = |prey: &Body| world.adversaries().any(|adversary| adversary.touches(prey));
+        self.terminate_on_success && world.good_agents().all(caught)
+    }
+}
