@@ -59,7 +59,7 @@ impl Env for Corridor {
 struct Doubling;
 
 impl Callbacks for Doubling {
-    fn on_train_result(&mut self, run: &mut RunHandle, result: &mut Metrics) -> Result<()> {
+    fn on_train_result(&mut self, run: &mut RunHandle<'_>, result: &mut Metrics) -> Result<()> {
         let length = run.task().and_then(Value::as_i64).unwrap_or(4);
         if result["episode_len_mean"].as_f64().is_some_and(|steps| steps <= 1.5 * length as f64) {
             run.set_task(2 * length);

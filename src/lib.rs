@@ -124,7 +124,7 @@ pub use pavlov_trainer::{Error, Result};
 
 /// What most programs need: `use pavlov::prelude::*`.
 pub mod prelude {
-    pub use crate::algorithms::{Ddpg, Dqn, Impala, Ppo, Sac, Td3};
+    pub use crate::algorithms::{Ddpg, Dqn, Impala, Ppo, Qmix, Sac, Td3};
     pub use crate::data::{Dataset, IterBatches, Shuffle};
     pub use crate::envs::{Env, EnvCreator, Space, Step, VectorEnv};
     pub use crate::train::{TrainLoop, WorkerContext};

@@ -60,11 +60,13 @@ const FILES: &[(&str, &str)] = &[
     ("ppo-sb3", include_str!("../examples/bases/ppo-sb3.toml")),
     ("ppo-simple-spread", include_str!("../examples/tuned/ppo-simple-spread.toml")),
     ("ppo-stateless-cartpole", include_str!("../examples/tuned/ppo-stateless-cartpole.toml")),
+    ("qmix-simple-spread", include_str!("../examples/tuned/qmix-simple-spread.toml")),
     ("sac-cartpole", include_str!("../examples/tuned/sac-cartpole.toml")),
     ("sac-pendulum", include_str!("../examples/tuned/sac-pendulum.toml")),
     ("sac-sb3", include_str!("../examples/bases/sac-sb3.toml")),
     ("td3-pendulum", include_str!("../examples/tuned/td3-pendulum.toml")),
     ("td3-sb3", include_str!("../examples/bases/td3-sb3.toml")),
+    ("vdn-simple-spread", include_str!("../examples/tuned/vdn-simple-spread.toml")),
 ];
 
 /// The preset of that name.

@@ -5,13 +5,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{LazyLock, RwLock};
 
-use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Sac, Td3};
+use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Qmix, Sac, Td3};
 use pavlov_envs::EnvCreator;
 use pavlov_trainer::batch::PolicyId;
 use pavlov_trainer::policy::{Agent, Policies};
 use pavlov_trainer::{
-    Algorithm, Common, Evaluation, Result, Session, Trainer, load_session, overlay_what_fits, policies_of,
-    resolve, to_config, validate,
+    Algorithm, Common, Evaluation, Result, Session, Trainer, TrainerExt, load_session, overlay_what_fits,
+    policies_of, resolve, to_config, validate,
 };
 use pavlov_tune::config::{Layer, Resolved, decode, nearest};
 use pavlov_tune::{self as tune, Config, Driver, Metrics, RunOptions, Trainable, TrainableFactory};
@@ -132,10 +132,13 @@ pub struct AlgorithmEntry {
     name: &'static str,
     summary: &'static str,
     arithmetic: Option<fn(&Common) -> String>,
+    #[allow(clippy::type_complexity)]
     resolve: fn(Vec<Layer>) -> Result<(Resolved, Result<()>)>,
     default_config: fn() -> Result<Config>,
     validated: Validated,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,
+    /// A trainable whose rollout workers are these.
+    workers: fn(EnvCreator) -> TrainableFactory,
     load: fn(&Path, Option<&str>, usize) -> Result<Session>,
 }
 
@@ -179,6 +182,7 @@ impl AlgorithmEntry {
                 let (settings, env) = resolve(&T::get_default_config(), base, &env)?;
                 Ok(Box::new(Algorithm::new(settings, env)))
             },
+            workers: |env| T::get_default_config().as_trainable(env),
             load: load_session::<T>,
         }
     }
@@ -286,10 +290,10 @@ impl AlgorithmEntry {
 
     /// What a sweep trains: trials whose settings go over `base`, which goes over the defaults.
     pub fn as_trainable(&self, env: EnvCreator, base: Config) -> TrainableFactory {
-        let make = self.make;
-        TrainableFactory::new(format!("{}_{}", self.name, env.name()), move |_| {
-            make(&base, env.clone()).map_err(Into::into)
-        })
+        let (make, name) = (self.make, format!("{}_{}", self.name, env.name()));
+        let workers = (self.workers)(env.clone());
+        TrainableFactory::new(name, move |_| make(&base, env.clone()).map_err(Into::into))
+            .with_rollout_workers_of(&workers)
     }
 }
 
@@ -303,6 +307,8 @@ static REGISTRY: LazyLock<RwLock<Vec<AlgorithmEntry>>> = LazyLock::new(|| {
         )
         .asynchronous(),
         AlgorithmEntry::new::<Ppo>("proximal policy optimisation: discrete and continuous actions, robust"),
+        AlgorithmEntry::new::<Qmix>("QMIX and VDN: teams of agents with discrete actions and one reward")
+            .off_policy(),
         AlgorithmEntry::new::<Sac>("soft actor-critic: continuous and discrete actions, few samples")
             .off_policy(),
         AlgorithmEntry::new::<Td3>("twin delayed DDPG: continuous actions, few samples").off_policy(),
@@ -336,6 +342,15 @@ pub fn algorithm(name: &str) -> Result<AlgorithmEntry, Error> {
 /// All algorithms by name.
 pub fn algorithms() -> Vec<AlgorithmEntry> {
     REGISTRY.read().unwrap_or_else(|poisoned| poisoned.into_inner()).clone()
+}
+
+/// The trainable of an algorithm and an environment by its name, as `PPO_CartPole-v1`: for the processes of rollout workers.
+pub(crate) fn trainable(name: &str) -> Option<TrainableFactory> {
+    let env_of = |entry: &AlgorithmEntry| Some(name.strip_prefix(entry.name)?.strip_prefix('_')?.to_owned());
+    let fitting = algorithms().into_iter().filter_map(|entry| Some((env_of(&entry)?, entry)));
+    // The name of one may begin with that of another.
+    let (env, entry) = fitting.max_by_key(|(_, entry)| entry.name.len())?;
+    Some(entry.as_trainable(env.into(), Config::new()))
 }
 
 #[cfg(test)]

@@ -1,10 +1,12 @@
 //! Environments with several agents: rows by agent and turn, policies of their own, episodes, checkpoints.
 
 mod handles;
+mod league;
 mod learning;
 mod noise;
 mod replay;
 mod rows;
 mod settings;
 mod state;
+mod teams;
 mod turns;

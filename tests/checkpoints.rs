@@ -267,7 +267,7 @@ fn ppo_and_dqn_keep_the_contract_of_saving_and_restoring() {
 struct Scores;
 
 impl Callbacks for Scores {
-    fn on_train_result(&mut self, _: &mut RunHandle, result: &mut Metrics) -> Result<()> {
+    fn on_train_result(&mut self, _: &mut RunHandle<'_>, result: &mut Metrics) -> Result<()> {
         let iteration = result["training_iteration"].as_u64().unwrap_or_default() as usize;
         result.insert("score".into(), [1, 9, 3, 2, 4][iteration - 1].into());
         Ok(())

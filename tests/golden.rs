@@ -11,6 +11,7 @@ mod groups;
 mod normalised;
 mod optimizers;
 mod ppo;
+mod qmix;
 mod recurrent;
 mod replay;
 mod returns;

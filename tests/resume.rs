@@ -15,7 +15,7 @@ use pavlov::envs::{self, CartPole, CartPoleConfig, EnvSpec};
 use pavlov::prelude::*;
 use pavlov::registry::{self, AnyAlgorithm};
 use pavlov::trainer::rng::Stream;
-use pavlov::tune::{checkpoint, difference, loggers::read_results};
+use pavlov::tune::{checkpoint, child_main, difference, loggers::read_results};
 use serde_json::{Value, json};
 
 /// Iterations before and after the stop.
@@ -66,6 +66,12 @@ cases! {
     ppo_of_several_agents_with_a_filter: "PPO" on "simple_spread_v3" with {
         "observation_filter": "MeanStdFilter", "batch_mode": "complete_episodes",
     };
+    ppo_of_policies_that_take_turns: "PPO" on "tictactoe_v3" with {
+        "mask_actions": true, "multiagent": {
+            "policies": ["first", "second"], "rotate_policies": true, "count_steps_by": "agent_steps",
+            "policy_mapping_fn": {"player_1": "first", "player_2": "second"},
+        },
+    };
     ppo_in_the_middle_of_board_games: "PPO" on "tictactoe_v3" with { "mask_actions": true };
     dqn_in_the_middle_of_board_games: "DQN" on "tictactoe_v3" with { "mask_actions": true, "n_step": 3 };
     dqn: "DQN" on "CartPole-v1" with {};
@@ -87,6 +93,11 @@ cases! {
         "evaluation_duration": 2,
     };
     dqn_on_replayed_episodes: "DQN" on "Stateless-v0" with {};
+    qmix: "QMIX" on "simple_spread_v3" with { "evaluation_interval": 2, "evaluation_duration": 2 };
+    qmix_on_libtorch: "QMIX" on "simple_spread_v3" with { "model": { "fused": false }, "n_step": 3 };
+    vdn_in_the_middle_of_board_games: "QMIX" on "tictactoe_v3" with {
+        "mixer": "vdn", "mask_actions": true, "replay_buffer_config": { "type": "PrioritizedReplayBuffer" },
+    };
     sac: "SAC" on "Pendulum-v1" with {};
     sac_with_priorities_n_steps_and_several_updates_per_step: "SAC" on "Pendulum-v1" with {
         "replay_buffer_config": { "type": "PrioritizedReplayBuffer" }, "n_step": 3, "training_intensity": 16,
@@ -166,6 +177,11 @@ impl Case {
                 "target_network_update_freq": 60,
                 "replay_buffer_config": {"capacity": 300, "learning_starts": 20},
             }),
+            "QMIX" => json!({
+                "model": {"fcnet_hiddens": [8]}, "mixing_embed_dim": 4,
+                "min_sample_timesteps_per_reporting": 100, "train_batch_size": 8, "target_network_update_freq": 60,
+                "replay_buffer_config": {"capacity": 300, "learning_starts": 20},
+            }),
             // A batch is a single fragment, so workers are more than the fragments of a batch.
             "IMPALA" => json!({
                 "model": {"fcnet_hiddens": [8]},
@@ -185,10 +201,10 @@ impl Case {
         }
     }
 
-    fn build(&self, workers: usize, logdir: &Path) -> AnyDriver {
+    fn build(&self, workers: &str, logdir: &Path) -> AnyDriver {
         register_stateless();
         let shared = json!({
-            "seed": 3, "num_workers": workers, "num_envs_per_worker": 2,
+            "seed": 3, "workers": workers, "num_envs_per_worker": 2,
         });
         let mut config = Config::new();
         for layer in [&shared, &self.small(), &self.settings] {
@@ -258,7 +274,7 @@ fn train_until(driver: &mut AnyDriver, iteration: u64, every: bool) {
 
 fn assert_continues(name: &str) {
     let samples_ahead = case(name).settings["sample_async"] == true;
-    for workers in [usize::from(samples_ahead), 2] {
+    for workers in [if samples_ahead { "threads:1" } else { "threads:0" }, "threads:2"] {
         let home = tempfile::tempdir().expect("a directory");
         let (straight, stopped) = (home.path().join("straight"), home.path().join("stopped"));
         train_until(&mut case(name).build(workers, &straight), 2 * N, false);
@@ -269,8 +285,25 @@ fn assert_continues(name: &str) {
     }
 }
 
+/// A run on threads is the run in processes, and that which goes on in processes in the middle.
+pub(crate) fn assert_same_in_processes(name: &str, workers: usize) {
+    let (threads, procs) = (format!("threads:{workers}"), format!("procs:{workers}"));
+    let home = tempfile::tempdir().expect("a directory");
+    let [straight, switched, other] = ["straight", "switched", "other"].map(|dir| home.path().join(dir));
+    train_until(&mut case(name).build(&threads, &straight), 2 * N, false);
+    train_until(&mut case(name).build(&threads, &switched), N, false);
+    for dir in [&switched, &other] {
+        let output = child(name, &procs, dir, 2 * N).output().expect("a child");
+        let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
+        assert!(output.status.success(), "{}", said.concat());
+        let newest = checkpoint::latest(dir).expect("a readable run").expect("a checkpoint");
+        assert_eq!(checkpoint::metadata(&newest).expect("metadata").config["workers"], "procs");
+        assert_same(&straight, dir);
+    }
+}
+
 /// This test binary again, to continue the run in `logdir`.
-fn child(name: &str, workers: usize, logdir: &Path, until: u64) -> Command {
+fn child(name: &str, workers: &str, logdir: &Path, until: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command
         .args(["--exact", "--ignored", "--nocapture", "resume::child_continues"])
@@ -282,9 +315,13 @@ fn child(name: &str, workers: usize, logdir: &Path, until: u64) -> Command {
 #[ignore = "run in a process of its own by the other tests"]
 fn child_continues() {
     let what = std::env::var("PAVLOV_TEST_CASE").expect("run by another test");
-    let (name, workers, logdir, until): (String, usize, std::path::PathBuf, u64) =
+    let (name, workers, logdir, until): (String, String, std::path::PathBuf, u64) =
         serde_json::from_str(&what).expect("what `child` wrote");
-    let mut driver = case(&name).build(workers, &logdir);
+    let Case { algorithm, env, .. } = case(&name);
+    register_stateless();
+    let entry = registry::algorithm(algorithm).expect("a registered algorithm");
+    child_main(&[&entry.as_trainable(env.into(), Config::new())]);
+    let mut driver = case(&name).build(&workers, &logdir);
     if logdir.exists()
         && let Some(newest) = checkpoint::latest(&logdir).expect("a readable run")
     {
@@ -308,17 +345,30 @@ pub(crate) fn assert_same(left: &Path, right: &Path) {
     assert_eq!(names(&a), names(&b));
     for name in names(&a).iter().filter(|name| !TIMED.contains(&name.as_str())) {
         let [x, y] = [&a, &b].map(|dir| fs::read(dir.join(name)).expect("a file of the manifest"));
+        let [x, y] = [x, y].map(without_transport);
         assert!(x == y, "{name} differs{}", first_difference(&x, &y));
     }
     let [x, y] = [&a, &b].map(|dir| checkpoint::metadata(dir).expect("metadata"));
     let counters = |m: &checkpoint::Metadata| (m.iteration, m.timesteps_total, m.episodes_total);
     assert_eq!(counters(&x), counters(&y));
-    assert_eq!(x.config, y.config);
+    let [x, y] = [x.config, y.config].map(|config| without_transport(json!(config).to_string().into()));
+    assert_eq!(String::from_utf8_lossy(&x), String::from_utf8_lossy(&y));
     let [x, y] = [left, right].map(|dir| read_results(dir).expect("readable results"));
     assert_eq!(x.len(), y.len(), "lines of result.json");
     for (x, y) in x.iter().zip(&y) {
-        assert_eq!(difference(x, y), None, "in result {}", x["training_iteration"]);
+        let [x, y] = [x, y].map(|result| {
+            let mut result = result.clone();
+            result.get_mut("config").and_then(|config| config.as_object_mut()?.shift_remove("workers"));
+            result
+        });
+        assert_eq!(difference(&x, &y), None, "in result {}", x["training_iteration"]);
     }
+}
+
+/// Settings without what carries requests to workers, which is no part of what a run is.
+fn without_transport(text: Vec<u8>) -> Vec<u8> {
+    let replaced = |text: &str| text.replace("\"procs\"", "\"threads\"").into_bytes();
+    std::str::from_utf8(&text).map(replaced).unwrap_or(text)
 }
 
 /// The first line in which two texts differ.
@@ -332,13 +382,14 @@ fn first_difference(x: &[u8], y: &[u8]) -> String {
 fn assert_survives_kills(name: &str, workers: usize) {
     let home = tempfile::tempdir().expect("a directory");
     let (straight, killed) = (home.path().join("straight"), home.path().join("killed"));
-    let iterations = 60;
-    train_until(&mut case(name).build(workers, &straight), iterations, false);
-    let mut rng = Stream::new(11, "moments", workers as u64);
+    let (iterations, seed) = (60, workers as u64);
+    let workers = format!("threads:{workers}");
+    train_until(&mut case(name).build(&workers, &straight), iterations, false);
+    let mut rng = Stream::new(11, "moments", seed);
     let mut kills = 0;
     for _ in 0..6 {
         let before = newest_iteration(&killed);
-        let mut process = child(name, workers, &killed, iterations)
+        let mut process = child(name, &workers, &killed, iterations)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -349,7 +400,7 @@ fn assert_survives_kills(name: &str, workers: usize) {
         kills += u32::from(!process.wait().expect("a child").success());
     }
     assert!(kills > 0, "the child is too fast to be killed");
-    let output = child(name, workers, &killed, iterations).output().expect("a child");
+    let output = child(name, &workers, &killed, iterations).output().expect("a child");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     assert_same(&straight, &killed);
     let entries = fs::read_dir(&killed).expect("the run").map(|entry| entry.expect("an entry").file_name());
@@ -384,14 +435,17 @@ fn impala_with_a_learner_thread_goes_on_after_each_kill_and_learns() {
     let mut rng = Stream::new(12, "moments", 0);
     for _ in 0..3 {
         let before = newest_iteration(&run);
-        let mut process =
-            child(name, 2, &run, 30).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("a child");
+        let mut process = child(name, "threads:2", &run, 30)
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("a child");
         wait_for_checkpoint(&mut process, &run, before);
         std::thread::sleep(Duration::from_micros(rng.below(30_000)));
         process.kill().expect("SIGKILL");
         assert!(!process.wait().expect("a child").success(), "the child is too fast to be killed");
     }
-    let output = child(name, 2, &run, 30).output().expect("a child");
+    let output = child(name, "threads:2", &run, 30).output().expect("a child");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let results = read_results(&run).expect("readable results");
     let steps: Vec<_> = results.iter().map(|result| result["timesteps_total"].clone()).collect();

@@ -149,6 +149,7 @@ pub(crate) fn spec_with(common: &Common, policies: Policies, env: EnvCreator) ->
         custom_model: None,
         callbacks: None,
         sampling: true,
+        origin: None,
     })
 }
 

@@ -14,6 +14,7 @@ mod golden;
 mod images;
 mod layers;
 mod plans;
+mod processes;
 mod reading;
 mod regression;
 #[cfg(feature = "storage")]
@@ -32,3 +33,4 @@ mod sweeps;
 mod torch_trainer;
 #[cfg(feature = "cli")]
 mod translations;
+mod wire;

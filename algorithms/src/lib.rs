@@ -4,6 +4,7 @@ pub mod ddpg;
 pub mod dqn;
 pub mod impala;
 pub mod ppo;
+pub mod qmix;
 pub mod sac;
 pub mod td3;
 
@@ -11,5 +12,6 @@ pub use ddpg::Ddpg;
 pub use dqn::Dqn;
 pub use impala::Impala;
 pub use ppo::Ppo;
+pub use qmix::Qmix;
 pub use sac::Sac;
 pub use td3::Td3;

@@ -123,6 +123,20 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// Steps per second of an environment of ours with several agents; a step is one of all that act.
+fn ours_of_several(id: &str) -> pavlov_envs::Result<f64> {
+    fn rate<O: Element>(id: &str) -> pavlov_envs::Result<f64> {
+        let mut env = TypedMultiAgentEnv::<O, i64>::new(make_multi_agent(id, &EnvConfig::new())?)?;
+        let start = processor_time();
+        let steps = measure_multi_agent_speed(&mut env, ROUND)?.steps;
+        Ok(steps as f64 / (processor_time() - start).as_secs_f64())
+    }
+    match make_multi_agent(id, &EnvConfig::new())?.obs_dtype() {
+        DType::U8 => rate::<u8>(id),
+        _ => rate::<f32>(id),
+    }
+}
+
 /// The table of MuJoCo's environments, and the memory of many.
 fn mujoco(rounds: usize, python: Option<String>, mut driver: Option<Driver>) -> Result<(), Box<dyn Error>> {
     let mut config = EnvConfig::new();
@@ -166,20 +180,6 @@ fn resident_mb() -> Result<f64, Box<dyn Error>> {
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
     let kb: f64 = line.split_whitespace().nth(1).ok_or("no number")?.parse()?;
     Ok(kb / 1024.0)
-}
-
-/// Steps per second of an environment of ours with several agents; a step is one of all that act.
-fn ours_of_several(id: &str) -> pavlov_envs::Result<f64> {
-    fn rate<O: Element>(id: &str) -> pavlov_envs::Result<f64> {
-        let mut env = TypedMultiAgentEnv::<O, i64>::new(make_multi_agent(id, &EnvConfig::new())?)?;
-        let start = processor_time();
-        let steps = measure_multi_agent_speed(&mut env, ROUND)?.steps;
-        Ok(steps as f64 / (processor_time() - start).as_secs_f64())
-    }
-    match make_multi_agent(id, &EnvConfig::new())?.obs_dtype() {
-        DType::U8 => rate::<u8>(id),
-        _ => rate::<f32>(id),
-    }
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

@@ -7,7 +7,7 @@ use serde::de::DeserializeOwned;
 use crate::{
     AnyMultiAgentEnv, AnyVectorEnv, Env, EnvConfig, Error, MultiAgentEnv, Result, SyncVectorEnv, VectorEnv,
     env_config::decode_config,
-    multi_agent::GlobalState,
+    multi_agent::{GlobalState, Grouped},
     type_name::short_type_name,
     wrappers::{WrapperSpec, by_name},
 };
@@ -153,6 +153,41 @@ impl EnvCreator {
             EnvCopies::Vector(_) => {
                 let way_out = "it has one agent, whose observation is all there is; leave it out";
                 Err(Error::unsupported(inner.name(), "global state", way_out))
+            }
+        })
+    }
+
+    /// The same environment of several agents, in which groups of them are one agent each: a group observes a tuple of what its
+    /// members observe, chooses an action for each of them, and gets the sum of their rewards. `group_of` answers the name of an
+    /// agent with that of its group; agents without one stay as they are.
+    ///
+    /// ```
+    /// use pavlov_envs::{EnvConfig, EnvCopies, EnvCreator};
+    ///
+    /// # fn main() -> pavlov_envs::Result<()> {
+    /// let team = EnvCreator::from("simple_spread_v3").with_agent_groups(|_| Some("team".into()));
+    /// let EnvCopies::MultiAgent(copies) = team.make(&EnvConfig::new(), 1)? else { unreachable!() };
+    /// assert_eq!(copies[0].agents(), ["team"]);
+    /// assert_eq!(copies[0].action_space(0).to_string(), "MultiDiscrete([5, 5, 5])");
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_agent_groups(
+        &self,
+        group_of: impl Fn(&str) -> Option<String> + Send + Sync + 'static,
+    ) -> Self {
+        let inner = self.clone();
+        Self::of_copies(self.name(), move |config, num_envs| match inner.make(config, num_envs)? {
+            EnvCopies::MultiAgent(copies) => {
+                let grouped = copies.into_iter().map(|copy| -> Result<Box<dyn AnyMultiAgentEnv>> {
+                    Ok(Box::new(Grouped::new(inner.name(), copy, &group_of)?))
+                });
+                Ok(EnvCopies::MultiAgent(grouped.collect::<Result<_>>()?))
+            }
+            EnvCopies::Vector(_) => {
+                let way_out = "it has one agent; take an environment of several, or an algorithm for one";
+                Err(Error::unsupported(inner.name(), "group of agents", way_out))
             }
         })
     }

@@ -86,6 +86,7 @@ pub use native::{
     SimpleAdversaryConfig, SimpleConfig, SimpleCrypto, SimpleCryptoConfig, SimplePush, SimplePushConfig,
     SimpleReference, SimpleReferenceConfig, SimpleSpeakerListener, SimpleSpeakerListenerConfig, SimpleSpread,
     SimpleSpreadConfig, SimpleTag, SimpleTagConfig, SimpleWorldComm, SimpleWorldCommConfig, Taxi, TaxiConfig,
+    TwoStepGame,
 };
 pub use np_random::NpRandom;
 pub use py::{PyConfig, PyMultiAgentEnv, PyVec, Vectorization};

@@ -30,6 +30,7 @@ mod stateless_cartpole;
 mod table;
 mod taxi;
 mod tictactoe;
+mod two_step_game;
 mod valley;
 
 pub use acrobot::{Acrobot, AcrobotConfig, AcrobotVector};
@@ -58,6 +59,7 @@ pub use mpe::{
 pub use pendulum::{Pendulum, PendulumConfig, PendulumReset, PendulumVector};
 pub use pixel::{PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, PixelSnake, PixelTMaze};
 pub use taxi::{Taxi, TaxiConfig};
+pub use two_step_game::TwoStepGame;
 
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
@@ -216,6 +218,13 @@ pub(crate) fn multi_agent_entries() -> Vec<MultiAgentEntry> {
         (spec("go_v5", "surround points with stones, one move at a time", None, None), |config| {
             Ok(Box::new(Go::new(decode_config("go_v5", config)?)?))
         }),
+        (
+            spec("two_step_game", "the first agent chooses which matrix pays both", None, Some(8.0)),
+            |config| {
+                no_settings("two_step_game", config)?;
+                Ok(Box::new(TwoStepGame::new()))
+            },
+        ),
     ];
     entries.extend(mpe::entries());
     entries

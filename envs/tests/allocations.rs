@@ -5,11 +5,11 @@ mod counting;
 use counting::allocations_of_thread;
 use pavlov_envs::{
     Acrobot, AnyVectorEnv, BoardGame, CartPole, CartPoleConfig, ClipAction, ClipReward, Env, EnvConfig,
-    FlattenObservation, FrameStack, Go, GoConfig, MountainCar, MountainCarContinuous, MultiAgentEnv,
-    MultiAgentRows, NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding, Pendulum,
-    PendulumConfig, RecordEpisodeStatistics, RescaleAction, Result, SimpleCrypto, SimpleSpread,
+    EnvCopies, EnvCreator, FlattenObservation, FrameStack, Go, GoConfig, MountainCar, MountainCarContinuous,
+    MultiAgentEnv, MultiAgentRows, NormalizeObservation, NormalizeReward, NpRandom, OrderEnforcing, Padding,
+    Pendulum, PendulumConfig, RecordEpisodeStatistics, RescaleAction, Result, SimpleCrypto, SimpleSpread,
     SimpleSpreadConfig, SimpleTag, SimpleTagConfig, SimpleWorldComm, Space, Step, StepOut, SyncVectorEnv,
-    ThreadVectorEnv, TimeLimit, TransformReward, make_vec,
+    ThreadVectorEnv, TimeLimit, TransformReward, TwoStepGame, TypedMultiAgentEnv, make_vec,
 };
 
 /// CartPole as most users would write it: without a saved state, so that its actions are kept.
@@ -125,13 +125,19 @@ fn steps_and_resets_of_multi_agent_environments_allocate_nothing() {
     assert_eq!(multi_agent_allocations(&mut Go::new(go).unwrap(), 26), 0, "Go");
     assert_eq!(multi_agent_allocations(&mut BoardGame::tictactoe(), 9), 0, "tictactoe");
     assert_eq!(multi_agent_allocations(&mut BoardGame::connect_four(), 7), 0, "connect_four");
+    assert_eq!(multi_agent_allocations(&mut TwoStepGame::new(), 2), 0, "two_step_game");
+    let team = EnvCreator::from("simple_spread_v3").with_agent_groups(|_| Some("team".into()));
+    let EnvCopies::MultiAgent(mut copies) = team.make(&EnvConfig::new(), 1).unwrap() else { unreachable!() };
+    let mut team = TypedMultiAgentEnv::<f32, i64>::new(copies.remove(0)).unwrap();
+    assert_eq!(multi_agent_allocations(&mut team, 5), 0, "a group of agents");
 }
 
 /// Allocations in 2,000 steps of random play with `n` actions, illegal ones included.
 fn multi_agent_allocations<E: MultiAgentEnv<Act = i64>>(env: &mut E, n: i64) -> u64 {
     let mut rows = MultiAgentRows::new(env);
     let mut random = NpRandom::new(1);
-    let mut actions = vec![0; rows.rewards.len()];
+    let width = (0..rows.rewards.len()).map(|agent| env.action_space(agent).width()).sum();
+    let mut actions = vec![0; width];
     let mut mask = vec![false; n as usize];
     let mut ended = 0;
     let before = allocations_of_thread();

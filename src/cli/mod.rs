@@ -30,6 +30,9 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
+use crate::registry;
+use crate::tune::internal::rollout_main;
+
 /// Reinforcement learning: train, continue and evaluate agents.
 #[derive(Debug, Parser)]
 #[command(
@@ -71,6 +74,8 @@ pub fn main() -> ExitCode {
     output::log_to_stderr();
     #[cfg(feature = "storage")]
     pavlov_storage::register();
+    // In the process of a rollout worker this is the worker, and ends.
+    rollout_main(registry::trainable);
     let done = match Cli::parse().command {
         Command::Train(args) => train::train(args),
         Command::Resume(args) => resume::resume(args),

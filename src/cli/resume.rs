@@ -24,6 +24,9 @@ pub(super) struct ResumeArgs {
     /// Change a stop criterion or add one, e.g. timesteps_total=200000; several are allowed, and null removes one
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
+    /// Sample on threads or in processes from here on, in the same number: threads or procs
+    #[arg(long, value_name = "KIND", value_parser = ["threads", "procs"])]
+    workers: Option<String>,
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
@@ -58,6 +61,9 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     args.trust.check(&run_dir, &named)?;
     run.remote_checkpoint_dir = url.or(run.remote_checkpoint_dir);
     config.shift_remove("env");
+    if let Some(workers) = args.workers {
+        config.insert("workers".into(), workers.into());
+    }
     let options = RunOptions {
         logdir: Some(run_dir.clone()),
         remote_checkpoint_dir: run.remote_checkpoint_dir.clone(),

@@ -47,6 +47,9 @@ pub(super) struct SettingsArgs {
     /// Threads that sample, 0 for none besides the trainer's; the same as --set num_workers=N
     #[arg(long, value_name = "N")]
     num_workers: Option<usize>,
+    /// What samples: threads:N, or procs:N, processes that may crash without harm; the same as --set workers=...
+    #[arg(long, value_name = "KIND:N", conflicts_with = "num_workers")]
+    workers: Option<String>,
 }
 
 /// What was typed, resolved.
@@ -122,6 +125,7 @@ impl SettingsArgs {
         let flags = [
             ("seed", "--seed", self.seed.map(Value::from)),
             ("num_workers", "--num-workers", self.num_workers.map(Value::from)),
+            ("workers", "--workers", self.workers.map(Value::from)),
         ];
         for (key, flag, value) in flags {
             if let Some(value) = value {

@@ -5,6 +5,28 @@ use serde_json::Value;
 use super::{checkpoints, command, iterations, logged, pavlov, run, scratch, text, train};
 
 #[test]
+fn workers_are_processes_where_a_flag_says_so_and_threads_again_after_a_resume() {
+    let (_dir, out) = scratch();
+    let workers = ["--set", "recreate_failed_workers=true", "--json", "--stop", "training_iteration=2"];
+    let mut begun = command(["train", "PPO", "--env", "CartPole-v1", "--workers", "procs:2"]);
+    begun.args(["--set", "train_batch_size=64", "--set", "sgd_minibatch_size=32"]).args(workers);
+    let ran = run(begun.arg("--out").arg(&out)).ok();
+    let results = ran.lines();
+    assert_eq!(iterations(&results), [1, 2], "workers print nothing");
+    for result in &results {
+        assert_eq!(
+            (&result["config"]["workers"], &result["config"]["num_workers"]),
+            (&"procs".into(), &2.into())
+        );
+        assert_eq!(result["num_healthy_workers"], 2);
+    }
+    let resumed =
+        pavlov(&["resume", text(&out), "--workers", "threads", "--json", "--stop", "training_iteration=3"]);
+    assert_eq!(resumed.ok().lines()[0]["config"]["workers"], "threads");
+    pavlov(&["resume", text(&out), "--workers", "threads:3"]).refused("[possible values: threads, procs]");
+}
+
+#[test]
 fn json_prints_one_object_per_result_and_nothing_else_and_the_run_is_evaluated_and_extended() {
     let (dir, out) = scratch();
     let stop = ["--json", "--stop", "training_iteration=3", "--checkpoint-freq", "2"];

@@ -70,7 +70,7 @@ impl Callbacks for Recorder {
         self.note(format!("learn {policy_id}"))
     }
 
-    fn on_train_result(&mut self, _: &mut RunHandle, result: &mut Metrics) -> Result<()> {
+    fn on_train_result(&mut self, _: &mut RunHandle<'_>, result: &mut Metrics) -> Result<()> {
         result.insert("callback_ok".into(), json!(true));
         self.note("result".into())
     }
@@ -237,7 +237,7 @@ impl Env for Levels {
 struct Climbing;
 
 impl Callbacks for Climbing {
-    fn on_train_result(&mut self, run: &mut RunHandle, result: &mut Metrics) -> Result<()> {
+    fn on_train_result(&mut self, run: &mut RunHandle<'_>, result: &mut Metrics) -> Result<()> {
         let level = run.task().and_then(|task| task.as_i64()).unwrap_or(0);
         result.insert("level".into(), json!(level));
         run.set_task(level + 1);

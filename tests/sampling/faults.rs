@@ -129,10 +129,10 @@ fn a_failed_worker_is_replaced_and_training_goes_on() {
         let mut trainer = build(ppo, &Failing::copies(&[0], how, 1));
         let result = trainer.train().expect("a result");
         assert_eq!(number(&result, "num_healthy_workers"), 2.0);
-        assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+        assert_eq!(number(&result, "num_remote_worker_restarts"), 1.0);
         assert_eq!(number(&result, "timesteps_total"), 32.0);
         let result = trainer.train().expect("another result");
-        assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+        assert_eq!(number(&result, "num_remote_worker_restarts"), 1.0);
         assert_eq!(number(&result, "timesteps_total"), 64.0);
     }
 }
@@ -150,7 +150,7 @@ fn a_worker_that_fails_while_it_samples_ahead_is_replaced_too() {
         assert_eq!(steps, [32.0, 64.0, 96.0]);
         let result = trainer.train().expect("a result");
         assert_eq!(number(&result, "num_healthy_workers"), 2.0);
-        assert_eq!(number(&result, "num_worker_restarts"), 1.0);
+        assert_eq!(number(&result, "num_remote_worker_restarts"), 1.0);
     }
 }
 
@@ -192,6 +192,35 @@ fn a_worker_that_always_fails_is_given_up() {
 }
 
 #[test]
+fn as_many_failures_in_a_row_are_tolerated_as_the_setting_says() {
+    for (tolerated, failures) in [(0, 1), (2, 3)] {
+        let ppo = two_workers(|common| {
+            common.recreate_failed_workers = true;
+            common.num_consecutive_worker_failures_tolerance = tolerated;
+        });
+        let mut trainer = build(ppo, &Failing::copies(&[0], Failure::Panic, 99));
+        let counted = format!("that is failure {failures} in a row, and {tolerated} are tolerated");
+        refused(trainer.train(), &["worker 1 failed: ", &counted]);
+    }
+}
+
+#[test]
+fn a_worker_that_cannot_start_fails_the_set_up_or_what_it_is_asked_first() {
+    let env = || {
+        let is_worker = std::thread::current().name().is_some_and(|name| name.starts_with("worker-"));
+        assert!(!is_worker, "no licence for the simulator");
+        Clockwork::terminating(5)
+    };
+    let parts =
+        ["worker 1 failed: making the environments of worker 1 panicked: no licence for the simulator"];
+    refused(quiet(two_workers(|common| common.num_workers = 1), env), &parts);
+    let later = two_workers(|common| {
+        (common.num_workers, common.validate_workers_after_construction) = (1, false);
+    });
+    refused(quiet(later, env).expect("a trainer").train(), &parts);
+}
+
+#[test]
 fn failures_are_counted_for_each_worker_until_it_delivers() {
     // Both workers fail three times before their first fragment, and again whenever they come to episode 4, twice in
     // all. A replaced worker starts anew, so that is in the third round and in the fifth.
@@ -201,7 +230,7 @@ fn failures_are_counted_for_each_worker_until_it_delivers() {
     env.fuses.lock().expect("no thread panicked while it held the lock").extend(later);
     let mut trainer = build(ppo, &env);
     let restarts: Vec<f64> =
-        (0..6).map(|_| number(&trainer.train().expect("a result"), "num_worker_restarts")).collect();
+        (0..6).map(|_| number(&trainer.train().expect("a result"), "num_remote_worker_restarts")).collect();
     assert_eq!(restarts, [6.0, 6.0, 8.0, 8.0, 10.0, 10.0]);
 }
 

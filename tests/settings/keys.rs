@@ -151,6 +151,24 @@ fn defaults_of_sac_ddpg_and_td3_are_rays() {
     );
 }
 
+/// What Ray 1.13 has in `qmix.py`, without what is about sequences.
+#[test]
+fn defaults_of_qmix_are_rays() {
+    assert_defaults::<Qmix>(
+        json!({
+            "mixer": "qmix", "mixing_embed_dim": 32, "double_q": true, "optim_alpha": 0.99, "optim_eps": 1e-5,
+            "lr": 5e-4, "grad_clip": 10.0, "train_batch_size": 32, "rollout_fragment_length": 4, "num_workers": 0,
+            "target_network_update_freq": 500, "replay_buffer_config.learning_starts": 1000,
+            "replay_buffer_config.type": "ReplayBuffer", "exploration_config.type": "EpsilonGreedy",
+            "exploration_config.initial_epsilon": 1.0, "exploration_config.final_epsilon": 0.01,
+            "exploration_config.epsilon_timesteps": 40_000, "min_sample_timesteps_per_reporting": 1000,
+            "store_buffer_in_checkpoints": false
+        }),
+        // A restored run continues exactly; without the buffer it would relearn from nothing.
+        json!({"store_buffer_in_checkpoints": true}),
+    );
+}
+
 /// Appendix A.7 over A.6.
 #[test]
 fn dqn_defaults_are_rays() {

@@ -28,6 +28,8 @@ fn settings_that_need_more_memory_than_there_is_are_refused_by_name_with_the_sum
         ("SAC", json!({"n_quantiles": 1e12 as u64}), "n_quantiles"),
         ("TD3", json!({"replay_buffer_config": {"capacity": 1e12 as u64}}), "replay_buffer_config.capacity"),
         ("DDPG", json!({"critic_hiddens": [1e6 as u64, 1e6 as u64]}), "critic_hiddens"),
+        ("QMIX", json!({"mixing_embed_dim": 1e12 as u64}), "mixing_embed_dim"),
+        ("QMIX", json!({"replay_buffer_config": {"capacity": 1e12 as u64}}), "replay_buffer_config.capacity"),
         (
             "IMPALA",
             json!({"replay_proportion": 1.0, "replay_buffer_num_slots": 1e15 as u64}),
@@ -86,7 +88,11 @@ fn counts_that_no_machine_can_serve_are_refused_by_their_rule() {
 
 /// What `pavlov train` does before its first iteration.
 fn build(algorithm: &str, settings: Value) -> Result<(), String> {
-    let env = if ["SAC", "TD3", "DDPG"].contains(&algorithm) { "Pendulum-v1" } else { "CartPole-v1" };
+    let env = match algorithm {
+        "SAC" | "TD3" | "DDPG" => "Pendulum-v1",
+        "QMIX" => "simple_spread_v3",
+        _ => "CartPole-v1",
+    };
     let options = RunOptions { loggers: LoggerChoice::None, ..RunOptions::default() };
     let entry = registry::algorithm(algorithm).unwrap();
     entry.build(env.into(), object(settings), options).map(drop).map_err(|error| error.to_string())

@@ -47,6 +47,7 @@ pub use run::{
     builder::{Builder, TrainerExt},
     common::Common,
     gif::write_gif,
+    league::{League, LeagueConfig},
     loading::load_session,
     memory::Memory,
     policies_of::policies_of,
@@ -86,6 +87,7 @@ pub mod settings {
         run::common::*,
         run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
         run::synonyms::{synonym, translate},
+        run::worker_transport::{WorkerTransport, Workers},
         sample::filter::ObservationFilter,
     };
 }

@@ -26,6 +26,8 @@ pub struct TrainableFactory {
     loggers: Vec<Arc<MakeLogger>>,
     /// Functions only.
     work: Option<Arc<Work>>,
+    /// Those that have rollout workers.
+    sample: Option<Arc<Work>>,
 }
 
 impl TrainableFactory {
@@ -43,6 +45,7 @@ impl TrainableFactory {
             resources: None,
             loggers: Vec::new(),
             work: None,
+            sample: None,
         }
     }
 
@@ -75,6 +78,23 @@ impl TrainableFactory {
         self
     }
 
+    /// In the process of a rollout worker `sample` is the worker that the trainable at the other end of the socket wants.
+    #[doc(hidden)]
+    pub fn with_rollout_workers(
+        mut self,
+        sample: impl Fn(UnixStream) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.sample = Some(Arc::new(sample));
+        self
+    }
+
+    /// Rollout workers are those of another trainable.
+    #[doc(hidden)]
+    pub fn with_rollout_workers_of(mut self, other: &Self) -> Self {
+        self.sample.clone_from(&other.sample);
+        self
+    }
+
     /// The loggers of one trial.
     pub(crate) fn loggers(&self, standard: bool) -> LoggerChoice {
         let own = self.loggers.iter().map(|make| make()).collect();
@@ -96,6 +116,14 @@ impl TrainableFactory {
         match &self.work {
             Some(work) => work(socket),
             None => Err(Error::other(format!("`{}` is no function: it has no workers", self.name))),
+        }
+    }
+
+    /// In the process of a rollout worker: is the worker that the trainable at the other end of `socket` wants.
+    pub(crate) fn sample(&self, socket: UnixStream) -> Result<()> {
+        match &self.sample {
+            Some(sample) => sample(socket),
+            None => Err(Error::other(format!("`{}` has no rollout workers", self.name))),
         }
     }
 

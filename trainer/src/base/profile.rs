@@ -3,6 +3,7 @@
 //! A worker reads the clock four times per step of all its copies; nothing else is kept, so it costs the same with
 //! eight copies and with thousands.
 
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::{
     ops::{AddAssign, Div},
@@ -10,7 +11,7 @@ use std::{
 };
 
 /// What a worker's time went to, summed over steps of all its copies (Ray's `sampler_perf`).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplerPerf {
     /// How many steps were taken, each by all copies at once.
     pub steps: u32,

@@ -36,6 +36,23 @@ impl Array {
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
+
+    /// An array of these contents, as many as the shape says.
+    pub(crate) fn from_bytes(kind: Kind, shape: Vec<i64>, bytes: Vec<u8>) -> Self {
+        Self { kind, shape, bytes }
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.bytes
+    }
 }
 
 /// A JSON object and named arrays.
@@ -110,6 +127,23 @@ impl State {
         }
         tch::no_grad(|| target.copy_(&array.to_tensor()));
         Ok(())
+    }
+
+    /// A state of these values and arrays.
+    pub(crate) fn from_parts(values: Map<String, Value>, arrays: Vec<(String, Array)>) -> Self {
+        Self { values, arrays }
+    }
+
+    pub(crate) fn parts(&self) -> (&Map<String, Value>, &[(String, Array)]) {
+        (&self.values, &self.arrays)
+    }
+
+    pub(crate) fn push_array(&mut self, name: String, array: Array) {
+        self.arrays.push((name, array));
+    }
+
+    pub(crate) fn into_arrays(self) -> impl Iterator<Item = (String, Array)> {
+        self.arrays.into_iter()
     }
 
     /// Bytes of all arrays.

@@ -3,7 +3,7 @@
 use super::{PolicyClass, Spaces};
 use crate::{
     base::{
-        episode::AgentReward,
+        episode::{AgentReward, Seating},
         error::{Error, Result},
         rng::derive,
         train_batch::{DEFAULT_POLICY, PolicyId},
@@ -77,6 +77,7 @@ pub struct Policies {
     classes: BTreeMap<PolicyId, PolicyClass>,
     mapping: Arc<Mapping>,
     to_train: BTreeSet<PolicyId>,
+    rotates: bool,
     /// Shared settings of policies that have some of their own.
     settings: BTreeMap<PolicyId, Common>,
 }
@@ -110,6 +111,7 @@ impl Policies {
             classes,
             mapping: Arc::new(move |agent| mapping(agent).into()),
             to_train,
+            rotates: false,
             settings: BTreeMap::new(),
         }
     }
@@ -119,6 +121,18 @@ impl Policies {
     pub fn training<Id: Into<PolicyId>>(mut self, ids: impl IntoIterator<Item = Id>) -> Self {
         self.to_train = ids.into_iter().map(Into::into).collect();
         self
+    }
+
+    /// In each episode of a copy every agent acts by the policy that the agent behind it acted by in the one before; the first
+    /// agent is behind the last. The mapping says how it is in episode 0 of copy 0, and copy 1 is one episode ahead.
+    #[must_use]
+    pub fn rotating(self, rotates: bool) -> Self {
+        Self { rotates, ..self }
+    }
+
+    /// Whether agents change their policies from episode to episode.
+    pub(crate) fn rotates(&self) -> bool {
+        self.rotates
     }
 
     /// Agents act by these policies instead.
@@ -165,14 +179,14 @@ impl Policies {
         }
     }
 
-    /// What agents have of an episode that begins: nothing.
-    pub(crate) fn agent_rewards(&self, agents: &[Agent]) -> Vec<AgentReward> {
+    /// Who acts by which policy in an episode.
+    pub(crate) fn seating(&self, agents: &[Agent]) -> Seating {
         let nothing = |agent: &Agent| AgentReward {
             agent: agent.name.clone(),
             policy: self.of(&agent.name),
             reward: 0.0,
         };
-        agents.iter().map(nothing).collect()
+        Seating::new(agents.iter().map(nothing).collect(), self.rotates)
     }
 
     /// The only policy of the run, for what knows of one alone.
@@ -225,6 +239,14 @@ impl Policies {
                 );
                 return Err(Error::state(format!("the policy `{id}`"), reason));
             }
+        }
+        let other = agents.iter().find(|agent| agent.spaces != agents[0].spaces).filter(|_| self.rotates);
+        if let Some(agent) = other {
+            let rule = format!(
+                "then every policy acts for every agent, but `{}` and `{}` have other spaces; leave it out",
+                agents[0].name, agent.name
+            );
+            return Err(Error::config("multiagent.rotate_policies", true, rule));
         }
         if let Some(id) = self.classes.keys().find(|id| !used.contains_key(*id)) {
             let agents = agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");

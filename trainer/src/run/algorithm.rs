@@ -7,17 +7,15 @@ use crate::{
         rules,
         state::{State, Weights},
     },
-    learn::nets::CustomModel,
-    policy::{Agent, Mapping, Policy, PolicyClass},
+    policy::{Agent, Policy},
     run::{
         gif::write_gif,
-        policies_of::policies_of,
+        recipe::Recipe,
         settings::{resolve, to_config, validate},
         trainer::Trainer,
         training::{Probe, Run},
     },
     sample::{
-        callbacks::CallbacksMaker,
         evaluation::{Evaluation, EvaluationTask, play},
         filter::MeanStdFilter,
         session::{Action, Desk, Session, rows},
@@ -27,10 +25,7 @@ use crate::{
 use pavlov_envs::{Element, EnvCreator};
 use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
 use serde_json::Value;
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::{Path, PathBuf};
 
 /// The file in a checkpoint that says what was trained.
 pub(crate) const SETTINGS: &str = "settings";
@@ -46,14 +41,9 @@ const FIXED_SETTINGS: [&str; 5] =
 
 /// An algorithm under way.
 pub struct Algorithm<T: Trainer> {
-    /// What settings of a sweep go over.
-    base: T,
+    recipe: Recipe<T>,
     settings: T,
     env: EnvCreator,
-    pub(crate) callbacks: Option<CallbacksMaker>,
-    pub(crate) policy_class: Option<PolicyClass>,
-    pub(crate) custom_model: Option<CustomModel>,
-    pub(crate) policy_mapping_fn: Option<Arc<Mapping>>,
     run: Option<Run>,
     /// Where the run keeps its files.
     logdir: PathBuf,
@@ -69,22 +59,18 @@ impl<T: Trainer> std::fmt::Debug for Algorithm<T> {
     }
 }
 
+impl<T: Trainer> From<Recipe<T>> for Algorithm<T> {
+    fn from(recipe: Recipe<T>) -> Self {
+        let (settings, env) = (recipe.settings.clone(), recipe.env.clone());
+        let (run, logdir, inference_rng) = (None, PathBuf::new(), Stream::new(0, "inference", 0));
+        Self { recipe, settings, env, run, logdir, inference_rng }
+    }
+}
+
 impl<T: Trainer> Algorithm<T> {
     /// An algorithm that starts from `settings` when it is set up; what a sweep's configuration says goes over them.
     pub fn new(settings: T, env: EnvCreator) -> Self {
-        let inference_rng = Stream::new(0, "inference", 0);
-        Self {
-            base: settings.clone(),
-            settings,
-            env,
-            callbacks: None,
-            policy_class: None,
-            custom_model: None,
-            policy_mapping_fn: None,
-            run: None,
-            logdir: PathBuf::new(),
-            inference_rng,
-        }
+        Recipe::new(settings, env).into()
     }
 
     /// The settings in force.
@@ -328,26 +314,16 @@ impl<T: Trainer> Algorithm<T> {
 
     /// Writes what a function answers into the settings, name by name: checkpoints, results and other processes know it then.
     fn write_mapping(&self, settings: &mut T, agents: &[Agent]) {
-        let Some(mapping) = &self.policy_mapping_fn else { return };
+        let Some(mapping) = &self.recipe.policy_mapping_fn else { return };
         let names = agents.iter().map(|agent| (agent.name.clone(), mapping(&agent.name)));
         settings.common_mut().multiagent.policy_mapping_fn.extend(names);
     }
 
     fn make_run(&self, settings: &T, env: &EnvCreator, probe: Probe) -> Result<Run> {
-        let named = settings.common().multiagent.policies.keys().next();
-        let policies = match (&self.policy_class, named) {
-            (Some(policy_class), None) => policy_class.clone().into(),
-            (Some(policy_class), Some(id)) => {
-                let rule = format!(
-                    "`Builder::policy_class` gives the whole run one policy, {}; leave out one of the two",
-                    policy_class.name()
-                );
-                return Err(Error::config("multiagent.policies", format_args!("{id:?}, ..."), rule));
-            }
-            (None, _) => policies_of(settings, &probe.agents)?,
-        };
-        let (models, hooks) = (self.custom_model.clone(), self.callbacks.clone());
-        let mut run = Run::new(settings.common(), env, probe, policies, models, hooks)?;
+        let policies = self.recipe.policies(settings, &probe.agents)?;
+        let (models, hooks) = (self.recipe.custom_model.clone(), self.recipe.callbacks.clone());
+        let origin = self.recipe.origin(settings)?;
+        let mut run = Run::new(settings.common(), env, probe, policies, models, hooks, origin)?;
         run.set_plan(settings.execution_plan(run.workers()));
         settings.setup(&mut run)?;
         run.on_trainer_init()?;
@@ -404,6 +380,14 @@ impl<T: Trainer> Algorithm<T> {
             return Err(Error::state("agents and their policies", reason));
         }
         let (saved, own): (Config, Config) = (saved.get("config")?, own.get("config")?);
+        let [was, is] = [&saved, &own].map(|config| {
+            let rotates = config.get("multiagent").and_then(|multi| multi.get("rotate_policies"));
+            rotates.and_then(Value::as_bool).unwrap_or_default()
+        });
+        if was != is {
+            let rule = format!("it was {was} in the saved run; set it to that");
+            return Err(Error::config("multiagent.rotate_policies", is, rule));
+        }
         for key in FIXED_SETTINGS {
             let [was, is] = [&saved, &own].map(|config| config.get(key).unwrap_or(&Value::Null));
             if was != is {
@@ -463,7 +447,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     }
 
     fn reset_config(&mut self, new: &Config) -> pavlov_tune::Result<bool> {
-        let (settings, env) = resolve(&self.base, new, &self.env)?;
+        let (settings, env) = resolve(&self.recipe.settings, new, &self.env)?;
         self.run = None;
         catch(|| format!("setting up {}", T::NAME), || self.start(settings, env))?;
         Ok(true)

@@ -4,8 +4,9 @@ use crate::{
     base::{error::Result, train_batch::PolicyId},
     learn::nets::CustomModel,
     policy::PolicyClass,
-    run::{algorithm::Algorithm, trainer::Trainer},
+    run::{algorithm::Algorithm, recipe::Recipe, trainer::Trainer},
     sample::callbacks::{Callbacks, CallbacksMaker},
+    workers::serve,
 };
 use pavlov_envs::{EnvCreator, IntoEnvCreator};
 use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, TrainableFactory};
@@ -39,10 +40,7 @@ pub trait TrainerExt: Trainer {
     /// # }
     /// ```
     fn as_trainable(&self, env: impl IntoEnvCreator) -> TrainableFactory {
-        let (settings, env) = (self.clone(), env.into_env_creator());
-        TrainableFactory::new(format!("{}_{}", Self::NAME, env.name()), move |_| {
-            Ok(Algorithm::new(settings.clone(), env.clone()))
-        })
+        factory(&Recipe::new(self.clone(), env.into_env_creator()))
     }
 
     /// A builder: [`build`](Self::build) with callbacks, a run directory or loggers of your own.
@@ -53,43 +51,54 @@ pub trait TrainerExt: Trainer {
 
 impl<T: Trainer> TrainerExt for T {}
 
+/// What makes the algorithm in trials, and its rollout workers in processes.
+fn factory<T: Trainer>(recipe: &Recipe<T>) -> TrainableFactory {
+    let (trials, workers) = (recipe.clone(), recipe.clone());
+    TrainableFactory::new(recipe.name(), move |_| Ok(Algorithm::from(trials.clone()))).with_rollout_workers(
+        move |socket| {
+            let recipe = workers.clone();
+            Ok(serve(socket, move |names| recipe.worker_spec(names))?)
+        },
+    )
+}
+
 /// A [`Driver`] in the making.
 #[derive(Debug)]
 pub struct Builder<T: Trainer> {
-    algorithm: Algorithm<T>,
+    recipe: Recipe<T>,
     options: RunOptions,
 }
 
 impl<T: Trainer> Builder<T> {
     /// A builder of a run with these settings in this environment.
     pub fn new(settings: T, env: EnvCreator) -> Self {
-        let name = format!("{}_{}", T::NAME, env.name());
+        let recipe = Recipe::new(settings, env);
         let options = RunOptions {
-            name: Some(name),
-            log_sys_usage: settings.common().log_sys_usage,
+            name: Some(recipe.name()),
+            log_sys_usage: recipe.settings.common().log_sys_usage,
             ..RunOptions::default()
         };
-        Self { algorithm: Algorithm::new(settings, env), options }
+        Self { recipe, options }
     }
 
     /// Calls these hooks; each worker makes an instance of its own.
     #[must_use]
     pub fn callbacks<C: Callbacks + 'static>(mut self, make: impl Fn() -> C + Send + Sync + 'static) -> Self {
-        self.algorithm.callbacks = Some(CallbacksMaker::new(make));
+        self.recipe.callbacks = Some(CallbacksMaker::new(make));
         self
     }
 
     /// Puts this network in the place of the `model` settings' own layers. What restores the run must say so too.
     #[must_use]
     pub fn custom_model(mut self, model: CustomModel) -> Self {
-        self.algorithm.custom_model = Some(model);
+        self.recipe.custom_model = Some(model);
         self
     }
 
     /// Trains this policy instead of the algorithm's own. What restores the run must say so too.
     #[must_use]
     pub fn policy_class(mut self, policy_class: PolicyClass) -> Self {
-        self.algorithm.policy_class = Some(policy_class);
+        self.recipe.policy_class = Some(policy_class);
         self
     }
 
@@ -111,7 +120,7 @@ impl<T: Trainer> Builder<T> {
         mut self,
         mapping: impl Fn(&str) -> Id + Send + Sync + 'static,
     ) -> Self {
-        self.algorithm.policy_mapping_fn = Some(Arc::new(move |agent| mapping(agent).into()));
+        self.recipe.policy_mapping_fn = Some(Arc::new(move |agent| mapping(agent).into()));
         self
     }
 
@@ -136,12 +145,29 @@ impl<T: Trainer> Builder<T> {
         self
     }
 
+    /// What `child_main` and a sweep get: this algorithm with its callbacks, network and policy. With `workers = "procs"` the
+    /// processes of rollout workers are made from it.
+    ///
+    /// ```no_run
+    /// # use pavlov_trainer::{Trainer, TrainerExt, settings::Workers};
+    /// # fn train<T: Trainer>(mut ppo: T) -> pavlov_trainer::Result<()> {
+    /// ppo.common_mut().workers = Workers::procs(4);
+    /// let builder = ppo.builder("CartPole-v1");
+    /// pavlov_tune::child_main(&[&builder.as_trainable()]);
+    /// let mut trainer = builder.build()?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn as_trainable(&self) -> TrainableFactory {
+        factory(&self.recipe)
+    }
+
     /// Makes the workers and the plan.
     ///
     /// # Errors
     /// Returns [`Error::Tune`](crate::Error::Tune) if a setting or an option breaks a rule, or the environment or a
     /// policy cannot be made.
     pub fn build(self) -> Result<Driver<Algorithm<T>>> {
-        Ok(Driver::with(self.algorithm, Config::new(), self.options)?)
+        Ok(Driver::with(Algorithm::from(self.recipe), Config::new(), self.options)?)
     }
 }

@@ -9,7 +9,10 @@ use crate::{
         exploration::ExplorationConfig,
         nets::{ModelConfig, Spaces},
     },
-    run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
+    run::{
+        multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
+        worker_transport::Workers,
+    },
     sample::filter::ObservationFilter,
 };
 use pavlov_envs::{EnvCreator, Space, WrapperSpec};
@@ -117,6 +120,8 @@ impl Default for EvaluationConfig {
 pub struct Common {
     /// Rollout workers that sample; with 0 the trainer's own thread samples.
     pub num_workers: usize,
+    /// What rollout workers are: `"threads"` or `"procs"`; `"procs:4"` says how many besides, and goes over `num_workers`.
+    pub workers: Workers,
     /// Copies of the environment that each worker steps together.
     pub num_envs_per_worker: usize,
     /// Give the trainer's own worker an environment even when there are rollout workers.
@@ -193,6 +198,12 @@ pub struct Common {
     pub recreate_failed_workers: bool,
     /// Seconds after which a worker that has not answered counts as failed; null waits for ever.
     pub worker_timeout_s: Option<f64>,
+    /// Seconds in which a worker that was started must be ready; null waits for ever.
+    pub worker_health_probe_timeout_s: Option<f64>,
+    /// Failures of a worker in a row that `recreate_failed_workers` and `ignore_worker_failures` put up with.
+    pub num_consecutive_worker_failures_tolerance: usize,
+    /// Wait at the start of a run until every worker is ready; else a worker that is not is a failure later.
+    pub validate_workers_after_construction: bool,
     /// Report processor and memory use with every result.
     pub log_sys_usage: bool,
     /// The seed that everything random follows from. Null draws one at the start, which results and checkpoints keep; a
@@ -210,6 +221,7 @@ impl Default for Common {
     fn default() -> Self {
         Self {
             num_workers: 2,
+            workers: Workers::default(),
             num_envs_per_worker: 1,
             create_env_on_driver: false,
             rollout_fragment_length: 200,
@@ -246,6 +258,9 @@ impl Default for Common {
             ignore_worker_failures: false,
             recreate_failed_workers: false,
             worker_timeout_s: None,
+            worker_health_probe_timeout_s: Some(60.0),
+            num_consecutive_worker_failures_tolerance: 3,
+            validate_workers_after_construction: true,
             log_sys_usage: false,
             seed: None,
             num_gpus: 0,
@@ -259,8 +274,13 @@ impl Default for Common {
 const MOST_WORKERS: usize = 4096;
 
 /// Keys under which any name is allowed.
-pub const OPEN_KEYS: &[&str] =
-    &["env_config", "evaluation_config.env_config", "multiagent.policies", "multiagent.policy_mapping_fn"];
+pub const OPEN_KEYS: &[&str] = &[
+    "env_config",
+    "evaluation_config.env_config",
+    "multiagent.policies",
+    "multiagent.policy_mapping_fn",
+    "multiagent.agent_groups",
+];
 
 /// Ray's keys that have no meaning here, and why.
 pub const REFUSED_KEYS: &[(&str, &str)] = &[
@@ -284,8 +304,8 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ),
     ("observation_space", "the environment says it; leave it out"),
     ("action_space", "the environment says it; leave it out"),
-    ("remote_worker_envs", "set `num_workers` instead: workers are cheap threads"),
-    ("remote_env_batch_wait_ms", "set `num_workers` instead: workers are cheap threads"),
+    ("remote_worker_envs", "set `num_workers` instead, and `workers = \"procs\"` for processes"),
+    ("remote_env_batch_wait_ms", "set `num_workers` instead, and `workers = \"procs\"` for processes"),
     ("env_task_fn", "it is code: call `RunHandle::set_task` in `Callbacks::on_train_result`"),
     ("record_env", "set `render_env`, which keeps the pictures of evaluations"),
     (
@@ -309,8 +329,8 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("extra_python_environs_for_worker", "there is no Python; set environment variables yourself"),
     ("_fake_gpus", "it was a test aid of Ray's; leave it out"),
     ("num_gpus_per_worker", "workers act on the CPU; leave it out"),
-    ("custom_resources_per_worker", "workers are threads of this process; leave it out"),
-    ("placement_strategy", "workers are threads of this process; leave it out"),
+    ("custom_resources_per_worker", "workers are threads or processes of this machine; leave it out"),
+    ("placement_strategy", "workers are threads or processes of this machine; leave it out"),
     ("input", "offline data is not there yet; leave it out to sample the environment"),
     ("input_config", "offline data is not there yet; leave it out"),
     ("input_evaluation", "offline data is not there yet; leave it out"),
@@ -398,10 +418,15 @@ impl Common {
     /// The environment as these settings change it.
     pub fn changed(&self, env: &EnvCreator) -> EnvCreator {
         let env = env.wrapped(&self.wrappers);
-        match self.multiagent.observation_fn {
+        let env = match self.multiagent.observation_fn {
             None => env,
             Some(ObservationFn::GlobalState) => env.with_global_state(),
+        };
+        if self.multiagent.agent_groups.is_empty() {
+            return env;
         }
+        let groups = self.multiagent.clone();
+        env.with_agent_groups(move |agent| groups.group_of(agent).map(str::to_owned))
     }
 
     /// How many numbers at the front of an observation an actor may look at, where not all.
@@ -412,6 +437,11 @@ impl Common {
             return None;
         };
         parts.iter().find(|(name, _)| *name == "obs").map(|(_, own)| own.flat_width())
+    }
+
+    /// Gives `num_workers` the number that `workers` says.
+    pub(crate) fn settle_workers(&mut self) {
+        self.num_workers = self.workers.number.take().unwrap_or(self.num_workers);
     }
 
     /// Checks the rules of the common settings.
@@ -486,6 +516,7 @@ impl Common {
             ),
             seconds("min_time_s_per_reporting", self.min_time_s_per_reporting),
             seconds("worker_timeout_s", self.worker_timeout_s),
+            seconds("worker_health_probe_timeout_s", self.worker_health_probe_timeout_s),
             rules::refuse_if(
                 clip,
                 "clip_rewards",

@@ -70,6 +70,7 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
         custom_model: None,
         callbacks: None,
         sampling: false,
+        origin: None,
     };
     let id = match policy {
         Some(id) => id,

@@ -35,10 +35,19 @@ pub struct MultiAgentConfig {
     /// pattern matches acts by `default_policy`.
     #[serde(deserialize_with = "null_is_none")]
     pub policy_mapping_fn: BTreeMap<String, PolicyId>,
+    /// In each episode of a copy every agent acts by the policy that the agent behind it acted by in the one before, so that
+    /// policies take turns in all seats; `policy_mapping_fn` says how it is in episode 0 of copy 0. All agents must have equal
+    /// spaces then.
+    pub rotate_policies: bool,
     /// The policies that learn; all if null. The others act, and no rows are kept of them.
     pub policies_to_train: Option<Vec<PolicyId>>,
     /// What agents see besides their own observations.
     pub observation_fn: Option<ObservationFn>,
+    /// Agents that are one agent together: names of groups by the names of agents, with `*` as in `policy_mapping_fn`. A group
+    /// sees a tuple of what its members see, chooses for all of them, and gets the sum of their rewards. All other settings
+    /// then know the groups by their names, and the agents no more.
+    #[serde(deserialize_with = "null_is_none")]
+    pub agent_groups: BTreeMap<String, String>,
     /// What `train_batch_size` and the least numbers of steps per result count.
     pub count_steps_by: CountStepsBy,
 }
@@ -100,11 +109,12 @@ impl MultiAgentConfig {
 
     /// Returns the policy that an agent acts by.
     pub fn policy_of(&self, agent: &str) -> &str {
-        if let Some(id) = self.policy_mapping_fn.get(agent) {
-            return id;
-        }
-        let matching = self.policy_mapping_fn.iter().filter(|(pattern, _)| matches(pattern, agent));
-        matching.max_by_key(|(pattern, _)| literal(pattern)).map_or(DEFAULT_POLICY, |(_, id)| id)
+        answer(&self.policy_mapping_fn, agent).unwrap_or(DEFAULT_POLICY)
+    }
+
+    /// Returns the group that an agent belongs to, if there is one.
+    pub fn group_of(&self, agent: &str) -> Option<&str> {
+        answer(&self.agent_groups, agent)
     }
 
     /// Refuses patterns that match none of these agents, and two of equal length that disagree about one.
@@ -144,6 +154,15 @@ impl MultiAgentConfig {
     }
 }
 
+/// What stands under the agent's name, or else under the longest pattern that matches it.
+fn answer<'a>(patterns: &'a BTreeMap<String, String>, agent: &str) -> Option<&'a str> {
+    if let Some(answer) = patterns.get(agent) {
+        return Some(answer);
+    }
+    let matching = patterns.iter().filter(|(pattern, _)| matches(pattern, agent));
+    matching.max_by_key(|(pattern, _)| literal(pattern)).map(|(_, answer)| answer.as_str())
+}
+
 /// Characters that stand for themselves.
 fn literal(pattern: &str) -> usize {
     pattern.chars().filter(|c| *c != '*').count()
@@ -172,6 +191,12 @@ mod tests {
         assert_eq!([of("agent_0"), of("agent_10"), of("b"), of("")], ["first", "agents", "all", "all"]);
         assert_eq!(MultiAgentConfig::default().policy_of("agent_0"), DEFAULT_POLICY);
         assert_eq!(mapping(&[("wolf_*", "wolves")]).policy_of("sheep_0"), DEFAULT_POLICY);
+        let groups = MultiAgentConfig { agent_groups: config.policy_mapping_fn, ..Default::default() };
+        assert_eq!(
+            ["agent_0", "agent_10"].map(|agent| groups.group_of(agent)),
+            [Some("first"), Some("agents")]
+        );
+        assert_eq!(MultiAgentConfig::default().group_of("agent_0"), None);
     }
 
     #[test]

@@ -51,7 +51,7 @@ pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policie
     if !(multi.policies.is_empty() && multi.policy_mapping_fn.is_empty()) {
         policies = policies.mapped(move |agent| multi.policy_of(agent).to_owned());
     }
-    Ok(policies)
+    Ok(if settings.common().multiagent.rotate_policies { policies.rotating(true) } else { policies })
 }
 
 fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {

@@ -37,7 +37,9 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
     };
     let layer = Layer { origin: "config".into(), values: config };
     let resolved = overlay_known::<T>(&to_config(base)?, vec![layer])?;
-    Ok((decode(&resolved.config)?, env))
+    let mut settings: T = decode(&resolved.config)?;
+    settings.common_mut().settle_workers();
+    Ok((settings, env))
 }
 
 /// Lays `layers`, later over earlier, over `defaults`.
@@ -120,6 +122,7 @@ fn refuse_replaced(resolved: &Resolved, layers: &[String]) -> Result<()> {
 /// Fails with the errors of all rules that are broken, as [`rules::all`] does. Where memory would not suffice, the
 /// algorithm's rules are left out.
 pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
+    settings.common_mut().settle_workers();
     let common = settings.common().validate();
     // The rules of the algorithm may multiply sizes.
     if let Err(too_large) = memory_of(settings, spaces).check() {

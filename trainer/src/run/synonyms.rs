@@ -28,7 +28,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["clip_range_vf"], &["vf_clip_param"]),
     (&["ent_coef", "ent_coeff", "entropy_coef"], &["entropy_coeff", "initial_alpha"]),
     (&["vf_coef", "value_coef", "vf_loss_coef"], &["vf_loss_coeff"]),
-    (&["max_grad_norm"], &["grad_clip"]),
+    (&["max_grad_norm", "grad_norm_clipping"], &["grad_clip"]),
     (&["discount", "discount_factor"], &["gamma"]),
     (&["norm_adv", "normalize_advantage"], &["normalize_advantages"]),
     (&["buffer_size", "replay_buffer_size"], &["replay_buffer_config.capacity"]),

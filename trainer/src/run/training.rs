@@ -18,7 +18,7 @@ use crate::{
         callbacks::{CallbacksMaker, RunHandle},
         evaluation::{EvaluationTask, Until},
         filter::ObservationFilter,
-        worker::WorkerSpec,
+        worker::{Origin, WorkerSpec},
     },
     workers::WorkerSet,
 };
@@ -138,6 +138,7 @@ impl Run {
         policies: Policies,
         custom_model: Option<CustomModel>,
         callbacks: Option<CallbacksMaker>,
+        origin: Origin,
     ) -> Result<Self> {
         notice_unoptimised();
         policies.check(&probe.agents)?;
@@ -164,6 +165,7 @@ impl Run {
             custom_model,
             callbacks,
             sampling: true,
+            origin: Some(origin),
         };
         if common.sample_async {
             tracing::warn!(
@@ -401,7 +403,7 @@ impl Run {
         result.insert("sampler_results".into(), Value::Object(sampler_results));
         result.insert("info".into(), Value::Object(block));
         result.insert("num_healthy_workers".into(), json!(self.workers.num_healthy_workers()));
-        result.insert("num_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
+        result.insert("num_remote_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
         for (key, value) in [
             ("num_env_steps_sampled", sampled),
             ("num_agent_steps_sampled", agents_sampled),
@@ -509,9 +511,14 @@ impl Run {
 
     /// Calls the trainer's own hook.
     pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<()> {
-        let mut run = RunHandle::new(self.workers.task());
-        self.workers.learners.with_callbacks(|callbacks| callbacks.on_train_result(&mut run, result))?;
-        run.new_task().map_or(Ok(()), |task| self.workers.set_task(task.as_ref().clone()))
+        let task = self.workers.task();
+        let (task, weights) = self.workers.learners.lend(|policies, callbacks| {
+            let mut run = RunHandle::new(task, policies);
+            let called = callbacks.as_mut().map_or(Ok(()), |hooks| hooks.on_train_result(&mut run, result));
+            called.map(|()| run.changes())
+        })?;
+        weights.iter().try_for_each(|weights| self.workers.set_weights(weights))?;
+        task.map_or(Ok(()), |task| self.workers.set_task(task.as_ref().clone()))
     }
 
     /// Calls the trainer's own hook.
@@ -526,6 +533,11 @@ impl Run {
         own.set("iteration", &self.iteration)?;
         own.set("window", &self.window)?;
         own.set("last_evaluation", &self.last_evaluation)?;
+        let of_callbacks =
+            self.workers.learners.lend(|_, callbacks| callbacks.as_ref().map(|hooks| hooks.state()));
+        if let Some(state) = of_callbacks.transpose()?.filter(|state| *state != State::default()) {
+            own.nest("callbacks", state);
+        }
         parts.push(("results".into(), own));
         Ok(parts)
     }
@@ -537,6 +549,10 @@ impl Run {
             (own.get("iteration")?, own.get("window")?, own.get("last_evaluation")?);
         self.workers.set_state(read)?;
         (self.iteration, self.window, self.last_evaluation) = (iteration, window, last);
+        if own.has("callbacks") {
+            let state = own.nested("callbacks")?;
+            self.workers.learners.with_callbacks(|callbacks| callbacks.set_state(&state))?;
+        }
         Ok(())
     }
 }

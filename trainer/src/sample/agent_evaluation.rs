@@ -5,7 +5,10 @@ use crate::{
     policy::{Agent, Policies, PolicyMap},
     run::common::Common,
     sample::{
-        agent_copies::AgentCopies, filter::RunningStat, multi_agent::places, roster::Roster, seats::Seats,
+        agent_copies::AgentCopies,
+        filter::RunningStat,
+        roster::Roster,
+        seats::{Places, Seats},
     },
 };
 use pavlov_envs::{AnyMultiAgentEnv, Frame};
@@ -34,8 +37,8 @@ pub(crate) fn play_agents(
     let mut copies = AgentCopies::new(envs);
     let mut teams = Vec::new();
     for (id, _) in policies.classes() {
-        let own = places(agents, policies, id);
-        let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
+        let own = Places::of(id, agents, policies);
+        let slots = (0..copies.len()).flat_map(|copy| own.agents.iter().map(move |agent| (copy, *agent)));
         let rngs = slots.map(|(copy, agent)| roster.stream(copy, agent)).collect();
         let spaces = policies.spaces(id, agents)?;
         let policy = &**map.get_mut(id)?;
@@ -45,7 +48,8 @@ pub(crate) fn play_agents(
     }
     for (copy, seed) in roster.seeds().into_iter().enumerate() {
         copies.reset(copy, seed)?;
-        teams.iter_mut().try_for_each(|seats| seats.begin(&copies, copy, |_| None))?;
+        let begin = (copy, roster.shift(copy));
+        teams.iter_mut().try_for_each(|seats| seats.begin(&copies, begin, |_| None))?;
     }
     let mut frames = Vec::new();
     while roster.goes_on() {
@@ -70,7 +74,8 @@ pub(crate) fn play_agents(
                 roster.follow(copy);
                 copies.reset(copy, seed)?;
                 let stream = |agent| Some(roster.stream(copy, agent));
-                teams.iter_mut().try_for_each(|seats| seats.begin(&copies, copy, stream))?;
+                let begin = (copy, roster.shift(copy));
+                teams.iter_mut().try_for_each(|seats| seats.begin(&copies, begin, stream))?;
             }
         }
     }

@@ -1,6 +1,15 @@
 //! Hooks into sampling and training, with Ray's names.
 
-use crate::base::{batch::SampleBatch, episode::Episode, error::Result, train_batch::TrainBatch};
+use crate::{
+    base::{
+        batch::SampleBatch,
+        episode::Episode,
+        error::Result,
+        state::{State, Weights},
+        train_batch::TrainBatch,
+    },
+    policy::PolicyMap,
+};
 use pavlov_tune::Metrics;
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
@@ -20,8 +29,8 @@ pub struct StepView<'a> {
 
 /// Hooks; each does nothing unless you say otherwise. Every worker and the trainer have an instance of their own.
 ///
-/// Checkpoints hold the [`Episode`]s, not the instances: keep there what a restored run, which has new instances, is to
-/// go on with.
+/// A restored run has new instances. Checkpoints hold the [`Episode`]s, and what the trainer's instance gives in
+/// [`state`](Self::state); an instance of a worker keeps in the episodes what is to go on.
 #[allow(unused_variables)]
 pub trait Callbacks: Send {
     /// A worker has made its environment copies.
@@ -98,21 +107,53 @@ pub trait Callbacks: Send {
     ///
     /// # Errors
     /// An error fails the call of `train`, but the iteration counts.
-    fn on_train_result(&mut self, run: &mut RunHandle, result: &mut Metrics) -> Result<()> {
+    fn on_train_result(&mut self, run: &mut RunHandle<'_>, result: &mut Metrics) -> Result<()> {
+        Ok(())
+    }
+
+    /// What the trainer's instance keeps from iteration to iteration, for checkpoints.
+    ///
+    /// # Errors
+    /// An error fails the checkpoint.
+    fn state(&self) -> Result<State> {
+        Ok(State::default())
+    }
+
+    /// The trainer's instance goes on from [`state`](Self::state).
+    ///
+    /// # Errors
+    /// An error fails the restore.
+    fn set_state(&mut self, state: &State) -> Result<()> {
         Ok(())
     }
 }
 
 /// What [`Callbacks::on_train_result`] can see of the run and change in it.
-#[derive(Debug, Default)]
-pub struct RunHandle {
+#[derive(Debug)]
+pub struct RunHandle<'a> {
     task: Option<Arc<Value>>,
     changed: bool,
+    policies: &'a mut PolicyMap,
+    weights: Vec<Weights>,
 }
 
-impl RunHandle {
-    pub(crate) fn new(task: Option<Arc<Value>>) -> Self {
-        Self { task, changed: false }
+impl<'a> RunHandle<'a> {
+    pub(crate) fn new(task: Option<Arc<Value>>, policies: &'a mut PolicyMap) -> Self {
+        Self { task, changed: false, policies, weights: Vec::new() }
+    }
+
+    /// Returns the weights of some policies, nested by id.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) for an id that no policy has.
+    pub fn get_weights(&mut self, ids: &[&str]) -> Result<Weights> {
+        self.policies.get_weights_of(ids)
+    }
+
+    /// Replaces the weights of the policies that `weights` names, nested by id, in the learner and in every worker, when the
+    /// hook returns. Episodes that run go on with them. Weights that do not fit fail the call of `train` then.
+    pub fn set_weights(&mut self, weights: Weights) {
+        self.weights.push(weights);
     }
 
     /// The task of the environments, if one was set; a restored run has that of its checkpoint.
@@ -127,9 +168,9 @@ impl RunHandle {
         (self.task, self.changed) = (Some(Arc::new(task.into())), true);
     }
 
-    /// The task, if the hook changed it.
-    pub(crate) fn new_task(self) -> Option<Arc<Value>> {
-        self.task.filter(|_| self.changed)
+    /// The task, if the hook changed it, and weights that it gave.
+    pub(crate) fn changes(self) -> (Option<Arc<Value>>, Vec<Weights>) {
+        (self.task.filter(|_| self.changed), self.weights)
     }
 }
 

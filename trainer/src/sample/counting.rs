@@ -2,7 +2,7 @@
 
 use crate::{
     base::{
-        episode::{AgentReward, Episode},
+        episode::{Episode, Seating},
         error::{Error, Result},
         rng::episode_seed,
         state::State,
@@ -17,8 +17,8 @@ pub(crate) struct Counting {
     running: Vec<Episode>,
     next_seeds: Vec<u64>,
     finished: Vec<Episode>,
-    /// What a new episode's agents have: nothing. Empty where there is one agent.
-    agents: Vec<AgentReward>,
+    /// Who acts by which policy; nothing where there is one agent.
+    seating: Seating,
     /// Environment steps of complete fragments.
     sampled: u64,
 }
@@ -34,14 +34,22 @@ impl Counting {
             })
             .collect();
         let next_seeds = running.iter().map(|e| next_seed(run_seed, e)).collect();
-        Self { run_seed, running, next_seeds, finished: Vec::new(), agents: Vec::new(), sampled: 0 }
+        Self { run_seed, running, next_seeds, finished: Vec::new(), seating: Seating::default(), sampled: 0 }
     }
 
     /// Episodes tell what each of these agents got.
-    pub(crate) fn with_agents(mut self, agents: Vec<AgentReward>) -> Self {
-        self.running.iter_mut().for_each(|episode| episode.agent_rewards.clone_from(&agents));
-        self.agents = agents;
+    pub(crate) fn with_agents(mut self, seating: Seating) -> Self {
+        for episode in &mut self.running {
+            episode.agent_rewards = seating.of(episode.env_index, episode.number);
+        }
+        self.seating = seating;
         self
+    }
+
+    /// How far the policies of a copy's agents are shifted: in its running episode, or in the one `later`.
+    pub(crate) fn shift(&self, i: usize, later: u64) -> usize {
+        let Episode { env_index, number, .. } = self.running[i];
+        self.seating.shift(env_index, number + later)
     }
 
     /// Adds a step's rewards to those of each agent of copy `i`.
@@ -117,7 +125,7 @@ impl Counting {
             env_index: episode.env_index,
             number: episode.number + 1,
             seed: self.next_seeds[i],
-            agent_rewards: self.agents.clone(),
+            agent_rewards: self.seating.of(episode.env_index, episode.number + 1),
             ..Episode::default()
         };
         self.next_seeds[i] = next_seed(self.run_seed, &next);

@@ -5,7 +5,7 @@
 
 use crate::{
     base::{
-        episode::Episode,
+        episode::{Episode, Seating},
         error::{Error, Result},
     },
     policy::{Policy, PolicyMap, Spaces},
@@ -19,13 +19,14 @@ use crate::{
     },
 };
 use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, StepOut};
+use serde::{Deserialize, Serialize};
 use std::{ops::Range, sync::Weak};
 
 /// Copies stepped together while evaluating, at most.
 const COPIES: usize = 16;
 
 /// Which episodes to play.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationTask {
     /// The numbers of the episodes.
     pub episodes: Vec<u64>,
@@ -99,13 +100,13 @@ pub(crate) fn play(
     }
     match spec.common.changed(&spec.env).make(&spec.common.env_config, n)? {
         EnvCopies::Vector(env) => {
-            let roster = Roster::new(&task.episodes, task.seed, n, Vec::new(), worker);
+            let roster = Roster::new(&task.episodes, task.seed, n, Seating::default(), worker);
             let id = spec.policies.of(&spec.agents[0].name);
             play_vector(env, spec, worker, task, policies.get_mut(&id)?.as_mut(), filter, roster)
         }
         EnvCopies::MultiAgent(envs) => {
-            let agents = spec.policies.agent_rewards(&spec.agents);
-            let roster = Roster::new(&task.episodes, task.seed, n, agents, worker);
+            let seating = spec.policies.seating(&spec.agents);
+            let roster = Roster::new(&task.episodes, task.seed, n, seating, worker);
             let who = (spec.agents.as_slice(), &spec.policies);
             let EvaluationTask { explore, timestep, frames, .. } = *task;
             let how = Acting { explore, timestep, worker, frames };

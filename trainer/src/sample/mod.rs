@@ -20,6 +20,7 @@ pub(crate) mod sampler;
 pub(crate) mod seats;
 pub(crate) mod session;
 pub(crate) mod source;
+pub(crate) mod spec_by_name;
 pub(crate) mod steps;
 pub(crate) mod transforms;
 pub(crate) mod worker;

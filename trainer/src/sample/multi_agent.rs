@@ -19,7 +19,7 @@ use crate::{
         callbacks::{Callbacks, StepView},
         counting::Counting,
         filter::{MeanStdFilter, ObservationFilter},
-        seats::Seats,
+        seats::{Places, Seats},
         source::{FragmentSource, TakeRows},
     },
 };
@@ -57,12 +57,13 @@ impl MultiAgentSampler {
         let copies = AgentCopies::new(envs);
         let mut teams = Vec::new();
         for (id, _) in policies.classes() {
-            let own = places(agents, policies, id);
-            let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
+            let own = Places::of(id, agents, policies);
+            let slots = (0..copies.len()).flat_map(|copy| own.agents.iter().map(move |agent| (copy, *agent)));
             // Streams are numbered through all agents of all copies of the run.
+            let role = if policies.rotates() { format!("action of {id}") } else { "action".to_owned() };
             let stream = |(copy, agent)| {
                 let slot = (first_env as usize + copy) * agents.len() + agent;
-                Stream::new(run_seed, "action", slot as u64)
+                Stream::new(run_seed, &role, slot as u64)
             };
             let rngs = slots.map(stream).collect();
             let learns = policies.trains(id);
@@ -82,7 +83,7 @@ impl MultiAgentSampler {
             });
         }
         let counting = Counting::new(run_seed, first_env, copies.len());
-        let counting = counting.with_agents(policies.agent_rewards(agents));
+        let counting = counting.with_agents(policies.seating(agents));
         let mut sampler =
             Self { copies, teams, counting, common: common.clone(), perf: SamplerPerf::default() };
         sampler.start_episodes(callbacks)?;
@@ -91,14 +92,14 @@ impl MultiAgentSampler {
 
     fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
         for (copy, seed) in self.counting.seeds().into_iter().enumerate() {
-            self.start(copy, seed)?;
+            self.start((copy, self.counting.shift(copy, 0)), seed)?;
         }
         self.counting.start(callbacks)
     }
 
-    fn start(&mut self, copy: usize, seed: u64) -> Result<()> {
+    fn start(&mut self, (copy, shift): (usize, usize), seed: u64) -> Result<()> {
         self.copies.reset(copy, seed)?;
-        self.teams.iter_mut().try_for_each(|team| team.seats.begin(&self.copies, copy, |_| None))
+        self.teams.iter_mut().try_for_each(|team| team.seats.begin(&self.copies, (copy, shift), |_| None))
     }
 
     /// Counts the step in the episodes, and starts new ones where they have ended.
@@ -110,7 +111,7 @@ impl MultiAgentSampler {
             self.counting.reward_agents(copy, rewards);
             if ended {
                 let seed = self.counting.next_seeds()[copy];
-                self.start(copy, seed)?;
+                self.start((copy, self.counting.shift(copy, 1)), seed)?;
             }
             let step = StepView {
                 obs: &[],
@@ -148,11 +149,6 @@ impl MultiAgentSampler {
         laps.lap(&mut self.perf.raw_obs_processing);
         Ok(())
     }
-}
-
-/// Places of a policy's agents among all.
-pub(crate) fn places(agents: &[Agent], policies: &Policies, id: &str) -> Vec<usize> {
-    (0..agents.len()).filter(|&agent| policies.of(&agents[agent].name) == id).collect()
 }
 
 impl FragmentSource for MultiAgentSampler {

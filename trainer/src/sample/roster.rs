@@ -1,7 +1,7 @@
 //! Who plays which episode of an evaluation, and what has come of it.
 
 use crate::base::{
-    episode::{AgentReward, Episode},
+    episode::{Episode, Seating},
     error::{Error, Result},
     rng::{Stream, derive},
 };
@@ -15,7 +15,7 @@ const MOST_STEPS: u64 = 1_000_000;
 pub(crate) struct Roster<'a> {
     episodes: &'a [u64],
     seed: u64,
-    agents: Vec<AgentReward>,
+    seating: Seating,
     worker: usize,
     /// By copy: the position it is at, its episode, and the seed of the one that follows.
     at: Vec<usize>,
@@ -26,18 +26,18 @@ pub(crate) struct Roster<'a> {
 }
 
 impl<'a> Roster<'a> {
-    /// `agents` is empty where there is one.
+    /// `seating` is empty where there is one agent.
     pub(crate) fn new(
         episodes: &'a [u64],
         seed: u64,
         copies: usize,
-        agents: Vec<AgentReward>,
+        seating: Seating,
         worker: usize,
     ) -> Self {
         let mut roster = Self {
             episodes,
             seed,
-            agents,
+            seating,
             worker,
             at: (0..copies).collect(),
             running: Vec::new(),
@@ -55,10 +55,11 @@ impl<'a> Roster<'a> {
     }
 
     fn fresh(&self, position: usize) -> Episode {
+        let number = self.episodes.get(position).copied().unwrap_or_default();
         Episode {
-            number: self.episodes.get(position).copied().unwrap_or_default(),
+            number,
             seed: self.seed_of(position),
-            agent_rewards: self.agents.clone(),
+            agent_rewards: self.seating.of(0, number),
             ..Episode::default()
         }
     }
@@ -71,6 +72,11 @@ impl<'a> Roster<'a> {
     /// Seeds of those that follow.
     pub(crate) fn next_seeds(&self) -> &[u64] {
         &self.next_seeds
+    }
+
+    /// How far the policies of a copy's agents are shifted.
+    pub(crate) fn shift(&self, copy: usize) -> usize {
+        self.seating.shift(0, self.running[copy].number)
     }
 
     /// The stream of one agent in the episode of one copy; a single agent is number 0.

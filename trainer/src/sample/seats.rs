@@ -13,7 +13,7 @@ use crate::{
         state::State,
         train_batch::PolicyId,
     },
-    policy::{Fragment, FragmentMasks, FragmentMemory, Policy, Spaces},
+    policy::{Agent, Fragment, FragmentMasks, FragmentMemory, Policies, Policy, Spaces},
     run::common::{ClipRewards, Common},
     sample::{
         agent_copies::{AgentCopies, AgentStep},
@@ -25,18 +25,38 @@ use crate::{
 };
 use tch::{Kind, Tensor};
 
+/// Agents of a policy, by their places among all.
+#[derive(Clone, Debug)]
+pub(crate) struct Places {
+    /// Those that act by it in some episode.
+    pub(crate) agents: Vec<usize>,
+    /// By agent: it acts by it where nothing is shifted.
+    pub(crate) mapped: Vec<bool>,
+}
+
+impl Places {
+    pub(crate) fn of(id: &str, agents: &[Agent], policies: &Policies) -> Self {
+        let mapped: Vec<bool> = agents.iter().map(|agent| policies.of(&agent.name) == id).collect();
+        let agents = (0..agents.len()).filter(|&agent| mapped[agent] || policies.rotates()).collect();
+        Self { agents, mapped }
+    }
+}
+
 /// Slots, ordered by copy and then by agent.
 #[derive(Debug)]
 pub(crate) struct Seats {
     id: PolicyId,
-    /// Places of this policy's agents among all of a copy.
+    /// Places of this policy's agents among all of a copy; by agent, whether it acts by it where nothing is shifted.
     agents: Vec<usize>,
+    mapped: Vec<bool>,
     pilot: Pilot,
     storage: Steps,
     gathered: Gathered,
     /// Observations are counted by the filter.
     learning: bool,
 
+    /// By slot: its agent acts by this policy in this episode.
+    plays: Vec<bool>,
     /// By slot: rows that are closed. What it sees now, and the row that is open, stand behind them.
     closed: Vec<usize>,
     /// It is to act in the next step.
@@ -63,7 +83,7 @@ impl Seats {
     /// per slot.
     pub(crate) fn new(
         (id, policy): (PolicyId, &dyn Policy),
-        agents: Vec<usize>,
+        Places { agents, mapped }: Places,
         spaces: &Spaces,
         copies: &AgentCopies,
         (common, worker): (&Common, usize),
@@ -75,9 +95,11 @@ impl Seats {
         Ok(Self {
             id,
             agents,
+            mapped,
             storage: pilot.steps(steps)?,
             gathered: pilot.gathered()?,
             learning: false,
+            plays: vec![true; slots],
             closed: vec![0; slots],
             due: vec![false; slots],
             open: vec![false; slots],
@@ -128,19 +150,20 @@ impl Seats {
         copy * self.agents.len()..(copy + 1) * self.agents.len()
     }
 
-    /// One copy begins an episode; agents without an action yet have no row. `stream` gives an agent's place one of its
-    /// own.
+    /// One copy begins an episode, in which each agent acts by the policy of the one `shift` places behind it; agents without
+    /// an action yet have no row. `stream` gives an agent's place one of its own.
     pub(crate) fn begin(
         &mut self,
         copies: &AgentCopies,
-        copy: usize,
+        (copy, shift): (usize, usize),
         stream: impl Fn(usize) -> Option<Stream>,
     ) -> Result<()> {
         for slot in self.slots_of(copy) {
             let (_, agent) = self.place(slot);
             self.pilot.begin(slot, stream(agent));
+            self.plays[slot] = self.mapped[(agent + shift) % self.mapped.len()];
             (self.open[slot], self.due[slot]) = (false, false);
-            if copies.agent(copy, agent).acting {
+            if self.plays[slot] && copies.agent(copy, agent).acting {
                 self.see(copies, slot)?;
             }
         }
@@ -203,6 +226,9 @@ impl Seats {
     /// Books what the step gave to each agent: rewards, endings, and who acts next.
     pub(crate) fn settle(&mut self, copies: &AgentCopies) -> Result<()> {
         for slot in 0..self.slots() {
+            if !self.plays[slot] {
+                continue;
+            }
             let (copy, agent) = self.place(slot);
             let step = copies.agent(copy, agent);
             if !step.reward.is_finite() {
@@ -331,7 +357,10 @@ impl Seats {
     pub(crate) fn carry(&mut self) {
         for slot in 0..self.slots() {
             if self.closed[slot] > 0 {
-                self.storage.carry_copy(self.closed[slot], slot, self.open[slot]);
+                // Behind the rows of who is not to act there is nothing.
+                if self.due[slot] || self.open[slot] {
+                    self.storage.carry_copy(self.closed[slot], slot, self.open[slot]);
+                }
                 self.closed[slot] = 0;
                 if self.open[slot] {
                     self.reopen(slot);
@@ -359,6 +388,9 @@ impl Seats {
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         self.storage.save_chosen(&mut state);
+        if self.plays.contains(&false) {
+            state.set("plays", &self.plays)?;
+        }
         state.set("due", &self.due)?;
         state.set("open", &self.open)?;
         state.set("earned", &self.earned)?;
@@ -379,6 +411,7 @@ impl Seats {
         self.storage.restore_chosen(state)?;
         let (due, open, earned) = (state.get("due")?, state.get("open")?, state.get("earned")?);
         (self.due, self.open, self.earned) = (due, open, earned);
+        self.plays = if state.has("plays") { state.get("plays")? } else { vec![true; self.slots()] };
         if !self.before.is_empty() {
             self.before.copy_from_slice(host::read(&state.tensor("before")?));
             self.began = state.get("began")?;

@@ -27,6 +27,7 @@ use crate::{
     },
 };
 use pavlov_envs::{EnvCopies, EnvCreator};
+use pavlov_tune::Config;
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc, time::Instant};
 
@@ -128,6 +129,17 @@ pub struct WorkerSpec {
     pub callbacks: Option<CallbacksMaker>,
     /// Whether rollout workers sample; those of an evaluation only play episodes.
     pub sampling: bool,
+    /// Where processes find all this; without it workers are threads.
+    pub origin: Option<Origin>,
+}
+
+/// Where workers come from: the trainable that `main` gives to `child_main`, and the settings of the run.
+#[derive(Clone, Debug)]
+pub struct Origin {
+    /// The name of the trainable.
+    pub trainable: String,
+    /// The settings of the algorithm, complete.
+    pub settings: Config,
 }
 
 impl WorkerSpec {

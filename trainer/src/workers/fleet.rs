@@ -75,6 +75,11 @@ impl Fleet {
         self.health.up().collect()
     }
 
+    /// How many workers answer and do not wait to be replaced.
+    pub(crate) fn healthy(&self) -> usize {
+        self.health.healthy()
+    }
+
     /// Workers that were replaced.
     pub(crate) fn restarts(&self) -> u64 {
         self.health.restarts()

@@ -1,22 +1,24 @@
 //! The rules of health over any transport, one completion at a time.
 //!
 //! A worker is up until it fails or misses a deadline. Then it is replaced, left out, or the run ends, as the settings
-//! say. A replaced worker gets the weights and the filter before it is asked again what it still owed, and late words of
-//! its former self are dropped by their incarnation number.
+//! say. From the second failure in a row on a worker rests before it is replaced, longer each time, and the others go on. A
+//! replaced worker gets the weights and the filter before it is asked again what it still owed, and late words of its former
+//! self are dropped by their incarnation number.
 
 use crate::{
     base::error::{Error, Result},
     run::common::Common,
     sample::worker::{Reply, Request},
-    workers::transport::{Completion, Fault, WorkerPool},
+    workers::transport::{Completion, Fault, WorkerPool, not_ready},
 };
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
 
-/// Failures of a worker in a row after which a run gives up (Ray's MAX_WORKER_FAILURE_RETRIES).
-const MAX_FAILURES: usize = 3;
+/// How long a worker rests that failed twice in a row, and at most; each failure doubles it.
+const REST: Duration = Duration::from_millis(100);
+const LONGEST_REST: Duration = Duration::from_secs(10);
 
 /// A transport and the state of its workers.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct Health {
     pool: Box<dyn WorkerPool>,
     workers: Vec<Condition>,
     timeout: Option<Duration>,
+    start_timeout: Option<Duration>,
+    tolerance: usize,
     recreate: bool,
     ignore: bool,
     restarts: u64,
@@ -35,6 +39,8 @@ struct Condition {
     up: bool,
     /// Failures since it last delivered.
     failures: usize,
+    /// It is replaced at this time, and asked then what it owes.
+    rests_until: Option<Instant>,
     /// What it owes, in the order it was asked.
     owes: VecDeque<Owed>,
 }
@@ -44,9 +50,10 @@ struct Condition {
 struct Owed {
     /// Stays the same when a replaced worker is asked again. None: the answer is not waited for.
     ticket: Option<u64>,
-    /// As the transport numbered it.
+    /// As the transport numbered it; 0 while the worker rests.
     number: u64,
-    request: Request,
+    /// None: that it is ready.
+    request: Option<Request>,
     /// When the worker could begin with it.
     since: Instant,
 }
@@ -63,11 +70,13 @@ pub(crate) enum Event {
 impl Health {
     /// Every worker of `pool` is up.
     pub(crate) fn new(pool: Box<dyn WorkerPool>, common: &Common) -> Self {
-        let condition = |_| Condition { up: true, failures: 0, owes: VecDeque::new() };
+        let condition = |_| Condition { up: true, failures: 0, rests_until: None, owes: VecDeque::new() };
         Self {
             workers: (0..pool.len()).map(condition).collect(),
             pool,
             timeout: common.worker_timeout_s.map(Duration::from_secs_f64),
+            start_timeout: common.worker_health_probe_timeout_s.map(Duration::from_secs_f64),
+            tolerance: common.num_consecutive_worker_failures_tolerance,
             recreate: common.recreate_failed_workers,
             ignore: common.ignore_worker_failures,
             restarts: 0,
@@ -78,6 +87,11 @@ impl Health {
     /// Workers that answer, counted from 0.
     pub(crate) fn up(&self) -> impl Iterator<Item = usize> + '_ {
         self.workers.iter().enumerate().filter(|(_, w)| w.up).map(|(worker, _)| worker)
+    }
+
+    /// How many workers are up and do not rest.
+    pub(crate) fn healthy(&self) -> usize {
+        self.workers.iter().filter(|w| w.up && w.rests_until.is_none()).count()
     }
 
     /// Whether a worker answers.
@@ -92,7 +106,7 @@ impl Health {
 
     /// Fragments that a worker was asked for and that the plan waits for.
     pub(crate) fn fragments_owed(&self, worker: usize) -> usize {
-        let is_fragment = |o: &&Owed| o.ticket.is_some() && matches!(o.request, Request::Sample { .. });
+        let is_fragment = |o: &&Owed| o.ticket.is_some() && matches!(o.request, Some(Request::Sample { .. }));
         self.workers[worker].owes.iter().filter(is_fragment).count()
     }
 
@@ -114,14 +128,19 @@ impl Health {
     }
 
     fn submit(&mut self, worker: usize, ticket: Option<u64>, request: Request) -> Result<()> {
-        let number = self.pool.submit(worker, request.clone())?;
-        self.workers[worker].owes.push_back(Owed { ticket, number, request, since: Instant::now() });
+        let number = match self.workers[worker].rests_until {
+            None => self.pool.submit(worker, request.clone())?,
+            Some(_) => 0,
+        };
+        let owed = Owed { ticket, number, request: Some(request), since: Instant::now() };
+        self.workers[worker].owes.push_back(owed);
         Ok(())
     }
 
     /// Waits for the next thing that happens. `revive` says what a replaced worker is sent first.
     pub(crate) fn next(&mut self, mut revive: impl FnMut() -> Vec<Request>) -> Result<Event> {
         loop {
+            self.wake(&mut revive)?;
             if self.workers.iter().all(|w| w.owes.is_empty()) {
                 return Err(Error::state("the rollout workers", "nothing was asked of them"));
             }
@@ -135,11 +154,17 @@ impl Health {
         }
     }
 
-    /// How long to wait until a worker misses its deadline.
+    /// How long to wait until a worker misses its deadline or has rested.
     fn patience(&self) -> Option<Duration> {
-        let timeout = self.timeout?;
-        let first = self.workers.iter().filter_map(|w| Some(w.owes.front()?.since)).min()?;
-        Some((first + timeout).saturating_duration_since(Instant::now()))
+        let until = self.workers.iter().filter_map(|w| w.rests_until.or_else(|| self.deadline(w))).min()?;
+        Some(until.saturating_duration_since(Instant::now()))
+    }
+
+    /// When a worker that does not rest should have answered what it owes first.
+    fn deadline(&self, condition: &Condition) -> Option<Instant> {
+        let owed = condition.owes.front().filter(|_| condition.rests_until.is_none())?;
+        let limit = if owed.request.is_none() { self.start_timeout } else { self.timeout };
+        Some(owed.since + limit?)
     }
 
     fn completed(
@@ -170,11 +195,17 @@ impl Health {
 
     /// Nothing came in time: the first worker that is overdue has failed.
     fn late(&mut self, revive: &mut impl FnMut() -> Vec<Request>) -> Result<Option<Event>> {
-        let timeout = self.timeout.unwrap_or_default();
-        let is_late = |w: &Condition| w.owes.front().is_some_and(|o| o.since.elapsed() >= timeout);
+        let now = Instant::now();
+        let is_late = |w: &Condition| self.deadline(w).is_some_and(|deadline| deadline <= now);
         let Some(worker) = self.workers.iter().position(is_late) else { return Ok(None) };
-        let seconds = timeout.as_secs_f64();
-        let fault = Fault::Dead(format!("no answer in {seconds} s (`worker_timeout_s`)"));
+        let is_start = self.workers[worker].owes.front().is_some_and(|owed| owed.request.is_none());
+        let fault = Fault::Dead(match is_start {
+            true => not_ready(self.start_timeout),
+            false => {
+                let seconds = self.timeout.unwrap_or_default().as_secs_f64();
+                format!("no answer in {seconds} s (`worker_timeout_s`)")
+            }
+        });
         let owed = self.workers[worker].owes.pop_front();
         self.failed(worker, &fault, owed, revive)
     }
@@ -196,10 +227,11 @@ impl Health {
                 "{reason}; set `recreate_failed_workers` or `ignore_worker_failures` to carry on"
             ));
         }
-        if condition.failures > MAX_FAILURES {
-            let failures = condition.failures;
+        let (failures, tolerance) = (condition.failures, self.tolerance);
+        if failures > tolerance {
             return error(format!(
-                "{reason}; that is failure {failures} in a row, and {MAX_FAILURES} are tolerated"
+                "{reason}; that is failure {failures} in a row, and {tolerance} are tolerated \
+                 (`num_consecutive_worker_failures_tolerance`)"
             ));
         }
         let owes = std::mem::take(&mut condition.owes);
@@ -209,15 +241,40 @@ impl Health {
             return Ok(Some(Event::Lost { worker }));
         }
         tracing::warn!("worker {} failed and is replaced: {reason}", worker + 1);
-        self.pool.respawn(worker)?;
-        self.restarts += 1;
-        for request in revive() {
-            self.submit(worker, None, request)?;
-        }
         // Requests without a waiting plan were meant for the worker that was replaced.
-        for Owed { ticket, request, .. } in owed.into_iter().chain(owes).filter(|o| o.ticket.is_some()) {
-            self.submit(worker, ticket, request)?;
-        }
+        condition.owes = owed.into_iter().chain(owes).filter(|o| o.ticket.is_some()).collect();
+        let rest = match failures {
+            ..2 => Duration::ZERO,
+            _ => LONGEST_REST.min(REST * (1 << (failures - 2).min(16))),
+        };
+        condition.rests_until = Some(Instant::now() + rest);
+        self.wake(revive)?;
         Ok(None)
+    }
+
+    /// Replaces the workers that have rested.
+    fn wake(&mut self, revive: &mut impl FnMut() -> Vec<Request>) -> Result<()> {
+        let now = Instant::now();
+        for worker in 0..self.workers.len() {
+            if self.workers[worker].rests_until.is_none_or(|until| until > now) {
+                continue;
+            }
+            self.workers[worker].rests_until = None;
+            let owes = std::mem::take(&mut self.workers[worker].owes);
+            let number = self.pool.respawn(worker)?;
+            let start = Owed { ticket: None, number, request: None, since: Instant::now() };
+            self.workers[worker].owes.push_back(start);
+            self.restarts += 1;
+            for request in revive() {
+                self.submit(worker, None, request)?;
+            }
+            // What was told while it rested, it has been told now.
+            for Owed { ticket, request, .. } in owes.into_iter().filter(|o| o.ticket.is_some()) {
+                if let Some(request) = request {
+                    self.submit(worker, ticket, request)?;
+                }
+            }
+        }
+        Ok(())
     }
 }

@@ -6,18 +6,20 @@ pub(crate) mod learner_queue;
 pub(crate) mod learners;
 pub(crate) mod ledger;
 pub(crate) mod transport;
+pub mod wire;
 
 pub use crate::{
     base::metrics::{Counters, PolicyCounters},
     sample::{
         evaluation::{Evaluation, EvaluationTask},
         filter::{MeanStdFilter, RunningStat},
-        worker::{Reply, Request, RolloutWorker, Sampled, WorkerSpec},
+        worker::{Origin, Reply, Request, RolloutWorker, Sampled, WorkerSpec},
     },
 };
 pub use learners::Learners;
 pub use ledger::Ledger;
-pub use transport::*;
+pub(crate) use transport::serve;
+pub use transport::{Completion, Fault, ProcessPool, ThreadPool, WorkerPool, check_worker_pool};
 
 use crate::{
     base::{
@@ -70,13 +72,13 @@ pub struct WorkerSet {
 }
 
 impl WorkerSet {
-    /// Makes policies that learn on `device`, and `spec.common.num_workers` workers on threads.
+    /// Makes policies that learn on `device`, and `spec.common.num_workers` workers of the kind that `spec.common.workers`
+    /// says.
     ///
     /// # Errors
-    /// Fails if the environment, a policy or a thread cannot be made, or a hook fails.
+    /// Fails if the environment, a policy, a thread or a process cannot be made, or a hook fails.
     pub fn new(spec: &WorkerSpec, device: Device) -> Result<Self> {
-        let workers = spec.common.num_workers;
-        Self::over(spec, device, Box::new(ThreadPool::new(spec.clone(), workers)?))
+        Self::over(spec, device, transport::workers(spec)?)
     }
 
     /// Makes policies that learn on `device`, and takes the workers of another transport.
@@ -283,7 +285,7 @@ impl WorkerSet {
 
     /// How many rollout workers answer.
     pub fn num_healthy_workers(&self) -> usize {
-        lock(&self.fleet).up().len()
+        lock(&self.fleet).healthy()
     }
 
     /// How many times a rollout worker was replaced.

@@ -1,4 +1,4 @@
-//! This executable started once more, to be something else than the program: a trial, or a worker of one.
+//! This executable started once more, to be something else than the program: a trial, a worker of one, or a rollout worker.
 
 use std::env;
 use std::os::fd::{AsFd, OwnedFd};
@@ -13,20 +13,23 @@ use crate::{Error, Result};
 pub(super) const TRIAL: &str = "PAVLOV_TRIAL_OF";
 /// Set for worker processes: the name of the trainable.
 pub(super) const WORKER: &str = "PAVLOV_WORKER_OF";
+/// Set for rollout workers: the name of the trainable.
+pub(super) const ROLLOUT: &str = "PAVLOV_ROLLOUT_WORKER_OF";
+/// All of these.
+pub(super) const ROLES: [&str; 3] = [ROLLOUT, WORKER, TRIAL];
 /// Those of the variables below that this module set; the user set the others.
 const OURS: &str = "PAVLOV_SETS_THREADS";
 const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"];
 
-/// `role`: [`TRIAL`] or [`WORKER`], of the trainable `name`. `socket` becomes the standard input; drop the command after
+/// `role`: one of [`ROLES`], of the trainable `name`. `socket` becomes the standard input; drop the command after
 /// `spawn`, so that the child alone has it. `num_threads`: its share of the cores, unless the user's environment says
 /// otherwise.
 pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: usize) -> Result<Command> {
     let executable = env::current_exe().map_err(Error::io("find", Path::new("this executable")))?;
     let mut command = Command::new(executable);
+    ROLES.iter().for_each(|role| _ = command.env_remove(role));
     command
         .args(env::args_os().skip(1))
-        .env_remove(TRIAL)
-        .env_remove(WORKER)
         .env(role, name)
         .stdin(OwnedFd::from(socket))
         // Ctrl-C is for the driver, which then tells its trials.
@@ -44,7 +47,7 @@ pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: u
 
 /// Whether this process is a trial or a worker.
 pub(super) fn is_child() -> bool {
-    [TRIAL, WORKER].iter().any(|role| env::var_os(role).is_some())
+    ROLES.iter().any(|role| env::var_os(role).is_some())
 }
 
 /// In the child: the other end of its standard input, which reads nothing from now on.
@@ -55,6 +58,15 @@ pub(super) fn socket() -> Result<UnixStream> {
     let null = std::fs::File::open(null).map_err(Error::io("open", null))?;
     rustix::stdio::dup2_stdin(&null).map_err(|errno| Error::other(std::io::Error::from(errno)))?;
     Ok(socket)
+}
+
+/// In the child: it ends with the thread that started it, also while it is stopped or busy. A parent that ended before this is seen
+/// by the end of the socket.
+pub(super) fn end_with_parent() -> Result<()> {
+    #[cfg(target_os = "linux")]
+    rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL))
+        .map_err(|errno| Error::other(std::io::Error::from(errno)))?;
+    Ok(())
 }
 
 /// Reads on after "its process"; `hint` says where it may have told more.

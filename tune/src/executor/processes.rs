@@ -17,7 +17,7 @@ use std::thread;
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
 
-use super::child::{self, TRIAL, WORKER};
+use super::child::{self, ROLES, ROLLOUT, TRIAL, WORKER};
 use super::lines::lines;
 use super::{ActorId, Executor, Report, Request, Start, actor};
 use crate::{Error, Result, TrainableFactory, files};
@@ -25,8 +25,15 @@ use crate::{Error, Result, TrainableFactory, files};
 /// What `child_main` was given, by name.
 static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// The first thing in the `main` of a program whose trials, or the workers of whose trainers, run in processes: in such
-/// a process it runs the trial or is the worker and never returns; elsewhere it returns at once.
+/// Finds a trainable by its name.
+type Find = fn(&str) -> Option<TrainableFactory>;
+
+/// What `rollout_main` was given.
+static FIND: Mutex<Option<Find>> = Mutex::new(None);
+
+/// The first thing in the `main` of a program whose trials, rollout workers (`workers = "procs"`), or the workers of whose
+/// trainers, run in processes: in such a process it runs the trial or is the worker and never returns; elsewhere it
+/// returns at once. Environments by id and algorithms by name are registered before it.
 ///
 /// ```no_run
 /// use pavlov_tune::{ExecutorKind, TrainableFactory, Tuner, child_main};
@@ -52,15 +59,17 @@ pub fn child_main(trainables: &[&TrainableFactory]) {
         let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
         known.extend(trainables.iter().map(|trainable| trainable.name().to_string()));
     }
-    let Some((role, name)) = [WORKER, TRIAL].iter().find_map(|role| Some((*role, env::var(role).ok()?)))
-    else {
+    let Some((role, name)) = ROLES.iter().find_map(|role| Some((*role, env::var(role).ok()?))) else {
         return;
     };
     let trainable = trainables.iter().find(|trainable| trainable.name() == name);
-    let served = match trainable {
-        Some(trainable) if role == WORKER => child::socket().and_then(|socket| trainable.work(socket)),
-        Some(trainable) => serve(trainable),
-        None => Err(Error::config(role, &name, "`child_main` was given no trainable of that name")),
+    let served = match (role, trainable) {
+        (_, None) => Err(Error::config(role, &name, "`child_main` was given no trainable of that name")),
+        (WORKER, Some(trainable)) => child::socket().and_then(|socket| trainable.work(socket)),
+        (ROLLOUT, Some(trainable)) => child::end_with_parent()
+            .and_then(|()| child::socket())
+            .and_then(|socket| trainable.sample(socket)),
+        (_, Some(trainable)) => serve(trainable),
     };
     let code = match served {
         Ok(()) => 0,
@@ -70,6 +79,20 @@ pub fn child_main(trainables: &[&TrainableFactory]) {
         }
     };
     std::process::exit(code);
+}
+
+/// As [`child_main`] for rollout workers alone, whose trainables `find` makes by their names.
+pub fn rollout_main(find: Find) {
+    *FIND.lock().unwrap_or_else(PoisonError::into_inner) = Some(find);
+    if let Ok(name) = env::var(ROLLOUT) {
+        child_main(&find(&name).iter().collect::<Vec<_>>());
+    }
+}
+
+/// Whether the process of a rollout worker would find the trainable of this name.
+pub(crate) fn has_rollout_workers(name: &str) -> bool {
+    let find = *FIND.lock().unwrap_or_else(PoisonError::into_inner);
+    is_known_to_children(name) || find.is_some_and(|find| find(name).is_some())
 }
 
 /// Whether a trial process would find the trainable of this name.

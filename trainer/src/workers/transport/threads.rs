@@ -1,9 +1,9 @@
 //! Workers on threads of this process. Batches and weights are handed over, never serialised.
 
-use super::{Completion, Fault, WorkerPool};
+use super::pool::{Completion, Fault, WorkerPool, validate};
 use crate::{
     base::error::{Error, Result, catch},
-    sample::worker::{Request, RolloutWorker, WorkerSpec},
+    sample::worker::{Reply, Request, RolloutWorker, WorkerSpec},
 };
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::time::Duration;
@@ -25,51 +25,58 @@ struct Handle {
 }
 
 impl ThreadPool {
-    /// Starts `workers` threads and waits until every one has its environments.
+    /// Starts `workers` threads and, with `validate_workers_after_construction`, waits until every one has its
+    /// environments.
     ///
     /// # Errors
-    /// Fails if the environment or a policy of a worker cannot be made, or a hook fails. Returns [`Error::Worker`] if
-    /// there is no thread for one.
+    /// Returns [`Error::Worker`] if there is no thread for a worker, or if one that is waited for cannot make its
+    /// environment or policies or is not ready in `worker_health_probe_timeout_s`.
     pub fn new(spec: WorkerSpec, workers: usize) -> Result<Self> {
         let (send_completions, completions) = unbounded();
+        let common = spec.common.clone();
         let mut pool = Self { spec, workers: Vec::new(), completions, send_completions, requests: 0 };
-        let started: Vec<Receiver<Result<()>>> = (0..workers)
-            .map(|i| {
-                let (handle, started) = pool.spawn(i, 0)?;
-                pool.workers.push(handle);
-                Ok(started)
-            })
-            .collect::<Result<_>>()?;
-        for (i, started) in started.into_iter().enumerate() {
-            wait(i, &started)?;
+        let mut starts = Vec::new();
+        for worker in 0..workers {
+            let (handle, start) = pool.spawn(worker, 0)?;
+            pool.workers.push(handle);
+            starts.push(start);
         }
+        validate(&mut pool, starts, &common)?;
         Ok(pool)
     }
 
-    fn spawn(&self, worker: usize, incarnation: u64) -> Result<(Handle, Receiver<Result<()>>)> {
+    fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Handle, u64)> {
+        self.requests += 1;
+        let start = self.requests;
         let (requests, inbox) = unbounded::<(u64, Request)>();
-        let (ready, started) = unbounded();
         let (spec, completions) = (self.spec.clone(), self.send_completions.clone());
         let run = move || {
-            let during = || format!("making the environments of worker {}", worker + 1);
-            let made = catch(during, || RolloutWorker::new(spec, worker + 1));
-            let mut rollout_worker = match made {
-                Ok(made) => made,
-                Err(error) => {
-                    let _ = ready.send(Err(error));
-                    return;
-                }
+            let send = |request, result| {
+                completions.send(Completion { worker, incarnation, request, result }).is_ok()
             };
-            let _ = ready.send(Ok(()));
+            let during = || format!("making the environments of worker {}", worker + 1);
+            let mut rollout_worker =
+                catch(during, || RolloutWorker::new(spec, worker + 1)).map_err(|error| error.to_string());
+            let dead = |reason: &String| Fault::Dead(reason.clone());
+            send(start, rollout_worker.as_ref().map(|_| Reply::Done).map_err(dead));
             // The loop ends when the pool drops its sender.
             for (request, body) in inbox {
-                let result = catch(|| format!("worker {}", worker + 1), || rollout_worker.handle(body));
-                let (result, dead) = match result {
-                    Ok(reply) => (Ok(reply), false),
-                    Err(error @ Error::Panic { .. }) => (Err(Fault::Dead(error.to_string())), true),
-                    Err(error) => (Err(Fault::App(error.to_string())), false),
+                let alive = match &mut rollout_worker {
+                    Ok(alive) => alive,
+                    Err(reason) => {
+                        send(request, Err(Fault::Dead(reason.clone())));
+                        continue;
+                    }
                 };
-                if completions.send(Completion { worker, incarnation, request, result }).is_err() || dead {
+                let result = match catch(|| format!("worker {}", worker + 1), || alive.handle(body)) {
+                    Ok(reply) => Ok(reply),
+                    Err(error @ Error::Panic { .. }) => {
+                        rollout_worker = Err(error.to_string());
+                        Err(Fault::Dead(error.to_string()))
+                    }
+                    Err(error) => Err(Fault::App(error.to_string())),
+                };
+                if !send(request, result) {
                     return;
                 }
             }
@@ -78,13 +85,8 @@ impl ThreadPool {
             .name(format!("worker-{}", worker + 1))
             .spawn(run)
             .map_err(|e| Error::Worker { worker: worker + 1, reason: format!("no thread for it: {e}") })?;
-        Ok((Handle { requests, incarnation }, started))
+        Ok((Handle { requests, incarnation }, start))
     }
-}
-
-fn wait(worker: usize, started: &Receiver<Result<()>>) -> Result<()> {
-    let gone = || Error::Worker { worker: worker + 1, reason: "its thread ended while starting".into() };
-    started.recv().map_err(|_| gone())?
 }
 
 impl WorkerPool for ThreadPool {
@@ -113,11 +115,9 @@ impl WorkerPool for ThreadPool {
     }
 
     fn respawn(&mut self, worker: usize) -> Result<u64> {
-        let incarnation = self.workers[worker].incarnation + 1;
-        let (handle, started) = self.spawn(worker, incarnation)?;
+        let (handle, start) = self.spawn(worker, self.workers[worker].incarnation + 1)?;
         self.workers[worker] = handle;
-        wait(worker, &started)?;
-        Ok(incarnation)
+        Ok(start)
     }
 
     fn incarnation(&self, worker: usize) -> u64 {

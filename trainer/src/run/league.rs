@@ -1,0 +1,245 @@
+//! Self-play against a league of frozen snapshots.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        rng::Stream,
+        state::{State, Weights},
+        train_batch::PolicyId,
+    },
+    sample::callbacks::{Callbacks, RunHandle},
+};
+use pavlov_tune::Metrics;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+/// The rating that the first players begin with.
+const FIRST_ELO: f64 = 1000.0;
+/// Points of difference that make the better player ten times as likely to win.
+const ELO_SCALE: f64 = 400.0;
+/// What is left of an earlier result when a new one counts, so that win rates follow a policy that learns.
+const REMEMBERED: f64 = 0.8;
+
+/// Settings of a [`League`].
+#[derive(Clone, Debug, PartialEq)]
+pub struct LeagueConfig {
+    /// The policy that learns.
+    pub main: PolicyId,
+    /// The policy that plays against it with the weights of a snapshot. It must not learn
+    /// (`multiagent.policies_to_train`), and its network is that of `main`.
+    pub opponent: PolicyId,
+    /// Iterations between two snapshots of `main`.
+    pub snapshot_interval: u64,
+    /// Most snapshots that are kept: the one that loses most often makes room.
+    pub capacity: usize,
+    /// How much more often those are chosen that `main` loses to: an opponent's weight is the share of games that `main` does
+    /// not win, to this power (Vinyals et al. 2019). 0 chooses all alike.
+    pub pfsp_power: f64,
+    /// Rating points that an iteration of nothing but surprises moves.
+    pub elo_k: f64,
+    /// Seed of the choices.
+    pub seed: u64,
+}
+
+impl Default for LeagueConfig {
+    fn default() -> Self {
+        Self {
+            main: "main".into(),
+            opponent: "opponent".into(),
+            snapshot_interval: 10,
+            capacity: 100,
+            pfsp_power: 2.0,
+            elo_k: 32.0,
+            seed: 0,
+        }
+    }
+}
+
+/// Lets a policy learn against earlier versions of itself: callbacks for [`Builder::callbacks`](crate::Builder::callbacks).
+///
+/// 1. Every few iterations `main` is frozen, and the snapshot joins the league.
+/// 2. After every iteration the next opponent is drawn, the more likely the less `main` wins against it (prioritised
+///    fictitious self-play, Vinyals et al. 2019), and the policy `opponent` gets its weights.
+/// 3. Episodes are won, lost or drawn by the sign of what the agents of `main` got. An episode counts for the opponent that
+///    played when it ended.
+///
+/// Every result says under `league` what `elo` the policy has, who the `opponent` of the iteration was, and of each of the
+/// `members` its `iteration`, its `elo` and the `win_rate` of `main` against it (Elo 1978). Checkpoints keep the league: a
+/// restored run goes on with the same opponents, bit for bit.
+///
+/// ```no_run
+/// use pavlov_trainer::{League, LeagueConfig, Trainer, TrainerExt};
+/// # fn train<T: Trainer>(mut ppo: T) -> pavlov_trainer::Result<()> {
+/// let multi = &mut ppo.common_mut().multiagent;
+/// multi.policies.extend(["main", "opponent"].map(|id| (id.to_owned(), Default::default())));
+/// multi.policies_to_train = Some(vec!["main".into()]);
+/// let by = |agent: &str| if agent == "player_1" { "main" } else { "opponent" };
+/// let league = || League::new(LeagueConfig::default());
+/// let mut trainer = ppo.builder("tictactoe_v3").policy_mapping_fn(by).callbacks(league).build()?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct League {
+    config: LeagueConfig,
+    book: Book,
+    /// Of each member, in their order.
+    weights: Vec<Weights>,
+}
+
+/// What is known of the players.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Book {
+    iteration: u64,
+    /// The rating of `main`.
+    elo: f64,
+    members: Vec<Member>,
+    /// Which member plays.
+    opponent: usize,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Member {
+    /// When it was frozen.
+    iteration: u64,
+    elo: f64,
+    /// Games against `main`, and what `main` got of them: 1 for a win, 1/2 for a draw. Old ones count less.
+    games: f64,
+    score: f64,
+}
+
+impl Member {
+    fn new(iteration: u64, elo: f64) -> Self {
+        Self { iteration, elo, games: 0.0, score: 0.0 }
+    }
+
+    /// The share of games that `main` wins; one half where nothing is known.
+    fn win_rate(&self) -> f64 {
+        (self.score + 0.5) / (self.games + 1.0)
+    }
+}
+
+impl League {
+    /// A league whose only member is what `opponent` is when training begins.
+    pub fn new(config: LeagueConfig) -> Self {
+        let book = Book { iteration: 0, elo: FIRST_ELO, members: Vec::new(), opponent: 0 };
+        Self { config, book, weights: Vec::new() }
+    }
+
+    /// The weights of one policy of the run.
+    fn of(run: &mut RunHandle<'_>, id: &str) -> Result<Weights> {
+        Ok(Arc::new(run.get_weights(&[id])?.nested(id)?))
+    }
+
+    /// Counts `games` against the member that plays, of which `main` got `score`.
+    fn count(&mut self, games: f64, score: f64) {
+        let Book { elo, members, opponent, .. } = &mut self.book;
+        let member = &mut members[*opponent];
+        if games > 0.0 {
+            let expected = 1.0 / (1.0 + 10_f64.powf((member.elo - *elo) / ELO_SCALE));
+            let gained = self.config.elo_k * (score / games - expected);
+            *elo += gained;
+            member.elo -= gained;
+            member.games = REMEMBERED * member.games + games;
+            member.score = REMEMBERED * member.score + score;
+        }
+    }
+
+    fn add(&mut self, weights: Weights) {
+        if self.weights.len() >= self.config.capacity.max(1) {
+            let rates = self.book.members.iter().map(Member::win_rate).enumerate();
+            let weakest = rates.max_by(|(_, a), (_, b)| a.total_cmp(b)).map_or(0, |(i, _)| i);
+            self.book.members.remove(weakest);
+            self.weights.remove(weakest);
+        }
+        self.book.members.push(Member::new(self.book.iteration, self.book.elo));
+        self.weights.push(weights);
+    }
+
+    /// Draws the next opponent.
+    fn choose(&self) -> usize {
+        let power = self.config.pfsp_power;
+        let weights =
+            || self.book.members.iter().map(|member| (1.0 - member.win_rate()).max(0.0).powf(power));
+        let total: f64 = weights().sum();
+        let mut left = Stream::new(self.config.seed, "league", self.book.iteration).uniform_f64() * total;
+        for (i, weight) in weights().enumerate() {
+            if left < weight {
+                return i;
+            }
+            left -= weight;
+        }
+        self.book.members.len() - 1
+    }
+}
+
+/// Games that ended in this iteration, and what the policy got of them.
+fn games_of(result: &Metrics, policy: &str) -> Result<(f64, f64)> {
+    let ended = result.get("episodes_this_iter").and_then(Value::as_u64).unwrap_or(0) as usize;
+    let rewards = result.get("hist_stats").and_then(|stats| stats.get(format!("policy_{policy}_reward")));
+    let Some(rewards) = rewards.and_then(Value::as_array) else {
+        let reason = format!(
+            "no agent acts by `{policy}`, or no episode has ended; see `multiagent.policy_mapping_fn`"
+        );
+        return if ended == 0 { Ok((0.0, 0.0)) } else { Err(Error::state("the league", reason)) };
+    };
+    let last = &rewards[rewards.len().saturating_sub(ended)..];
+    let score = |reward: &Value| match reward.as_f64().unwrap_or(0.0) {
+        reward if reward > 0.0 => 1.0,
+        reward if reward < 0.0 => 0.0,
+        _ => 0.5,
+    };
+    Ok((last.len() as f64, last.iter().map(score).sum()))
+}
+
+impl Callbacks for League {
+    fn on_train_result(&mut self, run: &mut RunHandle<'_>, result: &mut Metrics) -> Result<()> {
+        if self.weights.is_empty() {
+            let first = Self::of(run, &self.config.opponent)?;
+            self.add(first);
+        }
+        self.book.iteration += 1;
+        let (games, score) = games_of(result, &self.config.main)?;
+        self.count(games, score);
+        let opponent = self.book.members[self.book.opponent].iteration;
+        if self.book.iteration.is_multiple_of(self.config.snapshot_interval.max(1)) {
+            let snapshot = Self::of(run, &self.config.main)?;
+            self.add(snapshot);
+        }
+        let of = |member: &Member| {
+            let (iteration, elo, win_rate) = (member.iteration, member.elo, member.win_rate());
+            json!({"iteration": iteration, "elo": elo, "win_rate": win_rate})
+        };
+        let members: Vec<Value> = self.book.members.iter().map(of).collect();
+        let league = json!({"elo": self.book.elo, "opponent": opponent, "members": members});
+        result.insert("league".into(), league);
+
+        self.book.opponent = self.choose();
+        let mut weights = State::default();
+        weights.nest(&self.config.opponent, (*self.weights[self.book.opponent]).clone());
+        run.set_weights(Arc::new(weights));
+        Ok(())
+    }
+
+    fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        state.set("book", &self.book)?;
+        for (i, weights) in self.weights.iter().enumerate() {
+            state.nest(&format!("member_{i}"), (**weights).clone());
+        }
+        Ok(state)
+    }
+
+    fn set_state(&mut self, state: &State) -> Result<()> {
+        let book: Book = state.get("book")?;
+        if book.opponent >= book.members.len().max(1) {
+            let reason =
+                format!("opponent {} plays, but it has {} members", book.opponent, book.members.len());
+            return Err(Error::state("the league", reason));
+        }
+        let weights = (0..book.members.len()).map(|i| state.nested(&format!("member_{i}")).map(Arc::new));
+        (self.weights, self.book) = (weights.collect::<Result<_>>()?, book);
+        Ok(())
+    }
+}

@@ -1,0 +1,104 @@
+//! What an algorithm is made from, here and in the processes of its workers.
+
+use crate::{
+    base::error::{Error, Result},
+    learn::nets::CustomModel,
+    policy::{Agent, Mapping, Policies, PolicyClass},
+    run::{policies_of::policies_of, settings::to_config, trainer::Trainer},
+    sample::{
+        callbacks::CallbacksMaker,
+        spec_by_name::SpecByName,
+        worker::{Origin, WorkerSpec},
+    },
+};
+use pavlov_envs::EnvCreator;
+use pavlov_tune::config::decode;
+use std::sync::Arc;
+
+/// Settings, an environment, and the code of a user's own.
+#[derive(Clone)]
+pub(crate) struct Recipe<T: Trainer> {
+    /// What settings of a sweep go over.
+    pub(crate) settings: T,
+    pub(crate) env: EnvCreator,
+    pub(crate) callbacks: Option<CallbacksMaker>,
+    pub(crate) policy_class: Option<PolicyClass>,
+    pub(crate) custom_model: Option<CustomModel>,
+    pub(crate) policy_mapping_fn: Option<Arc<Mapping>>,
+}
+
+impl<T: Trainer> std::fmt::Debug for Recipe<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Recipe")
+            .field("settings", &self.settings)
+            .field("env", &self.env)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Trainer> Recipe<T> {
+    pub(crate) fn new(settings: T, env: EnvCreator) -> Self {
+        let (callbacks, policy_class, custom_model, policy_mapping_fn) = (None, None, None, None);
+        Self { settings, env, callbacks, policy_class, custom_model, policy_mapping_fn }
+    }
+
+    /// The name of the trainable, by which processes find it.
+    pub(crate) fn name(&self) -> String {
+        format!("{}_{}", T::NAME, self.env.name())
+    }
+
+    /// The policies of a run with these settings.
+    ///
+    /// # Errors
+    /// Fails if there is a policy class for the whole run and the settings name policies, and whenever [`policies_of`]
+    /// does.
+    pub(crate) fn policies(&self, settings: &T, agents: &[Agent]) -> Result<Policies> {
+        let named = settings.common().multiagent.policies.keys().next();
+        match (&self.policy_class, named) {
+            (Some(policy_class), None) => Ok(policy_class.clone().into()),
+            (Some(policy_class), Some(id)) => {
+                let rule = format!(
+                    "`Builder::policy_class` gives the whole run one policy, {}; leave out one of the two",
+                    policy_class.name()
+                );
+                Err(Error::config("multiagent.policies", format_args!("{id:?}, ..."), rule))
+            }
+            (None, _) => policies_of(settings, agents),
+        }
+    }
+
+    /// Where the workers of a run with these settings come from.
+    ///
+    /// # Errors
+    /// Fails if serde does not write the settings as a JSON object.
+    pub(crate) fn origin(&self, settings: &T) -> Result<Origin> {
+        Ok(Origin { trainable: self.name(), settings: to_config(settings)? })
+    }
+
+    /// What the workers of a run are made from, in a process of their own.
+    ///
+    /// # Errors
+    /// Fails if the settings cannot be read or the policies cannot be found, and if the run has code that this recipe has
+    /// not.
+    pub(crate) fn worker_spec(&self, names: SpecByName) -> Result<WorkerSpec> {
+        let settings: T = decode(&names.settings)?;
+        let policies = self.policies(&settings, &names.agents)?;
+        let env = match names.env == self.env.name() {
+            true => self.env.clone(),
+            false => EnvCreator::from(names.env.as_str()),
+        };
+        let spec = WorkerSpec {
+            seed: names.seed,
+            env,
+            agents: names.agents.clone(),
+            policies,
+            custom_model: self.custom_model.clone(),
+            callbacks: self.callbacks.clone(),
+            sampling: names.sampling,
+            origin: None,
+            common: names.common.clone(),
+        };
+        names.check(&spec)?;
+        Ok(spec)
+    }
+}

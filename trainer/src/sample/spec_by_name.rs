@@ -1,0 +1,81 @@
+//! What workers are made from, in names and numbers: all that another process of the same executable needs.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        train_batch::PolicyId,
+    },
+    policy::Agent,
+    run::common::Common,
+    sample::worker::{Origin, WorkerSpec},
+};
+use pavlov_tune::Config;
+use serde::{Deserialize, Serialize};
+
+/// A [`WorkerSpec`] that can be sent. Code is named: what it names is found in the executable.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct SpecByName {
+    pub(crate) trainable: String,
+    pub(crate) settings: Config,
+    pub(crate) common: Common,
+    pub(crate) seed: u64,
+    pub(crate) env: String,
+    pub(crate) agents: Vec<Agent>,
+    pub(crate) sampling: bool,
+    /// The class of each policy.
+    classes: Vec<(PolicyId, String)>,
+    has_custom_model: bool,
+    has_callbacks: bool,
+}
+
+impl SpecByName {
+    /// The names of what `spec` is made of.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if nothing says which trainable the workers belong to.
+    pub(crate) fn of(spec: &WorkerSpec) -> Result<Self> {
+        let Some(Origin { trainable, settings }) = spec.origin.clone() else {
+            let rule =
+                "workers in processes need an algorithm that is built by name or by `TrainerExt::build`";
+            return Err(Error::config("workers", "\"procs\"", rule));
+        };
+        Ok(Self {
+            trainable,
+            settings,
+            common: spec.common.clone(),
+            seed: spec.seed,
+            env: spec.env.name().to_owned(),
+            agents: spec.agents.clone(),
+            sampling: spec.sampling,
+            classes: classes(spec),
+            has_custom_model: spec.custom_model.is_some(),
+            has_callbacks: spec.callbacks.is_some(),
+        })
+    }
+
+    /// Refuses what was found by these names where it is something else.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] with what differs, and the way out.
+    pub(crate) fn check(&self, found: &WorkerSpec) -> Result<()> {
+        let differs = [
+            ("callbacks", self.has_callbacks != found.callbacks.is_some()),
+            ("custom model", self.has_custom_model != found.custom_model.is_some()),
+            ("policy classes", self.classes != classes(found)),
+        ];
+        match differs.into_iter().find(|(_, differs)| *differs) {
+            None => Ok(()),
+            Some((what, _)) => {
+                let reason = format!(
+                    "it has other {what} in a worker's process than in the run: give `child_main` what \
+                     `Builder::as_trainable` of the run's own builder returns"
+                );
+                Err(Error::state(format!("the trainable {}", self.trainable), reason))
+            }
+        }
+    }
+}
+
+fn classes(spec: &WorkerSpec) -> Vec<(PolicyId, String)> {
+    spec.policies.classes().map(|(id, class)| (id.clone(), class.name().to_owned())).collect()
+}

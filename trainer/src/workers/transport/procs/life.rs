@@ -1,0 +1,194 @@
+//! One life of a worker: its process, a thread that writes to it and one that reads.
+//!
+//! Neither the thread of the plan nor that of another worker waits for a process: a stopped one fills its own socket, and only
+//! its own threads stand still.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        lock,
+    },
+    sample::{
+        spec_by_name::SpecByName,
+        worker::{Reply, Request},
+    },
+    workers::{
+        transport::pool::{Completion, Fault},
+        wire::{self, Message, Op},
+    },
+};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use pavlov_tune::internal::RolloutProcess;
+use std::{
+    collections::VecDeque,
+    io::{BufReader, BufWriter, Write},
+    net::Shutdown,
+    os::unix::net::UnixStream,
+    sync::{Arc, Mutex},
+    thread::JoinHandle,
+};
+
+/// Whose life it is, and where its completions go.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) worker: usize,
+    pub(super) incarnation: u64,
+    pub(super) completions: Sender<Completion>,
+}
+
+impl Place {
+    fn complete(&self, request: u64, result: Result<Reply, Fault>) {
+        let Self { worker, incarnation, .. } = *self;
+        // The pool may be gone.
+        let _ = self.completions.send(Completion { worker, incarnation, request, result });
+    }
+}
+
+/// A worker's process and what it owes.
+#[derive(Debug)]
+pub(super) struct Life {
+    place: Place,
+    pid: u32,
+    requests: Option<Sender<(u64, Request)>>,
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    socket: UnixStream,
+    process: Mutex<RolloutProcess>,
+    owed: Mutex<Owed>,
+}
+
+#[derive(Debug, Default)]
+struct Owed {
+    /// In the order they were asked.
+    requests: VecDeque<u64>,
+    /// What the life ended by, as far as that is known before its process is gone.
+    cause: Option<String>,
+    /// The process is gone, and why.
+    gone: Option<String>,
+}
+
+impl Life {
+    /// Starts the process. It answers `start` when it is ready.
+    pub(super) fn start(spec: &Arc<SpecByName>, place: Place, start: u64) -> Result<Self> {
+        let (process, socket) =
+            RolloutProcess::start(&spec.trainable, spec.common.num_cpus_per_worker.max(1))?;
+        let pid = process.id();
+        let owed = Owed { requests: VecDeque::from([start]), ..Owed::default() };
+        let shared = Arc::new(Shared { socket, process: Mutex::new(process), owed: Mutex::new(owed) });
+        let (requests, inbox) = unbounded();
+        let named =
+            |what: &str| std::thread::Builder::new().name(format!("{what}-worker-{}", place.worker + 1));
+        let no_thread = |e: std::io::Error| Error::Worker {
+            worker: place.worker + 1,
+            reason: format!("no thread for its process: {e}"),
+        };
+        let (lent, spec, worker) = (Arc::clone(&shared), Arc::clone(spec), place.worker);
+        named("to").spawn(move || send(&lent, &spec, worker, start, &inbox)).map_err(no_thread)?;
+        let (lent, to) = (Arc::clone(&shared), place.clone());
+        let reader = named("from").spawn(move || receive(&lent, &to)).map_err(no_thread)?;
+        Ok(Self { place, pid, requests: Some(requests), shared, reader: Some(reader) })
+    }
+
+    pub(super) fn incarnation(&self) -> u64 {
+        self.place.incarnation
+    }
+
+    pub(super) fn pid(&self) -> u32 {
+        self.pid
+    }
+
+    /// Hands a request over; a process that is gone completes it at once.
+    pub(super) fn submit(&self, number: u64, request: Request) {
+        let mut owed = lock(&self.shared.owed);
+        if let Some(reason) = &owed.gone {
+            let fault = Fault::Dead(reason.clone());
+            self.place.complete(number, Err(fault));
+            return;
+        }
+        owed.requests.push_back(number);
+        if let Some(requests) = &self.requests {
+            // A writer that has ended closed the socket, so the reader completes what is owed.
+            let _ = requests.send((number, request));
+        }
+    }
+
+    /// Ends the process at once, stopped or not. Its reader notices and buries it.
+    pub(super) fn kill(&self) {
+        // Its reader has the lock while it waits for the end, and sees to it.
+        if let Ok(mut process) = self.shared.process.try_lock() {
+            process.kill();
+        }
+        let _ = self.shared.socket.shutdown(Shutdown::Both);
+    }
+
+    /// Lets the process end by itself: there will be no more requests.
+    pub(super) fn close(&mut self) {
+        self.requests = None;
+        let _ = self.shared.socket.shutdown(Shutdown::Both);
+    }
+
+    /// Waits until the process, which was told so, is gone, and ends it if that takes long.
+    pub(super) fn bury(&mut self) {
+        self.reader.take().map(JoinHandle::join);
+    }
+}
+
+/// Writes what a worker is made from, and then its requests.
+fn send(shared: &Shared, spec: &SpecByName, worker: usize, start: u64, inbox: &Receiver<(u64, Request)>) {
+    let mut to = BufWriter::new(&shared.socket);
+    let begin = || Message::default().with("spec", spec)?.with("worker", &(worker + 1));
+    let mut sent = begin().and_then(|message| wire::write(&mut to, Op::Start, start, &message));
+    loop {
+        let flushed = |()| to.flush().map_err(|e| Error::state("writing a frame", e.to_string()));
+        sent = sent.and_then(flushed);
+        if sent.is_err() {
+            break;
+        }
+        let Ok((number, request)) = inbox.recv() else { return };
+        sent = wire::write_request(&mut to, number, &request);
+    }
+    if let Err(error) = sent {
+        // Where the process is gone, that says more.
+        let is_gone = lock(&shared.owed).gone.is_some();
+        tracing::debug!(worker = worker + 1, is_gone, "a request was not sent: {error}");
+        let _ = shared.socket.shutdown(Shutdown::Both);
+    }
+}
+
+/// Reads replies until the process is gone, and then completes what it owes.
+fn receive(shared: &Shared, place: &Place) {
+    let mut from = BufReader::new(&shared.socket);
+    loop {
+        let (number, result) = match wire::read_reply(&mut from) {
+            Ok(Some(answer)) => answer,
+            Ok(None) => break,
+            Err(error) => {
+                lock(&shared.owed)
+                    .cause
+                    .get_or_insert(format!("its process sent what cannot be read: {error}"));
+                break;
+            }
+        };
+        let mut owed = lock(&shared.owed);
+        if owed.requests.front() != Some(&number) {
+            owed.cause.get_or_insert(format!("its process answered request {number} out of turn"));
+            break;
+        }
+        owed.requests.pop_front();
+        if let Err(Fault::Dead(reason)) = &result {
+            owed.cause.get_or_insert(reason.clone());
+        }
+        drop(owed);
+        place.complete(number, result);
+    }
+    let _ = shared.socket.shutdown(Shutdown::Both);
+    let ended = format!("its process {}", lock(&shared.process).wait());
+    let mut owed = lock(&shared.owed);
+    let reason = owed.cause.take().unwrap_or(ended);
+    owed.gone = Some(reason.clone());
+    owed.requests.drain(..).for_each(|number| place.complete(number, Err(Fault::Dead(reason.clone()))));
+}

@@ -1,0 +1,105 @@
+//! Workers as processes: this executable started once more for each, at the other end of a socket.
+//!
+//! A process that crashes, leaks or hangs takes nothing with it. Standard output and error of the workers are those of this
+//! process; requests and replies go through a socket of their own, so what an environment prints is never in between.
+
+mod child;
+mod life;
+
+pub(crate) use child::serve;
+
+use super::pool::{Completion, WorkerPool, validate};
+use crate::{
+    base::error::Result,
+    sample::{
+        spec_by_name::SpecByName,
+        worker::{Request, WorkerSpec},
+    },
+};
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use life::{Life, Place};
+use std::{sync::Arc, time::Duration};
+
+/// One process per worker.
+#[derive(Debug)]
+pub struct ProcessPool {
+    spec: Arc<SpecByName>,
+    lives: Vec<Life>,
+    completions: Receiver<Completion>,
+    send_completions: Sender<Completion>,
+    requests: u64,
+}
+
+impl ProcessPool {
+    /// Starts `workers` processes and, with `validate_workers_after_construction`, waits until every one has its
+    /// environments.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`](crate::Error::Config) if the program has not called `child_main` with the trainable
+    /// whose workers these are, and [`Error::Worker`](crate::Error::Worker) if a worker that is waited for cannot make
+    /// its environment or policies or is not ready in `worker_health_probe_timeout_s`. Fails if a process cannot be
+    /// started.
+    pub fn new(spec: &WorkerSpec, workers: usize) -> Result<Self> {
+        let (send_completions, completions) = unbounded();
+        let by_name = Arc::new(SpecByName::of(spec)?);
+        let mut pool = Self { spec: by_name, lives: Vec::new(), completions, send_completions, requests: 0 };
+        let mut starts = Vec::new();
+        for worker in 0..workers {
+            let (life, start) = pool.spawn(worker, 0)?;
+            pool.lives.push(life);
+            starts.push(start);
+        }
+        validate(&mut pool, starts, &spec.common)?;
+        Ok(pool)
+    }
+
+    /// The numbers of the workers' processes.
+    pub fn pids(&self) -> Vec<u32> {
+        self.lives.iter().map(Life::pid).collect()
+    }
+
+    fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Life, u64)> {
+        self.requests += 1;
+        let place = Place { worker, incarnation, completions: self.send_completions.clone() };
+        Ok((Life::start(&self.spec, place, self.requests)?, self.requests))
+    }
+}
+
+impl WorkerPool for ProcessPool {
+    fn len(&self) -> usize {
+        self.lives.len()
+    }
+
+    fn submit(&mut self, worker: usize, request: Request) -> Result<u64> {
+        self.requests += 1;
+        self.lives[worker].submit(self.requests, request);
+        Ok(self.requests)
+    }
+
+    fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>> {
+        match timeout {
+            // The pool holds a sender itself, so `recv` cannot fail.
+            None => Ok(self.completions.recv().ok()),
+            Some(timeout) => Ok(self.completions.recv_timeout(timeout).ok()),
+        }
+    }
+
+    fn respawn(&mut self, worker: usize) -> Result<u64> {
+        self.lives[worker].kill();
+        let (life, start) = self.spawn(worker, self.lives[worker].incarnation() + 1)?;
+        self.lives[worker] = life;
+        Ok(start)
+    }
+
+    fn incarnation(&self, worker: usize) -> u64 {
+        self.lives[worker].incarnation()
+    }
+}
+
+impl Drop for ProcessPool {
+    fn drop(&mut self) {
+        // All at once, and then each is waited for.
+        self.lives.iter_mut().for_each(Life::close);
+        self.lives.iter_mut().for_each(Life::bury);
+    }
+}

@@ -1,0 +1,274 @@
+//! One frame: header, JSON, arrays.
+
+use crate::base::{
+    error::{Error, Result},
+    state::{Array, State},
+};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use std::{
+    borrow::Cow,
+    io::{ErrorKind, Read, Write},
+};
+use tch::Kind;
+
+/// Counts up whenever frames or messages change. Both ends are the same executable, so another version is a mistake.
+pub(crate) const VERSION: u16 = 1;
+
+const MARK: [u8; 4] = *b"PVLW";
+const HEADER: usize = 40;
+/// Where the checksum stands in the header.
+const CHECKSUM: std::ops::Range<usize> = 32..36;
+
+/// Most bytes of JSON, as of a line that a trial's process sends.
+const MOST_JSON: u64 = 256 << 20;
+/// Most bytes of arrays: more than the batch of any worker.
+const MOST_ARRAYS: u64 = 64 << 30;
+/// Bytes that are asked of memory before they have come.
+const AT_ONCE: u64 = 64 << 20;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u16)]
+pub(crate) enum Op {
+    /// To a worker: what it is made from.
+    Start = 1,
+    SetWeights,
+    Sample,
+    Evaluate,
+    GetState,
+    SetState,
+    FlushFilter,
+    SetFilter,
+    SetTask,
+    /// From a worker: a request is done, or it has its environments.
+    Done = 100,
+    Sampled,
+    Evaluated,
+    State,
+    Filter,
+    Fault,
+}
+
+impl Op {
+    const ALL: [Self; 15] = [
+        Self::Start,
+        Self::SetWeights,
+        Self::Sample,
+        Self::Evaluate,
+        Self::GetState,
+        Self::SetState,
+        Self::FlushFilter,
+        Self::SetFilter,
+        Self::SetTask,
+        Self::Done,
+        Self::Sampled,
+        Self::Evaluated,
+        Self::State,
+        Self::Filter,
+        Self::Fault,
+    ];
+}
+
+/// What a frame carries.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Message<'a> {
+    head: Map<String, Value>,
+    state: Cow<'a, State>,
+}
+
+impl<'a> Message<'a> {
+    /// A message with this state.
+    pub(crate) fn of(state: Cow<'a, State>) -> Self {
+        Self { head: Map::new(), state }
+    }
+
+    /// Says something in the head.
+    pub(crate) fn with(mut self, key: &str, value: &impl Serialize) -> Result<Self> {
+        let value = serde_json::to_value(value).map_err(|e| Error::state(key, e.to_string()))?;
+        self.head.insert(key.to_owned(), value);
+        Ok(self)
+    }
+
+    /// Reads what the head says.
+    pub(crate) fn get<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
+        let value = self.head.get(key).ok_or_else(|| damaged(format!("it says no `{key}`")))?;
+        T::deserialize(value).map_err(|e| damaged(format!("its `{key}` cannot be read: {e}")))
+    }
+
+    /// The state that it carries.
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// The state that it carries.
+    pub(crate) fn into_state(self) -> State {
+        self.state.into_owned()
+    }
+}
+
+/// A frame that was read.
+#[derive(Debug)]
+pub(crate) struct Frame {
+    pub(crate) op: Op,
+    /// The number of the request that it is or answers.
+    pub(crate) request: u64,
+    pub(crate) message: Message<'static>,
+}
+
+#[derive(Serialize)]
+struct Describing<'a> {
+    head: &'a Map<String, Value>,
+    values: &'a Map<String, Value>,
+    arrays: Vec<(&'a str, &'static str, &'a [i64])>,
+}
+
+#[derive(Deserialize)]
+struct Described {
+    head: Map<String, Value>,
+    values: Map<String, Value>,
+    arrays: Vec<(String, String, Vec<i64>)>,
+}
+
+/// Writes a frame. Arrays go out from where they stand.
+///
+/// # Errors
+/// Fails if an array's numbers have no name here or the frame is too long, and with what `to` reports.
+pub(crate) fn write(to: &mut impl Write, op: Op, request: u64, message: &Message<'_>) -> Result<()> {
+    let (values, arrays) = message.state.parts();
+    let described = Describing {
+        head: &message.head,
+        values,
+        arrays: arrays
+            .iter()
+            .map(|(name, array)| Ok((name.as_str(), dtype(array.kind())?, array.shape())))
+            .collect::<Result<_>>()?,
+    };
+    let json = serde_json::to_vec(&described).map_err(|e| Error::state("a message", e.to_string()))?;
+    let sizes = [json.len() as u64, arrays.iter().map(|(_, array)| array.bytes().len() as u64).sum()];
+    check_sizes(sizes)?;
+    let mut header = header(op as u16, request, sizes);
+    let mut sum = crc32c::crc32c_append(crc32c::crc32c(&header), &json);
+    for (_, array) in arrays {
+        sum = crc32c::crc32c_append(sum, array.bytes());
+    }
+    header[CHECKSUM].copy_from_slice(&sum.to_le_bytes());
+    let mut put =
+        |bytes: &[u8]| to.write_all(bytes).map_err(|e| Error::state("writing a frame", e.to_string()));
+    put(&header)?;
+    put(&json)?;
+    arrays.iter().try_for_each(|(_, array)| put(array.bytes()))
+}
+
+fn header(op: u16, request: u64, [json, arrays]: [u64; 2]) -> [u8; HEADER] {
+    let mut header = [0; HEADER];
+    header[..4].copy_from_slice(&MARK);
+    header[4..6].copy_from_slice(&VERSION.to_le_bytes());
+    header[6..8].copy_from_slice(&op.to_le_bytes());
+    header[8..16].copy_from_slice(&request.to_le_bytes());
+    header[16..24].copy_from_slice(&json.to_le_bytes());
+    header[24..32].copy_from_slice(&arrays.to_le_bytes());
+    header
+}
+
+fn check_sizes(sizes: [u64; 2]) -> Result<()> {
+    for (what, size, most) in [("JSON", sizes[0], MOST_JSON), ("arrays", sizes[1], MOST_ARRAYS)] {
+        if size > most {
+            return Err(damaged(format!("{what} of {size} bytes, but at most {most} are allowed")));
+        }
+    }
+    Ok(())
+}
+
+/// Reads a frame; none at the end of what there is to read, also in the middle of a frame: who wrote it is gone.
+///
+/// # Errors
+/// Fails if the frame is damaged or of another version, and with what `from` reports.
+pub(crate) fn read(from: &mut impl Read) -> Result<Option<Frame>> {
+    let Some(header) = take(from, HEADER as u64)? else { return Ok(None) };
+    let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap_or_default());
+    let short = |at: usize| u16::from_le_bytes([header[at], header[at + 1]]);
+    if header[..4] != MARK {
+        return Err(damaged("it does not begin with the mark of a frame"));
+    }
+    if short(4) != VERSION {
+        let reason = format!("it is of version {}, but this executable speaks {VERSION}", short(4));
+        return Err(damaged(format!("{reason}; both ends must be the same executable")));
+    }
+    let (request, sizes) = (number(8), [number(16), number(24)]);
+    check_sizes(sizes)?;
+    let sum = u32::from_le_bytes(header[CHECKSUM].try_into().unwrap_or_default());
+    let mut blank = header.clone();
+    blank[CHECKSUM].fill(0);
+    let Some(json) = take(from, sizes[0])? else { return Ok(None) };
+    let mut found = crc32c::crc32c_append(crc32c::crc32c(&blank), &json);
+    // Where the JSON cannot be read, the rest is only summed up.
+    let described = serde_json::from_slice::<Described>(&json);
+    let (mut arrays, mut left) = (Vec::new(), sizes[1]);
+    for (name, dtype, shape) in described.iter().flat_map(|described| &described.arrays) {
+        let kind = kind(dtype)?;
+        let size = bytes_of(kind, shape).filter(|size| *size <= left);
+        let size = size.ok_or_else(|| damaged(format!("its array `{name}` does not fit into it")))?;
+        let Some(bytes) = take(from, size)? else { return Ok(None) };
+        found = crc32c::crc32c_append(found, &bytes);
+        left -= size;
+        if kind == Kind::Bool && bytes.iter().any(|byte| *byte > 1) {
+            return Err(damaged(format!("its array `{name}` has what is neither true nor false")));
+        }
+        arrays.push((name.clone(), Array::from_bytes(kind, shape.clone(), bytes)));
+    }
+    let Some(rest) = take(from, left)? else { return Ok(None) };
+    if crc32c::crc32c_append(found, &rest) != sum {
+        return Err(damaged("its checksum is wrong"));
+    }
+    let described = described.map_err(|e| damaged(format!("its JSON cannot be read: {e}")))?;
+    if left > 0 {
+        return Err(damaged(format!("{left} bytes belong to no array")));
+    }
+    let op = Op::ALL.into_iter().find(|known| *known as u16 == short(6));
+    let op = op.ok_or_else(|| damaged(format!("there is no operation {}", short(6))))?;
+    let state = State::from_parts(described.values, arrays);
+    Ok(Some(Frame { op, request, message: Message { head: described.head, state: Cow::Owned(state) } }))
+}
+
+/// So many bytes; none if there are fewer. What has not come takes no memory to speak of.
+fn take(from: &mut impl Read, size: u64) -> Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::with_capacity(size.min(AT_ONCE) as usize);
+    match from.take(size).read_to_end(&mut bytes) {
+        Ok(_) => Ok(Some(bytes).filter(|bytes| bytes.len() as u64 == size)),
+        Err(e) if e.kind() == ErrorKind::ConnectionReset => Ok(None),
+        Err(e) => Err(damaged(e.to_string())),
+    }
+}
+
+pub(crate) fn damaged(reason: impl Into<String>) -> Error {
+    Error::state("a frame", reason)
+}
+
+const DTYPES: [(Kind, &str); 10] = [
+    (Kind::Float, "F32"),
+    (Kind::Double, "F64"),
+    (Kind::Int64, "I64"),
+    (Kind::Int, "I32"),
+    (Kind::Int16, "I16"),
+    (Kind::Int8, "I8"),
+    (Kind::Uint8, "U8"),
+    (Kind::Bool, "BOOL"),
+    (Kind::Half, "F16"),
+    (Kind::BFloat16, "BF16"),
+];
+
+fn dtype(kind: Kind) -> Result<&'static str> {
+    let name = DTYPES.iter().find(|(known, _)| *known == kind).map(|(_, name)| *name);
+    name.ok_or_else(|| Error::state("a message", format!("arrays of {kind:?} cannot be sent")))
+}
+
+fn kind(dtype: &str) -> Result<Kind> {
+    let kind = DTYPES.iter().find(|(_, name)| *name == dtype).map(|(kind, _)| *kind);
+    kind.ok_or_else(|| damaged(format!("there is no type {dtype:?} of numbers")))
+}
+
+fn bytes_of(kind: Kind, shape: &[i64]) -> Option<u64> {
+    let size = kind.elt_size_in_bytes() as u64;
+    shape.iter().try_fold(size, |size, axis| size.checked_mul(u64::try_from(*axis).ok()?))
+}

@@ -1,0 +1,175 @@
+//! What each request and reply says in its frame.
+
+use super::frame::{Frame, Message, Op, damaged, read, write};
+use crate::{
+    base::{
+        error::{Result, catch},
+        state::{Array, State},
+    },
+    sample::{
+        evaluation::Evaluation,
+        worker::{Reply, Request, Sampled},
+    },
+    workers::transport::Fault,
+};
+use pavlov_envs::Frame as Picture;
+use std::{
+    borrow::Cow,
+    io::{Read, Write},
+    sync::Arc,
+};
+use tch::Kind;
+
+/// Writes the request of that number as a frame.
+///
+/// # Errors
+/// Fails with what `to` reports, and if the request cannot be written: it is too long, or has numbers of a type that frames do
+/// not have.
+pub fn write_request(to: &mut impl Write, number: u64, body: &Request) -> Result<()> {
+    let (op, message) = request(body)?;
+    write(to, op, number, &message)
+}
+
+/// Reads a request and its number; none at the end of what there is to read, also in the middle of a frame.
+///
+/// # Errors
+/// Fails with what `from` reports, and if the frame is damaged, of another version, or no request.
+pub fn read_request(from: &mut impl Read) -> Result<Option<(u64, Request)>> {
+    let Some(frame) = read(from)? else { return Ok(None) };
+    Ok(Some((frame.request, to_request(frame)?)))
+}
+
+/// Writes the answer to the request of that number as a frame.
+///
+/// # Errors
+/// Fails in the same cases as [`write_request`].
+pub fn write_reply(to: &mut impl Write, number: u64, answer: &Result<Reply, Fault>) -> Result<()> {
+    let (op, message) = match answer {
+        Ok(answer) => reply(answer)?,
+        Err(reason) => (Op::Fault, fault(reason)),
+    };
+    write(to, op, number, &message)
+}
+
+/// Reads an answer and the number of its request; none at the end of what there is to read, also in the middle of a frame.
+///
+/// # Errors
+/// Fails with what `from` reports, and if the frame is damaged, of another version, or no answer.
+#[allow(clippy::type_complexity)]
+pub fn read_reply(from: &mut impl Read) -> Result<Option<(u64, Result<Reply, Fault>)>> {
+    let Some(frame) = read(from)? else { return Ok(None) };
+    Ok(Some((frame.request, to_reply(frame)?)))
+}
+
+/// A request as it is sent.
+///
+/// # Errors
+/// Fails if serde cannot write a part of it as JSON.
+fn request(request: &Request) -> Result<(Op, Message<'_>)> {
+    let message = Message::default();
+    Ok(match request {
+        Request::Sample { timestep } => (Op::Sample, message.with("timestep", timestep)?),
+        Request::SetWeights { version, weights } => {
+            (Op::SetWeights, Message::of(Cow::Borrowed(weights)).with("version", version)?)
+        }
+        Request::Evaluate(task) => (Op::Evaluate, message.with("task", task)?),
+        Request::GetState => (Op::GetState, message),
+        Request::SetState(state) => (Op::SetState, Message::of(Cow::Borrowed(state))),
+        Request::FlushFilter => (Op::FlushFilter, message),
+        Request::SetFilter(running) => (Op::SetFilter, message.with("filter", &**running)?),
+        Request::SetTask(task) => (Op::SetTask, message.with("task", &**task)?),
+    })
+}
+
+/// The request that a frame carries.
+///
+/// # Errors
+/// Fails if the frame carries something else, or a part of the request is missing or of another kind.
+fn to_request(Frame { op, message, .. }: Frame) -> Result<Request> {
+    Ok(match op {
+        Op::Sample => Request::Sample { timestep: message.get("timestep")? },
+        Op::SetWeights => {
+            Request::SetWeights { version: message.get("version")?, weights: Arc::new(message.into_state()) }
+        }
+        Op::Evaluate => Request::Evaluate(message.get("task")?),
+        Op::GetState => Request::GetState,
+        Op::SetState => Request::SetState(Arc::new(message.into_state())),
+        Op::FlushFilter => Request::FlushFilter,
+        Op::SetFilter => Request::SetFilter(Arc::new(message.get("filter")?)),
+        Op::SetTask => Request::SetTask(Arc::new(message.get("task")?)),
+        other => return Err(damaged(format!("{other:?} is no request"))),
+    })
+}
+
+/// A reply as it is sent.
+///
+/// # Errors
+/// Fails if serde cannot write a part of it as JSON.
+fn reply(reply: &Reply) -> Result<(Op, Message<'_>)> {
+    let message = Message::default();
+    Ok(match reply {
+        Reply::Done => (Op::Done, message),
+        Reply::Sample(sampled) => {
+            (Op::Sampled, Message::of(Cow::Owned(sampled.state()?)).with("perf", &sampled.perf)?)
+        }
+        Reply::Evaluation(Evaluation { episodes, frames, render_fps }) => {
+            let mut pictures = State::default();
+            for (i, picture) in frames.iter().enumerate() {
+                let shape = vec![picture.height as i64, picture.width as i64, 3];
+                pictures
+                    .push_array(i.to_string(), Array::from_bytes(Kind::Uint8, shape, picture.rgb.clone()));
+            }
+            let message = Message::of(Cow::Owned(pictures));
+            (Op::Evaluated, message.with("episodes", episodes)?.with("render_fps", render_fps)?)
+        }
+        Reply::State(state) => (Op::State, Message::of(Cow::Borrowed(state))),
+        Reply::Filter(seen) => (Op::Filter, message.with("filter", seen)?),
+    })
+}
+
+/// Why there is none, as it is sent.
+fn fault(fault: &Fault) -> Message<'static> {
+    let (kind, Fault::App(reason) | Fault::Dead(reason)) = match fault {
+        Fault::App(_) => ("app", fault),
+        Fault::Dead(_) => ("dead", fault),
+    };
+    // Text is always JSON.
+    let message = Message::default().with("fault", &kind);
+    message.and_then(|message| message.with("reason", reason)).unwrap_or_default()
+}
+
+/// The reply that a frame carries, or why there is none.
+///
+/// # Errors
+/// Fails if the frame carries something else, or a part of the reply is missing or of another kind.
+fn to_reply(Frame { op, message, .. }: Frame) -> Result<Result<Reply, Fault>> {
+    Ok(Ok(match op {
+        Op::Done => Reply::Done,
+        Op::Sampled => {
+            // Rows that do not belong together are a bug of the worker's, which panics here.
+            let made = || Sampled::from_state(message.state());
+            let sampled = catch(|| "reading a fragment".to_owned(), made)?;
+            Reply::Sample(Sampled { perf: message.get("perf")?, ..sampled })
+        }
+        Op::Evaluated => {
+            let (episodes, render_fps) = (message.get("episodes")?, message.get("render_fps")?);
+            let frames = message.into_state().into_arrays().map(|(_, array)| match *array.shape() {
+                [height, width, 3] if array.kind() == Kind::Uint8 => {
+                    Ok(Picture { width: width as usize, height: height as usize, rgb: array.into_bytes() })
+                }
+                _ => Err(damaged("an array is no picture")),
+            });
+            Reply::Evaluation(Evaluation { episodes, frames: frames.collect::<Result<_>>()?, render_fps })
+        }
+        Op::State => Reply::State(message.into_state()),
+        Op::Filter => Reply::Filter(message.get("filter")?),
+        Op::Fault => {
+            let reason = message.get("reason")?;
+            return Ok(Err(match message.get::<String>("fault")?.as_str() {
+                "app" => Fault::App(reason),
+                _ => Fault::Dead(reason),
+            }));
+        }
+        other => return Err(damaged(format!("{other:?} is no answer"))),
+    }))
+}

@@ -1,0 +1,23 @@
+//! Requests and replies as bytes: what a transport to another process carries.
+//!
+//! A frame is a header of 40 bytes, JSON, and the bytes of arrays one after the other. All numbers are little-endian:
+//!
+//! | bytes | meaning |
+//! |---|---|
+//! | 4 | the mark `PVLW` |
+//! | 2 | the version of the frames |
+//! | 2 | what it is |
+//! | 8 | the number of the request that the frame is or answers |
+//! | 8 | bytes of JSON |
+//! | 8 | bytes of arrays |
+//! | 4 | CRC-32C of everything else |
+//! | 4 | zero |
+//!
+//! The JSON is an object with `head`, what the message says of itself; `values`, the values of a [`State`](crate::state::State); and `arrays`, a
+//! list of `[name, dtype, shape]` in the order of their bytes.
+
+mod frame;
+mod messages;
+
+pub(crate) use frame::{Message, Op, read, write};
+pub use messages::{read_reply, read_request, write_reply, write_request};
