@@ -74,12 +74,6 @@ type Entry = (EnvSpec, EnvCreator);
 
 /// What the registry holds from the start; limits and thresholds are Gymnasium's.
 pub(crate) fn entries() -> Vec<Entry> {
-    let mut all = small_entries();
-    all.extend(mujoco::entries());
-    all
-}
-
-fn small_entries() -> Vec<Entry> {
     let cartpole = "balance a pole on a cart by pushing the cart left or right";
     let cliff = "walk along a cliff to the goal without falling";
     let lake = "cross a slippery lake without falling into a hole";
@@ -152,6 +146,7 @@ fn small_entries() -> Vec<Entry> {
             |config| Ok(Blackjack::new(config)),
         ),
     ];
+    entries.extend(mujoco::entries());
     entries.extend(minigrid::entries());
     entries.extend(lunar_lander::entries());
     entries.extend(bipedal_walker::entries());

@@ -42,7 +42,7 @@ impl Shapes {
         })
     }
 
-    /// Where everything is in a state of [`Batch::state`].
+    /// Where everything is in a row of `Batch::state`.
     pub(super) fn places(&mut self, state: &[f64]) -> Result<Places, String> {
         let functions = &self.raw.library.functions;
         // Asked for beforehand, so that the next call writes them.
