@@ -123,6 +123,9 @@ impl Error {
     }
 }
 
+/// Layers over the defaults: what is left of them, and the refusals of the rest.
+type Resolve = fn(Vec<Layer>) -> Result<(Resolved, Result<()>)>;
+
 /// Settings after the rules of the algorithm, and the policies that they give to these agents.
 type Validated = fn(&Config, &[Agent]) -> Result<(Config, Common, Policies)>;
 
@@ -132,8 +135,7 @@ pub struct AlgorithmEntry {
     name: &'static str,
     summary: &'static str,
     arithmetic: Option<fn(&Common) -> String>,
-    #[allow(clippy::type_complexity)]
-    resolve: fn(Vec<Layer>) -> Result<(Resolved, Result<()>)>,
+    resolve: Resolve,
     default_config: fn() -> Result<Config>,
     validated: Validated,
     make: fn(&Config, EnvCreator) -> Result<Box<dyn AnyAlgorithm>>,

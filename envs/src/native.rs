@@ -13,6 +13,7 @@ mod classic_vector;
 mod cliff_walking;
 mod connect_four;
 mod draw;
+mod entry;
 mod frozen_lake;
 mod go;
 mod lunar_lander;
@@ -61,16 +62,8 @@ pub use pixel::{PixelBreakout, PixelConfig, PixelFreeway, PixelGame, PixelPong, 
 pub use taxi::{Taxi, TaxiConfig};
 pub use two_step_game::TwoStepGame;
 
-use serde::{Serialize, de::DeserializeOwned};
-use serde_json::Value;
-
-use crate::{
-    AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result, SyncVectorEnv, TimeLimit,
-    env_config::decode_config,
-};
-use classic::ClassicControl;
-
-type Entry = (EnvSpec, EnvCreator);
+use crate::env_config::decode_config;
+use entry::{Entry, MultiAgentEntry, classic, no_settings, single, spec};
 
 /// What the registry holds from the start; limits and thresholds are Gymnasium's.
 pub(crate) fn entries() -> Vec<Entry> {
@@ -154,56 +147,6 @@ pub(crate) fn entries() -> Vec<Entry> {
     entries
 }
 
-fn classic<D, const S: usize, const O: usize>(
-    id: &'static str,
-    summary: &str,
-    limit: usize,
-    reward_threshold: Option<f64>,
-    make: fn(usize, usize, D) -> ClassicVector<D, S, O>,
-) -> Entry
-where
-    D: ClassicControl<S, O> + Default + Serialize + DeserializeOwned,
-{
-    let creator = EnvCreator::new(id, move |config, num_envs| {
-        Ok(Box::new(make(num_envs, limit, decode_config(id, config)?)))
-    });
-    (spec(id, summary, Some(limit), reward_threshold), creator)
-}
-
-/// `preset` is a setting that this id has instead of the default.
-fn single<C, E>(
-    id: &'static str,
-    summary: &str,
-    limit: Option<usize>,
-    reward_threshold: Option<f64>,
-    preset: Option<(&'static str, Value)>,
-    make: fn(C) -> Result<E>,
-) -> Entry
-where
-    C: Default + Serialize + DeserializeOwned + 'static,
-    E: Env + Clone,
-{
-    let creator = EnvCreator::new(id, move |config, num_envs| {
-        let mut config = config.clone();
-        if let Some((key, value)) = &preset {
-            config.entry(*key).or_insert_with(|| value.clone());
-        }
-        // Copies share what is in one of them: the table of transitions.
-        let env = make(decode_config(id, &config)?)?;
-        Ok(match limit {
-            Some(limit) => Box::new(SyncVectorEnv::new(num_envs, || Ok(TimeLimit::new(env.clone(), limit)))?),
-            None => Box::new(SyncVectorEnv::new(num_envs, || Ok(env.clone()))?),
-        })
-    });
-    (spec(id, summary, limit, reward_threshold), creator)
-}
-
-fn spec(id: &str, summary: &str, max_episode_steps: Option<usize>, reward_threshold: Option<f64>) -> EnvSpec {
-    EnvSpec { id: id.into(), summary: summary.into(), max_episode_steps, reward_threshold }
-}
-
-type MultiAgentEntry = (EnvSpec, fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>);
-
 /// What the registry of multi-agent environments holds from the start.
 pub(crate) fn multi_agent_entries() -> Vec<MultiAgentEntry> {
     let mut entries: Vec<MultiAgentEntry> = vec![
@@ -228,10 +171,4 @@ pub(crate) fn multi_agent_entries() -> Vec<MultiAgentEntry> {
     ];
     entries.extend(mpe::entries());
     entries
-}
-
-fn no_settings(id: &str, config: &EnvConfig) -> Result<()> {
-    #[derive(Default, serde::Serialize, serde::Deserialize)]
-    struct NoSettings {}
-    decode_config::<NoSettings>(id, config).map(|_| ())
 }

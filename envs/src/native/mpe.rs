@@ -28,7 +28,7 @@ pub use simple_spread::{SimpleSpread, SimpleSpreadConfig};
 pub use simple_tag::{SimpleTag, SimpleTagConfig};
 pub use simple_world_comm::{SimpleWorldComm, SimpleWorldCommConfig};
 
-use super::{MultiAgentEntry, spec};
+use super::entry::{MultiAgentEntry, spec};
 use crate::{AnyMultiAgentEnv, EnvConfig, Result, env_config::decode_config};
 use scenario::Scenario;
 

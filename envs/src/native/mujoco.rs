@@ -1,8 +1,8 @@
 //! Gymnasium's MuJoCo environments on libmujoco, which is opened at run time.
 //!
 //! Nothing links to MuJoCo, and nothing is compiled for it: [`library`] finds one of the versions that [`layout`] knows.
-//! The copies of a vector share one `mjData` ([`batch`]), and pictures have one more simulation ([`shapes`]); no other file
-//! reads MuJoCo's memory. What an environment starts from, shows and rewards is a [`task::Task`], in safe code. The models
+//! The copies of a vector share one `mjData` ([`batch`], on [`raw`]), and pictures have one more simulation ([`shapes`]); no other
+//! file reads MuJoCo's memory. What an environment starts from, shows and rewards is a [`task::Task`], in safe code. The models
 //! under `assets` are Gymnasium's.
 
 mod ant;
@@ -15,8 +15,10 @@ mod numpy;
 mod pendulums;
 mod picture;
 mod planar;
+mod raw;
 mod settings;
 mod shapes;
+mod sim;
 mod task;
 mod vector;
 
@@ -24,7 +26,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, de::DeserializeOwned};
 
-use super::{Entry, spec};
+use super::entry::{Entry, spec};
 use crate::{EnvCreator, env_config::decode_config};
 use task::Task;
 

@@ -19,7 +19,7 @@ use std::fmt::Debug;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-use super::{Entry, single};
+use super::entry::{Entry, single};
 use crate::{
     Env, Error, Frame, NpRandom, Result, Space, Step,
     state::{StateReader, StateWriter},

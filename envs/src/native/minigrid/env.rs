@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     AnyVectorEnv, Env, EnvConfig, EnvCreator, EnvSpec, Error, Frame, NpRandom, Result, Space, Step,
-    SyncVectorEnv, native::Entry,
+    SyncVectorEnv, native::entry::Entry,
 };
 
 /// One environment of MiniGrid 3.2, `MiniGrid-*`, equal to the original bit for bit.

@@ -6,7 +6,8 @@ use super::{
     layout::Field,
     numpy::{control_cost, one_if, sum},
     settings::{Camera, Common, Range, range, settings},
-    task::{Sim, Task, add_normal, add_uniform},
+    sim::Sim,
+    task::{Task, add_normal, add_uniform},
 };
 use crate::NpRandom;
 

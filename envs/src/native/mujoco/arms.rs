@@ -4,7 +4,8 @@ use super::{
     layout::Field,
     numpy::{control_cost, norm},
     settings::{Camera, Common, settings},
-    task::{Sim, Task, add_uniform},
+    sim::Sim,
+    task::{Task, add_uniform},
 };
 use crate::NpRandom;
 

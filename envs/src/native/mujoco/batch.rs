@@ -6,22 +6,22 @@
 //! have to be dropped. The functions outside of `mjb_apply` that are called here report their errors.
 
 use std::{
-    ffi::{CStr, CString, c_char, c_int, c_void},
+    ffi::{CStr, CString, c_int, c_void},
     ops::Range,
     ptr,
 };
 
 use super::{
     layout::{FIELDS, Field},
-    library::{self, BatchConfig, BatchPointer, Data, Functions, Library, Model, WarningStat},
+    library::{self, Data, Functions, Library, Model, WarningStat},
+    raw::Raw,
     shapes::Shapes,
-    task::Sim,
+    sim::{Facts, Sim},
 };
 
 const STATE_QPOS: c_int = 1 << 1;
 const STATE_QVEL: c_int = 1 << 2;
 const STATE_CTRL: c_int = 1 << 6;
-const OBJECT_BODY: c_int = 1;
 /// Counters of warnings per simulation, and those that say that it diverged: a bad position, velocity or acceleration.
 const WARNINGS: usize = 7;
 const DIVERGED: Range<usize> = 3..6;
@@ -38,29 +38,6 @@ pub(super) enum Source<'a> {
 pub(super) struct Failure {
     pub(super) sim: usize,
     pub(super) message: String,
-}
-
-/// What is constant in a model, and where a task finds what it reads.
-#[derive(Clone, Debug)]
-pub(super) struct Facts {
-    /// Seconds per `mj_step`.
-    pub(super) timestep: f64,
-    pub(super) body_mass: Vec<f64>,
-    /// Low and high, actuator by actuator.
-    pub(super) ctrl_range: Vec<f64>,
-    /// The positions of the model, and velocities of 0.
-    pub(super) init_qpos: Vec<f64>,
-    pub(super) init_qvel: Vec<f64>,
-    /// Indices of the bodies that the task named.
-    pub(super) bodies: Vec<usize>,
-    /// Places in the row of fields; empty for a field that the task does not read.
-    pub(super) places: [Range<usize>; FIELDS],
-}
-
-/// A batch of MuJoCo's with one thread.
-pub(super) struct Raw {
-    pub(super) library: &'static Library,
-    pub(super) pointer: BatchPointer,
 }
 
 /// Simulations of one model.
@@ -104,80 +81,6 @@ struct Job<'a> {
 // threads from calling at once, and what takes `&self` only reads memory that no one writes meanwhile.
 #[allow(unsafe_code)]
 unsafe impl Send for Batch {}
-
-#[allow(unsafe_code)]
-impl Raw {
-    /// # Safety
-    /// `model` is one of `library`. The batch copies it.
-    unsafe fn new(library: &'static Library, model: Model, num_envs: usize) -> Result<Self, String> {
-        let count = c_int::try_from(num_envs).map_err(|_| format!("{num_envs} copies are too many"))?;
-        let config = BatchConfig { threads: 1, persistent: false };
-        let mut error = [0; 1000];
-        // SAFETY: the model is whole, and the buffer as long as is said.
-        let pointer =
-            unsafe { (library.functions.make_batch)(model, count, &config, error.as_mut_ptr(), 1000) };
-        if pointer.is_null() {
-            // SAFETY: MuJoCo ends what it writes with a zero; so does the buffer.
-            return Err(unsafe { library::text(error.as_ptr()) });
-        }
-        Ok(Self { library, pointer })
-    }
-
-    /// One simulation of the same model, for questions and pictures.
-    fn probe(&self) -> Result<Self, String> {
-        // SAFETY: the model belongs to this batch, which lives longer than the call.
-        unsafe { Self::new(self.library, (self.library.functions.batch_model)(self.pointer), 1) }
-    }
-
-    /// A constant of the model by its name. The batch has it for each simulation from then on: for probes.
-    pub(super) fn constant<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
-        self.array(name, self.library.functions.expand)
-    }
-
-    /// A result by its name, as the last `mjb_forward` left it.
-    pub(super) fn output<T: bytemuck::AnyBitPattern>(&self, name: &CStr) -> Result<Vec<T>, String> {
-        self.array(name, self.library.functions.output)
-    }
-
-    fn array<T: bytemuck::AnyBitPattern>(
-        &self,
-        name: &CStr,
-        get: unsafe extern "C-unwind" fn(BatchPointer, *const c_char, *mut c_int, *mut c_int) -> *mut c_void,
-    ) -> Result<Vec<T>, String> {
-        let (mut len, mut size) = (0, 0);
-        // SAFETY: the batch lives, and the name ends with a zero.
-        let array = unsafe { get(self.pointer, name.as_ptr(), &mut len, &mut size) }.cast::<T>();
-        if array.is_null() || size as usize != size_of::<T>() || !array.is_aligned() {
-            return Err(format!("it has no array {name:?} of {} bytes each", size_of::<T>()));
-        }
-        // SAFETY: MuJoCo says that so many elements of this size lie there; any bits are a `T`.
-        Ok(unsafe { std::slice::from_raw_parts(array, len as usize) }.to_vec())
-    }
-
-    /// The place of a component in a row of state; a component that the model lacks has an empty one.
-    fn component(&self, component: c_int) -> Range<usize> {
-        let mut len = 0;
-        let functions = &self.library.functions;
-        // SAFETY: the batch lives; both pointers lie in its first row of state.
-        let start = unsafe {
-            let first = (functions.state_rows)(self.pointer);
-            let place = (functions.state_component)(self.pointer, component, &mut len);
-            if place.is_null() || len <= 0 {
-                return 0..0;
-            }
-            place.offset_from(first)
-        };
-        start as usize..start as usize + len as usize
-    }
-}
-
-#[allow(unsafe_code)]
-impl Drop for Raw {
-    fn drop(&mut self) {
-        // SAFETY: it was made once and is not used any more.
-        unsafe { (self.library.functions.delete_batch)(self.pointer) }
-    }
-}
 
 #[allow(unsafe_code)]
 impl Batch {
@@ -379,19 +282,6 @@ impl std::fmt::Debug for Batch {
             .field("num_envs", &self.num_envs)
             .field("library", self.raw.library)
             .finish_non_exhaustive()
-    }
-}
-
-#[allow(unsafe_code)]
-impl Raw {
-    fn body(&self, name: &str) -> Result<usize, String> {
-        let c_name = CString::new(name).map_err(|_| format!("{name:?} is no name of a body"))?;
-        let functions = &self.library.functions;
-        // SAFETY: the model belongs to the batch, and the name ends with a zero.
-        let id = unsafe {
-            (functions.name2id)((functions.batch_model)(self.pointer), OBJECT_BODY, c_name.as_ptr())
-        };
-        usize::try_from(id).map_err(|_| format!("the model has no body {name:?}"))
     }
 }
 

@@ -4,7 +4,8 @@ use super::{
     layout::Field,
     numpy::{one_if, sum, sum_of_squares},
     settings::{Camera, Common, Range, range, settings},
-    task::{Sim, Task, add_uniform},
+    sim::Sim,
+    task::{Task, add_uniform},
 };
 use crate::NpRandom;
 

@@ -4,7 +4,8 @@ use super::{
     layout::Field,
     numpy::{clip, one_if},
     settings::{Camera, Common, settings},
-    task::{Sim, Task, add_normal, add_uniform},
+    sim::Sim,
+    task::{Task, add_normal, add_uniform},
 };
 use crate::{NpRandom, native::numpy_math::square};
 

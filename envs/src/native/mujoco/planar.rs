@@ -3,7 +3,8 @@
 use super::{
     numpy::{clip, control_cost, one_if},
     settings::{Camera, Common, Range, range, settings},
-    task::{Sim, Task, add_normal, add_uniform},
+    sim::Sim,
+    task::{Task, add_normal, add_uniform},
 };
 use crate::NpRandom;
 

@@ -2,7 +2,7 @@
 
 use std::{ffi::c_int, ptr};
 
-use super::{batch::Raw, library};
+use super::{library, raw::Raw};
 
 /// `mjSTAGE_POS`: places are computed, velocities are not.
 const STAGE_POSITION: c_int = 1;

@@ -3,9 +3,9 @@
 use std::fmt::Debug;
 
 use super::{
-    batch::Facts,
     layout::Field,
     settings::{Camera, Common},
+    sim::Sim,
 };
 use crate::NpRandom;
 
@@ -57,35 +57,6 @@ pub(super) trait Task: Debug + Send + Sync {
     /// As [`reward`](Self::reward) writes them, after a reset; `info` is NaN before.
     fn reset_info(&self, sim: &Sim<'_>, info: &mut [f64]) {
         let _ = (sim, info);
-    }
-}
-
-/// One simulation at some moment.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sim<'a> {
-    pub(super) facts: &'a Facts,
-    pub(super) qpos: &'a [f64],
-    pub(super) qvel: &'a [f64],
-    pub(super) ctrl: &'a [f64],
-    pub(super) fields: &'a [f64],
-}
-
-impl<'a> Sim<'a> {
-    /// Of [`Task::fields`]; another one is empty.
-    pub(super) fn field(&self, field: Field) -> &'a [f64] {
-        &self.fields[self.facts.places[field as usize].clone()]
-    }
-
-    /// The position of one of [`Task::bodies`].
-    pub(super) fn body(&self, index: usize) -> [f64; 3] {
-        let at = 3 * self.facts.bodies[index];
-        let xpos = self.field(Field::Xpos);
-        [xpos[at], xpos[at + 1], xpos[at + 2]]
-    }
-
-    /// `np.linalg.norm(qpos[0:2])`.
-    pub(super) fn distance_from_origin(&self) -> f64 {
-        super::numpy::norm(&self.qpos[..2])
     }
 }
 

@@ -1,0 +1,74 @@
+//! What the registry is told of a native environment.
+
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
+
+use super::{classic::ClassicControl, classic_vector::ClassicVector};
+use crate::{
+    AnyMultiAgentEnv, Env, EnvConfig, EnvCreator, EnvSpec, Result, SyncVectorEnv, TimeLimit,
+    env_config::decode_config,
+};
+
+/// An environment of one agent.
+pub(super) type Entry = (EnvSpec, EnvCreator);
+/// An environment of several agents.
+pub(super) type MultiAgentEntry = (EnvSpec, fn(&EnvConfig) -> Result<Box<dyn AnyMultiAgentEnv>>);
+
+pub(super) fn classic<D, const S: usize, const O: usize>(
+    id: &'static str,
+    summary: &str,
+    limit: usize,
+    reward_threshold: Option<f64>,
+    make: fn(usize, usize, D) -> ClassicVector<D, S, O>,
+) -> Entry
+where
+    D: ClassicControl<S, O> + Default + Serialize + DeserializeOwned,
+{
+    let creator = EnvCreator::new(id, move |config, num_envs| {
+        Ok(Box::new(make(num_envs, limit, decode_config(id, config)?)))
+    });
+    (spec(id, summary, Some(limit), reward_threshold), creator)
+}
+
+/// Copies that are stepped one by one. `preset` is a setting that this id has instead of the default.
+pub(super) fn single<C, E>(
+    id: &'static str,
+    summary: &str,
+    limit: Option<usize>,
+    reward_threshold: Option<f64>,
+    preset: Option<(&'static str, Value)>,
+    make: fn(C) -> Result<E>,
+) -> Entry
+where
+    C: Default + Serialize + DeserializeOwned + 'static,
+    E: Env + Clone,
+{
+    let creator = EnvCreator::new(id, move |config, num_envs| {
+        let mut config = config.clone();
+        if let Some((key, value)) = &preset {
+            config.entry(*key).or_insert_with(|| value.clone());
+        }
+        // Copies share what is in one of them: the table of transitions.
+        let env = make(decode_config(id, &config)?)?;
+        Ok(match limit {
+            Some(limit) => Box::new(SyncVectorEnv::new(num_envs, || Ok(TimeLimit::new(env.clone(), limit)))?),
+            None => Box::new(SyncVectorEnv::new(num_envs, || Ok(env.clone()))?),
+        })
+    });
+    (spec(id, summary, limit, reward_threshold), creator)
+}
+
+pub(super) fn spec(
+    id: &str,
+    summary: &str,
+    max_episode_steps: Option<usize>,
+    reward_threshold: Option<f64>,
+) -> EnvSpec {
+    EnvSpec { id: id.into(), summary: summary.into(), max_episode_steps, reward_threshold }
+}
+
+pub(super) fn no_settings(id: &str, config: &EnvConfig) -> Result<()> {
+    #[derive(Default, serde::Serialize, serde::Deserialize)]
+    struct NoSettings {}
+    decode_config::<NoSettings>(id, config).map(|_| ())
+}
