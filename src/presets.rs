@@ -55,7 +55,9 @@ const FILES: &[(&str, &str)] = &[
     ("ppo-cartpole", include_str!("../examples/tuned/ppo-cartpole.toml")),
     ("ppo-cartpole-ray", include_str!("../examples/tuned/ppo-cartpole-ray.toml")),
     ("ppo-cleanrl", include_str!("../examples/bases/ppo-cleanrl.toml")),
+    ("ppo-halfcheetah", include_str!("../examples/tuned/ppo-halfcheetah.toml")),
     ("ppo-lunarlander", include_str!("../examples/tuned/ppo-lunarlander.toml")),
+    ("ppo-minigrid-doorkey", include_str!("../examples/tuned/ppo-minigrid-doorkey.toml")),
     ("ppo-pendulum", include_str!("../examples/tuned/ppo-pendulum.toml")),
     ("ppo-sb3", include_str!("../examples/bases/ppo-sb3.toml")),
     ("ppo-simple-spread", include_str!("../examples/tuned/ppo-simple-spread.toml")),
@@ -107,10 +109,14 @@ mod tests {
             let entry = registry::algorithm(&preset.algorithm).unwrap();
             let layer = pavlov_tune::config::Layer { origin: name.into(), values: preset.config };
             let resolved = entry.resolve(vec![layer]).unwrap();
-            // Those of the bridge need a Python with the environment in it.
             let continuous = ["SAC", "TD3", "DDPG"].contains(&preset.algorithm.as_str());
             let any = if continuous { "Pendulum-v1" } else { "CartPole-v1" };
-            let env = preset.env.as_deref().unwrap_or(any);
+            let env = match preset.env.as_deref() {
+                // It needs MuJoCo's library; the settings fit any environment of its kind.
+                Some("HalfCheetah-v5") => "Pendulum-v1",
+                env => env.unwrap_or(any),
+            };
+            // Those of the bridge need a Python with the environment in it.
             if !env.starts_with("py:") {
                 entry.effective(&resolved, &env.into()).unwrap();
             }
