@@ -61,10 +61,15 @@ impl Faulty {
         }
     }
 
-    fn tell(&self, action: &str, path: &str) {
-        if let Some(changed) = CHANGED.lock().unwrap().as_mut() {
+    /// Makes one change and has it looked at; no other change comes in between.
+    fn change(&self, action: &'static str, path: &str, make: impl FnOnce() -> Result<()>) -> Result<()> {
+        self.ask(action, path)?;
+        let mut changed = CHANGED.lock().unwrap();
+        make()?;
+        if let Some(changed) = changed.as_mut() {
             changed(action, path);
         }
+        Ok(())
     }
 }
 
@@ -74,18 +79,15 @@ impl Storage for Faulty {
     }
 
     fn put(&self, path: &str, bytes: Vec<u8>) -> Result<()> {
-        self.ask("put", path)?;
-        self.inner.put(path, bytes)?;
-        self.tell("put", path);
-        Ok(())
+        self.change("put", path, || self.inner.put(path, bytes))
     }
 
     fn put_file(&self, path: &str, file: &Path, crc32c: u32) -> Result<()> {
-        self.ask("put_file", path)?;
-        self.inner.put_file(path, file, crc32c)?;
-        FILES.fetch_add(1, Ordering::SeqCst);
-        self.tell("put_file", path);
-        Ok(())
+        self.change("put_file", path, || {
+            self.inner.put_file(path, file, crc32c)?;
+            FILES.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        })
     }
 
     fn get(&self, path: &str) -> Result<Option<Vec<u8>>> {
@@ -109,9 +111,6 @@ impl Storage for Faulty {
     }
 
     fn delete(&self, path: &str) -> Result<()> {
-        self.ask("delete", path)?;
-        self.inner.delete(path)?;
-        self.tell("delete", path);
-        Ok(())
+        self.change("delete", path, || self.inner.delete(path))
     }
 }
