@@ -1,6 +1,6 @@
 //! Two algorithms in one run, as Ray's example with two trainers: in simple spread `agent_0` learns by DQN from a replay buffer,
-//! and the other two agents share a policy of PPO. An algorithm of one's own joins the two plans. After training an episode
-//! must bring at least 15 % more than the untrained policies brought, or the program ends with an error.
+//! and the other two agents share a policy of PPO. The plan of `PpoAndDqn` joins those of both. The trained policies must get at
+//! least 15 % more per episode than the untrained ones, or the program ends with an error.
 //!
 //! `cargo run --release --example ppo_and_dqn`
 

@@ -399,7 +399,7 @@ fn wait_for<T>(what: &str, mut f: impl FnMut() -> Option<T>) -> T {
 fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
-    // One that nobody has waited for yet is gone as well.
+    // A process that has ended and was not waited for counts as gone too.
     state.is_some_and(|state| state != 'Z')
 }
 

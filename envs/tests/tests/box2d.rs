@@ -307,7 +307,7 @@ fn every_body_stays_equal_to_gymnasium_over_episodes_that_continue() {
 }
 
 #[test]
-#[ignore = "some minutes"]
+#[ignore = "some minutes: run it with `-- --ignored` after a change to Box2D or its environments"]
 fn every_body_stays_equal_to_gymnasium_over_many_seeds() {
     let Some(python) = python() else { return };
     for (id, config) in CONFIGS {
