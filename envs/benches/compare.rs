@@ -148,7 +148,7 @@ fn mujoco(rounds: usize, python: Option<String>, mut driver: Option<Driver>) -> 
     drop(many);
     let others = driver.as_ref().map_or("no others".into(), |driver| driver.versions.clone());
     println!(
-        "CPU us per step, {MUJOCO_COPIES} copies, medians of {rounds} rounds (least in brackets); {others}\n"
+        "CPU us per step, {MUJOCO_COPIES} copies, medians of {rounds} rounds (least in brackets), and of the ratios within a round; {others}\n"
     );
     println!(
         "| environment | `mj_step` alone | pavlov | EnvPool | Gymnasium | pavlov / `mj_step` | EnvPool / pavlov |"
@@ -168,8 +168,8 @@ fn mujoco(rounds: usize, python: Option<String>, mut driver: Option<Driver>) -> 
             let least = costs.iter().copied().fold(f64::NAN, f64::min);
             format!("{:.1} ({least:.1})", median(costs.clone()).unwrap_or(f64::NAN))
         });
-        let [raw, ours, envpool, _] = costs.map(|costs| median(costs).unwrap_or(f64::NAN));
-        println!("| {id} | {} | {:.2} | {:.2} |", cells.join(" | "), ours / raw, envpool / ours);
+        let [raw, ours, envpool, _] = &costs;
+        println!("| {id} | {} | {:.2} | {:.2} |", cells.join(" | "), ratio(ours, raw), ratio(envpool, ours));
     }
     Ok(())
 }
@@ -180,6 +180,11 @@ fn resident_mb() -> Result<f64, Box<dyn Error>> {
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).ok_or("no VmRSS")?;
     let kb: f64 = line.split_whitespace().nth(1).ok_or("no number")?.parse()?;
     Ok(kb / 1024.0)
+}
+
+/// The median of the ratios within a round, because the machine's speed changes from one round to the next.
+fn ratio(above: &[f64], below: &[f64]) -> f64 {
+    median(above.iter().zip(below).map(|(above, below)| above / below).collect()).unwrap_or(f64::NAN)
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {
