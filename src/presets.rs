@@ -60,6 +60,7 @@ const FILES: &[(&str, &str)] = &[
     ("ppo-lunarlander", include_str!("../examples/tuned/ppo-lunarlander.toml")),
     ("ppo-minigrid-doorkey", include_str!("../examples/tuned/ppo-minigrid-doorkey.toml")),
     ("ppo-pendulum", include_str!("../examples/tuned/ppo-pendulum.toml")),
+    ("ppo-pixel-breakout", include_str!("../examples/tuned/ppo-pixel-breakout.toml")),
     ("ppo-pixel-tmaze", include_str!("../examples/tuned/ppo-pixel-tmaze.toml")),
     ("ppo-sb3", include_str!("../examples/bases/ppo-sb3.toml")),
     ("ppo-simple-spread", include_str!("../examples/tuned/ppo-simple-spread.toml")),
