@@ -52,6 +52,7 @@ const FILES: &[(&str, &str)] = &[
     ("dqn-taxi", include_str!("../examples/tuned/dqn-taxi.toml")),
     ("impala-cartpole", include_str!("../examples/tuned/impala-cartpole.toml")),
     ("ppo-acrobot", include_str!("../examples/tuned/ppo-acrobot.toml")),
+    ("ppo-bipedalwalker", include_str!("../examples/tuned/ppo-bipedalwalker.toml")),
     ("ppo-cartpole", include_str!("../examples/tuned/ppo-cartpole.toml")),
     ("ppo-cartpole-ray", include_str!("../examples/tuned/ppo-cartpole-ray.toml")),
     ("ppo-cleanrl", include_str!("../examples/bases/ppo-cleanrl.toml")),
