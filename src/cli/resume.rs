@@ -24,8 +24,8 @@ pub(super) struct ResumeArgs {
     /// Change a stop criterion or add one, e.g. timesteps_total=200000; several are allowed, and null removes one
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
-    /// Sample on threads or in processes from here on, in the same number: threads or procs
-    #[arg(long, value_name = "KIND", value_parser = ["threads", "procs"])]
+    /// Sample on threads, in processes or on a Ray cluster from here on, in the same number: threads, procs or ray
+    #[arg(long, value_name = "KIND", value_parser = ["threads", "procs", "ray"])]
     workers: Option<String>,
     #[command(flatten)]
     trust: TrustArgs,

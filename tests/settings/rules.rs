@@ -79,8 +79,8 @@ fn ppo_rules_name_field_value_and_rule() {
             "`worker_health_probe_timeout_s` is 0, but it must be a number of seconds above 0, or null",
         ),
         (
-            json!({"workers": "ray:2"}),
-            "`workers` is \"ray:2\", but it must be \"threads\" or \"procs\", with a number of workers behind it or not: \"procs:4\"",
+            json!({"workers": "fibres:2"}),
+            "`workers` is \"fibres:2\", but it must be \"threads\", \"procs\" or \"ray\", with a number of workers behind it or not: \"procs:4\"",
         ),
         (
             json!({"clip_rewards": -2.0}),
