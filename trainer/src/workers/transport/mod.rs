@@ -28,6 +28,8 @@ pub(crate) fn workers(spec: &WorkerSpec) -> Result<Box<dyn WorkerPool>> {
     let number = spec.common.num_workers;
     Ok(match spec.common.workers.transport {
         WorkerTransport::Threads => Box::new(ThreadPool::new(spec.clone(), number)?),
+        // No cluster is started for no workers.
+        WorkerTransport::Ray if number == 0 => Box::new(ThreadPool::new(spec.clone(), 0)?),
         WorkerTransport::Procs => Box::new(ProcessPool::new(spec, number)?),
         WorkerTransport::Ray => Box::new(RayPool::new(spec, number)?),
     })

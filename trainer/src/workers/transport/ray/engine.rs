@@ -96,7 +96,9 @@ impl Engine {
         // Ctrl-C is for the run, which then ends the engine.
         command.args(["-u", "-c", SCRIPT]).stdin(OwnedFd::from(theirs)).process_group(0);
         let process = command.spawn().map_err(|error| {
-            refused(&format!("the interpreter {python:?} cannot be started ({error}); name one by PAVLOV_PYTHON"))
+            refused(&format!(
+                "the interpreter {python:?} cannot be started ({error}); name one by PAVLOV_PYTHON"
+            ))
         })?;
         drop(command);
         let mut from = BufReader::new(own.try_clone().map_err(|e| lost(e.to_string()))?);
@@ -111,7 +113,11 @@ impl Engine {
         match next(&mut from) {
             Some(Said { ready: true, .. }) => {}
             Some(Said { failed: Some(reason), .. }) => return Err(refused(&reason)),
-            _ => return Err(refused(&format!("the interpreter {python:?} ended before it reached Ray; what it said is above"))),
+            _ => {
+                return Err(refused(&format!(
+                    "the interpreter {python:?} ended before it reached Ray; what it said is above"
+                )));
+            }
         }
         let listen = move || {
             while let Some(said) = next(&mut from) {
