@@ -133,6 +133,28 @@ fn a_driver_that_is_killed_leaves_no_worker_and_no_cluster() {
     all_end(home.path());
 }
 
+#[test]
+#[cfg(feature = "cli")]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn the_command_trains_on_a_cluster_prints_results_alone_and_goes_on_with_threads() {
+    use crate::cli::{command, run};
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("run");
+    let mut begun = command(["train", "PPO", "--env", "CartPole-v1", "--workers", "ray:2", "--json"]);
+    begun.args(["--set", "train_batch_size=64", "--set", "sgd_minibatch_size=32"]);
+    begun.args(["--set", "placement_strategy=SPREAD", "--stop", "training_iteration=2", "--out"]).arg(&out);
+    on_ray(&mut begun);
+    let results = run(&mut begun).ok().lines();
+    assert_eq!(results.len(), 2, "workers and Ray print nothing here");
+    assert_eq!(
+        (&results[1]["config"]["workers"], &results[1]["num_healthy_workers"]),
+        (&json!("ray"), &json!(2))
+    );
+    let mut resumed = command(["resume", "--workers", "threads", "--json", "--stop", "training_iteration=3"]);
+    let results = run(resumed.arg(&out)).ok().lines();
+    assert_eq!(results[0]["config"]["workers"], "threads");
+}
+
 /// What `builder.build` is refused with, in a process with these settings and variables.
 #[track_caller]
 fn refusal(settings: &Value, change: impl FnOnce(&mut Command)) -> String {
@@ -155,7 +177,7 @@ fn a_python_without_ray_another_ray_and_a_cluster_that_is_not_there_are_refused_
         fs::write(path, text).expect("written");
     };
     package("__init__.py", "raise ImportError('no module here')");
-    let here = |command: &mut Command| drop(command.env("PYTHONPATH", packages.path()));
+    let here = |command: &mut Command| _ = command.env("PYTHONPATH", packages.path());
     let none = refusal(&json!({}), here);
     assert!(
         none.starts_with("`workers` is \"ray\", but ")

@@ -20,6 +20,7 @@ import threading
 HEADER = 40
 SET_WEIGHTS = 2
 OBJECT_STORE = 512 << 20
+CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 ENVIRONMENT = dict(os.environ)
 
 
@@ -137,10 +138,10 @@ class RolloutWorker:
             self.child.kill()
             code = self.child.wait()
         if code == 127:
-            node = self.node[:8]
             return {
-                "reason": f"node {node} has no libtorch for it: install the package `torch` in the Python of that "
-                "node, of the version that the program was built with, or put libtorch's lib folder into LD_LIBRARY_PATH there"
+                "reason": f"its process could not be loaded on node {self.node[:8]} (exit code 127), as where libtorch is "
+                "missing: install the package `torch` in the Python of that node, of the version that the program was "
+                "built with, or put libtorch's folder `lib` into LD_LIBRARY_PATH"
             }
         return {"code": code}
 
@@ -181,7 +182,7 @@ class Engine:
         """Lines of JSON; with those that start a worker the socket that came with them."""
         text, sockets = b"", []
         while True:
-            data, files, _, _ = socket.recv_fds(self.control, 1 << 16, 16, socket.MSG_CMSG_CLOEXEC)
+            data, files, _, _ = socket.recv_fds(self.control, 1 << 16, 16, CLOSE_ON_EXEC)
             if not data:
                 return
             sockets += files
@@ -372,6 +373,8 @@ def main():
     os.dup2(null, 0)
     os.dup2(2, 1)
     engine = Engine(control)
+    # The run says itself what a cluster lacks.
+    os.environ.setdefault("RAY_SCHEDULER_EVENTS", "0")
     address = os.environ.get("RAY_ADDRESS", "")
     engine.private = address in ("", "local")
     if engine.private:

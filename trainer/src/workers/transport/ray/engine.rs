@@ -215,7 +215,7 @@ impl Engine {
         if let Some(socket) = &sockets {
             beside.push(SendAncillaryMessage::ScmRights(std::slice::from_ref(socket)));
         }
-        let sent = sendmsg(&*control, &[IoSlice::new(&line)], &mut beside, SendFlags::NOSIGNAL);
+        let sent = sendmsg(&*control, &[IoSlice::new(&line)], &mut beside, SendFlags::empty());
         // A socket of the kernel's may take less than everything at once.
         let _ = sent.map_err(std::io::Error::from).and_then(|sent| control.write_all(&line[sent..]));
     }
