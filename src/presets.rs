@@ -56,9 +56,12 @@ const FILES: &[(&str, &str)] = &[
     ("ppo-cartpole-ray", include_str!("../examples/tuned/ppo-cartpole-ray.toml")),
     ("ppo-cleanrl", include_str!("../examples/bases/ppo-cleanrl.toml")),
     ("ppo-halfcheetah", include_str!("../examples/tuned/ppo-halfcheetah.toml")),
+    ("ppo-hopper", include_str!("../examples/tuned/ppo-hopper.toml")),
     ("ppo-lunarlander", include_str!("../examples/tuned/ppo-lunarlander.toml")),
     ("ppo-minigrid-doorkey", include_str!("../examples/tuned/ppo-minigrid-doorkey.toml")),
     ("ppo-pendulum", include_str!("../examples/tuned/ppo-pendulum.toml")),
+    ("ppo-pixel-breakout", include_str!("../examples/tuned/ppo-pixel-breakout.toml")),
+    ("ppo-pixel-tmaze", include_str!("../examples/tuned/ppo-pixel-tmaze.toml")),
     ("ppo-sb3", include_str!("../examples/bases/ppo-sb3.toml")),
     ("ppo-simple-spread", include_str!("../examples/tuned/ppo-simple-spread.toml")),
     ("ppo-stateless-cartpole", include_str!("../examples/tuned/ppo-stateless-cartpole.toml")),
@@ -112,8 +115,8 @@ mod tests {
             let continuous = ["SAC", "TD3", "DDPG"].contains(&preset.algorithm.as_str());
             let any = if continuous { "Pendulum-v1" } else { "CartPole-v1" };
             let env = match preset.env.as_deref() {
-                // It needs MuJoCo's library; the settings fit any environment of its kind.
-                Some("HalfCheetah-v5") => "Pendulum-v1",
+                // They need MuJoCo's library; the settings fit any environment of their kind.
+                Some("HalfCheetah-v5" | "Hopper-v5") => "Pendulum-v1",
                 env => env.unwrap_or(any),
             };
             // Those of the bridge need a Python with the environment in it.

@@ -123,7 +123,8 @@ fn of_policy(driver: &Driver<Algorithm<Ppo>>, id: &str) -> pavlov::trainer::stat
 
 #[test]
 fn snapshots_join_the_league_and_play_as_the_opponent() {
-    let config = LeagueConfig { snapshot_interval: 2, capacity: 3, ..LeagueConfig::default() };
+    let config =
+        LeagueConfig { self_play: 0.0, snapshot_interval: 2, capacity: 3, ..LeagueConfig::default() };
     let mut driver = driver(config);
     let (mut snapshots, mut sizes) = (vec![of_policy(&driver, "opponent")], Vec::new());
     for iteration in 1..=8 {
@@ -147,8 +148,27 @@ fn snapshots_join_the_league_and_play_as_the_opponent() {
 }
 
 #[test]
+fn a_policy_that_plays_against_itself_moves_no_rating() {
+    let mut driver = driver(LeagueConfig { self_play: 1.0, ..LeagueConfig::default() });
+    driver.train().expect("a result");
+    for _ in 0..4 {
+        let elo = at(&driver.train().expect("a result"), "league.elo").clone();
+        let result = driver.train().expect("a result");
+        assert_eq!((at(&result, "league.elo"), at(&result, "league.opponent")), (&elo, &Value::Null));
+        assert_eq!(of_policy(&driver, "opponent"), of_policy(&driver, "main"));
+    }
+    // About half of the iterations, and the others against members.
+    let mut driver = self::driver(LeagueConfig { self_play: 0.5, ..LeagueConfig::default() });
+    let is_itself = |result: &Metrics| at(result, "league.opponent").is_null();
+    let itself = (0..20).filter(|_| is_itself(&driver.train().expect("a result"))).count();
+    assert!((4..=16).contains(&itself), "{itself} of 20");
+    let mut driver = self::driver(LeagueConfig { self_play: 1.5, ..LeagueConfig::default() });
+    refused(driver.train(), &["`LeagueConfig.self_play` is 1.5", "from 0 to 1"]);
+}
+
+#[test]
 fn a_run_with_a_league_goes_on_bit_for_bit_in_the_middle_of_games() {
-    let config = || LeagueConfig { snapshot_interval: 1, ..LeagueConfig::default() };
+    let config = || LeagueConfig { self_play: 0.5, snapshot_interval: 1, ..LeagueConfig::default() };
     let dir = tempfile::tempdir().expect("a directory");
     let mut straight = driver(config());
     (0..3).for_each(|_| drop(straight.train().expect("a result")));

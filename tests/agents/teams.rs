@@ -125,5 +125,14 @@ fn what_is_no_team_is_refused_in_a_sentence() {
         run(&|qmix| qmix.mixing_embed_dim = 0, "simple_spread_v3"),
         &["`mixing_embed_dim` is 0, but it must be at least 1"],
     );
+    let wolves =
+        |qmix: &mut Qmix| drop(qmix.common.multiagent.agent_groups.insert("wolf_*".into(), "w".into()));
+    refused(
+        run(&wolves, "simple_spread_v3"),
+        &[
+            "`multiagent.agent_groups.wolf_*` is \"w\", but no agent of this environment is named so",
+            "there is agent_0, agent_1, agent_2",
+        ],
+    );
     refused(with(&Qmix::get_default_config(), json!({"agent_group": {}})), &["`multiagent.agent_group`"]);
 }

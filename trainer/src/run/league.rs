@@ -4,6 +4,7 @@ use crate::{
     base::{
         error::{Error, Result},
         rng::Stream,
+        rules,
         state::{State, Weights},
         train_batch::PolicyId,
     },
@@ -29,6 +30,10 @@ pub struct LeagueConfig {
     /// The policy that plays against it with the weights of a snapshot. It must not learn
     /// (`multiagent.policies_to_train`), and its network is that of `main`.
     pub opponent: PolicyId,
+    /// Share of the iterations in which `opponent` has the weights that `main` has then (Berner et al. 2019 took 0.8). In the
+    /// others a snapshot plays. With 0, `main` meets one player from its past for a whole iteration, learns what beats that
+    /// one, and forgets what beats others.
+    pub self_play: f64,
     /// Iterations between two snapshots of `main`.
     pub snapshot_interval: u64,
     /// Most snapshots that are kept: the one that loses most often makes room.
@@ -47,6 +52,7 @@ impl Default for LeagueConfig {
         Self {
             main: "main".into(),
             opponent: "opponent".into(),
+            self_play: 0.8,
             snapshot_interval: 10,
             capacity: 100,
             pfsp_power: 2.0,
@@ -59,12 +65,14 @@ impl Default for LeagueConfig {
 /// Lets a policy learn against earlier versions of itself: callbacks for [`Builder::callbacks`](crate::Builder::callbacks).
 ///
 /// 1. Every few iterations `main` is frozen, and the snapshot joins the league.
-/// 2. After every iteration the next opponent is drawn, the more likely the less `main` wins against it (prioritised
-///    fictitious self-play, Vinyals et al. 2019), and the policy `opponent` gets its weights.
+/// 2. After every iteration the next opponent is drawn, and the policy `opponent` gets its weights: mostly those of `main`
+///    itself, or else those of a member, the more likely the less `main` wins against it (prioritised fictitious self-play,
+///    Vinyals et al. 2019).
 /// 3. Episodes are won, lost or drawn by the sign of what the agents of `main` got. An episode counts for the opponent that
 ///    played when it ended.
 ///
-/// Every result says under `league` what `elo` the policy has, who the `opponent` of the iteration was, and of each of the
+/// Every result says under `league` what `elo` the policy has, which member the `opponent` of the iteration was (the `iteration`
+/// of its snapshot; null where it was `main` itself, whose games against itself move no rating), and of each of the
 /// `members` its `iteration`, its `elo` and the `win_rate` of `main` against it (Elo 1978). Checkpoints keep the league: a
 /// restored run goes on with the same opponents, bit for bit.
 ///
@@ -95,8 +103,8 @@ struct Book {
     /// The rating of `main`.
     elo: f64,
     members: Vec<Member>,
-    /// Which member plays.
-    opponent: usize,
+    /// Which member plays; `main` itself if none does.
+    opponent: Option<usize>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -123,7 +131,7 @@ impl Member {
 impl League {
     /// A league whose only member is what `opponent` is when training begins.
     pub fn new(config: LeagueConfig) -> Self {
-        let book = Book { iteration: 0, elo: FIRST_ELO, members: Vec::new(), opponent: 0 };
+        let book = Book { iteration: 0, elo: FIRST_ELO, members: Vec::new(), opponent: Some(0) };
         Self { config, book, weights: Vec::new() }
     }
 
@@ -135,8 +143,10 @@ impl League {
     /// Counts `games` against the member that plays, of which `main` got `score`.
     fn count(&mut self, games: f64, score: f64) {
         let Book { elo, members, opponent, .. } = &mut self.book;
-        let member = &mut members[*opponent];
-        if games > 0.0 {
+        if let Some(opponent) = *opponent
+            && games > 0.0
+        {
+            let member = &mut members[opponent];
             let expected = 1.0 / (1.0 + 10_f64.powf((member.elo - *elo) / ELO_SCALE));
             let gained = self.config.elo_k * (score / games - expected);
             *elo += gained;
@@ -157,13 +167,18 @@ impl League {
         self.weights.push(weights);
     }
 
-    /// Draws the next opponent.
-    fn choose(&self) -> usize {
+    /// Draws the next opponent: a member, or `main` itself.
+    fn choose(&self) -> Option<usize> {
+        let mut rng = Stream::new(self.config.seed, "league", self.book.iteration);
+        (rng.uniform_f64() >= self.config.self_play).then(|| self.member(&mut rng))
+    }
+
+    fn member(&self, rng: &mut Stream) -> usize {
         let power = self.config.pfsp_power;
         let weights =
             || self.book.members.iter().map(|member| (1.0 - member.win_rate()).max(0.0).powf(power));
         let total: f64 = weights().sum();
-        let mut left = Stream::new(self.config.seed, "league", self.book.iteration).uniform_f64() * total;
+        let mut left = rng.uniform_f64() * total;
         for (i, weight) in weights().enumerate() {
             if left < weight {
                 return i;
@@ -196,13 +211,16 @@ fn games_of(result: &Metrics, policy: &str) -> Result<(f64, f64)> {
 impl Callbacks for League {
     fn on_train_result(&mut self, run: &mut RunHandle<'_>, result: &mut Metrics) -> Result<()> {
         if self.weights.is_empty() {
+            let share = self.config.self_play;
+            let rule = "it is a share of the iterations, from 0 to 1";
+            rules::refuse_if(!(0.0..=1.0).contains(&share), "LeagueConfig.self_play", share, rule)?;
             let first = Self::of(run, &self.config.opponent)?;
             self.add(first);
         }
         self.book.iteration += 1;
         let (games, score) = games_of(result, &self.config.main)?;
         self.count(games, score);
-        let opponent = self.book.members[self.book.opponent].iteration;
+        let opponent = self.book.opponent.map(|member| self.book.members[member].iteration);
         if self.book.iteration.is_multiple_of(self.config.snapshot_interval.max(1)) {
             let snapshot = Self::of(run, &self.config.main)?;
             self.add(snapshot);
@@ -217,7 +235,11 @@ impl Callbacks for League {
 
         self.book.opponent = self.choose();
         let mut weights = State::default();
-        weights.nest(&self.config.opponent, (*self.weights[self.book.opponent]).clone());
+        let chosen = match self.book.opponent {
+            Some(member) => self.weights[member].clone(),
+            None => Self::of(run, &self.config.main)?,
+        };
+        weights.nest(&self.config.opponent, (*chosen).clone());
         run.set_weights(Arc::new(weights));
         Ok(())
     }
@@ -233,9 +255,8 @@ impl Callbacks for League {
 
     fn set_state(&mut self, state: &State) -> Result<()> {
         let book: Book = state.get("book")?;
-        if book.opponent >= book.members.len().max(1) {
-            let reason =
-                format!("opponent {} plays, but it has {} members", book.opponent, book.members.len());
+        if let Some(opponent) = book.opponent.filter(|&opponent| opponent >= book.members.len().max(1)) {
+            let reason = format!("opponent {opponent} plays, but it has {} members", book.members.len());
             return Err(Error::state("the league", reason));
         }
         let weights = (0..book.members.len()).map(|i| state.nested(&format!("member_{i}")).map(Arc::new));

@@ -117,41 +117,51 @@ impl MultiAgentConfig {
         answer(&self.agent_groups, agent)
     }
 
-    /// Refuses patterns that match none of these agents, and two of equal length that disagree about one.
+    /// Refuses patterns of the mapping that match none of these agents, and two of equal length that disagree about one.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for such a pattern; fails as [`rules::all`] does where there are several.
     pub fn check_patterns(&self, agents: &[&str]) -> Result<()> {
-        let key = |pattern: &str| format!("multiagent.policy_mapping_fn.{pattern}");
-        let unused = self.policy_mapping_fn.iter().map(|(pattern, id)| {
-            let rule = format!(
-                "no agent of this environment is named so; there is {}. Name one of them, or leave it out",
-                agents.join(", ")
-            );
-            let used = agents.iter().any(|agent| matches(pattern, agent));
-            rules::refuse_if(!used, &key(pattern), format_args!("{id:?}"), rule)
-        });
-        let ambiguous = agents.iter().map(|agent| {
-            if self.policy_mapping_fn.contains_key(*agent) {
-                return Ok(());
-            }
-            let chosen = self.policy_of(agent);
-            let longest = |pattern: &str| {
-                let of = |(other, _): (&String, _)| matches(other, agent).then(|| literal(other));
-                Some(literal(pattern)) == self.policy_mapping_fn.iter().filter_map(of).max()
-            };
-            let other = self
-                .policy_mapping_fn
-                .iter()
-                .find(|(pattern, id)| matches(pattern, agent) && longest(pattern) && *id != chosen);
-            let Some((pattern, id)) = other else { return Ok(()) };
-            let rule = format!(
-                "a pattern of the same length says \"{chosen}\" of the agent {agent}; give that agent a line of its own"
-            );
-            Err(Error::config(key(pattern), format_args!("{id:?}"), rule))
-        });
-        rules::all(unused.chain(ambiguous))
+        check("multiagent.policy_mapping_fn", &self.policy_mapping_fn, agents)
     }
+
+    /// As [`check_patterns`](Self::check_patterns), the patterns of the groups. The agents are those that are to be grouped.
+    ///
+    /// # Errors
+    /// Fails as [`check_patterns`](Self::check_patterns) does.
+    pub fn check_groups(&self, agents: &[&str]) -> Result<()> {
+        check("multiagent.agent_groups", &self.agent_groups, agents)
+    }
+}
+
+fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: &[&str]) -> Result<()> {
+    let key = |pattern: &str| format!("{setting}.{pattern}");
+    let unused = patterns.iter().map(|(pattern, id)| {
+        let rule = format!(
+            "no agent of this environment is named so; there is {}. Name one of them, or leave it out",
+            agents.join(", ")
+        );
+        let used = agents.iter().any(|agent| matches(pattern, agent));
+        rules::refuse_if(!used, &key(pattern), format_args!("{id:?}"), rule)
+    });
+    let ambiguous = agents.iter().map(|agent| {
+        let Some(chosen) = answer(patterns, agent).filter(|_| !patterns.contains_key(*agent)) else {
+            return Ok(());
+        };
+        let longest = |pattern: &str| {
+            let of = |(other, _): (&String, _)| matches(other, agent).then(|| literal(other));
+            Some(literal(pattern)) == patterns.iter().filter_map(of).max()
+        };
+        let other = patterns
+            .iter()
+            .find(|(pattern, id)| matches(pattern, agent) && longest(pattern) && *id != chosen);
+        let Some((pattern, id)) = other else { return Ok(()) };
+        let rule = format!(
+            "a pattern of the same length says \"{chosen}\" of the agent {agent}; give that agent a line of its own"
+        );
+        Err(Error::config(key(pattern), format_args!("{id:?}"), rule))
+    });
+    rules::all(unused.chain(ambiguous))
 }
 
 /// What stands under the agent's name, or else under the longest pattern that matches it.

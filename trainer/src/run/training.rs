@@ -114,6 +114,7 @@ impl Probe {
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
         let mut copies = common.changed(env).make(&common.env_config, 2)?;
         let agents = Agent::of(&copies)?;
+        check_groups(env, common)?;
         let (obs_dtype, act_dtype) = match &copies {
             EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),
             EnvCopies::MultiAgent(copies) => (copies[0].obs_dtype(), copies[0].act_dtype()),
@@ -127,6 +128,16 @@ impl Probe {
         }
         Ok(Self { agents, obs_dtype, act_dtype })
     }
+}
+
+/// Refuses groups that no agent of the environment belongs to.
+fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
+    if common.multiagent.agent_groups.is_empty() {
+        return Ok(());
+    }
+    let copies = env.wrapped(&common.wrappers).make(&common.env_config, 1)?;
+    let agents = Agent::of(&copies)?;
+    common.multiagent.check_groups(&agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>())
 }
 
 impl Run {
