@@ -208,6 +208,7 @@ fn a_python_without_ray_another_ray_and_a_cluster_that_is_not_there_are_refused_
 struct Cluster {
     home: tempfile::TempDir,
     address: String,
+    machines: Vec<Child>,
 }
 
 impl Cluster {
@@ -216,7 +217,7 @@ impl Cluster {
         let free = TcpListener::bind("127.0.0.2:0").expect("an address of this machine");
         let port = free.local_addr().expect("bound").port();
         drop(free);
-        let cluster = Self { home, address: format!("127.0.0.2:{port}") };
+        let mut cluster = Self { home, address: format!("127.0.0.2:{port}"), machines: Vec::new() };
         let folder = cluster.home.path().join("r").display().to_string();
         let head = ["--head", "--node-ip-address=127.0.0.2", "--include-dashboard=false"].map(str::to_owned);
         cluster.ray(head.into_iter().chain([format!("--port={port}"), format!("--temp-dir={folder}")]));
@@ -227,7 +228,7 @@ impl Cluster {
         cluster
     }
 
-    fn ray(&self, arguments: impl Iterator<Item = String>) {
+    fn ray(&mut self, arguments: impl Iterator<Item = String>) {
         let mut command = Command::new(python());
         command.args([
             "-c",
@@ -238,7 +239,7 @@ impl Cluster {
         ]);
         command.arg("--object-store-memory=1000000000").args(arguments);
         self.belongs(&mut command);
-        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("Ray");
+        self.machines.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("Ray"));
     }
 
     /// Sets what all processes of the cluster have, its drivers included.
@@ -272,6 +273,7 @@ impl Drop for Cluster {
         for pid in processes(self.home.path()) {
             let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
         }
+        self.machines.iter_mut().for_each(|machine| _ = machine.wait());
     }
 }
 
