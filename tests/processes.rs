@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use pavlov::envs::{self, Env, Space, Step};
 use pavlov::prelude::*;
 use pavlov::trainer::rng::episode_seed;
-use pavlov::trainer::settings::Workers;
+use pavlov::trainer::settings::WorkerTransport;
 use pavlov::trainer::state::Weights;
 use pavlov::trainer::workers::{
-    Completion, Fault, Origin, ProcessPool, Reply, Request, ThreadPool, WorkerPool, WorkerSpec,
+    Completion, Fault, Origin, ProcessPool, RayPool, Reply, Request, ThreadPool, WorkerPool, WorkerSpec,
     check_worker_pool,
 };
 use pavlov::trainer::{TrainerExt, WorkerSet, to_config};
@@ -92,6 +92,7 @@ impl Env for Unruly {
                     "abort" => std::process::abort(),
                     "exit" => std::process::exit(3),
                     "kill" => signal("KILL", std::process::id()),
+                    "kill its actor" => signal("KILL", std::os::unix::process::parent_id()),
                     "stop" => signal("STOP", std::process::id()),
                     other => panic!("{other}"),
                 }
@@ -101,7 +102,7 @@ impl Env for Unruly {
     }
 }
 
-fn signal(signal: &str, pid: u32) {
+pub(crate) fn signal(signal: &str, pid: u32) {
     let sent = Command::new("kill").args([format!("-{signal}"), pid.to_string()]).status();
     assert!(sent.expect("the program kill").success(), "{pid} is not running");
     // A signal to oneself may take a moment.
@@ -112,17 +113,24 @@ fn home() -> PathBuf {
     PathBuf::from(std::env::var("PAVLOV_TEST_HOME").expect("run by another test"))
 }
 
+/// Set by the tests of other modules, whose processes are on a Ray cluster.
+pub(crate) const ON_RAY: &str = "PAVLOV_TEST_ON_RAY";
+
 /// Two processes with two copies each.
 fn two_processes() -> Ppo {
     let mut ppo = tiny_ppo();
-    ppo.common.workers = Workers::procs(2);
+    ppo.common.num_workers = 2;
+    ppo.common.workers.transport = match std::env::var_os(ON_RAY) {
+        None => WorkerTransport::Procs,
+        Some(_) => WorkerTransport::Ray,
+    };
     ppo.common.rollout_fragment_length = 8;
     ppo.common.seed = Some(SEED);
     ppo
 }
 
 /// This test binary again, to drive workers as the case says.
-fn child(case: &str, home: &Path) -> Command {
+pub(crate) fn child(case: &str, home: &Path) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command
         .args(["--exact", "--ignored", "--nocapture", "processes::child_drives"])
@@ -147,6 +155,9 @@ fn drive(case: &str, how: &str) -> Output {
 fn child_drives() {
     let case = std::env::var("PAVLOV_TEST_CASE").expect("run by another test");
     let mut ppo = two_processes();
+    if let Ok(settings) = std::env::var("PAVLOV_TEST_SETTINGS") {
+        crate::ray::set(&mut ppo, &settings);
+    }
     ppo.common.worker_timeout_s = (case == "hangs").then_some(3.0);
     ppo.common.recreate_failed_workers = ["replaced", "hangs"].contains(&&*case);
     ppo.common.ignore_worker_failures = case == "left_out";
@@ -188,6 +199,11 @@ fn child_drives() {
             fs::write(home().join("error"), text).expect("written");
         }
         "endless" => endless(&ppo),
+        "refused" => {
+            let text = refused(builder.build(), &[]);
+            fs::write(home().join("error"), text).expect("written");
+        }
+        "saves" => crate::ray::saves(builder, &home()),
         other => panic!("no case {other}"),
     }
 }
@@ -208,8 +224,11 @@ fn weights(spec: &WorkerSpec) -> Weights {
 
 fn contract(ppo: &Ppo) {
     let spec = spec(ppo);
-    let mut pool = ProcessPool::new(&spec, 2).expect("two processes");
-    check_worker_pool(&mut pool, &weights(&spec), PATIENCE).expect("a transport that keeps the contract");
+    let mut pool: Box<dyn WorkerPool> = match ppo.common.workers.transport {
+        WorkerTransport::Ray => Box::new(RayPool::new(&spec, 2).expect("two actors")),
+        _ => Box::new(ProcessPool::new(&spec, 2).expect("two processes")),
+    };
+    check_worker_pool(&mut *pool, &weights(&spec), PATIENCE).expect("a transport that keeps the contract");
 }
 
 #[test]
@@ -374,9 +393,15 @@ fn processes_are_refused_where_main_does_not_know_the_trainable_or_gives_other_c
 /// Samples for ever; says in files which processes work, and that they do.
 fn endless(ppo: &Ppo) {
     let spec = spec(ppo);
-    let pool = ProcessPool::new(&spec, 2).expect("two processes");
-    let pids = json!(pool.pids()).to_string();
-    let workers = WorkerSet::over(&spec, Device::Cpu, Box::new(pool)).expect("workers");
+    let (workers, pids) = match ppo.common.workers.transport {
+        WorkerTransport::Ray => (WorkerSet::new(&spec, Device::Cpu), json!([])),
+        _ => {
+            let pool = ProcessPool::new(&spec, 2).expect("two processes");
+            let pids = json!(pool.pids());
+            (WorkerSet::over(&spec, Device::Cpu, Box::new(pool)), pids)
+        }
+    };
+    let (workers, pids) = (workers.expect("workers"), pids.to_string());
     loop {
         workers.sample().expect("fragments");
         fs::write(home().join("pids"), &pids).expect("written");
@@ -385,7 +410,7 @@ fn endless(ppo: &Ppo) {
 
 /// Waits for what takes a moment.
 #[track_caller]
-fn wait_for<T>(what: &str, mut f: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut f: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = f() {
@@ -396,7 +421,7 @@ fn wait_for<T>(what: &str, mut f: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-fn is_running(pid: u32) -> bool {
+pub(crate) fn is_running(pid: u32) -> bool {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
     let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
     // A process that has ended and was not waited for counts as gone too.

@@ -287,17 +287,25 @@ fn assert_continues(name: &str) {
 
 /// A run on threads is the run in processes, and that which goes on in processes in the middle.
 pub(crate) fn assert_same_in_processes(name: &str, workers: usize) {
-    let (threads, procs) = (format!("threads:{workers}"), format!("procs:{workers}"));
+    assert_same_over("procs", name, workers, |_| ());
+}
+
+/// A run on threads is the run over that transport, and that which goes over to it in the middle. `prepare` changes the
+/// process that has these workers.
+pub(crate) fn assert_same_over(transport: &str, name: &str, workers: usize, prepare: impl Fn(&mut Command)) {
+    let (threads, others) = (format!("threads:{workers}"), format!("{transport}:{workers}"));
     let home = tempfile::tempdir().expect("a directory");
     let [straight, switched, other] = ["straight", "switched", "other"].map(|dir| home.path().join(dir));
     train_until(&mut case(name).build(&threads, &straight), 2 * N, false);
     train_until(&mut case(name).build(&threads, &switched), N, false);
     for dir in [&switched, &other] {
-        let output = child(name, &procs, dir, 2 * N).output().expect("a child");
+        let mut continued = child(name, &others, dir, 2 * N);
+        prepare(&mut continued);
+        let output = continued.output().expect("a child");
         let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
         assert!(output.status.success(), "{}", said.concat());
         let newest = checkpoint::latest(dir).expect("a readable run").expect("a checkpoint");
-        assert_eq!(checkpoint::metadata(&newest).expect("metadata").config["workers"], "procs");
+        assert_eq!(checkpoint::metadata(&newest).expect("metadata").config["workers"], transport);
         assert_same(&straight, dir);
     }
 }
@@ -367,7 +375,8 @@ pub(crate) fn assert_same(left: &Path, right: &Path) {
 
 /// Settings without what carries requests to workers, which is no part of what a run is.
 fn without_transport(text: Vec<u8>) -> Vec<u8> {
-    let replaced = |text: &str| text.replace("\"procs\"", "\"threads\"").into_bytes();
+    let replaced =
+        |text: &str| text.replace("\"procs\"", "\"threads\"").replace("\"ray\"", "\"threads\"").into_bytes();
     std::str::from_utf8(&text).map(replaced).unwrap_or(text)
 }
 

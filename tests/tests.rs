@@ -15,6 +15,7 @@ mod images;
 mod layers;
 mod plans;
 mod processes;
+mod ray;
 mod reading;
 mod regression;
 #[cfg(feature = "storage")]

@@ -13,6 +13,9 @@ use super::trust::{self, TrustArgs};
 use crate::registry;
 use crate::tune::{RunOptions, checkpoint, storage};
 
+/// Settings that only workers on a cluster have.
+const FOR_A_CLUSTER: [&str; 3] = ["num_gpus_per_worker", "custom_resources_per_worker", "placement_strategy"];
+
 /// Continue a run from its newest whole checkpoint
 #[derive(Args, Debug)]
 #[command(after_help = "Example:\n  pavlov resume runs/first --stop timesteps_total=200000\n\n\
@@ -24,8 +27,8 @@ pub(super) struct ResumeArgs {
     /// Change a stop criterion or add one, e.g. timesteps_total=200000; several are allowed, and null removes one
     #[arg(long, value_name = "KEY=VALUE")]
     stop: Vec<String>,
-    /// Sample on threads or in processes from here on, in the same number: threads or procs
-    #[arg(long, value_name = "KIND", value_parser = ["threads", "procs"])]
+    /// Sample on threads, in processes or on a Ray cluster from here on, in the same number: threads, procs or ray
+    #[arg(long, value_name = "KIND", value_parser = ["threads", "procs", "ray"])]
     workers: Option<String>,
     #[command(flatten)]
     trust: TrustArgs,
@@ -62,6 +65,10 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
     run.remote_checkpoint_dir = url.or(run.remote_checkpoint_dir);
     config.shift_remove("env");
     if let Some(workers) = args.workers {
+        if workers != "ray" {
+            // What was asked of a cluster is asked of nothing from here on.
+            FOR_A_CLUSTER.iter().for_each(|key| _ = config.shift_remove(*key));
+        }
         config.insert("workers".into(), workers.into());
     }
     let options = RunOptions {

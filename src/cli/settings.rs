@@ -47,7 +47,8 @@ pub(super) struct SettingsArgs {
     /// Threads that sample, 0 for none besides the trainer's; the same as --set num_workers=N
     #[arg(long, value_name = "N")]
     num_workers: Option<usize>,
-    /// What samples: threads:N, or procs:N, processes that may crash without harm; the same as --set workers=...
+    /// What samples: threads:N; procs:N, processes that may crash without harm; ray:N, those on a Ray cluster; the same as
+    /// --set workers=...
     #[arg(long, value_name = "KIND:N", conflicts_with = "num_workers")]
     workers: Option<String>,
 }

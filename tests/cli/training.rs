@@ -23,7 +23,8 @@ fn workers_are_processes_where_a_flag_says_so_and_threads_again_after_a_resume()
     let resumed =
         pavlov(&["resume", text(&out), "--workers", "threads", "--json", "--stop", "training_iteration=3"]);
     assert_eq!(resumed.ok().lines()[0]["config"]["workers"], "threads");
-    pavlov(&["resume", text(&out), "--workers", "threads:3"]).refused("[possible values: threads, procs]");
+    pavlov(&["resume", text(&out), "--workers", "threads:3"])
+        .refused("[possible values: threads, procs, ray]");
 }
 
 #[test]

@@ -79,8 +79,24 @@ fn ppo_rules_name_field_value_and_rule() {
             "`worker_health_probe_timeout_s` is 0, but it must be a number of seconds above 0, or null",
         ),
         (
-            json!({"workers": "ray:2"}),
-            "`workers` is \"ray:2\", but it must be \"threads\" or \"procs\", with a number of workers behind it or not: \"procs:4\"",
+            json!({"placement_strategy": "SPREAD"}),
+            "`placement_strategy` is \"SPREAD\", but only workers on a Ray cluster have it: set `workers` to \"ray\" or leave it out",
+        ),
+        (
+            json!({"workers": "procs", "num_gpus_per_worker": 0.5}),
+            "`num_gpus_per_worker` is 0.5, but only workers on a Ray cluster have it: set `workers` to \"ray\" or leave it out",
+        ),
+        (
+            json!({"custom_resources_per_worker": {"simulator": 1}}),
+            "`custom_resources_per_worker` is {\"simulator\":1.0}, but only workers on a Ray cluster have it: set `workers` to \"ray\" or leave it out",
+        ),
+        (
+            json!({"workers": "ray", "custom_resources_per_worker": {"CPU": 1}}),
+            "`custom_resources_per_worker` is {\"CPU\":1.0}, but it must give names of resources, other than Ray's own, a number each, 0 or more",
+        ),
+        (
+            json!({"workers": "fibres:2"}),
+            "`workers` is \"fibres:2\", but it must be \"threads\", \"procs\" or \"ray\", with a number of workers behind it or not: \"procs:4\"",
         ),
         (
             json!({"clip_rewards": -2.0}),

@@ -87,7 +87,7 @@ pub mod settings {
         run::common::*,
         run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
         run::synonyms::{synonym, translate},
-        run::worker_transport::{WorkerTransport, Workers},
+        run::worker_transport::{PlacementStrategy, WorkerTransport, Workers},
         sample::filter::ObservationFilter,
     };
 }

@@ -22,7 +22,8 @@ usage: cargo xtask COMMAND
   setup --mujoco [VERSION]
                    put MuJoCo's library into the user's cache, for HalfCheetah-v5 and its like without Python
   demo [--short]   set up, build, train PPO on CartPole-v1 until it is solved; --short checks the path only
-  test             everything that CI runs
+  test [--without ray]
+                   everything that CI runs; the step with Ray needs some 300 MB for it and can be left out
   outside          build and run the programs of the README outside of the checkout, which is a part of test
   learn [NAME..] [--set KEY=VALUE]
                    train every preset of examples/tuned with every seed, print a table (takes minutes)
@@ -48,7 +49,8 @@ fn main() -> ExitCode {
         ["setup", "--mujoco", version] => setup::mujoco(Some(version)),
         ["demo"] => demo::demo(root, false),
         ["demo", "--short"] => demo::demo(root, true),
-        ["test"] => test::test(root),
+        ["test"] => test::test(root, true),
+        ["test", "--without", "ray"] => test::test(root, false),
         ["outside"] => outside::outside(root, &mut steps::Steps::default()),
         ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),
         ["learn", names @ ..] if are_names(names) => learn::learn(root, names, None),

@@ -16,7 +16,7 @@ use crate::steps::{self, Steps, cargo_command, read, write};
 const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure";
 
 /// Runs all steps up to the first that fails.
-pub(crate) fn test(root: &Path) -> Result<()> {
+pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     let cargo = |arguments: &str| {
         let arguments: Vec<&str> = arguments.split(' ').collect();
         cargo_command(root, &arguments)
@@ -41,6 +41,18 @@ pub(crate) fn test(root: &Path) -> Result<()> {
         "tests",
         cargo("test --workspace --features parquet,storage").env("PAVLOV_TEST_PYTHON", python),
     )?;
+    if with_ray {
+        let python = steps.step("python with Ray", || ray_python(root))?;
+        // A cluster takes seconds of the whole machine.
+        let mut ray = cargo(
+            "test --workspace --features parquet,storage --test tests -- --ignored ray:: --test-threads 2",
+        );
+        steps.run("tests with Ray", ray.env("PAVLOV_TEST_RAY_PYTHON", python))?;
+    } else {
+        println!(
+            "== LEFT OUT: the tests with Ray (--without ray); nothing says that workers on a cluster work\n"
+        );
+    }
     // With the whole workspace, as the tests: another selection has other features, and tch is compiled again.
     steps.run("examples", &mut cargo("build --workspace --features parquet,storage --examples"))?;
     let results = steps::fresh("examples", "results")?;
@@ -56,6 +68,9 @@ pub(crate) fn test(root: &Path) -> Result<()> {
     steps.step("adapter for gymnasium-rs", || adapter(root))?;
     steps.step("demo", || demo::demo(root, true))?;
     steps.finish();
+    if !with_ray {
+        println!("LEFT OUT: the tests with Ray");
+    }
     Ok(())
 }
 
@@ -64,20 +79,41 @@ fn test_python(root: &Path) -> Result<PathBuf> {
     if let Some(python) = env::var_os("PAVLOV_TEST_PYTHON") {
         return Ok(python.into());
     }
-    let requirements = root.join(".ci/requirements.txt");
-    let wanted = read(&requirements)?;
-    let venv = steps::built("test-venv", "")?;
+    // With torch, so that an exported policy is loaded by the real one.
+    let make = |venv: &Path| {
+        let mut make = Command::new("bash");
+        make.arg(root.join("tests/python_with_torch.sh")).arg(venv);
+        make
+    };
+    python_with(&root.join(".ci/requirements.txt"), &steps::built("test-venv", "")?, make)
+}
+
+/// PAVLOV_TEST_RAY_PYTHON if it is set, or else the Python of `target/ray-venv`, made as `.ci/ray-requirements.txt` says.
+fn ray_python(root: &Path) -> Result<PathBuf> {
+    if let Some(python) = env::var_os("PAVLOV_TEST_RAY_PYTHON") {
+        return Ok(python.into());
+    }
+    let make = |venv: &Path| {
+        let mut make = Command::new("python3");
+        make.args(["-m", "venv", "--clear"]).arg(venv);
+        make
+    };
+    python_with(&root.join(".ci/ray-requirements.txt"), &steps::built("ray-venv", "")?, make)
+}
+
+/// The Python of `venv` with these packages. It is made by `make` unless it has them.
+fn python_with(requirements: &Path, venv: &Path, make: impl Fn(&Path) -> Command) -> Result<PathBuf> {
+    let wanted = read(requirements)?;
     let python = venv.join("bin/python");
     let installed = venv.join("requirements.txt");
     if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
         return Ok(python);
     }
-    // With torch, so that an exported policy is loaded by the real one.
-    steps::run(Command::new("bash").arg(root.join("tests/python_with_torch.sh")).arg(&venv))
+    steps::run(&mut make(venv))
         .map_err(|error| format!("{error}; on Debian and Ubuntu it needs the package python3-venv"))?;
     let mut install = Command::new(&python);
     install.args(["-m", "pip", "--disable-pip-version-check", "install", "--quiet", "--requirement"]);
-    steps::run(install.arg(&requirements))?;
+    steps::run(install.arg(requirements))?;
     write(&installed, &wanted)?;
     Ok(python)
 }

@@ -11,7 +11,7 @@ use crate::{
     },
     run::{
         multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
-        worker_transport::Workers,
+        worker_transport::{PlacementStrategy, WorkerTransport, Workers},
     },
     sample::filter::ObservationFilter,
 };
@@ -19,6 +19,7 @@ use pavlov_envs::{EnvCreator, Space, WrapperSpec};
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// How fragments end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -120,7 +121,8 @@ impl Default for EvaluationConfig {
 pub struct Common {
     /// Rollout workers that sample; with 0 the trainer's own thread samples.
     pub num_workers: usize,
-    /// What rollout workers are: `"threads"` or `"procs"`; `"procs:4"` says how many besides, and goes over `num_workers`.
+    /// What rollout workers are: `"threads"`, `"procs"` or `"ray"`; `"procs:4"` says how many besides, and goes over
+    /// `num_workers`.
     pub workers: Workers,
     /// Copies of the environment that each worker steps together.
     pub num_envs_per_worker: usize,
@@ -211,8 +213,15 @@ pub struct Common {
     pub seed: Option<u64>,
     /// GPUs to learn on: 0 learns on the CPU, 1 on the first GPU.
     pub num_gpus: usize,
-    /// Cores that each rollout worker asks a sweep for.
+    /// Cores that each rollout worker asks a sweep for, and a Ray cluster.
     pub num_cpus_per_worker: usize,
+    /// GPUs or shares of one that each rollout worker asks a Ray cluster for, for environments that use one. Policies act on
+    /// the CPU.
+    pub num_gpus_per_worker: f64,
+    /// What else each rollout worker asks a Ray cluster for, by the names that its machines were started with.
+    pub custom_resources_per_worker: BTreeMap<String, f64>,
+    /// How a Ray cluster places rollout workers on its machines.
+    pub placement_strategy: PlacementStrategy,
     /// Cores that the trainer itself asks a sweep for.
     pub num_cpus_for_driver: usize,
 }
@@ -265,6 +274,9 @@ impl Default for Common {
             seed: None,
             num_gpus: 0,
             num_cpus_per_worker: 1,
+            num_gpus_per_worker: 0.0,
+            custom_resources_per_worker: BTreeMap::new(),
+            placement_strategy: PlacementStrategy::default(),
             num_cpus_for_driver: 1,
         }
     }
@@ -277,6 +289,7 @@ const MOST_WORKERS: usize = 4096;
 pub const OPEN_KEYS: &[&str] = &[
     "env_config",
     "evaluation_config.env_config",
+    "custom_resources_per_worker",
     "multiagent.policies",
     "multiagent.policy_mapping_fn",
     "multiagent.agent_groups",
@@ -328,9 +341,6 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("extra_python_environs_for_driver", "there is no Python; set environment variables yourself"),
     ("extra_python_environs_for_worker", "there is no Python; set environment variables yourself"),
     ("_fake_gpus", "it was a test aid of Ray's; leave it out"),
-    ("num_gpus_per_worker", "workers act on the CPU; leave it out"),
-    ("custom_resources_per_worker", "workers are threads or processes of this machine; leave it out"),
-    ("placement_strategy", "workers are threads or processes of this machine; leave it out"),
     ("input", "offline data is not there yet; leave it out to sample the environment"),
     ("input_config", "offline data is not there yet; leave it out"),
     ("input_evaluation", "offline data is not there yet; leave it out"),
@@ -532,6 +542,51 @@ impl Common {
                 "a policy that remembers samples fragments of episodes so far: leave it at \"truncate_episodes\"",
             ),
             self.exploration_config.validate(),
+            self.validate_cluster(),
+        ])
+    }
+
+    /// Checks what is asked of a Ray cluster.
+    fn validate_cluster(&self) -> Result<()> {
+        let without = "only workers on a Ray cluster have it: set `workers` to \"ray\" or leave it out";
+        let is_elsewhere = self.workers.transport != WorkerTransport::Ray;
+        let strategy = serde_json::to_string(&self.placement_strategy).unwrap_or_default();
+        let resources = serde_json::to_string(&self.custom_resources_per_worker).unwrap_or_default();
+        let is_amount = |amount: &f64| amount.is_finite() && *amount >= 0.0;
+        let broken = self.custom_resources_per_worker.iter().any(|(name, amount)| {
+            !is_amount(amount) || ["", "CPU", "GPU", "memory", "object_store_memory"].contains(&name.as_str())
+        });
+        rules::all([
+            rules::refuse_if(
+                is_elsewhere && self.num_gpus_per_worker != 0.0,
+                "num_gpus_per_worker",
+                self.num_gpus_per_worker,
+                without,
+            ),
+            rules::refuse_if(
+                !is_amount(&self.num_gpus_per_worker),
+                "num_gpus_per_worker",
+                self.num_gpus_per_worker,
+                "it must be a number, 0 or more",
+            ),
+            rules::refuse_if(
+                is_elsewhere && !self.custom_resources_per_worker.is_empty(),
+                "custom_resources_per_worker",
+                &resources,
+                without,
+            ),
+            rules::refuse_if(
+                broken,
+                "custom_resources_per_worker",
+                &resources,
+                "it must give names of resources, other than Ray's own, a number each, 0 or more",
+            ),
+            rules::refuse_if(
+                is_elsewhere && self.placement_strategy != PlacementStrategy::default(),
+                "placement_strategy",
+                &strategy,
+                without,
+            ),
         ])
     }
 

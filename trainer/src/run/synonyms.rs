@@ -17,6 +17,8 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["n_envs", "num_envs", "num_envs_per_env_runner"], &["num_envs_per_worker"]),
     (&["num_env_runners", "num_rollout_workers"], &["num_workers"]),
     (&["num_cpus_per_env_runner"], &["num_cpus_per_worker"]),
+    (&["num_gpus_per_env_runner"], &["num_gpus_per_worker"]),
+    (&["custom_resources_per_env_runner"], &["custom_resources_per_worker"]),
     (&["num_cpus_for_main_process", "num_cpus_for_local_worker"], &["num_cpus_for_driver"]),
     (&["n_epochs", "num_epochs", "update_epochs"], &["num_sgd_iter"]),
     (&["learning_rate"], &["lr", "optimization.actor_learning_rate"]),
@@ -143,7 +145,6 @@ fn is_harmless(key: &str, value: &Value) -> bool {
         ("framework", Value::String(_)) => true,
         ("input", Value::String(input)) => input == "sampler",
         ("log_level", Value::String(level)) => level == "WARN",
-        ("placement_strategy", Value::String(strategy)) => strategy == "PACK",
         // As Ray writes its own defaults.
         ("callbacks", Value::String(class)) => class.contains("DefaultCallbacks"),
         ("sample_collector", Value::String(class)) => class.contains("SimpleListCollector"),
@@ -170,8 +171,7 @@ fn is_harmless(key: &str, value: &Value) -> bool {
             ["policies", "policy_mapping_fn"].iter().all(|key| inner.get(*key).is_none_or(asks_for_nothing))
         }
         (
-            "num_gpus_per_worker"
-            | "num_aggregation_workers"
+            "num_aggregation_workers"
             | "remote_env_batch_wait_ms"
             | "shuffle_buffer_size"
             | "timesteps_per_iteration"
@@ -271,7 +271,7 @@ mod tests {
         }));
         translate(&mut values, &Config::new(), &[REFUSED_KEYS]).unwrap();
         let known = json!({
-            "render_env": false, "model": {},
+            "render_env": false, "model": {}, "placement_strategy": "PACK",
             "multiagent": {"policies": {}, "policy_mapping_fn": null, "count_steps_by": "env_steps"},
         });
         assert_eq!(Value::from(values), known);

@@ -11,13 +11,36 @@ pub enum WorkerTransport {
     /// Workers are processes of this executable, whose `main` calls `child_main` first. One that crashes, leaks or hangs
     /// takes nothing with it.
     Procs,
+    /// Workers are such processes on the machines of a Ray cluster: the one at `RAY_ADDRESS`, or one on this machine that
+    /// the run starts for itself.
+    Ray,
 }
 
 impl WorkerTransport {
-    const ALL: [(&str, Self); 2] = [("threads", Self::Threads), ("procs", Self::Procs)];
+    const ALL: [(&str, Self); 3] = [("threads", Self::Threads), ("procs", Self::Procs), ("ray", Self::Ray)];
+
+    /// Its name in settings.
+    pub(crate) fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
+    }
 }
 
-/// What rollout workers are and, if it says so, how many: `"threads"`, `"procs"`, `"threads:4"`, `"procs:4"`.
+/// How a cluster places workers on its machines.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+pub enum PlacementStrategy {
+    /// Workers stand on as few machines as there is room for.
+    #[default]
+    Pack,
+    /// Workers stand on as many machines as there is room for.
+    Spread,
+    /// All workers stand on one machine, or the run does not start.
+    StrictPack,
+    /// Every worker stands on a machine of its own, or the run does not start.
+    StrictSpread,
+}
+
+/// What rollout workers are and, if it says so, how many: `"threads"`, `"procs"`, `"ray"`, `"threads:4"`, `"ray:4"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Workers {
     /// What they are.
@@ -31,12 +54,16 @@ impl Workers {
     pub fn procs(number: usize) -> Self {
         Self { transport: WorkerTransport::Procs, number: Some(number) }
     }
+
+    /// So many workers on a Ray cluster.
+    pub fn ray(number: usize) -> Self {
+        Self { transport: WorkerTransport::Ray, number: Some(number) }
+    }
 }
 
 impl Serialize for Workers {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let name = WorkerTransport::ALL.iter().find(|(_, known)| *known == self.transport);
-        let name = name.map_or("", |(name, _)| name);
+        let name = self.transport.name();
         match self.number {
             None => serializer.serialize_str(name),
             Some(number) => serializer.serialize_str(&format!("{name}:{number}")),
@@ -58,7 +85,7 @@ impl<'de> Deserialize<'de> for Workers {
                 Ok(Self { transport: *transport, number: Some(number) })
             }
             _ => Err(de::Error::custom(
-                "it must be \"threads\" or \"procs\", with a number of workers behind it or not: \"procs:4\"",
+                "it must be \"threads\", \"procs\" or \"ray\", with a number of workers behind it or not: \"procs:4\"",
             )),
         }
     }

@@ -37,7 +37,8 @@ impl SpecByName {
         let Some(Origin { trainable, settings }) = spec.origin.clone() else {
             let rule =
                 "workers in processes need an algorithm that is built by name or by `TrainerExt::build`";
-            return Err(Error::config("workers", "\"procs\"", rule));
+            let workers = format!("\"{}\"", spec.common.workers.transport.name());
+            return Err(Error::config("workers", workers, rule));
         };
         Ok(Self {
             trainable,

@@ -19,7 +19,7 @@ pub use crate::{
 pub use learners::Learners;
 pub use ledger::Ledger;
 pub(crate) use transport::serve;
-pub use transport::{Completion, Fault, ProcessPool, ThreadPool, WorkerPool, check_worker_pool};
+pub use transport::{Completion, Fault, ProcessPool, RayPool, ThreadPool, WorkerPool, check_worker_pool};
 
 use crate::{
     base::{

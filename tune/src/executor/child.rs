@@ -21,19 +21,22 @@ pub(super) const ROLES: [&str; 3] = [ROLLOUT, WORKER, TRIAL];
 const OURS: &str = "PAVLOV_SETS_THREADS";
 const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"];
 
-/// `role`: one of [`ROLES`], of the trainable `name`. `socket` becomes the standard input; drop the command after
-/// `spawn`, so that the child alone has it. `num_threads`: its share of the cores, unless the user's environment says
-/// otherwise.
+/// [`command_anywhere`] on this machine. `socket` becomes the standard input; drop the command after `spawn`, so that the
+/// child alone has it.
 pub(super) fn command(role: &str, name: &str, socket: UnixStream, num_threads: usize) -> Result<Command> {
+    let mut command = command_anywhere(role, name, num_threads)?;
+    // Ctrl-C is for the driver, which then tells its trials.
+    command.stdin(OwnedFd::from(socket)).process_group(0);
+    Ok(command)
+}
+
+/// `role`: one of [`ROLES`], of the trainable `name`. `num_threads`: its share of the cores, unless the user's
+/// environment says otherwise. The child's standard input must be a socket.
+pub(super) fn command_anywhere(role: &str, name: &str, num_threads: usize) -> Result<Command> {
     let executable = env::current_exe().map_err(Error::io("find", Path::new("this executable")))?;
     let mut command = Command::new(executable);
     ROLES.iter().for_each(|role| _ = command.env_remove(role));
-    command
-        .args(env::args_os().skip(1))
-        .env(role, name)
-        .stdin(OwnedFd::from(socket))
-        // Ctrl-C is for the driver, which then tells its trials.
-        .process_group(0);
+    command.args(env::args_os().skip(1)).env(role, name);
     let ours = env::var(OURS).unwrap_or_default();
     let set =
         |variable: &&str| env::var_os(*variable).is_none() || ours.split(',').any(|our| our == *variable);

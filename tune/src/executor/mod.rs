@@ -24,7 +24,7 @@ pub use actor::panic_text;
 pub(crate) use processes::ProcessExecutor;
 pub use processes::{child_main, rollout_main};
 pub(crate) use processes::{has_rollout_workers, is_known_to_children};
-pub use rollout::RolloutProcess;
+pub use rollout::{RolloutCommand, RolloutProcess};
 pub(crate) use threads::ThreadExecutor;
 pub(crate) use worker::work;
 pub use worker_group::{WorkerGroup, WorkerGroupSetup};

@@ -1,13 +1,18 @@
 //! Rollout workers as processes: this executable started once more for each.
 
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Sender, channel};
 use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+use serde::Serialize;
 
 use super::child::{self, ROLLOUT};
 use super::has_rollout_workers;
@@ -56,13 +61,7 @@ impl RolloutProcess {
     /// Returns [`Error::Config`] if `child_main` was not called with this trainable: the process would run the whole
     /// program again. Fails if the process cannot be started.
     pub fn start(name: &str, num_threads: usize) -> Result<(Self, UnixStream)> {
-        if !has_rollout_workers(name) {
-            let rule = format!(
-                "workers are processes of this program, which `main` must begin with `child_main` and the trainable \
-                 `{name}`"
-            );
-            return Err(Error::config("workers", "\"procs\"", rule));
-        }
+        refuse_unknown(name, "procs")?;
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
         let command = child::command(ROLLOUT, name, theirs, num_threads)?;
         let process = spawn(command).map_err(Error::io("start", Path::new("this executable")))?;
@@ -107,4 +106,51 @@ impl Drop for RolloutProcess {
         self.kill();
         let _ = self.0.wait();
     }
+}
+
+/// How the process of a rollout worker is started on whatever machine; its standard input must be a socket.
+#[derive(Clone, Debug, Serialize)]
+pub struct RolloutCommand {
+    path: String,
+    arguments: Vec<String>,
+    /// Environment variables that it has besides this process's.
+    set: BTreeMap<String, String>,
+    /// Environment variables of this process that it must not have.
+    unset: Vec<String>,
+}
+
+impl RolloutCommand {
+    /// As [`RolloutProcess::start`] starts one; `workers` is the setting that asks for it.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if `child_main` was not called with this trainable. Fails if this executable cannot be found.
+    pub fn new(name: &str, workers: &str, num_threads: usize) -> Result<Self> {
+        refuse_unknown(name, workers)?;
+        let command = child::command_anywhere(ROLLOUT, name, num_threads)?;
+        let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        let variables = || command.get_envs().map(|(name, value)| (text(name), value.map(text)));
+        Ok(Self {
+            path: text(command.get_program()),
+            arguments: command.get_args().map(text).collect(),
+            set: variables().filter_map(|(name, value)| Some((name, value?))).collect(),
+            unset: variables().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect(),
+        })
+    }
+
+    /// Reads on after "its process"; `code` is an exit code, or a signal below zero.
+    pub fn how_it_ended(code: i32) -> String {
+        let raw = if code < 0 { -code } else { (code & 0xff) << 8 };
+        child::how_it_ended(ExitStatus::from_raw(raw), "")
+    }
+}
+
+/// Refuses rollout workers whose process would run the whole program again.
+fn refuse_unknown(name: &str, workers: &str) -> Result<()> {
+    if has_rollout_workers(name) {
+        return Ok(());
+    }
+    let rule = format!(
+        "workers are processes of this program, which `main` must begin with `child_main` and the trainable `{name}`"
+    );
+    Err(Error::config("workers", format!("\"{workers}\""), rule))
 }

@@ -1,11 +1,13 @@
-//! Rollout workers behind a transport: threads or processes of this machine, a cluster later.
+//! Rollout workers behind a transport: threads or processes of this machine, or a Ray cluster.
 //!
 //! A [`WorkerPool`] only carries requests and replies. The rules of health are the same for every transport and stand
 //! above it.
 
 mod check;
+mod life;
 mod pool;
 mod procs;
+mod ray;
 mod threads;
 
 pub use check::check_worker_pool;
@@ -13,6 +15,7 @@ pub(crate) use pool::not_ready;
 pub use pool::{Completion, Fault, WorkerPool};
 pub use procs::ProcessPool;
 pub(crate) use procs::serve;
+pub use ray::RayPool;
 pub use threads::ThreadPool;
 
 use crate::{base::error::Result, run::worker_transport::WorkerTransport, sample::worker::WorkerSpec};
@@ -25,6 +28,9 @@ pub(crate) fn workers(spec: &WorkerSpec) -> Result<Box<dyn WorkerPool>> {
     let number = spec.common.num_workers;
     Ok(match spec.common.workers.transport {
         WorkerTransport::Threads => Box::new(ThreadPool::new(spec.clone(), number)?),
+        // No cluster is started for no workers.
+        WorkerTransport::Ray if number == 0 => Box::new(ThreadPool::new(spec.clone(), 0)?),
         WorkerTransport::Procs => Box::new(ProcessPool::new(spec, number)?),
+        WorkerTransport::Ray => Box::new(RayPool::new(spec, number)?),
     })
 }

@@ -4,11 +4,13 @@
 //! process; requests and replies go through a socket of their own, so what an environment prints is never in between.
 
 mod child;
-mod life;
 
 pub(crate) use child::serve;
 
-use super::pool::{Completion, WorkerPool, validate};
+use super::{
+    life::{Body, Life, Place},
+    pool::{Completion, WorkerPool, validate},
+};
 use crate::{
     base::error::Result,
     sample::{
@@ -17,7 +19,7 @@ use crate::{
     },
 };
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use life::{Life, Place};
+use pavlov_tune::internal::RolloutProcess;
 use std::{sync::Arc, time::Duration};
 
 /// One process per worker.
@@ -25,6 +27,7 @@ use std::{sync::Arc, time::Duration};
 pub struct ProcessPool {
     spec: Arc<SpecByName>,
     lives: Vec<Life>,
+    pids: Vec<u32>,
     completions: Receiver<Completion>,
     send_completions: Sender<Completion>,
     requests: u64,
@@ -42,7 +45,8 @@ impl ProcessPool {
     pub fn new(spec: &WorkerSpec, workers: usize) -> Result<Self> {
         let (send_completions, completions) = unbounded();
         let by_name = Arc::new(SpecByName::of(spec)?);
-        let mut pool = Self { spec: by_name, lives: Vec::new(), completions, send_completions, requests: 0 };
+        let (lives, pids) = (Vec::new(), vec![0; workers]);
+        let mut pool = Self { spec: by_name, lives, pids, completions, send_completions, requests: 0 };
         let mut starts = Vec::new();
         for worker in 0..workers {
             let (life, start) = pool.spawn(worker, 0)?;
@@ -55,13 +59,27 @@ impl ProcessPool {
 
     /// The numbers of the workers' processes.
     pub fn pids(&self) -> Vec<u32> {
-        self.lives.iter().map(Life::pid).collect()
+        self.pids.clone()
     }
 
     fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Life, u64)> {
         self.requests += 1;
         let place = Place { worker, incarnation, completions: self.send_completions.clone() };
-        Ok((Life::start(&self.spec, place, self.requests)?, self.requests))
+        let num_threads = self.spec.common.num_cpus_per_worker.max(1);
+        let (process, socket) = RolloutProcess::start(&self.spec.trainable, num_threads)?;
+        self.pids[worker] = process.id();
+        let life = Life::start(Box::new(process), socket, &self.spec, place, self.requests)?;
+        Ok((life, self.requests))
+    }
+}
+
+impl Body for RolloutProcess {
+    fn kill(&mut self) {
+        self.kill();
+    }
+
+    fn wait(&mut self) -> String {
+        format!("its process {}", self.wait())
     }
 }
 

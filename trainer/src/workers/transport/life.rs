@@ -1,4 +1,4 @@
-//! One life of a worker: its process, a thread that writes to it and one that reads.
+//! One life of a worker in another process: a thread that writes to it and one that reads.
 //!
 //! Neither the thread of the plan nor that of another worker waits for a process: a stopped one fills its own socket, and only
 //! its own threads stand still.
@@ -18,7 +18,6 @@ use crate::{
     },
 };
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pavlov_tune::internal::RolloutProcess;
 use std::{
     collections::VecDeque,
     io::{BufReader, BufWriter, Write},
@@ -44,11 +43,19 @@ impl Place {
     }
 }
 
+/// The process of a worker, wherever it runs. It reads frames from a socket, and the end of that ends it.
+pub(super) trait Body: Send + std::fmt::Debug {
+    /// Ends the process at once, stopped or not.
+    fn kill(&mut self);
+
+    /// Waits until the process is gone, whose socket is closed, and ends it if that takes long. Says how it ended.
+    fn wait(&mut self) -> String;
+}
+
 /// A worker's process and what it owes.
 #[derive(Debug)]
 pub(super) struct Life {
     place: Place,
-    pid: u32,
     requests: Option<Sender<(u64, Request)>>,
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
@@ -57,7 +64,7 @@ pub(super) struct Life {
 #[derive(Debug)]
 struct Shared {
     socket: UnixStream,
-    process: Mutex<RolloutProcess>,
+    process: Mutex<Box<dyn Body>>,
     owed: Mutex<Owed>,
 }
 
@@ -72,11 +79,14 @@ struct Owed {
 }
 
 impl Life {
-    /// Starts the process. It answers `start` when it is ready.
-    pub(super) fn start(spec: &Arc<SpecByName>, place: Place, start: u64) -> Result<Self> {
-        let (process, socket) =
-            RolloutProcess::start(&spec.trainable, spec.common.num_cpus_per_worker.max(1))?;
-        let pid = process.id();
+    /// Tells the process at the other end of the socket what it is. It answers `start` when it is ready.
+    pub(super) fn start(
+        process: Box<dyn Body>,
+        socket: UnixStream,
+        spec: &Arc<SpecByName>,
+        place: Place,
+        start: u64,
+    ) -> Result<Self> {
         let owed = Owed { requests: VecDeque::from([start]), ..Owed::default() };
         let shared = Arc::new(Shared { socket, process: Mutex::new(process), owed: Mutex::new(owed) });
         let (requests, inbox) = unbounded();
@@ -90,15 +100,11 @@ impl Life {
         named("to").spawn(move || send(&lent, &spec, worker, start, &inbox)).map_err(no_thread)?;
         let (lent, to) = (Arc::clone(&shared), place.clone());
         let reader = named("from").spawn(move || receive(&lent, &to)).map_err(no_thread)?;
-        Ok(Self { place, pid, requests: Some(requests), shared, reader: Some(reader) })
+        Ok(Self { place, requests: Some(requests), shared, reader: Some(reader) })
     }
 
     pub(super) fn incarnation(&self) -> u64 {
         self.place.incarnation
-    }
-
-    pub(super) fn pid(&self) -> u32 {
-        self.pid
     }
 
     /// Hands a request over; a process that is gone completes it at once.
@@ -186,7 +192,7 @@ fn receive(shared: &Shared, place: &Place) {
         place.complete(number, result);
     }
     let _ = shared.socket.shutdown(Shutdown::Both);
-    let ended = format!("its process {}", lock(&shared.process).wait());
+    let ended = lock(&shared.process).wait();
     let mut owed = lock(&shared.owed);
     let reason = owed.cause.take().unwrap_or(ended);
     owed.gone = Some(reason.clone());

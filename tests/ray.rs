@@ -1,0 +1,355 @@
+//! Rollout workers on a Ray cluster: what [`processes`](crate::processes) says of processes, and what only a cluster has.
+//!
+//! They need a Python with Ray, which PAVLOV_TEST_RAY_PYTHON names, so they run when they are asked for: `cargo xtask test`
+//! has a step for them. Every process that a test starts has the test's directory in its environment, which is how it is
+//! found at the end.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+
+use pavlov::prelude::*;
+use pavlov::trainer::Builder;
+use pavlov::tune::checkpoint;
+use serde_json::{Value, json};
+
+use crate::processes::{ON_RAY, child, is_running, signal, wait_for};
+use crate::resume::assert_same_over;
+
+fn python() -> PathBuf {
+    std::env::var_os("PAVLOV_TEST_RAY_PYTHON").expect("PAVLOV_TEST_RAY_PYTHON names a Python with Ray").into()
+}
+
+/// Workers of this process are on Ray, on a cluster of their own.
+fn on_ray(command: &mut Command) {
+    command.env("PAVLOV_PYTHON", python()).env(ON_RAY, "1").env_remove("RAY_ADDRESS");
+}
+
+/// A process that drives workers, and what it has said.
+fn driver(case: &str, how: &str, home: &Path) -> Command {
+    fs::write(home.join("how"), how).expect("written");
+    let mut command = child(case, home);
+    on_ray(&mut command);
+    command
+}
+
+#[track_caller]
+fn succeeds(command: &mut Command) -> Output {
+    let output = command.output().expect("a child");
+    let said = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said).into_owned());
+    assert!(output.status.success(), "{command:?}: {}", said.concat());
+    output
+}
+
+/// Processes that a test with this directory has started, itself not among them.
+fn processes(home: &Path) -> BTreeSet<u32> {
+    let mark = format!("PAVLOV_TEST_HOME={}", home.display()).into_bytes();
+    let all = fs::read_dir("/proc").expect("Linux").flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| {
+            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+            environ.split(|byte| *byte == 0).any(|variable| variable == mark) && is_running(*pid)
+        })
+        .collect()
+}
+
+#[track_caller]
+fn all_end(home: &Path) {
+    wait_for("the end of all processes", || processes(home).is_empty().then_some(()));
+}
+
+/// What a process of these started with this command line.
+fn named<'a>(pids: &'a BTreeSet<u32>, part: &'a str) -> impl Iterator<Item = u32> + 'a {
+    let has = move |pid: &u32| {
+        let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&line).replace('\0', " ").contains(part)
+    };
+    pids.iter().copied().filter(has)
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn a_cluster_keeps_the_contract_of_a_transport_and_nothing_of_it_is_left() {
+    let home = tempfile::tempdir().expect("a directory");
+    succeeds(&mut driver("contract", "", home.path()));
+    all_end(home.path());
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn ppo_and_dqn_on_a_cluster_are_those_on_threads_to_the_bit_and_go_from_one_to_the_other() {
+    assert_same_over("ray", "ppo", 2, on_ray);
+    assert_same_over("ray", "dqn", 3, on_ray);
+    // Evaluation workers share the cluster.
+    assert_same_over("ray", "ppo_with_parallel_evaluation", 2, on_ray);
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn a_worker_whose_process_or_actor_dies_or_stops_is_replaced_and_training_goes_on() {
+    for (case, how) in [("replaced", "kill"), ("replaced", "kill its actor"), ("hangs", "stop")] {
+        let home = tempfile::tempdir().expect("a directory");
+        succeeds(&mut driver(case, how, home.path()));
+        all_end(home.path());
+    }
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn the_error_says_how_a_process_on_a_cluster_died() {
+    for (how, reason) in [
+        ("kill", "its process was killed (signal 9), by hand or because the machine ran out of memory"),
+        ("exit", "its process exited with code 3"),
+        ("kill its actor", "its actor is gone: "),
+    ] {
+        let home = tempfile::tempdir().expect("a directory");
+        succeeds(&mut driver("fails", how, home.path()));
+        let error = fs::read_to_string(home.path().join("error")).expect("an error");
+        assert!(error.starts_with(&format!("worker 1 failed: {reason}")), "{error}");
+        assert!(
+            error.ends_with("; set `recreate_failed_workers` or `ignore_worker_failures` to carry on"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn a_driver_that_is_killed_leaves_no_worker_and_no_cluster() {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut driver: Child = driver("endless", "", home.path())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("a child");
+    wait_for("the first fragment", || home.path().join("pids").exists().then_some(()));
+    let started = processes(home.path());
+    assert_eq!(named(&started, "gcs_server").count(), 1, "{started:?}");
+    driver.kill().expect("it runs");
+    driver.wait().expect("it ended");
+    all_end(home.path());
+}
+
+#[test]
+#[cfg(feature = "cli")]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn the_command_trains_on_a_cluster_prints_results_alone_and_goes_on_with_threads() {
+    use crate::cli::{command, run};
+    let home = tempfile::tempdir().expect("a directory");
+    let out = home.path().join("run");
+    let mut begun = command(["train", "PPO", "--env", "CartPole-v1", "--workers", "ray:2", "--json"]);
+    begun.args(["--set", "train_batch_size=64", "--set", "sgd_minibatch_size=32"]);
+    begun.args(["--set", "placement_strategy=SPREAD", "--stop", "training_iteration=2", "--out"]).arg(&out);
+    on_ray(&mut begun);
+    let results = run(&mut begun).ok().lines();
+    assert_eq!(results.len(), 2, "workers and Ray print nothing here");
+    assert_eq!(
+        (&results[1]["config"]["workers"], &results[1]["num_healthy_workers"]),
+        (&json!("ray"), &json!(2))
+    );
+    let mut resumed = command(["resume", "--workers", "threads", "--json", "--stop", "training_iteration=3"]);
+    let results = run(resumed.arg(&out)).ok().lines();
+    assert_eq!(results[0]["config"]["workers"], "threads");
+}
+
+/// What `builder.build` is refused with, in a process with these settings and variables.
+#[track_caller]
+fn refusal(settings: &Value, change: impl FnOnce(&mut Command)) -> String {
+    let home = tempfile::tempdir().expect("a directory");
+    let mut command = driver("refused", "", home.path());
+    command.env("PAVLOV_TEST_SETTINGS", settings.to_string());
+    change(&mut command);
+    succeeds(&mut command);
+    all_end(home.path());
+    fs::read_to_string(home.path().join("error")).expect("an error")
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn a_python_without_ray_another_ray_and_a_cluster_that_is_not_there_are_refused_with_the_way_out() {
+    let packages = tempfile::tempdir().expect("a directory");
+    let package = |file: &str, text: &str| {
+        let path = packages.path().join("ray").join(file);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, text).expect("written");
+    };
+    package("__init__.py", "raise ImportError('no module here')");
+    let here = |command: &mut Command| _ = command.env("PYTHONPATH", packages.path());
+    let none = refusal(&json!({}), here);
+    assert!(
+        none.starts_with("`workers` is \"ray\", but ")
+            && none.contains(" cannot import Ray (no module here): install it"),
+        "{none}"
+    );
+    package("__init__.py", "__version__ = '2.44.1'");
+    package("util/__init__.py", "");
+    package("util/scheduling_strategies.py", "PlacementGroupSchedulingStrategy = None");
+    package("exceptions.py", "RayError = Exception");
+    let old = refusal(&json!({}), here);
+    assert!(old.contains(" has Ray 2.44.1, and workers need Ray 2.60 or a later 2.x: install one"), "{old}");
+    for (address, said) in [
+        ("127.0.0.1:1", "there is no Ray cluster to join at RAY_ADDRESS=127.0.0.1:1 ("),
+        (
+            "ray://127.0.0.1:1",
+            "RAY_ADDRESS is ray://127.0.0.1:1, and a run must be on a machine of the cluster",
+        ),
+    ] {
+        let error = refusal(&json!({}), |command| _ = command.env("RAY_ADDRESS", address));
+        assert!(error.contains(said), "{error}");
+    }
+    let error = refusal(&json!({}), |command| _ = command.env("PAVLOV_PYTHON", "/no/such/python"));
+    assert!(error.contains("the interpreter \"/no/such/python\" cannot be started ("), "{error}");
+}
+
+/// A cluster of two machines with a core each, as far as one machine can be two; the second has what is `elsewhere`.
+struct Cluster {
+    home: tempfile::TempDir,
+    address: String,
+    machines: Vec<Child>,
+}
+
+impl Cluster {
+    fn start() -> Self {
+        let home = tempfile::tempdir().expect("a directory");
+        let free = TcpListener::bind("127.0.0.2:0").expect("an address of this machine");
+        let port = free.local_addr().expect("bound").port();
+        drop(free);
+        let mut cluster = Self { home, address: format!("127.0.0.2:{port}"), machines: Vec::new() };
+        let folder = cluster.home.path().join("r").display().to_string();
+        let head = ["--head", "--node-ip-address=127.0.0.2", "--include-dashboard=false"].map(str::to_owned);
+        cluster.ray(head.into_iter().chain([format!("--port={port}"), format!("--temp-dir={folder}")]));
+        wait_for("the head", || TcpStream::connect(&cluster.address).ok());
+        let address = format!("--address={}", cluster.address);
+        let other = ["--node-ip-address=127.0.0.3", "--resources={\"elsewhere\": 2}", &address];
+        cluster.ray(other.map(str::to_owned).into_iter());
+        cluster
+    }
+
+    fn ray(&mut self, arguments: impl Iterator<Item = String>) {
+        let mut command = Command::new(python());
+        command.args([
+            "-c",
+            "from ray.scripts.scripts import main; main()",
+            "start",
+            "--block",
+            "--num-cpus=1",
+        ]);
+        command.arg("--object-store-memory=1000000000").args(arguments);
+        self.belongs(&mut command);
+        self.machines.push(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("Ray"));
+    }
+
+    /// Sets what all processes of the cluster have, its drivers included.
+    fn belongs(&self, command: &mut Command) {
+        command
+            .env("PAVLOV_TEST_HOME", self.home.path())
+            .env("TMPDIR", self.home.path())
+            .env("RAY_AUTH_MODE", "token")
+            .env("RAY_AUTH_TOKEN", "0123456789abcdef".repeat(4))
+            .env("RAY_USAGE_STATS_ENABLED", "0")
+            .env("RAY_worker_niceness", "0")
+            .env("RAY_gcs_rpc_server_reconnect_timeout_s", "5");
+    }
+
+    /// A process that drives workers here.
+    fn driver(&self, case: &str, settings: &Value) -> Command {
+        let mut command = driver(case, "", self.home.path());
+        self.belongs(&mut command);
+        command.env("RAY_ADDRESS", &self.address).env("PAVLOV_TEST_SETTINGS", settings.to_string());
+        command
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.home.path().join(name)
+    }
+}
+
+impl Drop for Cluster {
+    fn drop(&mut self) {
+        // One that has ended meanwhile cannot be ended.
+        for pid in processes(self.home.path()) {
+            let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).status();
+        }
+        self.machines.iter_mut().for_each(|machine| _ = machine.wait());
+    }
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn workers_go_where_their_resources_are_with_the_executable_and_a_run_survives_its_cluster() {
+    let cluster = Cluster::start();
+    // Nothing of the executable is on the other machine before.
+    let elsewhere = json!({
+        "num_cpus_per_worker": 0, "custom_resources_per_worker": {"elsewhere": 1}, "placement_strategy": "SPREAD",
+    });
+    succeeds(&mut cluster.driver("contract", &elsewhere));
+    let user = fs::metadata("/proc/self").expect("Linux").uid();
+    let shipped =
+        fs::read_dir(cluster.file(&format!("pavlov-workers-{user}"))).expect("a folder of executables");
+    assert_eq!(shipped.count(), 1);
+
+    let much = json!({"num_cpus_per_worker": 2, "worker_health_probe_timeout_s": 3});
+    succeeds(&mut cluster.driver("refused", &much));
+    let error = fs::read_to_string(cluster.file("error")).expect("an error");
+    let said = "`workers` is \"ray\", but 2 workers by PACK need 4 CPU (the cluster has 2, ";
+    assert!(
+        error.starts_with(said) && error.contains("ask for fewer workers, for less per worker"),
+        "{error}"
+    );
+
+    let mut driver = cluster.driver("saves", &elsewhere).stdout(Stdio::null()).spawn().expect("a child");
+    let run = cluster.file("run");
+    let newest = |run: &Path| checkpoint::latest(run).ok().flatten();
+    wait_for("a checkpoint", || newest(&run));
+    let all = processes(cluster.home.path());
+    named(&all, "gcs_server").for_each(|head| signal("KILL", head));
+    assert!(driver.wait().expect("it ended").success());
+    let error = fs::read_to_string(cluster.file("error")).expect("an error");
+    assert!(
+        error.contains("Ray: the process that reaches it has ended") && error.contains("`pavlov resume`"),
+        "{error}"
+    );
+
+    let iteration =
+        |run: &Path| checkpoint::metadata(&newest(run).expect("a checkpoint")).expect("metadata").iteration;
+    let before = iteration(&run);
+    drop(
+        cluster
+            .driver("saves", &json!({}))
+            .env_remove("RAY_ADDRESS")
+            .env("PAVLOV_TEST_ITERATIONS", "2")
+            .status(),
+    );
+    assert_eq!(iteration(&run), before + 2);
+}
+
+/// Trains until what it trains with is gone, or so often as is asked for; saves after every result, and says the error.
+pub(crate) fn saves(builder: Builder<Ppo>, home: &Path) {
+    let run = home.join("run");
+    let mut trainer = builder.logdir(&run).build().expect("a trainer");
+    let newest = || if run.exists() { checkpoint::latest(&run).expect("a readable run") } else { None };
+    if let Some(newest) = newest() {
+        trainer.restore(&newest).expect("a checkpoint that fits");
+    }
+    let iterations =
+        std::env::var("PAVLOV_TEST_ITERATIONS").map_or(usize::MAX, |n| n.parse().expect("a number"));
+    for _ in 0..iterations {
+        match trainer.train() {
+            Ok(_) => trainer.save().map(drop).expect("a checkpoint"),
+            Err(error) => return fs::write(home.join("error"), error.to_string()).expect("written"),
+        }
+    }
+}
+
+/// Lays settings of another process over.
+pub(crate) fn set(ppo: &mut Ppo, settings: &str) {
+    let settings: Value = serde_json::from_str(settings).expect("settings");
+    let mut all = json!(ppo.common);
+    for (key, value) in settings.as_object().expect("an object") {
+        all[key] = value.clone();
+    }
+    ppo.common = serde_json::from_value(all).expect("settings that can be");
+}

@@ -1,0 +1,421 @@
+"""The process between a run and Ray. It needs only the package `ray`.
+
+Standard input is a socket to the run: lines of JSON, and with each worker's start the socket that its frames go through.
+A worker is an actor that starts the run's executable and passes frames on as they are. The end of the socket ends
+everything.
+"""
+
+import hashlib
+import json
+import os
+import pickle
+import queue
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+
+HEADER = 40
+SET_WEIGHTS = 2
+OBJECT_STORE = 512 << 20
+CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+ENVIRONMENT = dict(os.environ)
+
+
+class Refused(Exception):
+    """A sentence that reads on after "`workers` is "ray", but"."""
+
+
+def read(stream, size):
+    """So many bytes; none if there are fewer."""
+    data = bytearray(size)
+    view = memoryview(data)
+    while view:
+        count = stream.recv_into(view)
+        if count == 0:
+            return None
+        view = view[count:]
+    return data
+
+
+def read_frame(stream):
+    """Header and body of the next frame; none at the end."""
+    header = read(stream, HEADER)
+    if header is None:
+        return None
+    size = int.from_bytes(header[16:24], "little") + int.from_bytes(header[24:32], "little")
+    body = read(stream, size)
+    return None if body is None else (header, body)
+
+
+class RolloutWorker:
+    """In an actor: a child that is the worker."""
+
+    def __init__(self, program, shipped):
+        import ray
+
+        context = ray.get_runtime_context()
+        self.node = context.get_node_id()
+        self.child = self.broken = None
+        try:
+            self.start(program, shipped, self.node == program["node"], ray)
+        except OSError as error:
+            hint = "; it was built for another kind of machine" if error.errno == 8 else ""
+            self.broken = f"node {self.node[:8]} cannot start the executable: {error.strerror}{hint}"
+
+    def start(self, program, shipped, is_home, ray):
+        environment = dict(program["environment"] if is_home else os.environ)
+        if not is_home:
+            kept = ("PAVLOV_", "RUST_", "OMP_", "MKL_")
+            environment.update({k: v for k, v in program["environment"].items() if k.startswith(kept)})
+            folders = [self.torch(), program["environment"].get("LD_LIBRARY_PATH", "")]
+            folders.append(environment.get("LD_LIBRARY_PATH", ""))
+            environment["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
+        for name in program["unset"]:
+            environment.pop(name, None)
+        environment.update(program["set"])
+        if "CUDA_VISIBLE_DEVICES" in os.environ:
+            environment["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
+        path = program["path"] if is_home else self.unpack(program, ray.get(shipped[0]))
+        self.socket, theirs = socket.socketpair()
+        self.child = subprocess.Popen(
+            [path, *program["arguments"]],
+            stdin=theirs,
+            env=environment,
+            cwd=program["folder"] if is_home else None,
+            start_new_session=True,
+        )
+        theirs.close()
+
+    @staticmethod
+    def torch():
+        """Where the package `torch` of this node has libtorch."""
+        import importlib.util
+
+        found = importlib.util.find_spec("torch")
+        return os.path.join(os.path.dirname(found.origin), "lib") if found and found.origin else ""
+
+    @staticmethod
+    def unpack(program, data):
+        """The executable, which is written to this node once."""
+        folder = os.path.join(tempfile.gettempdir(), f"pavlov-workers-{os.getuid()}")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        if os.stat(folder).st_uid != os.getuid():
+            raise PermissionError(13, f"{folder} belongs to another user")
+        path = os.path.join(folder, program["digest"])
+        if not os.path.exists(path):
+            file, fresh = tempfile.mkstemp(dir=folder)
+            with os.fdopen(file, "wb") as file:
+                file.write(data)
+            os.chmod(fresh, 0o700)
+            os.rename(fresh, path)
+        return path
+
+    def call(self, header, body):
+        """The frame that answers this one, or how the child ended."""
+        if self.child is None:
+            return {"reason": self.broken}
+        try:
+            self.socket.sendall(header)
+            self.socket.sendall(body)
+            frame = read_frame(self.socket)
+        except OSError:
+            frame = None
+        if frame is None:
+            return self.end()
+        return pickle.PickleBuffer(frame[0] + frame[1])
+
+    def end(self):
+        """How the child ended, which is given a moment to do so."""
+        if self.child is None:
+            return {"reason": self.broken}
+        self.socket.close()
+        try:
+            code = self.child.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            self.child.kill()
+            code = self.child.wait()
+        if code == 127:
+            return {
+                "reason": f"its process could not be loaded on node {self.node[:8]} (exit code 127), as where libtorch is "
+                "missing: install the package `torch` in the Python of that node, of the version that the program was "
+                "built with, or put libtorch's folder `lib` into LD_LIBRARY_PATH"
+            }
+        return {"code": code}
+
+
+class Engine:
+    def __init__(self, control):
+        self.control = control
+        self.saying = threading.Lock()
+        self.groups = {}
+        self.actors = {}
+        self.killed = set()
+        self.shipped = None
+        self.shipping = threading.Lock()
+        self.weights = (None, None)
+
+    def say(self, **message):
+        with self.saying:
+            try:
+                self.control.sendall(json.dumps(message).encode() + b"\n")
+            except OSError:
+                pass  # The run is gone, which the reader of the other direction sees.
+
+    def serve(self):
+        for message, stream in self.messages():
+            operation = message["op"]
+            if operation == "reserve":
+                threading.Thread(target=self.reserve, args=(message,), daemon=True).start()
+            elif operation == "release":
+                group = self.groups.pop(message["pool"], None)
+                if group is not None:
+                    ray.util.remove_placement_group(group)
+            elif operation == "start":
+                threading.Thread(target=self.live, args=(message, stream), daemon=True).start()
+            elif operation == "kill":
+                self.kill(message["life"])
+
+    def messages(self):
+        """Lines of JSON; with those that start a worker the socket that came with them."""
+        text, sockets = b"", []
+        while True:
+            data, files, _, _ = socket.recv_fds(self.control, 1 << 16, 16, CLOSE_ON_EXEC)
+            if not data:
+                return
+            sockets += files
+            *lines, text = (text + data).split(b"\n")
+            for line in lines:
+                message = json.loads(line)
+                stream = socket.socket(fileno=sockets.pop(0)) if message["op"] == "start" else None
+                yield message, stream
+
+    def reserve(self, message):
+        """Room for the workers of a pool, all at once."""
+        pool, workers, strategy = message["pool"], message["workers"], message["strategy"]
+        need = {name: amount for name, amount in message["resources"].items() if amount > 0}
+        if self.private:
+            # All cores are this run's.
+            need.pop("CPU", None)
+        if need:
+            group = ray.util.placement_group([need] * workers, strategy=strategy)
+            if not group.wait(message["patience"] or 1e9):
+                ray.util.remove_placement_group(group)
+                return self.say(pool=pool, failed=self.too_little(workers, need, strategy, message["patience"]))
+            self.groups[pool] = group
+        return self.say(pool=pool)
+
+    def too_little(self, workers, need, strategy, patience):
+        total, free = ray.cluster_resources(), ray.available_resources()
+        parts = [
+            f"{amount * workers:g} {name} (the cluster has {total.get(name, 0):g}, {free.get(name, 0):g} of them free)"
+            for name, amount in need.items()
+        ]
+        whose = "the cluster that the run started for itself" if self.private else "the cluster"
+        return (
+            f"{workers} workers by {strategy} need {' and '.join(parts)}, and {whose} did not have the room in "
+            f"{patience:g} s (`worker_health_probe_timeout_s`): ask for fewer workers, for less per worker "
+            "(`num_cpus_per_worker`, `num_gpus_per_worker`, `custom_resources_per_worker`), or add nodes"
+        )
+
+    def ship(self, program):
+        """The executable in the object store, if a worker may run on another node."""
+        with self.shipping:
+            home = program["node"]
+            if self.shipped is None and any(n["Alive"] and n["NodeID"] != home for n in ray.nodes()):
+                with open(program["path"], "rb") as file:
+                    data = file.read()
+                self.shipped = ([ray.put(pickle.PickleBuffer(data))], hashlib.sha256(data).hexdigest())
+        return self.shipped or (None, None)
+
+    def live(self, message, stream):
+        """One life of a worker."""
+        life, answers = message["life"], queue.SimpleQueue()
+        replies = None
+        try:
+            home = ray.get_runtime_context().get_node_id()
+            program = dict(message["program"], node=home, environment=ENVIRONMENT, folder=os.getcwd())
+            shipped, program["digest"] = self.ship(program)
+            options = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
+            group = self.groups.get(message["pool"])
+            if group is not None:
+                options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
+                    group, placement_group_bundle_index=message["worker"]
+                )
+                need = {name: amount for name, amount in message["resources"].items() if amount > 0}
+                options["num_cpus"] = 0 if self.private else need.pop("CPU", 0)
+                need.pop("CPU", None)
+                options["num_gpus"] = need.pop("GPU", 0)
+                options["resources"] = need
+            actor = self.worker.options(**options).remote(program, shipped)
+            self.actors[life] = actor
+            if life in self.killed:
+                ray.kill(actor)
+            replies = threading.Thread(target=self.reply, args=(life, actor, answers, stream), daemon=True)
+            replies.start()
+            while (frame := read_frame(stream)) is not None:
+                answers.put(actor.call.remote(*self.packed(*frame)))
+            answers.put(actor.end.remote())
+        except OSError:
+            if replies is not None:
+                answers.put(actor.end.remote())
+        except Exception as error:
+            self.say(life=life, reason=f"Ray could not start it: {sentence(error)}")
+            shut(stream)
+
+    def packed(self, header, body):
+        """A frame as arguments of a call. Weights are the same for all workers and go into the object store once."""
+        if len(body) < 100_000 or int.from_bytes(header[6:8], "little") != SET_WEIGHTS:
+            return bytes(header), pickle.PickleBuffer(body)
+        known, reference = self.weights
+        if known != body:
+            reference = ray.put(pickle.PickleBuffer(body))
+            self.weights = (body, reference)
+        return bytes(header), reference
+
+    def reply(self, life, actor, answers, stream):
+        """Hands the actor's answers on until there are no more, and says why."""
+        end = None
+        while end is None:
+            try:
+                answer = ray.get(answers.get())
+                if isinstance(answer, dict):
+                    end = answer
+                else:
+                    stream.sendall(answer)
+            except OSError:
+                end = {"reason": "the run no longer listened"}
+            except RayError as error:
+                end = {"reason": f"its actor is gone: {sentence(error)}"}
+            except Exception as error:
+                end = {"reason": sentence(error)}
+        self.say(life=life, **end)
+        self.kill(life)
+        self.actors.pop(life, None)
+        shut(stream)
+
+    def kill(self, life):
+        self.killed.add(life)
+        actor = self.actors.get(life)
+        if actor is not None:
+            try:
+                ray.kill(actor)
+            except Exception:
+                pass  # It is gone.
+
+    def end(self):
+        for life in list(self.actors):
+            self.kill(life)
+        ray.shutdown()
+
+
+def shut(stream):
+    try:
+        stream.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass
+
+
+def sentence(error):
+    """What Ray says first, in a line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0][:400].rstrip(".") if lines else type(error).__name__
+
+
+def check_version():
+    numbers = [int("".join(c for c in part if c.isdigit()) or 0) for part in ray.__version__.split(".")[:2]]
+    if not [2, 60] <= numbers < [3]:
+        raise Refused(
+            f"{sys.executable} has Ray {ray.__version__}, and workers need Ray 2.60 or a later 2.x: install one, or name "
+            "another interpreter by PAVLOV_PYTHON"
+        )
+
+
+def connect(address):
+    """Attaches to the cluster, or starts one; returns the folder of the latter."""
+    quiet = {"logging_level": "error", "log_to_driver": True}
+    if address not in ("", "local"):
+        if "://" in address:
+            raise Refused(
+                f"RAY_ADDRESS is {address}, and a run must be on a machine of the cluster: start it there, with "
+                "RAY_ADDRESS=HOST:PORT or RAY_ADDRESS=auto"
+            )
+        try:
+            host, _, port = address.rpartition(":")
+            if host and port.isdigit():
+                # Ray itself would try for minutes.
+                socket.create_connection((host, int(port)), timeout=10).close()
+            ray.init(address=address, **quiet)
+        except (Exception, SystemExit) as error:
+            hint = "`ray start --head` on the cluster's first machine starts one and says its address"
+            if "token" in str(error).lower():
+                hint = "set RAY_AUTH_MODE=token and the same RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH everywhere"
+            raise Refused(f"there is no Ray cluster to join at RAY_ADDRESS={address} ({sentence(error)}): {hint}")
+        return None
+    # Paths of sockets are short.
+    short = tempfile.gettempdir() if len(tempfile.gettempdir()) < 30 else "/tmp"
+    folder = tempfile.mkdtemp(prefix="pavlov-ray-", dir=short)
+    try:
+        ray.init(
+            address="local", include_dashboard=False, object_store_memory=OBJECT_STORE, _temp_dir=folder, **quiet
+        )
+    except (Exception, SystemExit) as error:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise Refused(f"Ray could not start a cluster on this machine: {sentence(error)}")
+    return folder
+
+
+def main():
+    control = socket.socket(fileno=os.dup(0))
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.dup2(2, 1)
+    engine = Engine(control)
+    # The run says itself what a cluster lacks.
+    os.environ.setdefault("RAY_SCHEDULER_EVENTS", "0")
+    address = os.environ.get("RAY_ADDRESS", "")
+    engine.private = address in ("", "local")
+    if engine.private:
+        # Another user cannot join, nothing is written to the home directory, and workers have the priority of the run.
+        import secrets
+
+        os.environ.update(
+            RAY_AUTH_MODE="token",
+            RAY_AUTH_TOKEN=secrets.token_hex(32),
+            RAY_USAGE_STATS_ENABLED="0",
+            RAY_worker_niceness="0",
+        )
+        os.environ.pop("RAY_ADDRESS", None)
+    folder = None
+    try:
+        import_ray()
+        check_version()
+        folder = connect(address)
+        engine.worker = ray.remote(RolloutWorker)
+        engine.say(ready=True)
+        engine.serve()
+        engine.end()
+    except Refused as refused:
+        engine.say(failed=str(refused))
+    finally:
+        if folder is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def import_ray():
+    global ray, RayError, PlacementGroupSchedulingStrategy
+    try:
+        import ray
+        import ray.util
+        from ray.exceptions import RayError
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy
+    except ImportError as error:
+        raise Refused(
+            f"{sys.executable} cannot import Ray ({error}): install it with `pip install ray`, or name another "
+            "interpreter by PAVLOV_PYTHON"
+        )
+
+
+main()

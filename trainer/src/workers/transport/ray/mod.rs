@@ -1,0 +1,188 @@
+//! Workers on a Ray cluster: this executable started by an actor for each, wherever Ray places it.
+//!
+//! Ray is spoken to by a process in Python, the engine. Frames go to it and on to the actors as they are, so a worker here
+//! is what it is as a process, and the trainer outlives the cluster.
+
+mod engine;
+
+use super::{
+    life::{Body, Life, Place},
+    pool::{Completion, Fault, WorkerPool, validate},
+};
+use crate::{
+    base::error::Result,
+    run::common::Common,
+    sample::{
+        spec_by_name::SpecByName,
+        worker::{Request, WorkerSpec},
+    },
+};
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
+use engine::{End, Engine};
+use pavlov_tune::internal::RolloutCommand;
+use serde_json::{Map, Value, json};
+use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
+
+/// How long a worker whose socket is closed may take to be gone.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One actor of a Ray cluster per worker.
+#[derive(Debug)]
+pub struct RayPool {
+    spec: Arc<SpecByName>,
+    lives: Vec<Life>,
+    completions: Receiver<Completion>,
+    send_completions: Sender<Completion>,
+    requests: u64,
+    engine: Arc<Engine>,
+    number: u64,
+}
+
+impl RayPool {
+    /// Starts `workers` actors, on the cluster at `RAY_ADDRESS` or on one that is started on this machine and ends with
+    /// the last pool. With `validate_workers_after_construction` it waits until every one has its environments.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`](crate::Error::Config) if the program has not called `child_main` with the trainable
+    /// whose workers these are, if there is no Ray in the Python (`PAVLOV_PYTHON`, else `python3`) or one of another version, or
+    /// if the cluster cannot be reached or has no room for all workers in `worker_health_probe_timeout_s`; and
+    /// [`Error::Worker`](crate::Error::Worker) if a worker that is waited for cannot make its environment or policies or is
+    /// not ready in that time.
+    pub fn new(spec: &WorkerSpec, workers: usize) -> Result<Self> {
+        let (send_completions, completions) = unbounded();
+        let by_name = Arc::new(SpecByName::of(spec)?);
+        // What `main` does not know is refused before a cluster is started.
+        command(&by_name)?;
+        let engine = Engine::shared()?;
+        let number = match workers {
+            0 => 0,
+            _ => engine.reserve(reservation(&spec.common, workers))?,
+        };
+        let mut pool = Self {
+            spec: by_name,
+            lives: Vec::new(),
+            completions,
+            send_completions,
+            requests: 0,
+            engine,
+            number,
+        };
+        let mut starts = Vec::new();
+        for worker in 0..workers {
+            let (life, start) = pool.spawn(worker, 0)?;
+            pool.lives.push(life);
+            starts.push(start);
+        }
+        validate(&mut pool, starts, &spec.common)?;
+        Ok(pool)
+    }
+
+    fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Life, u64)> {
+        self.requests += 1;
+        let place = Place { worker, incarnation, completions: self.send_completions.clone() };
+        let start = json!({
+            "pool": self.number, "worker": worker, "resources": resources(&self.spec.common),
+            "program": command(&self.spec)?,
+        });
+        let (body, socket) = RayBody::start(&self.engine, start)?;
+        let life = Life::start(Box::new(body), socket, &self.spec, place, self.requests)?;
+        Ok((life, self.requests))
+    }
+}
+
+fn command(spec: &SpecByName) -> Result<RolloutCommand> {
+    Ok(RolloutCommand::new(&spec.trainable, "ray", spec.common.num_cpus_per_worker.max(1))?)
+}
+
+/// What a worker asks for, by Ray's names.
+fn resources(common: &Common) -> Map<String, Value> {
+    let own = [("CPU", common.num_cpus_per_worker as f64), ("GPU", common.num_gpus_per_worker)];
+    let own = own.map(|(name, amount)| (name.to_owned(), amount.into()));
+    let custom = common.custom_resources_per_worker.iter();
+    own.into_iter().chain(custom.map(|(name, amount)| (name.clone(), (*amount).into()))).collect()
+}
+
+fn reservation(common: &Common, workers: usize) -> Value {
+    json!({
+        "workers": workers, "resources": resources(common), "strategy": common.placement_strategy,
+        "patience": common.worker_health_probe_timeout_s,
+    })
+}
+
+impl WorkerPool for RayPool {
+    fn len(&self) -> usize {
+        self.lives.len()
+    }
+
+    fn submit(&mut self, worker: usize, request: Request) -> Result<u64> {
+        self.requests += 1;
+        self.lives[worker].submit(self.requests, request);
+        Ok(self.requests)
+    }
+
+    fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>> {
+        // The pool holds a sender itself, so `recv` cannot fail.
+        let next = match timeout {
+            None => self.completions.recv().ok(),
+            Some(timeout) => self.completions.recv_timeout(timeout).ok(),
+        };
+        // Without the engine no worker comes back, whatever the settings say.
+        match &next {
+            Some(Completion { result: Err(Fault::Dead(_)), .. }) => self.engine.alive().map(|()| next),
+            _ => Ok(next),
+        }
+    }
+
+    fn respawn(&mut self, worker: usize) -> Result<u64> {
+        self.lives[worker].kill();
+        let (life, start) = self.spawn(worker, self.lives[worker].incarnation() + 1)?;
+        self.lives[worker] = life;
+        Ok(start)
+    }
+
+    fn incarnation(&self, worker: usize) -> u64 {
+        self.lives[worker].incarnation()
+    }
+}
+
+impl Drop for RayPool {
+    fn drop(&mut self) {
+        // All at once, and then each is waited for.
+        self.lives.iter_mut().for_each(Life::close);
+        self.lives.iter_mut().for_each(Life::bury);
+        self.engine.release(self.number);
+    }
+}
+
+/// A worker's actor, as the engine knows it.
+#[derive(Debug)]
+struct RayBody {
+    engine: Arc<Engine>,
+    life: u64,
+    end: Receiver<End>,
+}
+
+impl RayBody {
+    fn start(engine: &Arc<Engine>, start: Value) -> Result<(Self, UnixStream)> {
+        let (life, end, socket) = engine.start(start)?;
+        Ok((Self { engine: Arc::clone(engine), life, end }, socket))
+    }
+}
+
+impl Body for RayBody {
+    fn kill(&mut self) {
+        self.engine.kill(self.life);
+    }
+
+    fn wait(&mut self) -> String {
+        let end = self.end.recv_timeout(PATIENCE).or_else(|error| {
+            self.kill();
+            if error == RecvTimeoutError::Timeout { self.end.recv_timeout(PATIENCE) } else { Err(error) }
+        });
+        match end {
+            Ok(End::Code(code)) => format!("its process {}", RolloutCommand::how_it_ended(code)),
+            Ok(End::Reason(reason)) => reason,
+            Err(_) => "its actor does not answer any more".to_owned(),
+        }
+    }
+}
