@@ -1,8 +1,7 @@
 //! `cargo xtask learn`: trains the presets of `examples/tuned` and compares each with its own pass mark.
 
-use std::env;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -57,9 +56,6 @@ pub(crate) fn learn(root: &Path, names: &[&str], change: Option<&str>) -> Result
     };
     let presets = names.iter().map(|name| Preset::read(&tuned, name)).collect::<Result<Vec<_>>>()?;
     steps::cargo(root, &["build", "--release", "--bin", "pavlov"])?;
-    if presets.iter().any(|preset| preset.env.starts_with("py:")) {
-        python()?;
-    }
 
     let mut missed = Vec::new();
     println!("| preset | seeds passed | mark | score per seed | steps |\n|---|---|---|---|---|");
@@ -72,27 +68,6 @@ pub(crate) fn learn(root: &Path, names: &[&str], change: Option<&str>) -> Result
         }
     }
     if missed.is_empty() { Ok(()) } else { Err(format!("below the pass mark: {}", missed.join(", "))) }
-}
-
-/// The interpreter for environments in Python: PAVLOV_PYTHON if it is set, or else that of `target/learn-venv`, made here.
-fn python() -> Result<PathBuf> {
-    if let Some(python) = env::var_os("PAVLOV_PYTHON") {
-        return Ok(python.into());
-    }
-    let venv = steps::built("learn-venv", "")?;
-    let (python, done) = (venv.join("bin/python"), venv.join("done"));
-    if !done.exists() {
-        steps::run(Command::new("python3").args(["-m", "venv"]).arg(&venv))?;
-        steps::run(Command::new(&python).args([
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "gymnasium[box2d]==1.4.0",
-        ]))?;
-        fs::write(&done, "").map_err(|error| format!("{}: {error}", done.display()))?;
-    }
-    Ok(python)
 }
 
 impl Preset {
@@ -118,15 +93,9 @@ impl Preset {
     }
 
     fn train(&self, seed: u64, change: Option<&str>) -> Result<Outcome> {
-        let command = || -> Result<Command> {
-            let mut command = Command::new(steps::built("release", "pavlov")?);
-            if self.env.starts_with("py:") {
-                command.env("PAVLOV_PYTHON", python()?);
-            }
-            Ok(command)
-        };
+        let program = steps::built("release", "pavlov")?;
         let out = steps::fresh("learn", &format!("{}/seed-{seed}", self.name))?;
-        let mut train = command()?;
+        let mut train = Command::new(&program);
         train.args(["train", &self.algorithm, "--env", &self.env, "--preset", &self.name]);
         train.args(["--seed", &seed.to_string(), "--json", "--quiet", "--out"]).arg(&out);
         if let Some(change) = change {
@@ -137,7 +106,7 @@ impl Preset {
         let score = match self.pass.mark {
             Mark::Training { .. } => best,
             Mark::Evaluation { episodes, .. } => {
-                let mut evaluate = command()?;
+                let mut evaluate = Command::new(&program);
                 evaluate.arg("evaluate").arg(newest_checkpoint(&out)?);
                 // Not a seed of training: those count from 0.
                 evaluate.args(["--episodes", &episodes.to_string(), "--seed", "1000", "--json"]);
@@ -152,7 +121,8 @@ impl Preset {
     }
 
     fn row(&self, outcomes: &[Outcome]) -> String {
-        let scores: Vec<_> = outcomes.iter().map(|outcome| format!("{:.1}", outcome.score)).collect();
+        let digits = if self.pass.mark.mean().abs() < 10.0 { 2 } else { 1 };
+        let scores: Vec<_> = outcomes.iter().map(|outcome| format!("{:.digits$}", outcome.score)).collect();
         let steps = outcomes.iter().map(|outcome| outcome.steps).max().unwrap_or(0);
         format!(
             "| {} | {} of {} (needs {}) | {} | {} | {steps} |",
