@@ -134,7 +134,8 @@ fn main() -> Outcome<()> {
 }
 
 fn python_with_ray() -> Option<String> {
-    let named = ["PAVLOV_TEST_RAY_PYTHON", "PAVLOV_PYTHON"].into_iter().filter_map(|name| env::var(name).ok());
+    let named =
+        ["PAVLOV_TEST_RAY_PYTHON", "PAVLOV_PYTHON"].into_iter().filter_map(|name| env::var(name).ok());
     named.chain(["python3".to_owned()]).find(|python| {
         let mut command = Command::new(python);
         command.args(["-c", "import ray"]).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());

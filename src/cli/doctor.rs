@@ -67,7 +67,7 @@ pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {
         cores(),
         threads(),
     ];
-    lines.extend(ray(version.as_deref()));
+    lines.extend(ray(lib.as_deref(), version.as_deref()));
     if args.json {
         print_json(&lines)?;
     } else {

@@ -28,7 +28,7 @@ def cluster(address):
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
     ray.init(address=address, logging_level="error", log_to_driver=False)
-    folders = os.environ.get("LD_LIBRARY_PATH", "").split(":")
+    folders = [*sys.argv[2:], *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
     task = ray.remote(num_cpus=0)(look)
     machines = []
     for node in ray.nodes():

@@ -1,6 +1,7 @@
 //! What `pavlov doctor` says of Ray, and of the cluster at `RAY_ADDRESS`.
 
 use std::fs;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use serde::Deserialize;
@@ -29,22 +30,30 @@ struct Machine {
     error: Option<String>,
 }
 
-/// The Ray of the Python that workers are reached through, and the cluster if one is named. `libtorch` is the version in use.
-pub(super) fn ray(libtorch: Option<&str>) -> Vec<Line> {
+/// The Ray of the Python that workers are reached through, and the cluster if one is named. `lib` and `libtorch` are the library
+/// in use and its version.
+pub(super) fn ray(lib: Option<&Path>, libtorch: Option<&str>) -> Vec<Line> {
     let python = std::env::var("PAVLOV_PYTHON").ok().filter(|python| !python.is_empty());
     let python = python.unwrap_or_else(|| "python3".into());
     let address = std::env::var("RAY_ADDRESS").ok().filter(|address| !["", "local"].contains(&&**address));
-    let ray = version(&python, ask(&python), address.is_some());
+    let ray = version(&python, ask(&python, lib.and_then(Path::parent)), address.is_some());
     match (ray, address) {
         (Ok((line, said)), Some(address)) => vec![line, cluster(&address, &said, libtorch)],
         (Ok((line, _)) | Err(line), _) => vec![line],
     }
 }
 
-fn ask(python: &str) -> Option<Said> {
+/// `folder` is where workers may find libtorch too, as this executable does.
+fn ask(python: &str, folder: Option<&Path>) -> Option<Said> {
     let answer = std::env::temp_dir().join(format!("pavlov-doctor-{}.json", std::process::id()));
     let mut command = Command::new(python);
-    command.args(["-c", SCRIPT]).arg(&answer).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command
+        .args(["-c", SCRIPT])
+        .arg(&answer)
+        .args(folder)
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
     let ended = command.status().ok()?;
     let said = fs::read_to_string(&answer).ok().filter(|_| ended.success());
     // Where it was not written there is nothing to remove.
@@ -59,7 +68,9 @@ fn version(python: &str, said: Option<Said>, is_asked_for: bool) -> Result<(Line
     let Some(version) = &said.version else {
         return Err(match is_asked_for {
             false => Line::ok(WHAT, format!("none in {python}; needed for `--workers ray:N` alone")),
-            true => Line::bad(WHAT, Status::Warn, format!("none in {python}, and RAY_ADDRESS is set"), REMEDY),
+            true => {
+                Line::bad(WHAT, Status::Warn, format!("none in {python}, and RAY_ADDRESS is set"), REMEDY)
+            }
         });
     };
     let mut parts = version.split('.').map(|part| part.parse().unwrap_or(0));
@@ -83,7 +94,8 @@ fn cluster(address: &str, said: &Said, libtorch: Option<&str>) -> Line {
         (_, machines) => machines.as_deref().unwrap_or_default(),
     };
     let lacks = |what: &dyn Fn(&Machine) -> Option<String>| {
-        let found = machines.iter().find_map(|machine| Some(format!("{} {}", machine.address, what(machine)?)));
+        let found =
+            machines.iter().find_map(|machine| Some(format!("{} {}", machine.address, what(machine)?)));
         found.map(|found| format!("{} machine(s) at {address}; {found}", machines.len()))
     };
     if let Some(found) = lacks(&|machine| Some(format!("ran nothing: {}", machine.error.as_ref()?))) {
@@ -107,7 +119,9 @@ fn cluster(address: &str, said: &Said, libtorch: Option<&str>) -> Line {
         let version = libtorch.map(|version| format!("=={version}")).unwrap_or_default();
         return bad(
             found,
-            &format!("`pip install torch{version}` there, or put libtorch's folder `lib` into LD_LIBRARY_PATH"),
+            &format!(
+                "`pip install torch{version}` there, or put libtorch's folder `lib` into LD_LIBRARY_PATH"
+            ),
         );
     }
     Line::ok(WHAT, format!("{} machine(s) at {address}, all with libtorch", machines.len()))
@@ -124,7 +138,9 @@ mod tests {
     #[test]
     fn a_python_without_ray_or_with_another_one_is_told_what_to_install() {
         let of = |version: &str| version_line(serde_json::json!({"version": version}));
-        assert!(of("2.44.1").unwrap_err().contains("2.44.1 in python3, but workers need 2.60 or a later 2.x"));
+        assert!(
+            of("2.44.1").unwrap_err().contains("2.44.1 in python3, but workers need 2.60 or a later 2.x")
+        );
         assert!(of("3.0.0").is_err() && of("2.61.0").is_ok() && of("2.60.0").is_ok());
         assert_eq!(
             version_line(serde_json::json!({})).unwrap_err(),
@@ -135,7 +151,9 @@ mod tests {
     }
 
     fn version_line(text: serde_json::Value) -> Result<String, String> {
-        super::version("python3", Some(said(text)), false).map(|(line, _)| line.found).map_err(|line| line.found)
+        super::version("python3", Some(said(text)), false)
+            .map(|(line, _)| line.found)
+            .map_err(|line| line.found)
     }
 
     #[test]
@@ -143,11 +161,18 @@ mod tests {
         let own = std::env::consts::ARCH;
         let of = |machine: serde_json::Value| {
             let whole = serde_json::json!({"address": "10.0.0.1", "processor": own, "has_libtorch": true});
-            let line = cluster("head:1", &said(serde_json::json!({"machines": [whole, machine]})), Some("2.13.0"));
-            (line.status, line.remedy.iter().fold(line.found.clone(), |text, remedy| format!("{text}; {remedy}")))
+            let line =
+                cluster("head:1", &said(serde_json::json!({"machines": [whole, machine]})), Some("2.13.0"));
+            (
+                line.status,
+                line.remedy.iter().fold(line.found.clone(), |text, remedy| format!("{text}; {remedy}")),
+            )
         };
         for (machine, part) in [
-            (serde_json::json!({"processor": "riscv64"}), "is of another kind, riscv64, and this executable is for"),
+            (
+                serde_json::json!({"processor": "riscv64"}),
+                "is of another kind, riscv64, and this executable is for",
+            ),
             (serde_json::json!({"processor": own}), "has no libtorch; `pip install torch==2.13.0` there"),
             (
                 serde_json::json!({"processor": own, "torch": "2.4.1+cpu"}),
@@ -158,9 +183,13 @@ mod tests {
             let mut machine = machine;
             machine["address"] = "10.0.0.2".into();
             let (status, text) = of(machine);
-            assert!(status == Status::Warn && text.contains(&format!("2 machine(s) at head:1; 10.0.0.2 {part}")), "{text}");
+            assert!(
+                status == Status::Warn && text.contains(&format!("2 machine(s) at head:1; 10.0.0.2 {part}")),
+                "{text}"
+            );
         }
-        let (status, text) = of(serde_json::json!({"address": "10.0.0.2", "processor": own, "torch": "2.13.0+cpu"}));
+        let (status, text) =
+            of(serde_json::json!({"address": "10.0.0.2", "processor": own, "torch": "2.13.0+cpu"}));
         assert_eq!((status, &*text), (Status::Ok, "2 machine(s) at head:1, all with libtorch"));
         let none = cluster("head:1", &said(serde_json::json!({"error": "refused"})), None);
         assert_eq!((none.status, &*none.found), (Status::Warn, "none to join at head:1: refused"));
