@@ -34,7 +34,9 @@ class Pavlov(tune.Trainable):
         return checked(self.pavlov.stdout.readline())
 
     def setup(self, config):
-        self.pavlov = subprocess.Popen(COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        # Ctrl-C is for Ray, which then saves.
+        piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        self.pavlov = subprocess.Popen(COMMAND, start_new_session=True, **piped)
         self.ask("setup", config=config)
 
     def step(self):

@@ -38,12 +38,10 @@ pub(super) struct TuneShimArgs {}
 
 /// Serve one trial of Ray Tune, which `pavlov tune-shim` is for: lines of JSON in and out
 #[derive(Args, Debug)]
-#[command(
-    after_help = "Example:\n  pavlov trainable << END\n  \
+#[command(after_help = "Example:\n  pavlov trainable << END\n  \
                         {\"request\": \"setup\", \"config\": {\"algorithm\": \"PPO\", \"env\": \"CartPole-v1\"}}\n  \
                         {\"request\": \"step\"}\n  {\"request\": \"save_checkpoint\", \"dir\": \"/tmp/saved\"}\n  END\n\n\
-                        The other requests: reset_config and resources (with a config), and load_checkpoint (with a dir)."
-)]
+                        The other requests: reset_config and resources (with a config), and load_checkpoint (with a dir).")]
 pub(super) struct TrainableArgs {}
 
 pub(super) fn tune_shim() -> anyhow::Result<()> {
@@ -183,8 +181,9 @@ struct Settings {
 impl Settings {
     /// `config`: those of the algorithm, and besides them `algorithm`, `env` and, if wanted, `preset`.
     fn of(mut config: Config) -> anyhow::Result<Self> {
-        let algorithm = take(&mut config, "algorithm")?
-            .ok_or_else(|| usage("the settings of the trial have no `algorithm`; add e.g. \"algorithm\": \"PPO\""))?;
+        let algorithm = take(&mut config, "algorithm")?.ok_or_else(|| {
+            usage("the settings of the trial have no `algorithm`; add e.g. \"algorithm\": \"PPO\"")
+        })?;
         let entry = registry::algorithm(&algorithm)?;
         let mut base = Config::new();
         let mut env = take(&mut config, "env")?;

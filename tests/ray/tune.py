@@ -2,6 +2,7 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,10 +56,14 @@ def asha():
     scheduler = AsyncHyperBandScheduler(grace_period=2, max_t=8, reduction_factor=2)
     config = tune.TuneConfig(metric=LR, mode="max", scheduler=scheduler, max_concurrent_trials=1)
     space = {**SPACE, "lr": tune.grid_search([4e-3, 3e-3, 2e-3, 1e-3])}
-    grid = tune.Tuner(Pavlov, param_space=space, tune_config=config, run_config=run_config("asha")).fit()
+    settings = run_config("asha", checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=True))
+    grid = tune.Tuner(Pavlov, param_space=space, tune_config=config, run_config=settings).fit()
     ends = {trial.config["lr"]: trial.metrics["training_iteration"] for trial in grid}
     assert ends == {4e-3: 8, 3e-3: 2, 2e-3: 2, 1e-3: 2}, ends
     assert all(lr(trial.metrics) == trial.config["lr"] for trial in grid)
+    evaluate = [os.environ["PAVLOV"], "evaluate", grid.get_best_result().checkpoint.path, "--episodes", "1", "--json"]
+    played = subprocess.run(evaluate, stdout=subprocess.PIPE, check=True)
+    assert json.loads(played.stdout)["training_iteration"] == 8, played.stdout
 
 
 def pbt():

@@ -79,6 +79,7 @@ fn parent(pid: u32) -> u32 {
 /// Results of the trial of the sweep `killed` that has most.
 fn most_results(home: &Path) -> usize {
     let trials = fs::read_dir(home.join("results/killed")).into_iter().flatten().flatten();
-    let results = trials.map(|trial| fs::read_to_string(trial.path().join("result.json")).unwrap_or_default());
+    let results =
+        trials.map(|trial| fs::read_to_string(trial.path().join("result.json")).unwrap_or_default());
     results.map(|results| results.lines().count()).max().unwrap_or(0)
 }
