@@ -31,7 +31,7 @@ SPACE = {
     "num_sgd_iter": 1,
     "model": {"fcnet_hiddens": [8]},
 }
-ITERATIONS = 40
+ITERATIONS = 150
 
 
 def results(trial):
@@ -53,7 +53,7 @@ def run_config(name, **settings):
 
 def asha():
     """One trial at a time, and the first has the best metric: the others are stopped at the first rung."""
-    scheduler = AsyncHyperBandScheduler(grace_period=2, max_t=8, reduction_factor=2)
+    scheduler = AsyncHyperBandScheduler(time_attr="training_iteration", grace_period=2, max_t=8, reduction_factor=2)
     config = tune.TuneConfig(metric=LR, mode="max", scheduler=scheduler, max_concurrent_trials=1)
     space = {**SPACE, "lr": tune.grid_search([4e-3, 3e-3, 2e-3, 1e-3])}
     settings = run_config("asha", checkpoint_config=tune.CheckpointConfig(checkpoint_at_end=True))
@@ -61,32 +61,39 @@ def asha():
     ends = {trial.config["lr"]: trial.metrics["training_iteration"] for trial in grid}
     assert ends == {4e-3: 8, 3e-3: 2, 2e-3: 2, 1e-3: 2}, ends
     assert all(lr(trial.metrics) == trial.config["lr"] for trial in grid)
-    evaluate = [os.environ["PAVLOV"], "evaluate", grid.get_best_result().checkpoint.path, "--episodes", "1", "--json"]
+    [saved] = Path(grid.get_best_result().checkpoint.path).glob("checkpoint_*")
+    evaluate = [os.environ["PAVLOV"], "evaluate", str(saved), "--episodes", "1", "--json"]
     played = subprocess.run(evaluate, stdout=subprocess.PIPE, check=True)
     assert json.loads(played.stdout)["training_iteration"] == 8, played.stdout
 
 
 def pbt():
-    """The worse half takes the checkpoints and settings of the better one over, in the same processes."""
+    """The worse half takes the checkpoints and settings of the better one over, in new processes and in the same ones."""
+    fresh, reused = (population(reuse_actors) for reuse_actors in [False, True])
+    # A checkpoint carries the id of the run that wrote it.
+    assert len({trial[0]["experiment_id"] for trial in fresh}) == 2
+    assert len({trial[-1]["experiment_id"] for trial in fresh}) == 1, fresh
+    for trial in fresh + reused:
+        assert [result["training_iteration"] for result in trial] == [1, 2, 3, 4, 5, 6]
+        assert all(lr(result) == result["config"]["lr"] for result in trial), trial
+        assert lr(trial[-1]) > 5e-3, trial
+
+
+def population(reuse_actors):
     scheduler = PopulationBasedTraining(
+        time_attr="training_iteration",
         perturbation_interval=2,
         quantile_fraction=0.5,
         resample_probability=0,
         synch=True,
         hyperparam_mutations={"lr": tune.loguniform(1e-4, 1e-1)},
     )
-    config = tune.TuneConfig(metric=LR, mode="max", scheduler=scheduler, reuse_actors=True)
+    config = tune.TuneConfig(metric=LR, mode="max", scheduler=scheduler, reuse_actors=reuse_actors)
     space = {**SPACE, "lr": tune.grid_search([1e-2, 1e-3])}
-    settings = run_config("pbt", stop={"training_iteration": 6})
+    settings = run_config(f"pbt-{reuse_actors}", stop={"training_iteration": 6})
     grid = tune.Tuner(Pavlov, param_space=space, tune_config=config, run_config=settings).fit()
-    trials = [results(trial) for trial in grid]
-    # A checkpoint carries the id of the run that wrote it.
-    assert len({trial[0]["experiment_id"] for trial in trials}) == 2
-    assert len({trial[-1]["experiment_id"] for trial in trials}) == 1, trials
-    for trial in trials:
-        assert [result["training_iteration"] for result in trial] == [1, 2, 3, 4, 5, 6]
-        assert all(lr(result) == result["config"]["lr"] for result in trial), trial
-    assert min(lr(trial[-1]) for trial in trials) > 5e-3
+    assert not grid.errors, grid.errors
+    return [results(trial) for trial in grid]
 
 
 def whole(name):
