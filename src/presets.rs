@@ -68,6 +68,7 @@ const FILES: &[(&str, &str)] = &[
     ("ppo-stateless-cartpole", include_str!("../examples/tuned/ppo-stateless-cartpole.toml")),
     ("qmix-simple-spread", include_str!("../examples/tuned/qmix-simple-spread.toml")),
     ("sac-cartpole", include_str!("../examples/tuned/sac-cartpole.toml")),
+    ("sac-mountaincar-continuous", include_str!("../examples/tuned/sac-mountaincar-continuous.toml")),
     ("sac-pendulum", include_str!("../examples/tuned/sac-pendulum.toml")),
     ("sac-sb3", include_str!("../examples/bases/sac-sb3.toml")),
     ("td3-pendulum", include_str!("../examples/tuned/td3-pendulum.toml")),

@@ -137,10 +137,17 @@ impl Trainer for Sac {
             rules::share([("tau", self.tau)]),
             self.quantiles.validate(&spaces.action_space, self.critic_loss),
             rules::refuse_if(
-                !matches!(exploration, ExplorationConfig::StochasticSampling { .. }),
+                !matches!(exploration, ExplorationConfig::StochasticSampling { .. })
+                    && !exploration.is_noise(),
                 "exploration_config.type",
                 format_args!("{:?}", exploration.name()),
-                "SAC explores by its own distribution: use StochasticSampling",
+                "SAC explores by its own distribution: use StochasticSampling, or a noise that is added to its draws",
+            ),
+            rules::refuse_if(
+                exploration.is_noise() && matches!(spaces.action_space, Space::Discrete { .. }),
+                "exploration_config.type",
+                format_args!("{:?}", exploration.name()),
+                "noise is added to real actions only, and these are choices: use StochasticSampling",
             ),
             self.common.refuse_raw_actions(Self::NAME),
         ])?;
@@ -275,7 +282,7 @@ impl NetPolicy for SacPolicy {
     }
 
     fn act(&self, head: &[f32], act: Act<'_>) -> Result<()> {
-        act.sample(&self.dist, head)
+        act.sample_with_noise(&self.dist, head, &self.config.common.exploration_config)
     }
 
     fn best_actions(&self, head: &Tensor) -> Option<Tensor> {

@@ -1,6 +1,6 @@
 //! SAC's targets and losses, through `Policy::learn_on_batch`.
 
-use pavlov::algorithms::sac::CriticLoss;
+use pavlov::algorithms::sac::{CriticLoss, Optimization};
 use pavlov::envs::Space;
 use pavlov::prelude::*;
 use pavlov::torch::{Kind, Reduction, Tensor};
@@ -69,6 +69,33 @@ fn the_losses_of_choices_are_means_over_all_of_them() {
         assert_close(&[stat(&learned, "actor_loss")], &[-0.281168], 1e-5);
         // The entropy that is aimed at is 0.98 ln 2 = 0.679284: -ln(1/2) * (-0.562335 + 0.679284).
         assert_close(&[stat(&learned, "alpha_loss")], &[0.081063], 1e-5);
+    }
+}
+
+#[test]
+fn weight_decay_shrinks_the_actor_and_the_critics_and_not_the_temperature() {
+    // One step of AdamW is one of Adam, and the share lr * decay of each parameter less (Loshchilov and Hutter 2019).
+    let (logits, q1, q2) = ([0.5, 3.0], [2.0, 5.0], [4.0, 1.0]);
+    let after = |fused, weight_decay| {
+        let mut policy = linear(|sac| {
+            sac.common.model.fused = fused;
+            sac.optimization = Optimization {
+                actor_learning_rate: 1e-3,
+                critic_learning_rate: 2e-3,
+                weight_decay,
+                ..Optimization::default()
+            };
+        });
+        set(policy.as_mut(), logits, q1, q2);
+        policy.learn_on_batch(&row(0.0)).expect("a learning step");
+        let weights = policy.get_weights();
+        let names = ["actor.out.bias", "q1.out.bias", "q2.out.bias", "log_alpha"];
+        names.map(|name| floats(&weights.tensor(name).expect("a parameter"))).concat()
+    };
+    for fused in [false, true] {
+        let (with, without) = (after(fused, 10.0), after(fused, 0.0));
+        let lost: Vec<f64> = without.iter().zip(&with).map(|(a, b)| a - b).collect();
+        assert_close(&lost, &[0.005, 0.03, 0.04, 0.1, 0.08, 0.02, 0.0], 1e-6);
     }
 }
 

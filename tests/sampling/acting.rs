@@ -4,10 +4,9 @@ use pavlov::envs::{Space, Step};
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
 use pavlov::trainer::batch::{Column, SampleBatch, TrainBatch};
-use pavlov::trainer::policy::ActionDist;
-use pavlov::trainer::policy::{Act, Fragment, Policy, PolicyClass, Seen};
-use pavlov::trainer::settings::BatchMode;
-use pavlov::trainer::settings::ExplorationConfig;
+use pavlov::trainer::policy::{Act, ActionDist, Fragment, Policy, PolicyClass, Seen};
+use pavlov::trainer::settings::{BatchMode, ExplorationConfig};
+use serde_json::json;
 
 use crate::support::{
     BEGAN, Clockwork, Doors, REMEMBERED, Rememberer, assert_close, bytes, clockwork, going_on, numbers,
@@ -253,6 +252,54 @@ fn random_first_steps_of_a_box_reach_all_of_it() {
     let raw = Common { normalize_actions: false, ..stretched };
     let (least, most) = range(&actions(&raw, env));
     assert!((300.0..305.0).contains(&least) && (495.0..500.0).contains(&most), "{least} to {most}");
+}
+
+/// Draws from narrow distributions around -0.5, with the noise of the settings on top.
+#[derive(Debug)]
+struct Narrow(ActionDist, ExplorationConfig);
+
+impl Policy for Narrow {
+    fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
+        let mean = (-0.5f32).atanh();
+        let inputs = [mean, mean, -20.0, -20.0].repeat(seen.obs.size()[0] as usize);
+        act.sample_with_noise(&self.0, &inputs, &self.1)
+    }
+
+    fn postprocess_trajectory(&mut self, fragment: Fragment<'_>) -> Result<SampleBatch> {
+        Ok(fragment.rows())
+    }
+}
+
+#[test]
+fn noise_comes_on_top_of_drawn_actions_while_exploring() {
+    let space = Space::boxed(-1.0, 1.0, &[2]);
+    let drawn = |common: &Common| {
+        let (dist, strategy) = (ActionDist::squashed("Narrow", &space), common.exploration_config.clone());
+        let dist = dist.expect("a distribution");
+        let class = PolicyClass::new("Narrow", move |_| Ok(Narrow(dist.clone(), strategy.clone())));
+        let actions = space.clone();
+        let env = move || scripted(actions.clone(), |_, _, _: &[f32], _| Ok(going_on(0.0)));
+        let workers = workers_with(common, class, env).expect("workers");
+        numbers(&sample(&workers), Column::ACTIONS)
+    };
+    let exploration_config: ExplorationConfig = serde_json::from_value(json!({
+        "type": "OrnsteinUhlenbeckNoise", "random_timesteps": 0, "ou_base_scale": 0.1, "final_scale": 1.0,
+    }))
+    .expect("a strategy");
+    let mut common = Common { exploration_config, ..two_copies(1000) };
+    let noisy = drawn(&common);
+    let (first, second): (Vec<f64>, Vec<f64>) =
+        noisy[..1998].iter().zip(&noisy[2..]).map(|(x, y)| (x + 0.5, y + 0.5)).unzip();
+    let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>();
+    // An autoregressive process with coefficient 1 - 0.15: the share of a step that is left in the next one is known to
+    // sqrt((1 - 0.85^2) / 1998) = 0.012.
+    assert_close(&[product(&first, &second) / product(&first, &first)], &[0.85], 0.048);
+    common.explore = false;
+    assert_close(&drawn(&common), &[-0.5; 4000], 1e-6);
+    (common.explore, common.exploration_config) =
+        (true, ExplorationConfig::StochasticSampling { random_timesteps: 0 });
+    // The least deviation of a squashed distribution is exp(-5) before tanh, and 0.75 of it behind: 0.005.
+    assert_close(&drawn(&common), &[-0.5; 4000], 0.03);
 }
 
 #[test]

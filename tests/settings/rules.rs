@@ -253,6 +253,11 @@ fn sac_rules_name_field_value_and_rule() {
             "`critic_loss` is mse, but quantiles learn by the quantile Huber loss: leave it out",
         ),
         (
+            json!({"exploration_config": {"type": "EpsilonGreedy"}}),
+            "`exploration_config.type` is \"EpsilonGreedy\", but SAC explores by its own distribution: use StochasticSampling, or \
+             a noise that is added to its draws",
+        ),
+        (
             json!({"optimization": {"weight_decay": -0.1}}),
             "`optimization.weight_decay` is -0.1, but it must not be negative",
         ),
@@ -344,6 +349,12 @@ fn spaces_that_an_algorithm_cannot_serve_are_refused() {
     let endless = configure::<Sac>(json!({}), &spaces(Space::real(&[1])));
     let bounds = "needs a one-dimensional Box action space with finite bounds";
     refused(endless, &["SAC", bounds, "wrap the environment in an `Env` that names bounds", "or use PPO"]);
+    let noise = json!({"exploration_config": {"type": "GaussianNoise"}});
+    let choices = configure::<Sac>(noise, &spaces(Space::discrete(2)));
+    refused(
+        choices,
+        &["`exploration_config.type` is \"GaussianNoise\"", "these are choices", "StochasticSampling"],
+    );
     let endless = configure::<Td3>(json!({}), &spaces(Space::real(&[1])));
     refused(endless, &["TD3", bounds, "wrap the environment in an `Env` that names bounds", "or use PPO"]);
     let choices = configure::<Td3>(json!({}), &spaces(Space::discrete(2)));

@@ -9,7 +9,9 @@ use crate::{
         host::HostTensor,
         rng::Stream,
     },
-    learn::{dist::ActionDist, draw::ActionRows, engines::MASKED, exploration::ExplorationConfig},
+    learn::{
+        dist::ActionDist, draw::ActionRows, engines::MASKED, exploration::ExplorationConfig, noise::Noise,
+    },
 };
 use tch::Tensor;
 
@@ -89,6 +91,28 @@ impl Act<'_> {
     /// Returns [`Error::State`] if the distribution is of another kind than the actions, or if parameters, the mask or
     /// one of the two columns have another size than the copies need.
     pub fn sample(mut self, dist: &ActionDist, inputs: &[f32]) -> Result<()> {
+        self.draw(dist, inputs)
+    }
+
+    /// As [`sample`](Self::sample); while exploring, the noise that `exploration` says comes on top of the drawn actions
+    /// in [-1, 1]. A noise that drifts finds what independent draws do not.
+    ///
+    /// # Errors
+    /// As [`sample`](Self::sample).
+    pub fn sample_with_noise(
+        mut self,
+        dist: &ActionDist,
+        inputs: &[f32],
+        exploration: &ExplorationConfig,
+    ) -> Result<()> {
+        self.draw(dist, inputs)?;
+        if let Some(noise) = exploration.noise() {
+            self.add_noise(noise, exploration);
+        }
+        Ok(())
+    }
+
+    fn draw(&mut self, dist: &ActionDist, inputs: &[f32]) -> Result<()> {
         let copies = self.rngs.len();
         check("parameters of distributions", inputs.len(), copies * dist.num_inputs())?;
         self.check_kind(dist.is_discrete())?;
@@ -101,11 +125,14 @@ impl Act<'_> {
                 *x = MASKED;
             }
         }
-        let Self { rngs, actions, explore, mut columns, .. } = self;
-        let at = columns.names.iter().position(|name| *name == Column::ACTION_LOGP);
-        let mut logp = at.map(|at| columns.row(at));
+        let at = self.columns.names.iter().position(|name| *name == Column::ACTION_LOGP);
+        let mut logp = at.map(|at| self.columns.row(at));
         check("numbers of the column `action_logp`", logp.as_ref().map_or(copies, |to| to.len()), copies)?;
-        dist.draw(inputs, mask, rngs, explore, actions, |copy, x| {
+        let actions = match &mut self.actions {
+            ActionRows::Int(actions) => ActionRows::Int(actions),
+            ActionRows::Float(actions) => ActionRows::Float(actions),
+        };
+        dist.draw(inputs, mask, self.rngs, self.explore, actions, |copy, x| {
             if let Some(to) = &mut logp {
                 to[copy] = x;
             }
@@ -141,35 +168,43 @@ impl Act<'_> {
     ///
     /// # Errors
     /// Returns [`Error::State`] if the actions are discrete or `head` has another size than the copies need, and
-    /// [`Error::Config`] if `exploration` is neither `GaussianNoise` nor `Random`.
-    pub fn with_noise(self, head: &[f32], exploration: &ExplorationConfig) -> Result<()> {
+    /// [`Error::Config`] if `exploration` is neither a noise nor `Random`.
+    pub fn with_noise(mut self, head: &[f32], exploration: &ExplorationConfig) -> Result<()> {
         self.check_kind(false)?;
-        let Self {
-            rngs, actions: ActionRows::Float(actions), explore, timestep, worker, noise: states, ..
-        } = self
-        else {
-            return Ok(());
-        };
+        let ActionRows::Float(actions) = &mut self.actions else { return Ok(()) };
         check("components of actions", head.len(), actions.len())?;
         actions.copy_from_slice(head);
-        if !explore {
-            return Ok(());
-        }
-        let (noise, scale) = (exploration.noise(), exploration.noise_scale(timestep, worker.0, worker.1));
-        if noise.is_none() && !matches!(exploration, ExplorationConfig::Random {}) {
-            let rule = "an action without a distribution explores by GaussianNoise, OrnsteinUhlenbeckNoise, one of the \
-                        two per worker, or Random";
-            return Err(Error::config("exploration_config.type", exploration.name(), rule));
-        }
-        let width = (actions.len() / rngs.len().max(1)).max(1);
-        let copies = actions.chunks_exact_mut(width).zip(states.chunks_exact_mut(width)).zip(rngs);
-        for ((action, state), rng) in copies {
-            match noise {
-                Some(noise) => noise.add(scale, action, state, rng),
-                None => action.fill_with(|| 2.0 * rng.uniform() - 1.0),
+        match (exploration.noise(), exploration) {
+            _ if !self.explore => {}
+            (Some(noise), _) => self.add_noise(noise, exploration),
+            (None, ExplorationConfig::Random {}) => {
+                let width = (actions.len() / self.rngs.len().max(1)).max(1);
+                for (action, rng) in actions.chunks_exact_mut(width).zip(self.rngs) {
+                    action.fill_with(|| 2.0 * rng.uniform() - 1.0);
+                }
+            }
+            _ => {
+                let rule = "an action without a distribution explores by GaussianNoise, OrnsteinUhlenbeckNoise, one of \
+                            the two per worker, or Random";
+                return Err(Error::config("exploration_config.type", exploration.name(), rule));
             }
         }
         Ok(())
+    }
+
+    /// Adds noise to the real components of the actions, each copy's from its own stream, while exploring.
+    fn add_noise(&mut self, noise: Noise, exploration: &ExplorationConfig) {
+        let ActionRows::Float(actions) = &mut self.actions else { return };
+        if !self.explore {
+            return;
+        }
+        let scale = exploration.noise_scale(self.timestep, self.worker.0, self.worker.1);
+        let width = (actions.len() / self.rngs.len().max(1)).max(1);
+        let copies =
+            actions.chunks_exact_mut(width).zip(self.noise.chunks_exact_mut(width)).zip(&mut *self.rngs);
+        for ((action, state), rng) in copies {
+            noise.add(scale, action, state, rng);
+        }
     }
 
     fn check_kind(&self, discrete: bool) -> Result<()> {
