@@ -73,10 +73,12 @@ def pbt():
     # A checkpoint carries the id of the run that wrote it.
     assert len({trial[0]["experiment_id"] for trial in fresh}) == 2
     assert len({trial[-1]["experiment_id"] for trial in fresh}) == 1, fresh
+    assert all([result["training_iteration"] for result in trial] == [1, 2, 3, 4, 5, 6] for trial in fresh), fresh
+    # Actors become one trial after the other by `reset_config`.
+    assert len({result["pid"] for trial in reused for result in trial}) <= 2, reused
     for trial in fresh + reused:
-        assert [result["training_iteration"] for result in trial] == [1, 2, 3, 4, 5, 6]
         assert all(lr(result) == result["config"]["lr"] for result in trial), trial
-        assert lr(trial[-1]) > 5e-3, trial
+        assert trial[-1]["training_iteration"] == 6 and lr(trial[-1]) > 5e-3, trial
 
 
 def population(reuse_actors):
