@@ -79,6 +79,7 @@ fn parent(pid: u32) -> u32 {
 /// How many results the trials of the sweep `killed` have.
 fn count(home: &Path) -> usize {
     let trials = fs::read_dir(home.join("results/killed")).into_iter().flatten().flatten();
-    let results = trials.map(|trial| fs::read_to_string(trial.path().join("result.json")).unwrap_or_default());
+    let results =
+        trials.map(|trial| fs::read_to_string(trial.path().join("result.json")).unwrap_or_default());
     results.map(|results| results.lines().count()).sum()
 }
