@@ -13,6 +13,7 @@ mod interruptions;
 mod listings;
 mod refusals;
 mod settings;
+mod trainable;
 mod training;
 mod trust;
 

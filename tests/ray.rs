@@ -4,6 +4,9 @@
 //! has a step for them. Every process that a test starts has the test's directory in its environment, which is how it is
 //! found at the end.
 
+#[cfg(feature = "cli")]
+mod tune;
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::net::{TcpListener, TcpStream};

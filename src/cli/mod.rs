@@ -23,6 +23,7 @@ mod session;
 mod settings;
 mod signals;
 mod train;
+mod trainable;
 mod translate;
 mod trust;
 mod tune;
@@ -56,6 +57,8 @@ enum Command {
     Export(export::ExportArgs),
     Tune(tune::TuneArgs),
     Trial(tune::TrialArgs),
+    TuneShim(trainable::TuneShimArgs),
+    Trainable(trainable::TrainableArgs),
     List(list::ListArgs),
     Config(config::ConfigArgs),
     Env(env::EnvArgs),
@@ -84,6 +87,8 @@ pub fn main() -> ExitCode {
         Command::Export(args) => export::export(args),
         Command::Tune(args) => tune::tune(args),
         Command::Trial(args) => tune::trial(args),
+        Command::TuneShim(_) => trainable::tune_shim(),
+        Command::Trainable(_) => trainable::trainable(),
         Command::List(args) => list::list(&args),
         Command::Config(args) => config::config(args),
         Command::Env(args) => env::env(args),

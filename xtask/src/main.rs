@@ -23,7 +23,7 @@ usage: cargo xtask COMMAND
                    put MuJoCo's library into the user's cache, for HalfCheetah-v5 and its like without Python
   demo [--short]   set up, build, train PPO on CartPole-v1 until it is solved; --short checks the path only
   test [--without ray]
-                   everything that CI runs; the step with Ray needs some 300 MB for it and can be left out
+                   everything that CI runs; the step with Ray needs some 630 MB for it and can be left out
   outside          build and run the programs of the README outside of the checkout, which is a part of test
   learn [NAME..] [--set KEY=VALUE]
                    train every preset of examples/tuned with every seed, print a table (takes minutes)

@@ -50,7 +50,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
         steps.run("tests with Ray", ray.env("PAVLOV_TEST_RAY_PYTHON", python))?;
     } else {
         println!(
-            "== LEFT OUT: the tests with Ray (--without ray); nothing says that workers on a cluster work\n"
+            "== LEFT OUT: the tests with Ray (--without ray); nothing says that workers on a cluster and trials of Ray Tune work\n"
         );
     }
     // With the whole workspace, as the tests: another selection has other features, and tch is compiled again.

@@ -1,0 +1,223 @@
+//! `pavlov tune-shim` and `pavlov trainable`: Ray Tune drives an algorithm.
+//!
+//! Ray's `Trainable` in Python, which the first prints, starts the second for each trial: requests come as lines of JSON on
+//! standard input, and each is answered by a line on standard output. The process ends when both are closed, also in the middle
+//! of an iteration, so none outlives the actor that started it.
+
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::AsFd;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use anyhow::{Context, anyhow, bail};
+use clap::Args;
+use rustix::event::{PollFd, PollFlags, poll};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::exit::usage;
+use super::output::print;
+use super::settings::known;
+use crate::envs::EnvCreator;
+use crate::presets;
+use crate::registry::{self, AlgorithmEntry, AnyAlgorithm};
+use crate::tune::config::Layer;
+use crate::tune::{Config, Driver, LoggerChoice, RunOptions, checkpoint, in_words};
+
+const SHIM: &str = include_str!("shim.py");
+
+/// Print a module in Python with which Ray Tune drives pavlov's algorithms
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  pavlov tune-shim > pavlov_tune.py\n\n\
+                        In Python, with ray[tune] installed and `pavlov` on the PATH (or named by PAVLOV):\n  \
+                        from ray import tune\n  from pavlov_tune import Pavlov\n  \
+                        space = {\"algorithm\": \"PPO\", \"env\": \"CartPole-v1\", \"lr\": tune.loguniform(1e-4, 1e-2)}\n  \
+                        tune.Tuner(Pavlov, param_space=space).fit()")]
+pub(super) struct TuneShimArgs {}
+
+/// Serve one trial of Ray Tune, which `pavlov tune-shim` is for: lines of JSON in and out
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  pavlov trainable << END\n  \
+                        {\"request\": \"setup\", \"config\": {\"algorithm\": \"PPO\", \"env\": \"CartPole-v1\"}}\n  \
+                        {\"request\": \"step\"}\n  {\"request\": \"save_checkpoint\", \"dir\": \"/tmp/saved\"}\n  END\n\n\
+                        The other requests: reset_config and resources (with a config), and load_checkpoint (with a dir).")]
+pub(super) struct TrainableArgs {}
+
+pub(super) fn tune_shim() -> anyhow::Result<()> {
+    print(SHIM.trim_end()).map(drop)
+}
+
+/// What Ray's `Trainable` asks, by its names.
+#[derive(Debug, Deserialize)]
+#[serde(tag = "request", rename_all = "snake_case", deny_unknown_fields)]
+enum Request {
+    Setup { config: Config },
+    Step,
+    SaveCheckpoint { dir: PathBuf },
+    LoadCheckpoint { dir: PathBuf },
+    ResetConfig { config: Config },
+    Resources { config: Config },
+}
+
+pub(super) fn trainable() -> anyhow::Result<()> {
+    let mut answers = take_stdout().context("cannot move standard output")?;
+    let mut trial = Trial(None);
+    for line in requests(answers.try_clone().context("cannot share standard output")?)? {
+        let request = serde_json::from_str(&line).with_context(|| format!("`{line}` is no request"));
+        let answer = request.and_then(|request| trial.answer(request));
+        let answer = answer.unwrap_or_else(|error| json!({"error": in_words(error.as_ref())}));
+        if writeln!(answers, "{answer}").is_err() {
+            break;
+        }
+    }
+    trial.0.map_or(Ok(()), |mut made| made.driver.stop()).map_err(Into::into)
+}
+
+/// The lines of standard input. Once they have ended and `answers` has no reader any more, whoever asked is gone, and the
+/// process ends at once.
+fn requests(answers: File) -> anyhow::Result<Receiver<String>> {
+    let (sender, requests) = sync_channel(0);
+    let listen = move || {
+        for line in std::io::stdin().lines().map_while(Result::ok) {
+            if sender.send(line).is_err() {
+                return;
+            }
+        }
+        drop(sender);
+        // No events: what is wanted is only that nothing can be written any more.
+        let mut reader = [PollFd::new(&answers, PollFlags::empty())];
+        while poll(&mut reader, None).is_err() {}
+        std::process::exit(0);
+    };
+    std::thread::Builder::new().name("requests".into()).spawn(listen).context("no thread for requests")?;
+    Ok(requests)
+}
+
+/// Answers alone go to standard output; what an environment prints there goes to standard error.
+fn take_stdout() -> std::io::Result<File> {
+    let answers = std::io::stdout().as_fd().try_clone_to_owned()?;
+    rustix::stdio::dup2_stdout(std::io::stderr())?;
+    Ok(File::from(answers))
+}
+
+/// Nothing before `setup`.
+struct Trial(Option<Made>);
+
+struct Made {
+    what: What,
+    driver: Driver<Box<dyn AnyAlgorithm>>,
+}
+
+/// What a trainable stays through `reset_config`.
+#[derive(Clone, Debug, PartialEq)]
+struct What {
+    algorithm: &'static str,
+    env: String,
+}
+
+impl Trial {
+    fn answer(&mut self, request: Request) -> anyhow::Result<Value> {
+        match request {
+            Request::Setup { config } => {
+                let settings = Settings::of(config)?;
+                let options = RunOptions {
+                    logdir: Some(std::env::current_dir().context("there is no current directory")?),
+                    loggers: LoggerChoice::None,
+                    ..RunOptions::default()
+                };
+                let what = settings.what();
+                let driver = settings.entry.build(settings.env, settings.config, options)?;
+                self.0 = Some(Made { what, driver });
+                Ok(json!({}))
+            }
+            Request::Step => {
+                let mut result = self.driver()?.train()?;
+                // Ray knows them.
+                result.shift_remove("config");
+                Ok(json!({"result": result}))
+            }
+            Request::SaveCheckpoint { dir } => {
+                self.driver()?.save_to(&dir)?;
+                Ok(json!({}))
+            }
+            Request::LoadCheckpoint { dir } => {
+                self.driver()?.restore(&newest(&dir)?)?;
+                Ok(json!({}))
+            }
+            Request::ResetConfig { config } => {
+                let settings = Settings::of(config)?;
+                let what = settings.what();
+                let made = self.0.as_mut().filter(|made| made.what == what);
+                let done = made.map_or(Ok(false), |made| made.driver.reset(settings.config, None))?;
+                Ok(json!({"done": done}))
+            }
+            Request::Resources { config } => {
+                let settings = Settings::of(config)?;
+                let trainable = settings.entry.as_trainable(settings.env, Config::new());
+                // Workers are threads or processes of the trial, so all is on one machine.
+                Ok(json!({"resources": trainable.resources(&settings.config)?.required()}))
+            }
+        }
+    }
+
+    fn driver(&mut self) -> anyhow::Result<&mut Driver<Box<dyn AnyAlgorithm>>> {
+        self.0.as_mut().map(|made| &mut made.driver).ok_or_else(|| anyhow!("ask for `setup` first"))
+    }
+}
+
+fn newest(dir: &Path) -> anyhow::Result<PathBuf> {
+    let found = checkpoint::latest(dir)?;
+    found.ok_or_else(|| anyhow!("{}: there is no whole checkpoint of pavlov's in it", dir.display()))
+}
+
+/// The settings of a trial.
+struct Settings {
+    entry: AlgorithmEntry,
+    env: EnvCreator,
+    config: Config,
+}
+
+impl Settings {
+    /// `config`: those of the algorithm, and besides them `algorithm`, `env` and, if wanted, `preset`.
+    fn of(mut config: Config) -> anyhow::Result<Self> {
+        let algorithm = take(&mut config, "algorithm")?.ok_or_else(|| {
+            usage("the settings of the trial have no `algorithm`; add e.g. \"algorithm\": \"PPO\"")
+        })?;
+        let entry = registry::algorithm(&algorithm)?;
+        let mut base = Config::new();
+        let mut env = take(&mut config, "env")?;
+        if let Some(name) = take(&mut config, "preset")? {
+            let preset = presets::preset(&name)?;
+            if !preset.algorithm.eq_ignore_ascii_case(entry.name()) {
+                bail!(usage(format!("preset {name} is for {}, not for {}", preset.algorithm, entry.name())));
+            }
+            base = preset.config;
+            env = env.or(preset.env);
+        }
+        let env = env.ok_or_else(|| {
+            usage("the settings of the trial have no `env`; add e.g. \"env\": \"CartPole-v1\"")
+        })?;
+        known(&env)?;
+        let env = EnvCreator::from(env.as_str());
+        let layers = vec![
+            Layer { origin: "preset".into(), values: base },
+            Layer { origin: "the trial".into(), values: config },
+        ];
+        let config = entry.resolve_in(layers, &env)?.config;
+        Ok(Self { entry, env, config })
+    }
+
+    fn what(&self) -> What {
+        What { algorithm: self.entry.name(), env: self.env.name().into() }
+    }
+}
+
+/// A text of the settings that is no setting of the algorithm.
+fn take(config: &mut Config, key: &str) -> anyhow::Result<Option<String>> {
+    match config.shift_remove(key) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => Err(usage(format!("`{key}` is {other}, but it must be a name in quotation marks"))),
+    }
+}

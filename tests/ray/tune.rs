@@ -1,0 +1,85 @@
+//! Ray Tune drives pavlov through the module that `pavlov tune-shim` prints.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::{all_end, named, processes, python, succeeds};
+use crate::cli::{command, run};
+use crate::processes::{is_running, signal, wait_for};
+
+/// The process of tests/ray/tune.py that does this; it has a cluster of its own.
+fn tune(what: &str, home: &Path) -> Command {
+    let module = run(&mut command(["tune-shim"])).ok().stdout;
+    fs::write(home.join("pavlov_tune.py"), module).expect("written");
+    let mut tune = Command::new(python());
+    tune.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/ray/tune.py")).arg(what).arg(home);
+    tune.env("PAVLOV", env!("CARGO_BIN_EXE_pavlov")).env("PAVLOV_TEST_HOME", home).env_remove("RAY_ADDRESS");
+    tune
+}
+
+#[track_caller]
+fn holds(what: &str) {
+    let home = tempfile::tempdir().expect("a directory");
+    succeeds(&mut tune(what, home.path()));
+    all_end(home.path());
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn asha_of_ray_tune_stops_the_worse_trials() {
+    holds("asha");
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn pbt_of_ray_tune_copies_checkpoints_and_changes_settings() {
+    holds("pbt");
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn settings_that_cannot_be_are_refused_in_ray_tune_with_the_sentence_of_pavlov() {
+    holds("refused");
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn a_sweep_of_ray_tune_whose_actor_and_driver_are_killed_leaves_no_process_and_ends_as_the_undisturbed_one() {
+    let home = tempfile::tempdir().expect("a directory");
+    let home = home.path();
+    let mut killed = tune("killed", home).stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("Ray");
+    wait_for("results", || (count(home) > 0).then_some(()));
+
+    let two = || {
+        let all: Vec<u32> = named(&processes(home), "pavlov trainable").collect();
+        (all.len() == 2).then_some(all)
+    };
+    let trial = wait_for("two trials", two)[0];
+    signal("KILL", parent(trial));
+    wait_for("the end of the trial's process", || (!is_running(trial)).then_some(()));
+    wait_for("two trials again", two);
+    let before = count(home);
+    wait_for("more results", || (count(home) > before).then_some(()));
+
+    killed.kill().expect("it runs");
+    killed.wait().expect("it ended");
+    all_end(home);
+    succeeds(&mut tune("restored", home));
+    all_end(home);
+}
+
+/// The actor of a trial.
+fn parent(pid: u32) -> u32 {
+    let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
+    let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).expect("a parent");
+    line.trim().parse().expect("a number")
+}
+
+/// How many results the trials of the sweep `killed` have.
+fn count(home: &Path) -> usize {
+    let trials = fs::read_dir(home.join("results/killed")).into_iter().flatten().flatten();
+    let results =
+        trials.map(|trial| fs::read_to_string(trial.path().join("result.json")).unwrap_or_default());
+    results.map(|results| results.lines().count()).sum()
+}
