@@ -94,6 +94,10 @@ impl Env for Unruly {
                     "kill" => signal("KILL", std::process::id()),
                     "kill its actor" => signal("KILL", std::os::unix::process::parent_id()),
                     "stop" => signal("STOP", std::process::id()),
+                    "sleep" => std::thread::sleep(Duration::from_secs_f64(1.5 * probe_timeout_s())),
+                    "loop" => loop {
+                        std::thread::sleep(Duration::from_millis(1));
+                    },
                     other => panic!("{other}"),
                 }
             }
@@ -113,8 +117,16 @@ fn home() -> PathBuf {
     PathBuf::from(std::env::var("PAVLOV_TEST_HOME").expect("run by another test"))
 }
 
+/// What a worker failed at whose process does not answer probes.
+pub(crate) const STOPPED: &str = "its process has stopped, or its machine is gone: it does not answer probes (`worker_health_probe_timeout_s`)";
+
 /// Set by the tests of other modules, whose processes are on a Ray cluster.
 pub(crate) const ON_RAY: &str = "PAVLOV_TEST_ON_RAY";
+
+/// In which a worker must be ready, and its process answer a probe.
+fn probe_timeout_s() -> f64 {
+    if std::env::var_os(ON_RAY).is_some() { 15.0 } else { 6.0 }
+}
 
 /// Two processes with two copies each.
 fn two_processes() -> Ppo {
@@ -155,12 +167,17 @@ fn drive(case: &str, how: &str) -> Output {
 fn child_drives() {
     let case = std::env::var("PAVLOV_TEST_CASE").expect("run by another test");
     let mut ppo = two_processes();
+    let is_probed = ["replaced", "slow", "fails"].contains(&&*case);
+    if is_probed {
+        ppo.common.worker_health_probe_timeout_s = Some(probe_timeout_s());
+    }
+    // Where a probe is to find it first, this only ends a test that fails.
+    ppo.common.worker_timeout_s = Some(if case == "hangs" { 3.0 } else { 600.0 });
+    ppo.common.recreate_failed_workers = ["replaced", "slow", "hangs"].contains(&&*case);
+    ppo.common.ignore_worker_failures = case == "left_out";
     if let Ok(settings) = std::env::var("PAVLOV_TEST_SETTINGS") {
         crate::ray::set(&mut ppo, &settings);
     }
-    ppo.common.worker_timeout_s = (case == "hangs").then_some(3.0);
-    ppo.common.recreate_failed_workers = ["replaced", "hangs"].contains(&&*case);
-    ppo.common.ignore_worker_failures = case == "left_out";
     let builder = ppo.clone().builder(Unruly::new).loggers(LoggerChoice::None);
     if case != "not_known" {
         child_main(&[&builder.as_trainable()]);
@@ -176,14 +193,15 @@ fn child_drives() {
             impl Callbacks for Hooks {}
             refused(builder.callbacks(|| Hooks).build(), &["it has other callbacks in a worker's process"]);
         }
-        "replaced" | "hangs" => {
+        "replaced" | "hangs" | "slow" => {
             let mut trainer = builder.build().expect("a trainer");
             let steps: Vec<f64> =
                 (0..3).map(|_| number(&trainer.train().expect("a result"), "timesteps_total")).collect();
             assert_eq!(steps, [32.0, 64.0, 96.0]);
             let result = trainer.train().expect("a result");
             assert_eq!(number(&result, "num_healthy_workers"), 2.0);
-            assert_eq!(number(&result, "num_remote_worker_restarts"), 1.0);
+            let restarts = if case == "slow" { 0.0 } else { 1.0 };
+            assert_eq!(number(&result, "num_remote_worker_restarts"), restarts);
         }
         "left_out" => {
             let mut trainer = builder.build().expect("a trainer");
@@ -349,8 +367,14 @@ fn a_worker_whose_process_dies_is_replaced_and_training_goes_on() {
 }
 
 #[test]
-fn a_worker_whose_process_is_stopped_is_noticed_by_the_deadline_and_replaced() {
-    drive("hangs", "stop");
+fn a_worker_whose_environment_hangs_is_noticed_by_the_deadline_and_replaced() {
+    drive("hangs", "loop");
+}
+
+#[test]
+fn a_worker_whose_process_is_stopped_is_noticed_by_a_probe_and_one_that_is_slow_is_left_alone() {
+    drive("replaced", "stop");
+    drive("slow", "sleep");
 }
 
 #[test]
@@ -367,6 +391,7 @@ fn the_error_says_how_a_process_died_or_which_copy_seed_and_step_panicked() {
         ("kill", "its process was killed (signal 9), by hand or because the machine ran out of memory"),
         ("abort", "its process died of signal 6, an abort"),
         ("exit", "its process exited with code 3"),
+        ("stop", STOPPED),
         ("it fell over", &*panic),
     ] {
         let home = tempfile::tempdir().expect("a directory");
@@ -411,7 +436,7 @@ fn endless(ppo: &Ppo) {
 /// Waits for what takes a moment.
 #[track_caller]
 pub(crate) fn wait_for<T>(what: &str, mut f: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + 3 * PATIENCE;
     loop {
         if let Some(found) = f() {
             return found;

@@ -13,14 +13,16 @@ use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use pavlov::prelude::*;
 use pavlov::trainer::Builder;
 use pavlov::tune::checkpoint;
 use serde_json::{Value, json};
 
-use crate::processes::{ON_RAY, child, is_running, signal, wait_for};
+use crate::processes::{ON_RAY, STOPPED, child, is_running, signal, wait_for};
 use crate::resume::assert_same_over;
+use crate::support::number;
 
 fn python() -> PathBuf {
     std::env::var_os("PAVLOV_TEST_RAY_PYTHON").expect("PAVLOV_TEST_RAY_PYTHON names a Python with Ray").into()
@@ -64,6 +66,11 @@ fn all_end(home: &Path) {
     wait_for("the end of all processes", || processes(home).is_empty().then_some(()));
 }
 
+fn parent(pid: u32) -> Option<u32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
+}
+
 /// What a process of these started with this command line.
 fn named<'a>(pids: &'a BTreeSet<u32>, part: &'a str) -> impl Iterator<Item = u32> + 'a {
     let has = move |pid: &u32| {
@@ -86,14 +93,22 @@ fn a_cluster_keeps_the_contract_of_a_transport_and_nothing_of_it_is_left() {
 fn ppo_and_dqn_on_a_cluster_are_those_on_threads_to_the_bit_and_go_from_one_to_the_other() {
     assert_same_over("ray", "ppo", 2, on_ray);
     assert_same_over("ray", "dqn", 3, on_ray);
+    // Weights of more than 100 kB go by the object store.
+    assert_same_over("ray", "ppo_of_wide_networks", 2, on_ray);
     // Evaluation workers share the cluster.
     assert_same_over("ray", "ppo_with_parallel_evaluation", 2, on_ray);
 }
 
 #[test]
 #[ignore = "needs Ray: a step of `cargo xtask test`"]
-fn a_worker_whose_process_or_actor_dies_or_stops_is_replaced_and_training_goes_on() {
-    for (case, how) in [("replaced", "kill"), ("replaced", "kill its actor"), ("hangs", "stop")] {
+fn a_worker_whose_process_or_actor_dies_or_stops_is_replaced_and_one_that_is_slow_is_not() {
+    for (case, how) in [
+        ("replaced", "kill"),
+        ("replaced", "kill its actor"),
+        ("replaced", "stop"),
+        ("slow", "sleep"),
+        ("hangs", "loop"),
+    ] {
         let home = tempfile::tempdir().expect("a directory");
         succeeds(&mut driver(case, how, home.path()));
         all_end(home.path());
@@ -107,6 +122,7 @@ fn the_error_says_how_a_process_on_a_cluster_died() {
         ("kill", "its process was killed (signal 9), by hand or because the machine ran out of memory"),
         ("exit", "its process exited with code 3"),
         ("kill its actor", "its actor is gone: "),
+        ("stop", STOPPED),
     ] {
         let home = tempfile::tempdir().expect("a directory");
         succeeds(&mut driver("fails", how, home.path()));
@@ -134,6 +150,27 @@ fn a_driver_that_is_killed_leaves_no_worker_and_no_cluster() {
     driver.kill().expect("it runs");
     driver.wait().expect("it ended");
     all_end(home.path());
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn what_an_engine_that_is_killed_leaves_behind_is_removed_by_the_next_one() {
+    let home = tempfile::tempdir().expect("a directory");
+    let folders = || {
+        let all = fs::read_dir(home.path()).expect("a directory").flatten();
+        all.filter(|entry| entry.file_name().to_string_lossy().starts_with("pavlov-")).count()
+    };
+    let mut begun = driver("endless", "", home.path());
+    begun.env("TMPDIR", home.path()).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut begun = begun.spawn().expect("a child");
+    wait_for("the first fragment", || home.path().join("pids").exists().then_some(()));
+    let started = processes(home.path());
+    named(&started, "The process between a run and Ray.").for_each(|engine| signal("KILL", engine));
+    assert!(!begun.wait().expect("it ended").success(), "it had an engine");
+    all_end(home.path());
+    assert_eq!(folders(), 1, "the engine could not remove it");
+    succeeds(driver("contract", "", home.path()).env("TMPDIR", home.path()));
+    assert_eq!(folders(), 0);
 }
 
 #[test]
@@ -207,7 +244,8 @@ fn a_python_without_ray_another_ray_and_a_cluster_that_is_not_there_are_refused_
     assert!(error.contains("the interpreter \"/no/such/python\" cannot be started ("), "{error}");
 }
 
-/// A cluster of two machines with a core each, as far as one machine can be two; the second has what is `elsewhere`.
+/// A cluster of machines with a core each, as far as one machine can be several. All but the first have what is
+/// `elsewhere`, and the label `tier`.
 struct Cluster {
     home: tempfile::TempDir,
     address: String,
@@ -225,10 +263,34 @@ impl Cluster {
         let head = ["--head", "--node-ip-address=127.0.0.2", "--include-dashboard=false"].map(str::to_owned);
         cluster.ray(head.into_iter().chain([format!("--port={port}"), format!("--temp-dir={folder}")]));
         wait_for("the head", || TcpStream::connect(&cluster.address).ok());
-        let address = format!("--address={}", cluster.address);
-        let other = ["--node-ip-address=127.0.0.3", "--resources={\"elsewhere\": 2}", &address];
-        cluster.ray(other.map(str::to_owned).into_iter());
+        cluster.join(3);
         cluster
+    }
+
+    /// A machine more, at 127.0.0.`number`.
+    fn join(&mut self, number: u8) {
+        let (address, own) =
+            (format!("--address={}", self.address), format!("--node-ip-address=127.0.0.{number}"));
+        let other = [&own, "--resources={\"elsewhere\": 2}", "--labels=tier=simulators", &address];
+        self.ray(other.map(str::to_owned).into_iter());
+    }
+
+    /// Processes of the `number`th machine, which was started as that.
+    fn machine(&self, number: usize) -> BTreeSet<u32> {
+        let mut found = BTreeSet::from([self.machines[number].id()]);
+        let all = processes(self.home.path());
+        loop {
+            let known = found.len();
+            found.extend(
+                all.iter()
+                    .filter(|pid| parent(**pid).is_some_and(|parent| found.contains(&parent)))
+                    .copied()
+                    .collect::<Vec<_>>(),
+            );
+            if found.len() == known {
+                return found;
+            }
+        }
     }
 
     fn ray(&mut self, arguments: impl Iterator<Item = String>) {
@@ -254,7 +316,25 @@ impl Cluster {
             .env("RAY_AUTH_TOKEN", "0123456789abcdef".repeat(4))
             .env("RAY_USAGE_STATS_ENABLED", "0")
             .env("RAY_worker_niceness", "0")
-            .env("RAY_gcs_rpc_server_reconnect_timeout_s", "5");
+            .env("RAY_gcs_rpc_server_reconnect_timeout_s", "5")
+            // A machine that says nothing is given up sooner than after a minute.
+            .env("RAY_health_check_period_ms", "1000")
+            .env("RAY_health_check_timeout_ms", "3000")
+            .env("RAY_health_check_failure_threshold", "4");
+    }
+
+    /// [`driver`](Self::driver) at work; what it and its workers say goes to a file.
+    fn drives(&self, case: &str, settings: &Value) -> Child {
+        let said = fs::File::create(self.file("said")).expect("a file");
+        let error = said.try_clone().expect("a file");
+        self.driver(case, settings).stdout(said).stderr(error).spawn().expect("a child")
+    }
+
+    /// Iterations of the newest checkpoint, and workers that were replaced until then.
+    fn progress(&self) -> Option<(u64, u64)> {
+        let newest = checkpoint::latest(&self.file("run")).ok().flatten()?;
+        let restarts = fs::read_to_string(self.file("restarts")).ok()?.parse().ok()?;
+        Some((checkpoint::metadata(&newest).ok()?.iteration, restarts))
     }
 
     /// A process that drives workers here.
@@ -294,6 +374,22 @@ fn workers_go_where_their_resources_are_with_the_executable_and_a_run_survives_i
         fs::read_dir(cluster.file(&format!("pavlov-workers-{user}"))).expect("a folder of executables");
     assert_eq!(shipped.count(), 1);
 
+    #[cfg(feature = "cli")]
+    {
+        let mut doctor = crate::cli::command(["doctor", "--json"]);
+        cluster.belongs(doctor.env("PAVLOV_PYTHON", python()).env("RAY_ADDRESS", &cluster.address));
+        let [lines] = crate::cli::run(&mut doctor).ok().lines().try_into().expect("one list");
+        let found = |what: &str| {
+            let line = lines.as_array().expect("a list").iter().find(|line| line["what"] == what);
+            line.expect("a line")["found"].as_str().expect("text").to_owned()
+        };
+        assert!(found("Ray").contains(" in "), "{lines}");
+        let said = found("Ray cluster");
+        // The Python of the tests may have another torch besides.
+        let rest = said.strip_prefix(&format!("2 machine(s) at {}", cluster.address)).expect("the machines");
+        assert!(rest == ", all with libtorch" || rest.contains(" has torch "), "{said}");
+    }
+
     let much = json!({"num_cpus_per_worker": 2, "worker_health_probe_timeout_s": 3});
     succeeds(&mut cluster.driver("refused", &much));
     let error = fs::read_to_string(cluster.file("error")).expect("an error");
@@ -303,10 +399,22 @@ fn workers_go_where_their_resources_are_with_the_executable_and_a_run_survives_i
         "{error}"
     );
 
-    let mut driver = cluster.driver("saves", &elsewhere).stdout(Stdio::null()).spawn().expect("a child");
-    let run = cluster.file("run");
-    let newest = |run: &Path| checkpoint::latest(run).ok().flatten();
-    wait_for("a checkpoint", || newest(&run));
+    let labelled = |tier: &str| {
+        let mut settings = elsewhere.clone();
+        settings["label_selector_per_worker"] = json!({"tier": tier});
+        settings["worker_health_probe_timeout_s"] = json!(if tier == "none" { 3 } else { 60 });
+        settings
+    };
+    succeeds(&mut cluster.driver("contract", &labelled("simulators")));
+    succeeds(&mut cluster.driver("refused", &labelled("none")));
+    let error = fs::read_to_string(cluster.file("error")).expect("an error");
+    assert!(
+        error.contains(" on machines with the labels {\"tier\": \"none\"}, and the cluster did not"),
+        "{error}"
+    );
+
+    let mut driver = cluster.drives("saves", &elsewhere);
+    wait_for("a checkpoint", || cluster.progress());
     let all = processes(cluster.home.path());
     named(&all, "gcs_server").for_each(|head| signal("KILL", head));
     assert!(driver.wait().expect("it ended").success());
@@ -316,17 +424,38 @@ fn workers_go_where_their_resources_are_with_the_executable_and_a_run_survives_i
         "{error}"
     );
 
-    let iteration =
-        |run: &Path| checkpoint::metadata(&newest(run).expect("a checkpoint")).expect("metadata").iteration;
-    let before = iteration(&run);
-    drop(
-        cluster
-            .driver("saves", &json!({}))
-            .env_remove("RAY_ADDRESS")
-            .env("PAVLOV_TEST_ITERATIONS", "2")
-            .status(),
-    );
-    assert_eq!(iteration(&run), before + 2);
+    let (before, _) = cluster.progress().expect("a checkpoint");
+    let mut resumed = cluster.driver("saves", &json!({}));
+    succeeds(resumed.env_remove("RAY_ADDRESS").env("PAVLOV_TEST_ITERATIONS", "2"));
+    assert_eq!(cluster.progress().expect("a checkpoint").0, before + 2);
+}
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn a_run_goes_on_when_a_machine_of_its_cluster_dies_and_when_one_freezes() {
+    let mut cluster = Cluster::start();
+    let settings = json!({
+        "num_cpus_per_worker": 0, "custom_resources_per_worker": {"elsewhere": 1}, "recreate_failed_workers": true,
+        "num_consecutive_worker_failures_tolerance": 100, "worker_health_probe_timeout_s": 15,
+    });
+    let mut driver = cluster.drives("saves", &settings);
+    wait_for("a checkpoint", || cluster.progress());
+    for (number, how) in [(4, "KILL"), (5, "STOP")] {
+        cluster.join(number);
+        // The workers are all on the machine before, which is the last one.
+        let machine = cluster.machine(cluster.machines.len() - 2);
+        let (before, restarts) = cluster.progress().expect("a checkpoint");
+        match how {
+            "KILL" => named(&machine, "raylet/raylet ").for_each(|raylet| signal(how, raylet)),
+            _ => machine.iter().for_each(|pid| signal(how, *pid)),
+        }
+        wait_for("the workers of the other machine", || {
+            let (iteration, restarted) = cluster.progress()?;
+            (restarted >= restarts + 2 && iteration > before + 2).then_some(())
+        });
+    }
+    driver.kill().expect("it runs");
+    driver.wait().expect("it ended");
 }
 
 /// Trains until what it trains with is gone, or so often as is asked for; saves after every result, and says the error.
@@ -341,7 +470,15 @@ pub(crate) fn saves(builder: Builder<Ppo>, home: &Path) {
         std::env::var("PAVLOV_TEST_ITERATIONS").map_or(usize::MAX, |n| n.parse().expect("a number"));
     for _ in 0..iterations {
         match trainer.train() {
-            Ok(_) => trainer.save().map(drop).expect("a checkpoint"),
+            Ok(result) => {
+                // There need not be thousands of checkpoints.
+                std::thread::sleep(Duration::from_millis(100));
+                trainer.save().expect("a checkpoint");
+                let restarts = number(&result, "num_remote_worker_restarts").to_string();
+                // Whole at any time for one who reads it.
+                fs::write(home.join("fresh"), restarts).expect("written");
+                fs::rename(home.join("fresh"), home.join("restarts")).expect("renamed");
+            }
             Err(error) => return fs::write(home.join("error"), error.to_string()).expect("written"),
         }
     }

@@ -45,6 +45,7 @@ cases! {
         "kl_coeff": 0.2, "grad_clip": 0.5, "lr_schedule": [[0, 0.01], [1000, 0.0]],
         "entropy_coeff_schedule": [[0, 0.1], [1000, 0.0]],
     };
+    ppo_of_wide_networks: "PPO" on "CartPole-v1" with { "model": { "fcnet_hiddens": [160, 160] } };
     ppo_continuous_with_filter: "PPO" on "Pendulum-v1" with { "observation_filter": "MeanStdFilter" };
     ppo_with_filters_of_their_own: "PPO" on "Pendulum-v1" with {
         "observation_filter": "MeanStdFilter", "synchronize_filters": false,

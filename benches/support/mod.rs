@@ -233,23 +233,23 @@ pub(crate) fn cores() -> usize {
 
 /// Starts this program once for each of `workloads`, `--only` it, and collects the lines of JSON they print.
 pub(crate) fn children(args: &Args, workloads: usize) -> Outcome<Vec<Value>> {
-    let program = std::env::current_exe()?;
-    let mut lines = Vec::new();
-    for workload in 0..workloads {
-        let output = Command::new(&program)
-            .args(["--only", &workload.to_string(), "--seconds", &args.seconds.to_string()])
-            .stderr(Stdio::inherit())
-            .output()?;
-        if !output.status.success() {
-            return Err(format!("workload {workload} failed: {}", output.status).into());
-        }
-        let line = String::from_utf8(output.stdout)?;
-        if args.json {
-            print!("{line}");
-        }
-        lines.push(serde_json::from_str(&line)?);
+    (0..workloads).map(|workload| child(args, workload, |_| {})).collect()
+}
+
+/// One of [`children`]; `change` sets what its process has besides.
+pub(crate) fn child(args: &Args, workload: usize, change: impl FnOnce(&mut Command)) -> Outcome<Value> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--only", &workload.to_string(), "--seconds", &args.seconds.to_string()]);
+    change(&mut command);
+    let output = command.stderr(Stdio::inherit()).output()?;
+    if !output.status.success() {
+        return Err(format!("workload {workload} failed: {}", output.status).into());
     }
-    Ok(lines)
+    let line = String::from_utf8(output.stdout)?;
+    if args.json {
+        print!("{line}");
+    }
+    Ok(serde_json::from_str(&line)?)
 }
 
 /// A number of a child's line.

@@ -7,10 +7,11 @@ use std::process::Command;
 use clap::Args;
 use serde::Serialize;
 
+use super::doctor_ray::ray;
 use super::output::{print_json, print_table};
 use crate::torch;
 
-/// Check Rust, the C++ compiler, libtorch and CUDA
+/// Check Rust, the C++ compiler, libtorch, CUDA and Ray
 #[derive(Args, Debug)]
 #[command(
     after_help = "Example:\n  pavlov doctor\n\nExits with 1 if something is broken that pavlov needs to run."
@@ -23,7 +24,7 @@ pub(super) struct DoctorArgs {
 
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum Status {
+pub(super) enum Status {
     Ok,
     /// Something is not there that pavlov can run without.
     Warn,
@@ -31,35 +32,42 @@ enum Status {
 }
 
 #[derive(Debug, Serialize)]
-struct Line {
+pub(super) struct Line {
     what: &'static str,
-    status: Status,
-    found: String,
-    remedy: Option<String>,
+    pub(super) status: Status,
+    pub(super) found: String,
+    pub(super) remedy: Option<String>,
 }
 
 impl Line {
-    fn ok(what: &'static str, found: impl Into<String>) -> Line {
+    pub(super) fn ok(what: &'static str, found: impl Into<String>) -> Line {
         Line { what, status: Status::Ok, found: found.into(), remedy: None }
     }
 
-    fn bad(what: &'static str, status: Status, found: impl Into<String>, remedy: impl Into<String>) -> Line {
+    pub(super) fn bad(
+        what: &'static str,
+        status: Status,
+        found: impl Into<String>,
+        remedy: impl Into<String>,
+    ) -> Line {
         Line { what, status, found: found.into(), remedy: Some(remedy.into()) }
     }
 }
 
 pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {
     let lib = loaded_from("libtorch_cpu");
-    let lines = [
+    let version = lib.as_deref().and_then(version_beside);
+    let mut lines = vec![
         rust(),
         compiler(),
         libtorch(lib.as_deref()),
-        pytorch(lib.as_deref().and_then(version_beside).as_deref()),
+        pytorch(version.as_deref()),
         arithmetic(),
         cuda(lib.as_deref()),
         cores(),
         threads(),
     ];
+    lines.extend(ray(lib.as_deref(), version.as_deref()));
     if args.json {
         print_json(&lines)?;
     } else {

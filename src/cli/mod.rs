@@ -6,6 +6,7 @@
 
 mod config;
 mod doctor;
+mod doctor_ray;
 mod env;
 mod evaluate;
 mod exit;

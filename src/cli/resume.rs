@@ -14,7 +14,8 @@ use crate::registry;
 use crate::tune::{RunOptions, checkpoint, storage};
 
 /// Settings that only workers on a cluster have.
-const FOR_A_CLUSTER: [&str; 3] = ["num_gpus_per_worker", "custom_resources_per_worker", "placement_strategy"];
+const FOR_A_CLUSTER: [&str; 4] =
+    ["num_gpus_per_worker", "custom_resources_per_worker", "label_selector_per_worker", "placement_strategy"];
 
 /// Continue a run from its newest whole checkpoint
 #[derive(Args, Debug)]

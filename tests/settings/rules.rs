@@ -91,6 +91,10 @@ fn ppo_rules_name_field_value_and_rule() {
             "`custom_resources_per_worker` is {\"simulator\":1.0}, but only workers on a Ray cluster have it: set `workers` to \"ray\" or leave it out",
         ),
         (
+            json!({"label_selector_per_worker": {"region": "us-west4"}}),
+            "`label_selector_per_worker` is {\"region\":\"us-west4\"}, but only workers on a Ray cluster have it: set `workers` to \"ray\" or leave it out",
+        ),
+        (
             json!({"workers": "ray", "custom_resources_per_worker": {"CPU": 1}}),
             "`custom_resources_per_worker` is {\"CPU\":1.0}, but it must give names of resources, other than Ray's own, a number each, 0 or more",
         ),

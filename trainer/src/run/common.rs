@@ -200,7 +200,8 @@ pub struct Common {
     pub recreate_failed_workers: bool,
     /// Seconds after which a worker that has not answered counts as failed; null waits for ever.
     pub worker_timeout_s: Option<f64>,
-    /// Seconds in which a worker that was started must be ready; null waits for ever.
+    /// Seconds in which a worker that was started must be ready; then its process, if it has one, must answer a probe in this
+    /// time. Null waits for ever.
     pub worker_health_probe_timeout_s: Option<f64>,
     /// Failures of a worker in a row that `recreate_failed_workers` and `ignore_worker_failures` put up with.
     pub num_consecutive_worker_failures_tolerance: usize,
@@ -220,6 +221,8 @@ pub struct Common {
     pub num_gpus_per_worker: f64,
     /// What else each rollout worker asks a Ray cluster for, by the names that its machines were started with.
     pub custom_resources_per_worker: BTreeMap<String, f64>,
+    /// Which labels a machine of a Ray cluster must have for rollout workers, as Ray's `label_selector` says them.
+    pub label_selector_per_worker: BTreeMap<String, String>,
     /// How a Ray cluster places rollout workers on its machines.
     pub placement_strategy: PlacementStrategy,
     /// Cores that the trainer itself asks a sweep for.
@@ -276,6 +279,7 @@ impl Default for Common {
             num_cpus_per_worker: 1,
             num_gpus_per_worker: 0.0,
             custom_resources_per_worker: BTreeMap::new(),
+            label_selector_per_worker: BTreeMap::new(),
             placement_strategy: PlacementStrategy::default(),
             num_cpus_for_driver: 1,
         }
@@ -290,6 +294,7 @@ pub const OPEN_KEYS: &[&str] = &[
     "env_config",
     "evaluation_config.env_config",
     "custom_resources_per_worker",
+    "label_selector_per_worker",
     "multiagent.policies",
     "multiagent.policy_mapping_fn",
     "multiagent.agent_groups",
@@ -580,6 +585,12 @@ impl Common {
                 "custom_resources_per_worker",
                 &resources,
                 "it must give names of resources, other than Ray's own, a number each, 0 or more",
+            ),
+            rules::refuse_if(
+                is_elsewhere && !self.label_selector_per_worker.is_empty(),
+                "label_selector_per_worker",
+                serde_json::to_string(&self.label_selector_per_worker).unwrap_or_default(),
+                without,
             ),
             rules::refuse_if(
                 is_elsewhere && self.placement_strategy != PlacementStrategy::default(),

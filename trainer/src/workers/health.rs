@@ -56,6 +56,8 @@ struct Owed {
     request: Option<Request>,
     /// When the worker could begin with it.
     since: Instant,
+    /// It was said that the answer takes long.
+    is_said: bool,
 }
 
 /// What happened next.
@@ -132,7 +134,7 @@ impl Health {
             None => self.pool.submit(worker, request.clone())?,
             Some(_) => 0,
         };
-        let owed = Owed { ticket, number, request: Some(request), since: Instant::now() };
+        let owed = Owed { ticket, number, request: Some(request), since: Instant::now(), is_said: false };
         self.workers[worker].owes.push_back(owed);
         Ok(())
     }
@@ -160,10 +162,14 @@ impl Health {
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    /// When a worker that does not rest should have answered what it owes first.
+    /// When a worker that does not rest should have answered what it owes first, or when it is said that it has not.
     fn deadline(&self, condition: &Condition) -> Option<Instant> {
         let owed = condition.owes.front().filter(|_| condition.rests_until.is_none())?;
-        let limit = if owed.request.is_none() { self.start_timeout } else { self.timeout };
+        let limit = match (&owed.request, self.timeout) {
+            (None, _) => self.start_timeout,
+            (Some(_), None) => self.start_timeout.filter(|_| !owed.is_said),
+            (Some(_), limit) => limit,
+        };
         Some(owed.since + limit?)
     }
 
@@ -193,12 +199,22 @@ impl Health {
         }
     }
 
-    /// Nothing came in time: the first worker that is overdue has failed.
+    /// Nothing came in time: the first worker that is overdue has failed, if there is a limit.
     fn late(&mut self, revive: &mut impl FnMut() -> Vec<Request>) -> Result<Option<Event>> {
         let now = Instant::now();
         let is_late = |w: &Condition| self.deadline(w).is_some_and(|deadline| deadline <= now);
         let Some(worker) = self.workers.iter().position(is_late) else { return Ok(None) };
         let is_start = self.workers[worker].owes.front().is_some_and(|owed| owed.request.is_none());
+        if !is_start && self.timeout.is_none() {
+            self.workers[worker].owes.iter_mut().take(1).for_each(|owed| owed.is_said = true);
+            let seconds = self.start_timeout.unwrap_or_default().as_secs_f64();
+            tracing::warn!(
+                "worker {} has not answered for {seconds} s, but its process has not stopped; if no answer takes so long, its \
+                 environment hangs, which `worker_timeout_s` would end",
+                worker + 1
+            );
+            return Ok(None);
+        }
         let fault = Fault::Dead(match is_start {
             true => not_ready(self.start_timeout),
             false => {
@@ -262,7 +278,7 @@ impl Health {
             self.workers[worker].rests_until = None;
             let owes = std::mem::take(&mut self.workers[worker].owes);
             let number = self.pool.respawn(worker)?;
-            let start = Owed { ticket: None, number, request: None, since: Instant::now() };
+            let start = Owed { ticket: None, number, request: None, since: Instant::now(), is_said: false };
             self.workers[worker].owes.push_back(start);
             self.restarts += 1;
             for request in revive() {

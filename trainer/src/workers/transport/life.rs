@@ -1,7 +1,8 @@
 //! One life of a worker in another process: a thread that writes to it and one that reads.
 //!
 //! Neither the thread of the plan nor that of another worker waits for a process: a stopped one fills its own socket, and only
-//! its own threads stand still.
+//! its own threads stand still. A process that is silent is probed. A thread of its own answers, so a process that does not
+//! answer is stopped, or its machine is gone, while one whose environment is slow answers at once.
 
 use crate::{
     base::{
@@ -20,12 +21,19 @@ use crate::{
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::{
     collections::VecDeque,
-    io::{BufReader, BufWriter, Write},
+    io::{self, BufReader, BufWriter, ErrorKind, Read, Write},
     net::Shutdown,
     os::unix::net::UnixStream,
     sync::{Arc, Mutex},
     thread::JoinHandle,
+    time::Duration,
 };
+
+/// Probes that a process may leave unanswered. The time that it has for an answer is divided by them.
+const PROBES: u32 = 4;
+
+/// The number of a probe, which is nobody's request.
+const PROBE: u64 = 0;
 
 /// Whose life it is, and where its completions go.
 #[derive(Clone, Debug)]
@@ -56,9 +64,15 @@ pub(super) trait Body: Send + std::fmt::Debug {
 #[derive(Debug)]
 pub(super) struct Life {
     place: Place,
-    requests: Option<Sender<(u64, Request)>>,
+    outgoing: Option<Sender<Outgoing>>,
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+enum Outgoing {
+    Request(u64, Request),
+    Probe,
 }
 
 #[derive(Debug)]
@@ -89,7 +103,9 @@ impl Life {
     ) -> Result<Self> {
         let owed = Owed { requests: VecDeque::from([start]), ..Owed::default() };
         let shared = Arc::new(Shared { socket, process: Mutex::new(process), owed: Mutex::new(owed) });
-        let (requests, inbox) = unbounded();
+        let probe_timeout = spec.common.worker_health_probe_timeout_s.map(Duration::from_secs_f64);
+        let _ = shared.socket.set_read_timeout(probe_timeout.map(|timeout| timeout / PROBES));
+        let (outgoing, inbox) = unbounded();
         let named =
             |what: &str| std::thread::Builder::new().name(format!("{what}-worker-{}", place.worker + 1));
         let no_thread = |e: std::io::Error| Error::Worker {
@@ -98,9 +114,9 @@ impl Life {
         };
         let (lent, spec, worker) = (Arc::clone(&shared), Arc::clone(spec), place.worker);
         named("to").spawn(move || send(&lent, &spec, worker, start, &inbox)).map_err(no_thread)?;
-        let (lent, to) = (Arc::clone(&shared), place.clone());
-        let reader = named("from").spawn(move || receive(&lent, &to)).map_err(no_thread)?;
-        Ok(Self { place, requests: Some(requests), shared, reader: Some(reader) })
+        let (lent, to, probes) = (Arc::clone(&shared), place.clone(), outgoing.clone());
+        let reader = named("from").spawn(move || receive(&lent, &to, probes)).map_err(no_thread)?;
+        Ok(Self { place, outgoing: Some(outgoing), shared, reader: Some(reader) })
     }
 
     pub(super) fn incarnation(&self) -> u64 {
@@ -116,9 +132,9 @@ impl Life {
             return;
         }
         owed.requests.push_back(number);
-        if let Some(requests) = &self.requests {
+        if let Some(outgoing) = &self.outgoing {
             // A writer that has ended closed the socket, so the reader completes what is owed.
-            let _ = requests.send((number, request));
+            let _ = outgoing.send(Outgoing::Request(number, request));
         }
     }
 
@@ -133,7 +149,7 @@ impl Life {
 
     /// Lets the process end by itself: there will be no more requests.
     pub(super) fn close(&mut self) {
-        self.requests = None;
+        self.outgoing = None;
         let _ = self.shared.socket.shutdown(Shutdown::Both);
     }
 
@@ -144,7 +160,7 @@ impl Life {
 }
 
 /// Writes what a worker is made from, and then its requests.
-fn send(shared: &Shared, spec: &SpecByName, worker: usize, start: u64, inbox: &Receiver<(u64, Request)>) {
+fn send(shared: &Shared, spec: &SpecByName, worker: usize, start: u64, inbox: &Receiver<Outgoing>) {
     let mut to = BufWriter::new(&shared.socket);
     let begin = || Message::default().with("spec", spec)?.with("worker", &(worker + 1));
     let mut sent = begin().and_then(|message| wire::write(&mut to, Op::Start, start, &message));
@@ -154,8 +170,11 @@ fn send(shared: &Shared, spec: &SpecByName, worker: usize, start: u64, inbox: &R
         if sent.is_err() {
             break;
         }
-        let Ok((number, request)) = inbox.recv() else { return };
-        sent = wire::write_request(&mut to, number, &request);
+        sent = match inbox.recv() {
+            Ok(Outgoing::Request(number, request)) => wire::write_request(&mut to, number, &request),
+            Ok(Outgoing::Probe) => wire::write(&mut to, Op::Probe, PROBE, &Message::default()),
+            Err(_) => return,
+        };
     }
     if let Err(error) = sent {
         // Where the process is gone, that says more.
@@ -165,9 +184,50 @@ fn send(shared: &Shared, spec: &SpecByName, worker: usize, start: u64, inbox: &R
     }
 }
 
+/// What a process says. While it says nothing it is probed, from its first word on.
+struct Probed<'a> {
+    shared: &'a Shared,
+    probes: Sender<Outgoing>,
+    /// It has said something.
+    lives: bool,
+    /// Probes since it said something last.
+    unanswered: u32,
+}
+
+impl Probed<'_> {
+    fn answers(&self) -> bool {
+        self.unanswered < PROBES
+    }
+}
+
+impl Read for Probed<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match (&self.shared.socket).read(buffer) {
+                Err(silent) if [ErrorKind::WouldBlock, ErrorKind::TimedOut].contains(&silent.kind()) => {}
+                said => {
+                    (self.lives, self.unanswered) = (true, 0);
+                    return said;
+                }
+            }
+            if !self.answers() {
+                let reason = "its process has stopped, or its machine is gone: it does not answer probes \
+                              (`worker_health_probe_timeout_s`)";
+                lock(&self.shared.owed).cause.get_or_insert(reason.to_owned());
+                return Ok(0);
+            }
+            if self.lives {
+                self.unanswered += 1;
+                // A writer that stands still has the probe before it.
+                let _ = self.probes.send(Outgoing::Probe);
+            }
+        }
+    }
+}
+
 /// Reads replies until the process is gone, and then completes what it owes.
-fn receive(shared: &Shared, place: &Place) {
-    let mut from = BufReader::new(&shared.socket);
+fn receive(shared: &Shared, place: &Place, probes: Sender<Outgoing>) {
+    let mut from = BufReader::new(Probed { shared, probes, lives: false, unanswered: 0 });
     loop {
         let (number, result) = match wire::read_reply(&mut from) {
             Ok(Some(answer)) => answer,
@@ -179,6 +239,9 @@ fn receive(shared: &Shared, place: &Place) {
                 break;
             }
         };
+        if number == PROBE {
+            continue;
+        }
         let mut owed = lock(&shared.owed);
         if owed.requests.front() != Some(&number) {
             owed.cause.get_or_insert(format!("its process answered request {number} out of turn"));
@@ -192,9 +255,19 @@ fn receive(shared: &Shared, place: &Place) {
         place.complete(number, result);
     }
     let _ = shared.socket.shutdown(Shutdown::Both);
-    let ended = lock(&shared.process).wait();
+    let mut process = lock(&shared.process);
+    let cause = lock(&shared.owed).cause.take();
+    // Where the cause is known, no one waits for the end of the process.
+    let is_known = cause.is_some();
+    let reason = cause.unwrap_or_else(|| process.wait());
     let mut owed = lock(&shared.owed);
-    let reason = owed.cause.take().unwrap_or(ended);
     owed.gone = Some(reason.clone());
     owed.requests.drain(..).for_each(|number| place.complete(number, Err(Fault::Dead(reason.clone()))));
+    drop(owed);
+    if is_known {
+        if !from.get_ref().answers() {
+            process.kill();
+        }
+        process.wait();
+    }
 }

@@ -13,7 +13,7 @@ use std::{
 use tch::Kind;
 
 /// Counts up whenever frames or messages change. Both ends are the same executable, so another version is a mistake.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
 
 const MARK: [u8; 4] = *b"PVLW";
 const HEADER: usize = 40;
@@ -41,7 +41,9 @@ pub(crate) enum Op {
     FlushFilter,
     SetFilter,
     SetTask,
-    /// From a worker: a request is done, or it has its environments.
+    /// Whether its process lives: it says so at once, whatever the worker does.
+    Probe,
+    /// From a worker: a request is done, it has its environments, or it lives.
     Done = 100,
     Sampled,
     Evaluated,
@@ -51,7 +53,7 @@ pub(crate) enum Op {
 }
 
 impl Op {
-    const ALL: [Self; 15] = [
+    const ALL: [Self; 16] = [
         Self::Start,
         Self::SetWeights,
         Self::Sample,
@@ -61,6 +63,7 @@ impl Op {
         Self::FlushFilter,
         Self::SetFilter,
         Self::SetTask,
+        Self::Probe,
         Self::Done,
         Self::Sampled,
         Self::Evaluated,

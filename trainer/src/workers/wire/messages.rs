@@ -85,7 +85,7 @@ fn request(request: &Request) -> Result<(Op, Message<'_>)> {
 ///
 /// # Errors
 /// Fails if the frame carries something else, or a part of the request is missing or of another kind.
-fn to_request(Frame { op, message, .. }: Frame) -> Result<Request> {
+pub(crate) fn to_request(Frame { op, message, .. }: Frame) -> Result<Request> {
     Ok(match op {
         Op::Sample => Request::Sample { timestep: message.get("timestep")? },
         Op::SetWeights => {

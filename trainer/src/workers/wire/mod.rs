@@ -20,4 +20,5 @@ mod frame;
 mod messages;
 
 pub(crate) use frame::{Message, Op, read, write};
+pub(crate) use messages::to_request;
 pub use messages::{read_reply, read_request, write_reply, write_request};

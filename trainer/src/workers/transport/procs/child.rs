@@ -1,7 +1,10 @@
 //! In the process of a worker: requests come in, replies go out.
 
 use crate::{
-    base::error::{Error, Result, catch},
+    base::{
+        error::{Error, Result, catch},
+        lock,
+    },
     sample::{
         spec_by_name::SpecByName,
         worker::{Reply, Request, RolloutWorker, WorkerSpec},
@@ -16,6 +19,7 @@ use std::{
     io::{BufReader, BufWriter, Write},
     net::Shutdown,
     os::unix::net::UnixStream,
+    sync::{Arc, Mutex},
     thread,
     time::Duration,
 };
@@ -43,14 +47,23 @@ pub(crate) fn serve(
     let (start, worker): (u64, usize) = (first.request, first.message.get("worker")?);
     let spec: SpecByName = first.message.get("spec")?;
     let (requests, inbox) = unbounded();
+    let to = Arc::new(Answers(Mutex::new(BufWriter::new(socket))));
+    let lent = Arc::clone(&to);
     let run = move || {
-        work(&socket, worker, start, || make(spec), &inbox);
+        work(&lent, worker, start, || make(spec), &inbox);
         // Both ends learn of it: what is still asked will not be answered.
-        let _ = socket.shutdown(Shutdown::Both);
+        let _ = lock(&lent.0).get_ref().shutdown(Shutdown::Both);
     };
     // The name that a panic prints.
     let working = thread::Builder::new().name(format!("worker-{worker}")).spawn(run).map_err(lost)?;
-    while let Ok(Some((number, request))) = wire::read_request(&mut from) {
+    while let Ok(Some(frame)) = wire::read(&mut from) {
+        if frame.op == Op::Probe {
+            // A driver that is gone is noticed by the next read.
+            let _ = to.put(frame.request, &Ok(Reply::Done));
+            continue;
+        }
+        let number = frame.request;
+        let Ok(request) = wire::to_request(frame) else { break };
         if requests.send((number, request)).is_err() {
             break;
         }
@@ -72,30 +85,36 @@ fn lost(error: std::io::Error) -> Error {
     Error::state("the process of a worker", error.to_string())
 }
 
+/// Where the answers of the worker go, and those to probes. A frame is written whole before the next one.
+struct Answers(Mutex<BufWriter<UnixStream>>);
+
+impl Answers {
+    fn put(&self, number: u64, answer: &Result<Reply, Fault>) -> Result<()> {
+        let mut to = lock(&self.0);
+        wire::write_reply(&mut *to, number, answer)?;
+        to.flush().map_err(lost)
+    }
+}
+
 /// Answers requests until there are no more, or the worker is lost.
 fn work(
-    socket: &UnixStream,
+    to: &Answers,
     worker: usize,
     start: u64,
     make: impl FnOnce() -> Result<WorkerSpec>,
     inbox: &Receiver<(u64, Request)>,
 ) {
-    let mut to = BufWriter::new(socket);
-    let mut put = |number: u64, answer: &Result<Reply, Fault>| -> Result<()> {
-        wire::write_reply(&mut to, number, answer)?;
-        to.flush().map_err(lost)
-    };
     let during = || format!("making the environments of worker {worker}");
     let made = catch(during, || RolloutWorker::new(make()?, worker));
     let mut rollout_worker = match made {
         Ok(made) => made,
         Err(error) => {
             // A driver that is gone need not know.
-            let _ = put(start, &Err(Fault::Dead(error.to_string())));
+            let _ = to.put(start, &Err(Fault::Dead(error.to_string())));
             return;
         }
     };
-    let mut sent = put(start, &Ok(Reply::Done));
+    let mut sent = to.put(start, &Ok(Reply::Done));
     while sent.is_ok()
         && let Ok((number, body)) = inbox.recv()
     {
@@ -105,7 +124,7 @@ fn work(
             Err(error) => Err(Fault::App(error.to_string())),
         };
         // What cannot be written is not gone: the driver learns why.
-        sent = put(number, &answer).or_else(|error| put(number, &Err(Fault::App(error.to_string()))));
+        sent = to.put(number, &answer).or_else(|error| to.put(number, &Err(Fault::App(error.to_string()))));
         if matches!(answer, Err(Fault::Dead(_))) {
             return;
         }

@@ -20,7 +20,7 @@ use crate::{
 };
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use pavlov_tune::internal::RolloutProcess;
-use std::{sync::Arc, time::Duration};
+use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
 
 /// One process per worker.
 #[derive(Debug)]
@@ -28,6 +28,8 @@ pub struct ProcessPool {
     spec: Arc<SpecByName>,
     lives: Vec<Life>,
     pids: Vec<u32>,
+    /// Becomes the next worker that is replaced, which then need not wait until libtorch is loaded.
+    spare: Option<(RolloutProcess, UnixStream)>,
     completions: Receiver<Completion>,
     send_completions: Sender<Completion>,
     requests: u64,
@@ -46,7 +48,8 @@ impl ProcessPool {
         let (send_completions, completions) = unbounded();
         let by_name = Arc::new(SpecByName::of(spec)?);
         let (lives, pids) = (Vec::new(), vec![0; workers]);
-        let mut pool = Self { spec: by_name, lives, pids, completions, send_completions, requests: 0 };
+        let mut pool =
+            Self { spec: by_name, lives, pids, spare: None, completions, send_completions, requests: 0 };
         let mut starts = Vec::new();
         for worker in 0..workers {
             let (life, start) = pool.spawn(worker, 0)?;
@@ -54,6 +57,7 @@ impl ProcessPool {
             starts.push(start);
         }
         validate(&mut pool, starts, &spec.common)?;
+        pool.provide_spare();
         Ok(pool)
     }
 
@@ -65,11 +69,25 @@ impl ProcessPool {
     fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Life, u64)> {
         self.requests += 1;
         let place = Place { worker, incarnation, completions: self.send_completions.clone() };
-        let num_threads = self.spec.common.num_cpus_per_worker.max(1);
-        let (process, socket) = RolloutProcess::start(&self.spec.trainable, num_threads)?;
+        let (process, socket) = match self.spare.take() {
+            Some(spare) => spare,
+            None => self.process()?,
+        };
         self.pids[worker] = process.id();
         let life = Life::start(Box::new(process), socket, &self.spec, place, self.requests)?;
         Ok((life, self.requests))
+    }
+
+    fn process(&self) -> Result<(RolloutProcess, UnixStream)> {
+        let num_threads = self.spec.common.num_cpus_per_worker.max(1);
+        Ok(RolloutProcess::start(&self.spec.trainable, num_threads)?)
+    }
+
+    fn provide_spare(&mut self) {
+        if self.spec.common.recreate_failed_workers && !self.lives.is_empty() {
+            // Without one a process is started when it is needed, and says then what is wrong.
+            self.spare = self.process().ok();
+        }
     }
 }
 
@@ -106,6 +124,7 @@ impl WorkerPool for ProcessPool {
         self.lives[worker].kill();
         let (life, start) = self.spawn(worker, self.lives[worker].incarnation() + 1)?;
         self.lives[worker] = life;
+        self.provide_spare();
         Ok(start)
     }
 

@@ -5,6 +5,8 @@ A worker is an actor that starts the run's executable and passes frames on as th
 everything.
 """
 
+import fcntl
+import glob
 import hashlib
 import json
 import os
@@ -19,7 +21,9 @@ import threading
 
 HEADER = 40
 SET_WEIGHTS = 2
+PROBE = 10
 OBJECT_STORE = 512 << 20
+FOLDER = "pavlov-ray-"
 CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 ENVIRONMENT = dict(os.environ)
 
@@ -38,6 +42,15 @@ def read(stream, size):
             return None
         view = view[count:]
     return data
+
+
+def operation(header):
+    return int.from_bytes(header[6:8], "little")
+
+
+def number(header):
+    """Of the request that a frame is or answers; 0 is a probe's."""
+    return int.from_bytes(header[8:16], "little")
 
 
 def read_frame(stream):
@@ -88,6 +101,19 @@ class RolloutWorker:
             start_new_session=True,
         )
         theirs.close()
+        self.sending, self.answers, self.probed = threading.Lock(), queue.SimpleQueue(), queue.SimpleQueue()
+        threading.Thread(target=self.listen, daemon=True).start()
+
+    def listen(self):
+        """Sorts what the child says: it answers probes while it is busy with a request."""
+        frame = ()
+        while frame is not None:
+            try:
+                frame = read_frame(self.socket)
+            except OSError:
+                frame = None
+            is_probe = frame is not None and number(frame[0]) == 0
+            (self.probed if is_probe else self.answers).put(frame)
 
     @staticmethod
     def torch():
@@ -118,20 +144,27 @@ class RolloutWorker:
         if self.child is None:
             return {"reason": self.broken}
         try:
-            self.socket.sendall(header)
-            self.socket.sendall(body)
-            frame = read_frame(self.socket)
+            with self.sending:
+                self.socket.sendall(header)
+                self.socket.sendall(body)
+            frame = self.answers.get()
         except OSError:
             frame = None
         if frame is None:
             return self.end()
         return pickle.PickleBuffer(frame[0] + frame[1])
 
+    def probe(self, frame):
+        """What the child answers to a probe, whatever its worker does."""
+        with self.sending:
+            self.socket.sendall(frame)
+        return bytes().join(self.probed.get())
+
     def end(self):
         """How the child ended, which is given a moment to do so."""
         if self.child is None:
             return {"reason": self.broken}
-        self.socket.close()
+        shut(self.socket)
         try:
             code = self.child.wait(timeout=1)
         except subprocess.TimeoutExpired:
@@ -200,22 +233,25 @@ class Engine:
             # All cores are this run's.
             need.pop("CPU", None)
         if need:
-            group = ray.util.placement_group([need] * workers, strategy=strategy)
+            labels = [message["labels"]] * workers if message["labels"] else None
+            group = ray.util.placement_group([need] * workers, strategy=strategy, bundle_label_selector=labels)
             if not group.wait(message["patience"] or 1e9):
                 ray.util.remove_placement_group(group)
-                return self.say(pool=pool, failed=self.too_little(workers, need, strategy, message["patience"]))
+                return self.say(pool=pool, failed=self.too_little(need, message))
             self.groups[pool] = group
         return self.say(pool=pool)
 
-    def too_little(self, workers, need, strategy, patience):
+    def too_little(self, need, message):
+        workers, strategy, patience = message["workers"], message["strategy"], message["patience"]
         total, free = ray.cluster_resources(), ray.available_resources()
         parts = [
             f"{amount * workers:g} {name} (the cluster has {total.get(name, 0):g}, {free.get(name, 0):g} of them free)"
             for name, amount in need.items()
         ]
+        labels = f" on machines with the labels {json.dumps(message['labels'])}" if message["labels"] else ""
         whose = "the cluster that the run started for itself" if self.private else "the cluster"
         return (
-            f"{workers} workers by {strategy} need {' and '.join(parts)}, and {whose} did not have the room in "
+            f"{workers} workers by {strategy} need {' and '.join(parts)}{labels}, and {whose} did not have the room in "
             f"{patience:g} s (`worker_health_probe_timeout_s`): ask for fewer workers, for less per worker "
             "(`num_cpus_per_worker`, `num_gpus_per_worker`, `custom_resources_per_worker`), or add nodes"
         )
@@ -239,6 +275,8 @@ class Engine:
             program = dict(message["program"], node=home, environment=ENVIRONMENT, folder=os.getcwd())
             shipped, program["digest"] = self.ship(program)
             options = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
+            if message["labels"]:
+                options["label_selector"] = message["labels"]
             group = self.groups.get(message["pool"])
             if group is not None:
                 options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
@@ -253,10 +291,14 @@ class Engine:
             self.actors[life] = actor
             if life in self.killed:
                 ray.kill(actor)
-            replies = threading.Thread(target=self.reply, args=(life, actor, answers, stream), daemon=True)
+            sending = threading.Lock()
+            replies = threading.Thread(target=self.reply, args=(life, actor, answers, stream, sending), daemon=True)
             replies.start()
             while (frame := read_frame(stream)) is not None:
-                answers.put(actor.call.remote(*self.packed(*frame)))
+                if operation(frame[0]) == PROBE:
+                    self.probe(actor, bytes().join(frame), stream, sending)
+                else:
+                    answers.put(actor.call.remote(*self.packed(*frame)))
             answers.put(actor.end.remote())
         except OSError:
             if replies is not None:
@@ -267,7 +309,7 @@ class Engine:
 
     def packed(self, header, body):
         """A frame as arguments of a call. Weights are the same for all workers and go into the object store once."""
-        if len(body) < 100_000 or int.from_bytes(header[6:8], "little") != SET_WEIGHTS:
+        if len(body) < 100_000 or operation(header) != SET_WEIGHTS:
             return bytes(header), pickle.PickleBuffer(body)
         known, reference = self.weights
         if known != body:
@@ -275,7 +317,20 @@ class Engine:
             self.weights = (body, reference)
         return bytes(header), reference
 
-    def reply(self, life, actor, answers, stream):
+    def probe(self, actor, frame, stream, sending):
+        """Asks whether an actor and its child live, beside what they are busy with. No answer says that they do not."""
+
+        def answered(future):
+            try:
+                answer = future.result()
+                with sending:
+                    stream.sendall(answer)
+            except Exception:
+                pass
+
+        actor.probe.options(concurrency_group="probe").remote(frame).future().add_done_callback(answered)
+
+    def reply(self, life, actor, answers, stream, sending):
         """Hands the actor's answers on until there are no more, and says why."""
         end = None
         while end is None:
@@ -284,7 +339,8 @@ class Engine:
                 if isinstance(answer, dict):
                     end = answer
                 else:
-                    stream.sendall(answer)
+                    with sending:
+                        stream.sendall(answer)
             except OSError:
                 end = {"reason": "the run no longer listened"}
             except RayError as error:
@@ -333,6 +389,31 @@ def check_version():
         )
 
 
+def folder_of_its_own(place):
+    """A new folder, which this process has locked before it has its name."""
+    fresh = tempfile.mkdtemp(prefix="pavlov-new-", dir=place)
+    fcntl.flock(os.open(fresh, os.O_RDONLY), fcntl.LOCK_EX)
+    folder = fresh.replace("pavlov-new-", FOLDER)
+    os.rename(fresh, folder)
+    return folder
+
+
+def remove_left_over(place):
+    """Removes folders that no process has locked any more: those of engines that were killed."""
+    for folder in glob.glob(os.path.join(glob.escape(place), FOLDER + "*")):
+        try:
+            lock = os.open(folder, os.O_RDONLY)
+        except OSError:
+            continue  # It is gone, or another user's.
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        except OSError:
+            pass  # It is in use.
+        finally:
+            os.close(lock)
+
+
 def connect(address):
     """Attaches to the cluster, or starts one; returns the folder of the latter."""
     quiet = {"logging_level": "error", "log_to_driver": True}
@@ -356,7 +437,8 @@ def connect(address):
         return None
     # Paths of sockets are short.
     short = tempfile.gettempdir() if len(tempfile.gettempdir()) < 30 else "/tmp"
-    folder = tempfile.mkdtemp(prefix="pavlov-ray-", dir=short)
+    remove_left_over(short)
+    folder = folder_of_its_own(short)
     try:
         ray.init(
             address="local", include_dashboard=False, object_store_memory=OBJECT_STORE, _temp_dir=folder, **quiet
@@ -393,7 +475,8 @@ def main():
         import_ray()
         check_version()
         folder = connect(address)
-        engine.worker = ray.remote(RolloutWorker)
+        # A probe does not wait for the call before it.
+        engine.worker = ray.remote(concurrency_groups={"probe": 1})(RolloutWorker)
         engine.say(ready=True)
         engine.serve()
         engine.end()

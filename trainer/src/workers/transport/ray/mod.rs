@@ -82,7 +82,7 @@ impl RayPool {
         let place = Place { worker, incarnation, completions: self.send_completions.clone() };
         let start = json!({
             "pool": self.number, "worker": worker, "resources": resources(&self.spec.common),
-            "program": command(&self.spec)?,
+            "labels": self.spec.common.label_selector_per_worker, "program": command(&self.spec)?,
         });
         let (body, socket) = RayBody::start(&self.engine, start)?;
         let life = Life::start(Box::new(body), socket, &self.spec, place, self.requests)?;
@@ -104,8 +104,8 @@ fn resources(common: &Common) -> Map<String, Value> {
 
 fn reservation(common: &Common, workers: usize) -> Value {
     json!({
-        "workers": workers, "resources": resources(common), "strategy": common.placement_strategy,
-        "patience": common.worker_health_probe_timeout_s,
+        "workers": workers, "resources": resources(common), "labels": common.label_selector_per_worker,
+        "strategy": common.placement_strategy, "patience": common.worker_health_probe_timeout_s,
     })
 }
 
