@@ -111,7 +111,7 @@ fn cluster(address: &str, said: &Said, libtorch: Option<&str>) -> Line {
     }
     if let Some(found) = lacks(&|machine| match (&machine.torch, machine.has_libtorch) {
         (None, false) => Some("has no libtorch".into()),
-        (Some(torch), _) if libtorch.is_some_and(|own| torch.split('+').next() != Some(own)) => {
+        (Some(torch), false) if libtorch.is_some_and(|own| torch.split('+').next() != Some(own)) => {
             Some(format!("has torch {torch}, which is not the version of libtorch here"))
         }
         _ => None,

@@ -83,8 +83,9 @@ class RolloutWorker:
         if not is_home:
             kept = ("PAVLOV_", "RUST_", "OMP_", "MKL_")
             environment.update({k: v for k, v in program["environment"].items() if k.startswith(kept)})
-            folders = [self.torch(), program["environment"].get("LD_LIBRARY_PATH", "")]
-            folders.append(environment.get("LD_LIBRARY_PATH", ""))
+            # Only where the run's own libtorch is not there, the package of this node serves.
+            folders = [program["libtorch"], program["environment"].get("LD_LIBRARY_PATH", "")]
+            folders += [environment.get("LD_LIBRARY_PATH", ""), self.torch()]
             environment["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
         for name in program["unset"]:
             environment.pop(name, None)
@@ -273,6 +274,7 @@ class Engine:
         try:
             home = ray.get_runtime_context().get_node_id()
             program = dict(message["program"], node=home, environment=ENVIRONMENT, folder=os.getcwd())
+            program["libtorch"] = self.libtorch
             shipped, program["digest"] = self.ship(program)
             options = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
             if message["labels"]:
@@ -380,6 +382,16 @@ def sentence(error):
     return lines[0][:400].rstrip(".") if lines else type(error).__name__
 
 
+def loaded_libtorch():
+    """The folder of the libtorch that the run, whose child this is, has loaded."""
+    try:
+        with open(f"/proc/{os.getppid()}/maps") as maps:
+            paths = (line[line.index("/") :].rstrip() for line in maps if "/" in line)
+            return next((os.path.dirname(path) for path in paths if path.endswith("/libtorch_cpu.so")), "")
+    except OSError:
+        return ""
+
+
 def check_version():
     numbers = [int("".join(c for c in part if c.isdigit()) or 0) for part in ray.__version__.split(".")[:2]]
     if not [2, 60] <= numbers < [3]:
@@ -459,6 +471,7 @@ def main():
     os.environ.setdefault("RAY_SCHEDULER_EVENTS", "0")
     address = os.environ.get("RAY_ADDRESS", "")
     engine.private = address in ("", "local")
+    engine.libtorch = loaded_libtorch()
     if engine.private:
         # Another user cannot join, nothing is written to the home directory, and workers have the priority of the run.
         import secrets
