@@ -6,7 +6,6 @@
 
 mod config;
 mod doctor;
-mod doctor_ray;
 mod env;
 mod evaluate;
 mod exit;

@@ -1,13 +1,16 @@
 //! `pavlov doctor`: what this machine offers, one line each, with the remedy where something is missing.
 
+mod line;
+mod ray;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use clap::Args;
-use serde::Serialize;
 
-use super::doctor_ray::ray;
+use self::line::{Line, Status};
+use self::ray::ray;
 use super::output::{print_json, print_table};
 use crate::torch;
 
@@ -20,38 +23,6 @@ pub(super) struct DoctorArgs {
     /// Print a JSON list of objects
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(super) enum Status {
-    Ok,
-    /// Something is not there that pavlov can run without.
-    Warn,
-    Broken,
-}
-
-#[derive(Debug, Serialize)]
-pub(super) struct Line {
-    what: &'static str,
-    pub(super) status: Status,
-    pub(super) found: String,
-    pub(super) remedy: Option<String>,
-}
-
-impl Line {
-    pub(super) fn ok(what: &'static str, found: impl Into<String>) -> Line {
-        Line { what, status: Status::Ok, found: found.into(), remedy: None }
-    }
-
-    pub(super) fn bad(
-        what: &'static str,
-        status: Status,
-        found: impl Into<String>,
-        remedy: impl Into<String>,
-    ) -> Line {
-        Line { what, status, found: found.into(), remedy: Some(remedy.into()) }
-    }
 }
 
 pub(super) fn doctor(args: &DoctorArgs) -> anyhow::Result<()> {

@@ -6,9 +6,9 @@ use std::process::{Command, Stdio};
 
 use serde::Deserialize;
 
-use super::doctor::{Line, Status};
+use super::line::{Line, Status};
 
-const SCRIPT: &str = include_str!("doctor_ray.py");
+const SCRIPT: &str = include_str!("ray.py");
 
 /// What the script says.
 #[derive(Debug, Default, Deserialize)]
