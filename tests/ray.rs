@@ -415,7 +415,8 @@ fn workers_go_where_their_resources_are_with_the_executable_and_a_run_survives_i
     wait_for("a checkpoint", || cluster.progress());
     let all = processes(cluster.home.path());
     named(&all, "gcs_server").for_each(|head| signal("KILL", head));
-    assert!(driver.wait().expect("it ended").success());
+    let ended = driver.wait().expect("it ended");
+    assert!(ended.success(), "{}", fs::read_to_string(cluster.file("said")).unwrap_or_default());
     let error = fs::read_to_string(cluster.file("error")).expect("an error");
     assert!(
         error.contains("Ray: the process that reaches it has ended") && error.contains("`pavlov resume`"),
@@ -467,11 +468,10 @@ pub(crate) fn saves(builder: Builder<Ppo>, home: &Path) {
     let iterations =
         std::env::var("PAVLOV_TEST_ITERATIONS").map_or(usize::MAX, |n| n.parse().expect("a number"));
     for _ in 0..iterations {
-        match trainer.train() {
+        // There need not be thousands of checkpoints.
+        std::thread::sleep(Duration::from_millis(100));
+        match trainer.train().and_then(|result| trainer.save().map(|_| result)) {
             Ok(result) => {
-                // There need not be thousands of checkpoints.
-                std::thread::sleep(Duration::from_millis(100));
-                trainer.save().expect("a checkpoint");
                 let restarts = number(&result, "num_remote_worker_restarts").to_string();
                 // Whole at any time for one who reads it.
                 fs::write(home.join("fresh"), restarts).expect("written");

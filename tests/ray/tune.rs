@@ -4,6 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use super::{all_end, named, processes, python, succeeds};
 use crate::cli::{command, run};
 use crate::processes::{is_running, signal, wait_for};
@@ -61,6 +63,8 @@ fn a_sweep_of_ray_tune_whose_actor_and_driver_are_killed_leaves_no_process_and_e
     wait_for("two trials again", two);
     let before = count(home);
     wait_for("more results", || (count(home) > before).then_some(()));
+    // Ray's driver writes it in place, now and then.
+    wait_for("a whole state of the sweep", || has_state(home).then_some(()));
 
     killed.kill().expect("it runs");
     killed.wait().expect("it ended");
@@ -74,6 +78,15 @@ fn parent(pid: u32) -> u32 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
     let line = status.lines().find_map(|line| line.strip_prefix("PPid:")).expect("a parent");
     line.trim().parse().expect("a number")
+}
+
+/// Whether what Ray restores the sweep `killed` from can be read.
+fn has_state(home: &Path) -> bool {
+    let all = fs::read_dir(home.join("results/killed")).into_iter().flatten().flatten();
+    let states: Vec<_> =
+        all.filter(|file| file.file_name().to_string_lossy().starts_with("experiment_state")).collect();
+    let is_whole = |path| fs::read(path).is_ok_and(|state| serde_json::from_slice::<Value>(&state).is_ok());
+    !states.is_empty() && states.iter().all(|state| is_whole(state.path()))
 }
 
 /// How many results the trials of the sweep `killed` have.
