@@ -96,6 +96,8 @@ fn main() -> Outcome<()> {
     let driver = |agents: Option<usize>| {
         let mut ppo = matched_ppo(COPIES / agents.unwrap_or(1), 0);
         ppo.sgd_minibatch_size = matched_ppo(COPIES, 0).sgd_minibatch_size;
+        // They take any action.
+        ppo.common.disable_env_checking = true;
         let creator = match agents {
             None => Alone::default.into_env_creator(),
             Some(agents) => EnvCreator::multi_agent(move || Together { agents, t: 0 }),
