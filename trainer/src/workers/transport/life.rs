@@ -32,7 +32,7 @@ use std::{
 /// Probes that a process may leave unanswered. The time that it has for an answer is divided by them.
 const PROBES: u32 = 4;
 
-/// The number of a probe, which is nobody's request.
+/// The number of a probe. No request has it.
 const PROBE: u64 = 0;
 
 /// Whose life it is, and where its completions go.
