@@ -95,7 +95,8 @@ impl Act<'_> {
     }
 
     /// As [`sample`](Self::sample); while exploring, the noise that `exploration` says comes on top of the drawn actions
-    /// in [-1, 1]. A noise that drifts finds what independent draws do not.
+    /// in [-1, 1]. A noise that drifts goes on in one direction where independent draws cancel out. The column `action_logp`
+    /// is that of the draw alone.
     ///
     /// # Errors
     /// As [`sample`](Self::sample).
