@@ -36,9 +36,7 @@ fn settings() -> Ppo {
 
     let own = Config::from_iter([("lr".to_owned(), 7e-4.into())]);
     common.multiagent.policies = [("first".to_owned(), own), ("others".to_owned(), Config::new())].into();
-    let mapping = [("agent_0", "first"), ("agent_*", "others")];
-    common.multiagent.policy_mapping_fn =
-        mapping.map(|(agents, id)| (agents.to_owned(), id.to_owned())).into();
+    common.multiagent.policy_mapping_fn = [("agent_0", "first"), ("agent_*", "others")].into();
     ppo
 }
 

@@ -205,8 +205,7 @@ fn a_sweep_searches_the_settings_of_one_of_several_policies() {
     ppo.common = Common { num_workers: 0, train_batch_size: 50, seed: Some(0), ..ppo.common };
     let multi = &mut ppo.common.multiagent;
     multi.policies = ["first", "others"].map(|id| (id.to_owned(), Config::new())).into();
-    let mapping = [("agent_0", "first"), ("agent_*", "others")];
-    multi.policy_mapping_fn = mapping.map(|(agents, id)| (agents.to_owned(), id.to_owned())).into();
+    multi.policy_mapping_fn = [("agent_0", "first"), ("agent_*", "others")].into();
     let space = json!({"multiagent": {"policies": {"first": {"lr": grid_search([1e-3, 2e-3])}}}});
     let mut tuner =
         Tuner::new(ppo.as_trainable("simple_spread_v3"), space.as_object().expect("an object").clone());

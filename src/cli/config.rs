@@ -82,7 +82,11 @@ fn policies(effective: &Effective) -> Option<String> {
         let rest = if effective.frozen.contains(id) { " and does not learn" } else { "" };
         format!("policy {id} acts for {}{rest}", agents.join(", "))
     };
-    Some(of.into_iter().map(line).collect::<Vec<_>>().join("\n"))
+    let multi = &effective.resolved.config["multiagent"];
+    let change = multi["policy_mapping_fn"].is_string() || multi["rotate_policies"] == true;
+    let first =
+        if change { "in the first episode of the first copy, and in others by others:\n" } else { "" };
+    Some(first.to_owned() + &of.into_iter().map(line).collect::<Vec<_>>().join("\n"))
 }
 
 /// Every value that is no object with something in it, by dotted key.

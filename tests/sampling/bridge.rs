@@ -59,7 +59,6 @@ fn two_policies_on_the_bridges_simple_spread_learn_bit_for_bit_what_they_do_on_t
     (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (25, 50);
     let multi = &mut ppo.common.multiagent;
     multi.policies = ["first", "others"].map(|id| (id.to_owned(), Config::new())).into();
-    let mapping = [("agent_0", "first"), ("agent_*", "others")];
-    multi.policy_mapping_fn = mapping.map(|(agents, id)| (agents.to_owned(), id.to_owned())).into();
+    multi.policy_mapping_fn = [("agent_0", "first"), ("agent_*", "others")].into();
     learns_the_same(&ppo, "simple_spread_v3", "pz:mpe2.simple_spread_v3");
 }

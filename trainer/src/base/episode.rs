@@ -41,38 +41,6 @@ pub struct AgentReward {
     pub reward: f64,
 }
 
-/// Which agent acts by which policy, episode by episode.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Seating {
-    agents: Vec<AgentReward>,
-    rotates: bool,
-}
-
-impl Seating {
-    /// Of these agents, with the policies that they have without rotation. Empty where there is one agent.
-    pub(crate) fn new(agents: Vec<AgentReward>, rotates: bool) -> Self {
-        Self { agents, rotates }
-    }
-
-    /// So many places further in the list of agents stands the one whose policy an agent acts by, in this episode of a copy.
-    pub(crate) fn shift(&self, env_index: u64, number: u64) -> usize {
-        let agents = self.agents.len().max(1) as u64;
-        if self.rotates { (env_index.wrapping_add(number) % agents) as usize } else { 0 }
-    }
-
-    /// What the agents have of an episode that begins: nothing.
-    pub(crate) fn of(&self, env_index: u64, number: u64) -> Vec<AgentReward> {
-        let shift = self.shift(env_index, number);
-        let policy = |place: usize| self.agents[(place + shift) % self.agents.len()].policy.clone();
-        let of = |(place, agent): (usize, &AgentReward)| AgentReward {
-            agent: agent.agent.clone(),
-            policy: policy(place),
-            reward: 0.0,
-        };
-        self.agents.iter().enumerate().map(of).collect()
-    }
-}
-
 /// A number in JSON, which has no NaN and no infinities: those are written as text.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]

@@ -156,6 +156,11 @@ impl State {
         self.arrays.iter().map(|(name, _)| name.as_str())
     }
 
+    /// Takes a value away.
+    pub(crate) fn remove(&mut self, key: &str) {
+        self.values.remove(key);
+    }
+
     /// Adds everything of `other`.
     pub fn extend(&mut self, other: State) {
         self.values.extend(other.values);

@@ -1,8 +1,10 @@
 //! The policy contract. A policy sees batches only, so one virtual call serves many environment copies.
 
 pub(crate) mod act;
+mod mapping;
 mod net_policy;
 mod policies;
+mod seating;
 
 use crate::{
     base::{
@@ -28,9 +30,10 @@ pub use crate::{
     policy::act::{Act, Seen},
     sample::fragment::{Fragment, FragmentMasks, FragmentMemory, Values},
 };
+pub(crate) use mapping::Mapping;
 pub use net_policy::NetPolicy;
-pub(crate) use policies::Mapping;
 pub use policies::{Agent, Policies};
+pub(crate) use seating::Seating;
 
 /// What a policy reports of one learning step.
 #[derive(Debug)]

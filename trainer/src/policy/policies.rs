@@ -1,9 +1,9 @@
 //! The policies of a run: how each is built, which agent acts by which, and which of them learn.
 
-use super::{PolicyClass, Spaces};
+use super::{Mapping, PolicyClass, Spaces};
 use crate::{
     base::{
-        episode::{AgentReward, Seating},
+        episode::Episode,
         error::{Error, Result},
         rng::derive,
         train_batch::{DEFAULT_POLICY, PolicyId},
@@ -12,10 +12,7 @@ use crate::{
 };
 use pavlov_envs::EnvCopies;
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// An agent of an environment. An environment with a single agent has one named `agent0`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,9 +58,6 @@ impl Agent {
     }
 }
 
-/// Answers the name of an agent with the id of the policy that it acts by.
-pub(crate) type Mapping = dyn Fn(&str) -> PolicyId + Send + Sync;
-
 /// The policies of a run by id, who acts by which, and which learn.
 ///
 /// ```
@@ -75,7 +69,7 @@ pub(crate) type Mapping = dyn Fn(&str) -> PolicyId + Send + Sync;
 #[derive(Clone)]
 pub struct Policies {
     classes: BTreeMap<PolicyId, PolicyClass>,
-    mapping: Arc<Mapping>,
+    mapping: Mapping,
     to_train: BTreeSet<PolicyId>,
     rotates: bool,
     /// Shared settings of policies that have some of their own.
@@ -105,15 +99,16 @@ impl Policies {
         classes: impl IntoIterator<Item = (Id, PolicyClass)>,
         mapping: impl Fn(&str) -> To + Send + Sync + 'static,
     ) -> Self {
+        Self::of_classes(classes, Mapping::by_name(move |agent| mapping(agent).into()))
+    }
+
+    pub(crate) fn of_classes<Id: Into<PolicyId>>(
+        classes: impl IntoIterator<Item = (Id, PolicyClass)>,
+        mapping: Mapping,
+    ) -> Self {
         let classes: BTreeMap<_, _> = classes.into_iter().map(|(id, class)| (id.into(), class)).collect();
         let to_train = classes.keys().cloned().collect();
-        Self {
-            classes,
-            mapping: Arc::new(move |agent| mapping(agent).into()),
-            to_train,
-            rotates: false,
-            settings: BTreeMap::new(),
-        }
+        Self { classes, mapping, to_train, rotates: false, settings: BTreeMap::new() }
     }
 
     /// Lets only these policies learn. The others act, and no rows are kept of them.
@@ -130,14 +125,19 @@ impl Policies {
         Self { rotates, ..self }
     }
 
-    /// Whether agents change their policies from episode to episode.
+    /// Agents take turns in all policies.
     pub(crate) fn rotates(&self) -> bool {
         self.rotates
     }
 
+    /// Agents change their policies from episode to episode.
+    pub(crate) fn change_seats(&self) -> bool {
+        self.rotates || self.mapping.changes()
+    }
+
     /// Agents act by these policies instead.
-    pub(crate) fn mapped(self, mapping: impl Fn(&str) -> PolicyId + Send + Sync + 'static) -> Self {
-        Self { mapping: Arc::new(mapping), ..self }
+    pub(crate) fn mapped(self, mapping: Mapping) -> Self {
+        Self { mapping, ..self }
     }
 
     /// These policies have shared settings of their own.
@@ -151,9 +151,14 @@ impl Policies {
         self.settings.get(id).unwrap_or(run)
     }
 
-    /// The policy that an agent acts by.
+    /// The policy that an agent acts by; if that changes, in episode 0 of copy 0.
     pub fn of(&self, agent: &str) -> PolicyId {
-        (self.mapping)(agent)
+        self.in_episode(agent, &Episode::default())
+    }
+
+    /// The policy that the mapping says of an agent in this episode.
+    pub(crate) fn in_episode(&self, agent: &str, episode: &Episode) -> PolicyId {
+        self.mapping.of(agent, episode)
     }
 
     /// Whether the policy learns.
@@ -171,22 +176,24 @@ impl Policies {
         self.classes.iter()
     }
 
-    /// What a policy observes and does: the spaces of its agents.
+    /// What a policy observes and does: the spaces of its agents. A function that is asked for each episode may answer with a
+    /// policy later; then all agents have equal spaces.
     pub(crate) fn spaces<'a>(&self, id: &str, agents: &'a [Agent]) -> Result<&'a Spaces> {
-        match agents.iter().find(|agent| self.of(&agent.name) == id) {
+        let own = agents.iter().find(|agent| self.mapping.answers(&agent.name).contains(id));
+        match own.or(agents.first().filter(|_| self.mapping.changes() && self.classes.contains_key(id))) {
             Some(agent) => Ok(&agent.spaces),
             None => Err(Error::UnknownPolicy { id: id.to_owned(), have: self.ids() }),
         }
     }
 
-    /// Who acts by which policy in an episode.
-    pub(crate) fn seating(&self, agents: &[Agent]) -> Seating {
-        let nothing = |agent: &Agent| AgentReward {
-            agent: agent.name.clone(),
-            policy: self.of(&agent.name),
-            reward: 0.0,
+    /// Places of the agents that act by a policy in some episode.
+    pub(crate) fn places(&self, id: &str, agents: &[Agent]) -> Result<Vec<usize>> {
+        let spaces = self.spaces(id, agents)?;
+        let acts = |agent: &Agent| match self.mapping.changes() {
+            true => agent.spaces == *spaces,
+            false => self.rotates || self.of(&agent.name) == id,
         };
-        Seating::new(agents.iter().map(nothing).collect(), self.rotates)
+        Ok((0..agents.len()).filter(|&place| acts(&agents[place])).collect())
     }
 
     /// The only policy of the run, for what knows of one alone.
@@ -212,19 +219,24 @@ impl Policies {
     /// Refuses agents without a policy, policies without agents, and agents that share a policy and cannot.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for an agent without a policy, a policy without agents, or a name in `policies_to_train` that
+    /// Returns [`Error::Config`] for an agent without a policy, a policy without agents, a function that is asked for each
+    /// episode of a single agent, or a name in `policies_to_train` that
     /// no policy has, and [`Error::State`] if the spaces of agents that share a policy differ.
     pub fn check(&self, agents: &[Agent]) -> Result<()> {
+        if let ([agent], true) = (agents, self.mapping.changes()) {
+            let rule = format!(
+                "it is asked for each episode which agent acts by which policy, but there is one agent, `{}`; give a table",
+                agent.name
+            );
+            return Err(Error::config("multiagent.policy_mapping_fn", "the name of a function", rule));
+        }
         let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
-        for agent in agents {
-            let (name, id) = (&agent.name, self.of(&agent.name));
+        let acting = agents
+            .iter()
+            .flat_map(|agent| self.mapping.answers(&agent.name).into_iter().map(move |id| (agent, id)));
+        for (agent, id) in acting {
             if !self.classes.contains_key(&id) {
-                let rule = format!(
-                    "there is {}; name the agent there, or add the policy to `multiagent.policies`",
-                    self.ids()
-                );
-                let value = format!("{id:?} for the agent `{name}`");
-                return Err(Error::config("multiagent.policy_mapping_fn", value, rule));
+                return Err(self.unknown(&agent.name, &id));
             }
             let first = *used.entry(id.clone()).or_insert(agent);
             if first.spaces != agent.spaces {
@@ -248,7 +260,9 @@ impl Policies {
             );
             return Err(Error::config("multiagent.rotate_policies", true, rule));
         }
-        if let Some(id) = self.classes.keys().find(|id| !used.contains_key(*id)) {
+        let equal = agents.iter().all(|agent| agent.spaces == agents[0].spaces);
+        let comes_later = self.mapping.changes() && equal;
+        if let Some(id) = self.classes.keys().find(|id| !used.contains_key(*id) && !comes_later) {
             let agents = agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
             let rule = format!(
                 "no agent acts by it; there is {agents}. Name one in `multiagent.policy_mapping_fn`, or leave the policy out"
@@ -266,6 +280,15 @@ impl Policies {
             }
             false => Ok(()),
         }
+    }
+
+    /// What to say of an agent that is to act by a policy which there is not.
+    fn unknown(&self, agent: &str, id: &str) -> Error {
+        let rule = format!(
+            "there is {}; name the agent there, or add the policy to `multiagent.policies`",
+            self.ids()
+        );
+        Error::config("multiagent.policy_mapping_fn", format!("{id:?} for the agent `{agent}`"), rule)
     }
 
     /// The seed of a policy's initial weights under a run's; that of a single-agent run has the run's own.

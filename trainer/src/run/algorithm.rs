@@ -5,11 +5,12 @@ use crate::{
         error::{Error, Result, catch},
         rng::Stream,
         rules,
-        state::{State, Weights},
+        state::Weights,
     },
     policy::{Agent, Policy},
     run::{
         gif::write_gif,
+        policy_mapping::PolicyMapping,
         recipe::Recipe,
         settings::{resolve, to_config, validate},
         trainer::Trainer,
@@ -17,7 +18,6 @@ use crate::{
     },
     sample::{
         evaluation::{Evaluation, EvaluationTask, play},
-        filter::MeanStdFilter,
         session::{Action, Desk, Session, rows},
     },
     workers::WorkerSet,
@@ -27,27 +27,17 @@ use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, T
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// The file in a checkpoint that says what was trained.
-pub(crate) const SETTINGS: &str = "settings";
-
-/// In it: the agents with their spaces, and the scalar types of observations and actions. They are what acting needs to
-/// know of an environment.
-pub(crate) const SPACES: &str = "spaces";
-pub(crate) const DTYPES: &str = "dtypes";
-
-/// Settings that say which parts a saved run has: a run with others has no place for them.
-const FIXED_SETTINGS: [&str; 5] =
-    ["num_workers", "num_envs_per_worker", "create_env_on_driver", "batch_mode", "observation_filter"];
-
 /// An algorithm under way.
 pub struct Algorithm<T: Trainer> {
-    recipe: Recipe<T>,
-    settings: T,
-    env: EnvCreator,
-    run: Option<Run>,
+    pub(super) recipe: Recipe<T>,
+    pub(super) settings: T,
+    pub(super) env: EnvCreator,
+    pub(super) run: Option<Run>,
     /// Where the run keeps its files.
     logdir: PathBuf,
-    inference_rng: Stream,
+    pub(super) inference_rng: Stream,
+    /// Policies were added or removed since the run was set up.
+    pub(super) policies_changed: bool,
 }
 
 impl<T: Trainer> std::fmt::Debug for Algorithm<T> {
@@ -63,7 +53,7 @@ impl<T: Trainer> From<Recipe<T>> for Algorithm<T> {
     fn from(recipe: Recipe<T>) -> Self {
         let (settings, env) = (recipe.settings.clone(), recipe.env.clone());
         let (run, logdir, inference_rng) = (None, PathBuf::new(), Stream::new(0, "inference", 0));
-        Self { recipe, settings, env, run, logdir, inference_rng }
+        Self { recipe, settings, env, run, logdir, inference_rng, policies_changed: false }
     }
 }
 
@@ -78,7 +68,7 @@ impl<T: Trainer> Algorithm<T> {
         &self.settings
     }
 
-    fn run(&self) -> Result<&Run> {
+    pub(super) fn run(&self) -> Result<&Run> {
         self.run.as_ref().ok_or_else(|| Error::state("the algorithm", "it is not set up"))
     }
 
@@ -266,24 +256,6 @@ impl<T: Trainer> Algorithm<T> {
         Ok(path)
     }
 
-    /// Reads the weights and the filter of a checkpoint, and nothing else of it: for acting, in whatever number of
-    /// workers.
-    ///
-    /// # Errors
-    /// Returns [`Error::Tune`] if the checkpoint is damaged or of another algorithm, and [`Error::State`] if it is of
-    /// another network or the algorithm is not set up.
-    pub fn restore_policies(&mut self, checkpoint: &Path) -> Result<()> {
-        pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
-        let run = self.run()?;
-        let policies = State::read(checkpoint, "policies")?;
-        run.workers().learners.with_policies(|map| map.set_state(&policies))?;
-        let filter: Option<MeanStdFilter> = State::read(checkpoint, "run")?.get("filter")?;
-        if let Some(filter) = filter {
-            run.workers().set_filter(filter.running())?;
-        }
-        run.workers().sync_weights()
-    }
-
     fn start(&mut self, settings: T, env: EnvCreator) -> Result<()> {
         let mut settings = settings;
         if settings.common().seed.is_none() {
@@ -293,9 +265,11 @@ impl<T: Trainer> Algorithm<T> {
             Ok(probe) => probe,
             Err(error) => return rules::all([settings.common().validate(), Err(error)]),
         };
-        self.write_mapping(&mut settings, &probe.agents);
+        self.write_mapping(&mut settings, &probe.agents)?;
         validate(&mut settings, &probe.agents[0].spaces)?;
         let run = self.make_run(&settings, &env, probe)?;
+        run.on_trainer_init()?;
+        self.policies_changed = false;
         self.inference_rng = Stream::new(settings.common().seed.unwrap_or_default(), "inference", 0);
         (self.settings, self.env, self.run) = (settings, env, Some(run));
         Ok(())
@@ -313,105 +287,29 @@ impl<T: Trainer> Algorithm<T> {
     }
 
     /// Writes what a function answers into the settings, name by name: checkpoints, results and other processes know it then.
-    fn write_mapping(&self, settings: &mut T, agents: &[Agent]) {
-        let Some(mapping) = &self.recipe.policy_mapping_fn else { return };
-        let names = agents.iter().map(|agent| (agent.name.clone(), mapping(&agent.name)));
-        settings.common_mut().multiagent.policy_mapping_fn.extend(names);
+    fn write_mapping(&self, settings: &mut T, agents: &[Agent]) -> Result<()> {
+        let Some(mapping) = &self.recipe.policy_mapping_fn else { return Ok(()) };
+        match &mut settings.common_mut().multiagent.policy_mapping_fn {
+            PolicyMapping::Patterns(patterns) => {
+                patterns.extend(agents.iter().map(|agent| (agent.name.clone(), mapping(&agent.name))));
+                Ok(())
+            }
+            PolicyMapping::Registered(name) => {
+                let rule =
+                    "`Builder::policy_mapping_fn` gives the run another function; leave out one of the two";
+                Err(Error::config("multiagent.policy_mapping_fn", format_args!("{name:?}"), rule))
+            }
+        }
     }
 
-    fn make_run(&self, settings: &T, env: &EnvCreator, probe: Probe) -> Result<Run> {
+    pub(super) fn make_run(&self, settings: &T, env: &EnvCreator, probe: Probe) -> Result<Run> {
         let policies = self.recipe.policies(settings, &probe.agents)?;
         let (models, hooks) = (self.recipe.custom_model.clone(), self.recipe.callbacks.clone());
         let origin = self.recipe.origin(settings)?;
         let mut run = Run::new(settings.common(), env, probe, policies, models, hooks, origin)?;
         run.set_plan(settings.execution_plan(run.workers()));
         settings.setup(&mut run)?;
-        run.on_trainer_init()?;
         Ok(run)
-    }
-
-    /// What a checkpoint says of the run besides its state.
-    fn about(&self) -> Result<State> {
-        let (first, others) = self
-            .run()?
-            .agents()
-            .split_first()
-            .expect("an environment without agents is refused when it is made");
-        let mut about = State::default();
-        about.set("algorithm", &T::NAME)?;
-        about.set("env", &self.env.name())?;
-        about.set("observation_space", &first.spaces.observation_space.to_string())?;
-        about.set("action_space", &first.spaces.action_space.to_string())?;
-        about.set(SPACES, &self.run()?.agents())?;
-        about.set(DTYPES, &self.run()?.dtypes())?;
-        if !others.is_empty() {
-            let policies = &self.run()?.spec().policies;
-            let agents = self.run()?.agents().iter().map(|agent| (&agent.name, policies.of(&agent.name)));
-            about.set("agents", &agents.collect::<Vec<_>>())?;
-        }
-        about.set("config", &to_config(&self.settings)?)?;
-        about.set("inference_rng", &self.inference_rng.state())?;
-        Ok(about)
-    }
-
-    /// Refuses a saved run whose parts have no place in this one.
-    fn check_fits(&self, saved: &State) -> Result<()> {
-        let own = self.about()?;
-        for space in ["observation_space", "action_space"] {
-            let (saved, own): (String, String) = (saved.get(space)?, own.get(space)?);
-            if saved != own {
-                let env = self.env.name();
-                return Err(Error::state(
-                    space,
-                    format!("it was {saved} in the saved run, but {env} has {own}"),
-                ));
-            }
-        }
-        let agents = |of: &State| -> Result<Vec<(String, String)>> {
-            if of.has("agents") { of.get("agents") } else { Ok(Vec::new()) }
-        };
-        let (was, is) = (agents(saved)?, agents(&own)?);
-        if was != is {
-            let list = |agents: &[(String, String)]| match agents.is_empty() {
-                true => "one".to_owned(),
-                false => agents.iter().map(|(a, id)| format!("{a} by {id}")).collect::<Vec<_>>().join(", "),
-            };
-            let reason = format!("the saved run had {}, but there is {} here", list(&was), list(&is));
-            return Err(Error::state("agents and their policies", reason));
-        }
-        let (saved, own): (Config, Config) = (saved.get("config")?, own.get("config")?);
-        let [was, is] = [&saved, &own].map(|config| {
-            let rotates = config.get("multiagent").and_then(|multi| multi.get("rotate_policies"));
-            rotates.and_then(Value::as_bool).unwrap_or_default()
-        });
-        if was != is {
-            let rule = format!("it was {was} in the saved run; set it to that");
-            return Err(Error::config("multiagent.rotate_policies", is, rule));
-        }
-        for key in FIXED_SETTINGS {
-            let [was, is] = [&saved, &own].map(|config| config.get(key).unwrap_or(&Value::Null));
-            if was != is {
-                let rule = format!(
-                    "it was {was} in the saved run; set it to that, or read the policies alone (`restore_policies`)"
-                );
-                return Err(Error::config(key, is, rule));
-            }
-        }
-        Ok(())
-    }
-
-    /// Makes a run that continues the saved one. This one goes on unchanged if that fails.
-    fn load(&mut self, dir: &Path) -> Result<()> {
-        let saved = State::read(dir, SETTINGS)?;
-        self.check_fits(&saved)?;
-        let mut settings = self.settings.clone();
-        // Everything random follows from it, what is still to come included.
-        settings.common_mut().seed = saved.get::<Config>("config")?.get("seed").and_then(Value::as_u64);
-        let mut run = self.make_run(&settings, &self.env, self.run()?.probe())?;
-        run.set_state(|part| State::read(dir, part))?;
-        self.inference_rng = Stream::from_state(saved.get("inference_rng")?);
-        (self.settings, self.run) = (settings, Some(run));
-        Ok(())
     }
 }
 
@@ -432,7 +330,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     }
 
     fn save_checkpoint(&mut self, dir: &Path) -> pavlov_tune::Result<()> {
-        self.about()?.write(dir, SETTINGS)?;
+        self.write_about(dir)?;
         for (name, part) in self.run()?.state()? {
             part.write(dir, &name)?;
         }
@@ -459,7 +357,9 @@ impl<T: Trainer> Trainable for Algorithm<T> {
     }
 
     fn log_result(&mut self, result: &mut Metrics) -> pavlov_tune::Result<()> {
-        Ok(self.run()?.on_train_result(result)?)
+        let changes = self.run()?.on_train_result(result)?;
+        self.edit_policies(&changes.policies)?;
+        Ok(self.run()?.change(&changes)?)
     }
 
     fn export_model(&mut self, format: ExportFormat, dir: &Path) -> pavlov_tune::Result<Option<PathBuf>> {

@@ -103,7 +103,8 @@ impl<T: Trainer> Builder<T> {
     }
 
     /// Asks this function which policy an agent acts by, once for each agent when the run is set up. The answers stand in the
-    /// settings from then on (`multiagent.policy_mapping_fn`) and goes before the patterns there.
+    /// settings from then on (`multiagent.policy_mapping_fn`) and go before the patterns there. A function that is asked for
+    /// each episode has a name: see [`register_policy_mapping_fn`](crate::register_policy_mapping_fn).
     ///
     /// ```no_run
     /// # use pavlov_trainer::{Trainer, TrainerExt};

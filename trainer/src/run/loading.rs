@@ -9,8 +9,8 @@ use crate::{
     },
     policy::Agent,
     run::{
-        algorithm::{DTYPES, SETTINGS, SPACES},
         policies_of::policies_of,
+        restoring::{DTYPES, SETTINGS, SPACES},
         settings::resolve,
         trainer::Trainer,
     },

@@ -1,9 +1,8 @@
 //! The `multiagent` settings: which policies there are, and which agent acts by which.
 
-use crate::base::{
-    error::{Error, Result},
-    rules,
-    train_batch::{DEFAULT_POLICY, PolicyId},
+use crate::{
+    base::{error::Result, rules, train_batch::PolicyId},
+    run::policy_mapping::{PolicyMapping, answer, check},
 };
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, de};
@@ -30,11 +29,8 @@ pub struct MultiAgentConfig {
     /// ids is fine, too.
     #[serde(deserialize_with = "ids_or_settings")]
     pub policies: BTreeMap<PolicyId, Config>,
-    /// Which policy an agent acts by: ids of policies by the names of agents, in which `*` stands for any characters. Of
-    /// several patterns that match the longest one counts, and before all patterns the name itself. An agent that no
-    /// pattern matches acts by `default_policy`.
-    #[serde(deserialize_with = "null_is_none")]
-    pub policy_mapping_fn: BTreeMap<String, PolicyId>,
+    /// Which policy an agent acts by: a table of agents' names, or the name of a function that is asked for each episode.
+    pub policy_mapping_fn: PolicyMapping,
     /// In each episode of a copy every agent acts by the policy that the agent behind it acted by in the one before, so that
     /// policies take turns in all seats; `policy_mapping_fn` says how it is in episode 0 of copy 0. All agents must have equal
     /// spaces then.
@@ -107,125 +103,34 @@ impl MultiAgentConfig {
         }))
     }
 
-    /// Returns the policy that an agent acts by.
-    pub fn policy_of(&self, agent: &str) -> &str {
-        answer(&self.policy_mapping_fn, agent).unwrap_or(DEFAULT_POLICY)
-    }
-
     /// Returns the group that an agent belongs to, if there is one.
     pub fn group_of(&self, agent: &str) -> Option<&str> {
         answer(&self.agent_groups, agent)
     }
 
-    /// Refuses patterns of the mapping that match none of these agents, and two of equal length that disagree about one.
+    /// Refuses patterns of groups that match none of these agents, which are to be grouped, and two of equal length that
+    /// disagree about one.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for such a pattern; fails as [`rules::all`] does where there are several.
-    pub fn check_patterns(&self, agents: &[&str]) -> Result<()> {
-        check("multiagent.policy_mapping_fn", &self.policy_mapping_fn, agents)
-    }
-
-    /// As [`check_patterns`](Self::check_patterns), the patterns of the groups. The agents are those that are to be grouped.
-    ///
-    /// # Errors
-    /// Fails as [`check_patterns`](Self::check_patterns) does.
     pub fn check_groups(&self, agents: &[&str]) -> Result<()> {
         check("multiagent.agent_groups", &self.agent_groups, agents)
     }
-}
-
-fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: &[&str]) -> Result<()> {
-    let key = |pattern: &str| format!("{setting}.{pattern}");
-    let unused = patterns.iter().map(|(pattern, id)| {
-        let rule = format!(
-            "no agent of this environment is named so; there is {}. Name one of them, or leave it out",
-            agents.join(", ")
-        );
-        let used = agents.iter().any(|agent| matches(pattern, agent));
-        rules::refuse_if(!used, &key(pattern), format_args!("{id:?}"), rule)
-    });
-    let ambiguous = agents.iter().map(|agent| {
-        let Some(chosen) = answer(patterns, agent).filter(|_| !patterns.contains_key(*agent)) else {
-            return Ok(());
-        };
-        let longest = |pattern: &str| {
-            let of = |(other, _): (&String, _)| matches(other, agent).then(|| literal(other));
-            Some(literal(pattern)) == patterns.iter().filter_map(of).max()
-        };
-        let other = patterns
-            .iter()
-            .find(|(pattern, id)| matches(pattern, agent) && longest(pattern) && *id != chosen);
-        let Some((pattern, id)) = other else { return Ok(()) };
-        let rule = format!(
-            "a pattern of the same length says \"{chosen}\" of the agent {agent}; give that agent a line of its own"
-        );
-        Err(Error::config(key(pattern), format_args!("{id:?}"), rule))
-    });
-    rules::all(unused.chain(ambiguous))
-}
-
-/// What stands under the agent's name, or else under the longest pattern that matches it.
-fn answer<'a>(patterns: &'a BTreeMap<String, String>, agent: &str) -> Option<&'a str> {
-    if let Some(answer) = patterns.get(agent) {
-        return Some(answer);
-    }
-    let matching = patterns.iter().filter(|(pattern, _)| matches(pattern, agent));
-    matching.max_by_key(|(pattern, _)| literal(pattern)).map(|(_, answer)| answer.as_str())
-}
-
-/// Characters that stand for themselves.
-fn literal(pattern: &str) -> usize {
-    pattern.chars().filter(|c| *c != '*').count()
-}
-
-/// Whether `name` is `pattern`, in which `*` stands for any characters or none.
-fn matches(pattern: &str, name: &str) -> bool {
-    let Some((before, behind)) = pattern.split_once('*') else { return pattern == name };
-    let Some(rest) = name.strip_prefix(before) else { return false };
-    (0..=rest.len()).any(|skipped| rest.get(skipped..).is_some_and(|rest| matches(behind, rest)))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn mapping(patterns: &[(&str, &str)]) -> MultiAgentConfig {
-        let pair = |(pattern, id): &(&str, &str)| ((*pattern).to_owned(), (*id).to_owned());
-        MultiAgentConfig { policy_mapping_fn: patterns.iter().map(pair).collect(), ..Default::default() }
-    }
-
     #[test]
-    fn the_name_itself_goes_before_patterns_and_the_longest_pattern_before_the_others() {
-        let config = mapping(&[("*", "all"), ("agent_*", "agents"), ("agent_0", "first"), ("a*0", "short")]);
-        let of = |agent| config.policy_of(agent);
-        assert_eq!([of("agent_0"), of("agent_10"), of("b"), of("")], ["first", "agents", "all", "all"]);
-        assert_eq!(MultiAgentConfig::default().policy_of("agent_0"), DEFAULT_POLICY);
-        assert_eq!(mapping(&[("wolf_*", "wolves")]).policy_of("sheep_0"), DEFAULT_POLICY);
-        let groups = MultiAgentConfig { agent_groups: config.policy_mapping_fn, ..Default::default() };
+    fn an_agent_belongs_to_the_group_of_the_longest_pattern_that_matches_it() {
+        let pair = |(pattern, group): (&str, &str)| (pattern.to_owned(), group.to_owned());
+        let agent_groups = [("agent_*", "agents"), ("agent_0", "first")].map(pair).into();
+        let groups = MultiAgentConfig { agent_groups, ..Default::default() };
         assert_eq!(
-            ["agent_0", "agent_10"].map(|agent| groups.group_of(agent)),
-            [Some("first"), Some("agents")]
+            ["agent_0", "agent_10", "b"].map(|agent| groups.group_of(agent)),
+            [Some("first"), Some("agents"), None]
         );
-        assert_eq!(MultiAgentConfig::default().group_of("agent_0"), None);
-    }
-
-    #[test]
-    fn a_pattern_without_an_agent_and_two_that_disagree_are_refused() {
-        let agents = ["ab", "b"];
-        mapping(&[("*", "x"), ("a*", "y"), ("*b", "y")]).check_patterns(&agents).unwrap();
-        let message = mapping(&[("c*", "x")]).check_patterns(&agents).unwrap_err().to_string();
-        assert_eq!(
-            message,
-            "`multiagent.policy_mapping_fn.c*` is \"x\", but no agent of this environment is named so; there is ab, b. \
-             Name one of them, or leave it out"
-        );
-        let two = mapping(&[("a*", "x"), ("*b", "y"), ("b", "x")]);
-        let message = two.check_patterns(&agents).unwrap_err().to_string();
-        assert!(
-            message.contains("a pattern of the same length says") && message.contains("agent ab"),
-            "{message}"
-        );
-        mapping(&[("a*", "x"), ("*b", "y"), ("b", "x"), ("ab", "x")]).check_patterns(&agents).unwrap();
     }
 
     #[test]

@@ -36,11 +36,11 @@ const OF_A_POLICY: [&str; 7] = [
 ///
 /// # Errors
 /// Returns [`Error::Config`] if a policy's own setting breaks a rule or belongs to the whole run, or a pattern matches no
-/// agent, and [`Error::Tune`] for a setting that does not exist or for several errors; fails if [`Trainer::policies`] does.
+/// agent, a function is not registered, and [`Error::Tune`] for a setting that does not exist or for several errors; fails if [`Trainer::policies`] does.
 pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {
     let multi = settings.common().multiagent.clone();
     let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
-    multi.check_patterns(&names)?;
+    multi.policy_mapping_fn.check(&names)?;
     let mut policies = match multi.policies.is_empty() {
         true => settings.policies(agents)?,
         false => with_settings(settings, agents)?,
@@ -49,17 +49,18 @@ pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policie
         policies = policies.training(ids.iter().cloned());
     }
     if !(multi.policies.is_empty() && multi.policy_mapping_fn.is_empty()) {
-        policies = policies.mapped(move |agent| multi.policy_of(agent).to_owned());
+        policies = policies.mapped(multi.policy_mapping_fn.mapping()?);
     }
     Ok(if settings.common().multiagent.rotate_policies { policies.rotating(true) } else { policies })
 }
 
 fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {
     let multi = &settings.common().multiagent;
+    let mapping = multi.policy_mapping_fn.mapping()?;
     let (mut classes, mut commons, mut checks) = (Vec::new(), Vec::new(), Vec::new());
     for (id, own) in &multi.policies {
         // A policy without agents is refused later, with all others.
-        let used = agents.iter().find(|agent| multi.policy_of(&agent.name) == id);
+        let used = agents.iter().find(|agent| mapping.answers(&agent.name).contains(id));
         let Some(spaces) = used.or(agents.first()).map(|agent| &agent.spaces) else {
             return Err(Error::state("the environment", "it has no agents"));
         };
@@ -78,9 +79,7 @@ fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies>
         }
     }
     rules::all(checks)?;
-    let mapping = multi.clone();
-    let policies = Policies::new(classes, move |agent| mapping.policy_of(agent).to_owned());
-    Ok(policies.with_settings(commons))
+    Ok(Policies::of_classes(classes, mapping).with_settings(commons))
 }
 
 /// The run's settings with those of one policy over them.

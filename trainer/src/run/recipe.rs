@@ -3,7 +3,7 @@
 use crate::{
     base::error::{Error, Result},
     learn::nets::CustomModel,
-    policy::{Agent, Mapping, Policies, PolicyClass},
+    policy::{Agent, Policies, PolicyClass, PolicyId},
     run::{policies_of::policies_of, settings::to_config, trainer::Trainer},
     sample::{
         callbacks::CallbacksMaker,
@@ -15,6 +15,9 @@ use pavlov_envs::EnvCreator;
 use pavlov_tune::config::decode;
 use std::sync::Arc;
 
+/// Answers the name of an agent with the id of its policy.
+pub(crate) type MappingByName = Arc<dyn Fn(&str) -> PolicyId + Send + Sync>;
+
 /// Settings, an environment, and the code of a user's own.
 #[derive(Clone)]
 pub(crate) struct Recipe<T: Trainer> {
@@ -24,7 +27,7 @@ pub(crate) struct Recipe<T: Trainer> {
     pub(crate) callbacks: Option<CallbacksMaker>,
     pub(crate) policy_class: Option<PolicyClass>,
     pub(crate) custom_model: Option<CustomModel>,
-    pub(crate) policy_mapping_fn: Option<Arc<Mapping>>,
+    pub(crate) policy_mapping_fn: Option<MappingByName>,
 }
 
 impl<T: Trainer> std::fmt::Debug for Recipe<T> {

@@ -15,7 +15,7 @@ use crate::{
     policy::{Agent, Policies, Spaces},
     run::{common::Common, multi_agent::CountStepsBy},
     sample::{
-        callbacks::{CallbacksMaker, RunHandle},
+        callbacks::{CallbacksMaker, Changes, RunHandle},
         evaluation::{EvaluationTask, Until},
         filter::ObservationFilter,
         worker::{Origin, WorkerSpec},
@@ -520,16 +520,20 @@ impl Run {
         Ok((metrics, pictures))
     }
 
-    /// Calls the trainer's own hook.
-    pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<()> {
+    /// Calls the trainer's own hook; what it asks for is still to be done.
+    pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<Changes> {
         let task = self.workers.task();
-        let (task, weights) = self.workers.learners.lend(|policies, callbacks| {
+        self.workers.learners.lend(|policies, callbacks| {
             let mut run = RunHandle::new(task, policies);
             let called = callbacks.as_mut().map_or(Ok(()), |hooks| hooks.on_train_result(&mut run, result));
             called.map(|()| run.changes())
-        })?;
+        })
+    }
+
+    /// Sets the weights and the task that a hook gave.
+    pub(crate) fn change(&self, Changes { weights, task, .. }: &Changes) -> Result<()> {
         weights.iter().try_for_each(|weights| self.workers.set_weights(weights))?;
-        task.map_or(Ok(()), |task| self.workers.set_task(task.as_ref().clone()))
+        task.as_ref().map_or(Ok(()), |task| self.workers.set_task(task.as_ref().clone()))
     }
 
     /// Calls the trainer's own hook.

@@ -8,7 +8,7 @@ use crate::{
         agent_copies::AgentCopies,
         filter::RunningStat,
         roster::Roster,
-        seats::{Places, Seats},
+        seats::{self, Seats},
     },
 };
 use pavlov_envs::{AnyMultiAgentEnv, Frame};
@@ -37,19 +37,19 @@ pub(crate) fn play_agents(
     let mut copies = AgentCopies::new(envs);
     let mut teams = Vec::new();
     for (id, _) in policies.classes() {
-        let own = Places::of(id, agents, policies);
-        let slots = (0..copies.len()).flat_map(|copy| own.agents.iter().map(move |agent| (copy, *agent)));
+        let own = policies.places(id, agents)?;
+        let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
         let rngs = slots.map(|(copy, agent)| roster.stream(copy, agent)).collect();
         let spaces = policies.spaces(id, agents)?;
         let policy = &**map.get_mut(id)?;
         let settings = policies.settings(id, common);
-        let seats = Seats::new((id.clone(), policy), own, spaces, &copies, (settings, worker), rngs, 1)?;
+        let seats = Seats::new((id.clone(), policy), (own, spaces), &copies, (settings, worker), rngs, 1)?;
         teams.push(seats.filtered_by(filter)?);
     }
     for (copy, seed) in roster.seeds().into_iter().enumerate() {
         copies.reset(copy, seed)?;
-        let begin = (copy, roster.shift(copy));
-        teams.iter_mut().try_for_each(|seats| seats.begin(&copies, begin, |_| None))?;
+        let seated = &roster.running(copy).agent_rewards;
+        seats::begin(teams.iter_mut(), &copies, (copy, seated), &|_| None)?;
     }
     let mut frames = Vec::new();
     while roster.goes_on() {
@@ -70,12 +70,11 @@ pub(crate) fn play_agents(
             roster.count(copy, rewards.iter().sum(), rewards)?;
             let (ended, _) = copies.ended(copy);
             if ended {
-                let seed = roster.next_seeds()[copy];
                 roster.follow(copy);
-                copies.reset(copy, seed)?;
+                let Episode { seed, agent_rewards, .. } = roster.running(copy);
+                copies.reset(copy, *seed)?;
                 let stream = |agent| Some(roster.stream(copy, agent));
-                let begin = (copy, roster.shift(copy));
-                teams.iter_mut().try_for_each(|seats| seats.begin(&copies, begin, stream))?;
+                seats::begin(teams.iter_mut(), &copies, (copy, agent_rewards), &stream)?;
             }
         }
     }

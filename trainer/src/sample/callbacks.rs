@@ -9,8 +9,9 @@ use crate::{
         train_batch::TrainBatch,
     },
     policy::PolicyMap,
+    run::policy_edit::{PolicyChange, PolicyEdit},
 };
-use pavlov_tune::Metrics;
+use pavlov_tune::{Config, Metrics};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -132,14 +133,21 @@ pub trait Callbacks: Send {
 #[derive(Debug)]
 pub struct RunHandle<'a> {
     task: Option<Arc<Value>>,
-    changed: bool,
     policies: &'a mut PolicyMap,
-    weights: Vec<Weights>,
+    changes: Changes,
+}
+
+/// What a hook has asked for.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    pub(crate) task: Option<Arc<Value>>,
+    pub(crate) policies: Vec<PolicyEdit>,
+    pub(crate) weights: Vec<Weights>,
 }
 
 impl<'a> RunHandle<'a> {
     pub(crate) fn new(task: Option<Arc<Value>>, policies: &'a mut PolicyMap) -> Self {
-        Self { task, changed: false, policies, weights: Vec::new() }
+        Self { task, policies, changes: Changes::default() }
     }
 
     /// Returns the weights of some policies, nested by id.
@@ -153,7 +161,7 @@ impl<'a> RunHandle<'a> {
     /// Replaces the weights of the policies that `weights` names, nested by id, in the learner and in every worker, when the
     /// hook returns. Episodes that run go on with them. Weights that do not fit fail the call of `train` then.
     pub fn set_weights(&mut self, weights: Weights) {
-        self.weights.push(weights);
+        self.changes.weights.push(weights);
     }
 
     /// The task of the environments, if one was set; a restored run has that of its checkpoint.
@@ -165,12 +173,24 @@ impl<'a> RunHandle<'a> {
     /// [`Env::set_task`](pavlov_envs::Env::set_task). Checkpoints keep it. Evaluations make environments of their own,
     /// which have the task that they are made with.
     pub fn set_task(&mut self, task: impl Into<Value>) {
-        (self.task, self.changed) = (Some(Arc::new(task.into())), true);
+        self.task = Some(Arc::new(task.into()));
+        self.changes.task.clone_from(&self.task);
     }
 
-    /// The task, if the hook changed it, and weights that it gave.
-    pub(crate) fn changes(self) -> (Option<Arc<Value>>, Vec<Weights>) {
-        (self.task.filter(|_| self.changed), self.weights)
+    /// Adds a policy when the hook returns, before weights that it gave are set: see
+    /// [`Algorithm::add_policy`](crate::Algorithm::add_policy).
+    pub fn add_policy(&mut self, id: &str, config: Config, change: PolicyChange) {
+        self.changes.policies.push(PolicyEdit { id: id.into(), added: Some(config), change });
+    }
+
+    /// Removes a policy when the hook returns: see [`Algorithm::remove_policy`](crate::Algorithm::remove_policy).
+    pub fn remove_policy(&mut self, id: &str, change: PolicyChange) {
+        self.changes.policies.push(PolicyEdit { id: id.into(), added: None, change });
+    }
+
+    /// What the hook has asked for.
+    pub(crate) fn changes(self) -> Changes {
+        self.changes
     }
 }
 

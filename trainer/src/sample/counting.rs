@@ -2,11 +2,12 @@
 
 use crate::{
     base::{
-        episode::{Episode, Seating},
+        episode::Episode,
         error::{Error, Result},
         rng::episode_seed,
         state::State,
     },
+    policy::Seating,
     sample::callbacks::{Callbacks, StepView},
 };
 
@@ -17,8 +18,8 @@ pub(crate) struct Counting {
     running: Vec<Episode>,
     next_seeds: Vec<u64>,
     finished: Vec<Episode>,
-    /// Who acts by which policy; nothing where there is one agent.
-    seating: Seating,
+    /// Who acts by which policy, where there are several agents.
+    seating: Option<Seating>,
     /// Environment steps of complete fragments.
     sampled: u64,
 }
@@ -34,22 +35,21 @@ impl Counting {
             })
             .collect();
         let next_seeds = running.iter().map(|e| next_seed(run_seed, e)).collect();
-        Self { run_seed, running, next_seeds, finished: Vec::new(), seating: Seating::default(), sampled: 0 }
+        Self { run_seed, running, next_seeds, finished: Vec::new(), seating: None, sampled: 0 }
     }
 
     /// Episodes tell what each of these agents got.
     pub(crate) fn with_agents(mut self, seating: Seating) -> Self {
         for episode in &mut self.running {
-            episode.agent_rewards = seating.of(episode.env_index, episode.number);
+            episode.agent_rewards = seating.of(episode);
         }
-        self.seating = seating;
+        self.seating = Some(seating);
         self
     }
 
-    /// How far the policies of a copy's agents are shifted: in its running episode, or in the one `later`.
-    pub(crate) fn shift(&self, i: usize, later: u64) -> usize {
-        let Episode { env_index, number, .. } = self.running[i];
-        self.seating.shift(env_index, number + later)
+    /// The running episode of copy `i`.
+    pub(crate) fn running(&self, i: usize) -> &Episode {
+        &self.running[i]
     }
 
     /// Adds a step's rewards to those of each agent of copy `i`.
@@ -121,13 +121,15 @@ impl Counting {
     /// Copy `i` goes on to its next episode; returns the one until then.
     fn follow(&mut self, i: usize) -> Episode {
         let episode = &mut self.running[i];
-        let next = Episode {
+        let mut next = Episode {
             env_index: episode.env_index,
             number: episode.number + 1,
             seed: self.next_seeds[i],
-            agent_rewards: self.seating.of(episode.env_index, episode.number + 1),
             ..Episode::default()
         };
+        if let Some(seating) = &self.seating {
+            next.agent_rewards = seating.of(&next);
+        }
         self.next_seeds[i] = next_seed(self.run_seed, &next);
         std::mem::replace(episode, next)
     }

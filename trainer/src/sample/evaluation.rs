@@ -5,10 +5,10 @@
 
 use crate::{
     base::{
-        episode::{Episode, Seating},
+        episode::Episode,
         error::{Error, Result},
     },
-    policy::{Policy, PolicyMap, Spaces},
+    policy::{Policy, PolicyMap, Seating, Spaces},
     run::common::{Common, DurationUnit, EvaluationDuration},
     sample::{
         agent_evaluation::{Acting, play_agents},
@@ -100,13 +100,13 @@ pub(crate) fn play(
     }
     match spec.common.changed(&spec.env).make(&spec.common.env_config, n)? {
         EnvCopies::Vector(env) => {
-            let roster = Roster::new(&task.episodes, task.seed, n, Seating::default(), worker);
+            let roster = Roster::new(&task.episodes, task.seed, n, None, worker);
             let id = spec.policies.of(&spec.agents[0].name);
             play_vector(env, spec, worker, task, policies.get_mut(&id)?.as_mut(), filter, roster)
         }
         EnvCopies::MultiAgent(envs) => {
-            let seating = spec.policies.seating(&spec.agents);
-            let roster = Roster::new(&task.episodes, task.seed, n, seating, worker);
+            let seating = Seating::new(&spec.agents, &spec.policies);
+            let roster = Roster::new(&task.episodes, task.seed, n, Some(seating), worker);
             let who = (spec.agents.as_slice(), &spec.policies);
             let EvaluationTask { explore, timestep, frames, .. } = *task;
             let how = Acting { explore, timestep, worker, frames };

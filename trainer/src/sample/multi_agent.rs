@@ -12,14 +12,14 @@ use crate::{
         rng::Stream,
         state::State,
     },
-    policy::{Agent, Policies, PolicyMap},
+    policy::{Agent, Policies, PolicyMap, Seating},
     run::common::{ClipRewards, Common},
     sample::{
         agent_copies::AgentCopies,
         callbacks::{Callbacks, StepView},
         counting::Counting,
         filter::{MeanStdFilter, ObservationFilter},
-        seats::{Places, Seats},
+        seats::{self, Seats},
         source::{FragmentSource, TakeRows},
     },
 };
@@ -57,10 +57,10 @@ impl MultiAgentSampler {
         let copies = AgentCopies::new(envs);
         let mut teams = Vec::new();
         for (id, _) in policies.classes() {
-            let own = Places::of(id, agents, policies);
-            let slots = (0..copies.len()).flat_map(|copy| own.agents.iter().map(move |agent| (copy, *agent)));
+            let own = policies.places(id, agents)?;
+            let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
             // Streams are numbered through all agents of all copies of the run.
-            let role = if policies.rotates() { format!("action of {id}") } else { "action".to_owned() };
+            let role = if policies.change_seats() { format!("action of {id}") } else { "action".to_owned() };
             let stream = |(copy, agent)| {
                 let slot = (first_env as usize + copy) * agents.len() + agent;
                 Stream::new(run_seed, &role, slot as u64)
@@ -72,7 +72,7 @@ impl MultiAgentSampler {
             let policy = &**map.get_mut(id)?;
             let settings = policies.settings(id, common);
             let own =
-                Seats::new((id.clone(), policy), own, spaces, &copies, (settings, worker), rngs, steps)?;
+                Seats::new((id.clone(), policy), (own, spaces), &copies, (settings, worker), rngs, steps)?;
             teams.push(Team {
                 learns,
                 clip_rewards: settings.clip_rewards,
@@ -83,7 +83,7 @@ impl MultiAgentSampler {
             });
         }
         let counting = Counting::new(run_seed, first_env, copies.len());
-        let counting = counting.with_agents(policies.seating(agents));
+        let counting = counting.with_agents(Seating::new(agents, policies));
         let mut sampler =
             Self { copies, teams, counting, common: common.clone(), perf: SamplerPerf::default() };
         sampler.start_episodes(callbacks)?;
@@ -91,15 +91,16 @@ impl MultiAgentSampler {
     }
 
     fn start_episodes(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
-        for (copy, seed) in self.counting.seeds().into_iter().enumerate() {
-            self.start((copy, self.counting.shift(copy, 0)), seed)?;
-        }
+        (0..self.copies.len()).try_for_each(|copy| self.start(copy))?;
         self.counting.start(callbacks)
     }
 
-    fn start(&mut self, (copy, shift): (usize, usize), seed: u64) -> Result<()> {
-        self.copies.reset(copy, seed)?;
-        self.teams.iter_mut().try_for_each(|team| team.seats.begin(&self.copies, (copy, shift), |_| None))
+    /// The episode that a copy is to play begins.
+    fn start(&mut self, copy: usize) -> Result<()> {
+        let Self { copies, teams, counting, .. } = self;
+        let Episode { seed, agent_rewards, .. } = counting.running(copy);
+        copies.reset(copy, *seed)?;
+        seats::begin(teams.iter_mut().map(|team| &mut team.seats), copies, (copy, agent_rewards), &|_| None)
     }
 
     /// Counts the step in the episodes, and starts new ones where they have ended.
@@ -109,10 +110,6 @@ impl MultiAgentSampler {
             let rewards = self.copies.rewards(copy);
             let reward: f64 = rewards.iter().sum();
             self.counting.reward_agents(copy, rewards);
-            if ended {
-                let seed = self.counting.next_seeds()[copy];
-                self.start((copy, self.counting.shift(copy, 1)), seed)?;
-            }
             let step = StepView {
                 obs: &[],
                 reward: reward as f32,
@@ -120,6 +117,9 @@ impl MultiAgentSampler {
                 truncated: ended && truncated,
             };
             self.counting.step(copy, reward, step, callbacks)?;
+            if ended {
+                self.start(copy)?;
+            }
         }
         Ok(())
     }
@@ -218,11 +218,17 @@ impl FragmentSource for MultiAgentSampler {
 
     fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool> {
         self.counting.set_state(state)?;
+        let new_policies = state.has("new_policies");
         for Team { seats, .. } in &mut self.teams {
-            seats.set_state(&state.nested(&format!("policy_{}", seats.id()))?)?;
+            let part = format!("policy_{}", seats.id());
+            if !new_policies || (state.has(&part) && seats.fits(&state.nested(&part)?)?) {
+                seats.set_state(&state.nested(&part)?)?;
+            }
         }
-        if state.has("envs") {
-            notice_once("these environments cannot save their state: every copy starts a new episode");
+        if new_policies || state.has("envs") {
+            if !new_policies {
+                notice_once("these environments cannot save their state: every copy starts a new episode");
+            }
             self.counting.follow_all();
             self.start_episodes(callbacks)?;
             return Ok(false);

@@ -1,9 +1,12 @@
 //! Who plays which episode of an evaluation, and what has come of it.
 
-use crate::base::{
-    episode::{Episode, Seating},
-    error::{Error, Result},
-    rng::{Stream, derive},
+use crate::{
+    base::{
+        episode::Episode,
+        error::{Error, Result},
+        rng::{Stream, derive},
+    },
+    policy::Seating,
 };
 
 /// Steps of one episode, at most: a greedy policy may stand still for ever where there is no time limit.
@@ -15,7 +18,7 @@ const MOST_STEPS: u64 = 1_000_000;
 pub(crate) struct Roster<'a> {
     episodes: &'a [u64],
     seed: u64,
-    seating: Seating,
+    seating: Option<Seating>,
     worker: usize,
     /// By copy: the position it is at, its episode, and the seed of the one that follows.
     at: Vec<usize>,
@@ -26,12 +29,12 @@ pub(crate) struct Roster<'a> {
 }
 
 impl<'a> Roster<'a> {
-    /// `seating` is empty where there is one agent.
+    /// `seating` is for several agents.
     pub(crate) fn new(
         episodes: &'a [u64],
         seed: u64,
         copies: usize,
-        seating: Seating,
+        seating: Option<Seating>,
         worker: usize,
     ) -> Self {
         let mut roster = Self {
@@ -56,12 +59,11 @@ impl<'a> Roster<'a> {
 
     fn fresh(&self, position: usize) -> Episode {
         let number = self.episodes.get(position).copied().unwrap_or_default();
-        Episode {
-            number,
-            seed: self.seed_of(position),
-            agent_rewards: self.seating.of(0, number),
-            ..Episode::default()
+        let mut episode = Episode { number, seed: self.seed_of(position), ..Episode::default() };
+        if let Some(seating) = &self.seating {
+            episode.agent_rewards = seating.of(&episode);
         }
+        episode
     }
 
     /// Seeds of the episodes that are played now.
@@ -74,9 +76,9 @@ impl<'a> Roster<'a> {
         &self.next_seeds
     }
 
-    /// How far the policies of a copy's agents are shifted.
-    pub(crate) fn shift(&self, copy: usize) -> usize {
-        self.seating.shift(0, self.running[copy].number)
+    /// The episode that a copy plays now.
+    pub(crate) fn running(&self, copy: usize) -> &Episode {
+        &self.running[copy]
     }
 
     /// The stream of one agent in the episode of one copy; a single agent is number 0.

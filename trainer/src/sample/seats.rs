@@ -7,13 +7,14 @@
 
 use crate::{
     base::{
+        episode::AgentReward,
         error::{Error, Result},
         host::{self, HostTensor},
         rng::Stream,
         state::State,
         train_batch::PolicyId,
     },
-    policy::{Agent, Fragment, FragmentMasks, FragmentMemory, Policies, Policy, Spaces},
+    policy::{Fragment, FragmentMasks, FragmentMemory, Policy, Spaces},
     run::common::{ClipRewards, Common},
     sample::{
         agent_copies::{AgentCopies, AgentStep},
@@ -25,30 +26,12 @@ use crate::{
 };
 use tch::{Kind, Tensor};
 
-/// Agents of a policy, by their places among all.
-#[derive(Clone, Debug)]
-pub(crate) struct Places {
-    /// Those that act by it in some episode.
-    pub(crate) agents: Vec<usize>,
-    /// By agent: it acts by it where nothing is shifted.
-    pub(crate) mapped: Vec<bool>,
-}
-
-impl Places {
-    pub(crate) fn of(id: &str, agents: &[Agent], policies: &Policies) -> Self {
-        let mapped: Vec<bool> = agents.iter().map(|agent| policies.of(&agent.name) == id).collect();
-        let agents = (0..agents.len()).filter(|&agent| mapped[agent] || policies.rotates()).collect();
-        Self { agents, mapped }
-    }
-}
-
 /// Slots, ordered by copy and then by agent.
 #[derive(Debug)]
 pub(crate) struct Seats {
     id: PolicyId,
-    /// Places of this policy's agents among all of a copy; by agent, whether it acts by it where nothing is shifted.
+    /// Places of this policy's agents among all of a copy: those that act by it in some episode.
     agents: Vec<usize>,
-    mapped: Vec<bool>,
     pilot: Pilot,
     storage: Steps,
     gathered: Gathered,
@@ -83,8 +66,7 @@ impl Seats {
     /// per slot.
     pub(crate) fn new(
         (id, policy): (PolicyId, &dyn Policy),
-        Places { agents, mapped }: Places,
-        spaces: &Spaces,
+        (agents, spaces): (Vec<usize>, &Spaces),
         copies: &AgentCopies,
         (common, worker): (&Common, usize),
         rngs: Vec<Stream>,
@@ -95,7 +77,6 @@ impl Seats {
         Ok(Self {
             id,
             agents,
-            mapped,
             storage: pilot.steps(steps)?,
             gathered: pilot.gathered()?,
             learning: false,
@@ -150,24 +131,28 @@ impl Seats {
         copy * self.agents.len()..(copy + 1) * self.agents.len()
     }
 
-    /// One copy begins an episode, in which each agent acts by the policy of the one `shift` places behind it; agents without
-    /// an action yet have no row. `stream` gives an agent's place one of its own.
-    pub(crate) fn begin(
+    /// One copy begins an episode, in which agents act by the policies that `seated` names; agents without an action yet have no
+    /// row. `stream` gives an agent's place one of its own. Returns how many agents act by this policy.
+    fn begin(
         &mut self,
         copies: &AgentCopies,
-        (copy, shift): (usize, usize),
-        stream: impl Fn(usize) -> Option<Stream>,
-    ) -> Result<()> {
+        (copy, seated): (usize, &[AgentReward]),
+        stream: &dyn Fn(usize) -> Option<Stream>,
+    ) -> Result<usize> {
+        let mut playing = 0;
         for slot in self.slots_of(copy) {
             let (_, agent) = self.place(slot);
             self.pilot.begin(slot, stream(agent));
-            self.plays[slot] = self.mapped[(agent + shift) % self.mapped.len()];
+            self.plays[slot] = seated[agent].policy == self.id;
             (self.open[slot], self.due[slot]) = (false, false);
-            if self.plays[slot] && copies.agent(copy, agent).acting {
-                self.see(copies, slot)?;
+            if self.plays[slot] {
+                playing += 1;
+                if copies.agent(copy, agent).acting {
+                    self.see(copies, slot)?;
+                }
             }
         }
-        Ok(())
+        Ok(playing)
     }
 
     /// It is this slot's turn: what it sees now stands behind its closed rows.
@@ -403,6 +388,11 @@ impl Seats {
         Ok(state)
     }
 
+    /// Whether a state is of as many agents.
+    pub(crate) fn fits(&self, state: &State) -> Result<bool> {
+        Ok(state.get::<Vec<bool>>("due")?.len() == self.slots())
+    }
+
     /// Continues from [`state`](Self::state) in the middle of episodes.
     pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
         let resets: Vec<bool> = state.get("resets")?;
@@ -421,6 +411,26 @@ impl Seats {
         }
         Ok(())
     }
+}
+
+/// One copy begins an episode with all policies; see [`Seats::begin`].
+pub(crate) fn begin<'a>(
+    all: impl Iterator<Item = &'a mut Seats>,
+    copies: &AgentCopies,
+    (copy, seated): (usize, &[AgentReward]),
+    stream: &dyn Fn(usize) -> Option<Stream>,
+) -> Result<()> {
+    let mut playing = 0;
+    for seats in all {
+        playing += seats.begin(copies, (copy, seated), stream)?;
+    }
+    if playing == seated.len() {
+        return Ok(());
+    }
+    let said = seated.iter().map(|AgentReward { agent, policy, .. }| format!("`{agent}`: {policy:?}"));
+    let rule = "in an episode that begins, and one of these policies does not exist or is of agents with other spaces; \
+                answer with ids of `multiagent.policies` alone";
+    Err(Error::config("multiagent.policy_mapping_fn", said.collect::<Vec<_>>().join(", "), rule))
 }
 
 /// Integers are always finite.

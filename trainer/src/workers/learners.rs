@@ -328,13 +328,29 @@ impl Learners {
                 let part = part_of("replay_buffer", id);
                 let state = read(&part)?;
                 lock(&replay.buffer).set_state(&state).map_err(|e| e.within(&part))?;
-            } else {
-                tracing::warn!(
-                    "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"
-                );
             }
         }
         Ok(())
+    }
+
+    /// Warns that a restored run starts with empty replay buffers, if it does.
+    pub(crate) fn tell_of_empty_buffers(&self) {
+        if lock(&self.learning).replay.values().any(|replay| !replay.store_in_checkpoints) {
+            tracing::warn!(
+                "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"
+            );
+        }
+    }
+
+    /// Goes on with the hooks of `others`, and with the replay buffers of policies that both have.
+    pub(crate) fn take_over(&self, others: &Self) {
+        let (own, others) = (&mut *lock(&self.learning), &mut *lock(&others.learning));
+        std::mem::swap(&mut own.callbacks, &mut others.callbacks);
+        for (id, replay) in &own.replay {
+            if let Some(before) = others.replay.get(id) {
+                std::mem::swap(&mut *lock(&replay.buffer), &mut *lock(&before.buffer));
+            }
+        }
     }
 }
 

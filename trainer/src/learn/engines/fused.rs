@@ -26,9 +26,13 @@ use crate::{
     },
 };
 use pulp::Arch;
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicUsize, Ordering::Relaxed},
+use std::{
+    hint::spin_loop,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
 };
 use tch::Tensor;
 
@@ -41,6 +45,9 @@ const SLOT_ROWS: usize = 128;
 /// Rows of a slot times the network's parameters, at least, up to [`PIECE`] rows: waking another thread for less costs more
 /// than it brings.
 const SLOT_WORK: usize = PIECE << 14;
+
+/// How long a thread that has nothing left to do stays awake for the others to finish.
+const PATIENCE: Duration = Duration::from_micros(200);
 
 /// A tape and the parameters that its layers read.
 #[derive(Debug)]
@@ -480,13 +487,14 @@ where
         jobs.push(Mutex::new(Some((slot, Part { index, start, len, out }))));
         rest = behind;
     }
-    let (next, failed) = (AtomicUsize::new(0), Mutex::new(Ok(())));
+    let (next, done, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Ok(())));
     let work = || {
         while let Some(job) = jobs.get(next.fetch_add(1, Relaxed)) {
             let Some((slot, part)) = lock(job).take() else { continue };
             if let Err(error) = f(slot, part) {
                 *lock(&failed) = Err(error);
             }
+            done.fetch_add(1, Relaxed);
         }
     };
     rayon::in_place_scope(|scope| {
@@ -494,6 +502,11 @@ where
             scope.spawn(|_| work());
         }
         work();
+        // The other threads are about to be ready, too, and to sleep and be woken takes longer than that.
+        let waiting = Instant::now();
+        while done.load(Relaxed) < jobs.len() && waiting.elapsed() < PATIENCE {
+            spin_loop();
+        }
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner)
 }

@@ -472,7 +472,7 @@ pub(crate) struct Adam {
 }
 
 /// Parameters that one thread takes at a time: for fewer, waking another costs more than it brings.
-const ADAM_PART: usize = 1 << 14;
+const ADAM_PART: usize = 1 << 18;
 
 impl Adam {
     /// Every parameter has a step of its own, so the number of threads changes nothing.

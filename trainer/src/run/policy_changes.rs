@@ -1,0 +1,143 @@
+//! Policies that are added and removed while a run trains.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        state::State,
+    },
+    policy::{DEFAULT_POLICY, Policies},
+    run::{
+        algorithm::Algorithm,
+        policy_edit::{PolicyChange, PolicyEdit},
+        settings::validate,
+        trainer::Trainer,
+        training::Run,
+    },
+    workers::Learners,
+};
+use pavlov_tune::Config;
+use std::collections::BTreeMap;
+
+impl<T: Trainer> Algorithm<T> {
+    /// Adds a policy, which begins with weights of its own. `config` has the settings that it has instead of the run's, as in
+    /// `multiagent.policies`.
+    ///
+    /// All that the run has learned, counted and stored stays. The workers are made anew: every environment copy begins a new
+    /// episode, and fragments that workers have sampled ahead are dropped. Checkpoints keep the change: a run that is restored
+    /// has the policies of its checkpoint. Callbacks add policies by [`RunHandle::add_policy`](crate::RunHandle::add_policy).
+    ///
+    /// ```no_run
+    /// # use pavlov_trainer::{Algorithm, Result, Trainer, settings::PolicyMapping, state::State};
+    /// # use pavlov_trainer::{PolicyChange};
+    /// # fn freeze<T: Trainer>(run: &mut Algorithm<T>) -> Result<()> {
+    /// // A copy of `main` as it is now plays on as `frozen` and does not learn.
+    /// let change = PolicyChange {
+    ///     policy_mapping_fn: Some(PolicyMapping::from([("player_1", "main"), ("player_2", "frozen")])),
+    ///     policies_to_train: Some(vec!["main".into()]),
+    /// };
+    /// run.add_policy("frozen", Default::default(), change)?;
+    /// let mut weights = State::default();
+    /// weights.nest("frozen", run.get_weights()?.nested("main")?);
+    /// run.set_weights(&weights.into())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if there is a policy of that id, or it would not fit its agents, and [`Error::State`] if the
+    /// algorithm is not set up; the run goes on as it is then. If workers cannot be made anew, the run is over: restore its
+    /// last checkpoint.
+    pub fn add_policy(&mut self, id: &str, config: Config, change: PolicyChange) -> Result<()> {
+        self.edit_policies(&[PolicyEdit { id: id.into(), added: Some(config), change }])
+    }
+
+    /// Removes a policy with its weights and its replay buffer; see [`add_policy`](Self::add_policy). If agents act by it,
+    /// `change` says by which policies they act now.
+    ///
+    /// # Errors
+    /// Fails as [`add_policy`](Self::add_policy) does, and returns [`Error::Config`] if there is no policy of that id or an
+    /// agent would be left without one.
+    pub fn remove_policy(&mut self, id: &str, change: PolicyChange) -> Result<()> {
+        self.edit_policies(&[PolicyEdit { id: id.into(), added: None, change }])
+    }
+
+    pub(super) fn edit_policies(&mut self, edits: &[PolicyEdit]) -> Result<()> {
+        if edits.is_empty() {
+            return Ok(());
+        }
+        let run = self.run()?;
+        let (mut settings, probe) = (self.settings.clone(), run.probe());
+        let multi = &mut settings.common_mut().multiagent;
+        if multi.policies.is_empty() {
+            multi.policies = [(DEFAULT_POLICY.to_owned(), Config::new())].into();
+        }
+        edits.iter().try_for_each(|edit| edit.apply(multi))?;
+        validate(&mut settings, &probe.agents[0].spaces)?;
+        let policies = self.recipe.policies(&settings, &probe.agents)?;
+        check_stay(&run.spec().policies, &policies, edits)?;
+        policies.check(&probe.agents)?;
+        // After it nothing is left that was learned and not sent.
+        run.workers().sync_weights()?;
+        let (saved, learners) = (run.state()?, run.workers().learners.clone());
+        // Its workers make room for the new ones.
+        self.run = None;
+        let mut run = self.make_run(&settings, &self.env, probe)?;
+        run.take_over(saved, &learners)?;
+        (self.settings, self.run, self.policies_changed) = (settings, Some(run), true);
+        Ok(())
+    }
+}
+
+/// Refuses a run whose policies come from code, which settings cannot repeat.
+fn check_stay(old: &Policies, new: &Policies, edits: &[PolicyEdit]) -> Result<()> {
+    fn names(policies: &Policies) -> BTreeMap<&str, &'static str> {
+        policies.classes().map(|(id, class)| (id.as_str(), class.name())).collect()
+    }
+    let new = names(new);
+    let stays = |id, name| edits.iter().any(|edit| edit.id == id) || new.get(id) == Some(&name);
+    match names(old).into_iter().find(|&(id, name)| !stays(id, name)) {
+        None => Ok(()),
+        Some((id, class)) => {
+            let rule = format!(
+                "policies are added and removed where the settings name them (`multiagent.policies`), but `{id}` ({class}) comes \
+                 from code: `Trainer::policies`"
+            );
+            Err(Error::config("add_policy", format_args!("{:?}", edits[0].id), rule))
+        }
+    }
+}
+
+/// Of a saved run, what belongs to policies that may be others now: fragments with rows of all policies.
+const OF_ALL_POLICIES: [&str; 3] = ["ahead", "fragments", "minibatches"];
+const KEPT: [&str; 3] = ["ahead", "keeps_fragments", "keeps_minibatches"];
+
+impl Run {
+    /// Continues a run with other policies, whose state is `saved`.
+    fn take_over(&mut self, saved: Vec<(String, State)>, learners: &Learners) -> Result<()> {
+        let mut parts: BTreeMap<String, State> = self.state()?.into_iter().collect();
+        for (name, mut part) in saved {
+            match name.as_str() {
+                "policies" => {
+                    let own = &parts[&name];
+                    for id in own.nests().filter(|id| !part.has(id)).map(str::to_owned).collect::<Vec<_>>() {
+                        part.nest(&id, own.nested(&id)?);
+                    }
+                }
+                "run" => KEPT.iter().for_each(|key| part.remove(key)),
+                name if OF_ALL_POLICIES.contains(&name) => continue,
+                name if name.starts_with("worker") && part.has("sampler") => {
+                    let mut sampler = part.nested("sampler")?;
+                    sampler.set("new_policies", &true)?;
+                    part = State::default();
+                    part.nest("sampler", sampler);
+                }
+                _ => {}
+            }
+            parts.insert(name, part);
+        }
+        self.workers().learners.take_over(learners);
+        self.set_state(|name| {
+            parts.get(name).cloned().ok_or_else(|| Error::state(name, "it is no part of the run"))
+        })
+    }
+}
