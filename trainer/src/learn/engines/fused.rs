@@ -7,13 +7,14 @@ use super::{
     kernels::{LANES, exp, ln},
     load::{encoded, fill, scatter, sequences},
     recurrence::ScanPlace,
+    share::share_out,
     tape::{LayerPlace, NormPlace, Tape},
 };
 use crate::{
     base::{
         batch::{Column, SampleBatch, Selection},
         error::Result,
-        host,
+        host, lock,
         rng::Stream,
         stats::Stats,
     },
@@ -26,14 +27,7 @@ use crate::{
     },
 };
 use pulp::Arch;
-use std::{
-    hint::spin_loop,
-    sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
+use std::sync::{Arc, Mutex, PoisonError};
 use tch::Tensor;
 
 /// Rows of a piece, about: small enough for the second-level cache.
@@ -45,9 +39,6 @@ const SLOT_ROWS: usize = 128;
 /// Rows of a slot times the network's parameters, at least, up to [`PIECE`] rows: waking another thread for less costs more
 /// than it brings.
 const SLOT_WORK: usize = PIECE << 14;
-
-/// How long a thread that has nothing left to do stays awake for the others to finish.
-const PATIENCE: Duration = Duration::from_micros(200);
 
 /// A tape and the parameters that its layers read.
 #[derive(Debug)]
@@ -463,9 +454,6 @@ fn pieces_of(batch: &SampleBatch) -> Vec<(usize, usize)> {
 }
 
 /// Runs `f` on the rows of every slot (`bounds`); each writes into its own part of `out` (`columns` numbers per row).
-///
-/// The calling thread works too and every thread takes the next slot that is left, so one that gets little of its core
-/// holds the others up for the slot it has begun and no more.
 fn on_slots<F>(
     slots: &mut [Slot],
     bounds: impl ExactSizeIterator<Item = (usize, usize)>,
@@ -481,36 +469,17 @@ where
         return f(&mut slots[0], Part { index: 0, start: 0, len, out });
     }
     let mut rest = out;
-    let mut jobs: Vec<Mutex<Option<(&mut Slot, Part<'_>)>>> = Vec::with_capacity(SLOTS);
+    let mut jobs = Vec::with_capacity(SLOTS);
     for (index, ((start, len), slot)) in bounds.zip(slots).enumerate() {
         let (out, behind) = rest.split_at_mut(len * columns);
-        jobs.push(Mutex::new(Some((slot, Part { index, start, len, out }))));
+        jobs.push((slot, Part { index, start, len, out }));
         rest = behind;
     }
-    let (next, done, failed) = (AtomicUsize::new(0), AtomicUsize::new(0), Mutex::new(Ok(())));
-    let work = || {
-        while let Some(job) = jobs.get(next.fetch_add(1, Relaxed)) {
-            let Some((slot, part)) = lock(job).take() else { continue };
-            if let Err(error) = f(slot, part) {
-                *lock(&failed) = Err(error);
-            }
-            done.fetch_add(1, Relaxed);
-        }
-    };
-    rayon::in_place_scope(|scope| {
-        for _ in 1..rayon::current_num_threads().min(jobs.len()) {
-            scope.spawn(|_| work());
-        }
-        work();
-        // The other threads are about to be ready, too, and to sleep and be woken takes longer than that.
-        let waiting = Instant::now();
-        while done.load(Relaxed) < jobs.len() && waiting.elapsed() < PATIENCE {
-            spin_loop();
+    let failed = Mutex::new(Ok(()));
+    share_out(jobs, |(slot, part)| {
+        if let Err(error) = f(slot, part) {
+            *lock(&failed) = Err(error);
         }
     });
     failed.into_inner().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

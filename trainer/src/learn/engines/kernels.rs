@@ -5,8 +5,8 @@
 //! rows beside it, and observations, activations, logits and the columns of a loss have one layout. Instructions are
 //! chosen when the program runs: AVX-512, AVX2 with FMA, NEON, or one number at a time.
 
+use crate::learn::engines::share::share_out;
 use pulp::{Arch, Simd, WithSimd};
-use rayon::prelude::*;
 
 /// Rows are computed in multiples of this.
 pub(crate) const LANES: usize = 16;
@@ -472,7 +472,7 @@ pub(crate) struct Adam {
 }
 
 /// Parameters that one thread takes at a time: for fewer, waking another costs more than it brings.
-const ADAM_PART: usize = 1 << 18;
+const ADAM_PART: usize = 1 << 15;
 
 impl Adam {
     /// Every parameter has a step of its own, so the number of threads changes nothing.
@@ -480,9 +480,9 @@ impl Adam {
         if w.len() < 2 * ADAM_PART {
             return self.step_on_thread(w, first, second, grad);
         }
-        let moments = first.par_chunks_mut(ADAM_PART).zip(second.par_chunks_mut(ADAM_PART));
-        let parts = w.par_chunks_mut(ADAM_PART).zip(moments).zip(grad.par_chunks(ADAM_PART));
-        parts.for_each(|((w, (first, second)), grad)| self.step_on_thread(w, first, second, grad));
+        let moments = first.chunks_mut(ADAM_PART).zip(second.chunks_mut(ADAM_PART));
+        let parts = w.chunks_mut(ADAM_PART).zip(moments).zip(grad.chunks(ADAM_PART));
+        share_out(parts.collect(), |((w, (first, second)), grad)| self.step_on_thread(w, first, second, grad));
     }
 
     fn step_on_thread(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {

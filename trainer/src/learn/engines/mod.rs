@@ -22,6 +22,7 @@ pub(crate) mod quantiles;
 pub(crate) mod recurrence;
 pub(crate) mod scan;
 pub(crate) mod sequences;
+mod share;
 pub(crate) mod tape;
 pub(crate) mod torch;
 
