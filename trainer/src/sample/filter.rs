@@ -1,7 +1,11 @@
 //! Running normalisation of observations, synchronised between workers.
 
-use crate::base::error::{Error, Result};
+use crate::base::{
+    error::{Error, Result},
+    train_batch::PolicyId,
+};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Which filter observations pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -71,6 +75,9 @@ impl RunningStat {
         }
     }
 }
+
+/// By policy: what a filter has seen.
+pub type FilterStats = BTreeMap<PolicyId, RunningStat>;
 
 /// A mean-std filter: all it has seen, and what it has seen since the last synchronisation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
