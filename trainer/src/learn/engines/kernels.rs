@@ -482,7 +482,9 @@ impl Adam {
         }
         let moments = first.chunks_mut(ADAM_PART).zip(second.chunks_mut(ADAM_PART));
         let parts = w.chunks_mut(ADAM_PART).zip(moments).zip(grad.chunks(ADAM_PART));
-        share_out(parts.collect(), |((w, (first, second)), grad)| self.step_on_thread(w, first, second, grad));
+        share_out(parts.collect(), |((w, (first, second)), grad)| {
+            self.step_on_thread(w, first, second, grad)
+        });
     }
 
     fn step_on_thread(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
