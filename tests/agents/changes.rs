@@ -275,3 +275,75 @@ fn changes_of_policies_that_cannot_be_are_refused_and_change_nothing() {
     let mut in_code = quiet(Split::new(&["first", "others"]), "simple_spread_v3").expect("a driver");
     refused(in_code.add_policy("third", Config::new(), third()), &["comes from code: `Trainer::policies`"]);
 }
+
+#[test]
+fn policies_that_wait_on_disk_learn_bit_for_bit_what_they_do_in_memory() {
+    let cache = tempfile::tempdir().expect("a directory");
+    let folders = || std::fs::read_dir(cache.path()).expect("a directory").count();
+    let limited = |multi: serde_json::Value| {
+        let mut multi = multi;
+        multi["policy_map_capacity"] = json!(1);
+        multi["policy_map_cache"] = json!(cache.path());
+        multi
+    };
+    let mut ppo = spread();
+    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (8, 16);
+    (ppo.common.num_workers, ppo.common.num_envs_per_worker) = (2, 1);
+    let in_memory = with(&ppo, first_and_others()).expect("settings");
+    let on_disk = with(&ppo, limited(first_and_others())).expect("settings");
+    let mut wanted = quiet(in_memory.clone(), "simple_spread_v3").expect("a driver");
+    let mut found = quiet(on_disk.clone(), "simple_spread_v3").expect("a driver");
+    // The learner and two workers.
+    assert_eq!(folders(), 3);
+    for _ in 0..2 {
+        assert_eq!(
+            at(&train(&mut found, 1), "info.learner.others.learner_stats"),
+            at(&train(&mut wanted, 1), "info.learner.others.learner_stats")
+        );
+    }
+    assert_eq!(found.get_weights().expect("weights"), wanted.get_weights().expect("weights"));
+    // Checkpoints do not tell where policies were.
+    let dir = tempfile::tempdir().expect("a directory");
+    let checkpoint = found.save_to(dir.path()).expect("a checkpoint");
+    let mut restored = quiet(in_memory, "simple_spread_v3").expect("a driver");
+    restored.restore(&checkpoint).expect("it goes on");
+    let mut again = quiet(on_disk, "simple_spread_v3").expect("a driver");
+    again.restore(&checkpoint).expect("it goes on");
+    for driver in [&mut found, &mut wanted, &mut restored, &mut again] {
+        train(driver, 2);
+    }
+    let weights = wanted.get_weights().expect("weights");
+    for driver in [&found, &restored, &again] {
+        assert_eq!(driver.get_weights().expect("weights"), weights);
+    }
+    let of = |driver: &mut Run<Ppo>| driver.play(4, 1, false, 0).expect("episodes").episodes;
+    assert_eq!(of(&mut found), of(&mut wanted));
+    drop((found, again));
+    assert_eq!(folders(), 0);
+
+    let dqn =
+        |multi| quiet(with(&tiny_dqn(), multi).expect("settings"), "simple_spread_v3").expect("a driver");
+    let (mut wanted, mut found) = (dqn(first_and_others()), dqn(limited(first_and_others())));
+    train(&mut wanted, 4);
+    train(&mut found, 4);
+    assert_eq!(found.get_weights().expect("weights"), wanted.get_weights().expect("weights"));
+}
+
+#[test]
+fn a_capacity_that_cannot_be_is_refused() {
+    let build = |capacity: usize, cache: Option<&str>| {
+        let mut multi = first_and_others();
+        multi["policy_map_capacity"] = json!(capacity);
+        multi["policy_map_cache"] = json!(cache);
+        with(&spread(), multi).and_then(|ppo| quiet(ppo, "simple_spread_v3"))
+    };
+    refused(build(0, None), &["`multiagent.policy_map_capacity` is 0", "set it to 1 or more"]);
+    refused(
+        build(2, Some("there")),
+        &["`multiagent.policy_map_cache` is \"there\"", "all policies stay in memory"],
+    );
+    refused(
+        build(1, Some("/dev/null/there")),
+        &["`multiagent.policy_map_cache` is \"/dev/null/there\"", "a folder that can be written"],
+    );
+}

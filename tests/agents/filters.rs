@@ -248,7 +248,8 @@ fn evaluations_and_sessions_normalise_by_the_filter_of_the_policy_that_acts() {
         let result = driver.evaluate().expect("an evaluation");
         for (id, wanted) in ["near", "far"].into_iter().zip(&wanted) {
             let rewards = at(&result, &format!("hist_stats.policy_{id}_reward")).as_array().expect("rewards");
-            let known = |reward: &serde_json::Value| wanted.iter().any(|&sum| Some(sum as f64) == reward.as_f64());
+            let known =
+                |reward: &serde_json::Value| wanted.iter().any(|&sum| Some(sum as f64) == reward.as_f64());
             assert!(!rewards.is_empty() && rewards.iter().all(known), "{rewards:?}, {wanted:?}");
         }
 

@@ -166,7 +166,6 @@ fn what_cannot_be_mapped_is_refused_in_a_sentence() {
     refused(change("observation_fn", json!("mine")), &["`multiagent.observation_fn` is \"mine\""]);
     refused(change("replay_mode", json!("lockstep")), &["`multiagent.replay_mode` is \"lockstep\""]);
     change("replay_mode", json!("independent")).expect("it is so anyway");
-    change("policy_map_capacity", json!(100)).expect("it is so anyway");
 
     let own = |settings: Value| change("policies", json!({"first": settings, "others": {}}));
     refused(own(json!({"lr": -1.0})), &["`multiagent.policies.first.lr` is -1, but it must be above 0"]);

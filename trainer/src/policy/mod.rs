@@ -4,6 +4,7 @@ pub(crate) mod act;
 mod mapping;
 mod net_policy;
 mod policies;
+mod policy_map;
 mod seating;
 
 use crate::{
@@ -33,6 +34,7 @@ pub use crate::{
 pub(crate) use mapping::Mapping;
 pub use net_policy::NetPolicy;
 pub use policies::{Agent, Policies};
+pub use policy_map::PolicyMap;
 pub(crate) use seating::Seating;
 
 /// What a policy reports of one learning step.
@@ -240,96 +242,5 @@ impl PolicyClass {
 impl std::fmt::Debug for PolicyClass {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("PolicyClass").field("name", &self.name).finish_non_exhaustive()
-    }
-}
-
-/// Policies by id. Single-agent runs have one, [`DEFAULT_POLICY`].
-#[derive(Debug, Default)]
-pub struct PolicyMap {
-    policies: BTreeMap<String, Box<dyn Policy>>,
-}
-
-impl PolicyMap {
-    /// Adds or replaces a policy.
-    pub fn insert(&mut self, id: impl Into<String>, policy: Box<dyn Policy>) {
-        self.policies.insert(id.into(), policy);
-    }
-
-    /// The policy of that id, or an error naming those there are.
-    ///
-    /// # Errors
-    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id.
-    pub fn get_mut(&mut self, id: &str) -> Result<&mut Box<dyn Policy>> {
-        if !self.policies.contains_key(id) {
-            let have = self.policies.keys().cloned().collect::<Vec<_>>().join(", ");
-            return Err(Error::UnknownPolicy { id: id.to_owned(), have });
-        }
-        Ok(self.policies.get_mut(id).expect("just checked"))
-    }
-
-    /// All policies, in the order of their ids.
-    pub fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Box<dyn Policy>)> {
-        self.policies.iter_mut().map(|(id, policy)| (id.as_str(), policy))
-    }
-
-    /// The weights of all policies, nested by id.
-    pub fn get_weights(&self) -> Weights {
-        let mut all = State::default();
-        for (id, policy) in &self.policies {
-            all.nest(id, (*policy.get_weights()).clone());
-        }
-        std::sync::Arc::new(all)
-    }
-
-    /// Returns the weights of some policies, nested by id.
-    ///
-    /// # Errors
-    /// Returns [`Error::UnknownPolicy`] for an id that no policy has.
-    pub fn get_weights_of(&mut self, ids: &[&str]) -> Result<Weights> {
-        let mut some = State::default();
-        for id in ids {
-            some.nest(id, (*self.get_mut(id)?.get_weights()).clone());
-        }
-        Ok(std::sync::Arc::new(some))
-    }
-
-    /// Replaces the weights of the policies that `weights` names, nested by id. Other policies keep theirs.
-    ///
-    /// # Errors
-    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `weights` names no policy or
-    /// the weights of one do not fit; those before it are replaced then.
-    pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
-        if weights.nests().next().is_none() {
-            let reason = "they are of no policy; give them nested by id, as `get_weights` does";
-            return Err(Error::state("the weights", reason));
-        }
-        for id in weights.nests() {
-            self.get_mut(id)?.set_weights(&std::sync::Arc::new(weights.nested(id)?))?;
-        }
-        Ok(())
-    }
-
-    /// The states of all policies, nested by id.
-    ///
-    /// # Errors
-    /// Fails if a policy's own [`get_state`](Policy::get_state) does.
-    pub fn get_state(&self) -> Result<State> {
-        let mut all = State::default();
-        for (id, policy) in &self.policies {
-            all.nest(id, policy.get_state()?);
-        }
-        Ok(all)
-    }
-
-    /// Continues from [`get_state`](Self::get_state).
-    ///
-    /// # Errors
-    /// Returns [`Error::State`] if a policy has no state in it, or its own does not fit; those before it go on from
-    /// theirs then.
-    pub fn set_state(&mut self, state: &State) -> Result<()> {
-        for (id, policy) in &mut self.policies {
-            policy.set_state(&state.nested(id)?)?;
-        }
-        Ok(())
     }
 }

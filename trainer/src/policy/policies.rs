@@ -176,6 +176,12 @@ impl Policies {
         self.classes.iter()
     }
 
+    /// What makes a policy.
+    pub(crate) fn class(&self, id: &str) -> Result<&PolicyClass> {
+        let unknown = || Error::UnknownPolicy { id: id.to_owned(), have: self.ids() };
+        self.classes.get(id).ok_or_else(unknown)
+    }
+
     /// What a policy observes and does: the spaces of its agents. A function that is asked for each episode may answer with a
     /// policy later; then all agents have equal spaces.
     pub(crate) fn spaces<'a>(&self, id: &str, agents: &'a [Agent]) -> Result<&'a Spaces> {

@@ -15,9 +15,9 @@ use crate::{
         trainer::Trainer,
     },
     sample::{
-        filter::MeanStdFilter,
+        filter::{MeanStdFilter, saved_filters},
         session::Session,
-        worker::{WorkerSpec, saved_filters},
+        worker::WorkerSpec,
     },
 };
 use pavlov_envs::{DType, EnvCreator};

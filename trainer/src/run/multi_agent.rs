@@ -1,12 +1,16 @@
 //! The `multiagent` settings: which policies there are, and which agent acts by which.
 
 use crate::{
-    base::{error::Result, rules, train_batch::PolicyId},
+    base::{
+        error::{Error, Result},
+        rules,
+        train_batch::PolicyId,
+    },
     run::policy_mapping::{PolicyMapping, answer, check},
 };
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, de};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 /// The `multiagent` setting. Without it all agents share one policy, [`DEFAULT_POLICY`].
 ///
@@ -22,7 +26,7 @@ use std::collections::BTreeMap;
 /// agent_0 = "first"
 /// "agent_*" = "others"
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MultiAgentConfig {
     /// The policies by id, each with the settings that it has instead of the run's; `{}` where there are none. A list of
@@ -46,6 +50,27 @@ pub struct MultiAgentConfig {
     pub agent_groups: BTreeMap<String, String>,
     /// What `train_batch_size` and the least numbers of steps per result count.
     pub count_steps_by: CountStepsBy,
+    /// So many policies stay in memory, in the learner and in each worker. The states of others wait in files, and are read when
+    /// a policy acts or learns: the one that was not used for the longest time makes room.
+    pub policy_map_capacity: usize,
+    /// The folder for these files; that of the machine for temporary files if null. The run removes them.
+    pub policy_map_cache: Option<PathBuf>,
+}
+
+impl Default for MultiAgentConfig {
+    fn default() -> Self {
+        Self {
+            policies: BTreeMap::new(),
+            policy_mapping_fn: PolicyMapping::default(),
+            rotate_policies: false,
+            policies_to_train: None,
+            observation_fn: None,
+            agent_groups: BTreeMap::new(),
+            count_steps_by: CountStepsBy::default(),
+            policy_map_capacity: 100,
+            policy_map_cache: None,
+        }
+    }
 }
 
 /// What agents see besides their own observations.
@@ -90,17 +115,35 @@ fn null_is_none<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, P
 }
 
 impl MultiAgentConfig {
-    /// Checks the ids of the policies.
+    /// Checks the ids of the policies, and how many stay in memory.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for an id that cannot be part of a file's name.
+    /// Returns [`Error::Config`] for an id that cannot be part of a file's name, a capacity of 0, and a folder that nothing would
+    /// be written to.
     pub fn validate(&self) -> Result<()> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
-        rules::all(self.policies.keys().map(|id| {
+        let ids = self.policies.keys().map(|id| {
             let rule = "the id of a policy is made of letters, digits, `_` and `-`: files are named after it";
             let broken = id.is_empty() || !id.chars().all(is_plain);
             rules::refuse_if(broken, "multiagent.policies", format_args!("{id:?}"), rule)
-        }))
+        });
+        let (capacity, key) = (self.policy_map_capacity, "multiagent.policy_map_capacity");
+        let memory = [rules::refuse_if(
+            capacity == 0,
+            key,
+            0,
+            "at least the policy in use is in memory; set it to 1 or more",
+        )];
+        let cache =
+            self.policy_map_cache.as_ref().filter(|_| (1..=capacity).contains(&self.policies.len())).map(
+                |cache| {
+                    let rule = format!(
+                        "all policies stay in memory (`policy_map_capacity` is {capacity}); leave it out"
+                    );
+                    Err(Error::config("multiagent.policy_map_cache", format_args!("{cache:?}"), rule))
+                },
+            );
+        rules::all(ids.chain(memory).chain(cache))
     }
 
     /// Returns the group that an agent belongs to, if there is one.

@@ -7,7 +7,7 @@ use crate::{
         state::State,
     },
     run::{algorithm::Algorithm, settings::to_config, trainer::Trainer},
-    sample::worker::saved_filters,
+    sample::filter::saved_filters,
 };
 use pavlov_tune::{Config, config::decode};
 use serde_json::Value;

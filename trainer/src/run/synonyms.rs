@@ -151,7 +151,6 @@ fn is_harmless(key: &str, value: &Value) -> bool {
         ("metrics_episode_collection_timeout_s", value) => *value == 180,
         ("multiagent.replay_mode", Value::String(mode)) => mode == "independent",
         // Every policy fits into the map.
-        ("multiagent.policy_map_capacity", Value::Number(_)) => true,
         // Always so.
         ("vtrace" | "shuffle_sequences", value) => *value == true,
         ("num_multi_gpu_tower_stacks", value) => *value == 1,

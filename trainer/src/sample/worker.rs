@@ -14,13 +14,13 @@ use crate::{
         train_batch::TrainBatch,
     },
     learn::nets::CustomModel,
-    policy::{Agent, DEFAULT_POLICY, Policies, PolicyId, PolicyMap, PolicySpec},
+    policy::{Agent, DEFAULT_POLICY, Policies, Policy, PolicyId, PolicyMap, PolicySpec},
     run::common::{BatchMode, Common},
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         complete_episodes::EpisodeCollector,
         evaluation::{Evaluation, EvaluationTask, play},
-        filter::{FilterStats, MeanStdFilter},
+        filter::{FilterStats, MeanStdFilter, saved_filters},
         multi_agent::MultiAgentSampler,
         sampler::Sampler,
         source::FragmentSource,
@@ -151,24 +151,38 @@ impl WorkerSpec {
     /// The policies as a worker of that index has them; all workers start with equal weights.
     ///
     /// # Errors
-    /// Fails if a policy cannot be made. Returns [`Error::UnknownPolicy`] if no agent acts by one of them.
+    /// Fails if a policy cannot be made, or there are more than `multiagent.policy_map_capacity` and no folder for them.
+    /// Returns [`Error::UnknownPolicy`] if no agent acts by one of them.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
-        let mut map = PolicyMap::default();
-        for (id, class) in self.policies.classes() {
-            let spaces = self.policies.spaces(id, &self.agents)?;
-            let spec = PolicySpec {
-                own_obs: self.common.own_obs(spaces),
-                spaces: self.common.stored(spaces),
-                seed: Policies::seed(self.seed, id),
-                device,
-                fused: self.common_of(id).model.fused,
-                custom_model: self.custom_model.clone(),
-                worker_index,
-                num_workers: self.common.num_workers,
-            };
-            map.insert(id.clone(), class.build(&spec)?);
+        let (capacity, all) = (self.common.multiagent.policy_map_capacity, self.policies.classes().count());
+        let mut map = match all > capacity {
+            false => PolicyMap::default(),
+            true => {
+                let (cache, spec) = (self.common.multiagent.policy_map_cache.as_deref(), self.clone());
+                PolicyMap::with_capacity(capacity, cache, move |id| spec.policy(id, worker_index, device))?
+            }
+        };
+        for (id, _) in self.policies.classes() {
+            map.insert(id.clone(), self.policy(id, worker_index, device)?);
+            map.make_room()?;
         }
         Ok(map)
+    }
+
+    /// One of them as it is in the beginning.
+    fn policy(&self, id: &str, worker_index: usize, device: tch::Device) -> Result<Box<dyn Policy>> {
+        let spaces = self.policies.spaces(id, &self.agents)?;
+        let spec = PolicySpec {
+            own_obs: self.common.own_obs(spaces),
+            spaces: self.common.stored(spaces),
+            seed: Policies::seed(self.seed, id),
+            device,
+            fused: self.common_of(id).model.fused,
+            custom_model: self.custom_model.clone(),
+            worker_index,
+            num_workers: self.common.num_workers,
+        };
+        self.policies.class(id)?.build(&spec)
     }
 }
 
@@ -251,7 +265,7 @@ impl EnvRunner {
             return Err(Error::Worker { worker: *index, reason });
         };
         if *index > 0 {
-            policies.iter_mut().for_each(|(_, policy)| policy.on_global_var_update(timestep));
+            policies.on_global_var_update(timestep);
         }
         let (explore, goal) = (spec.common.explore, spec.common.rollout_fragment_length * source.copies());
         let (mut batch, mut episodes) = (TrainBatch::default(), Vec::new());
@@ -395,16 +409,6 @@ impl EnvRunner {
         }
         Ok(())
     }
-}
-
-/// The filters that a checkpoint has of these policies. Older versions saved one, of whatever name its only policy had.
-pub(crate) fn saved_filters(run: &State, policies: &Policies) -> Result<BTreeMap<PolicyId, MeanStdFilter>> {
-    let mut saved = if run.has("filters") { run.get("filters")? } else { BTreeMap::new() };
-    if let Some(filter) = run.get::<Option<MeanStdFilter>>("filter")? {
-        saved.insert(policies.sole().unwrap_or(DEFAULT_POLICY).to_owned(), filter);
-    }
-    saved.retain(|id, _| policies.classes().any(|(own, _)| own == id));
-    Ok(saved)
 }
 
 /// The name of what a policy's rows wait in; that of a single-agent run has the short one.

@@ -186,7 +186,7 @@ impl Learners {
 
     /// Tells all policies how many environment steps were sampled.
     pub(crate) fn tell_time(&self, timestep: u64) {
-        self.lend(|policies, _| policies.iter_mut().for_each(|(_, p)| p.on_global_var_update(timestep)));
+        self.lend(|policies, _| policies.on_global_var_update(timestep));
     }
 
     /// The weights of all policies.
@@ -295,7 +295,7 @@ impl Learners {
         let _ = self.queue.wait();
         let learning = &mut *lock(&self.learning);
         // For policies that do not save it.
-        learning.policies.iter_mut().for_each(|(_, policy)| policy.on_global_var_update(timestep));
+        learning.policies.on_global_var_update(timestep);
         learning.policies.set_state(&read("policies")?).map_err(|e| e.within("policies"))?;
         learning.learned = run.has("batches_since_broadcast");
         learning.batches = if learning.learned { run.get("batches_since_broadcast")? } else { 0 };

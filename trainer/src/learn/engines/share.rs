@@ -1,0 +1,41 @@
+//! Work that the threads of the machine share.
+
+use crate::base::lock;
+use std::{
+    hint::spin_loop,
+    sync::{
+        Mutex,
+        atomic::{AtomicUsize, Ordering::Relaxed},
+    },
+    time::{Duration, Instant},
+};
+
+/// How long a thread that has nothing left to do stays awake for the others to finish. To sleep and be woken takes longer.
+const PATIENCE: Duration = Duration::from_micros(200);
+
+/// Calls `f` with every job.
+///
+/// The calling thread works too and every thread takes the next job that is left, so one that gets little of its core holds
+/// the others up for the job it has begun and no more.
+pub(crate) fn share_out<J: Send>(jobs: Vec<J>, f: impl Fn(J) + Sync) {
+    let (all, done) = (jobs.len(), AtomicUsize::new(0));
+    let jobs = Mutex::new(jobs.into_iter());
+    let work = || {
+        // In a line of its own: the lock is held for no longer.
+        let next = || lock(&jobs).next();
+        while let Some(job) = next() {
+            f(job);
+            done.fetch_add(1, Relaxed);
+        }
+    };
+    rayon::in_place_scope(|scope| {
+        for _ in 1..rayon::current_num_threads().min(all) {
+            scope.spawn(|_| work());
+        }
+        work();
+        let waiting = Instant::now();
+        while done.load(Relaxed) < all && waiting.elapsed() < PATIENCE {
+            spin_loop();
+        }
+    });
+}

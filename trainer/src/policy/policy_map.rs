@@ -1,0 +1,240 @@
+//! Policies by id, of which those that were not used for long may wait on disk.
+
+use crate::{
+    base::{
+        error::{Error, Result},
+        state::{State, Weights},
+        train_batch::PolicyId,
+    },
+    policy::Policy,
+};
+use std::{collections::BTreeMap, fmt, fs, path::Path, sync::Arc};
+use tempfile::TempDir;
+
+/// Policies by id. Single-agent runs have one, [`DEFAULT_POLICY`](super::DEFAULT_POLICY).
+///
+/// With a capacity (`multiagent.policy_map_capacity`) it keeps so many policies in memory, and the states of the others in
+/// files. Who asks for one of these gets it back as it was, and the one that was not used for the longest time makes room.
+/// The weights of all stay in memory, as workers are sent them.
+#[derive(Debug, Default)]
+pub struct PolicyMap {
+    policies: BTreeMap<PolicyId, Place>,
+    spilling: Option<Spilling>,
+    /// Counts uses.
+    clock: u64,
+    /// What policies were told last of the time.
+    timestep: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Place {
+    Here { policy: Box<dyn Policy>, used: u64 },
+    OnDisk { stem: String, weights: Weights },
+}
+
+/// Makes a policy as it is in the beginning.
+type Make = dyn Fn(&str) -> Result<Box<dyn Policy>> + Send + Sync;
+
+struct Spilling {
+    capacity: usize,
+    /// It is removed with the map.
+    dir: TempDir,
+    make: Arc<Make>,
+}
+
+impl fmt::Debug for Spilling {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Spilling")
+            .field("capacity", &self.capacity)
+            .field("dir", &self.dir)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PolicyMap {
+    /// An empty map that keeps at most `capacity` policies in memory, and the others in a new folder in `cache`, or in the
+    /// machine's folder for temporary files. `make` makes a policy as it is in the beginning.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] if the folder cannot be made.
+    pub(crate) fn with_capacity(
+        capacity: usize,
+        cache: Option<&Path>,
+        make: impl Fn(&str) -> Result<Box<dyn Policy>> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        let folder = |dir: &Path| {
+            fs::create_dir_all(dir)?;
+            tempfile::Builder::new().prefix("pavlov-policies-").tempdir_in(dir)
+        };
+        let dir = cache.map_or_else(std::env::temp_dir, Path::to_owned);
+        let dir = folder(&dir).map_err(|error| {
+            let rule = format!("policies cannot be kept there: {error}; name a folder that can be written");
+            Error::config("multiagent.policy_map_cache", format_args!("{dir:?}"), rule)
+        })?;
+        Ok(Self { spilling: Some(Spilling { capacity, dir, make: Arc::new(make) }), ..Self::default() })
+    }
+
+    /// Adds or replaces a policy.
+    pub fn insert(&mut self, id: impl Into<String>, policy: Box<dyn Policy>) {
+        self.clock += 1;
+        self.policies.insert(id.into(), Place::Here { policy, used: self.clock });
+    }
+
+    /// The policy of that id, or an error naming those there are.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id. Fails if a policy cannot be written to disk or read.
+    pub fn get_mut(&mut self, id: &str) -> Result<&mut Box<dyn Policy>> {
+        if !self.policies.contains_key(id) {
+            let have = self.policies.keys().cloned().collect::<Vec<_>>().join(", ");
+            return Err(Error::UnknownPolicy { id: id.to_owned(), have });
+        }
+        if self.spilling.is_some() {
+            self.fetch(id)?;
+        }
+        match self.policies.get_mut(id) {
+            Some(Place::Here { policy, .. }) => Ok(policy),
+            _ => unreachable!("it was just fetched"),
+        }
+    }
+
+    /// Has the policy in memory, and marks it as used.
+    fn fetch(&mut self, id: &str) -> Result<()> {
+        self.clock += 1;
+        let (Some(place), Some(spilling)) = (self.policies.get_mut(id), &self.spilling) else {
+            return Ok(());
+        };
+        match place {
+            Place::Here { used, .. } => {
+                *used = self.clock;
+                return Ok(());
+            }
+            Place::OnDisk { stem, .. } => {
+                let dir = spilling.dir.path();
+                let mut policy = (spilling.make)(id)?;
+                policy.set_state(&State::read(dir, stem)?).map_err(|error| error.within(id))?;
+                if let Some(timestep) = self.timestep {
+                    policy.on_global_var_update(timestep);
+                }
+                // What cannot be removed is removed with the folder.
+                for ending in ["json", "safetensors"] {
+                    let _ = fs::remove_file(dir.join(format!("{stem}.{ending}")));
+                }
+                *place = Place::Here { policy, used: self.clock };
+            }
+        }
+        self.make_room()
+    }
+
+    /// Writes the policies that were not used for the longest time to disk, until there are no more in memory than there may be.
+    ///
+    /// # Errors
+    /// Fails if a policy cannot save its state, or it cannot be written.
+    pub(crate) fn make_room(&mut self) -> Result<()> {
+        let Some(spilling) = &self.spilling else { return Ok(()) };
+        loop {
+            let here = self.policies.iter_mut().filter_map(|(id, place)| match place {
+                Place::Here { used, .. } => Some((*used, id.clone())),
+                Place::OnDisk { .. } => None,
+            });
+            let mut here: Vec<(u64, PolicyId)> = here.collect();
+            if here.len() <= spilling.capacity {
+                return Ok(());
+            }
+            here.sort();
+            let (used, id) = here.swap_remove(0);
+            if let Some(place @ Place::Here { .. }) = self.policies.get_mut(&id)
+                && let Place::Here { policy, .. } = &*place
+            {
+                let (stem, weights) = (used.to_string(), policy.get_weights());
+                policy.get_state()?.write(spilling.dir.path(), &stem)?;
+                *place = Place::OnDisk { stem, weights };
+            }
+        }
+    }
+
+    /// Tells all policies how many environment steps were sampled.
+    pub(crate) fn on_global_var_update(&mut self, timestep: u64) {
+        self.timestep = Some(timestep);
+        for place in self.policies.values_mut() {
+            if let Place::Here { policy, .. } = place {
+                policy.on_global_var_update(timestep);
+            }
+        }
+    }
+
+    /// The weights of all policies, nested by id.
+    pub fn get_weights(&self) -> Weights {
+        let mut all = State::default();
+        for (id, place) in &self.policies {
+            let weights = match place {
+                Place::Here { policy, .. } => policy.get_weights(),
+                Place::OnDisk { weights, .. } => Arc::clone(weights),
+            };
+            all.nest(id, (*weights).clone());
+        }
+        Arc::new(all)
+    }
+
+    /// Returns the weights of some policies, nested by id.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and fails as [`get_mut`](Self::get_mut) does.
+    pub fn get_weights_of(&mut self, ids: &[&str]) -> Result<Weights> {
+        let mut some = State::default();
+        for id in ids {
+            some.nest(id, (*self.get_mut(id)?.get_weights()).clone());
+        }
+        Ok(Arc::new(some))
+    }
+
+    /// Replaces the weights of the policies that `weights` names, nested by id. Other policies keep theirs.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `weights` names no policy or
+    /// the weights of one do not fit; those before it are replaced then. Fails as [`get_mut`](Self::get_mut) does.
+    pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
+        if weights.nests().next().is_none() {
+            let reason = "they are of no policy; give them nested by id, as `get_weights` does";
+            return Err(Error::state("the weights", reason));
+        }
+        for id in weights.nests() {
+            let own = Arc::new(weights.nested(id)?);
+            match self.policies.get(id) {
+                // Most were sent before.
+                Some(Place::OnDisk { weights, .. }) if *weights == own => {}
+                _ => self.get_mut(id)?.set_weights(&own)?,
+            }
+        }
+        Ok(())
+    }
+
+    /// The states of all policies, nested by id.
+    ///
+    /// # Errors
+    /// Fails if a policy's own [`get_state`](Policy::get_state) does, or one on disk cannot be read.
+    pub fn get_state(&self) -> Result<State> {
+        let mut all = State::default();
+        for (id, place) in &self.policies {
+            let state = match (place, &self.spilling) {
+                (Place::Here { policy, .. }, _) => policy.get_state()?,
+                (Place::OnDisk { stem, .. }, Some(spilling)) => State::read(spilling.dir.path(), stem)?,
+                (Place::OnDisk { .. }, None) => unreachable!("there is no disk"),
+            };
+            all.nest(id, state);
+        }
+        Ok(all)
+    }
+
+    /// Continues from [`get_state`](Self::get_state).
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if a policy has no state in it, or its own does not fit; those before it go on from
+    /// theirs then. Fails as [`get_mut`](Self::get_mut) does.
+    pub fn set_state(&mut self, state: &State) -> Result<()> {
+        for id in self.policies.keys().cloned().collect::<Vec<_>>() {
+            self.get_mut(&id)?.set_state(&state.nested(&id)?)?;
+        }
+        Ok(())
+    }
+}
