@@ -4,13 +4,15 @@ use pavlov::envs::{self, EnvCreator, MultiAgentEnv, MultiAgentOut, Space};
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::PolicyChange;
+use pavlov::trainer::policy::Policies;
 use pavlov::trainer::rng::episode_seed;
 use pavlov::trainer::settings::{ObservationFilter, PolicyMapping};
 use pavlov::trainer::workers::{FilterStats, RunningStat};
 use serde_json::json;
 
 use super::settings::with;
-use crate::support::{assert_close, at, floats, number, quiet, tiny_ppo, worker_set};
+use super::turns::{AtRandom, workers};
+use crate::support::{assert_close, at, floats, number, quiet, tiny_ppo};
 
 /// Steps of an episode.
 const STEPS: u64 = 5;
@@ -70,6 +72,9 @@ impl MultiAgentEnv for Scales {
     fn step(&mut self, actions: &[i64], out: MultiAgentOut<'_, f32>) -> envs::Result<()> {
         for agent in 0..2 {
             let acted = acts(agent, self.t);
+            if acted {
+                self.check_action(agent, &actions[agent..=agent])?;
+            }
             // The sum of an episode says which actions were 1.
             out.rewards[agent] = if acted { (actions[agent] << self.t) as f64 } else { 0.0 };
         }
@@ -135,7 +140,9 @@ fn train(driver: &mut Driver<Algorithm<Ppo>>, times: usize) -> Metrics {
 #[test]
 fn each_policys_filter_knows_the_rows_of_its_own_agents_once_whatever_the_number_of_workers() {
     for num_workers in [0, 1, 2] {
-        let workers = worker_set(&filtered(num_workers, 4), Scales::creator()).expect("workers");
+        let policies = Policies::new(["near", "far"].map(|id| (id, AtRandom::class(2))), str::to_owned);
+        let common = filtered(num_workers, 4).common;
+        let workers = workers(&common, policies, &Scales::creator()).expect("workers");
         for fragments in 1..4 {
             workers.sample().expect("a fragment");
             workers.sync_filters().expect("filters of one width");
@@ -274,7 +281,7 @@ fn a_policy_that_is_added_begins_a_filter_and_those_that_stay_keep_theirs() {
     for num_workers in [0, 2] {
         let mut ppo = filtered(num_workers, 4);
         let all = json!({"policies": ["first"], "policy_mapping_fn": {"*": "first"}});
-        ppo.common.multiagent = with(&ppo, all).expect("settings").common.multiagent;
+        ppo.common.multiagent = with(&tiny_ppo(), all).expect("settings").common.multiagent;
         let mut driver = quiet(ppo, Scales::creator()).expect("a driver");
         train(&mut driver, 2);
         let before = filters(&driver);
