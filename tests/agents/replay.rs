@@ -3,11 +3,16 @@
 use std::collections::BTreeMap;
 
 use pavlov::prelude::*;
-use pavlov::trainer::Trainer;
-use serde_json::json;
+use pavlov::trainer::batch::{Column, TrainBatch};
+use pavlov::trainer::plan::{replay, store_to_replay};
+use pavlov::trainer::policy::Policies;
+use pavlov::trainer::replay::{ReplayBufferConfig, ReplayKind};
+use pavlov::trainer::{PolicyChange, Trainer};
+use serde_json::{Value, json};
 
 use super::settings::{first_and_others, with};
-use crate::support::{number, quiet, tiny_dqn};
+use super::turns::{AtRandom, workers};
+use crate::support::{number, numbers, quiet, refused, tiny_dqn, with_off_policy};
 
 /// DQN for simple spread with a policy for `agent_0` and one for the others.
 fn dqn() -> Dqn {
@@ -85,6 +90,65 @@ fn replay_buffers_of_all_policies_are_saved_and_go_on_bit_for_bit() {
         second.train().expect("a result");
         assert_eq!(weights(&second), weights(&straight));
     }
+}
+
+/// Rows of three policies, one for each agent of simple spread, drawn from their buffers after some fragments.
+fn drawn(mode: &str) -> TrainBatch {
+    let multi = json!({
+        "policies": ["a", "b", "c"], "policy_mapping_fn": {"agent_0": "a", "agent_1": "b", "agent_2": "c"}, "replay_mode": mode,
+    });
+    let settings = with(&tiny_dqn(), multi).expect("settings");
+    let config =
+        ReplayBufferConfig { kind: ReplayKind::ReplayBuffer, ..settings.off_policy.replay_buffer_config };
+    let by = |agent: &str| ["a", "b", "c"][agent.bytes().last().map_or(0, |digit| usize::from(digit - b'0'))];
+    let policies = Policies::new(["a", "b", "c"].map(|id| (id, AtRandom::class(5))), by);
+    let workers = workers(&settings.common, policies, &"simple_spread_v3".into()).expect("workers");
+    let buffer = workers.replay_buffer(&config, false);
+    let mut store = store_to_replay(&buffer);
+    // The ring is full and has turned.
+    (0..40).for_each(|_| drop(store(workers.sample().expect("rows")).expect("they fit")));
+    replay(&buffer, 32).next().expect("a plan goes on").expect("rows").expect("enough of them")
+}
+
+#[test]
+fn in_lockstep_the_rows_of_a_step_are_drawn_together() {
+    // An agent sees its own place in columns 2 and 3, and how far away the next agent is in columns 10 and 11.
+    let together = |mode: &str| {
+        let batch = drawn(mode);
+        let [a, b] = ["a", "b"].map(|id| numbers(&batch.policies[id], Column::OBS));
+        let rows = a.chunks(18).zip(b.chunks(18));
+        let near = |(a, b): (&[f64], &[f64])| (0..2).all(|i| (b[2 + i] - a[2 + i] - a[10 + i]).abs() < 1e-5);
+        rows.filter(|&rows| near(rows)).count()
+    };
+    assert_eq!(together("lockstep"), 32);
+    assert!(together("independent") < 8);
+}
+
+#[test]
+fn replay_in_lockstep_that_cannot_be_is_refused() {
+    let build = |settings: &Dqn, multi: &Value| {
+        let mut multi = multi.clone();
+        multi["replay_mode"] = json!("lockstep");
+        quiet(with(settings, multi).expect("settings"), "simple_spread_v3")
+    };
+    refused(
+        build(&tiny_dqn(), &first_and_others()),
+        &["`multiagent.replay_mode` is \"lockstep\"", "\"ReplayBuffer\""],
+    );
+    let uniform = with_off_policy(|replay| replay.replay_buffer_config.kind = ReplayKind::ReplayBuffer);
+    let one = json!({"policies": ["all"], "policy_mapping_fn": {"*": "all"}});
+    refused(build(&uniform, &one), &["it is for several policies that learn from replay buffers"]);
+    let mut uneven = build(&uniform, &first_and_others()).expect("a driver");
+    refused(
+        uneven.train(),
+        &["`first` got 8 rows of a fragment, and `others` 16", "leave out `replay_mode`"],
+    );
+    let three = json!({
+        "policies": ["a", "b", "c"], "policy_mapping_fn": {"agent_0": "a", "agent_1": "b", "agent_2": "c"},
+    });
+    let mut even = build(&uniform, &three).expect("a driver");
+    (0..4).for_each(|_| drop(even.train().expect("a result")));
+    refused(even.remove_policy("c", PolicyChange::default()), &["leave it out to add or remove policies"]);
 }
 
 #[test]

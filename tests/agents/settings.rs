@@ -164,8 +164,11 @@ fn what_cannot_be_mapped_is_refused_in_a_sentence() {
     );
     refused(change("polices", json!({})), &["unknown setting `multiagent.polices`", "`multiagent.policies`"]);
     refused(change("observation_fn", json!("mine")), &["`multiagent.observation_fn` is \"mine\""]);
-    refused(change("replay_mode", json!("lockstep")), &["`multiagent.replay_mode` is \"lockstep\""]);
-    change("replay_mode", json!("independent")).expect("it is so anyway");
+    refused(change("replay_mode", json!("locked")), &["`multiagent.replay_mode` is \"locked\"", "lockstep"]);
+    refused(
+        change("replay_mode", json!("lockstep")),
+        &["`multiagent.replay_mode` is \"lockstep\"", "learn from replay buffers"],
+    );
 
     let own = |settings: Value| change("policies", json!({"first": settings, "others": {}}));
     refused(own(json!({"lr": -1.0})), &["`multiagent.policies.first.lr` is -1, but it must be above 0"]);

@@ -87,7 +87,7 @@ pub mod settings {
         },
         learn::exploration::*,
         run::common::*,
-        run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
+        run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode},
         run::policy_mapping::PolicyMapping,
         run::synonyms::{synonym, translate},
         run::worker_transport::{PlacementStrategy, WorkerTransport, Workers},

@@ -18,6 +18,7 @@ pub fn store_to_replay(
 pub fn keep_in_replay(buffer: &SharedReplay) -> impl FnMut(TrainBatch) -> Result<TrainBatch> + Send + use<> {
     let buffer = buffer.clone();
     move |batch| {
+        buffer.check(&batch)?;
         for (id, rows) in &batch.policies {
             if let Some(mut buffer) = buffer.lock(id) {
                 buffer.add(rows)?;

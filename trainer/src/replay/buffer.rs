@@ -151,6 +151,11 @@ impl ReplayBuffer {
         columns.sum::<usize>() + self.frames.iter().map(Frames::held).sum::<usize>()
     }
 
+    /// How rows are drawn.
+    pub fn kind(&self) -> ReplayKind {
+        self.config.kind
+    }
+
     /// Copies every row; the oldest make room. A `weights` column holds the rows' first priorities; without it they
     /// get the highest priority so far.
     ///

@@ -11,17 +11,23 @@ pub use buffer::ReplayBuffer;
 pub use off_policy::OffPolicy;
 pub use sum_tree::SumTree;
 
-use crate::base::{error::Result, lock, rules, train_batch::PolicyId};
+use crate::base::{
+    batch::SampleBatch,
+    error::{Error, Result},
+    lock, rules,
+    train_batch::{PolicyId, TrainBatch},
+};
 use serde::{Deserialize, Serialize};
 use std::{
     collections::BTreeMap,
     sync::{Arc, Mutex, MutexGuard},
 };
 
-/// A buffer of rows for each of some policies, shared by the steps of a plan. The buffers know nothing of each other.
+/// A buffer of rows for each of some policies, shared by the steps of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct SharedReplay {
     buffers: BTreeMap<PolicyId, Arc<Mutex<ReplayBuffer>>>,
+    lockstep: bool,
 }
 
 impl SharedReplay {
@@ -30,6 +36,28 @@ impl SharedReplay {
     pub fn with(mut self, policy: impl Into<PolicyId>, buffer: Arc<Mutex<ReplayBuffer>>) -> Self {
         self.buffers.insert(policy.into(), buffer);
         self
+    }
+
+    /// The buffers get equally many rows at a time. Those of one stream then draw rows that were added together.
+    #[must_use]
+    pub fn in_lockstep(self, lockstep: bool) -> Self {
+        Self { lockstep, ..self }
+    }
+
+    /// Refuses rows that the buffers cannot keep in lockstep, if they are to.
+    pub(crate) fn check(&self, batch: &TrainBatch) -> Result<()> {
+        let rows = |id: &PolicyId| (id.clone(), batch.policies.get(id).map_or(0, SampleBatch::rows));
+        let mut all = self.buffers.keys().map(rows);
+        match all.next().and_then(|first| all.find(|other| other.1 != first.1).map(|other| (first, other))) {
+            Some(((one, few), (other, many))) if self.lockstep => {
+                let reason = format!(
+                    "`{one}` got {few} rows of a fragment, and `{other}` {many}, but rows of the same steps are to be drawn together; \
+                     give policies equally many agents that act in the same steps, or leave out `replay_mode`"
+                );
+                Err(Error::state("`multiagent.replay_mode` = \"lockstep\"", reason))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The policies whose rows these are, in the order of the ids.

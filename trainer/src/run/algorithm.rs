@@ -308,6 +308,7 @@ impl<T: Trainer> Algorithm<T> {
         let origin = self.recipe.origin(settings)?;
         let mut run = Run::new(settings.common(), env, probe, policies, models, hooks, origin)?;
         run.set_plan(settings.execution_plan(run.workers()));
+        run.workers().learners.check_replay_mode()?;
         settings.setup(&mut run)?;
         Ok(run)
     }

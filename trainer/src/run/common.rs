@@ -356,7 +356,6 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ("output_config", "writing experience to files is not there yet; leave it out"),
     ("output_compress_columns", "writing experience to files is not there yet; leave it out"),
     ("output_max_file_size", "writing experience to files is not there yet; leave it out"),
-    ("multiagent.replay_mode", "rows of policies are replayed independently of each other; leave it out"),
     ("logger_config", "give loggers to `Builder::loggers`"),
     ("optimizer", "the algorithm's own keys set its optimizer (`lr`, `grad_clip`, ...); leave it out"),
     ("monitor", "use `pavlov evaluate CHECKPOINT --render out.gif`"),

@@ -50,6 +50,8 @@ pub struct MultiAgentConfig {
     pub agent_groups: BTreeMap<String, String>,
     /// What `train_batch_size` and the least numbers of steps per result count.
     pub count_steps_by: CountStepsBy,
+    /// How rows of several policies are drawn from their replay buffers.
+    pub replay_mode: ReplayMode,
     /// So many policies stay in memory, in the learner and in each worker. The states of others wait in files, and are read when
     /// a policy acts or learns: the one that was not used for the longest time makes room.
     pub policy_map_capacity: usize,
@@ -67,6 +69,7 @@ impl Default for MultiAgentConfig {
             observation_fn: None,
             agent_groups: BTreeMap::new(),
             count_steps_by: CountStepsBy::default(),
+            replay_mode: ReplayMode::default(),
             policy_map_capacity: 100,
             policy_map_cache: None,
         }
@@ -91,6 +94,18 @@ pub enum CountStepsBy {
     EnvSteps,
     /// A step of one agent of a policy that learns.
     AgentSteps,
+}
+
+/// How rows of several policies are drawn from their replay buffers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplayMode {
+    /// Each policy's rows are drawn by themselves.
+    #[default]
+    Independent,
+    /// Rows that were sampled in the same steps are drawn together: row `i` of one policy's batch is of the same step as row `i` of
+    /// another's. Buffers must draw uniformly, and policies must have equally many rows of each step.
+    Lockstep,
 }
 
 /// Reads policies with settings of their own, or a list of ids.

@@ -8,6 +8,7 @@ use crate::{
     policy::{DEFAULT_POLICY, Policies},
     run::{
         algorithm::Algorithm,
+        multi_agent::ReplayMode,
         policy_edit::{PolicyChange, PolicyEdit},
         settings::validate,
         trainer::Trainer,
@@ -68,6 +69,10 @@ impl<T: Trainer> Algorithm<T> {
         let run = self.run()?;
         let (mut settings, probe) = (self.settings.clone(), run.probe());
         let multi = &mut settings.common_mut().multiagent;
+        if multi.replay_mode == ReplayMode::Lockstep {
+            let rule = "rows of a policy that is added later would stand at other places; leave it out to add or remove policies";
+            return Err(Error::config("multiagent.replay_mode", "\"lockstep\"", rule));
+        }
         if multi.policies.is_empty() {
             multi.policies = [(DEFAULT_POLICY.to_owned(), Config::new())].into();
         }

@@ -149,8 +149,6 @@ fn is_harmless(key: &str, value: &Value) -> bool {
         ("callbacks", Value::String(class)) => class.contains("DefaultCallbacks"),
         ("sample_collector", Value::String(class)) => class.contains("SimpleListCollector"),
         ("metrics_episode_collection_timeout_s", value) => *value == 180,
-        ("multiagent.replay_mode", Value::String(mode)) => mode == "independent",
-        // Every policy fits into the map.
         // Always so.
         ("vtrace" | "shuffle_sequences", value) => *value == true,
         ("num_multi_gpu_tower_stacks", value) => *value == 1,
@@ -274,7 +272,7 @@ mod tests {
             "multiagent": {"policies": {}, "policy_mapping_fn": null, "count_steps_by": "env_steps"},
         });
         assert_eq!(Value::from(values), known);
-        for asks in [json!({"log_level": "DEBUG"}), json!({"multiagent": {"replay_mode": "lockstep"}})] {
+        for asks in [json!({"log_level": "DEBUG"}), json!({"model": {"use_attention": true}})] {
             assert!(translate(&mut object(asks), &Config::new(), &[REFUSED_KEYS]).is_err());
         }
     }

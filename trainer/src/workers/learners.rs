@@ -3,14 +3,17 @@
 use crate::{
     base::{
         batch::SampleBatch,
-        error::Result,
+        error::{Error, Result},
         lock,
         rng::Stream,
         state::{State, Weights},
         train_batch::TrainBatch,
     },
     policy::{DEFAULT_POLICY, Learned, Policy, PolicyId, PolicyMap},
-    replay::{ReplayBuffer, ReplayBufferConfig, fragments::Fragments, minibatch_buffer::MinibatchBuffer},
+    replay::{
+        ReplayBuffer, ReplayBufferConfig, ReplayKind, fragments::Fragments, minibatch_buffer::MinibatchBuffer,
+    },
+    run::multi_agent::ReplayMode,
     sample::{
         callbacks::{Callbacks, CallbacksMaker},
         worker::{Hooks, WorkerSpec},
@@ -38,6 +41,7 @@ pub struct Learners {
     to_train: Arc<[PolicyId]>,
     device: Device,
     seed: u64,
+    replay_mode: ReplayMode,
 }
 
 struct Learning {
@@ -94,6 +98,7 @@ impl Learners {
             to_train: spec.policies.to_train().cloned().collect(),
             device,
             seed: spec.seed,
+            replay_mode: spec.common.multiagent.replay_mode,
         })
     }
 
@@ -250,11 +255,35 @@ impl Learners {
         store_in_checkpoints: bool,
     ) -> Arc<Mutex<ReplayBuffer>> {
         let make = || {
-            let rng = Stream::new(self.seed, &part_of("replay", id), 0);
+            // Equal streams draw equal places.
+            let role = match self.replay_mode {
+                ReplayMode::Independent => part_of("replay", id),
+                ReplayMode::Lockstep => "replay".to_owned(),
+            };
+            let rng = Stream::new(self.seed, &role, 0);
             let buffer = Arc::new(Mutex::new(ReplayBuffer::new(config.clone(), rng)));
             Replay { buffer, store_in_checkpoints }
         };
         lock(&self.learning).replay.entry(id.to_owned()).or_insert_with(make).buffer.clone()
+    }
+
+    /// Refuses replay in lockstep where it would have no effect, or rows are drawn by priorities of their own.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`].
+    pub(crate) fn check_replay_mode(&self) -> Result<()> {
+        let learning = lock(&self.learning);
+        let mut kinds = learning.replay.values().map(|replay| lock(&replay.buffer).kind());
+        let rule = match (self.replay_mode, learning.replay.len()) {
+            (ReplayMode::Independent, _) => return Ok(()),
+            (_, 0 | 1) => "it is for several policies that learn from replay buffers; leave it out",
+            _ if kinds.any(|kind| kind == ReplayKind::PrioritizedReplayBuffer) => {
+                "rows that are drawn by their priorities are drawn for each policy by itself; set \
+                 `replay_buffer_config.type` to \"ReplayBuffer\", or leave it out"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::config("multiagent.replay_mode", "\"lockstep\"", rule))
     }
 
     /// Policies and replay buffer as parts of a checkpoint, and `with_workers` the weights that these have if others were

@@ -30,7 +30,7 @@ use crate::{
     },
     policy::Policy,
     replay::{ReplayBufferConfig, SharedReplay},
-    run::common::Common,
+    run::{common::Common, multi_agent::ReplayMode},
     sample::{filter::ObservationFilter, worker::EnvRunner},
     workers::fleet::{Fleet, Order},
 };
@@ -254,7 +254,8 @@ impl WorkerSet {
 
     /// A replay buffer for each policy that learns; see [`replay_buffer_of`](Self::replay_buffer_of).
     pub fn replay_buffer(&self, config: &ReplayBufferConfig, store_in_checkpoints: bool) -> SharedReplay {
-        self.learners.to_train().iter().fold(SharedReplay::default(), |all, id| {
+        let lockstep = self.common.multiagent.replay_mode == ReplayMode::Lockstep;
+        self.learners.to_train().iter().fold(SharedReplay::default().in_lockstep(lockstep), |all, id| {
             all.with(id.clone(), self.learners.replay_buffer(id, config, store_in_checkpoints))
         })
     }
