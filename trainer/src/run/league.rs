@@ -71,6 +71,8 @@ impl Default for LeagueConfig {
 /// 3. Episodes are won, lost or drawn by the sign of what the agents of `main` got. An episode counts for the opponent that
 ///    played when it ended.
 ///
+/// A filter of observations is no part of a snapshot: `opponent` has one of its own.
+///
 /// Every result says under `league` what `elo` the policy has, which member the `opponent` of the iteration was (the `iteration`
 /// of its snapshot; null where it was `main` itself, whose games against itself move no rating), and of each of the
 /// `members` its `iteration`, its `elo` and the `win_rate` of `main` against it (Elo 1978). Checkpoints keep the league: a
