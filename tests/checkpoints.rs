@@ -197,7 +197,7 @@ fn a_run_goes_on_with_fewer_workers_from_its_policy_alone() {
     let mut one = quiet(ppo, "CartPole-v1").expect("a driver");
     one.restore_policies(&path).expect("the policies");
     assert_eq!(one.get_weights().expect("weights"), many.get_weights().expect("weights"));
-    let filters = [&one, &many].map(|driver| driver.workers().expect("workers").filter());
+    let filters = [&one, &many].map(|driver| driver.workers().expect("workers").filters());
     assert_eq!(filters[0], filters[1]);
 }
 

@@ -38,8 +38,8 @@ fn requests() -> Vec<Request> {
         Request::Evaluate(task),
         Request::GetState,
         Request::SetState(Arc::new(state())),
-        Request::FlushFilter,
-        Request::SetFilter(Arc::new(filter.running().clone())),
+        Request::FlushFilters,
+        Request::SetFilters(Arc::new([("policy".into(), filter.running().clone())].into())),
         Request::SetTask(Arc::new(json!({"level": [1, 2.5, null, "ü\n"]}))),
     ]
 }
@@ -99,8 +99,8 @@ fn answers() -> Vec<Result<Reply, Fault>> {
             render_fps: Some(29.97),
         })),
         Ok(Reply::State(state())),
-        Ok(Reply::Filter(None)),
-        Ok(Reply::Filter(Some(filter.flush()))),
+        Ok(Reply::Filters(BTreeMap::new())),
+        Ok(Reply::Filters([("policy".into(), filter.flush())].into())),
         Err(Fault::App("the \"simulator\" is gone\n".into())),
         Err(Fault::Dead("it died".into())),
     ]

@@ -194,7 +194,4 @@ fn policies_and_agents_that_do_not_fit_are_refused() {
         &["`multiagent.policies_to_train` is \"third\", but there is first, others"],
     );
     refused(quiet(Split::new(&[]), "simple_spread_v3"), &["at least one policy must learn"]);
-    let mut filtered = Split::new(&["first"]);
-    filtered.ppo.common.observation_filter = pavlov::trainer::settings::ObservationFilter::MeanStdFilter;
-    refused(quiet(filtered, "simple_spread_v3"), &["observation_filter", "several policies"]);
 }

@@ -4,7 +4,7 @@ use pavlov::prelude::*;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::policies_of;
 use pavlov::trainer::policy::Agent;
-use pavlov::trainer::settings::{CountStepsBy, ObservationFilter};
+use pavlov::trainer::settings::CountStepsBy;
 use pavlov::trainer::{resolve, to_config};
 use serde_json::{Value, json};
 
@@ -188,9 +188,6 @@ fn what_cannot_be_mapped_is_refused_in_a_sentence() {
         &["`multiagent.policies.a.training_intensity`", "a setting of the whole run"],
     );
 
-    let mut filtered = with(&spread(), first_and_others()).expect("settings");
-    filtered.common.observation_filter = ObservationFilter::MeanStdFilter;
-    refused(quiet(filtered, "simple_spread_v3"), &["observation_filter", "several policies"]);
     let alone = with(&spread(), json!({"policies": ["a", "b"], "policy_mapping_fn": {"*": "a"}}));
     refused(
         alone.and_then(|ppo| quiet(ppo, "CartPole-v1")),

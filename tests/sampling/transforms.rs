@@ -139,7 +139,7 @@ fn merged_filters_of_workers_know_all_observations_once() {
             (before..fragments)
                 .for_each(|_| drop(workers.sample().and_then(|batch| batch.single()).expect("a fragment")));
             workers.sync_filters().expect("filters of one width");
-            assert_same(&workers.filter().expect("a filter"), &seen(7 * fragments as usize));
+            assert_same(&workers.filters()["default_policy"], &seen(7 * fragments as usize));
         }
     }
 }

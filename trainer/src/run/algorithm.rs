@@ -107,9 +107,9 @@ impl<T: Trainer> Algorithm<T> {
             timestep: run.workers().counters().num_env_steps_sampled,
             frames,
         };
-        let filter = run.workers().filter();
+        let filters = run.workers().filters();
         let spec = run.spec();
-        run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, filter.as_ref()))
+        run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, &filters))
     }
 
     /// The action for one observation, preprocessed and filtered as in training and stretched to the environment's
@@ -156,10 +156,10 @@ impl<T: Trainer> Algorithm<T> {
             return Ok(Vec::new());
         }
         let rngs = self.inference_rngs(copies);
-        let (run, filter) = (self.run()?, self.run()?.workers().filter());
+        let (run, filters) = (self.run()?, self.run()?.workers().filters());
         let timestep = run.workers().counters().num_env_steps_sampled;
         run.workers().learners.lend_policy(id, |policy| {
-            let mut desk = Desk::new(run.spec(), run.dtypes(), (id, &*policy), rngs, filter.as_ref())?;
+            let mut desk = Desk::new(run.spec(), run.dtypes(), (id, &*policy), rngs, filters.get(id))?;
             desk.actions(policy, obs, explore, timestep)
         })?
     }
@@ -192,8 +192,8 @@ impl<T: Trainer> Algorithm<T> {
         let run = self.run()?;
         let mut policies = run.spec().policies(0, tch::Device::Cpu)?;
         policies.set_weights(&run.workers().get_weights())?;
-        let (filter, timestep) = (run.workers().filter(), run.workers().counters().num_env_steps_sampled);
-        Session::new(id, run.spec(), run.dtypes(), policies, rngs, filter.as_ref(), timestep)
+        let (filters, timestep) = (run.workers().filters(), run.workers().counters().num_env_steps_sampled);
+        Session::new(id, run.spec(), run.dtypes(), policies, rngs, filters.get(id), timestep)
     }
 
     fn inference_rngs(&mut self, copies: usize) -> Vec<Stream> {

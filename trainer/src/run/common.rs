@@ -159,9 +159,9 @@ pub struct Common {
     pub mask_actions: bool,
     /// Skip the contract check of the environment at the start.
     pub disable_env_checking: bool,
-    /// Normalisation of observations.
+    /// Normalisation of observations; every policy has a filter of its own.
     pub observation_filter: ObservationFilter,
-    /// Workers continue from the merged filter, not from their own.
+    /// Workers continue from the merged filters, not from their own.
     pub synchronize_filters: bool,
     /// Explore while sampling.
     pub explore: bool,

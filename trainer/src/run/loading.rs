@@ -14,7 +14,11 @@ use crate::{
         settings::resolve,
         trainer::Trainer,
     },
-    sample::{filter::MeanStdFilter, session::Session, worker::WorkerSpec},
+    sample::{
+        filter::{MeanStdFilter, saved_filters},
+        session::Session,
+        worker::WorkerSpec,
+    },
 };
 use pavlov_envs::{DType, EnvCreator};
 use pavlov_tune::Config;
@@ -83,10 +87,10 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
         Error::state("the weights", format!("{error}; {way_out}"))
     })?;
     let run = State::read(checkpoint, "run")?;
-    let filter: Option<MeanStdFilter> = run.get("filter")?;
+    let filters = saved_filters(&run, &spec.policies)?;
     let timestep = run.get::<Counters>("counters")?.num_env_steps_sampled;
     let mut seeds = Stream::from_state(about.get("inference_rng")?);
     let rngs = (0..copies).map(|_| Stream::new(seeds.below(u64::MAX), "inference", 0)).collect();
-    let filter = filter.as_ref().map(MeanStdFilter::running);
+    let filter = filters.get(id).map(MeanStdFilter::running);
     Session::new(id, &spec, dtypes, policies, rngs, filter, timestep)
 }

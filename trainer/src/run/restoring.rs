@@ -7,7 +7,7 @@ use crate::{
         state::State,
     },
     run::{algorithm::Algorithm, settings::to_config, trainer::Trainer},
-    sample::filter::MeanStdFilter,
+    sample::filter::saved_filters,
 };
 use pavlov_tune::{Config, config::decode};
 use serde_json::Value;
@@ -29,7 +29,7 @@ const FIXED_SETTINGS: [&str; 5] =
     ["num_workers", "num_envs_per_worker", "create_env_on_driver", "batch_mode", "observation_filter"];
 
 impl<T: Trainer> Algorithm<T> {
-    /// Reads the weights and the filter of a checkpoint, and nothing else of it: for acting, in whatever number of
+    /// Reads the weights and the filters of a checkpoint, and nothing else of it: for acting, in whatever number of
     /// workers.
     ///
     /// # Errors
@@ -40,10 +40,9 @@ impl<T: Trainer> Algorithm<T> {
         let run = self.run()?;
         let policies = State::read(checkpoint, "policies")?;
         run.workers().learners.with_policies(|map| map.set_state(&policies))?;
-        let filter: Option<MeanStdFilter> = State::read(checkpoint, "run")?.get("filter")?;
-        if let Some(filter) = filter {
-            run.workers().set_filter(filter.running())?;
-        }
+        let filters = saved_filters(&State::read(checkpoint, "run")?, &run.spec().policies)?;
+        let stats = filters.into_iter().map(|(id, filter)| (id, filter.running().clone())).collect();
+        run.workers().set_filters(&stats)?;
         run.workers().sync_weights()
     }
 

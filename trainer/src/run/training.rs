@@ -17,7 +17,6 @@ use crate::{
     sample::{
         callbacks::{CallbacksMaker, Changes, RunHandle},
         evaluation::{EvaluationTask, Until},
-        filter::ObservationFilter,
         worker::{Origin, WorkerSpec},
     },
     workers::WorkerSet,
@@ -153,10 +152,6 @@ impl Run {
     ) -> Result<Self> {
         notice_unoptimised();
         policies.check(&probe.agents)?;
-        if policies.classes().count() > 1 && common.observation_filter != ObservationFilter::NoFilter {
-            let rule = "workers keep one filter, and there are several policies; leave it out, or let all agents share a policy";
-            return Err(Error::config("observation_filter", "\"MeanStdFilter\"", rule));
-        }
         // Small networks: libtorch's own threads cost more than they bring; see `learner`.
         tch::set_num_threads(1);
         let device = match common.num_gpus {
@@ -484,9 +479,7 @@ impl Run {
             }
         };
         workers.set_weights(&self.workers.get_weights())?;
-        if let Some(filter) = self.workers.filter() {
-            workers.set_filter(&filter)?;
-        }
+        workers.set_filters(&self.workers.filters())?;
         let task = EvaluationTask {
             episodes: Vec::new(),
             seed: derive(self.workers.seed(), "evaluation", self.iteration),

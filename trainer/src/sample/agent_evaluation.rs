@@ -6,7 +6,7 @@ use crate::{
     run::common::Common,
     sample::{
         agent_copies::AgentCopies,
-        filter::RunningStat,
+        filter::FilterStats,
         roster::Roster,
         seats::{self, Seats},
     },
@@ -30,7 +30,7 @@ pub(crate) fn play_agents(
     common: &Common,
     (agents, policies): (&[Agent], &Policies),
     map: &mut PolicyMap,
-    filter: Option<&RunningStat>,
+    filters: &FilterStats,
     mut roster: Roster<'_>,
     Acting { explore, timestep, worker, frames: most_frames }: Acting,
 ) -> Result<(Vec<Episode>, Vec<Frame>)> {
@@ -44,7 +44,7 @@ pub(crate) fn play_agents(
         let policy = &**map.get_mut(id)?;
         let settings = policies.settings(id, common);
         let seats = Seats::new((id.clone(), policy), (own, spaces), &copies, (settings, worker), rngs, 1)?;
-        teams.push(seats.filtered_by(filter)?);
+        teams.push(seats.filtered_by(filters.get(id))?);
     }
     for (copy, seed) in roster.seeds().into_iter().enumerate() {
         copies.reset(copy, seed)?;

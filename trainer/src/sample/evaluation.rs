@@ -8,11 +8,11 @@ use crate::{
         episode::Episode,
         error::{Error, Result},
     },
-    policy::{Policy, PolicyMap, Seating, Spaces},
+    policy::{PolicyMap, Seating, Spaces},
     run::common::{Common, DurationUnit, EvaluationDuration},
     sample::{
         agent_evaluation::{Acting, play_agents},
-        filter::RunningStat,
+        filter::FilterStats,
         pilot::Pilot,
         roster::Roster,
         worker::WorkerSpec,
@@ -92,7 +92,7 @@ pub(crate) fn play(
     worker: usize,
     task: &EvaluationTask,
     policies: &mut PolicyMap,
-    filter: Option<&RunningStat>,
+    filters: &FilterStats,
 ) -> Result<Evaluation> {
     let n = task.episodes.len().min(COPIES);
     if n == 0 {
@@ -101,8 +101,7 @@ pub(crate) fn play(
     match spec.common.changed(&spec.env).make(&spec.common.env_config, n)? {
         EnvCopies::Vector(env) => {
             let roster = Roster::new(&task.episodes, task.seed, n, None, worker);
-            let id = spec.policies.of(&spec.agents[0].name);
-            play_vector(env, spec, worker, task, policies.get_mut(&id)?.as_mut(), filter, roster)
+            play_vector(env, spec, worker, task, policies, filters, roster)
         }
         EnvCopies::MultiAgent(envs) => {
             let seating = Seating::new(&spec.agents, &spec.policies);
@@ -111,7 +110,7 @@ pub(crate) fn play(
             let EvaluationTask { explore, timestep, frames, .. } = *task;
             let how = Acting { explore, timestep, worker, frames };
             let render_fps = envs.first().and_then(|env| env.render_fps());
-            let (episodes, frames) = play_agents(envs, &spec.common, who, policies, filter, roster, how)?;
+            let (episodes, frames) = play_agents(envs, &spec.common, who, policies, filters, roster, how)?;
             Ok(Evaluation { episodes, frames, render_fps })
         }
     }
@@ -122,8 +121,8 @@ fn play_vector(
     spec: &WorkerSpec,
     worker: usize,
     task: &EvaluationTask,
-    policy: &mut dyn Policy,
-    filter: Option<&RunningStat>,
+    policies: &mut PolicyMap,
+    filters: &FilterStats,
     mut roster: Roster<'_>,
 ) -> Result<Evaluation> {
     let n = env.num_envs();
@@ -139,8 +138,10 @@ fn play_vector(
         return Err(Error::Space { who: "the policy".into(), needs, space });
     }
     let rngs = (0..n).map(|copy| roster.stream(copy, 0)).collect();
-    let common = spec.common_of(&spec.policies.of(&spec.agents[0].name));
-    let mut pilot = Pilot::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filter)?;
+    let id = spec.policies.of(&spec.agents[0].name);
+    let (common, policy) = (spec.common_of(&id), policies.get_mut(&id)?.as_mut());
+    let mut pilot =
+        Pilot::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filters.get(&id))?;
     let mut storage = pilot.steps(1)?;
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     let mut frames = Vec::new();

@@ -1,7 +1,14 @@
 //! Running normalisation of observations, synchronised between workers.
 
-use crate::base::error::{Error, Result};
+use crate::{
+    base::{
+        error::{Error, Result},
+        state::State,
+    },
+    policy::{DEFAULT_POLICY, Policies, PolicyId},
+};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// Which filter observations pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,6 +79,9 @@ impl RunningStat {
     }
 }
 
+/// By policy: what a filter has seen.
+pub type FilterStats = BTreeMap<PolicyId, RunningStat>;
+
 /// A mean-std filter: all it has seen, and what it has seen since the last synchronisation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeanStdFilter {
@@ -129,6 +139,52 @@ impl MeanStdFilter {
             return Err(Error::state("the observation filter", reason));
         }
         self.running.clone_from(running);
+        Ok(())
+    }
+}
+
+/// The filters that a checkpoint has of these policies. Older versions saved one, of whatever name its only policy had.
+pub(crate) fn saved_filters(run: &State, policies: &Policies) -> Result<BTreeMap<PolicyId, MeanStdFilter>> {
+    let mut saved = if run.has("filters") { run.get("filters")? } else { BTreeMap::new() };
+    if let Some(filter) = run.get::<Option<MeanStdFilter>>("filter")? {
+        saved.insert(policies.sole().unwrap_or(DEFAULT_POLICY).to_owned(), filter);
+    }
+    saved.retain(|id, _| policies.classes().any(|(own, _)| own == id));
+    Ok(saved)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::{Act, Policy, PolicyClass, Seen};
+
+    #[derive(Debug)]
+    struct Idle;
+
+    impl Policy for Idle {
+        fn compute_actions(&mut self, _seen: Seen<'_>, _act: Act<'_>) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_one_filter_of_an_older_checkpoint_belongs_to_its_only_policy() -> Result<()> {
+        let mut filter = MeanStdFilter::new(1);
+        filter.apply(&mut [3.0], true);
+        let (mut old, mut new) = (State::default(), State::default());
+        old.set("filter", &filter)?;
+        new.set("filter", &filter)?;
+        new.set("filters", &BTreeMap::from([("main", MeanStdFilter::new(1))]))?;
+        let of = |run: &State, ids: &[&str]| {
+            let class = |id: &&str| ((*id).to_owned(), PolicyClass::new("Idle", |_| Ok(Idle)));
+            saved_filters(run, &Policies::new(ids.iter().map(class), |agent: &str| agent.to_owned()))
+        };
+        for only in [DEFAULT_POLICY, "main"] {
+            assert_eq!(of(&old, &[only])?, [(only.to_owned(), filter.clone())].into());
+        }
+        let both = of(&new, &[DEFAULT_POLICY, "main", "added"])?;
+        let wanted = [(DEFAULT_POLICY.to_owned(), filter), ("main".to_owned(), MeanStdFilter::new(1))];
+        assert_eq!(both, wanted.into());
         Ok(())
     }
 }

@@ -24,6 +24,7 @@ use crate::{
     },
 };
 use pavlov_envs::AnyMultiAgentEnv;
+use std::collections::BTreeMap;
 
 /// Copies, the agents of every policy, and the episodes in progress.
 #[derive(Debug)]
@@ -201,9 +202,8 @@ impl FragmentSource for MultiAgentSampler {
         std::mem::take(&mut self.perf)
     }
 
-    /// Several policies have none.
-    fn filter_mut(&mut self) -> Option<&mut MeanStdFilter> {
-        self.teams.first_mut().and_then(|team| team.seats.filter_mut())
+    fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter> {
+        self.teams.iter_mut().filter_map(|team| team.seats.filter_mut()).collect()
     }
 
     fn state(&self) -> Result<State> {
@@ -221,8 +221,10 @@ impl FragmentSource for MultiAgentSampler {
         let new_policies = state.has("new_policies");
         for Team { seats, .. } in &mut self.teams {
             let part = format!("policy_{}", seats.id());
-            if !new_policies || (state.has(&part) && seats.fits(&state.nested(&part)?)?) {
-                seats.set_state(&state.nested(&part)?)?;
+            let saved = if state.has(&part) || !new_policies { Some(state.nested(&part)?) } else { None };
+            match &saved {
+                Some(saved) if !new_policies || seats.fits(saved)? => seats.set_state(saved)?,
+                _ => seats.set_filter(saved.as_ref())?,
             }
         }
         if new_policies || state.has("envs") {

@@ -114,8 +114,20 @@ impl Seats {
         &self.id
     }
 
-    pub(crate) fn filter_mut(&mut self) -> Option<&mut MeanStdFilter> {
-        self.pilot.filter.as_mut()
+    /// The policy's filter and its id.
+    pub(crate) fn filter_mut(&mut self) -> Option<(&str, &mut MeanStdFilter)> {
+        self.pilot.filter.as_mut().map(|filter| (self.id.as_str(), filter))
+    }
+
+    /// The filter goes on from a state that fits in nothing else, or begins anew.
+    pub(crate) fn set_filter(&mut self, state: Option<&State>) -> Result<()> {
+        if self.pilot.filter.is_some() {
+            self.pilot.filter = Some(match state {
+                Some(state) => state.get("filter")?,
+                None => MeanStdFilter::new(self.pilot.encoding().width()),
+            });
+        }
+        Ok(())
     }
 
     fn slots(&self) -> usize {

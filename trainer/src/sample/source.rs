@@ -6,7 +6,7 @@ use crate::{
     sample::{callbacks::Callbacks, filter::MeanStdFilter},
 };
 use serde_json::Value;
-use std::fmt::Debug;
+use std::{collections::BTreeMap, fmt::Debug};
 
 /// Takes the rows of a policy.
 pub(crate) type TakeRows<'a> = dyn FnMut(&str, Fragment<'_>) -> Result<()> + 'a;
@@ -37,8 +37,8 @@ pub(crate) trait FragmentSource: Send + Debug {
     /// What the time went to since the last call.
     fn take_perf(&mut self) -> SamplerPerf;
 
-    /// The filter, if there is one.
-    fn filter_mut(&mut self) -> Option<&mut MeanStdFilter>;
+    /// By policy: the filter, if there is one.
+    fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter>;
 
     /// Everything the next fragment depends on, environments in the middle of their episodes included.
     fn state(&self) -> Result<State>;

@@ -20,7 +20,7 @@ use crate::{
         callbacks::{Callbacks, CallbacksMaker},
         complete_episodes::EpisodeCollector,
         evaluation::{Evaluation, EvaluationTask, play},
-        filter::{MeanStdFilter, RunningStat},
+        filter::{FilterStats, MeanStdFilter, saved_filters},
         multi_agent::MultiAgentSampler,
         sampler::Sampler,
         source::FragmentSource,
@@ -53,10 +53,10 @@ pub enum Request {
     GetState,
     /// Continue from such a state.
     SetState(Arc<State>),
-    /// Hand over what the filter has seen since the last time.
-    FlushFilter,
-    /// Take over the merged filter.
-    SetFilter(Arc<RunningStat>),
+    /// Hand over what the filters have seen since the last time.
+    FlushFilters,
+    /// Take over the merged filters.
+    SetFilters(Arc<FilterStats>),
     /// Change the task of the environments.
     SetTask(Arc<Value>),
 }
@@ -73,8 +73,8 @@ pub enum Reply {
     Evaluation(Evaluation),
     /// The worker's state.
     State(State),
-    /// What the filter has seen; nothing without a filter.
-    Filter(Option<RunningStat>),
+    /// What the filters have seen; nothing without filters.
+    Filters(FilterStats),
 }
 
 /// One fragment, postprocessed.
@@ -194,8 +194,8 @@ pub(crate) struct EnvRunner {
     source: Option<Box<dyn FragmentSource>>,
     /// By policy, with `batch_mode = "complete_episodes"`.
     collectors: Option<BTreeMap<PolicyId, EpisodeCollector>>,
-    /// Without environments: what the rollout workers' filters have seen, or what to evaluate with.
-    merged_filter: Option<MeanStdFilter>,
+    /// By policy, without environments: what the rollout workers' filters have seen, or what to evaluate with.
+    merged_filters: BTreeMap<PolicyId, MeanStdFilter>,
 }
 
 /// Hooks of a worker, if it has any.
@@ -210,7 +210,8 @@ impl EnvRunner {
         policies: &mut PolicyMap,
         callbacks: &mut Hooks,
     ) -> Result<Self> {
-        let mut runner = Self { spec, index, source: None, collectors: None, merged_filter: None };
+        let merged_filters = BTreeMap::new();
+        let mut runner = Self { spec, index, source: None, collectors: None, merged_filters };
         if with_env {
             runner.start_source(policies, callbacks)?;
         }
@@ -320,32 +321,63 @@ impl EnvRunner {
 
     /// Plays the episodes of `task`.
     pub(crate) fn evaluate(&mut self, policies: &mut PolicyMap, task: &EvaluationTask) -> Result<Evaluation> {
-        let filter = self.filter().map(|f| f.running().clone());
-        play(&self.spec, self.index, task, policies, filter.as_ref())
+        let filters = self.filter_stats();
+        play(&self.spec, self.index, task, policies, &filters)
     }
 
-    /// The filter: the sampler's, or the one that collects what rollout workers have seen.
-    pub(crate) fn filter(&mut self) -> Option<&mut MeanStdFilter> {
+    /// By policy, the filters: the sampler's, or those that collect what rollout workers have seen.
+    fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter> {
         match &mut self.source {
-            Some(source) => source.filter_mut(),
-            None => self.merged_filter.as_mut(),
+            Some(source) => source.filters(),
+            None => self.merged_filters.iter_mut().map(|(id, filter)| (id.as_str(), filter)).collect(),
         }
     }
 
-    /// As [`filter`](Self::filter), made if there is none.
-    pub(crate) fn filter_or_new(&mut self, width: usize) -> &mut MeanStdFilter {
-        if let Some(filter) = self.source.as_mut().and_then(|source| source.filter_mut()) {
-            return filter;
+    /// The policy's filter, made if there is none.
+    fn filter_or_new(&mut self, id: &str, width: usize) -> &mut MeanStdFilter {
+        match self.source.as_mut().and_then(|source| source.filters().remove(id)) {
+            Some(filter) => filter,
+            None => self.merged_filters.entry(id.to_owned()).or_insert_with(|| MeanStdFilter::new(width)),
         }
-        self.merged_filter.get_or_insert_with(|| MeanStdFilter::new(width))
     }
 
-    /// Continues with a saved filter.
-    pub(crate) fn set_filter_state(&mut self, filter: Option<MeanStdFilter>) {
-        match self.filter() {
-            Some(own) => *own = filter.unwrap_or_else(|| own.clone()),
-            None => self.merged_filter = filter,
+    /// What the filters have seen; nothing of those that have seen nothing, which cannot normalise.
+    pub(crate) fn filter_stats(&mut self) -> FilterStats {
+        let seen = self.filters().into_iter().filter(|(_, filter)| filter.running().count() > 0);
+        seen.map(|(id, filter)| (id.to_owned(), filter.running().clone())).collect()
+    }
+
+    /// What the filters have seen since the last call.
+    pub(crate) fn flush_filters(&mut self) -> FilterStats {
+        self.filters().into_iter().map(|(id, filter)| (id.to_owned(), filter.flush())).collect()
+    }
+
+    /// Adds what another worker's filters have seen.
+    pub(crate) fn merge_filters(&mut self, seen: &FilterStats) {
+        seen.iter().for_each(|(id, seen)| self.filter_or_new(id, seen.mean().len()).merge(seen));
+    }
+
+    /// Replaces the statistics of the policies' filters.
+    pub(crate) fn set_filter_stats(&mut self, stats: &FilterStats) -> Result<()> {
+        stats.iter().try_for_each(|(id, stat)| self.filter_or_new(id, stat.mean().len()).set_running(stat))
+    }
+
+    /// Adds the filters to what a checkpoint has of the run: that of `default_policy` alone, as in older versions.
+    pub(crate) fn save_filters(&mut self, run: &mut State) -> Result<()> {
+        let mut filters = self.filters();
+        run.set("filter", &filters.remove(DEFAULT_POLICY))?;
+        if filters.is_empty() { Ok(()) } else { run.set("filters", &filters) }
+    }
+
+    /// Continues with saved filters.
+    pub(crate) fn restore_filters(&mut self, run: &State) -> Result<()> {
+        let mut saved = saved_filters(run, &self.spec.policies)?;
+        let own = self.source.as_mut().map(|source| source.filters());
+        for (id, own) in own.into_iter().flatten() {
+            *own = saved.remove(id).unwrap_or_else(|| own.clone());
         }
+        self.merged_filters = saved;
+        Ok(())
     }
 
     /// Everything the next fragment depends on.
@@ -437,9 +469,9 @@ impl RolloutWorker {
                 runner.set_state(&state, callbacks)?;
                 Reply::Done
             }
-            Request::FlushFilter => Reply::Filter(runner.filter().map(MeanStdFilter::flush)),
-            Request::SetFilter(running) => {
-                runner.filter_or_new(running.mean().len()).set_running(&running)?;
+            Request::FlushFilters => Reply::Filters(runner.flush_filters()),
+            Request::SetFilters(stats) => {
+                runner.set_filter_stats(&stats)?;
                 Reply::Done
             }
             Request::SetTask(task) => {

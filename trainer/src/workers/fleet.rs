@@ -8,7 +8,7 @@ use crate::{
     },
     run::common::Common,
     sample::{
-        filter::RunningStat,
+        filter::FilterStats,
         worker::{EnvRunner, Reply, Request, Sampled},
     },
     workers::{
@@ -96,10 +96,10 @@ impl Fleet {
         let revive = || {
             let published = learners.published();
             let weights = published.weights;
-            let filter = local.filter().map(|f| Arc::new(f.running().clone()));
+            let filters = Some(local.filter_stats()).filter(|stats| !stats.is_empty()).map(Arc::new);
             let weights = weights.map(|weights| Request::SetWeights { version: published.version, weights });
             let task = task.clone().map(Request::SetTask);
-            weights.into_iter().chain(filter.map(Request::SetFilter)).chain(task).collect()
+            weights.into_iter().chain(filters.map(Request::SetFilters)).chain(task).collect()
         };
         match health.next(revive)? {
             Event::Answer { worker, reply: Reply::Sample(part), .. } => {
@@ -223,9 +223,9 @@ impl Fleet {
     }
 
     /// Replaces the statistics of all filters.
-    pub(crate) fn set_filter(&mut self, running: &RunningStat) -> Result<()> {
-        self.local.filter_or_new(running.mean().len()).set_running(running)?;
-        self.send_filter(running)
+    pub(crate) fn set_filters(&mut self, stats: &FilterStats) -> Result<()> {
+        self.local.set_filter_stats(stats)?;
+        self.send_filters(stats.clone())
     }
 
     /// What the environments were last told to do.
@@ -243,10 +243,10 @@ impl Fleet {
         Ok(())
     }
 
-    fn send_filter(&mut self, running: &RunningStat) -> Result<()> {
-        let running = Arc::new(running.clone());
-        if !self.is_empty() {
-            self.ask_all(|_| Request::SetFilter(Arc::clone(&running)))?;
+    fn send_filters(&mut self, stats: FilterStats) -> Result<()> {
+        if !self.is_empty() && !stats.is_empty() {
+            let stats = Arc::new(stats);
+            self.ask_all(|_| Request::SetFilters(Arc::clone(&stats)))?;
         }
         Ok(())
     }
@@ -254,23 +254,22 @@ impl Fleet {
     /// Merges what the workers' filters have seen, in the order of the workers; with `share` they get the result back.
     pub(crate) fn sync_filters(&mut self, share: bool) -> Result<()> {
         if self.is_empty() {
-            self.local.filter().map(|filter| filter.flush());
+            self.local.flush_filters();
             return Ok(());
         }
-        let replies = self.ask_all(|_| Request::FlushFilter)?;
-        let seen: Vec<RunningStat> =
-            replies.into_values().filter_map(|r| if let Reply::Filter(f) = r { f } else { None }).collect();
-        let Some(first) = seen.first() else { return Ok(()) };
-        let filter = self.local.filter_or_new(first.mean().len());
-        seen.iter().for_each(|s| filter.merge(s));
-        let merged = filter.running().clone();
-        if share { self.send_filter(&merged) } else { Ok(()) }
+        for reply in self.ask_all(|_| Request::FlushFilters)?.into_values() {
+            if let Reply::Filters(seen) = reply {
+                self.local.merge_filters(&seen);
+            }
+        }
+        let merged = self.local.filter_stats();
+        if share { self.send_filters(merged) } else { Ok(()) }
     }
 
     /// Every worker's state as a part of a checkpoint, and the fragments that came before their turn.
     pub(crate) fn save(&mut self, run: &mut State) -> Result<Vec<(String, State)>> {
         let mut parts = vec![("worker0".to_owned(), self.local.state()?)];
-        run.set("filter", &self.local.filter())?;
+        self.local.save_filters(run)?;
         if let Some(task) = &self.task {
             run.set("task", task.as_ref())?;
         }
@@ -313,7 +312,7 @@ impl Fleet {
         let Self { local, learners, .. } = self;
         let own = read("worker0")?;
         learners.lend(|_, hooks| local.set_state(&own, hooks)).map_err(|e| e.within("worker0"))?;
-        local.set_filter_state(run.get("filter")?);
+        local.restore_filters(run)?;
         if self.is_empty() {
             return Ok(());
         }
@@ -325,9 +324,8 @@ impl Fleet {
             .map(|i| Ok((i, Arc::new(read(&format!("worker{i}"))?))))
             .collect::<Result<_>>()?;
         self.send_weights()?;
-        if let Some(running) = self.local.filter().map(|f| f.running().clone()) {
-            self.send_filter(&running)?;
-        }
+        let stats = self.local.filter_stats();
+        self.send_filters(stats)?;
         // A worker without a state is asked for it, which changes nothing.
         let request = |w: usize| {
             states.get(&(w + 1)).map_or(Request::GetState, |state| Request::SetState(Arc::clone(state)))

@@ -12,7 +12,7 @@ pub use crate::{
     base::metrics::{Counters, PolicyCounters},
     sample::{
         evaluation::{Evaluation, EvaluationTask},
-        filter::{MeanStdFilter, RunningStat},
+        filter::{FilterStats, MeanStdFilter, RunningStat},
         worker::{Origin, Reply, Request, RolloutWorker, Sampled, WorkerSpec},
     },
 };
@@ -309,18 +309,18 @@ impl WorkerSet {
         self.sync_weights()
     }
 
-    /// The filter's statistics, as the learner knows them.
-    pub fn filter(&self) -> Option<RunningStat> {
-        lock(&self.fleet).local().filter().map(|f| f.running().clone())
+    /// What the policies' filters have seen, as the learner knows it.
+    pub fn filters(&self) -> FilterStats {
+        lock(&self.fleet).local().filter_stats()
     }
 
-    /// Replaces the filter's statistics everywhere.
+    /// Replaces what the filters of these policies have seen, everywhere.
     ///
     /// # Errors
     /// Returns [`Error::State`](crate::Error::State) if the width is another one, and
     /// [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
-    pub fn set_filter(&self, running: &RunningStat) -> Result<()> {
-        lock(&self.fleet).set_filter(running)
+    pub fn set_filters(&self, stats: &FilterStats) -> Result<()> {
+        lock(&self.fleet).set_filters(stats)
     }
 
     /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer.

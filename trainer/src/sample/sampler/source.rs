@@ -18,6 +18,7 @@ use crate::{
     },
 };
 use serde_json::Value;
+use std::collections::BTreeMap;
 use tch::Tensor;
 
 impl FragmentSource for Sampler {
@@ -78,8 +79,8 @@ impl FragmentSource for Sampler {
         std::mem::take(&mut self.perf)
     }
 
-    fn filter_mut(&mut self) -> Option<&mut MeanStdFilter> {
-        self.pilot.filter.as_mut()
+    fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter> {
+        self.pilot.filter.as_mut().map(|filter| (self.policy.as_str(), filter)).into_iter().collect()
     }
 
     fn copies(&self) -> usize {

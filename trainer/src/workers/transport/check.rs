@@ -43,7 +43,7 @@ impl Check<'_> {
         for timestep in 0..3 {
             for (worker, owed) in owed.iter_mut().enumerate() {
                 owed.push_back(self.pool.submit(worker, Request::Sample { timestep })?);
-                owed.push_back(self.pool.submit(worker, Request::FlushFilter)?);
+                owed.push_back(self.pool.submit(worker, Request::FlushFilters)?);
             }
         }
         while owed.iter().any(|owed| !owed.is_empty()) {
@@ -55,7 +55,7 @@ impl Check<'_> {
             )?;
             let fits = match result {
                 Ok(Reply::Sample(_)) => is_fragment,
-                Ok(Reply::Filter(_)) => !is_fragment,
+                Ok(Reply::Filters(_)) => !is_fragment,
                 _ => false,
             };
             self.rule(fits, "a request is answered with what another asks for")?;

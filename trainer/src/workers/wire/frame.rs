@@ -13,7 +13,7 @@ use std::{
 use tch::Kind;
 
 /// Counts up whenever frames or messages change. Both ends are the same executable, so another version is a mistake.
-pub(crate) const VERSION: u16 = 2;
+pub(crate) const VERSION: u16 = 3;
 
 const MARK: [u8; 4] = *b"PVLW";
 const HEADER: usize = 40;
@@ -38,8 +38,8 @@ pub(crate) enum Op {
     Evaluate,
     GetState,
     SetState,
-    FlushFilter,
-    SetFilter,
+    FlushFilters,
+    SetFilters,
     SetTask,
     /// Whether its process lives: it says so at once, whatever the worker does.
     Probe,
@@ -48,7 +48,7 @@ pub(crate) enum Op {
     Sampled,
     Evaluated,
     State,
-    Filter,
+    Filters,
     Fault,
 }
 
@@ -60,15 +60,15 @@ impl Op {
         Self::Evaluate,
         Self::GetState,
         Self::SetState,
-        Self::FlushFilter,
-        Self::SetFilter,
+        Self::FlushFilters,
+        Self::SetFilters,
         Self::SetTask,
         Self::Probe,
         Self::Done,
         Self::Sampled,
         Self::Evaluated,
         Self::State,
-        Self::Filter,
+        Self::Filters,
         Self::Fault,
     ];
 }

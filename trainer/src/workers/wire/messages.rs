@@ -75,8 +75,8 @@ fn request(request: &Request) -> Result<(Op, Message<'_>)> {
         Request::Evaluate(task) => (Op::Evaluate, message.with("task", task)?),
         Request::GetState => (Op::GetState, message),
         Request::SetState(state) => (Op::SetState, Message::of(Cow::Borrowed(state))),
-        Request::FlushFilter => (Op::FlushFilter, message),
-        Request::SetFilter(running) => (Op::SetFilter, message.with("filter", &**running)?),
+        Request::FlushFilters => (Op::FlushFilters, message),
+        Request::SetFilters(stats) => (Op::SetFilters, message.with("filters", &**stats)?),
         Request::SetTask(task) => (Op::SetTask, message.with("task", &**task)?),
     })
 }
@@ -94,8 +94,8 @@ pub(crate) fn to_request(Frame { op, message, .. }: Frame) -> Result<Request> {
         Op::Evaluate => Request::Evaluate(message.get("task")?),
         Op::GetState => Request::GetState,
         Op::SetState => Request::SetState(Arc::new(message.into_state())),
-        Op::FlushFilter => Request::FlushFilter,
-        Op::SetFilter => Request::SetFilter(Arc::new(message.get("filter")?)),
+        Op::FlushFilters => Request::FlushFilters,
+        Op::SetFilters => Request::SetFilters(Arc::new(message.get("filters")?)),
         Op::SetTask => Request::SetTask(Arc::new(message.get("task")?)),
         other => return Err(damaged(format!("{other:?} is no request"))),
     })
@@ -123,7 +123,7 @@ fn reply(reply: &Reply) -> Result<(Op, Message<'_>)> {
             (Op::Evaluated, message.with("episodes", episodes)?.with("render_fps", render_fps)?)
         }
         Reply::State(state) => (Op::State, Message::of(Cow::Borrowed(state))),
-        Reply::Filter(seen) => (Op::Filter, message.with("filter", seen)?),
+        Reply::Filters(seen) => (Op::Filters, message.with("filters", seen)?),
     })
 }
 
@@ -162,7 +162,7 @@ fn to_reply(Frame { op, message, .. }: Frame) -> Result<Result<Reply, Fault>> {
             Reply::Evaluation(Evaluation { episodes, frames: frames.collect::<Result<_>>()?, render_fps })
         }
         Op::State => Reply::State(message.into_state()),
-        Op::Filter => Reply::Filter(message.get("filter")?),
+        Op::Filters => Reply::Filters(message.get("filters")?),
         Op::Fault => {
             let reason = message.get("reason")?;
             return Ok(Err(match message.get::<String>("fault")?.as_str() {
