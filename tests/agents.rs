@@ -1,6 +1,6 @@
 //! Environments with several agents: rows by agent and turn, policies of their own, episodes, checkpoints.
 
-mod changes;
+pub(crate) mod changes;
 mod filters;
 mod handles;
 mod league;

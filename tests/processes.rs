@@ -21,6 +21,7 @@ use pavlov::tune::child_main;
 use serde_json::json;
 use tch::Device;
 
+use crate::agents::changes::{grow, growing};
 use crate::resume::assert_same_in_processes;
 use crate::support::{Clockwork, number, refused, tiny_ppo, worker_spec};
 
@@ -179,8 +180,9 @@ fn child_drives() {
         crate::ray::set(&mut ppo, &settings);
     }
     let builder = ppo.clone().builder(Unruly::new).loggers(LoggerChoice::None);
+    let agents = growing(ppo.common.workers.transport);
     if case != "not_known" {
-        child_main(&[&builder.as_trainable()]);
+        child_main(&[&builder.as_trainable(), &agents.as_trainable()]);
     }
     match &*case {
         "contract" => contract(&ppo),
@@ -216,6 +218,7 @@ fn child_drives() {
             let text = refused(trainer.train(), &[]);
             fs::write(home().join("error"), text).expect("written");
         }
+        "grows" => assert_eq!(grow(agents), grow(growing(WorkerTransport::Threads))),
         "endless" => endless(&ppo),
         "refused" => {
             let text = refused(builder.build(), &[]);
@@ -413,6 +416,11 @@ fn the_error_says_how_a_process_died_or_which_copy_seed_and_step_panicked() {
 fn processes_are_refused_where_main_does_not_know_the_trainable_or_gives_other_code() {
     drive("not_known", "");
     drive("other_code", "");
+}
+
+#[test]
+fn a_policy_that_is_added_and_a_function_by_episode_are_there_in_processes_too() {
+    drive("grows", "");
 }
 
 /// Samples for ever; says in files which processes work, and that they do.

@@ -1,8 +1,9 @@
 //! Agents that change their policies from episode to episode by a function, and policies that come and go in training.
 
 use pavlov::prelude::*;
-use pavlov::trainer::settings::PolicyMapping;
-use pavlov::trainer::{Callbacks, PolicyChange, RunHandle, Trainer, register_policy_mapping_fn};
+use pavlov::trainer::settings::{PolicyMapping, WorkerTransport};
+use pavlov::trainer::state::Weights;
+use pavlov::trainer::{Builder, Callbacks, PolicyChange, RunHandle, Trainer, register_policy_mapping_fn};
 use serde_json::json;
 
 use super::learning::Split;
@@ -16,7 +17,7 @@ fn train<T: Trainer>(driver: &mut Run<T>, times: usize) -> Metrics {
     (0..times).map(|_| driver.train().expect("a result")).last().expect("at least one")
 }
 
-fn weights<T: Trainer>(driver: &Run<T>, id: &str) -> pavlov::trainer::state::Weights {
+fn weights<T: Trainer>(driver: &Run<T>, id: &str) -> Weights {
     driver.get_weights_of(&[id]).expect("weights")
 }
 
@@ -180,6 +181,25 @@ fn a_policy_is_added_alike_whatever_the_number_of_workers() {
         driver.get_weights().expect("weights")
     });
     assert_eq!(runs[0], runs[1]);
+}
+
+/// A run on two workers of this kind, to which [`grow`] adds a policy.
+pub(crate) fn growing(transport: WorkerTransport) -> Builder<Ppo> {
+    mostly_two();
+    let mut ppo = with(&spread(), json!({"policies": ["first"], "policy_mapping_fn": {"*": "first"}}))
+        .expect("settings");
+    (ppo.common.num_workers, ppo.common.num_envs_per_worker, ppo.common.workers.transport) =
+        (2, 1, transport);
+    (ppo.common.rollout_fragment_length, ppo.common.train_batch_size) = (8, 16);
+    ppo.builder("simple_spread_v3").loggers(LoggerChoice::None)
+}
+
+pub(crate) fn grow(run: Builder<Ppo>) -> Weights {
+    let mut driver = run.build().expect("a driver");
+    train(&mut driver, 2);
+    driver.add_policy("third", Config::new(), third()).expect("it fits");
+    train(&mut driver, 3);
+    driver.get_weights().expect("weights")
 }
 
 #[test]
