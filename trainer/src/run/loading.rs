@@ -87,7 +87,7 @@ fn load<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> R
         Error::state("the weights", format!("{error}; {way_out}"))
     })?;
     let run = State::read(checkpoint, "run")?;
-    let filters = saved_filters(&run, &spec.policies)?;
+    let filters = saved_filters(&run, spec.policies.classes().map(|(id, _)| id))?;
     let timestep = run.get::<Counters>("counters")?.num_env_steps_sampled;
     let mut seeds = Stream::from_state(about.get("inference_rng")?);
     let rngs = (0..copies).map(|_| Stream::new(seeds.below(u64::MAX), "inference", 0)).collect();

@@ -40,7 +40,8 @@ impl<T: Trainer> Algorithm<T> {
         let run = self.run()?;
         let policies = State::read(checkpoint, "policies")?;
         run.workers().learners.with_policies(|map| map.set_state(&policies))?;
-        let filters = saved_filters(&State::read(checkpoint, "run")?, &run.spec().policies)?;
+        let filters =
+            saved_filters(&State::read(checkpoint, "run")?, run.spec().policies.classes().map(|(id, _)| id))?;
         let stats = filters.into_iter().map(|(id, filter)| (id, filter.running().clone())).collect();
         run.workers().set_filters(&stats)?;
         run.workers().sync_weights()

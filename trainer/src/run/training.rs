@@ -568,6 +568,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::sample::filter::ObservationFilter;
     use pavlov_envs::Space;
 
     #[test]

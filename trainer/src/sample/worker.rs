@@ -371,7 +371,7 @@ impl EnvRunner {
 
     /// Continues with saved filters.
     pub(crate) fn restore_filters(&mut self, run: &State) -> Result<()> {
-        let mut saved = saved_filters(run, &self.spec.policies)?;
+        let mut saved = saved_filters(run, self.spec.policies.classes().map(|(id, _)| id))?;
         let own = self.source.as_mut().map(|source| source.filters());
         for (id, own) in own.into_iter().flatten() {
             *own = saved.remove(id).unwrap_or_else(|| own.clone());
