@@ -7,10 +7,13 @@ use std::{collections::BTreeSet, fmt, sync::Arc};
 const TRIED_COPIES: u64 = 8;
 const TRIED_EPISODES: u64 = 32;
 
-/// Answers the name of an agent with the id of the policy that it acts by.
+/// Answers the name of an agent, when an episode begins, with the id of a policy.
+type Answer = dyn Fn(&str, &Episode) -> PolicyId + Send + Sync;
+
+/// Which policy an agent acts by.
 #[derive(Clone)]
 pub(crate) struct Mapping {
-    answer: Arc<dyn Fn(&str, &Episode) -> PolicyId + Send + Sync>,
+    answer: Arc<Answer>,
     by_episode: bool,
 }
 
