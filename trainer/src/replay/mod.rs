@@ -119,7 +119,7 @@ impl ReplayBufferConfig {
     /// Checks rules between the settings and with the rows drawn at a time.
     ///
     /// # Errors
-    /// Returns [`Error::Config`](crate::Error::Config) for the setting that breaks a rule; fails as [`rules::all`] does
+    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does
     /// where several do.
     pub fn validate(&self, train_batch_size: usize) -> Result<()> {
         let Self { capacity, learning_starts, .. } = *self;

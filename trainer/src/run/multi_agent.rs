@@ -12,7 +12,7 @@ use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::{collections::BTreeMap, path::PathBuf};
 
-/// The `multiagent` setting. Without it all agents share one policy, [`DEFAULT_POLICY`].
+/// The `multiagent` setting. Without it all agents share one policy, [`DEFAULT_POLICY`](crate::batch::DEFAULT_POLICY).
 ///
 /// ```toml
 /// [multiagent]

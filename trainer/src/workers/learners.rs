@@ -115,7 +115,7 @@ impl Learners {
     /// One learning step of that policy, hooks included; with it what the hook reported.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) if there is no policy of that id; fails if the
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id; fails if the
     /// policy or the hook does.
     pub fn learn_on_batch(&self, id: &str, batch: &SampleBatch) -> Result<(Learned, BTreeMap<String, f64>)> {
         let Learning { policies, callbacks, learned, .. } = &mut *lock(&self.learning);
@@ -131,7 +131,7 @@ impl Learners {
     /// synchronisation sends the weights.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) if there is no policy of that id.
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id.
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         let Learning { policies, learned, .. } = &mut *lock(&self.learning);
         let policy = policies.get_mut(id)?;
