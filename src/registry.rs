@@ -347,6 +347,7 @@ pub fn algorithms() -> Vec<AlgorithmEntry> {
 }
 
 /// The trainable of an algorithm and an environment by its name, as `PPO_CartPole-v1`: for the processes of rollout workers.
+#[cfg(feature = "cli")]
 pub(crate) fn trainable(name: &str) -> Option<TrainableFactory> {
     let env_of = |entry: &AlgorithmEntry| Some(name.strip_prefix(entry.name)?.strip_prefix('_')?.to_owned());
     let fitting = algorithms().into_iter().filter_map(|entry| Some((env_of(&entry)?, entry)));
