@@ -235,15 +235,20 @@ struct Mixer {
 impl Mixer {
     fn new(net: &mut NetBuilder<'_>, members: usize, embed: usize) -> Self {
         let state = net.obs_width();
-        let mut of = |name: &str, inputs: usize, out: usize, activation: Activation| {
-            net.dense(&format!("mixer.{name}"), inputs, out, activation, Init::Uniform)
+        let mut of = |name: &str, inputs: usize, out: usize, activation: Activation, init: Init| {
+            net.dense(&format!("mixer.{name}"), inputs, out, activation, init)
         };
+        // Weights that begin near zero: with larger ones the values of a team run away from its rewards.
+        let (small, usual) = (Init::Orthogonal(0.01), Init::Uniform);
         Self {
             embed,
-            w1: of("w1", state, members * embed, Activation::Linear),
-            b1: of("b1", state, embed, Activation::Linear),
-            w2: of("w2", state, embed, Activation::Linear),
-            b2: [of("b2.0", state, embed, Activation::Relu), of("b2.1", embed, 1, Activation::Linear)],
+            w1: of("w1", state, members * embed, Activation::Linear, small),
+            b1: of("b1", state, embed, Activation::Linear, usual),
+            w2: of("w2", state, embed, Activation::Linear, small),
+            b2: [
+                of("b2.0", state, embed, Activation::Relu, usual),
+                of("b2.1", embed, 1, Activation::Linear, usual),
+            ],
         }
     }
 
