@@ -84,10 +84,10 @@ fn a_function_that_answers_with_what_there_is_not_is_refused() {
         quiet(with(&spread(), unknown).expect("settings"), "simple_spread_v3"),
         &["`multiagent.policy_mapping_fn` is \"third\" for the agent `agent_0`, but there is first, second"],
     );
-    // Asked beforehand, it answers well; in episode 1,000 of a copy it does not.
+    // The first episodes, for which it is asked beforehand, are fine; episode 40 of a copy is not.
     register_policy_mapping_fn(
         "wrong_later",
-        |_, episode| if episode.number < 40 { "first" } else { "nobody" },
+        |_, episode| if episode.number < 40 { "first" } else { "absent" },
     );
     let later = json!({"policies": ["first"], "policy_mapping_fn": "wrong_later"});
     let mut ppo = with(&tiny_ppo(), later).expect("settings");
@@ -95,7 +95,7 @@ fn a_function_that_answers_with_what_there_is_not_is_refused() {
     let mut driver = quiet(ppo, Turns::creator()).expect("a driver");
     refused(
         driver.train(),
-        &["`multiagent.policy_mapping_fn` is `a`: \"nobody\", `b`: \"nobody\"", "does not exist"],
+        &["`multiagent.policy_mapping_fn` is `a`: \"absent\", `b`: \"absent\"", "does not exist"],
     );
     let settings = json!({"policies": ["first", "third"], "policy_mapping_fn": "mostly_two"});
     let ppo = with(&tiny_ppo(), settings).expect("settings");
@@ -286,8 +286,8 @@ fn changes_of_policies_that_cannot_be_are_refused_and_change_nothing() {
     );
     let wrong = Config::from_iter([("gama".to_owned(), 0.5.into())]);
     refused(driver.add_policy("third", wrong, third()), &["gama"]);
-    let nobody = PolicyChange { policies_to_train: Some(vec!["forth".into()]), ..third() };
-    refused(driver.add_policy("third", Config::new(), nobody), &["policies_to_train", "forth"]);
+    let unknown = PolicyChange { policies_to_train: Some(vec!["fourth".into()]), ..third() };
+    refused(driver.add_policy("third", Config::new(), unknown), &["policies_to_train", "fourth"]);
     assert_eq!(driver.get_weights().expect("weights"), before);
     train(&mut driver, 1);
 

@@ -46,17 +46,20 @@ impl SharedReplay {
 
     /// Refuses rows that the buffers cannot keep in lockstep, if they are to.
     pub(crate) fn check(&self, batch: &TrainBatch) -> Result<()> {
-        let rows = |id: &PolicyId| (id.clone(), batch.policies.get(id).map_or(0, SampleBatch::rows));
-        let mut all = self.buffers.keys().map(rows);
-        match all.next().and_then(|first| all.find(|other| other.1 != first.1).map(|other| (first, other))) {
-            Some(((one, few), (other, many))) if self.lockstep => {
+        if !self.lockstep {
+            return Ok(());
+        }
+        let mut all = self.buffers.keys().map(|id| (id, batch.policies.get(id).map_or(0, SampleBatch::rows)));
+        let Some((one, few)) = all.next() else { return Ok(()) };
+        match all.find(|(_, rows)| *rows != few) {
+            None => Ok(()),
+            Some((other, many)) => {
                 let reason = format!(
                     "`{one}` got {few} rows of a fragment, and `{other}` {many}, but rows of the same steps are to be drawn together; \
                      give policies equally many agents that act in the same steps, or leave out `replay_mode`"
                 );
                 Err(Error::state("`multiagent.replay_mode` = \"lockstep\"", reason))
             }
-            _ => Ok(()),
         }
     }
 
