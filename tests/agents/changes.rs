@@ -221,6 +221,24 @@ fn replay_buffers_of_policies_that_stay_keep_their_rows() {
     assert_ne!(weights(&driver, "first"), learned, "it would wait for {before} steps");
 }
 
+#[test]
+fn a_policy_is_added_beside_a_learner_thread_and_workers_that_sample_ahead() {
+    mostly_two();
+    let mut impala = Impala::get_default_config();
+    (impala.common.seed, impala.common.num_workers) = (Some(0), 1);
+    (impala.common.rollout_fragment_length, impala.common.train_batch_size) = (10, 20);
+    impala.common.min_sample_timesteps_per_reporting = Some(40);
+    impala.common.model.fcnet_hiddens = vec![8];
+    let one = json!({"policies": ["first"], "policy_mapping_fn": {"*": "first"}});
+    let mut driver = quiet(with(&impala, one).expect("settings"), "simple_spread_v3").expect("a driver");
+    let before = number(&train(&mut driver, 2), "num_env_steps_sampled");
+    driver.add_policy("third", Config::new(), third()).expect("it fits");
+    let fresh = ["first", "third"].map(|id| weights(&driver, id));
+    let result = train(&mut driver, 3);
+    assert!(number(&result, "num_env_steps_sampled") >= before + 120.0);
+    assert!(weights(&driver, "first") != fresh[0] && weights(&driver, "third") != fresh[1]);
+}
+
 /// Adds `frozen`, a copy of `first` that does not learn, in iteration 2, and counts its calls.
 struct Freeze {
     calls: usize,
