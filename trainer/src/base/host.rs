@@ -5,15 +5,24 @@
 //! inside the crate, are read by libtorch on the same thread while no slice is held, and never outlive the owner's use.
 
 use bytemuck::Pod;
+use std::ptr::NonNull;
 use tch::{Device, Kind, Tensor};
 
 /// A contiguous CPU tensor `[rows, ...]` with byte access to its rows.
 #[derive(Debug)]
 pub(crate) struct HostTensor {
     tensor: Tensor,
+    start: Start,
     rows: Vec<Tensor>,
     row_bytes: usize,
 }
+
+/// Where the storage begins: to ask libtorch for it at every row costs more than to copy a row.
+#[derive(Clone, Copy, Debug)]
+struct Start(NonNull<u8>);
+
+// SAFETY: it goes where the tensor goes that owns the memory.
+unsafe impl Send for Start {}
 
 impl HostTensor {
     /// Zeros of shape `[rows, tail...]`.
@@ -22,7 +31,9 @@ impl HostTensor {
         let tensor = Tensor::zeros(&shape, (kind, Device::Cpu));
         let row_bytes = tail.iter().product::<i64>() as usize * kind.elt_size_in_bytes();
         let views = (0..rows as i64).map(|i| tensor.get(i)).collect();
-        Self { tensor, rows: views, row_bytes }
+        // libtorch has no memory for no numbers: its pointer is null.
+        let start = Start(NonNull::new(tensor.data_ptr().cast()).unwrap_or(NonNull::dangling()));
+        Self { tensor, start, rows: views, row_bytes }
     }
 
     /// Rows.
@@ -46,7 +57,7 @@ impl HostTensor {
         // SAFETY: the storage is contiguous, owned by `self.tensor`, `rows * row_bytes` long, initialised with
         // zeros, and `&mut self` keeps every other slice away.
         unsafe {
-            let start = self.tensor.data_ptr().cast::<u8>().add(i * self.row_bytes);
+            let start = self.start.0.as_ptr().add(i * self.row_bytes);
             std::slice::from_raw_parts_mut(start, self.row_bytes)
         }
     }
@@ -74,8 +85,7 @@ impl HostTensor {
         let part = self.row_bytes / of;
         // SAFETY: as in `bytes_mut`, for all rows at once.
         let all = unsafe {
-            let start = self.tensor.data_ptr().cast::<u8>();
-            std::slice::from_raw_parts_mut(start, self.rows.len() * self.row_bytes)
+            std::slice::from_raw_parts_mut(self.start.0.as_ptr(), self.rows.len() * self.row_bytes)
         };
         let at = |row: usize| row * self.row_bytes + i * part;
         all.copy_within(at(from)..at(from) + part, at(to));
@@ -87,7 +97,7 @@ impl HostTensor {
         if from != to {
             // SAFETY: as in `bytes_mut`; two different rows do not overlap.
             unsafe {
-                let base = self.tensor.data_ptr().cast::<u8>();
+                let base = self.start.0.as_ptr();
                 std::ptr::copy_nonoverlapping(
                     base.add(from * self.row_bytes),
                     base.add(to * self.row_bytes),

@@ -16,9 +16,11 @@ pub(crate) struct AgentCopies {
     /// Bytes of each agent's observation and action among those of its copy.
     obs_ranges: Vec<Range<usize>>,
     action_ranges: Vec<Range<usize>>,
-    /// Rows in scalars of eight bytes, so that they are aligned for whatever an environment writes.
+    /// Rows in scalars of eight bytes, so that they are aligned for whatever an environment writes, and so many per copy.
     obs: Vec<u64>,
     actions: Vec<u64>,
+    obs_words: usize,
+    action_words: usize,
     rewards: Vec<f64>,
     terminated: Vec<bool>,
     truncated: Vec<bool>,
@@ -53,12 +55,14 @@ impl AgentCopies {
             ranges(&|agent| of(&|env| env.observation_space(agent).width() * env.obs_dtype().size()));
         let action_ranges =
             ranges(&|agent| of(&|env| env.action_space(agent).width() * env.act_dtype().size()));
-        let words =
-            |ranges: &[Range<usize>]| ranges.last().map_or(0, |last| last.end.div_ceil(8)) * envs.len();
+        let words = |ranges: &[Range<usize>]| ranges.last().map_or(0, |last| last.end.div_ceil(8));
+        let (obs_words, action_words) = (words(&obs_ranges), words(&action_ranges));
         let rows = envs.len() * names.len();
         Self {
-            obs: vec![0; words(&obs_ranges)],
-            actions: vec![0; words(&action_ranges)],
+            obs: vec![0; obs_words * envs.len()],
+            actions: vec![0; action_words * envs.len()],
+            obs_words,
+            action_words,
             rewards: vec![0.0; rows],
             terminated: vec![false; rows],
             truncated: vec![false; rows],
@@ -111,10 +115,10 @@ impl AgentCopies {
         copy: usize,
         f: impl FnOnce(&mut dyn AnyMultiAgentEnv, &[u8], MultiAgentOut<'_, u8>) -> pavlov_envs::Result<()>,
     ) -> Result<()> {
-        let (agents, copies) = (self.names.len(), self.envs.len());
+        let agents = self.names.len();
         let rows = copy * agents..(copy + 1) * agents;
         let end = |ranges: &[Range<usize>]| ranges.last().map_or(0, |last| last.end);
-        let (obs, actions) = (self.obs.len() / copies, self.actions.len() / copies);
+        let (obs, actions) = (self.obs_words, self.action_words);
         let obs = bytemuck::cast_slice_mut(&mut self.obs[copy * obs..][..obs]);
         let actions: &[u8] = bytemuck::cast_slice(&self.actions[copy * actions..][..actions]);
         let out = MultiAgentOut {
@@ -142,15 +146,14 @@ impl AgentCopies {
 
     /// What one agent sees.
     pub(crate) fn obs(&self, copy: usize, agent: usize) -> &[u8] {
-        let words = self.obs.len() / self.envs.len();
-        &bytemuck::cast_slice(&self.obs[copy * words..][..words])[self.obs_ranges[agent].clone()]
+        let words = &self.obs[copy * self.obs_words..][..self.obs_words];
+        &bytemuck::cast_slice(words)[self.obs_ranges[agent].clone()]
     }
 
     /// What one agent does in the next step, to be written.
     pub(crate) fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8] {
-        let words = self.actions.len() / self.envs.len();
-        let actions = bytemuck::cast_slice_mut(&mut self.actions[copy * words..][..words]);
-        &mut actions[self.action_ranges[agent].clone()]
+        let words = &mut self.actions[copy * self.action_words..][..self.action_words];
+        &mut bytemuck::cast_slice_mut(words)[self.action_ranges[agent].clone()]
     }
 
     /// What one agent's last step gave.

@@ -153,7 +153,7 @@ impl Counting {
 
     /// The refusal of observations of one step, `[copies, width]`, if one of them is not finite.
     pub(crate) fn not_finite(&self, obs: &[f32], width: usize, t: usize) -> Option<Error> {
-        let i = obs.iter().position(|x| !x.is_finite())?;
+        let i = not_finite_at(obs)?;
         let copy = self.running[i / width].env_index;
         let steps = self.sampled + (t * self.running.len()) as u64;
         Some(Error::NotFinite {
@@ -207,6 +207,13 @@ fn next_seed(run_seed: u64, episode: &Episode) -> u64 {
     episode_seed(run_seed, episode.env_index, episode.number + 1)
 }
 
+/// Where the first number stands that is not finite.
+pub(crate) fn not_finite_at(numbers: &[f32]) -> Option<usize> {
+    // To look at all of them fills the vectors; to stop at the first does not.
+    let finite = numbers.iter().fold(true, |finite, x| finite & x.is_finite());
+    if finite { None } else { numbers.iter().position(|x| !x.is_finite()) }
+}
+
 /// The numbers of a fragment that environments made, time-major.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers<'a> {
@@ -230,16 +237,16 @@ impl Numbers<'_> {
             Err(Error::NotFinite { what, value, step, hint: HINT.into() })
         };
         let component = |i: usize, copy| observed(i % width, copy);
-        if let Some(row) = self.rewards.iter().position(|r| !r.is_finite()) {
+        if let Some(row) = not_finite_at(self.rewards) {
             let what = format!("the reward of environment copy {}", copy(row));
             return error(what, self.rewards[row], row + 1);
         }
         let (ended, ended_obs) = self.ended;
-        if let Some(i) = ended_obs.iter().position(|x| !x.is_finite()) {
+        if let Some(i) = not_finite_at(ended_obs) {
             let row = ended[i / width];
             return error(component(i, copy(row)), ended_obs[i], row + 1);
         }
-        if let Some(i) = self.obs.iter().position(|x| !x.is_finite()) {
+        if let Some(i) = not_finite_at(self.obs) {
             // Row t of a copy was written by its step t - 1; the first rows by none.
             let row = i / width;
             return error(component(i, copy(row)), self.obs[i], (row + 1).saturating_sub(n));

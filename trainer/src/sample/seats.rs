@@ -18,6 +18,7 @@ use crate::{
     run::common::{ClipRewards, Common},
     sample::{
         agent_copies::{AgentCopies, AgentStep},
+        counting::not_finite_at,
         filter::{MeanStdFilter, RunningStat},
         gather::Gathered,
         pilot::Pilot,
@@ -30,8 +31,10 @@ use tch::{Kind, Tensor};
 #[derive(Debug)]
 pub(crate) struct Seats {
     id: PolicyId,
-    /// Places of this policy's agents among all of a copy: those that act by it in some episode.
-    agents: Vec<usize>,
+    /// By slot: its copy, and the place of its agent among all of the copy.
+    places: Vec<(usize, usize)>,
+    /// Slots of a copy: the agents that act by this policy in some episode.
+    agents: usize,
     pilot: Pilot,
     storage: Steps,
     gathered: Gathered,
@@ -76,7 +79,10 @@ impl Seats {
         let pilot = Pilot::new(spaces, copies.act_dtype(), common, policy, worker, rngs)?;
         Ok(Self {
             id,
-            agents,
+            places: (0..copies.len())
+                .flat_map(|copy| agents.iter().map(move |&agent| (copy, agent)))
+                .collect(),
+            agents: agents.len(),
             storage: pilot.steps(steps)?,
             gathered: pilot.gathered()?,
             learning: false,
@@ -134,13 +140,8 @@ impl Seats {
         self.closed.len()
     }
 
-    /// The copy and the agent of a slot.
-    fn place(&self, slot: usize) -> (usize, usize) {
-        (slot / self.agents.len(), self.agents[slot % self.agents.len()])
-    }
-
     fn slots_of(&self, copy: usize) -> std::ops::Range<usize> {
-        copy * self.agents.len()..(copy + 1) * self.agents.len()
+        copy * self.agents..(copy + 1) * self.agents
     }
 
     /// One copy begins an episode, in which agents act by the policies that `seated` names; agents without an action yet have no
@@ -153,7 +154,7 @@ impl Seats {
     ) -> Result<usize> {
         let mut playing = 0;
         for slot in self.slots_of(copy) {
-            let (_, agent) = self.place(slot);
+            let (_, agent) = self.places[slot];
             self.pilot.begin(slot, stream(agent));
             self.plays[slot] = seated[agent].policy == self.id;
             (self.open[slot], self.due[slot]) = (false, false);
@@ -169,7 +170,7 @@ impl Seats {
 
     /// It is this slot's turn: what it sees now stands behind its closed rows.
     fn see(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
-        let ((copy, agent), t) = (self.place(slot), self.closed[slot]);
+        let ((copy, agent), t) = (self.places[slot], self.closed[slot]);
         self.due[slot] = true;
         if let Some(masks) = &mut self.storage.masks {
             masks.read_agent(copies.env(copy), agent, t, slot)?;
@@ -213,7 +214,7 @@ impl Seats {
         };
         let width = actions.len() / slots;
         for (i, &slot) in gathered.slots.iter().enumerate() {
-            let (copy, agent) = (slot / self.agents.len(), self.agents[slot % self.agents.len()]);
+            let (copy, agent) = self.places[slot];
             copies.action_mut(copy, agent).copy_from_slice(&actions[i * width..][..width]);
             (self.due[slot], self.open[slot], self.earned[slot]) = (false, true, 0.0);
         }
@@ -226,7 +227,7 @@ impl Seats {
             if !self.plays[slot] {
                 continue;
             }
-            let (copy, agent) = self.place(slot);
+            let (copy, agent) = self.places[slot];
             let step = copies.agent(copy, agent);
             if !step.reward.is_finite() {
                 return Err(not_finite(
@@ -258,7 +259,7 @@ impl Seats {
     }
 
     fn end(&mut self, copies: &AgentCopies, slot: usize, step: AgentStep) -> Result<()> {
-        let (copy, agent) = self.place(slot);
+        let (copy, agent) = self.places[slot];
         self.ended.push(self.closed[slot] * self.slots() + slot);
         let kind = self.pilot.encoding().kind();
         let obs = self.pilot.last_obs(copies.obs(copy, agent))?;
@@ -451,7 +452,7 @@ fn check_finite(obs: &[u8], kind: Kind, agent: &str) -> Result<()> {
         return Ok(());
     }
     let obs: &[f32] = bytemuck::cast_slice(obs);
-    match obs.iter().position(|x| !x.is_finite()) {
+    match not_finite_at(obs) {
         None => Ok(()),
         Some(i) => {
             Err(not_finite(format!("component {i} of an observation of agent `{agent}`"), f64::from(obs[i])))
