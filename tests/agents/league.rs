@@ -147,6 +147,82 @@ fn snapshots_join_the_league_and_play_as_the_opponent() {
     assert_eq!(sizes, [1, 2, 2, 3, 3, 3, 3, 3]);
 }
 
+/// A player as the test keeps its books: when it was frozen, its rating, games, and what `main` got of them.
+#[derive(Clone, Copy)]
+struct Player {
+    iteration: u64,
+    elo: f64,
+    games: f64,
+    score: f64,
+}
+
+impl Player {
+    fn win_rate(&self) -> f64 {
+        (self.score + 0.5) / (self.games + 1.0)
+    }
+}
+
+/// Elo (1978): a rating moves by k times what was won beyond what was expected, 1 / (1 + 10^(difference / 400)), and what one
+/// wins the other loses. Of earlier games four fifths count. Who loses most often to `main` leaves a full league.
+#[test]
+fn ratings_and_win_rates_are_those_of_the_games() {
+    let config = LeagueConfig {
+        self_play: 0.25,
+        snapshot_interval: 3,
+        capacity: 3,
+        elo_k: 20.0,
+        ..LeagueConfig::default()
+    };
+    let mut driver = driver(config);
+    let (mut main, mut players) =
+        (1000.0, vec![Player { iteration: 0, elo: 1000.0, games: 0.0, score: 0.0 }]);
+    let (mut counted, mut left) = (0, 0);
+    for iteration in 1..=30 {
+        let result = driver.train().expect("a result");
+        let ended = number(&result, "episodes_this_iter") as usize;
+        let rewards = at(&result, "hist_stats.policy_main_reward").as_array().expect("rewards");
+        let rewards: Vec<f64> = rewards.iter().filter_map(Value::as_f64).collect();
+        let last = &rewards[rewards.len() - ended..];
+        let score: f64 =
+            last.iter().map(|&reward| 0.5 + 0.5 * reward.signum() * f64::from(reward != 0.0)).sum();
+        let opponent = at(&result, "league.opponent").as_u64();
+        if let Some(player) = players.iter_mut().find(|player| Some(player.iteration) == opponent) {
+            let expected = 1.0 / (1.0 + 10_f64.powf((player.elo - main) / 400.0));
+            let moved = 20.0 * (score / ended as f64 - expected);
+            (main, player.elo) = (main + moved, player.elo - moved);
+            (player.games, player.score) = (0.8 * player.games + ended as f64, 0.8 * player.score + score);
+            counted += 1;
+        }
+        if iteration % 3 == 0 {
+            if players.len() == 3 {
+                let rates: Vec<f64> = players.iter().map(Player::win_rate).collect();
+                let most = rates.iter().copied().fold(0.0, f64::max);
+                let weakest: Vec<usize> = (0..3).filter(|&i| rates[i] == most).collect();
+                // Of equal ones any may leave, so the result says which.
+                let stays = |player: &Player| {
+                    let members = at(&result, "league.members").as_array().expect("members");
+                    members.iter().any(|member| member["iteration"].as_u64() == Some(player.iteration))
+                };
+                let leaves =
+                    weakest.into_iter().find(|&i| !stays(&players[i])).expect("one of the weakest leaves");
+                players.remove(leaves);
+                left += 1;
+            }
+            players.push(Player { iteration, elo: main, games: 0.0, score: 0.0 });
+        }
+        let near = |a: f64, b: &Value| (a - b.as_f64().expect("a number")).abs() < 1e-9;
+        assert!(near(main, at(&result, "league.elo")), "iteration {iteration}");
+        let members = at(&result, "league.members").as_array().expect("members");
+        assert_eq!(members.len(), players.len());
+        for (player, member) in players.iter().zip(members) {
+            assert_eq!(Some(player.iteration), member["iteration"].as_u64());
+            assert!(near(player.elo, &member["elo"]), "iteration {iteration}: {member}");
+            assert!(near(player.win_rate(), &member["win_rate"]), "iteration {iteration}: {member}");
+        }
+    }
+    assert!(counted > 10 && left > 5, "{counted} iterations against members, {left} left");
+}
+
 #[test]
 fn a_policy_that_plays_against_itself_moves_no_rating() {
     let mut driver = driver(LeagueConfig { self_play: 1.0, ..LeagueConfig::default() });

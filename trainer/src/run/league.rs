@@ -266,3 +266,41 @@ impl Callbacks for League {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Vinyals et al. (2019), prioritised fictitious self-play: a player's weight is the share of games that `main` does not
+    /// win, to a power.
+    #[test]
+    fn a_member_plays_the_more_often_the_less_main_wins_against_it() {
+        let shares = |pfsp_power| {
+            let mut league =
+                League::new(LeagueConfig { self_play: 0.2, pfsp_power, ..LeagueConfig::default() });
+            // Win rates of 1/4, 1/2 and 3/4.
+            for score in [0.0, 0.5, 1.0] {
+                league.book.members.push(Member { games: 1.0, score, ..Member::new(0, FIRST_ELO) });
+            }
+            let mut counts = [0.0; 4];
+            for iteration in 0..20_000 {
+                league.book.iteration = iteration;
+                counts[league.choose().unwrap_or(3)] += 1.0 / 20_000.0;
+            }
+            counts
+        };
+        // 3/4, 1/2 and 1/4 squared are 9, 4 and 1 of 14; a fifth of the iterations are games against itself.
+        for (power, weights) in [(2.0, [9.0, 4.0, 1.0]), (1.0, [3.0, 2.0, 1.0]), (0.0, [1.0; 3])] {
+            let total: f64 = weights.iter().sum();
+            let wanted = weights.map(|weight| 0.8 * weight / total);
+            let found = shares(power);
+            for (found, wanted) in found.iter().zip(wanted.iter().chain(&[0.2])) {
+                // Five standard deviations of a share of 20,000 draws.
+                assert!(
+                    (found - wanted).abs() < 5.0 * (0.25_f64 / 20_000.0).sqrt(),
+                    "{power}: {found} {wanted}"
+                );
+            }
+        }
+    }
+}
