@@ -1,6 +1,7 @@
 //! Environments with several agents: rows by agent and turn, policies of their own, episodes, checkpoints.
 
 pub(crate) mod changes;
+mod evaluation;
 mod filters;
 mod handles;
 mod league;

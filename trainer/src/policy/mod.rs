@@ -33,6 +33,7 @@ pub use crate::{
 };
 pub(crate) use mapping::Mapping;
 pub use net_policy::NetPolicy;
+pub(crate) use policies::EVALUATED_BY;
 pub use policies::{Agent, Policies};
 pub use policy_map::PolicyMap;
 pub(crate) use seating::Seating;

@@ -58,6 +58,9 @@ impl Agent {
     }
 }
 
+/// The setting that says who acts by which policy in evaluations.
+pub(crate) const EVALUATED_BY: &str = "evaluation_config.policy_mapping_fn";
+
 /// The policies of a run by id, who acts by which, and which learn.
 ///
 /// ```
@@ -70,6 +73,8 @@ impl Agent {
 pub struct Policies {
     classes: BTreeMap<PolicyId, PolicyClass>,
     mapping: Mapping,
+    /// Who acts by which policy in evaluations, if that differs.
+    evaluated: Option<Mapping>,
     to_train: BTreeSet<PolicyId>,
     rotates: bool,
     /// Shared settings of policies that have some of their own.
@@ -108,7 +113,7 @@ impl Policies {
     ) -> Self {
         let classes: BTreeMap<_, _> = classes.into_iter().map(|(id, class)| (id.into(), class)).collect();
         let to_train = classes.keys().cloned().collect();
-        Self { classes, mapping, to_train, rotates: false, settings: BTreeMap::new() }
+        Self { classes, mapping, evaluated: None, to_train, rotates: false, settings: BTreeMap::new() }
     }
 
     /// Lets only these policies learn. The others act, and no rows are kept of them.
@@ -138,6 +143,25 @@ impl Policies {
     /// Agents act by these policies instead.
     pub(crate) fn mapped(self, mapping: Mapping) -> Self {
         Self { mapping, ..self }
+    }
+
+    /// Agents act by these policies in evaluations.
+    pub(crate) fn evaluated_by(self, mapping: Mapping) -> Self {
+        Self { evaluated: Some(mapping), ..self }
+    }
+
+    /// As they are in evaluations.
+    pub(crate) fn in_evaluation(&self) -> Self {
+        match self.evaluated.clone() {
+            Some(mapping) => Self { mapping, evaluated: Some(self.mapping.clone()), ..self.clone() },
+            None => self.clone(),
+        }
+    }
+
+    /// The policies of an agent, in evaluations, too.
+    fn answers(&self, agent: &str) -> BTreeSet<PolicyId> {
+        let mappings = std::iter::once(&self.mapping).chain(&self.evaluated);
+        mappings.flat_map(|mapping| mapping.answers(agent)).collect()
     }
 
     /// These policies have shared settings of their own.
@@ -185,14 +209,14 @@ impl Policies {
     /// What a policy observes and does: the spaces of its agents. A function that is asked for each episode may answer with a
     /// policy later; then all agents have equal spaces.
     pub(crate) fn spaces<'a>(&self, id: &str, agents: &'a [Agent]) -> Result<&'a Spaces> {
-        let own = agents.iter().find(|agent| self.mapping.answers(&agent.name).contains(id));
+        let own = agents.iter().find(|agent| self.answers(&agent.name).contains(id));
         match own.or(agents.first().filter(|_| self.mapping.changes() && self.classes.contains_key(id))) {
             Some(agent) => Ok(&agent.spaces),
             None => Err(Error::UnknownPolicy { id: id.to_owned(), have: self.ids() }),
         }
     }
 
-    /// Places of the agents that act by a policy in some episode.
+    /// Places of the agents that act by a policy in some episode; none if it acts in evaluations alone.
     pub(crate) fn places(&self, id: &str, agents: &[Agent]) -> Result<Vec<usize>> {
         let spaces = self.spaces(id, agents)?;
         let acts = |agent: &Agent| match self.mapping.changes() {
@@ -237,9 +261,8 @@ impl Policies {
             return Err(Error::config("multiagent.policy_mapping_fn", "the name of a function", rule));
         }
         let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
-        let acting = agents
-            .iter()
-            .flat_map(|agent| self.mapping.answers(&agent.name).into_iter().map(move |id| (agent, id)));
+        let acting =
+            agents.iter().flat_map(|agent| self.answers(&agent.name).into_iter().map(move |id| (agent, id)));
         for (agent, id) in acting {
             if !self.classes.contains_key(&id) {
                 return Err(self.unknown(&agent.name, &id));
@@ -280,6 +303,16 @@ impl Policies {
             let rule = format!("there is {}; take one of these, or leave it out", self.ids());
             return Err(Error::config(key, format_args!("{id:?}"), rule));
         }
+        let acts = |id: &str| {
+            self.rotates || agents.iter().any(|agent| self.mapping.answers(&agent.name).contains(id))
+        };
+        if let Some(id) =
+            self.to_train.iter().find(|id| self.evaluated.is_some() && !comes_later && !acts(id))
+        {
+            let rule = "it learns, but only `evaluation_config.policy_mapping_fn` names it, so no agent collects rows for it; \
+                        leave it out of `multiagent.policies_to_train`";
+            return Err(Error::config(format!("multiagent.policies.{id}"), "a policy", rule));
+        }
         match self.to_train.is_empty() {
             true => {
                 Err(Error::config(key, "[]", "at least one policy must learn; name one, or set it to null"))
@@ -290,11 +323,15 @@ impl Policies {
 
     /// What to say of an agent that is to act by a policy which there is not.
     fn unknown(&self, agent: &str, id: &str) -> Error {
+        let key = match self.mapping.answers(agent).contains(id) {
+            true => "multiagent.policy_mapping_fn",
+            false => EVALUATED_BY,
+        };
         let rule = format!(
             "there is {}; name the agent there, or add the policy to `multiagent.policies`",
             self.ids()
         );
-        Error::config("multiagent.policy_mapping_fn", format!("{id:?} for the agent `{agent}`"), rule)
+        Error::config(key, format!("{id:?} for the agent `{agent}`"), rule)
     }
 
     /// The seed of a policy's initial weights under a run's; that of a single-agent run has the run's own.

@@ -11,6 +11,7 @@ use crate::{
     },
     run::{
         multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
+        policy_mapping::PolicyMapping,
         worker_transport::{PlacementStrategy, WorkerTransport, Workers},
     },
     sample::filter::ObservationFilter,
@@ -107,11 +108,14 @@ pub struct EvaluationConfig {
     pub env_config: Config,
     /// Another environment to evaluate in, with the same spaces.
     pub env: Option<String>,
+    /// Which policy an agent acts by, in place of `multiagent.policy_mapping_fn`: fixed opponents, for example. It may name
+    /// policies that no agent acts by in training, if they do not learn (`multiagent.policies_to_train`).
+    pub policy_mapping_fn: Option<PolicyMapping>,
 }
 
 impl Default for EvaluationConfig {
     fn default() -> Self {
-        Self { explore: false, env_config: Config::new(), env: None }
+        Self { explore: false, env_config: Config::new(), env: None, policy_mapping_fn: None }
     }
 }
 
@@ -293,6 +297,7 @@ const MOST_WORKERS: usize = 4096;
 pub const OPEN_KEYS: &[&str] = &[
     "env_config",
     "evaluation_config.env_config",
+    "evaluation_config.policy_mapping_fn",
     "custom_resources_per_worker",
     "label_selector_per_worker",
     "multiagent.policies",

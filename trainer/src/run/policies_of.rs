@@ -6,7 +6,7 @@ use crate::{
         rules,
         train_batch::PolicyId,
     },
-    policy::{Agent, Policies},
+    policy::{Agent, EVALUATED_BY, Policies},
     replay::OffPolicy,
     run::{
         common::Common,
@@ -19,6 +19,9 @@ use pavlov_tune::{
     config::{Layer, decode},
 };
 use serde_json::Value;
+
+/// The setting that says who acts by which policy.
+const MAPPED_BY: &str = "multiagent.policy_mapping_fn";
 
 /// Shared settings that a policy may have of its own; the others are the run's.
 const OF_A_POLICY: [&str; 7] = [
@@ -40,7 +43,7 @@ const OF_A_POLICY: [&str; 7] = [
 pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {
     let multi = settings.common().multiagent.clone();
     let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
-    multi.policy_mapping_fn.check(&names)?;
+    multi.policy_mapping_fn.check(MAPPED_BY, &names)?;
     let mut policies = match multi.policies.is_empty() {
         true => settings.policies(agents)?,
         false => with_settings(settings, agents)?,
@@ -49,18 +52,28 @@ pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policie
         policies = policies.training(ids.iter().cloned());
     }
     if !(multi.policies.is_empty() && multi.policy_mapping_fn.is_empty()) {
-        policies = policies.mapped(multi.policy_mapping_fn.mapping()?);
+        policies = policies.mapped(multi.policy_mapping_fn.mapping(MAPPED_BY)?);
+    }
+    if let Some(mapping) = &settings.common().evaluation_config.policy_mapping_fn {
+        mapping.check(EVALUATED_BY, &names)?;
+        policies = policies.evaluated_by(mapping.mapping(EVALUATED_BY)?);
     }
     Ok(if settings.common().multiagent.rotate_policies { policies.rotating(true) } else { policies })
 }
 
 fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {
     let multi = &settings.common().multiagent;
-    let mapping = multi.policy_mapping_fn.mapping()?;
+    let mapping = multi.policy_mapping_fn.mapping(MAPPED_BY)?;
+    let evaluated = settings.common().evaluation_config.policy_mapping_fn.as_ref();
+    let evaluated = evaluated.map(|mapping| mapping.mapping(EVALUATED_BY)).transpose()?;
+    let acts = |agent: &Agent, id: &PolicyId| {
+        let mut mappings = std::iter::once(&mapping).chain(&evaluated);
+        mappings.any(|mapping| mapping.answers(&agent.name).contains(id))
+    };
     let (mut classes, mut commons, mut checks) = (Vec::new(), Vec::new(), Vec::new());
     for (id, own) in &multi.policies {
         // A policy without agents is refused later, with all others.
-        let used = agents.iter().find(|agent| mapping.answers(&agent.name).contains(id));
+        let used = agents.iter().find(|agent| acts(agent, id));
         let Some(spaces) = used.or(agents.first()).map(|agent| &agent.spaces) else {
             return Err(Error::state("the environment", "it has no agents"));
         };

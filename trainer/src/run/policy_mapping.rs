@@ -1,4 +1,4 @@
-//! The setting `multiagent.policy_mapping_fn`: patterns of agents' names, or a function that the program registered.
+//! The settings `multiagent.policy_mapping_fn` and `evaluation_config.policy_mapping_fn`: patterns of agents' names, or a function that the program registered.
 
 use crate::{
     base::{
@@ -93,14 +93,14 @@ impl PolicyMapping {
 
     /// Refuses a function that was not registered, patterns that match none of these agents, and two of equal length that
     /// disagree about one.
-    pub(super) fn check(&self, agents: &[&str]) -> Result<()> {
+    pub(super) fn check(&self, setting: &str, agents: &[&str]) -> Result<()> {
         match self {
-            Self::Patterns(patterns) => check("multiagent.policy_mapping_fn", patterns, agents),
-            Self::Registered(_) => self.mapping().map(drop),
+            Self::Patterns(patterns) => check(setting, patterns, agents),
+            Self::Registered(_) => self.mapping(setting).map(drop),
         }
     }
 
-    pub(super) fn mapping(&self) -> Result<Mapping> {
+    pub(super) fn mapping(&self, setting: &str) -> Result<Mapping> {
         match self.clone() {
             Self::Patterns(patterns) => Ok(Mapping::by_name(move |agent| {
                 answer(&patterns, agent).unwrap_or(DEFAULT_POLICY).to_owned()
@@ -114,7 +114,7 @@ impl PolicyMapping {
                         "no function is registered under this name: the program {have}. Call \
                          `register_policy_mapping_fn` at the beginning of `main`, or give a table of agents' names"
                     );
-                    Error::config("multiagent.policy_mapping_fn", format_args!("{name:?}"), rule)
+                    Error::config(setting, format_args!("{name:?}"), rule)
                 })
             }
         }
@@ -184,8 +184,9 @@ mod tests {
     #[test]
     fn the_name_itself_goes_before_patterns_and_the_longest_pattern_before_the_others() {
         let all = patterns(&[("*", "all"), ("agent_*", "agents"), ("agent_0", "first"), ("a*0", "short")]);
-        let of =
-            |mapping: &PolicyMapping, agent: &str| mapping.mapping().unwrap().of(agent, &Episode::default());
+        let of = |mapping: &PolicyMapping, agent: &str| {
+            mapping.mapping("mapping").unwrap().of(agent, &Episode::default())
+        };
         assert_eq!(
             ["agent_0", "agent_10", "b", ""].map(|agent| of(&all, agent)),
             ["first", "agents", "all", "all"]
@@ -197,27 +198,32 @@ mod tests {
     #[test]
     fn a_pattern_without_an_agent_and_two_that_disagree_are_refused() {
         let agents = ["ab", "b"];
-        patterns(&[("*", "x"), ("a*", "y"), ("*b", "y")]).check(&agents).unwrap();
-        let message = patterns(&[("c*", "x")]).check(&agents).unwrap_err().to_string();
+        patterns(&[("*", "x"), ("a*", "y"), ("*b", "y")])
+            .check("multiagent.policy_mapping_fn", &agents)
+            .unwrap();
+        let message =
+            patterns(&[("c*", "x")]).check("multiagent.policy_mapping_fn", &agents).unwrap_err().to_string();
         assert_eq!(
             message,
             "`multiagent.policy_mapping_fn.c*` is \"x\", but no agent of this environment is named so; there is ab, b. \
              Name one of them, or leave it out"
         );
         let two = patterns(&[("a*", "x"), ("*b", "y"), ("b", "x")]);
-        let message = two.check(&agents).unwrap_err().to_string();
+        let message = two.check("multiagent.policy_mapping_fn", &agents).unwrap_err().to_string();
         assert!(
             message.contains("a pattern of the same length says") && message.contains("agent ab"),
             "{message}"
         );
-        patterns(&[("a*", "x"), ("*b", "y"), ("b", "x"), ("ab", "x")]).check(&agents).unwrap();
+        patterns(&[("a*", "x"), ("*b", "y"), ("b", "x"), ("ab", "x")])
+            .check("multiagent.policy_mapping_fn", &agents)
+            .unwrap();
     }
 
     #[test]
     fn a_function_is_found_by_its_name_and_asked_for_each_episode() {
         register_policy_mapping_fn("by_parity", |agent, episode| format!("{agent}_{}", episode.number % 2));
         let read = |value| serde_json::from_value::<PolicyMapping>(value).unwrap();
-        let mapping = read(serde_json::json!("by_parity")).mapping().unwrap();
+        let mapping = read(serde_json::json!("by_parity")).mapping("mapping").unwrap();
         let of = |number| mapping.of("a", &Episode { number, ..Episode::default() });
         assert_eq!([of(0), of(1), of(2)], ["a_0", "a_1", "a_0"]);
         assert_eq!(mapping.answers("b"), ["b_0".to_owned(), "b_1".to_owned()].into());

@@ -38,6 +38,9 @@ pub(crate) fn play_agents(
     let mut teams = Vec::new();
     for (id, _) in policies.classes() {
         let own = policies.places(id, agents)?;
+        if own.is_empty() {
+            continue;
+        }
         let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
         let rngs = slots.map(|(copy, agent)| roster.stream(copy, agent)).collect();
         let spaces = policies.spaces(id, agents)?;

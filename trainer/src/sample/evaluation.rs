@@ -104,9 +104,10 @@ pub(crate) fn play(
             play_vector(env, spec, worker, task, policies, filters, roster)
         }
         EnvCopies::MultiAgent(envs) => {
-            let seating = Seating::new(&spec.agents, &spec.policies);
+            let seated = spec.policies.in_evaluation();
+            let seating = Seating::new(&spec.agents, &seated);
             let roster = Roster::new(&task.episodes, task.seed, n, Some(seating), worker);
-            let who = (spec.agents.as_slice(), &spec.policies);
+            let who = (spec.agents.as_slice(), &seated);
             let EvaluationTask { explore, timestep, frames, .. } = *task;
             let how = Acting { explore, timestep, worker, frames };
             let render_fps = envs.first().and_then(|env| env.render_fps());

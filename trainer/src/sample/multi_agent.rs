@@ -59,6 +59,9 @@ impl MultiAgentSampler {
         let mut teams = Vec::new();
         for (id, _) in policies.classes() {
             let own = policies.places(id, agents)?;
+            if own.is_empty() {
+                continue;
+            }
             let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
             // Streams are numbered through all agents of all copies of the run.
             let role = if policies.change_seats() { format!("action of {id}") } else { "action".to_owned() };
