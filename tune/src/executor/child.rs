@@ -48,6 +48,15 @@ pub(super) fn command_anywhere(role: &str, name: &str, num_threads: usize) -> Re
     Ok(command)
 }
 
+/// A child of this executable, wherever it runs. It reads from a socket, and the end of that ends it.
+pub trait Body: Send + std::fmt::Debug {
+    /// Ends the process at once, stopped or not.
+    fn kill(&mut self);
+
+    /// Waits until the process is gone, whose socket is closed, and ends it if that takes long. Says how it ended.
+    fn wait(&mut self) -> String;
+}
+
 /// Whether this process is a trial or a worker.
 pub(super) fn is_child() -> bool {
     ROLES.iter().any(|role| env::var_os(role).is_some())

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Sender, channel};
@@ -14,7 +13,7 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::child::{self, ROLLOUT};
+use super::child::{self, Body, ROLLOUT};
 use super::has_rollout_workers;
 use crate::{Error, Result};
 
@@ -73,21 +72,6 @@ impl RolloutProcess {
         self.0.id()
     }
 
-    /// Ends the process at once.
-    pub fn kill(&mut self) {
-        // One that is gone cannot be ended.
-        let _ = self.0.kill();
-    }
-
-    /// Waits until the process is gone, whose socket is closed, and ends it if that takes long. The answer reads on after
-    /// "its process".
-    pub fn wait(&mut self) -> String {
-        match self.reap() {
-            Ok(status) => child::how_it_ended(status, ""),
-            Err(error) => format!("is lost: {error}"),
-        }
-    }
-
     fn reap(&mut self) -> io::Result<ExitStatus> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -98,6 +82,20 @@ impl RolloutProcess {
         }
         self.0.kill()?;
         self.0.wait()
+    }
+}
+
+impl Body for RolloutProcess {
+    fn kill(&mut self) {
+        // One that is gone cannot be ended.
+        let _ = self.0.kill();
+    }
+
+    fn wait(&mut self) -> String {
+        match self.reap() {
+            Ok(status) => format!("its process {}", child::how_it_ended(status, "")),
+            Err(error) => format!("its process is lost: {error}"),
+        }
     }
 }
 
@@ -135,12 +133,6 @@ impl RolloutCommand {
             set: variables().filter_map(|(name, value)| Some((name, value?))).collect(),
             unset: variables().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect(),
         })
-    }
-
-    /// Reads on after "its process"; `code` is an exit code, or a signal below zero.
-    pub fn how_it_ended(code: i32) -> String {
-        let raw = if code < 0 { -code } else { (code & 0xff) << 8 };
-        child::how_it_ended(ExitStatus::from_raw(raw), "")
     }
 }
 
