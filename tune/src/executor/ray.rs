@@ -21,7 +21,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::child::{self, Body};
-use crate::{Error, Result};
+use crate::{Bundle, Error, Result};
 
 const SCRIPT: &str = include_str!("ray.py");
 
@@ -53,6 +53,8 @@ struct Said {
     failed: Option<String>,
     code: Option<i32>,
     reason: Option<String>,
+    refused: Option<String>,
+    resources: Option<Bundle>,
 }
 
 /// Who waits for what the engine says.
@@ -62,12 +64,15 @@ struct Waiting {
     lives: HashMap<u64, Sender<End>>,
     /// The engine is gone.
     gone: bool,
+    /// Why no trial can run on this cluster.
+    refused: Option<String>,
 }
 
 /// The process in Python, as this process has it.
 #[derive(Debug)]
 pub struct RayEngine {
     control: Mutex<UnixStream>,
+    resources: Option<Bundle>,
     waiting: Arc<Mutex<Waiting>>,
     process: Mutex<Child>,
     reader: Option<JoinHandle<()>>,
@@ -78,8 +83,13 @@ impl RayEngine {
     /// The engine that this process has, or a new one; `setting` is the one that asks for it.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] with why there is none.
+    /// Returns [`Error::Config`] with why there is none. A trial on Ray has none: its cores are on its own machine.
     pub fn shared(setting: &str) -> Result<Arc<Self>> {
+        if child::experiment_of_trial().is_some() {
+            let reason = "the trial itself is on Ray (`executor = \"ray\"`), and its workers run on its own machine: choose \
+                          \"threads\" or \"procs\"";
+            return Err(refused(setting, reason));
+        }
         let mut shared = lock(&SHARED);
         if let Some(engine) = shared.upgrade().filter(|engine| engine.alive().is_ok()) {
             return Ok(engine);
@@ -97,27 +107,30 @@ impl RayEngine {
         // Ctrl-C is for the run, which then ends the engine.
         command.args(["-u", "-c", SCRIPT]).stdin(OwnedFd::from(theirs)).process_group(0);
         let process = command.spawn().map_err(|error| {
-            refused(setting, &format!(
-                "the interpreter {python:?} cannot be started ({error}); name one by PAVLOV_PYTHON"
-            ))
+            refused(
+                setting,
+                &format!("the interpreter {python:?} cannot be started ({error}); name one by PAVLOV_PYTHON"),
+            )
         })?;
         drop(command);
         let mut from = BufReader::new(own.try_clone().map_err(|e| lost(e.to_string()))?);
         let waiting = Arc::new(Mutex::new(Waiting::default()));
         let mut engine = Self {
             control: Mutex::new(own),
+            resources: None,
             waiting: Arc::clone(&waiting),
             process: Mutex::new(process),
             reader: None,
             last: Mutex::new(0),
         };
         match next(&mut from) {
-            Some(Said { ready: true, .. }) => {}
+            Some(Said { ready: true, resources, .. }) => engine.resources = resources,
             Some(Said { failed: Some(reason), .. }) => return Err(refused(setting, &reason)),
             _ => {
-                return Err(refused(setting, &format!(
-                    "the interpreter {python:?} ended before it reached Ray; what it said is above"
-                )));
+                return Err(refused(
+                    setting,
+                    &format!("the interpreter {python:?} ended before it reached Ray; what it said is above"),
+                ));
             }
         }
         let listen = move || {
@@ -135,12 +148,19 @@ impl RayEngine {
         Ok(engine)
     }
 
-    /// Whether the engine still runs.
+    /// Whether the engine still runs, and the cluster is one on which trials can.
     ///
     /// # Errors
     /// Fails if it does not, with the way out.
     pub fn alive(&self) -> Result<()> {
-        self.with_waiting(|_| ())
+        let mut refusal = None;
+        self.with_waiting(|waiting| refusal.clone_from(&waiting.refused))?;
+        refusal.map_or(Ok(()), |reason| Err(refused("executor", &reason)))
+    }
+
+    /// What the cluster has; `None`: it is one of this run's own, and has what this machine has.
+    pub(super) fn resources(&self) -> Option<Bundle> {
+        self.resources.clone()
     }
 
     /// Calls `f` if the engine still runs.
@@ -149,7 +169,8 @@ impl RayEngine {
         if waiting.gone {
             return Err(lost(
                 "the process that reaches it has ended, by hand or because the head of the cluster is gone; checkpoints stay \
-                 where they are, and `pavlov resume` goes on from the newest, with Ray again or with `--workers threads`",
+                 where they are: `pavlov resume` goes on from the newest, with Ray again or with `--workers threads`, and \
+                 `pavlov tune --resume` with a sweep",
             ));
         }
         f(&mut waiting);
@@ -227,7 +248,8 @@ impl Waiting {
         if let Some(waiting) = said.pool.and_then(|pool| self.pools.remove(&pool)) {
             let _ = waiting.send(said.failed);
         } else if let Some(waiting) = said.life.and_then(|life| self.lives.remove(&life)) {
-            let reason = said.reason.unwrap_or_default();
+            let reason = said.refused.clone().or(said.reason).unwrap_or_default();
+            self.refused = said.refused.or(self.refused.take());
             let _ = waiting.send(said.code.map_or(End::Reason(reason), End::Code));
         }
     }

@@ -16,7 +16,7 @@ use crate::{
     },
 };
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use pavlov_tune::internal::{RayEngine, RolloutCommand};
+use pavlov_tune::internal::{ChildCommand, RayEngine, rollout_command};
 use serde_json::{Map, Value, json};
 use std::{sync::Arc, time::Duration};
 
@@ -84,8 +84,8 @@ impl RayPool {
     }
 }
 
-fn command(spec: &SpecByName) -> Result<RolloutCommand> {
-    Ok(RolloutCommand::new(&spec.trainable, "ray", spec.common.num_cpus_per_worker.max(1))?)
+fn command(spec: &SpecByName) -> Result<ChildCommand> {
+    Ok(rollout_command(&spec.trainable, "ray", spec.common.num_cpus_per_worker.max(1))?)
 }
 
 /// What a worker asks for, by Ray's names.
