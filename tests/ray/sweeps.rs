@@ -67,7 +67,7 @@ fn trials_on_a_cluster_wait_for_cores_and_end_as_undisturbed_ones_when_actors_an
         "executor = \"ray\"\nfailure = { max_failures = 3 }\ncheckpoint = { checkpoint_frequency = 1, num_to_keep = 2 }\n",
     );
     let home = dir.path();
-    edit(home, "training_iteration = 4", "training_iteration = 200");
+    edit(home, "training_iteration = 4", "training_iteration = 100");
     calm(home, &["--num-samples", "3"]);
     let on_cluster = |args: &[&str]| {
         let mut command = pavlov(args.iter().copied(), home);
