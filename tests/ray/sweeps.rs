@@ -5,7 +5,7 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use super::{Cluster, all_end, named, on_ray, parent, processes};
+use super::{Cluster, all_end, named, on_ray, parent, processes, python};
 use crate::processes::{is_running, signal, wait_for};
 use crate::sweeps::{assert_same, background, folder, pavlov, results, succeeds, trials};
 
@@ -59,10 +59,22 @@ fn a_sweep_on_a_cluster_of_its_own_decides_as_one_in_processes_and_leaves_no_pro
     assert!(lengths.len() > 1, "ASHA ended some: {lengths:?}");
 }
 
+/// A cluster that has both machines: a sweep shares out what is there when it begins.
+fn two_machines() -> Cluster {
+    let cluster = Cluster::start();
+    wait_for("the other machine", || {
+        let mut doctor = pavlov(["doctor", "--json"], cluster.home.path());
+        cluster.belongs(doctor.env("PAVLOV_PYTHON", python()).env("RAY_ADDRESS", &cluster.address));
+        let said = doctor.output().expect("run").stdout;
+        String::from_utf8_lossy(&said).contains("2 machine(s)").then_some(())
+    });
+    cluster
+}
+
 #[test]
 #[ignore = "needs Ray: a step of `cargo xtask test`"]
 fn trials_on_a_cluster_wait_for_cores_and_end_as_undisturbed_ones_when_actors_and_the_driver_are_killed() {
-    let cluster = Cluster::start();
+    let cluster = two_machines();
     let dir = folder(
         "executor = \"ray\"\nfailure = { max_failures = 3 }\ncheckpoint = { checkpoint_frequency = 1, num_to_keep = 2 }\n",
     );
@@ -121,7 +133,7 @@ fn count(home: &Path) -> usize {
 #[test]
 #[ignore = "needs Ray: a step of `cargo xtask test`"]
 fn a_directory_that_a_machine_does_not_see_and_a_trial_that_no_machine_can_hold_end_the_sweep() {
-    let cluster = Cluster::start();
+    let cluster = two_machines();
     let refusal = |more: &str, out: &str| {
         let dir = folder(&format!("executor = \"ray\"\n{more}\n"));
         let mut command = pavlov(["tune", "sweep.toml", "--out", out, "--quiet"], dir.path());
