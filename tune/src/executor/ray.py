@@ -1,8 +1,8 @@
 """The process between a run and Ray. It needs only the package `ray`.
 
 Standard input is a socket to the run: lines of JSON, and with each start of a worker or trial the socket that its frames go
-through. It is an actor that starts the run's executable and passes frames on as they are. The end of the socket ends
-everything. What a trial says are lines, which are frames without a header.
+through. Each is an actor that starts the run's executable and passes frames on as they are. The frames of a trial are lines.
+The end of the socket ends everything.
 """
 
 import fcntl
@@ -243,7 +243,7 @@ class Engine:
                 self.kill(message["life"])
 
     def messages(self):
-        """Lines of JSON; with those that start a worker the socket that came with them."""
+            """Lines of JSON; with those that start a worker or trial the socket that came with them."""
         text, sockets = b"", []
         while True:
             data, files, _, _ = socket.recv_fds(self.control, 1 << 16, 16, CLOSE_ON_EXEC)
