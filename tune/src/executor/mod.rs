@@ -112,7 +112,7 @@ pub(crate) trait Executor {
     /// Where all actors report.
     fn reports(&self) -> &Receiver<(ActorId, Report)>;
 
-    /// What trials share; `None`: what this machine has.
+    /// What trials share now; `None`: what this machine has.
     fn total_resources(&self) -> Option<Bundle> {
         None
     }

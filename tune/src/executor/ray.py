@@ -26,6 +26,7 @@ SET_WEIGHTS = 2
 PROBE = 10
 OBJECT_STORE = 512 << 20
 FOLDER = "pavlov-ray-"
+WATCH = 5
 CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 ENVIRONMENT = dict(os.environ)
 
@@ -241,6 +242,18 @@ class Engine:
                 threading.Thread(target=self.live, args=(message, stream), daemon=True).start()
             elif operation == "kill":
                 self.kill(message["life"])
+
+    def watch(self, known):
+        """Tells the run when machines join or leave."""
+        while True:
+            time.sleep(WATCH)
+            try:
+                now = total_resources()
+            except Exception:
+                return  # Ray is gone.
+            if now != known:
+                self.say(resources=now)
+                known = now
 
     def messages(self):
             """Lines of JSON; with those that start a worker or trial the socket that came with them."""
@@ -556,7 +569,10 @@ def main():
         folder = connect(address)
         # A probe does not wait for the call before it.
         engine.worker = ray.remote(concurrency_groups={"probe": 1})(Actor)
-        engine.say(ready=True, resources=None if engine.private else total_resources())
+        resources = None if engine.private else total_resources()
+        engine.say(ready=True, resources=resources)
+        if not engine.private:
+            threading.Thread(target=engine.watch, args=(resources,), daemon=True).start()
         engine.serve()
         engine.end()
     except Refused as refused:

@@ -64,6 +64,8 @@ struct Waiting {
     lives: HashMap<u64, Sender<End>>,
     /// The engine is gone.
     gone: bool,
+    /// What the cluster has; `None`: it is one of this run's own.
+    resources: Option<Bundle>,
     /// Why no trial can run on this cluster.
     refused: Option<String>,
 }
@@ -72,7 +74,6 @@ struct Waiting {
 #[derive(Debug)]
 pub struct RayEngine {
     control: Mutex<UnixStream>,
-    resources: Option<Bundle>,
     waiting: Arc<Mutex<Waiting>>,
     process: Mutex<Child>,
     reader: Option<JoinHandle<()>>,
@@ -117,14 +118,13 @@ impl RayEngine {
         let waiting = Arc::new(Mutex::new(Waiting::default()));
         let mut engine = Self {
             control: Mutex::new(own),
-            resources: None,
             waiting: Arc::clone(&waiting),
             process: Mutex::new(process),
             reader: None,
             last: Mutex::new(0),
         };
         match next(&mut from) {
-            Some(Said { ready: true, resources, .. }) => engine.resources = resources,
+            Some(Said { ready: true, resources, .. }) => lock(&waiting).resources = resources,
             Some(Said { failed: Some(reason), .. }) => return Err(refused(setting, &reason)),
             _ => {
                 return Err(refused(
@@ -158,9 +158,9 @@ impl RayEngine {
         refusal.map_or(Ok(()), |reason| Err(refused("executor", &reason)))
     }
 
-    /// What the cluster has; `None`: it is one of this run's own, and has what this machine has.
+    /// What the cluster has now; `None`: it is one of this run's own, and has what this machine has.
     pub(super) fn resources(&self) -> Option<Bundle> {
-        self.resources.clone()
+        lock(&self.waiting).resources.clone()
     }
 
     /// Calls `f` if the engine still runs.
@@ -244,6 +244,7 @@ impl RayEngine {
 
 impl Waiting {
     fn hear(&mut self, said: Said) {
+        self.resources = said.resources.or(self.resources.take());
         // Whoever asked may have gone.
         if let Some(waiting) = said.pool.and_then(|pool| self.pools.remove(&pool)) {
             let _ = waiting.send(said.failed);

@@ -378,6 +378,7 @@ impl Tuner {
             remote,
             factory: trainable,
             pool,
+            follows_executor: tune_config.total_resources.is_none(),
             progress: Progress::new(run_config.verbose, columns, run_config.replay_command.clone()),
             run_config,
             prefix: header.prefix,

@@ -39,8 +39,7 @@ pub struct TuneConfig {
     pub reuse_actors: bool,
     /// Where trials run.
     pub executor: ExecutorKind,
-    /// The resources that trials share. `None`: the cores and GPUs of this machine, or what the Ray cluster has when the
-    /// sweep begins.
+    /// The resources that trials share. `None`: the cores and GPUs of this machine, or what the Ray cluster has.
     pub total_resources: Option<Bundle>,
 }
 
