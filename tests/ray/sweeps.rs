@@ -156,3 +156,21 @@ fn a_directory_that_a_machine_does_not_see_and_a_trial_that_no_machine_can_hold_
     assert!(none.contains("can never run: the sweep has {\"CPU\": 2.0"), "{none}");
     assert!(of_trials(cluster.home.path()).is_empty());
 }
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn a_sweep_takes_the_cores_of_a_machine_that_joins_its_cluster() {
+    let mut cluster = two_machines();
+    let dir = folder("executor = \"ray\"\n");
+    edit(dir.path(), "training_iteration = 4", "training_iteration = 1000000");
+    let mut sweep = pavlov(["tune", "sweep.toml", "--out", "swept", "--quiet"], dir.path());
+    on_ray(&mut sweep);
+    cluster.belongs(sweep.env("RAY_ADDRESS", &cluster.address));
+    let mut sweep = background(sweep);
+    let trials = |cluster: &Cluster| of_trials(cluster.home.path()).len();
+    wait_for("two trials", || (trials(&cluster) == 2).then_some(()));
+    cluster.join(4);
+    wait_for("a third trial", || (trials(&cluster) == 3).then_some(()));
+    sweep.kill().expect("it runs");
+    sweep.wait().expect("it ended");
+}
