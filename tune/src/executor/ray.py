@@ -256,7 +256,7 @@ class Engine:
                 known = now
 
     def messages(self):
-            """Lines of JSON; with those that start a worker or trial the socket that came with them."""
+        """Lines of JSON; with those that start a worker or trial the socket that came with them."""
         text, sockets = b"", []
         while True:
             data, files, _, _ = socket.recv_fds(self.control, 1 << 16, 16, CLOSE_ON_EXEC)
