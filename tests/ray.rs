@@ -5,6 +5,8 @@
 //! found at the end.
 
 #[cfg(feature = "cli")]
+mod sweeps;
+#[cfg(feature = "cli")]
 mod tune;
 
 use std::collections::BTreeSet;

@@ -36,14 +36,14 @@ lr = { loguniform = [1e-4, 1e-2] }
 clip_param = { grid_search = [0.1, 0.3] }
 "#;
 
-fn pavlov<'a>(args: impl IntoIterator<Item = &'a str>, dir: &Path) -> Command {
+pub(crate) fn pavlov<'a>(args: impl IntoIterator<Item = &'a str>, dir: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_pavlov"));
     command.args(args).current_dir(dir).env_remove("RUST_LOG").stdin(Stdio::null());
     command
 }
 
 #[track_caller]
-fn succeeds(command: &mut Command) -> Output {
+pub(crate) fn succeeds(command: &mut Command) -> Output {
     let output = command.output().expect("the binary that cargo just built");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     output
@@ -55,7 +55,7 @@ fn lines(output: &Output) -> Vec<Value> {
 }
 
 /// A directory with `sweep.toml` in it: [`SWEEP`] with `more` in front.
-fn folder(more: &str) -> TempDir {
+pub(crate) fn folder(more: &str) -> TempDir {
     let dir = tempfile::tempdir().expect("a directory");
     fs::write(dir.path().join("sweep.toml"), format!("{more}{SWEEP}")).expect("written");
     dir
@@ -259,7 +259,7 @@ fn a_sweep_whose_driver_and_trials_are_killed_ends_as_the_undisturbed_one() {
     assert_eq!(completed.len(), 16, "each trial completed once");
 }
 
-fn background(mut command: Command) -> Child {
+pub(crate) fn background(mut command: Command) -> Child {
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("the binary that cargo just built")
 }
 
@@ -275,7 +275,7 @@ fn signal(process: u32, name: &str) {
 }
 
 /// The trials' directories in the order of their numbers.
-fn trials(experiment: &Path) -> Vec<PathBuf> {
+pub(crate) fn trials(experiment: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(experiment).expect("an experiment");
     let mut dirs: Vec<PathBuf> =
         entries.map(|entry| entry.expect("an entry").path()).filter(|p| p.is_dir()).collect();
@@ -283,12 +283,12 @@ fn trials(experiment: &Path) -> Vec<PathBuf> {
     dirs
 }
 
-fn results(dir: &Path) -> Vec<Metrics> {
+pub(crate) fn results(dir: &Path) -> Vec<Metrics> {
     read_results(dir).expect("results")
 }
 
 #[track_caller]
-fn assert_same(left: &[Metrics], right: &[Metrics]) {
+pub(crate) fn assert_same(left: &[Metrics], right: &[Metrics]) {
     assert_eq!(left.len(), right.len());
     for (left, right) in left.iter().zip(right) {
         let (mut left, mut right) = (left.clone(), right.clone());

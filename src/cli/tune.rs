@@ -19,6 +19,7 @@ use crate::envs::EnvCreator;
 use crate::presets;
 use crate::registry::{self, AlgorithmEntry};
 use crate::tune::config::{Layer, read_settings};
+use crate::tune::internal::experiment_of_trial;
 use crate::tune::{Callback, Restore, ResultGrid, Scope, SweepFile, TrialResult, storage};
 use crate::tune::{Config, Error, child_main, read_file, replace_file};
 
@@ -84,6 +85,8 @@ pub(super) struct TrialArgs {
 pub(super) fn tune(args: TuneArgs) -> anyhow::Result<()> {
     let url = args.resume.as_deref().and_then(run_dir::url);
     let path = match (&args.sweep, &args.resume) {
+        // The machine that a trial is on need not see the file that the sweep was begun with.
+        _ if let Some(dir) = experiment_of_trial() => dir.join(SWEEP),
         (Some(path), _) => path.clone(),
         (None, _) if url.is_some() => bring_sweep(url.unwrap_or_default())?,
         (None, Some(dir)) if dir.join(SWEEP).is_file() => dir.join(SWEEP),

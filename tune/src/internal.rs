@@ -1,7 +1,8 @@
 //! What the other crates of pavlov stand on beside the public items. It may change in any version.
 
 pub use crate::executor::{
-    RolloutCommand, RolloutProcess, WorkerGroup, WorkerGroupSetup, panic_text, rollout_main,
+    Body, ChildCommand, RayActor, RayEngine, RolloutProcess, WorkerGroup, WorkerGroupSetup,
+    experiment_of_trial, panic_text, rollout_command, rollout_main,
 };
 pub use crate::function::Function;
 pub use crate::rng::stream;

@@ -66,7 +66,7 @@ pub struct SweepFile {
     pub time_budget_s: Option<f64>,
     /// Whether a trial that ends hands its trainable on to the next one, see [`TuneConfig::reuse_actors`].
     pub reuse_actors: bool,
-    /// Where trials run: `"threads"` or `"processes"`.
+    /// Where trials run: `"threads"`, `"processes"` or `"ray"`.
     pub executor: ExecutorKind,
     /// The experiment's name.
     pub name: Option<String>,
@@ -86,7 +86,7 @@ pub struct SweepFile {
     pub failure: FailureConfig,
     /// What a trial needs, e.g. `{ CPU = 2, GPU = 0.5 }`. Absent: what the trainable asks for.
     pub resources: Option<Bundle>,
-    /// What there is to share out. Absent: the cores and GPUs of this machine.
+    /// What there is to share out. Absent: the cores and GPUs of this machine, or what the Ray cluster has.
     pub total_resources: Option<Bundle>,
 }
 

@@ -228,7 +228,10 @@ mod tests {
         assert_eq!([of(0), of(1), of(2)], ["a_0", "a_1", "a_0"]);
         assert_eq!(mapping.answers("b"), ["b_0".to_owned(), "b_1".to_owned()].into());
         assert!(read(serde_json::Value::Null).is_empty());
-        let message = read(serde_json::json!("by_party")).check(&["a"]).unwrap_err().to_string();
+        let message = read(serde_json::json!("by_party"))
+            .check("multiagent.policy_mapping_fn", &["a"])
+            .unwrap_err()
+            .to_string();
         assert!(
             message
                 .starts_with("`multiagent.policy_mapping_fn` is \"by_party\", but no function is registered")

@@ -1,11 +1,15 @@
 //! This executable started once more, to be something else than the program: a trial, a worker of one, or a rollout worker.
 
+use std::collections::BTreeMap;
 use std::env;
+use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
+
+use serde::Serialize;
 
 use crate::{Error, Result};
 
@@ -17,6 +21,8 @@ pub(super) const WORKER: &str = "PAVLOV_WORKER_OF";
 pub(super) const ROLLOUT: &str = "PAVLOV_ROLLOUT_WORKER_OF";
 /// All of these.
 pub(super) const ROLES: [&str; 3] = [ROLLOUT, WORKER, TRIAL];
+/// Set for trials on Ray: the directory of their experiment.
+pub(super) const EXPERIMENT: &str = "PAVLOV_EXPERIMENT";
 /// Those of the variables below that this module set; the user set the others.
 const OURS: &str = "PAVLOV_SETS_THREADS";
 const THREADS: [&str; 3] = ["OMP_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS"];
@@ -46,6 +52,46 @@ pub(super) fn command_anywhere(role: &str, name: &str, num_threads: usize) -> Re
     }
     command.env(OURS, set.join(","));
     Ok(command)
+}
+
+/// How a child is started on whatever machine; its standard input must be a socket.
+#[derive(Clone, Debug, Serialize)]
+pub struct ChildCommand {
+    path: String,
+    arguments: Vec<String>,
+    /// Environment variables that it has besides this process's.
+    set: BTreeMap<String, String>,
+    /// Environment variables of this process that it must not have.
+    unset: Vec<String>,
+}
+
+impl ChildCommand {
+    pub(super) fn of(command: &Command) -> Self {
+        let text = |text: &OsStr| text.to_string_lossy().into_owned();
+        let variables = || command.get_envs().map(|(name, value)| (text(name), value.map(text)));
+        Self {
+            path: text(command.get_program()),
+            arguments: command.get_args().map(text).collect(),
+            set: variables().filter_map(|(name, value)| Some((name, value?))).collect(),
+            unset: variables().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect(),
+        }
+    }
+}
+
+/// A child of this executable, wherever it runs. It reads from a socket, and the end of that ends it.
+pub trait Body: Send + std::fmt::Debug {
+    /// Ends the process at once, stopped or not.
+    fn kill(&mut self);
+
+    /// Waits until the process is gone, whose socket is closed, and ends it if that takes long. Says how it ended.
+    fn wait(&mut self) -> String;
+}
+
+/// In a trial on Ray: the directory of its experiment, which all machines see, as they need not see the files that this
+/// program's arguments name.
+pub fn experiment_of_trial() -> Option<PathBuf> {
+    env::var_os(TRIAL)?;
+    env::var_os(EXPERIMENT).map(PathBuf::from)
 }
 
 /// Whether this process is a trial or a worker.

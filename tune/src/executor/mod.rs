@@ -8,12 +8,13 @@ use std::path::PathBuf;
 use crossbeam_channel::Receiver;
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Metrics, Resources, Result};
+use crate::{Bundle, Config, Metrics, Resources, Result};
 
 mod actor;
 mod child;
 mod lines;
 mod processes;
+mod ray;
 mod rollout;
 mod threads;
 mod worker;
@@ -21,10 +22,12 @@ mod worker_group;
 
 pub(crate) use actor::in_full;
 pub use actor::panic_text;
+pub use child::{Body, ChildCommand, experiment_of_trial};
 pub(crate) use processes::ProcessExecutor;
 pub use processes::{child_main, rollout_main};
 pub(crate) use processes::{has_rollout_workers, is_known_to_children};
-pub use rollout::{RolloutCommand, RolloutProcess};
+pub use ray::{RayActor, RayEngine};
+pub use rollout::{RolloutProcess, rollout_command};
 pub(crate) use threads::ThreadExecutor;
 pub(crate) use worker::work;
 pub use worker_group::{WorkerGroup, WorkerGroupSetup};
@@ -108,4 +111,17 @@ pub(crate) trait Executor {
 
     /// Where all actors report.
     fn reports(&self) -> &Receiver<(ActorId, Report)>;
+
+    /// What trials share now; `None`: what this machine has.
+    fn total_resources(&self) -> Option<Bundle> {
+        None
+    }
+
+    /// Whether an actor could run; asked when one has failed.
+    ///
+    /// # Errors
+    /// Fails if none could, which is no fault of the trial.
+    fn alive(&self) -> Result<()> {
+        Ok(())
+    }
 }

@@ -1,4 +1,4 @@
-//! Actors as processes: this executable started once more for each.
+//! Actors as processes: this executable started once more for each, on this machine or by an actor of a Ray cluster.
 //!
 //! The child's standard input is one end of a socket that carries requests and reports, one JSON object per line; the
 //! child moves it away and reads nothing from standard input afterwards. Its standard output and error are the files
@@ -7,20 +7,23 @@
 
 use std::collections::HashMap;
 use std::env;
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::{BufReader, ErrorKind, Write};
+use std::net::Shutdown;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Child;
-use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
 
 use crossbeam_channel::{Receiver, Sender, bounded, unbounded};
+use serde_json::json;
 
-use super::child::{self, ROLES, ROLLOUT, TRIAL, WORKER};
+use super::child::{self, Body, ChildCommand, EXPERIMENT, ROLES, ROLLOUT, TRIAL, WORKER};
 use super::lines::lines;
+use super::ray::RayEngine;
 use super::{ActorId, Executor, Report, Request, Start, actor};
-use crate::{Error, Result, TrainableFactory, files};
+use crate::{Bundle, Error, Result, TrainableFactory, files};
 
 /// What `child_main` was given, by name.
 static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -150,7 +153,9 @@ fn output(logdir: &Path, name: &str) -> Result<File> {
 /// A crash of one trial, whatever its kind, ends that trial alone.
 pub(crate) struct ProcessExecutor {
     name: String,
-    actors: HashMap<ActorId, UnixStream>,
+    /// Where there is none, trials are processes of this machine.
+    ray: Option<Arc<RayEngine>>,
+    actors: HashMap<ActorId, (UnixStream, JoinHandle<()>)>,
     report: Sender<(ActorId, Report)>,
     reports: Receiver<(ActorId, Report)>,
 }
@@ -160,20 +165,32 @@ impl ProcessExecutor {
     /// Returns [`Error::Config`] if `child_main` was not called with this trainable: its processes would run the whole
     /// program again.
     pub(crate) fn new(factory: &TrainableFactory) -> Result<Self> {
+        Self::known(factory, "processes", "in processes")
+    }
+
+    /// Trials are on the cluster at `RAY_ADDRESS`, or on one that is started on this machine and ends with this executor.
+    ///
+    /// # Errors
+    /// Fails as [`new`](Self::new), and with [`Error::Config`] if Ray or the cluster cannot be reached.
+    pub(crate) fn on_ray(factory: &TrainableFactory) -> Result<Self> {
+        let mut known = Self::known(factory, "\"ray\"", "on Ray")?;
+        known.ray = Some(RayEngine::shared("executor")?);
+        Ok(known)
+    }
+
+    fn known(factory: &TrainableFactory, executor: &str, place: &str) -> Result<Self> {
         let name = factory.name();
         if child::is_child() || !is_known_to_children(name) {
             let rule = format!(
-                "trials run in processes only if `main` first calls `child_main` with the trainable `{name}`"
+                "trials run {place} only if `main` first calls `child_main` with the trainable `{name}`"
             );
-            return Err(Error::config("executor", "processes", rule));
+            return Err(Error::config("executor", executor, rule));
         }
         let (report, reports) = unbounded();
-        Ok(ProcessExecutor { name: name.into(), actors: HashMap::new(), report, reports })
+        Ok(ProcessExecutor { name: name.into(), ray: None, actors: HashMap::new(), report, reports })
     }
-}
 
-impl Executor for ProcessExecutor {
-    fn spawn(&mut self, actor: ActorId, start: Start) -> Result<()> {
+    fn start_process(&self, start: &Start) -> Result<(Box<dyn Body>, UnixStream)> {
         let (own, theirs) = UnixStream::pair().map_err(Error::other)?;
         let gpus: Vec<String> = start.gpus.iter().map(usize::to_string).collect();
         let mut command = child::command(TRIAL, &self.name, theirs, start.resources.num_threads())?;
@@ -181,21 +198,43 @@ impl Executor for ProcessExecutor {
         if start.resources.total("GPU") > 0.0 {
             command.env("CUDA_VISIBLE_DEVICES", gpus.join(","));
         }
-        let child = command.spawn().map_err(Error::io("start", Path::new("this executable")))?;
-        drop(command);
-        let incoming = own.try_clone().map_err(Error::other)?;
+        let process = command.spawn().map_err(Error::io("start", Path::new("this executable")))?;
+        Ok((Box::new(TrialProcess(process)), own))
+    }
+
+    /// It waits on the cluster until there is room, and Ray says which GPUs it has.
+    fn start_on(&self, engine: &Arc<RayEngine>, start: &Start) -> Result<(Box<dyn Body>, UnixStream)> {
+        // Whether a machine sees the directory is seen by this.
+        fs::create_dir_all(&start.logdir).map_err(Error::io("create", &start.logdir))?;
+        let mut command = child::command_anywhere(TRIAL, &self.name, start.resources.num_threads())?;
+        command.env(EXPERIMENT, files::parent(&start.logdir));
+        let what = json!({
+            "trial": start.logdir, "resources": start.resources.required(), "program": ChildCommand::of(&command),
+        });
+        let (actor, socket) = engine.start(what)?;
+        Ok((Box::new(actor), socket))
+    }
+}
+
+impl Executor for ProcessExecutor {
+    fn spawn(&mut self, actor: ActorId, start: Start) -> Result<()> {
+        let (body, socket) = match &self.ray {
+            None => self.start_process(&start)?,
+            Some(engine) => self.start_on(engine, &start)?,
+        };
+        let incoming = socket.try_clone().map_err(Error::other)?;
         let report = self.report.clone();
-        thread::Builder::new()
+        let listener = thread::Builder::new()
             .name(format!("trial {}", start.trial_id))
-            .spawn(move || listen(actor, child, incoming, &report))
+            .spawn(move || listen(actor, body, incoming, &report))
             .map_err(Error::other)?;
-        self.actors.insert(actor, own);
+        self.actors.insert(actor, (socket, listener));
         self.send(actor, Request::Start(Box::new(start)));
         Ok(())
     }
 
     fn send(&mut self, actor: ActorId, request: Request) {
-        let Some(socket) = self.actors.get_mut(&actor) else { return };
+        let Some((socket, _)) = self.actors.get_mut(&actor) else { return };
         // A child that is gone is reported by its listener.
         if let Ok(mut line) = serde_json::to_vec(&request) {
             line.push(b'\n');
@@ -210,23 +249,56 @@ impl Executor for ProcessExecutor {
     fn reports(&self) -> &Receiver<(ActorId, Report)> {
         &self.reports
     }
+
+    fn total_resources(&self) -> Option<Bundle> {
+        self.ray.as_ref().and_then(|engine| engine.resources())
+    }
+
+    fn alive(&self) -> Result<()> {
+        self.ray.as_ref().map_or(Ok(()), |engine| engine.alive())
+    }
 }
 
 impl Drop for ProcessExecutor {
     fn drop(&mut self) {
-        for socket in self.actors.values() {
-            let _ = socket.shutdown(std::net::Shutdown::Both);
+        for (socket, _) in self.actors.values() {
+            let _ = socket.shutdown(Shutdown::Both);
+        }
+        // The last one who knows the engine ends it, which must be this thread: the others end with the process.
+        if self.ray.is_some() {
+            self.actors.drain().for_each(|(_, (_, listener))| _ = listener.join());
+        }
+    }
+}
+
+/// The process of a trial on this machine.
+#[derive(Debug)]
+struct TrialProcess(Child);
+
+impl Body for TrialProcess {
+    fn kill(&mut self) {
+        // One that is gone cannot be ended.
+        let _ = self.0.kill();
+    }
+
+    fn wait(&mut self) -> String {
+        match self.0.wait() {
+            Ok(status) => {
+                let hint = "; see `stderr` in its directory";
+                format!("its process {}", child::how_it_ended(status, hint))
+            }
+            Err(error) => format!("its process is lost: {error}"),
         }
     }
 }
 
 /// Passes a child's reports on; its death is one too.
-fn listen(actor: ActorId, mut child: Child, incoming: UnixStream, report: &Sender<(ActorId, Report)>) {
+fn listen(actor: ActorId, mut body: Box<dyn Body>, incoming: UnixStream, report: &Sender<(ActorId, Report)>) {
     for line in lines(BufReader::new(&incoming)) {
         let line = match line {
             Err(error) if error.kind() == ErrorKind::InvalidData => {
-                let _ = child.kill();
-                let _ = child.wait();
+                body.kill();
+                body.wait();
                 let message = format!("its process said what cannot be read: {error}");
                 let _ = report.send((actor, Report::Failed { message }));
                 return;
@@ -240,21 +312,14 @@ fn listen(actor: ActorId, mut child: Child, incoming: UnixStream, report: &Sende
         let said_end = matches!(answer, Report::CannotReset | Report::Stopped { .. } | Report::Failed { .. });
         if said_end {
             // Its directory is free once the process is gone.
-            let _ = incoming.shutdown(std::net::Shutdown::Both);
-            let _ = child.wait();
+            let _ = incoming.shutdown(Shutdown::Both);
+            body.wait();
         }
         let _ = report.send((actor, answer));
         if said_end {
             return;
         }
     }
-    let _ = incoming.shutdown(std::net::Shutdown::Both);
-    let message = match child.wait() {
-        Ok(status) => {
-            let hint = "; see `stderr` in its directory";
-            format!("its process {}", child::how_it_ended(status, hint))
-        }
-        Err(error) => format!("its process is lost: {error}"),
-    };
-    let _ = report.send((actor, Report::Failed { message }));
+    let _ = incoming.shutdown(Shutdown::Both);
+    let _ = report.send((actor, Report::Failed { message: body.wait() }));
 }

@@ -1,10 +1,7 @@
 //! Rollout workers as processes: this executable started once more for each.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
 use std::io;
 use std::os::unix::net::UnixStream;
-use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus};
 use std::sync::mpsc::{Sender, channel};
@@ -12,9 +9,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde::Serialize;
-
-use super::child::{self, ROLLOUT};
+use super::child::{self, Body, ChildCommand, ROLLOUT};
 use super::has_rollout_workers;
 use crate::{Error, Result};
 
@@ -73,21 +68,6 @@ impl RolloutProcess {
         self.0.id()
     }
 
-    /// Ends the process at once.
-    pub fn kill(&mut self) {
-        // One that is gone cannot be ended.
-        let _ = self.0.kill();
-    }
-
-    /// Waits until the process is gone, whose socket is closed, and ends it if that takes long. The answer reads on after
-    /// "its process".
-    pub fn wait(&mut self) -> String {
-        match self.reap() {
-            Ok(status) => child::how_it_ended(status, ""),
-            Err(error) => format!("is lost: {error}"),
-        }
-    }
-
     fn reap(&mut self) -> io::Result<ExitStatus> {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -101,6 +81,20 @@ impl RolloutProcess {
     }
 }
 
+impl Body for RolloutProcess {
+    fn kill(&mut self) {
+        // One that is gone cannot be ended.
+        let _ = self.0.kill();
+    }
+
+    fn wait(&mut self) -> String {
+        match self.reap() {
+            Ok(status) => format!("its process {}", child::how_it_ended(status, "")),
+            Err(error) => format!("its process is lost: {error}"),
+        }
+    }
+}
+
 impl Drop for RolloutProcess {
     fn drop(&mut self) {
         self.kill();
@@ -108,40 +102,14 @@ impl Drop for RolloutProcess {
     }
 }
 
-/// How the process of a rollout worker is started on whatever machine; its standard input must be a socket.
-#[derive(Clone, Debug, Serialize)]
-pub struct RolloutCommand {
-    path: String,
-    arguments: Vec<String>,
-    /// Environment variables that it has besides this process's.
-    set: BTreeMap<String, String>,
-    /// Environment variables of this process that it must not have.
-    unset: Vec<String>,
-}
-
-impl RolloutCommand {
-    /// As [`RolloutProcess::start`] starts one; `workers` is the setting that asks for it.
-    ///
-    /// # Errors
-    /// Returns [`Error::Config`] if `child_main` was not called with this trainable. Fails if this executable cannot be found.
-    pub fn new(name: &str, workers: &str, num_threads: usize) -> Result<Self> {
-        refuse_unknown(name, workers)?;
-        let command = child::command_anywhere(ROLLOUT, name, num_threads)?;
-        let text = |text: &OsStr| text.to_string_lossy().into_owned();
-        let variables = || command.get_envs().map(|(name, value)| (text(name), value.map(text)));
-        Ok(Self {
-            path: text(command.get_program()),
-            arguments: command.get_args().map(text).collect(),
-            set: variables().filter_map(|(name, value)| Some((name, value?))).collect(),
-            unset: variables().filter(|(_, value)| value.is_none()).map(|(name, _)| name).collect(),
-        })
-    }
-
-    /// Reads on after "its process"; `code` is an exit code, or a signal below zero.
-    pub fn how_it_ended(code: i32) -> String {
-        let raw = if code < 0 { -code } else { (code & 0xff) << 8 };
-        child::how_it_ended(ExitStatus::from_raw(raw), "")
-    }
+/// How the process of a rollout worker is started on whatever machine, as [`RolloutProcess::start`] starts one; `workers` is
+/// the setting that asks for it.
+///
+/// # Errors
+/// Returns [`Error::Config`] if `child_main` was not called with this trainable. Fails if this executable cannot be found.
+pub fn rollout_command(name: &str, workers: &str, num_threads: usize) -> Result<ChildCommand> {
+    refuse_unknown(name, workers)?;
+    Ok(ChildCommand::of(&child::command_anywhere(ROLLOUT, name, num_threads)?))
 }
 
 /// Refuses rollout workers whose process would run the whole program again.

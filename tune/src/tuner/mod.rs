@@ -170,7 +170,8 @@ impl Tuner {
             None => self.dated_name(&root),
         };
         self.check()?;
-        let pool = Pool::new(self.tune_config.total_resources.clone())?;
+        let executor = self.executor()?;
+        let pool = self.pool(&*executor)?;
         let (dir, remote) = match root.to_str().filter(|_| storage::scheme(&root).is_some()) {
             Some(url) => {
                 let url = storage::join(url, &name);
@@ -199,7 +200,7 @@ impl Tuner {
         let mut journal = Journal::create(&dir)?;
         file.map_or(Ok(()), |file| file.write(&dir))?;
         journal.append(&Event::Experiment(Cow::Borrowed(&header)))?;
-        self.go(dir, header, journal, pool, remote, None)
+        self.go(dir, header, journal, (executor, pool), remote, None)
     }
 
     /// Takes up the sweep in `dir`, a directory or a URL: this tuner must be as the one that began it. More samples, other
@@ -248,8 +249,9 @@ impl Tuner {
             fill::fill(&dir, &events)?;
         }
         file.map_or(Ok(()), |file| file.write(&dir))?;
-        let pool = Pool::new(self.tune_config.total_resources.clone())?;
-        self.go(dir, header, journal, pool, remote, Some((events, which)))
+        let executor = self.executor()?;
+        let pool = self.pool(&*executor)?;
+        self.go(dir, header, journal, (executor, pool), remote, Some((events, which)))
     }
 
     /// Whether there is a sweep to [`restore`](Tuner::restore) in `dir`, a directory or a URL; the error says why not.
@@ -295,6 +297,19 @@ impl Tuner {
         self.run_config.checkpoint_config.check(self.trainable.is_function())
     }
 
+    fn executor(&self) -> Result<Box<dyn Executor>> {
+        Ok(match self.tune_config.executor {
+            ExecutorKind::Threads => Box::new(ThreadExecutor::new(self.trainable.clone())),
+            ExecutorKind::Processes => Box::new(ProcessExecutor::new(&self.trainable)?),
+            ExecutorKind::Ray => Box::new(ProcessExecutor::on_ray(&self.trainable)?),
+        })
+    }
+
+    /// What trials share: what the user says, else what there is where they run.
+    fn pool(&self, executor: &dyn Executor) -> Result<Pool> {
+        Pool::new(self.tune_config.total_resources.clone().or_else(|| executor.total_resources()))
+    }
+
     fn refuse_other_sweep(&self, dir: &Path, header: &Header) -> Result<()> {
         let now = &self.tune_config;
         let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "none".into());
@@ -318,7 +333,7 @@ impl Tuner {
         dir: PathBuf,
         header: Header,
         mut journal: Journal,
-        pool: Pool,
+        (executor, pool): (Box<dyn Executor>, Pool),
         remote: Option<Remote>,
         restored: Option<(Vec<Event<'static>>, Restore)>,
     ) -> Result<ResultGrid> {
@@ -356,10 +371,6 @@ impl Tuner {
             sweep.replay(event)?;
             which = Some(goes_on);
         }
-        let executor: Box<dyn Executor> = match tune_config.executor {
-            ExecutorKind::Threads => Box::new(ThreadExecutor::new(trainable.clone())),
-            ExecutorKind::Processes => Box::new(ProcessExecutor::new(&trainable)?),
-        };
         let mut control = Control {
             sweep,
             journal,
@@ -367,6 +378,7 @@ impl Tuner {
             remote,
             factory: trainable,
             pool,
+            follows_executor: tune_config.total_resources.is_none(),
             progress: Progress::new(run_config.verbose, columns, run_config.replay_command.clone()),
             run_config,
             prefix: header.prefix,

@@ -1,4 +1,4 @@
-//! What the machine has, and what of it is taken.
+//! What the machine or cluster has, and what of it is taken.
 
 use std::collections::BTreeMap;
 
@@ -45,6 +45,24 @@ impl Pool {
 
     pub(super) fn total(&self) -> &Bundle {
         &self.total
+    }
+
+    /// Machines have joined or left; whether that changes anything.
+    pub(super) fn change(&mut self, total: Bundle) -> bool {
+        if total == self.total {
+            return false;
+        }
+        for (name, amount) in &total {
+            *self.free.entry(name.clone()).or_default() += amount;
+        }
+        for (name, amount) in &self.total {
+            *self.free.entry(name.clone()).or_default() -= amount;
+        }
+        // Those that are gone are not free.
+        let gpus = total.get("GPU").map_or(0, |gpus| gpus.floor() as usize);
+        self.gpus.resize(gpus.min(MOST_GPUS).max(self.gpus.len()), 1.0);
+        self.total = total;
+        true
     }
 
     /// Whether anything is left of any resource.
@@ -165,6 +183,23 @@ mod tests {
         // Where the sweep says what there is to share out, that holds.
         let said = Pool::new(Some(Bundle::from([("CPU".into(), cores)]))).unwrap();
         assert!(!said.can_ever_fit(&greedy) && said.too_few_cores(&greedy).is_none());
+    }
+
+    #[test]
+    fn what_joins_is_free_and_what_leaves_is_not() {
+        let mut pool = pool(1.0, 0.0);
+        let one = Resources::cpus_gpus(1.0, 0.0).unwrap();
+        pool.take(1, &one);
+        assert!(!pool.fits(&one));
+        let two = Bundle::from([("CPU".into(), 2.0), ("GPU".into(), 1.0)]);
+        assert!(pool.change(two.clone()) && !pool.change(two));
+        let with_gpu = Resources::cpus_gpus(1.0, 1.0).unwrap();
+        assert_eq!(pool.take(2, &with_gpu), [0]);
+        assert!(pool.change(Bundle::from([("CPU".into(), 1.0)])));
+        pool.give_back(2);
+        assert!(!pool.fits(&one) && !pool.fits(&with_gpu));
+        pool.give_back(1);
+        assert!(pool.fits(&one) && !pool.fits(&with_gpu));
     }
 
     #[test]

@@ -39,7 +39,7 @@ pub struct TuneConfig {
     pub reuse_actors: bool,
     /// Where trials run.
     pub executor: ExecutorKind,
-    /// The resources that trials share. `None`: the cores and GPUs of this machine.
+    /// The resources that trials share. `None`: the cores and GPUs of this machine, or what the Ray cluster has.
     pub total_resources: Option<Bundle>,
 }
 
@@ -72,6 +72,9 @@ pub enum ExecutorKind {
     /// In processes: whatever happens to one ends its trial alone. `main` must call
     /// [`child_main`](crate::child_main) first.
     Processes,
+    /// In processes on a Ray cluster: the one at `RAY_ADDRESS`, or one of the sweep's own on this machine. All machines of the
+    /// cluster must see the experiment's directory. `main` must call [`child_main`](crate::child_main) first.
+    Ray,
 }
 
 /// Where a sweep writes, when its trials stop, and what happens when they fail.

@@ -19,6 +19,7 @@ use crate::{
     },
 };
 use crossbeam_channel::{Receiver, Sender, unbounded};
+use pavlov_tune::internal::Body;
 use std::{
     collections::VecDeque,
     io::{self, BufReader, BufWriter, ErrorKind, Read, Write},
@@ -49,15 +50,6 @@ impl Place {
         // The pool may be gone.
         let _ = self.completions.send(Completion { worker, incarnation, request, result });
     }
-}
-
-/// The process of a worker, wherever it runs. It reads frames from a socket, and the end of that ends it.
-pub(super) trait Body: Send + std::fmt::Debug {
-    /// Ends the process at once, stopped or not.
-    fn kill(&mut self);
-
-    /// Waits until the process is gone, whose socket is closed, and ends it if that takes long. Says how it ended.
-    fn wait(&mut self) -> String;
 }
 
 /// A worker's process and what it owes.

@@ -28,6 +28,8 @@ pub(super) struct Control {
     pub(super) remote: Option<Remote>,
     pub(super) factory: TrainableFactory,
     pub(super) pool: Pool,
+    /// The pool is what the executor says, which may change.
+    pub(super) follows_executor: bool,
     pub(super) run_config: RunConfig,
     pub(super) progress: Progress,
     pub(super) prefix: String,
@@ -92,6 +94,7 @@ impl Control {
             }
             self.settle_released()?;
             self.check_end_of_all()?;
+            self.follow_executor();
             while self.start_one()? {}
             if self.unsaved.actors.is_empty() {
                 if self.unsaved.interrupted || !self.ask_idle_scheduler()? {
@@ -114,6 +117,13 @@ impl Control {
         }
         self.progress.end(&self.sweep.trials, &*self.sweep.scheduler);
         Ok(self.unsaved.interrupted)
+    }
+
+    fn follow_executor(&mut self) {
+        let total = self.follows_executor.then(|| self.executor.total_resources()).flatten();
+        if total.is_some_and(|total| self.pool.change(total)) {
+            self.unsaved.nothing_to_start = false;
+        }
     }
 
     /// After a replay: trials that were given up, and those that had not ended.

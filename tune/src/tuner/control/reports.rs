@@ -16,6 +16,9 @@ impl Control {
     pub(super) fn on_report(&mut self, actor: ActorId, report: Report) -> Result<()> {
         // Of an actor that was dismissed.
         let Some(&i) = self.unsaved.actors.get(&actor) else { return Ok(()) };
+        if matches!(report, Report::Failed { .. }) {
+            self.executor.alive()?;
+        }
         if !matches!(report, Report::Trained { .. } | Report::Started { .. }) {
             self.unsaved.nothing_to_start = false;
         }

@@ -8,7 +8,7 @@ mod child;
 pub(crate) use child::serve;
 
 use super::{
-    life::{Body, Life, Place},
+    life::{Life, Place},
     pool::{Completion, WorkerPool, validate},
 };
 use crate::{
@@ -88,16 +88,6 @@ impl ProcessPool {
             // Without one a process is started when it is needed, and says then what is wrong.
             self.spare = self.process().ok();
         }
-    }
-}
-
-impl Body for RolloutProcess {
-    fn kill(&mut self) {
-        self.kill();
-    }
-
-    fn wait(&mut self) -> String {
-        format!("its process {}", self.wait())
     }
 }
 

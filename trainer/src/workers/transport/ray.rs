@@ -3,10 +3,8 @@
 //! Ray is spoken to by a process in Python, the engine. Frames go to it and on to the actors as they are, so a worker here
 //! is what it is as a process, and the trainer outlives the cluster.
 
-mod engine;
-
 use super::{
-    life::{Body, Life, Place},
+    life::{Life, Place},
     pool::{Completion, Fault, WorkerPool, validate},
 };
 use crate::{
@@ -17,14 +15,10 @@ use crate::{
         worker::{Request, WorkerSpec},
     },
 };
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, unbounded};
-use engine::{End, Engine};
-use pavlov_tune::internal::RolloutCommand;
+use crossbeam_channel::{Receiver, Sender, unbounded};
+use pavlov_tune::internal::{ChildCommand, RayEngine, rollout_command};
 use serde_json::{Map, Value, json};
-use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
-
-/// How long a worker whose socket is closed may take to be gone.
-const PATIENCE: Duration = Duration::from_secs(10);
+use std::{sync::Arc, time::Duration};
 
 /// One actor of a Ray cluster per worker.
 #[derive(Debug)]
@@ -34,7 +28,7 @@ pub struct RayPool {
     completions: Receiver<Completion>,
     send_completions: Sender<Completion>,
     requests: u64,
-    engine: Arc<Engine>,
+    engine: Arc<RayEngine>,
     number: u64,
 }
 
@@ -53,10 +47,10 @@ impl RayPool {
         let by_name = Arc::new(SpecByName::of(spec)?);
         // What `main` does not know is refused before a cluster is started.
         command(&by_name)?;
-        let engine = Engine::shared()?;
+        let engine = RayEngine::shared("workers")?;
         let number = match workers {
             0 => 0,
-            _ => engine.reserve(reservation(&spec.common, workers))?,
+            _ => engine.reserve("workers", reservation(&spec.common, workers))?,
         };
         let mut pool = Self {
             spec: by_name,
@@ -84,14 +78,14 @@ impl RayPool {
             "pool": self.number, "worker": worker, "resources": resources(&self.spec.common),
             "labels": self.spec.common.label_selector_per_worker, "program": command(&self.spec)?,
         });
-        let (body, socket) = RayBody::start(&self.engine, start)?;
+        let (body, socket) = self.engine.start(start)?;
         let life = Life::start(Box::new(body), socket, &self.spec, place, self.requests)?;
         Ok((life, self.requests))
     }
 }
 
-fn command(spec: &SpecByName) -> Result<RolloutCommand> {
-    Ok(RolloutCommand::new(&spec.trainable, "ray", spec.common.num_cpus_per_worker.max(1))?)
+fn command(spec: &SpecByName) -> Result<ChildCommand> {
+    Ok(rollout_command(&spec.trainable, "ray", spec.common.num_cpus_per_worker.max(1))?)
 }
 
 /// What a worker asks for, by Ray's names.
@@ -128,7 +122,7 @@ impl WorkerPool for RayPool {
         };
         // Without the engine no worker comes back, whatever the settings say.
         match &next {
-            Some(Completion { result: Err(Fault::Dead(_)), .. }) => self.engine.alive().map(|()| next),
+            Some(Completion { result: Err(Fault::Dead(_)), .. }) => Ok(self.engine.alive().map(|()| next)?),
             _ => Ok(next),
         }
     }
@@ -151,38 +145,5 @@ impl Drop for RayPool {
         self.lives.iter_mut().for_each(Life::close);
         self.lives.iter_mut().for_each(Life::bury);
         self.engine.release(self.number);
-    }
-}
-
-/// A worker's actor, as the engine knows it.
-#[derive(Debug)]
-struct RayBody {
-    engine: Arc<Engine>,
-    life: u64,
-    end: Receiver<End>,
-}
-
-impl RayBody {
-    fn start(engine: &Arc<Engine>, start: Value) -> Result<(Self, UnixStream)> {
-        let (life, end, socket) = engine.start(start)?;
-        Ok((Self { engine: Arc::clone(engine), life, end }, socket))
-    }
-}
-
-impl Body for RayBody {
-    fn kill(&mut self) {
-        self.engine.kill(self.life);
-    }
-
-    fn wait(&mut self) -> String {
-        let end = self.end.recv_timeout(PATIENCE).or_else(|error| {
-            self.kill();
-            if error == RecvTimeoutError::Timeout { self.end.recv_timeout(PATIENCE) } else { Err(error) }
-        });
-        match end {
-            Ok(End::Code(code)) => format!("its process {}", RolloutCommand::how_it_ended(code)),
-            Ok(End::Reason(reason)) => reason,
-            Err(_) => "its actor does not answer any more".to_owned(),
-        }
     }
 }

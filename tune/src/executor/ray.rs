@@ -1,42 +1,42 @@
 //! The process in Python through which Ray is reached, and what is said to it.
 //!
-//! One serves all pools of this process, so that a run and its evaluation share a cluster. It ends with the last of them, and
-//! with this process, however that ends: it reads the end of its standard input.
+//! One serves all that this process has on Ray, so that a run and its evaluation share a cluster. It ends with the last of
+//! it, and with this process, however that ends: it reads the end of its standard input.
 
-use crate::base::{
-    error::{Error, Result},
-    lock,
-};
-use crossbeam_channel::{Receiver, Sender, bounded};
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, IoSlice, Write};
+use std::mem::MaybeUninit;
+use std::net::Shutdown;
+use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::process::{Child, Command, ExitStatus};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender, bounded};
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use serde::Deserialize;
 use serde_json::Value;
-use std::{
-    collections::HashMap,
-    io::{BufRead, BufReader, IoSlice, Write},
-    mem::MaybeUninit,
-    net::Shutdown,
-    os::{
-        fd::{AsFd, OwnedFd},
-        unix::{net::UnixStream, process::CommandExt},
-    },
-    process::{Child, Command},
-    sync::{Arc, Mutex, Weak},
-    thread::JoinHandle,
-    time::{Duration, Instant},
-};
 
-const SCRIPT: &str = include_str!("engine.py");
+use super::child::{self, Body};
+use crate::{Bundle, Error, Result};
+
+const SCRIPT: &str = include_str!("ray.py");
 
 /// How long the engine may take to end what it started on Ray.
 const PATIENCE: Duration = Duration::from_secs(15);
 
+/// How long an actor whose socket is closed may take to be gone.
+const ACTOR_PATIENCE: Duration = Duration::from_secs(10);
+
 /// The engine of this process.
-static SHARED: Mutex<Weak<Engine>> = Mutex::new(Weak::new());
+static SHARED: Mutex<Weak<RayEngine>> = Mutex::new(Weak::new());
 
 /// How an actor's child ended.
 #[derive(Debug)]
-pub(super) enum End {
+enum End {
     /// An exit code, or a signal below zero.
     Code(i32),
     /// The whole sentence.
@@ -53,6 +53,8 @@ struct Said {
     failed: Option<String>,
     code: Option<i32>,
     reason: Option<String>,
+    refused: Option<String>,
+    resources: Option<Bundle>,
 }
 
 /// Who waits for what the engine says.
@@ -62,10 +64,15 @@ struct Waiting {
     lives: HashMap<u64, Sender<End>>,
     /// The engine is gone.
     gone: bool,
+    /// What the cluster has; `None`: it is one of this run's own.
+    resources: Option<Bundle>,
+    /// Why no trial can run on this cluster.
+    refused: Option<String>,
 }
 
+/// The process in Python, as this process has it.
 #[derive(Debug)]
-pub(super) struct Engine {
+pub struct RayEngine {
     control: Mutex<UnixStream>,
     waiting: Arc<Mutex<Waiting>>,
     process: Mutex<Child>,
@@ -73,22 +80,27 @@ pub(super) struct Engine {
     last: Mutex<u64>,
 }
 
-impl Engine {
-    /// The engine that this process has, or a new one.
+impl RayEngine {
+    /// The engine that this process has, or a new one; `setting` is the one that asks for it.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] with why there is none.
-    pub(super) fn shared() -> Result<Arc<Self>> {
+    /// Returns [`Error::Config`] with why there is none. A trial on Ray has none: its cores are on its own machine.
+    pub fn shared(setting: &str) -> Result<Arc<Self>> {
+        if child::experiment_of_trial().is_some() {
+            let reason = "the trial itself is on Ray (`executor = \"ray\"`), and its workers run on its own machine: choose \
+                          \"threads\" or \"procs\"";
+            return Err(refused(setting, reason));
+        }
         let mut shared = lock(&SHARED);
         if let Some(engine) = shared.upgrade().filter(|engine| engine.alive().is_ok()) {
             return Ok(engine);
         }
-        let engine = Arc::new(Self::start_python()?);
+        let engine = Arc::new(Self::start_python(setting)?);
         *shared = Arc::downgrade(&engine);
         Ok(engine)
     }
 
-    fn start_python() -> Result<Self> {
+    fn start_python(setting: &str) -> Result<Self> {
         let python = std::env::var("PAVLOV_PYTHON").ok().filter(|python| !python.is_empty());
         let python = python.unwrap_or_else(|| "python3".into());
         let (own, theirs) = UnixStream::pair().map_err(|e| lost(e.to_string()))?;
@@ -96,9 +108,10 @@ impl Engine {
         // Ctrl-C is for the run, which then ends the engine.
         command.args(["-u", "-c", SCRIPT]).stdin(OwnedFd::from(theirs)).process_group(0);
         let process = command.spawn().map_err(|error| {
-            refused(&format!(
-                "the interpreter {python:?} cannot be started ({error}); name one by PAVLOV_PYTHON"
-            ))
+            refused(
+                setting,
+                &format!("the interpreter {python:?} cannot be started ({error}); name one by PAVLOV_PYTHON"),
+            )
         })?;
         drop(command);
         let mut from = BufReader::new(own.try_clone().map_err(|e| lost(e.to_string()))?);
@@ -111,12 +124,13 @@ impl Engine {
             last: Mutex::new(0),
         };
         match next(&mut from) {
-            Some(Said { ready: true, .. }) => {}
-            Some(Said { failed: Some(reason), .. }) => return Err(refused(&reason)),
+            Some(Said { ready: true, resources, .. }) => lock(&waiting).resources = resources,
+            Some(Said { failed: Some(reason), .. }) => return Err(refused(setting, &reason)),
             _ => {
-                return Err(refused(&format!(
-                    "the interpreter {python:?} ended before it reached Ray; what it said is above"
-                )));
+                return Err(refused(
+                    setting,
+                    &format!("the interpreter {python:?} ended before it reached Ray; what it said is above"),
+                ));
             }
         }
         let listen = move || {
@@ -129,17 +143,24 @@ impl Engine {
             waiting.pools.clear();
             waiting.lives.clear();
         };
-        let reader = std::thread::Builder::new().name("from-ray".into()).spawn(listen);
+        let reader = thread::Builder::new().name("from-ray".into()).spawn(listen);
         engine.reader = Some(reader.map_err(|e| lost(e.to_string()))?);
         Ok(engine)
     }
 
-    /// Whether the engine still runs.
+    /// Whether the engine still runs, and the cluster is one on which trials can.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if it does not, with the way out.
-    pub(super) fn alive(&self) -> Result<()> {
-        self.with_waiting(|_| ())
+    /// Fails if it does not, with the way out.
+    pub fn alive(&self) -> Result<()> {
+        let mut refusal = None;
+        self.with_waiting(|waiting| refusal.clone_from(&waiting.refused))?;
+        refusal.map_or(Ok(()), |reason| Err(refused("executor", &reason)))
+    }
+
+    /// What the cluster has now; `None`: it is one of this run's own, and has what this machine has.
+    pub(super) fn resources(&self) -> Option<Bundle> {
+        lock(&self.waiting).resources.clone()
     }
 
     /// Calls `f` if the engine still runs.
@@ -148,7 +169,8 @@ impl Engine {
         if waiting.gone {
             return Err(lost(
                 "the process that reaches it has ended, by hand or because the head of the cluster is gone; checkpoints stay \
-                 where they are, and `pavlov resume` goes on from the newest, with Ray again or with `--workers threads`",
+                 where they are: `pavlov resume` goes on from the newest, with Ray again or with `--workers threads`, and \
+                 `pavlov tune --resume` with a sweep",
             ));
         }
         f(&mut waiting);
@@ -161,42 +183,41 @@ impl Engine {
         *last
     }
 
-    /// Asks for room for all workers of a pool, whose number it returns.
+    /// Asks for room for all workers of a pool, whose number it returns; `setting` is the one that asks for them.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if there is not enough in time, and fails if the engine is gone.
-    pub(super) fn reserve(&self, what: Value) -> Result<u64> {
+    pub fn reserve(&self, setting: &str, what: Value) -> Result<u64> {
         let number = self.number();
         let (sender, answer) = bounded(1);
         self.with_waiting(|waiting| _ = waiting.pools.insert(number, sender))?;
         self.say("reserve", ("pool", number), what, None);
         match answer.recv() {
             Ok(None) => Ok(number),
-            Ok(Some(reason)) => Err(refused(&reason)),
+            Ok(Some(reason)) => Err(refused(setting, &reason)),
             Err(_) => self.alive().map(|()| number),
         }
     }
 
     /// Gives a pool's room back.
-    pub(super) fn release(&self, pool: u64) {
+    pub fn release(&self, pool: u64) {
         self.say("release", ("pool", pool), Value::Null, None);
     }
 
-    /// Starts an actor. Returns its number, where its end is told, and the socket to the worker.
+    /// Starts an actor. The socket leads to its child.
     ///
     /// # Errors
     /// Fails if the engine is gone, or there is no socket.
-    pub(super) fn start(&self, what: Value) -> Result<(u64, Receiver<End>, UnixStream)> {
+    pub fn start(self: &Arc<Self>, what: Value) -> Result<(RayActor, UnixStream)> {
         let number = self.number();
         let (sender, end) = bounded(1);
         let (own, theirs) = UnixStream::pair().map_err(|e| lost(e.to_string()))?;
         self.with_waiting(|waiting| _ = waiting.lives.insert(number, sender))?;
         self.say("start", ("life", number), what, Some(theirs));
-        Ok((number, end, own))
+        Ok((RayActor { engine: Arc::clone(self), life: number, end }, own))
     }
 
-    /// Ends an actor at once.
-    pub(super) fn kill(&self, life: u64) {
+    fn kill(&self, life: u64) {
         self.say("kill", ("life", life), Value::Null, None);
     }
 
@@ -223,17 +244,19 @@ impl Engine {
 
 impl Waiting {
     fn hear(&mut self, said: Said) {
+        self.resources = said.resources.or(self.resources.take());
         // Whoever asked may have gone.
         if let Some(waiting) = said.pool.and_then(|pool| self.pools.remove(&pool)) {
             let _ = waiting.send(said.failed);
         } else if let Some(waiting) = said.life.and_then(|life| self.lives.remove(&life)) {
-            let reason = said.reason.unwrap_or_default();
+            let reason = said.refused.clone().or(said.reason).unwrap_or_default();
+            self.refused = said.refused.or(self.refused.take());
             let _ = waiting.send(said.code.map_or(End::Reason(reason), End::Code));
         }
     }
 }
 
-impl Drop for Engine {
+impl Drop for RayEngine {
     fn drop(&mut self) {
         let _ = lock(&self.control).shutdown(Shutdown::Write);
         let deadline = Instant::now() + PATIENCE;
@@ -242,7 +265,7 @@ impl Drop for Engine {
             if !matches!(process.try_wait(), Ok(None)) {
                 break;
             }
-            std::thread::sleep(Duration::from_millis(10));
+            thread::sleep(Duration::from_millis(10));
         }
         // One that is gone cannot be ended.
         let _ = process.kill();
@@ -258,10 +281,47 @@ fn next(from: &mut impl BufRead) -> Option<Said> {
     serde_json::from_str(&line).ok()
 }
 
-fn refused(reason: &str) -> Error {
-    Error::config("workers", "\"ray\"", reason)
+fn refused(setting: &str, reason: &str) -> Error {
+    Error::config(setting, "\"ray\"", reason)
 }
 
-fn lost(reason: impl Into<String>) -> Error {
-    Error::state("Ray", reason)
+fn lost(reason: impl std::fmt::Display) -> Error {
+    Error::other(format!("Ray: {reason}"))
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// An actor with a child of this executable, as the engine knows it.
+#[derive(Debug)]
+pub struct RayActor {
+    engine: Arc<RayEngine>,
+    life: u64,
+    end: Receiver<End>,
+}
+
+impl Body for RayActor {
+    fn kill(&mut self) {
+        self.engine.kill(self.life);
+    }
+
+    fn wait(&mut self) -> String {
+        let end = self.end.recv_timeout(ACTOR_PATIENCE).or_else(|error| {
+            self.kill();
+            if error == RecvTimeoutError::Timeout {
+                self.end.recv_timeout(ACTOR_PATIENCE)
+            } else {
+                Err(error)
+            }
+        });
+        match end {
+            Ok(End::Code(code)) => {
+                let raw = if code < 0 { -code } else { (code & 0xff) << 8 };
+                format!("its process {}", child::how_it_ended(ExitStatus::from_raw(raw), ""))
+            }
+            Ok(End::Reason(reason)) => reason,
+            Err(_) => "its actor does not answer any more".to_owned(),
+        }
+    }
 }

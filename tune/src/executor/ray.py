@@ -1,8 +1,8 @@
 """The process between a run and Ray. It needs only the package `ray`.
 
-Standard input is a socket to the run: lines of JSON, and with each worker's start the socket that its frames go through.
-A worker is an actor that starts the run's executable and passes frames on as they are. The end of the socket ends
-everything.
+Standard input is a socket to the run: lines of JSON, and with each start of a worker or trial the socket that its frames go
+through. Each is an actor that starts the run's executable and passes frames on as they are. The frames of a trial are lines.
+The end of the socket ends everything.
 """
 
 import fcntl
@@ -12,24 +12,27 @@ import json
 import os
 import pickle
 import queue
+import select
 import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 HEADER = 40
 SET_WEIGHTS = 2
 PROBE = 10
 OBJECT_STORE = 512 << 20
 FOLDER = "pavlov-ray-"
+WATCH = 5
 CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
 ENVIRONMENT = dict(os.environ)
 
 
 class Refused(Exception):
-    """A sentence that reads on after "`workers` is "ray", but"."""
+    """A sentence that reads on after "`workers` is "ray", but", or after "`executor` is "ray", but"."""
 
 
 def read(stream, size):
@@ -63,8 +66,18 @@ def read_frame(stream):
     return None if body is None else (header, body)
 
 
-class RolloutWorker:
-    """In an actor: a child that is the worker."""
+def frames(stream, are_lines):
+    """All frames until the end."""
+    if are_lines:
+        with stream.makefile("rb") as file:
+            yield from ((b"", line) for line in file if line.endswith(b"\n"))
+    else:
+        while (frame := read_frame(stream)) is not None:
+            yield frame
+
+
+class Actor:
+    """In an actor: a child that is the worker or trial."""
 
     def __init__(self, program, shipped):
         import ray
@@ -72,11 +85,19 @@ class RolloutWorker:
         context = ray.get_runtime_context()
         self.node = context.get_node_id()
         self.child = self.broken = None
+        is_home = self.node == program["node"]
         try:
-            self.start(program, shipped, self.node == program["node"], ray)
+            if program["trial"] and not is_home and not self.sees(program["trial"]):
+                self.broken = {
+                    "refused": f"node {self.node[:8]} ({ray.util.get_node_ip_address()}) does not see the trial's directory "
+                    f"{program['trial']}: trials on Ray write their results themselves, so put the sweep into a directory "
+                    "that all machines share (`--out`, `storage_path` or PAVLOV_RESULTS_DIR)"
+                }
+            else:
+                self.start(program, shipped, is_home, ray)
         except OSError as error:
             hint = "; it was built for another kind of machine" if error.errno == 8 else ""
-            self.broken = f"node {self.node[:8]} cannot start the executable: {error.strerror}{hint}"
+            self.broken = {"reason": f"node {self.node[:8]} cannot start the executable: {error.strerror}{hint}"}
 
     def start(self, program, shipped, is_home, ray):
         environment = dict(program["environment"] if is_home else os.environ)
@@ -98,23 +119,32 @@ class RolloutWorker:
             [path, *program["arguments"]],
             stdin=theirs,
             env=environment,
-            cwd=program["folder"] if is_home else None,
+            # What machines share, they may share with the run's own paths.
+            cwd=program["folder"] if is_home or program["trial"] and os.path.isdir(program["folder"]) else None,
             start_new_session=True,
         )
         theirs.close()
         self.sending, self.answers, self.probed = threading.Lock(), queue.SimpleQueue(), queue.SimpleQueue()
-        threading.Thread(target=self.listen, daemon=True).start()
+        threading.Thread(target=self.listen, args=(bool(program["trial"]),), daemon=True).start()
 
-    def listen(self):
+    def listen(self, are_lines):
         """Sorts what the child says: it answers probes while it is busy with a request."""
-        frame = ()
-        while frame is not None:
-            try:
-                frame = read_frame(self.socket)
-            except OSError:
-                frame = None
-            is_probe = frame is not None and number(frame[0]) == 0
-            (self.probed if is_probe else self.answers).put(frame)
+        try:
+            for frame in frames(self.socket, are_lines):
+                is_probe = not are_lines and number(frame[0]) == 0
+                (self.probed if is_probe else self.answers).put(frame)
+        except OSError:
+            pass
+        self.answers.put(None)
+
+    @staticmethod
+    def sees(folder):
+        """Whether this machine has the folder. One that is shared may be seen a little late."""
+        for _ in range(20):
+            if os.path.isdir(folder):
+                return True
+            time.sleep(0.5)
+        return False
 
     @staticmethod
     def torch():
@@ -143,7 +173,7 @@ class RolloutWorker:
     def call(self, header, body):
         """The frame that answers this one, or how the child ended."""
         if self.child is None:
-            return {"reason": self.broken}
+            return self.end()
         try:
             with self.sending:
                 self.socket.sendall(header)
@@ -164,7 +194,7 @@ class RolloutWorker:
     def end(self):
         """How the child ended, which is given a moment to do so."""
         if self.child is None:
-            return {"reason": self.broken}
+            return self.broken
         shut(self.socket)
         try:
             code = self.child.wait(timeout=1)
@@ -185,6 +215,7 @@ class Engine:
         self.control = control
         self.saying = threading.Lock()
         self.groups = {}
+        self.rooms = {}
         self.actors = {}
         self.killed = set()
         self.shipped = None
@@ -212,8 +243,20 @@ class Engine:
             elif operation == "kill":
                 self.kill(message["life"])
 
+    def watch(self, known):
+        """Tells the run when machines join or leave."""
+        while True:
+            time.sleep(WATCH)
+            try:
+                now = total_resources()
+            except Exception:
+                return  # Ray is gone.
+            if now != known:
+                self.say(resources=now)
+                known = now
+
     def messages(self):
-        """Lines of JSON; with those that start a worker the socket that came with them."""
+        """Lines of JSON; with those that start a worker or trial the socket that came with them."""
         text, sockets = b"", []
         while True:
             data, files, _, _ = socket.recv_fds(self.control, 1 << 16, 16, CLOSE_ON_EXEC)
@@ -229,10 +272,7 @@ class Engine:
     def reserve(self, message):
         """Room for the workers of a pool, all at once."""
         pool, workers, strategy = message["pool"], message["workers"], message["strategy"]
-        need = {name: amount for name, amount in message["resources"].items() if amount > 0}
-        if self.private:
-            # All cores are this run's.
-            need.pop("CPU", None)
+        need = self.need(message)
         if need:
             labels = [message["labels"]] * workers if message["labels"] else None
             group = ray.util.placement_group([need] * workers, strategy=strategy, bundle_label_selector=labels)
@@ -268,25 +308,24 @@ class Engine:
         return self.shipped or (None, None)
 
     def live(self, message, stream):
-        """One life of a worker."""
-        life, answers = message["life"], queue.SimpleQueue()
+        """One life of a worker or trial."""
+        life, answers, trial = message["life"], queue.SimpleQueue(), message.get("trial")
         replies = None
         try:
             home = ray.get_runtime_context().get_node_id()
             program = dict(message["program"], node=home, environment=ENVIRONMENT, folder=os.getcwd())
-            program["libtorch"] = self.libtorch
+            program["libtorch"], program["trial"] = self.libtorch, trial
             shipped, program["digest"] = self.ship(program)
             options = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
-            if message["labels"]:
+            if message.get("labels"):
                 options["label_selector"] = message["labels"]
-            group = self.groups.get(message["pool"])
+            need = self.need(message)
+            group = self.room(need, life, stream) if trial else self.groups.get(message["pool"])
             if group is not None:
                 options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
-                    group, placement_group_bundle_index=message["worker"]
+                    group, placement_group_bundle_index=message.get("worker", 0)
                 )
-                need = {name: amount for name, amount in message["resources"].items() if amount > 0}
-                options["num_cpus"] = 0 if self.private else need.pop("CPU", 0)
-                need.pop("CPU", None)
+                options["num_cpus"] = need.pop("CPU", 0)
                 options["num_gpus"] = need.pop("GPU", 0)
                 options["resources"] = need
             actor = self.worker.options(**options).remote(program, shipped)
@@ -296,18 +335,55 @@ class Engine:
             sending = threading.Lock()
             replies = threading.Thread(target=self.reply, args=(life, actor, answers, stream, sending), daemon=True)
             replies.start()
-            while (frame := read_frame(stream)) is not None:
+            for frame in frames(stream, bool(trial)):
                 if operation(frame[0]) == PROBE:
                     self.probe(actor, bytes().join(frame), stream, sending)
                 else:
                     answers.put(actor.call.remote(*self.packed(*frame)))
             answers.put(actor.end.remote())
-        except OSError:
+        except OSError as error:
             if replies is not None:
                 answers.put(actor.end.remote())
+            else:
+                self.ended(life, stream, reason=f"it could not be started: {error}")
+        except Refused as refused:
+            self.ended(life, stream, refused=str(refused))
         except Exception as error:
-            self.say(life=life, reason=f"Ray could not start it: {sentence(error)}")
-            shut(stream)
+            self.ended(life, stream, reason=f"Ray could not start it: {sentence(error)}")
+
+    def need(self, message):
+        """What a worker or trial asks of Ray. On a cluster of the run's own, all cores are the run's."""
+        need = {name: amount for name, amount in message["resources"].items() if amount > 0}
+        if self.private:
+            need.pop("CPU", None)
+        return need
+
+    def room(self, need, life, stream):
+        """A trial's room on one machine, for which it waits until the run hangs up."""
+        if not need:
+            return None
+        group = self.rooms[life] = ray.util.placement_group([need])
+        while not group.wait(1):
+            machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            if not any(all(has.get(name, 0) >= amount for name, amount in need.items()) for has in machines):
+                much = " and ".join(f"{amount:g} {name}" for name, amount in need.items())
+                raise Refused(
+                    f"a trial needs {much} on one machine, and no machine of the cluster has that: ask for less per trial, or "
+                    "add such a machine"
+                )
+            if life in self.killed or hung_up(stream):
+                raise RuntimeError("the run did not wait for room")
+        return group
+
+    def ended(self, life, stream, **how):
+        """Gives back what a life had, and says how it ended."""
+        self.kill(life)
+        self.actors.pop(life, None)
+        room = self.rooms.pop(life, None)
+        if room is not None:
+            ray.util.remove_placement_group(room)
+        self.say(life=life, **how)
+        shut(stream)
 
     def packed(self, header, body):
         """A frame as arguments of a call. Weights are the same for all workers and go into the object store once."""
@@ -349,10 +425,7 @@ class Engine:
                 end = {"reason": f"its actor is gone: {sentence(error)}"}
             except Exception as error:
                 end = {"reason": sentence(error)}
-        self.say(life=life, **end)
-        self.kill(life)
-        self.actors.pop(life, None)
-        shut(stream)
+        self.ended(life, stream, **end)
 
     def kill(self, life):
         self.killed.add(life)
@@ -367,6 +440,12 @@ class Engine:
         for life in list(self.actors):
             self.kill(life)
         ray.shutdown()
+
+
+def hung_up(stream):
+    poll = select.poll()
+    poll.register(stream, select.POLLRDHUP)
+    return bool(poll.poll(0))
 
 
 def shut(stream):
@@ -489,8 +568,11 @@ def main():
         check_version()
         folder = connect(address)
         # A probe does not wait for the call before it.
-        engine.worker = ray.remote(concurrency_groups={"probe": 1})(RolloutWorker)
-        engine.say(ready=True)
+        engine.worker = ray.remote(concurrency_groups={"probe": 1})(Actor)
+        resources = None if engine.private else total_resources()
+        engine.say(ready=True, resources=resources)
+        if not engine.private:
+            threading.Thread(target=engine.watch, args=(resources,), daemon=True).start()
         engine.serve()
         engine.end()
     except Refused as refused:
@@ -498,6 +580,13 @@ def main():
     finally:
         if folder is not None:
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def total_resources():
+    """What the cluster has, without what Ray itself keeps account of."""
+    kept = ("memory", "object_store_memory")
+    everything = ray.cluster_resources().items()
+    return {name: n for name, n in everything if name not in kept and ":" not in name and "_group_" not in name}
 
 
 def import_ray():
