@@ -35,7 +35,7 @@ pub(super) fn control_cost(weight: f64, action: &[f32]) -> f32 {
     weight as f32 * sum(action.len(), |i| action[i] * action[i])
 }
 
-/// `np.linalg.norm` of a short vector: the dot product of OpenBLAS fuses products and sums where the processor can.
+/// `np.linalg.norm` of a short vector, with products and sums fused. OpenBLAS fuses them on some processors, and not on others.
 pub(super) fn norm(vector: &[f64]) -> f64 {
     vector.iter().fold(0.0_f64, |sum, &x| x.mul_add(x, sum)).sqrt()
 }
