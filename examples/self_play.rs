@@ -5,7 +5,7 @@
 //! - `connect_four_v3`, 3,000,000 moves: against one that wins at once where it can; it must win 99 % and 90 %.
 //!
 //! Entropy is what makes it work: a policy that is too sure too early sees few positions, and fails where an opponent leads it
-//! out of them. Opponents from the past are another way: see `League`.
+//! out of them. Opponents from the past are another way: see the example `league`.
 //!
 //! `cargo run --release --example self_play [GAME] [SEED]`
 
@@ -89,7 +89,7 @@ fn main() -> std::result::Result<(), Box<dyn std::error::Error>> {
             return Err(format!("`{id}` is not a game of this program: tictactoe_v3, connect_four_v3").into());
         }
     };
-    let is_small = moves == 1_000_000;
+    let is_small = id == "tictactoe_v3";
     let mut trainer =
         settings(is_small, moves, seed).builder(id.as_str()).loggers(LoggerChoice::None).build()?;
     for round in 1..=10 {

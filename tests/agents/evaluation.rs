@@ -6,7 +6,7 @@ use pavlov::trainer::settings::PolicyMapping;
 use serde_json::json;
 
 use super::settings::{spread, with};
-use crate::support::{at, quiet, refused};
+use crate::support::{at, quiet, refused, tiny_ppo};
 
 /// All agents train `main`. In evaluations two of them act by `fixed`, which nothing trains.
 fn settings(trained: serde_json::Value, evaluated: Option<PolicyMapping>) -> Ppo {
@@ -98,4 +98,23 @@ fn what_cannot_play_in_evaluations_says_so() {
             "it learns, but only `evaluation_config.policy_mapping_fn` names it",
         ],
     );
+}
+
+#[test]
+fn a_single_agent_is_evaluated_with_the_policy_that_the_setting_names() {
+    let made = |policies: &[&str], evaluated: Option<&str>| {
+        let trained = policies[0];
+        let multi = json!({"policies": policies, "policies_to_train": [trained], "policy_mapping_fn": {"*": trained}});
+        let mut ppo = with(&tiny_ppo(), multi).expect("settings");
+        ppo.common.evaluation_config.policy_mapping_fn = evaluated.map(|id| [("*", id)].into());
+        quiet(ppo, "CartPole-v1").expect("a driver")
+    };
+    let lengths = |mut driver: Driver<Algorithm<Ppo>>| -> Vec<u64> {
+        episodes(&mut driver).iter().map(|episode| episode.length).collect()
+    };
+    // Before anything is learned.
+    let [a, b] = ["a", "b"].map(|id| lengths(made(&[id], None)));
+    assert_ne!(a, b);
+    assert_eq!(lengths(made(&["a", "b"], Some("b"))), b);
+    assert_eq!(lengths(made(&["b", "a"], Some("a"))), a);
 }

@@ -219,9 +219,10 @@ impl Policies {
     /// Places of the agents that act by a policy in some episode; none if it acts in evaluations alone.
     pub(crate) fn places(&self, id: &str, agents: &[Agent]) -> Result<Vec<usize>> {
         let spaces = self.spaces(id, agents)?;
+        let takes_turns = self.rotates && agents.iter().any(|agent| self.of(&agent.name) == id);
         let acts = |agent: &Agent| match self.mapping.changes() {
             true => agent.spaces == *spaces,
-            false => self.rotates || self.of(&agent.name) == id,
+            false => takes_turns || self.of(&agent.name) == id,
         };
         Ok((0..agents.len()).filter(|&place| acts(&agents[place])).collect())
     }
@@ -253,12 +254,15 @@ impl Policies {
     /// episode of a single agent, or a name in `policies_to_train` that
     /// no policy has, and [`Error::State`] if the spaces of agents that share a policy differ.
     pub fn check(&self, agents: &[Agent]) -> Result<()> {
-        if let ([agent], true) = (agents, self.mapping.changes()) {
+        let asked =
+            [("multiagent.policy_mapping_fn", Some(&self.mapping)), (EVALUATED_BY, self.evaluated.as_ref())];
+        let asked = asked.into_iter().find(|(_, mapping)| mapping.is_some_and(Mapping::changes));
+        if let ([agent], Some((key, _))) = (agents, asked) {
             let rule = format!(
                 "it is asked for each episode which agent acts by which policy, but there is one agent, `{}`; give a table",
                 agent.name
             );
-            return Err(Error::config("multiagent.policy_mapping_fn", "the name of a function", rule));
+            return Err(Error::config(key, "the name of a function", rule));
         }
         let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
         let acting =
@@ -303,9 +307,7 @@ impl Policies {
             let rule = format!("there is {}; take one of these, or leave it out", self.ids());
             return Err(Error::config(key, format_args!("{id:?}"), rule));
         }
-        let acts = |id: &str| {
-            self.rotates || agents.iter().any(|agent| self.mapping.answers(&agent.name).contains(id))
-        };
+        let acts = |id: &str| agents.iter().any(|agent| self.mapping.answers(&agent.name).contains(id));
         if let Some(id) =
             self.to_train.iter().find(|id| self.evaluated.is_some() && !comes_later && !acts(id))
         {

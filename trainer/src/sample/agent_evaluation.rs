@@ -38,6 +38,7 @@ pub(crate) fn play_agents(
     let mut teams = Vec::new();
     for (id, _) in policies.classes() {
         let own = policies.places(id, agents)?;
+        // It acts in training alone.
         if own.is_empty() {
             continue;
         }

@@ -139,7 +139,7 @@ fn play_vector(
         return Err(Error::Space { who: "the policy".into(), needs, space });
     }
     let rngs = (0..n).map(|copy| roster.stream(copy, 0)).collect();
-    let id = spec.policies.of(&spec.agents[0].name);
+    let id = spec.policies.in_evaluation().of(&spec.agents[0].name);
     let (common, policy) = (spec.common_of(&id), policies.get_mut(&id)?.as_mut());
     let mut pilot =
         Pilot::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filters.get(&id))?;

@@ -59,6 +59,7 @@ impl MultiAgentSampler {
         let mut teams = Vec::new();
         for (id, _) in policies.classes() {
             let own = policies.places(id, agents)?;
+            // It acts in evaluations alone.
             if own.is_empty() {
                 continue;
             }
