@@ -162,6 +162,7 @@ impl Seats {
                 playing += 1;
                 if copies.agent(copy, agent).acting {
                     self.see(copies, slot)?;
+                    self.check_seen(copies, slot)?;
                 }
             }
         }
@@ -176,8 +177,39 @@ impl Seats {
             masks.read_agent(copies.env(copy), agent, t, slot)?;
         }
         let raw = copies.obs(copy, agent);
-        let obs = self.pilot.observe_one(&mut self.storage, (t, slot), raw, self.learning)?;
+        self.pilot.observe_one(&mut self.storage, (t, slot), raw, self.learning)
+    }
+
+    /// The row in which all slots stand, if they stand in the same.
+    fn common_row(&self) -> Option<usize> {
+        let t = *self.closed.first()?;
+        self.closed.iter().all(|&rows| rows == t).then_some(t)
+    }
+
+    /// Refuses what this slot sees, if it is not finite.
+    fn check_seen(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
+        let (slots, agent) = (self.slots(), self.places[slot].1);
+        let obs = self.storage.obs.part_mut(self.closed[slot], slot, slots);
         check_finite(obs, self.pilot.encoding().kind(), &copies.names()[agent])
+    }
+
+    /// Refuses what agents see whose turn it is, if it is not finite.
+    fn check_all_seen(&mut self, copies: &AgentCopies) -> Result<()> {
+        if self.pilot.encoding().kind() != Kind::Float {
+            return Ok(());
+        }
+        // One look at rows that stand side by side costs less than one at each.
+        if let Some(t) = self.common_row() {
+            if not_finite_at(self.storage.obs.slice_mut(t)).is_none() {
+                return Ok(());
+            }
+        }
+        for slot in 0..self.slots() {
+            if self.due[slot] {
+                self.check_seen(copies, slot)?;
+            }
+        }
+        Ok(())
     }
 
     /// Every agent whose turn it is chooses an action.
@@ -195,6 +227,7 @@ impl Seats {
         if acting == 0 {
             return Ok(());
         }
+        let common_row = self.common_row();
         let Self { pilot, storage, gathered, closed, before, began, .. } = self;
         if storage.memories.is_some() {
             for &slot in &gathered.slots {
@@ -203,9 +236,8 @@ impl Seats {
                 began[slot] = pilot.resets()[slot];
             }
         }
-        let t = closed[0];
         // When all agents act, each in the same row, the rows stand side by side already.
-        let actions = if acting == slots && closed.iter().all(|&rows| rows == t) {
+        let actions = if let Some(t) = common_row.filter(|_| acting == slots) {
             pilot.act(policy, storage, t, explore, timestep)?;
             pilot.taken(storage, t)
         } else {
@@ -247,7 +279,7 @@ impl Seats {
                 self.see(copies, slot)?;
             }
         }
-        Ok(())
+        self.check_all_seen(copies)
     }
 
     fn close(&mut self, slot: usize, step: AgentStep) {

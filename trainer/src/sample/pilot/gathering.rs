@@ -76,21 +76,21 @@ impl Pilot {
         Ok(Gathered::new(self.steps(1)?, self.copies, self.memory_width, self.noise_width))
     }
 
-    /// The observation of one copy as its environment writes it becomes its part of row `t`; returns that. With `learn`
-    /// the filter counts it.
-    pub(crate) fn observe_one<'a>(
+    /// The observation of one copy as its environment writes it becomes its part of row `t`. With `learn` the filter
+    /// counts it.
+    pub(crate) fn observe_one(
         &mut self,
-        steps: &'a mut Steps,
+        steps: &mut Steps,
         (t, copy): (usize, usize),
         raw: &[u8],
         learn: bool,
-    ) -> Result<&'a [u8]> {
+    ) -> Result<()> {
         let row = steps.obs.part_mut(t, copy, self.copies);
         self.preprocess.apply(raw, row)?;
         if let Some(filter) = &mut self.filter {
             filter.apply(bytemuck::cast_slice_mut(row), learn);
         }
-        Ok(row)
+        Ok(())
     }
 
     /// An episode's last observation as its environment writes it, as it is stored.
