@@ -271,3 +271,19 @@ fn an_agent_that_acts_after_its_end_is_refused() {
         ],
     );
 }
+
+#[test]
+fn an_observation_that_is_not_finite_is_refused_with_its_agent_whoever_acts_beside_it() {
+    // `a` and `c` act in the same steps, so the rows of a policy of theirs stand side by side.
+    let together = Policies::new([("ac", AtRandom::class(2)), ("b", AtRandom::class(2))], |agent| {
+        if agent == "b" { "b" } else { "ac" }
+    });
+    for policies in [together, Policies::from(AtRandom::class(2))] {
+        // At the reset, in its turns, and behind its end.
+        for step in [0, 2, 4, 5] {
+            let env = EnvCreator::multi_agent(move || Turns { blinds_c_at: Some(step), ..Turns::default() });
+            let sampled = workers(&common(3, 5), policies.clone(), &env).and_then(|workers| workers.sample());
+            refused(sampled, &["component 2 of an observation of agent `c`", "NaN"]);
+        }
+    }
+}

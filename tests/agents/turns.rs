@@ -25,6 +25,8 @@ pub(crate) struct Turns {
     pub(crate) both_flags: bool,
     /// Breaks the contract: whoever has ended acts again.
     pub(crate) acts_on: bool,
+    /// The step in which `c` sees a number that is none.
+    pub(crate) blinds_c_at: Option<u64>,
 }
 
 impl Turns {
@@ -39,6 +41,9 @@ impl Turns {
                 true => [(self.seed % 1000) as f32, agent as f32, self.t as f32],
                 false => [0.0; 3],
             });
+            if agent == 2 && self.blinds_c_at == Some(self.t) {
+                out.obs[8] = f32::NAN;
+            }
             let earns = self.t > 0 && present;
             out.rewards[agent] = if earns { self.t as f64 + 100.0 * agent as f64 } else { 0.0 };
             out.terminated[agent] = self.t == end && agent != 1;
