@@ -6,6 +6,7 @@
 
 #[cfg(feature = "cli")]
 mod sweeps;
+mod train;
 #[cfg(feature = "cli")]
 mod tune;
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use pavlov_data::Dataset;
 use pavlov_tune::internal::short_name;
-use pavlov_tune::internal::{WorkerGroup, WorkerGroupSetup};
+use pavlov_tune::internal::{WorkerGroup, WorkerGroupSetup, WorkerPlace};
 use pavlov_tune::session::{self, Checkpoint};
 use pavlov_tune::{Config, Error, Result};
 use serde::de::DeserializeOwned;
@@ -70,7 +70,9 @@ pub trait TrainLoop: Serialize + DeserializeOwned + Send + 'static {
 }
 
 /// Runs a [`TrainLoop`] in `scaling_config.num_workers` processes of this executable, whose `main` calls
-/// [`child_main`](pavlov_tune::child_main) first; without `num_workers`, in the trial itself.
+/// [`child_main`](pavlov_tune::child_main) first; without `num_workers`, in the trial itself. With `scaling_config.workers`
+/// at `"ray"` the processes are actors of a Ray cluster, on as many machines as there are: sums between them go over TCP, and
+/// come to the same bits. All machines must see the trial's directory.
 ///
 /// A worker that fails, or whose process dies, fails the trial, and all others end; `FailureConfig` says how often it is
 /// tried again from its newest checkpoint. Workers end with their trial, however that ends.
@@ -91,8 +93,14 @@ impl<L: TrainLoop> DataParallelTrainer<L> {
 }
 
 impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
-    const SCALING_CONFIG_ALLOWED_KEYS: &'static [&'static str] =
-        &["trainer_resources", "num_workers", "use_gpu", "resources_per_worker"];
+    const SCALING_CONFIG_ALLOWED_KEYS: &'static [&'static str] = &[
+        "trainer_resources",
+        "num_workers",
+        "workers",
+        "placement_strategy",
+        "use_gpu",
+        "resources_per_worker",
+    ];
     const OPEN_KEYS: &'static [&'static str] = L::OPEN_KEYS;
 
     fn name() -> String {
@@ -109,13 +117,16 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
             let collective = Arc::new(SocketCollective::new(worker.rank, worker.peers.take())?);
             let reporting = collective.clone();
             worker.before_report.replace(Some(Rc::new(move || reporting.enter_report())));
-            let outcome = self.train_loop.train_loop_per_worker(&WorkerContext::new(context, collective)?);
+            let place = (worker.local_rank, worker.node_rank);
+            let outcome =
+                self.train_loop.train_loop_per_worker(&WorkerContext::new(context, collective, place)?);
             worker.before_report.take();
             return outcome;
         }
-        let Some(num_workers) = context.scaling_config.num_workers else {
+        let scaling = &context.scaling_config;
+        let Some(num_workers) = scaling.world_size() else {
             let alone = Arc::new(SocketCollective::alone());
-            return self.train_loop.train_loop_per_worker(&WorkerContext::new(context, alone)?);
+            return self.train_loop.train_loop_per_worker(&WorkerContext::new(context, alone, (0, 0))?);
         };
         if num_workers == 0 {
             let rule = "it must be 1 or more, or absent for a trial that trains by itself";
@@ -126,13 +137,22 @@ impl<L: TrainLoop> BaseTrainer for DataParallelTrainer<L> {
         })?;
         let setup = WorkerGroupSetup {
             name: Self::name(),
-            sockets: sockets(num_workers)?,
-            num_threads: context.scaling_config.num_cpus_per_worker().floor().max(1.0) as usize,
-            gpus: share_gpus(
-                context.scaling_config.num_gpus_per_worker(),
-                num_workers,
-                env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
-            ),
+            place: match scaling.is_on_ray() {
+                true => WorkerPlace::Ray {
+                    number: num_workers,
+                    resources: scaling.worker_bundle(),
+                    strategy: scaling.placement_strategy.unwrap_or_default(),
+                },
+                false => WorkerPlace::Here {
+                    sockets: sockets(num_workers)?,
+                    gpus: share_gpus(
+                        scaling.num_gpus_per_worker(),
+                        num_workers,
+                        env::var("CUDA_VISIBLE_DEVICES").ok().as_deref(),
+                    ),
+                },
+            },
+            num_threads: scaling.num_cpus_per_worker().floor().max(1.0) as usize,
             checkpoint: context.checkpoint.as_ref(),
         };
         lead(WorkerGroup::start(setup, &session)?)
@@ -173,13 +193,19 @@ fn share_gpus(each: f64, num_workers: usize, visible: Option<&str>) -> Option<Ve
 #[derive(Clone, Debug)]
 pub struct WorkerContext {
     collective: Arc<dyn Collective>,
+    local_rank: usize,
+    node_rank: usize,
     shards: BTreeMap<String, Dataset>,
     metadata: Config,
     checkpoint: Option<Checkpoint>,
 }
 
 impl WorkerContext {
-    fn new(context: &TrainContext, collective: Arc<dyn Collective>) -> Result<Self> {
+    fn new(
+        context: &TrainContext,
+        collective: Arc<dyn Collective>,
+        (local_rank, node_rank): (usize, usize),
+    ) -> Result<Self> {
         let (rank, world_size) = (collective.rank(), collective.world_size());
         let shard =
             |(name, dataset): (&String, &Dataset)| Ok((name.clone(), dataset.equal_shard(rank, world_size)?));
@@ -188,6 +214,8 @@ impl WorkerContext {
             metadata: context.metadata.clone(),
             checkpoint: context.checkpoint.clone(),
             collective,
+            local_rank,
+            node_rank,
         })
     }
 
@@ -201,9 +229,14 @@ impl WorkerContext {
         self.collective.world_size()
     }
 
-    /// This worker's number among the workers of this machine. All workers run on one machine, so it is the world rank.
+    /// This worker's number among the workers of its machine.
     pub fn get_local_rank(&self) -> usize {
-        self.get_world_rank()
+        self.local_rank
+    }
+
+    /// The number of this worker's machine among those that have workers; 0 unless workers are on Ray.
+    pub fn get_node_rank(&self) -> usize {
+        self.node_rank
     }
 
     /// This worker's share of the dataset of that name: of `n` workers, worker `r` has the rows `r`, `r + n`, `r + 2n`, ...

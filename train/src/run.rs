@@ -95,7 +95,7 @@ impl<T: BaseTrainer> Function for Run<T> {
         let (_, mut scaling_config) = self.decode(&config)?;
         let asked = scaling_config.as_placement_group_factory()?;
         if let Some(given) = trial.trial_resources.as_ref().filter(|given| **given != asked) {
-            scaling_config = ScalingConfig::from_placement_group_factory(given)?;
+            scaling_config = scaling_config.given(given)?;
             check::<T>(&scaling_config)?;
             config.insert(SCALING_CONFIG.into(), scaling_config.as_config()?.into());
         }

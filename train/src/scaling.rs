@@ -2,14 +2,14 @@
 
 use std::fmt::Display;
 
-use pavlov_tune::{Bundle, Config, Error, Resources, Result};
+use pavlov_tune::{Bundle, Config, Error, PlacementStrategy, Resources, Result, WorkerTransport, Workers};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 /// How many workers a training has and what each of them, and the trainer itself, needs.
 ///
-/// Amounts are by name, `CPU`, `GPU` or a name of your own that the sweep's `total_resources` has; zero ones count as
-/// absent. Ray's `placement_strategy` has no counterpart: on one machine there is nothing to place.
+/// Amounts are by name, `CPU`, `GPU` or a name of your own that the sweep's `total_resources` or the cluster has; zero ones
+/// count as absent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ScalingConfig {
@@ -17,6 +17,11 @@ pub struct ScalingConfig {
     pub trainer_resources: Option<Bundle>,
     /// Workers that train together. `None`: there are no workers, the trainer trains by itself.
     pub num_workers: Option<usize>,
+    /// What the workers are: processes of this machine (`"procs"`, also `None`) or actors of a Ray cluster (`"ray"`).
+    /// `"ray:4"` says both what they are and how many.
+    pub workers: Option<Workers>,
+    /// On how many machines of the cluster they are; `None`: as few as there is room for (`PACK`).
+    pub placement_strategy: Option<PlacementStrategy>,
     /// Whether each worker gets a GPU.
     pub use_gpu: bool,
     /// What each worker needs. `None`: one GPU with `use_gpu`, else one CPU. `GPU` may be left out of it.
@@ -29,13 +34,50 @@ impl ScalingConfig {
         ScalingConfig { num_workers: Some(num_workers), ..ScalingConfig::default() }
     }
 
+    /// How many workers train together; `None`: the trainer trains by itself.
+    pub fn world_size(&self) -> Option<usize> {
+        self.workers.and_then(|workers| workers.number).or(self.num_workers)
+    }
+
+    /// Whether the workers are actors of a Ray cluster, whose resources are not this machine's.
+    pub fn is_on_ray(&self) -> bool {
+        self.workers.is_some_and(|workers| workers.transport == WorkerTransport::Ray)
+    }
+
+    fn validate_workers(&self) -> Result<()> {
+        if let Some(workers) = self.workers {
+            let refuse = |rule: &str| Err(Error::config("scaling_config.workers", in_text(&workers), rule));
+            if workers.transport == WorkerTransport::Threads {
+                return refuse("workers that train together are processes: choose \"procs\" or \"ray\"");
+            }
+            match (workers.number, self.num_workers) {
+                (None, None) => {
+                    return refuse("it does not say how many: write \"ray:4\", or set `num_workers`");
+                }
+                (Some(here), Some(there)) if here != there => {
+                    return refuse(&format!("`num_workers` is {there}: leave one of them out"));
+                }
+                _ => {}
+            }
+        }
+        match self.placement_strategy {
+            Some(strategy) if !self.is_on_ray() => {
+                let rule = "only workers on Ray are placed: set `workers` to \"ray\", or leave it out";
+                Err(Error::config("scaling_config.placement_strategy", in_text(&strategy), rule))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Checks that the settings agree with each other and ask for something.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if `use_gpu` and the GPUs of `resources_per_worker` contradict each other. Returns
+    /// Returns [`Error::Config`] if `use_gpu` and the GPUs of `resources_per_worker`, or `workers` and `num_workers`,
+    /// contradict each other, or if a setting has no effect. Returns
     /// [`Error::Resources`] if an amount is negative, infinite or NaN, if nothing is asked for at all, or if a worker
     /// needs nothing.
     pub fn validate(&self) -> Result<()> {
+        self.validate_workers()?;
         if let Some(gpus) = self.resources_per_worker.as_ref().and_then(|given| given.get("GPU")) {
             let key = "scaling_config.resources_per_worker.GPU";
             if !self.use_gpu && *gpus > 0.0 {
@@ -75,7 +117,7 @@ impl ScalingConfig {
     pub fn total_resources(&self) -> Bundle {
         let mut total = self.trainer_bundle();
         for (name, amount) in self.worker_bundle() {
-            *total.entry(name).or_default() += amount * self.num_workers.unwrap_or(0) as f64;
+            *total.entry(name).or_default() += amount * self.world_size().unwrap_or(0) as f64;
         }
         total.retain(|_, amount| *amount != 0.0);
         total
@@ -98,18 +140,33 @@ impl ScalingConfig {
         bundle
     }
 
-    /// The request of a trial: the trainer's bundle, then one for each worker.
+    /// The request of a trial: the trainer's bundle, then one for each worker. Workers on Ray ask the cluster, not the sweep.
     ///
     /// # Errors
     /// Returns [`Error::Resources`] if an amount is negative, infinite or NaN, if nothing is asked for at all, or if a
     /// worker needs nothing.
     pub fn as_placement_group_factory(&self) -> Result<Resources> {
-        let workers = self.num_workers.unwrap_or(0);
-        let bundles = std::iter::once(self.trainer_bundle());
-        Resources::new(bundles.chain(std::iter::repeat_n(self.worker_bundle(), workers)).collect())
+        let workers = self.world_size().unwrap_or(0);
+        let trainer = std::iter::once(self.trainer_bundle());
+        let workers = std::iter::repeat_n(self.worker_bundle(), workers);
+        let all = Resources::new(trainer.clone().chain(workers).collect())?;
+        if self.is_on_ray() { Resources::new(trainer.collect()) } else { Ok(all) }
     }
 
-    /// The scaling that asks for `resources`: a scheduler may have changed what a trial has.
+    /// This scaling where a scheduler has given its trial other `resources`.
+    ///
+    /// # Errors
+    /// Returns [`Error::Resources`] if the bundles of two workers differ.
+    pub(super) fn given(&self, resources: &Resources) -> Result<Self> {
+        if self.is_on_ray() {
+            let trainer_resources = resources.bundles().first().cloned();
+            return Ok(ScalingConfig { trainer_resources, ..self.clone() });
+        }
+        let workers = self.workers.map(|workers| Workers { number: None, ..workers });
+        Ok(ScalingConfig { workers, ..Self::from_placement_group_factory(resources)? })
+    }
+
+    /// The scaling of workers on this machine that asks for `resources`.
     ///
     /// # Errors
     /// Returns [`Error::Resources`] if the bundles of two workers differ.
@@ -124,6 +181,7 @@ impl ScalingConfig {
             num_workers: (!workers.is_empty()).then_some(workers.len()),
             use_gpu: workers.first().is_some_and(|worker| worker.contains_key("GPU")),
             resources_per_worker: workers.first().cloned(),
+            ..ScalingConfig::default()
         })
     }
 
@@ -135,7 +193,7 @@ impl ScalingConfig {
     }
 
     /// No CPU beside a GPU, unless asked for: machines have more CPUs than GPUs.
-    fn worker_bundle(&self) -> Bundle {
+    pub(super) fn worker_bundle(&self) -> Bundle {
         let mut bundle = match &self.resources_per_worker {
             Some(given) => given.clone(),
             None if self.use_gpu => Bundle::new(),
@@ -145,4 +203,9 @@ impl ScalingConfig {
         bundle.retain(|_, amount| *amount != 0.0);
         bundle
     }
+}
+
+/// A setting as it is written.
+fn in_text(setting: &impl Serialize) -> Value {
+    serde_json::to_value(setting).unwrap_or_default()
 }

@@ -90,7 +90,7 @@ pub mod settings {
         run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode},
         run::policy_mapping::PolicyMapping,
         run::synonyms::{synonym, translate},
-        run::worker_transport::{PlacementStrategy, WorkerTransport, Workers},
         sample::filter::ObservationFilter,
     };
+    pub use pavlov_tune::{PlacementStrategy, WorkerTransport, Workers};
 }

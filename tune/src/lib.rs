@@ -46,6 +46,7 @@ mod trainable;
 mod trial;
 mod tuner;
 mod validate;
+mod worker_transport;
 
 pub use diagnose::diagnose_serialization;
 pub use driver::{Driver, DurableTrainable};
@@ -67,6 +68,7 @@ pub use tuner::{
     Standings, TrialResult, TuneConfig, Tuner, run,
 };
 pub use validate::{difference, validate_save_restore};
+pub use worker_transport::{PlacementStrategy, WorkerTransport, Workers};
 
 /// Settings as a JSON object.
 pub type Config = serde_json::Map<String, serde_json::Value>;

@@ -24,7 +24,7 @@
 use std::cell::RefCell;
 use std::fmt;
 use std::fs;
-use std::os::unix::net::UnixStream;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Once;
@@ -221,7 +221,11 @@ pub struct Worker {
     /// Its number, from 0.
     pub rank: usize,
     /// The sockets to the others, by rank, until they are taken.
-    pub peers: RefCell<Vec<UnixStream>>,
+    pub peers: RefCell<Vec<OwnedFd>>,
+    /// Its number among the workers of its machine.
+    pub local_rank: usize,
+    /// The number of its machine among those that have workers, in the order of their first ranks.
+    pub node_rank: usize,
     /// Makes sure that all workers report.
     pub before_report: RefCell<Option<Rc<Check>>>,
 }

@@ -1,7 +1,7 @@
 //! What the workers of one training run do together: sums over gradients, copies of weights, waiting for each other.
 //!
-//! [`Collective`] is the contract; [`SocketCollective`] keeps it for the processes of one machine, on CPUs. GPUs would
-//! bring an implementation of their own.
+//! [`Collective`] is the contract; [`SocketCollective`] keeps it for processes, on CPUs. GPUs would bring an
+//! implementation of their own.
 
 use std::fmt;
 

@@ -1,10 +1,10 @@
-//! A collective over Unix sockets, one between any two workers.
+//! A collective over sockets, one between any two workers: Unix sockets on one machine, TCP between several.
 //!
 //! `all_reduce` is a reduce-scatter and an all-gather, both directly between all pairs: of `n` equal chunks each worker
 //! gets the `r`-th from all others, `r` being its rank, sums it in the order of ranks, and sends the sum to all. A
 //! worker sends and receives `2 (n - 1) / n` times its values, as in a ring, in 2 steps instead of `2 (n - 1)`; the order
 //! of a sum depends neither on timing nor on where a chunk begins; and that a worker is gone is seen by all others
-//! directly, with its number. The price is `n - 1` sockets per worker, which on one machine is nothing.
+//! directly, with its number. The price is `n - 1` sockets per worker.
 //!
 //! Beside it stood prototypes of a ring and of sums at worker 0. Milliseconds of an `all_reduce` on two busy cores, the
 //! 10th percentile of the slowest worker:
@@ -20,9 +20,9 @@
 //! Sums at worker 0 are as fast here, where two cores do the work of all; with a core each, that worker would copy and
 //! add the values of all while the others wait.
 
-use std::io::{self, ErrorKind, IoSlice, IoSliceMut, Read, Write};
-use std::net::Shutdown;
+use std::io::{self, ErrorKind, IoSlice, IoSliceMut};
 use std::ops::{AddAssign, Div};
+use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -30,6 +30,7 @@ use std::time::Duration;
 use bytemuck::{Pod, cast_slice, cast_slice_mut};
 use pavlov_tune::{Error, Result, available_memory};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::Shutdown;
 
 use super::wire::{Call, Head};
 use super::{Collective, ReduceOp};
@@ -40,12 +41,12 @@ const PATIENCE: Duration = Duration::from_secs(30 * 60);
 /// So many bytes are gathered without asking the system what is free.
 const SMALL: u64 = 1 << 20;
 
-/// A [`Collective`] of processes or threads of one machine.
+/// A [`Collective`] of processes or threads, wherever they are.
 #[derive(Debug)]
 pub struct SocketCollective {
     rank: usize,
     /// By rank; none at its own place.
-    peers: Vec<Option<UnixStream>>,
+    peers: Vec<Option<OwnedFd>>,
     state: Mutex<ExchangeState>,
 }
 
@@ -60,7 +61,7 @@ struct ExchangeState {
 /// One side of the conversation with one peer during one exchange.
 struct Transfer<'a> {
     rank: usize,
-    socket: &'a UnixStream,
+    socket: &'a OwnedFd,
     out: &'a [u8],
     sent: usize,
     head: [u8; Head::BYTES],
@@ -83,9 +84,9 @@ impl SocketCollective {
     }
 
     /// `peers`: the sockets to the others, by rank.
-    pub(crate) fn new(rank: usize, peers: Vec<UnixStream>) -> Result<Self> {
+    pub(crate) fn new(rank: usize, peers: Vec<OwnedFd>) -> Result<Self> {
         for peer in &peers {
-            peer.set_nonblocking(true).map_err(Error::other)?;
+            rustix::io::ioctl_fionbio(peer, true).map_err(|errno| Error::other(io::Error::from(errno)))?;
         }
         let mut peers: Vec<_> = peers.into_iter().map(Some).collect();
         peers.insert(rank, None);
@@ -107,7 +108,7 @@ impl SocketCollective {
         if let Err(error) = &outcome {
             state.broken = Some(error.to_string());
             for peer in self.peers.iter().flatten() {
-                let _ = peer.shutdown(Shutdown::Both);
+                let _ = rustix::net::shutdown(peer, Shutdown::Both);
             }
         }
         outcome
@@ -260,7 +261,7 @@ impl Transfer<'_> {
         while !self.is_sent() {
             let in_head = self.sent.min(Head::BYTES);
             let parts = [IoSlice::new(&head[in_head..]), IoSlice::new(&self.out[self.sent - in_head..])];
-            match self.socket.write_vectored(&parts) {
+            match rustix::io::writev(self.socket, &parts).map_err(io::Error::from) {
                 Ok(bytes) => self.sent += bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == ErrorKind::Interrupted => {}
@@ -280,7 +281,7 @@ impl Transfer<'_> {
             let in_head = self.received.min(Head::BYTES);
             let body = &mut self.into[self.received - in_head..];
             let mut parts = [IoSliceMut::new(&mut self.head[in_head..]), IoSliceMut::new(body)];
-            match self.socket.read_vectored(&mut parts) {
+            match rustix::io::readv(self.socket, &mut parts).map_err(io::Error::from) {
                 Ok(0) => return Err(lost()),
                 Ok(bytes) => self.received += bytes,
                 Err(error) if error.kind() == ErrorKind::WouldBlock => break,
@@ -329,8 +330,8 @@ fn wait(open: &[Transfer<'_>], call: Call) -> Result<()> {
 }
 
 /// For each rank the sockets to the others, by rank.
-pub(crate) fn sockets(world: usize) -> Result<Vec<Vec<UnixStream>>> {
-    let mut all: Vec<Vec<UnixStream>> = (0..world).map(|_| Vec::with_capacity(world)).collect();
+pub(crate) fn sockets(world: usize) -> Result<Vec<Vec<OwnedFd>>> {
+    let mut all: Vec<Vec<OwnedFd>> = (0..world).map(|_| Vec::with_capacity(world)).collect();
     for one in 0..world {
         for other in one + 1..world {
             let pair = UnixStream::pair().map_err(|error| {
@@ -339,8 +340,8 @@ pub(crate) fn sockets(world: usize) -> Result<Vec<Vec<UnixStream>>> {
                 Error::config("num_workers", world, format!("{error}; {way_out}"))
             });
             let (own, theirs) = pair?;
-            all[one].push(own);
-            all[other].push(theirs);
+            all[one].push(own.into());
+            all[other].push(theirs.into());
         }
     }
     Ok(all)
@@ -365,7 +366,8 @@ fn checked_lens(said: &[[u8; 8]], available: impl FnOnce() -> Option<u64>) -> Re
 }
 
 fn is_gone(error: &io::Error) -> bool {
-    matches!(error.kind(), ErrorKind::BrokenPipe | ErrorKind::ConnectionReset | ErrorKind::NotConnected)
+    use ErrorKind::{BrokenPipe, ConnectionReset, HostUnreachable, NotConnected, TimedOut};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | HostUnreachable | NotConnected | TimedOut)
 }
 
 /// Lengths of `parts` chunks of `len` values that differ by at most one.
@@ -385,12 +387,14 @@ fn chunks_mut<'a, T>(mut values: &'a mut [T], lens: &[usize]) -> Vec<&'a mut [T]
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
     use super::*;
 
     #[test]
     fn a_length_that_a_worker_cannot_mean_is_an_error_that_names_it() {
         let mut sockets = sockets(2).unwrap();
-        let mut liar = sockets.pop().unwrap().pop().unwrap();
+        let mut liar = UnixStream::from(sockets.pop().unwrap().pop().unwrap());
         let honest = SocketCollective::new(0, sockets.pop().unwrap()).unwrap();
         let head = Head { call: Call::AllGather, len: 0 };
         liar.write_all(&head.to_bytes()).unwrap();

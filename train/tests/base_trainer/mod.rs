@@ -94,7 +94,10 @@ fn setup_preprocessing_and_loop_run_in_this_order_on_a_trainer_made_of_the_setti
     assert_eq!(metrics["calls"], json!([r#"setup ["train"]"#, "preprocess 10", "loop 5"]));
     assert_eq!((&metrics["lr"], &metrics["checkpoint"]), (&json!(0.1), &Value::Null));
     assert_eq!((result.status, result.error.as_deref()), (TrialStatus::Terminated, None));
-    let scaling = json!({"trainer_resources": null, "num_workers": null, "use_gpu": false, "resources_per_worker": null});
+    let scaling = json!({
+        "trainer_resources": null, "num_workers": null, "workers": null, "placement_strategy": null, "use_gpu": false,
+        "resources_per_worker": null,
+    });
     let config = json!({"lr": 0.1, "model": {"hiddens": [8]}, "labels": {}, "scaling_config": scaling});
     assert_eq!(json!(result.config), config);
     assert_eq!(result.history().unwrap()[0]["config"], config);
@@ -291,10 +294,10 @@ fn a_tuner_lays_drawn_settings_over_the_trainers_and_draws_its_scaling_too() {
         (json!({"lrr": 1}), "unknown setting `lrr` (from the settings of the trial); nearest: `lr`"),
         (json!({"lr": "high"}), "`lr` is \"high\", but it must be a number"),
         (
-            json!({"scaling_config": {"placement_strategy": "PACK"}}),
-            "unknown setting `scaling_config.placement_strategy` (from the settings of the trial); settings there: \
-             scaling_config.trainer_resources, scaling_config.num_workers, scaling_config.use_gpu, \
-             scaling_config.resources_per_worker",
+            json!({"scaling_config": {"topology": "1x1"}}),
+            "unknown setting `scaling_config.topology` (from the settings of the trial); settings there: \
+             scaling_config.trainer_resources, scaling_config.num_workers, scaling_config.workers, \
+             scaling_config.placement_strategy, scaling_config.use_gpu, scaling_config.resources_per_worker",
         ),
     ] {
         let mut tuner = Tuner::new(training(home.path()).as_trainable().unwrap(), space);

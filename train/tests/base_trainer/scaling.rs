@@ -2,6 +2,7 @@
 
 use pavlov_train::ScalingConfig;
 use pavlov_tune::{Bundle, Resources};
+use serde_json::{Value, json};
 
 fn bundle<const N: usize>(amounts: [(&str, f64); N]) -> Bundle {
     amounts.map(|(name, amount)| (name.to_string(), amount)).into()
@@ -59,6 +60,38 @@ fn from_its_request_comes_a_scaling_that_asks_for_the_same() {
         assert_eq!(again.as_placement_group_factory().unwrap(), request);
         assert_eq!((again.num_workers, again.use_gpu), (config.num_workers, config.use_gpu));
         assert!(again.validate().is_ok());
+    }
+}
+
+#[test]
+fn workers_say_what_and_how_many_they_are_once() {
+    let scaling = |text: Value| serde_json::from_value::<ScalingConfig>(text).unwrap();
+    let four = scaling(json!({"workers": "ray:4", "placement_strategy": "SPREAD"}));
+    assert_eq!((four.world_size(), four.is_on_ray()), (Some(4), true));
+    // Workers on the cluster take nothing of what the sweep has.
+    assert_eq!(bundles(&four), [bundle([("CPU", 1.0)])]);
+    assert!(four.validate().is_ok());
+    let here = scaling(json!({"workers": "procs", "num_workers": 2}));
+    assert_eq!((here.world_size(), here.is_on_ray(), bundles(&here).len()), (Some(2), false, 3));
+    for (text, message) in [
+        (
+            json!({"workers": "threads:2"}),
+            "`scaling_config.workers` is \"threads:2\", but workers that train together are processes: choose \"procs\" or \"ray\"",
+        ),
+        (
+            json!({"workers": "ray"}),
+            "`scaling_config.workers` is \"ray\", but it does not say how many: write \"ray:4\", or set `num_workers`",
+        ),
+        (
+            json!({"workers": "ray:4", "num_workers": 3}),
+            "`scaling_config.workers` is \"ray:4\", but `num_workers` is 3: leave one of them out",
+        ),
+        (
+            json!({"workers": "procs:4", "placement_strategy": "PACK"}),
+            "`scaling_config.placement_strategy` is \"PACK\", but only workers on Ray are placed: set `workers` to \"ray\", or leave it out",
+        ),
+    ] {
+        assert_eq!(scaling(text).validate().unwrap_err().to_string(), message);
     }
 }
 

@@ -12,12 +12,11 @@ use crate::{
     run::{
         multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
         policy_mapping::PolicyMapping,
-        worker_transport::{PlacementStrategy, WorkerTransport, Workers},
     },
     sample::filter::ObservationFilter,
 };
 use pavlov_envs::{EnvCreator, Space, WrapperSpec};
-use pavlov_tune::Config;
+use pavlov_tune::{Config, PlacementStrategy, WorkerTransport, Workers};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 use std::collections::BTreeMap;

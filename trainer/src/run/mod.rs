@@ -18,4 +18,3 @@ pub(crate) mod settings;
 pub(crate) mod synonyms;
 pub(crate) mod trainer;
 pub(crate) mod training;
-pub(crate) mod worker_transport;

@@ -13,6 +13,7 @@ use crate::{Bundle, Config, Metrics, Resources, Result};
 mod actor;
 mod child;
 mod lines;
+mod meeting;
 mod processes;
 mod ray;
 mod rollout;
@@ -30,7 +31,7 @@ pub use ray::{RayActor, RayEngine};
 pub use rollout::{RolloutProcess, rollout_command};
 pub(crate) use threads::ThreadExecutor;
 pub(crate) use worker::work;
-pub use worker_group::{WorkerGroup, WorkerGroupSetup};
+pub use worker_group::{WorkerGroup, WorkerGroupSetup, WorkerPlace};
 
 /// The number of an actor; never used twice in a sweep, so what a dead one still says is told apart.
 pub(crate) type ActorId = u64;

@@ -1,7 +1,8 @@
 """The process between a run and Ray. It needs only the package `ray`.
 
 Standard input is a socket to the run: lines of JSON, and with each start of a worker or trial the socket that its frames go
-through. Each is an actor that starts the run's executable and passes frames on as they are. The frames of a trial are lines.
+through. Each is an actor that starts the run's executable and passes frames on as they are. The frames of a trial, and of the
+workers that train together in one, are lines.
 The end of the socket ends everything.
 """
 
@@ -90,7 +91,7 @@ class Actor:
             if program["trial"] and not is_home and not self.sees(program["trial"]):
                 self.broken = {
                     "refused": f"node {self.node[:8]} ({ray.util.get_node_ip_address()}) does not see the trial's directory "
-                    f"{program['trial']}: trials on Ray write their results themselves, so put the sweep into a directory "
+                    f"{program['trial']}: what runs on Ray writes its files itself, so put the experiment into a directory "
                     "that all machines share (`--out`, `storage_path` or PAVLOV_RESULTS_DIR)"
                 }
             else:
@@ -110,7 +111,7 @@ class Actor:
             environment["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
         for name in program["unset"]:
             environment.pop(name, None)
-        environment.update(program["set"])
+        environment.update(program["set"], PAVLOV_NODE_ADDRESS=ray.util.get_node_ip_address())
         if "CUDA_VISIBLE_DEVICES" in os.environ:
             environment["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
         path = program["path"] if is_home else self.unpack(program, ray.get(shipped[0]))
@@ -284,6 +285,7 @@ class Engine:
 
     def too_little(self, need, message):
         workers, strategy, patience = message["workers"], message["strategy"], message["patience"]
+        longer = f" ({message['longer']})" if message["longer"] else ""
         total, free = ray.cluster_resources(), ray.available_resources()
         parts = [
             f"{amount * workers:g} {name} (the cluster has {total.get(name, 0):g}, {free.get(name, 0):g} of them free)"
@@ -293,8 +295,7 @@ class Engine:
         whose = "the cluster that the run started for itself" if self.private else "the cluster"
         return (
             f"{workers} workers by {strategy} need {' and '.join(parts)}{labels}, and {whose} did not have the room in "
-            f"{patience:g} s (`worker_health_probe_timeout_s`): ask for fewer workers, for less per worker "
-            "(`num_cpus_per_worker`, `num_gpus_per_worker`, `custom_resources_per_worker`), or add nodes"
+            f"{patience:g} s{longer}: ask for fewer workers, for less per worker ({message['less']}), or add nodes"
         )
 
     def ship(self, program):
@@ -320,7 +321,7 @@ class Engine:
             if message.get("labels"):
                 options["label_selector"] = message["labels"]
             need = self.need(message)
-            group = self.room(need, life, stream) if trial else self.groups.get(message["pool"])
+            group = self.groups.get(message["pool"]) if "pool" in message else self.room(need, life, stream)
             if group is not None:
                 options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
                     group, placement_group_bundle_index=message.get("worker", 0)

@@ -2,13 +2,16 @@
 //!
 //! The worker runs the trial's own function, with a session that says which worker it is; so settings, datasets and
 //! `setup` are made as in the trial. Its standard input is the end of a socket: the trial first sends the sockets to the
-//! other workers and a [`WorkerSetup`], then an [`Order`] for each [`WorkerMessage`], one JSON object per line. The worker ends at once
-//! when the socket closes, which is when the trial is gone, however that went.
+//! other workers and a [`WorkerSetup`], then an [`Order`] for each [`WorkerMessage`], one JSON object per line. On Ray no socket
+//! can be sent: the worker says where it listens, and is told where all others do. The worker ends at once when the socket
+//! closes, which is when the trial is gone, however that went.
 
 use std::cell::RefCell;
+use std::env;
 use std::io::{BufRead, BufReader, IoSlice, IoSliceMut, Write};
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
@@ -23,6 +26,7 @@ use rustix::net::{
 };
 use serde::{Deserialize, Serialize};
 
+use super::meeting::{self, NODE, Secret};
 use super::{in_full, panic_text};
 use crate::session::{self, Checkpoint, Message, Session};
 use crate::{Config, Error, Metrics, Resources, Result, TrialContext};
@@ -41,12 +45,16 @@ pub(super) struct WorkerSetup {
     pub(super) logdir: PathBuf,
     pub(super) config: Config,
     pub(super) checkpoint: Option<Checkpoint>,
+    /// On Ray: what only the workers of this group know.
+    pub(super) secret: Option<Secret>,
 }
 
 /// What the trial says once it has heard a report of each worker.
-#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Order {
+    /// On Ray, before all others: where the workers listen, by rank.
+    Meet(Vec<SocketAddr>),
     GoOn,
     Stop,
 }
@@ -55,6 +63,8 @@ pub(super) enum Order {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum WorkerMessage {
+    /// On Ray, before all others: where it waits for the workers behind it.
+    Listens(SocketAddr),
     Report(Metrics, Option<Checkpoint>),
     /// The function returned, and the process ends.
     Ended,
@@ -77,7 +87,7 @@ pub(super) fn send_line(mut socket: &UnixStream, what: &impl Serialize) -> Resul
     socket.write_all(&line).map_err(Error::other)
 }
 
-pub(super) fn send_sockets(to: &UnixStream, sockets: &[UnixStream]) -> Result<()> {
+pub(super) fn send_sockets(to: &UnixStream, sockets: &[OwnedFd]) -> Result<()> {
     let handles: Vec<BorrowedFd<'_>> = sockets.iter().map(AsFd::as_fd).collect();
     let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SOCKETS))];
     let mut rights = SendAncillaryBuffer::new(&mut space);
@@ -88,7 +98,7 @@ pub(super) fn send_sockets(to: &UnixStream, sockets: &[UnixStream]) -> Result<()
     sent.map(drop).map_err(|errno| Error::other(std::io::Error::from(errno)))
 }
 
-fn receive_sockets(from: &UnixStream) -> Result<Vec<UnixStream>> {
+fn receive_sockets(from: &UnixStream) -> Result<Vec<OwnedFd>> {
     let as_io = |errno: rustix::io::Errno| Error::other(std::io::Error::from(errno));
     let mut space = vec![MaybeUninit::uninit(); cmsg_space!(ScmRights(MOST_SOCKETS))];
     let mut rights = RecvAncillaryBuffer::new(&mut space);
@@ -100,7 +110,7 @@ fn receive_sockets(from: &UnixStream) -> Result<Vec<UnixStream>> {
             for handle in handles {
                 // A process that the worker starts must not keep it from ending.
                 rustix::io::fcntl_setfd(&handle, rustix::io::FdFlags::CLOEXEC).map_err(as_io)?;
-                sockets.push(UnixStream::from(handle));
+                sockets.push(handle);
             }
         }
     }
@@ -112,10 +122,26 @@ pub(crate) fn work(
     function: impl FnOnce(&Config) -> Result<Option<Metrics>> + Send + 'static,
     socket: UnixStream,
 ) -> Result<()> {
-    let peers = receive_sockets(&socket)?;
+    let node = env::var(NODE).ok();
+    let sent = if node.is_none() { receive_sockets(&socket)? } else { Vec::new() };
     let mut lines = BufReader::new(socket.try_clone().map_err(Error::other)?).lines();
     let Some(setup) = lines.next() else { return Ok(()) };
     let setup: WorkerSetup = serde_json::from_str(&setup.map_err(Error::other)?).map_err(Error::other)?;
+    let (peers, (local_rank, node_rank)) = match (&node, &setup.secret) {
+        (Some(node), Some(secret)) => {
+            let (listener, address) = meeting::listen(node)?;
+            send_line(&socket, &WorkerMessage::Listens(address))?;
+            let Some(order) = lines.next() else { return Ok(()) };
+            match serde_json::from_str(&order.map_err(Error::other)?).map_err(Error::other)? {
+                Order::Meet(all) => match meeting::meet(&listener, setup.rank, &all, secret) {
+                    Ok(peers) => (peers, meeting::place(setup.rank, &all)),
+                    Err(error) => return send_line(&socket, &WorkerMessage::failed(&error)),
+                },
+                _ => return Ok(()),
+            }
+        }
+        _ => (sent, (setup.rank, 0)),
+    };
     let (reports_in, reports) = bounded(1);
     let (going_on, go_on) = bounded(1);
     let listen = move || {
@@ -128,7 +154,7 @@ pub(crate) fn work(
                     }
                 }
                 Some(Order::Stop) => going_on = None,
-                None => break,
+                Some(Order::Meet(_)) | None => break,
             }
         }
         // The trial is gone: no process waits for what is being computed.
@@ -153,6 +179,8 @@ pub(crate) fn work(
             worker: Some(session::Worker {
                 rank: setup.rank,
                 peers: RefCell::new(peers),
+                local_rank,
+                node_rank,
                 before_report: RefCell::default(),
             }),
         });

@@ -18,7 +18,8 @@ pub(crate) use procs::serve;
 pub use ray::RayPool;
 pub use threads::ThreadPool;
 
-use crate::{base::error::Result, run::worker_transport::WorkerTransport, sample::worker::WorkerSpec};
+use crate::{base::error::Result, sample::worker::WorkerSpec};
+use pavlov_tune::WorkerTransport;
 
 /// Workers as the settings say.
 ///

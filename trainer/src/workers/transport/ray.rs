@@ -96,10 +96,14 @@ fn resources(common: &Common) -> Map<String, Value> {
     own.into_iter().chain(custom.map(|(name, amount)| (name.clone(), (*amount).into()))).collect()
 }
 
+/// The settings by which there is room for more workers.
+const LESS: &str = "`num_cpus_per_worker`, `num_gpus_per_worker`, `custom_resources_per_worker`";
+
 fn reservation(common: &Common, workers: usize) -> Value {
     json!({
         "workers": workers, "resources": resources(common), "labels": common.label_selector_per_worker,
         "strategy": common.placement_strategy, "patience": common.worker_health_probe_timeout_s,
+        "longer": "`worker_health_probe_timeout_s`", "less": LESS,
     })
 }
 

@@ -1,8 +1,8 @@
-//! The `workers` setting: what rollout workers are.
+//! The `workers` setting: what workers are, those that sample and those that train together.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What carries requests to rollout workers and replies back.
+/// What carries requests to workers and replies back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WorkerTransport {
     /// Workers are threads of this process.
@@ -20,7 +20,7 @@ impl WorkerTransport {
     const ALL: [(&str, Self); 3] = [("threads", Self::Threads), ("procs", Self::Procs), ("ray", Self::Ray)];
 
     /// Its name in settings.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         Self::ALL.iter().find(|(_, known)| *known == self).map_or("", |(name, _)| name)
     }
 }
@@ -40,7 +40,7 @@ pub enum PlacementStrategy {
     StrictSpread,
 }
 
-/// What rollout workers are and, if it says so, how many: `"threads"`, `"procs"`, `"ray"`, `"threads:4"`, `"ray:4"`.
+/// What workers are and, if it says so, how many: `"threads"`, `"procs"`, `"ray"`, `"threads:4"`, `"ray:4"`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Workers {
     /// What they are.
