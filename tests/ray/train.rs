@@ -13,7 +13,7 @@ use pavlov::tune::{Bundle, FailureConfig, Result, RunConfig, child_main};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Cluster, all_end, on_ray};
+use super::{Cluster, all_end, on_ray, parent};
 use crate::processes::signal;
 
 const EPOCHS: u64 = 4;
@@ -34,8 +34,8 @@ impl TrainLoop for Sums {
             None => (0, vec![1.0; self.numbers]),
         };
         for epoch in begun..EPOCHS {
-            if epoch == 2 && rank == 1 {
-                self.make_mischief();
+            if epoch == 2 {
+                self.make_mischief(rank);
             }
             for (i, sum) in sums.iter_mut().enumerate() {
                 *sum = (*sum / 3.0 + (i + rank) as f32 / 7.0).sin();
@@ -56,12 +56,16 @@ impl TrainLoop for Sums {
 }
 
 impl Sums {
-    fn make_mischief(&self) {
+    fn make_mischief(&self, rank: usize) {
         let home = std::env::var("PAVLOV_TEST_HOME").expect("run by a test");
         let is_first = || fs::File::create_new(Path::new(&home).join(&self.mischief)).is_ok();
         match &*self.mischief {
-            "kill" if is_first() => signal("KILL", std::process::id()),
-            "kill its actor" if is_first() => signal("KILL", parent_id()),
+            "kill" if rank == 1 && is_first() => signal("KILL", std::process::id()),
+            "kill its actor" if rank == 1 && is_first() => signal("KILL", parent_id()),
+            // The machine that is not the driver's.
+            "kill its machine" if std::env::var("PAVLOV_NODE_ADDRESS").as_deref() == Ok("127.0.0.3") => {
+                signal("KILL", parent(parent_id()).expect("a raylet"));
+            }
             _ => {}
         }
     }
@@ -141,6 +145,11 @@ fn assert_same(calm: &Value, other: &Value) {
 fn workers_that_train_together_on_a_cluster_have_the_bits_of_processes_whatever_dies_meanwhile() {
     let cluster = Cluster::start();
     let home = cluster.home.path();
+    let joins = |command: &mut Command| {
+        on_ray(command);
+        cluster.belongs(command);
+        command.env("RAY_ADDRESS", &cluster.address);
+    };
     let calm = fit(home, json!({"scaling": {"num_workers": 2}}), |_| {});
     assert_eq!(calm["places"], json!(["0 0 0", "1 1 0"]));
     for mischief in ["", "kill", "kill its actor"] {
@@ -149,11 +158,7 @@ fn workers_that_train_together_on_a_cluster_have_the_bits_of_processes_whatever_
             "scaling": scaling, "mischief": mischief, "max_failures": 1,
             "storage_path": home.join(format!("with {mischief}")),
         });
-        let spread = fit(home, plan, |command| {
-            on_ray(command);
-            cluster.belongs(command);
-            command.env("RAY_ADDRESS", &cluster.address);
-        });
+        let spread = fit(home, plan, joins);
         assert_same(&calm, &spread);
         assert_eq!(spread["places"], json!(["0 0 0", "1 0 1"]), "a worker on each machine");
         let begun = if mischief.is_empty() { 0 } else { 2 };
@@ -166,11 +171,7 @@ fn workers_that_train_together_on_a_cluster_have_the_bits_of_processes_whatever_
             "scaling": {"workers": "ray:2", "placement_strategy": "STRICT_SPREAD"},
             "storage_path": "/proc/self/cwd/unseen",
         }),
-        |command| {
-            on_ray(command);
-            cluster.belongs(command);
-            command.env("RAY_ADDRESS", &cluster.address);
-        },
+        joins,
     );
     let error = unseen["error"].as_str().unwrap_or_else(|| panic!("{unseen}"));
     assert!(error.contains(" does not see the trial's directory /proc/self/cwd/unseen/"), "{error}");
@@ -178,9 +179,8 @@ fn workers_that_train_together_on_a_cluster_have_the_bits_of_processes_whatever_
         home,
         json!({"scaling": {"workers": "ray:2", "resources_per_worker": {"elsewhere": 3.0}}}),
         |command| {
-            on_ray(command);
-            cluster.belongs(command);
-            command.env("RAY_ADDRESS", &cluster.address).env("TRAIN_PLACEMENT_GROUP_TIMEOUT_S", "3");
+            joins(command);
+            command.env("TRAIN_PLACEMENT_GROUP_TIMEOUT_S", "3");
         },
     );
     let error = much["error"].as_str().unwrap_or_else(|| panic!("{much}"));
@@ -188,6 +188,13 @@ fn workers_that_train_together_on_a_cluster_have_the_bits_of_processes_whatever_
         error.contains("`scaling_config.workers` is \"ray\", but 2 workers by PACK need 6 elsewhere"),
         "{error}"
     );
+    // What is left is one machine, which has room for both.
+    let halves =
+        json!({"workers": "ray:2", "placement_strategy": "SPREAD", "resources_per_worker": {"CPU": 0.5}});
+    let left =
+        fit(home, json!({"scaling": halves, "mischief": "kill its machine", "max_failures": 1}), joins);
+    assert_same(&calm, &left);
+    assert_eq!((&left["places"], &left["begun"]), (&json!(["0 0 0", "1 1 0"]), &json!(2)));
 }
 
 #[test]
