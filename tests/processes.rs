@@ -2,6 +2,7 @@
 //!
 //! Workers are this binary started once more, so what drives them is a process of its own too.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -173,7 +174,15 @@ fn child_drives() {
         ppo.common.worker_health_probe_timeout_s = Some(probe_timeout_s());
     }
     // Where a probe is to find it first, this only ends a test that fails.
-    ppo.common.worker_timeout_s = Some(if case == "hangs" { 3.0 } else { 600.0 });
+    ppo.common.worker_timeout_s = match &*case {
+        "hangs" => Some(3.0),
+        "slow" => None,
+        _ => Some(600.0),
+    };
+    if case == "slow" {
+        // Warnings are for the test to read.
+        tracing_subscriber::fmt().with_writer(std::io::stderr).init();
+    }
     ppo.common.recreate_failed_workers = ["replaced", "slow", "hangs"].contains(&&*case);
     ppo.common.ignore_worker_failures = case == "left_out";
     if let Ok(settings) = std::env::var("PAVLOV_TEST_SETTINGS") {
@@ -186,6 +195,7 @@ fn child_drives() {
     }
     match &*case {
         "contract" => contract(&ppo),
+        "spare" => spare(&mut ppo),
         "not_known" => {
             let parts = ["`workers` is \"procs\"", "begin with `child_main` and the trainable `PPO_Unruly`"];
             refused(builder.build(), &parts);
@@ -250,6 +260,27 @@ fn contract(ppo: &Ppo) {
         _ => Box::new(ProcessPool::new(&spec, 2).expect("two processes")),
     };
     check_worker_pool(&mut *pool, &weights(&spec), PATIENCE).expect("a transport that keeps the contract");
+}
+
+/// Processes that this one has started.
+fn children() -> BTreeSet<u32> {
+    let all = fs::read_dir("/proc").expect("Linux").flatten();
+    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .filter(|pid| crate::ray::parent(*pid) == Some(std::process::id()))
+        .collect()
+}
+
+fn spare(ppo: &mut Ppo) {
+    ppo.common.recreate_failed_workers = true;
+    let mut pool = ProcessPool::new(&spec(ppo), 2).expect("two processes");
+    for worker in [0, 1] {
+        let working: BTreeSet<u32> = pool.pids().into_iter().collect();
+        let spare: Vec<u32> = children().difference(&working).copied().collect();
+        assert_eq!(spare.len(), 1, "one process waits: {working:?}");
+        pool.respawn(worker).expect("a process");
+        assert_eq!(pool.pids()[worker], spare[0]);
+        wait_for("the end of the old process", || (children().len() == 3).then_some(()));
+    }
 }
 
 #[test]
@@ -375,9 +406,19 @@ fn a_worker_whose_environment_hangs_is_noticed_by_the_deadline_and_replaced() {
 }
 
 #[test]
-fn a_worker_whose_process_is_stopped_is_noticed_by_a_probe_and_one_that_is_slow_is_left_alone() {
+fn a_worker_whose_process_is_stopped_is_noticed_by_a_probe_and_one_that_is_slow_is_left_alone_with_a_warning()
+{
     drive("replaced", "stop");
-    drive("slow", "sleep");
+    let said = drive("slow", "sleep");
+    let said = String::from_utf8_lossy(&said.stderr);
+    let warning = "worker 1 has not answered for 6 s, but its process has not stopped; if no answer takes so long, its \
+                   environment hangs, which `worker_timeout_s` would end";
+    assert_eq!(said.matches(warning).count(), 1, "{said}");
+}
+
+#[test]
+fn a_worker_that_is_replaced_gets_a_process_that_was_there_before() {
+    drive("spare", "");
 }
 
 #[test]

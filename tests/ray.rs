@@ -69,7 +69,7 @@ fn all_end(home: &Path) {
     wait_for("the end of all processes", || processes(home).is_empty().then_some(()));
 }
 
-fn parent(pid: u32) -> Option<u32> {
+pub(crate) fn parent(pid: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
