@@ -199,10 +199,10 @@ impl Seats {
             return Ok(());
         }
         // One look at rows that stand side by side costs less than one at each.
-        if let Some(t) = self.common_row() {
-            if not_finite_at(self.storage.obs.slice_mut(t)).is_none() {
-                return Ok(());
-            }
+        if let Some(t) = self.common_row()
+            && not_finite_at(self.storage.obs.slice_mut(t)).is_none()
+        {
+            return Ok(());
         }
         for slot in 0..self.slots() {
             if self.due[slot] {
