@@ -31,6 +31,10 @@ pub(super) struct ResumeArgs {
     /// Sample on threads, in processes or on a Ray cluster from here on, in the same number: threads, procs or ray
     #[arg(long, value_name = "KIND", value_parser = ["threads", "procs", "ray"])]
     workers: Option<String>,
+    /// Learn with so many learners from here on: procs:1, the trainer alone; procs:N, with processes; ray:N, with those on a Ray
+    /// cluster
+    #[arg(long, value_name = "KIND:N")]
+    learners: Option<String>,
     #[command(flatten)]
     trust: TrustArgs,
     #[command(flatten)]
@@ -71,6 +75,10 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
             FOR_A_CLUSTER.iter().for_each(|key| _ = config.shift_remove(*key));
         }
         config.insert("workers".into(), workers.into());
+    }
+    if let Some(learners) = args.learners {
+        config.shift_remove("num_cpus_per_learner");
+        config.insert("learners".into(), learners.into());
     }
     let options = RunOptions {
         logdir: Some(run_dir.clone()),

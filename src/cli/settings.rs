@@ -51,6 +51,10 @@ pub(super) struct SettingsArgs {
     /// --set workers=...
     #[arg(long, value_name = "KIND:N", conflicts_with = "num_workers")]
     workers: Option<String>,
+    /// What learns: procs:N, the trainer and N - 1 processes that share its work; ray:N, with those on a Ray cluster; the same as
+    /// --set learners=...
+    #[arg(long, value_name = "KIND:N")]
+    learners: Option<String>,
 }
 
 /// What was typed, resolved.
@@ -127,6 +131,7 @@ impl SettingsArgs {
             ("seed", "--seed", self.seed.map(Value::from)),
             ("num_workers", "--num-workers", self.num_workers.map(Value::from)),
             ("workers", "--workers", self.workers.map(Value::from)),
+            ("learners", "--learners", self.learners.map(Value::from)),
         ];
         for (key, flag, value) in flags {
             if let Some(value) = value {

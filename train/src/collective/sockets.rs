@@ -83,8 +83,11 @@ impl SocketCollective {
         sockets(size)?.into_iter().enumerate().map(|(rank, peers)| Self::new(rank, peers)).collect()
     }
 
-    /// `peers`: the sockets to the others, by rank.
-    pub(crate) fn new(rank: usize, peers: Vec<OwnedFd>) -> Result<Self> {
+    /// `peers`: the connected sockets to the others, by rank.
+    ///
+    /// # Errors
+    /// Fails if one of them is no socket.
+    pub fn new(rank: usize, peers: Vec<OwnedFd>) -> Result<Self> {
         for peer in &peers {
             rustix::io::ioctl_fionbio(peer, true).map_err(|errno| Error::other(io::Error::from(errno)))?;
         }

@@ -77,6 +77,14 @@ pub enum Error {
         /// What the worker reported.
         reason: String,
     },
+    /// A learner beside the trainer's failed.
+    #[error("learner {learner} failed: {reason}")]
+    Learner {
+        /// The number of the learner; 0 is the trainer's.
+        learner: usize,
+        /// What it reported.
+        reason: String,
+    },
     /// A panic was caught at the border of a worker or of a training iteration.
     #[error("{during} panicked: {message}")]
     Panic {

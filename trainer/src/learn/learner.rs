@@ -19,7 +19,7 @@ use crate::{
         batch::SampleBatch,
         error::{Error, Result},
         host,
-        rng::Stream,
+        rng::{Stream, StreamState},
         state::State,
     },
     learn::{
@@ -33,8 +33,10 @@ use crate::{
         optim::clip_grad_norm,
         returns::vtrace::BatchValues,
         rows::About,
+        together::Together,
     },
 };
+use serde::{Deserialize, Serialize};
 use std::{collections::BTreeMap, sync::Arc};
 use tch::{Device, Kind, Tensor};
 
@@ -82,6 +84,16 @@ pub struct Learner {
     max_seq_len: usize,
     /// Results of [`evaluate`](Self::evaluate).
     out: Vec<f32>,
+    /// The learners that it takes gradients with.
+    together: Option<Together>,
+}
+
+/// Where the streams of a learner stand, and the run.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Moment {
+    timestep: u64,
+    rng: StreamState,
+    noise: Option<StreamState>,
 }
 
 impl NetBuilder<'_> {
@@ -129,6 +141,7 @@ impl NetBuilder<'_> {
             steps: 0,
             timestep: 0,
             out: Vec::new(),
+            together: None,
             encoding,
             sets,
             groups,
@@ -265,7 +278,37 @@ impl Learner {
             has_target: self.sets.len() > 1,
             live: Live { groups: &self.groups, learning: groups },
         };
-        self.backend.gradient(&self.sets, batch, about, self.noise.as_mut(), &loss, &mut self.gradient)
+        let (sets, gradient) = (&self.sets, &mut self.gradient);
+        if let Some(together) = self.together.as_ref().filter(|together| together.lost().is_none()) {
+            let beside = (self.noise.as_mut(), Some(together));
+            let taken = self.backend.gradient(sets, batch, about, beside, &loss, gradient);
+            // What the others have not computed is computed here, and the gradient is what it would have been.
+            if taken.is_ok() || together.lost().is_none() || !together.leads() {
+                return taken;
+            }
+        }
+        self.backend.gradient(sets, batch, about, (self.noise.as_mut(), None), &loss, gradient)
+    }
+
+    /// The gradients from here on are taken with other learners, or alone.
+    pub(crate) fn learn_with(&mut self, together: Option<Together>) {
+        self.together = together;
+    }
+
+    /// What the next gradient depends on beside parameters, optimizers and rows.
+    pub(crate) fn moment(&self) -> Moment {
+        Moment {
+            timestep: self.timestep,
+            rng: self.rng.state(),
+            noise: self.noise.as_ref().map(Stream::state),
+        }
+    }
+
+    /// Goes on from another learner's [`moment`](Self::moment).
+    pub(crate) fn set_moment(&mut self, moment: &Moment) {
+        self.timestep = moment.timestep;
+        self.rng = Stream::from_state(moment.rng);
+        self.noise = moment.noise.map(Stream::from_state);
     }
 
     /// Has the fused engine compute with these instructions rather than the best that the processor has. For tests.

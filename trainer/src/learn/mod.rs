@@ -12,4 +12,5 @@ pub(crate) mod noise;
 pub(crate) mod optim;
 pub mod returns;
 pub(crate) mod rows;
+pub(crate) mod together;
 pub(crate) mod value;

@@ -8,7 +8,7 @@ pub fn after_training(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<
     move |info| {
         for (id, learned) in info.policies() {
             let means = learned.means();
-            learners.lend_policy(id, |policy| policy.after_training(&means))?;
+            learners.after_training(id, &means)?;
         }
         Ok(info)
     }

@@ -16,7 +16,7 @@ pub fn update_target(
             if now < counters.of_policy(id).last_target_update_ts + freq {
                 continue;
             }
-            learners.lend_policy(id, |policy| policy.update_target())?;
+            learners.update_target(id)?;
             ledger.count(|c| c.target_updated(id));
         }
         Ok(info)

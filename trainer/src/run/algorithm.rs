@@ -382,11 +382,14 @@ impl<T: Trainer> Trainable for Algorithm<T> {
         for _ in 0..common.num_workers + evaluation {
             bundles.push(Bundle::from([("CPU".into(), common.num_cpus_per_worker as f64)]));
         }
+        for _ in 1..common.num_learners {
+            bundles.push(Bundle::from([("CPU".into(), common.num_cpus_per_learner as f64)]));
+        }
         Resources::new(bundles).ok()
     }
 
     fn resource_help(&self, _config: &Config) -> String {
-        "`num_workers`, `evaluation_num_workers`, `num_cpus_per_worker` and `num_gpus` change what a trial asks for".into()
+        "`num_workers`, `evaluation_num_workers`, `num_cpus_per_worker`, `num_learners`, `num_cpus_per_learner` and `num_gpus` change what a trial asks for".into()
     }
 
     fn kind(&self) -> String {

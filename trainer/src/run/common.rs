@@ -127,6 +127,11 @@ pub struct Common {
     /// What rollout workers are: `"threads"`, `"procs"` or `"ray"`; `"procs:4"` says how many besides, and goes over
     /// `num_workers`.
     pub workers: Workers,
+    /// Learners that share the work of each gradient, the trainer among them; 0 and 1 are the trainer alone.
+    pub num_learners: usize,
+    /// What the learners beside the trainer are: `"procs"` or `"ray"`; `"ray:4"` says how many learn in all besides, and goes
+    /// over `num_learners`.
+    pub learners: Workers,
     /// Copies of the environment that each worker steps together.
     pub num_envs_per_worker: usize,
     /// Give the trainer's own worker an environment even when there are rollout workers.
@@ -226,7 +231,9 @@ pub struct Common {
     pub custom_resources_per_worker: BTreeMap<String, f64>,
     /// Which labels a machine of a Ray cluster must have for rollout workers, as Ray's `label_selector` says them.
     pub label_selector_per_worker: BTreeMap<String, String>,
-    /// How a Ray cluster places rollout workers on its machines.
+    /// Cores that each learner beside the trainer asks a sweep for, and a Ray cluster, and the threads that it computes with.
+    pub num_cpus_per_learner: usize,
+    /// How a Ray cluster places rollout workers, and learners, on its machines.
     pub placement_strategy: PlacementStrategy,
     /// Cores that the trainer itself asks a sweep for.
     pub num_cpus_for_driver: usize,
@@ -237,6 +244,8 @@ impl Default for Common {
         Self {
             num_workers: 2,
             workers: Workers::default(),
+            num_learners: 0,
+            learners: Workers { transport: WorkerTransport::Procs, number: None },
             num_envs_per_worker: 1,
             create_env_on_driver: false,
             rollout_fragment_length: 200,
@@ -283,6 +292,7 @@ impl Default for Common {
             num_gpus_per_worker: 0.0,
             custom_resources_per_worker: BTreeMap::new(),
             label_selector_per_worker: BTreeMap::new(),
+            num_cpus_per_learner: 1,
             placement_strategy: PlacementStrategy::default(),
             num_cpus_for_driver: 1,
         }
@@ -291,6 +301,8 @@ impl Default for Common {
 
 /// More than machines have cores.
 const MOST_WORKERS: usize = 4096;
+/// Gradients go through all learners in turn.
+const MOST_LEARNERS: usize = 64;
 
 /// Keys under which any name is allowed.
 pub const OPEN_KEYS: &[&str] = &[
@@ -455,8 +467,9 @@ impl Common {
         parts.iter().find(|(name, _)| *name == "obs").map(|(_, own)| own.flat_width())
     }
 
-    /// Gives `num_workers` the number that `workers` says.
+    /// Gives `num_workers` the number that `workers` says, and `num_learners` that of `learners`.
     pub(crate) fn settle_workers(&mut self) {
+        self.num_learners = self.learners.number.take().unwrap_or(self.num_learners);
         self.num_workers = self.workers.number.take().unwrap_or(self.num_workers);
     }
 
@@ -548,7 +561,46 @@ impl Common {
                 "a policy that remembers samples fragments of episodes so far: leave it at \"truncate_episodes\"",
             ),
             self.exploration_config.validate(),
+            self.validate_learners(),
             self.validate_cluster(),
+        ])
+    }
+
+    /// Checks what is asked of learners beside the trainer.
+    fn validate_learners(&self) -> Result<()> {
+        let (learners, transport) = (self.num_learners, self.learners.transport);
+        let kind = format!("\"{}\"", transport.name());
+        rules::all([
+            rules::refuse_if(
+                learners > MOST_LEARNERS,
+                "num_learners",
+                learners,
+                format!("it must be at most {MOST_LEARNERS}"),
+            ),
+            rules::refuse_if(
+                transport == WorkerTransport::Threads,
+                "learners",
+                &kind,
+                "a learner uses all cores of its process as it is: choose \"procs\" or \"ray\", or leave it out",
+            ),
+            rules::refuse_if(
+                learners < 2 && transport == WorkerTransport::Ray,
+                "learners",
+                &kind,
+                "the trainer learns alone: set `num_learners` to at least 2, or leave it out",
+            ),
+            rules::refuse_if(
+                learners < 2 && self.num_cpus_per_learner != 1,
+                "num_cpus_per_learner",
+                self.num_cpus_per_learner,
+                "the trainer learns alone: set `num_learners` to at least 2, or leave it out",
+            ),
+            rules::refuse_if(
+                learners > 1 && self.num_gpus > 0,
+                "num_learners",
+                learners,
+                "learners exchange numbers of the CPU: set `num_gpus` to 0, or leave it out",
+            ),
         ])
     }
 
@@ -556,6 +608,7 @@ impl Common {
     fn validate_cluster(&self) -> Result<()> {
         let without = "only workers on a Ray cluster have it: set `workers` to \"ray\" or leave it out";
         let is_elsewhere = self.workers.transport != WorkerTransport::Ray;
+        let has_none = is_elsewhere && self.learners.transport != WorkerTransport::Ray;
         let strategy = serde_json::to_string(&self.placement_strategy).unwrap_or_default();
         let resources = serde_json::to_string(&self.custom_resources_per_worker).unwrap_or_default();
         let is_amount = |amount: &f64| amount.is_finite() && *amount >= 0.0;
@@ -594,7 +647,7 @@ impl Common {
                 without,
             ),
             rules::refuse_if(
-                is_elsewhere && self.placement_strategy != PlacementStrategy::default(),
+                has_none && self.placement_strategy != PlacementStrategy::default(),
                 "placement_strategy",
                 &strategy,
                 without,

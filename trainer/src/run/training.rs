@@ -410,6 +410,10 @@ impl Run {
         result.insert("info".into(), Value::Object(block));
         result.insert("num_healthy_workers".into(), json!(self.workers.num_healthy_workers()));
         result.insert("num_remote_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
+        if self.workers.common().num_learners > 1 {
+            result.insert("num_healthy_learners".into(), json!(self.workers.num_healthy_learners()));
+            result.insert("num_learner_restarts".into(), json!(self.workers.num_learner_restarts()));
+        }
         for (key, value) in [
             ("num_env_steps_sampled", sampled),
             ("num_agent_steps_sampled", agents_sampled),

@@ -25,11 +25,12 @@ use crate::{
         sampler::Sampler,
         source::FragmentSource,
     },
+    workers::learner_group::{Follow, Follower},
 };
 use pavlov_envs::{EnvCopies, EnvCreator};
 use pavlov_tune::Config;
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc, time::Instant};
+use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Instant};
 
 /// What a worker is asked to do.
 #[derive(Clone, Debug)]
@@ -59,6 +60,8 @@ pub enum Request {
     SetFilters(Arc<FilterStats>),
     /// Change the task of the environments.
     SetTask(Arc<Value>),
+    /// Learn along with the trainer.
+    Follow(Follow),
 }
 
 /// What a worker answers.
@@ -75,6 +78,8 @@ pub enum Reply {
     State(State),
     /// What the filters have seen; nothing without filters.
     Filters(FilterStats),
+    /// Where a learner waits for the others.
+    Listens(SocketAddr),
 }
 
 /// One fragment, postprocessed.
@@ -422,6 +427,7 @@ pub struct RolloutWorker {
     policies: PolicyMap,
     callbacks: Hooks,
     version: u64,
+    follower: Follower,
 }
 
 impl std::fmt::Debug for RolloutWorker {
@@ -440,7 +446,7 @@ impl RolloutWorker {
         let mut callbacks = spec.callbacks.as_ref().map(CallbacksMaker::make);
         let with_env = spec.sampling;
         let runner = EnvRunner::new(spec, index, with_env, &mut policies, &mut callbacks)?;
-        Ok(Self { runner, policies, callbacks, version: 0 })
+        Ok(Self { runner, policies, callbacks, version: 0, follower: Follower::default() })
     }
 
     /// Answers a request.
@@ -449,7 +455,7 @@ impl RolloutWorker {
     /// Fails if the environment, a policy or a hook does, and returns [`Error::State`] if weights, a state or a filter
     /// do not fit.
     pub fn handle(&mut self, request: Request) -> Result<Reply> {
-        let Self { runner, policies, callbacks, version } = self;
+        let Self { runner, policies, callbacks, version, follower } = self;
         Ok(match request {
             Request::Sample { timestep } => {
                 let part = runner.sample(policies, callbacks, timestep)?;
@@ -478,6 +484,7 @@ impl RolloutWorker {
                 runner.set_task(&task)?;
                 Reply::Done
             }
+            Request::Follow(follow) => follower.handle(policies, follow)?,
         })
     }
 }

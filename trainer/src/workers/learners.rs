@@ -18,7 +18,7 @@ use crate::{
         callbacks::{Callbacks, CallbacksMaker},
         worker::{Hooks, WorkerSpec},
     },
-    workers::learner_queue::LearnerQueue,
+    workers::{learner_group::LearnerGroup, learner_queue::LearnerQueue},
 };
 use std::{
     collections::BTreeMap,
@@ -57,6 +57,15 @@ struct Learning {
     learned: bool,
     /// Training batches since then, where not every one is followed by new weights.
     batches: usize,
+    /// Those that learn along in other processes.
+    group: Option<LearnerGroup>,
+}
+
+impl Learning {
+    fn changed(&mut self) {
+        self.learned = true;
+        self.group.iter_mut().for_each(LearnerGroup::out_of_step);
+    }
 }
 
 impl std::fmt::Debug for Learning {
@@ -92,6 +101,7 @@ impl Learners {
                 minibatches: MinibatchBuffer::default(),
                 learned: false,
                 batches: 0,
+                group: LearnerGroup::new(spec)?,
             })),
             published: Arc::default(),
             queue: Arc::default(),
@@ -118,13 +128,17 @@ impl Learners {
     /// Returns [`Error::UnknownPolicy`] if there is no policy of that id; fails if the
     /// policy or the hook does.
     pub fn learn_on_batch(&self, id: &str, batch: &SampleBatch) -> Result<(Learned, BTreeMap<String, f64>)> {
-        let Learning { policies, callbacks, learned, .. } = &mut *lock(&self.learning);
+        let Learning { policies, callbacks, learned, group, .. } = &mut *lock(&self.learning);
         let mut custom = BTreeMap::new();
         if let Some(callbacks) = callbacks {
             callbacks.on_learn_on_batch(id, batch, &mut custom)?;
         }
         *learned = true;
-        Ok((policies.get_mut(id)?.learn_on_batch(batch)?, custom))
+        let learned = match group {
+            Some(group) => group.learn(policies, id, batch)?,
+            None => policies.get_mut(id)?.learn_on_batch(batch)?,
+        };
+        Ok((learned, custom))
     }
 
     /// Calls `f` with the learning policy of that id. It counts as learning: whatever `f` does, the next
@@ -133,17 +147,17 @@ impl Learners {
     /// # Errors
     /// Returns [`Error::UnknownPolicy`] if there is no policy of that id.
     pub fn with_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
-        let Learning { policies, learned, .. } = &mut *lock(&self.learning);
-        let policy = policies.get_mut(id)?;
-        *learned = true;
-        Ok(f(policy.as_mut()))
+        let learning = &mut *lock(&self.learning);
+        learning.policies.get_mut(id)?;
+        learning.changed();
+        Ok(f(learning.policies.get_mut(id)?.as_mut()))
     }
 
     /// Calls `f` with all learning policies, as [`with_policy`](Self::with_policy) does.
     pub fn with_policies<T>(&self, f: impl FnOnce(&mut PolicyMap) -> T) -> T {
-        let Learning { policies, learned, .. } = &mut *lock(&self.learning);
-        *learned = true;
-        f(policies)
+        let learning = &mut *lock(&self.learning);
+        learning.changed();
+        f(&mut learning.policies)
     }
 
     /// Lends policies and hooks to something that leaves the weights as they are.
@@ -155,6 +169,30 @@ impl Learners {
     /// Lends the policy of that id to something that leaves its weights as they are.
     pub(crate) fn lend_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         self.lend(|policies, _| Ok(f(policies.get_mut(id)?.as_mut())))
+    }
+
+    /// Moves the target network of that policy.
+    pub(crate) fn update_target(&self, id: &str) -> Result<()> {
+        let Learning { policies, group, .. } = &mut *lock(&self.learning);
+        policies.get_mut(id)?.update_target();
+        group.as_mut().map_or(Ok(()), |group| group.update_target(id))
+    }
+
+    /// Has that policy adapt to the means of its statistics.
+    pub(crate) fn after_training(&self, id: &str, means: &BTreeMap<String, f64>) -> Result<()> {
+        let Learning { policies, group, .. } = &mut *lock(&self.learning);
+        policies.get_mut(id)?.after_training(means);
+        group.as_mut().map_or(Ok(()), |group| group.after_training(id, means))
+    }
+
+    /// How many learn, the trainer among them.
+    pub(crate) fn healthy(&self) -> usize {
+        lock(&self.learning).group.as_ref().map_or(1, LearnerGroup::healthy)
+    }
+
+    /// How many times the others were started anew.
+    pub(crate) fn restarts(&self) -> u64 {
+        lock(&self.learning).group.as_ref().map_or(0, LearnerGroup::restarts)
     }
 
     /// Calls `f` with the trainer's own hooks, if there are any.
@@ -325,6 +363,7 @@ impl Learners {
         let learning = &mut *lock(&self.learning);
         // For policies that do not save it.
         learning.policies.on_global_var_update(timestep);
+        learning.changed();
         learning.policies.set_state(&read("policies")?).map_err(|e| e.within("policies"))?;
         learning.learned = run.has("batches_since_broadcast");
         learning.batches = if learning.learned { run.get("batches_since_broadcast")? } else { 0 };

@@ -2,6 +2,7 @@
 
 pub(crate) mod fleet;
 mod health;
+pub(crate) mod learner_group;
 pub(crate) mod learner_queue;
 pub(crate) mod learners;
 pub(crate) mod ledger;
@@ -16,6 +17,7 @@ pub use crate::{
         worker::{Origin, Reply, Request, RolloutWorker, Sampled, WorkerSpec},
     },
 };
+pub use learner_group::Follow;
 pub use learners::Learners;
 pub use ledger::Ledger;
 pub(crate) use transport::serve;
@@ -292,6 +294,16 @@ impl WorkerSet {
     /// How many times a rollout worker was replaced.
     pub fn num_worker_restarts(&self) -> u64 {
         lock(&self.fleet).restarts()
+    }
+
+    /// How many learners learn together; 1 is the trainer alone.
+    pub fn num_healthy_learners(&self) -> usize {
+        self.learners.healthy()
+    }
+
+    /// How many times the learners beside the trainer's were started anew.
+    pub fn num_learner_restarts(&self) -> u64 {
+        self.learners.restarts()
     }
 
     /// The learner's weights.

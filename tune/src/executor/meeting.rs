@@ -3,6 +3,7 @@
 //! The worker of the higher rank calls that of the lower one. Both show the secret of their group before anything else, so
 //! a stranger that calls is sent away.
 
+use std::env;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -24,10 +25,22 @@ const HELLO: Duration = Duration::from_secs(5);
 const SILENCE: Duration = Duration::from_secs(30);
 
 /// What only the workers of one group know.
-pub(super) type Secret = [u8; 32];
+pub type Secret = [u8; 32];
+
+/// Listens where the others of a group reach this process, at a port that is free: in the cluster if an actor of Ray started
+/// it, else on this machine alone.
+///
+/// # Errors
+/// Fails if the address is none of this machine's.
+pub fn listen_here() -> Result<(TcpListener, SocketAddr)> {
+    listen(env::var(NODE).as_deref().unwrap_or("127.0.0.1"))
+}
 
 /// Listens on the address of this machine, at a port that is free.
-pub(super) fn listen(node: &str) -> Result<(TcpListener, SocketAddr)> {
+///
+/// # Errors
+/// Fails if the address is none of this machine's.
+pub fn listen(node: &str) -> Result<(TcpListener, SocketAddr)> {
     let address: IpAddr = node.parse().map_err(|_| Error::config(NODE, node, "it must be an IP address"))?;
     let failed = |error: io::Error| Error::other(format!("worker cannot listen on {address}: {error}"));
     let listener = TcpListener::bind((address, 0)).map_err(failed)?;
@@ -36,7 +49,10 @@ pub(super) fn listen(node: &str) -> Result<(TcpListener, SocketAddr)> {
 }
 
 /// The sockets to the others, by rank. `addresses` are those of all, the own one among them.
-pub(super) fn meet(
+///
+/// # Errors
+/// Fails if another cannot be reached, or does not come in a minute.
+pub fn meet(
     listener: &TcpListener,
     rank: usize,
     addresses: &[SocketAddr],

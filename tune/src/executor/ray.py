@@ -571,7 +571,7 @@ def main():
         # A probe does not wait for the call before it.
         engine.worker = ray.remote(concurrency_groups={"probe": 1})(Actor)
         resources = None if engine.private else total_resources()
-        engine.say(ready=True, resources=resources)
+        engine.say(ready=True, resources=resources, node=ray.util.get_node_ip_address())
         if not engine.private:
             threading.Thread(target=engine.watch, args=(resources,), daemon=True).start()
         engine.serve()

@@ -55,6 +55,7 @@ struct Said {
     reason: Option<String>,
     refused: Option<String>,
     resources: Option<Bundle>,
+    node: Option<String>,
 }
 
 /// Who waits for what the engine says.
@@ -78,6 +79,8 @@ pub struct RayEngine {
     process: Mutex<Child>,
     reader: Option<JoinHandle<()>>,
     last: Mutex<u64>,
+    /// The address of this machine in the cluster.
+    node: String,
 }
 
 impl RayEngine {
@@ -122,9 +125,13 @@ impl RayEngine {
             process: Mutex::new(process),
             reader: None,
             last: Mutex::new(0),
+            node: String::new(),
         };
         match next(&mut from) {
-            Some(Said { ready: true, resources, .. }) => lock(&waiting).resources = resources,
+            Some(Said { ready: true, resources, node, .. }) => {
+                lock(&waiting).resources = resources;
+                engine.node = node.unwrap_or_default();
+            }
             Some(Said { failed: Some(reason), .. }) => return Err(refused(setting, &reason)),
             _ => {
                 return Err(refused(
@@ -156,6 +163,11 @@ impl RayEngine {
         let mut refusal = None;
         self.with_waiting(|waiting| refusal.clone_from(&waiting.refused))?;
         refusal.map_or(Ok(()), |reason| Err(refused("executor", &reason)))
+    }
+
+    /// The address of this machine in the cluster.
+    pub fn node_address(&self) -> &str {
+        &self.node
     }
 
     /// What the cluster has now; `None`: it is one of this run's own, and has what this machine has.

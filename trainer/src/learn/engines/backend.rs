@@ -12,6 +12,7 @@ use crate::{
         loss::Loss,
         nets::{Input, Net, Params},
         rows::{About, Rows},
+        together::Together,
         value::Value,
     },
 };
@@ -74,13 +75,13 @@ pub(crate) type Sets = [Params];
 /// * The bits depend on the rows alone: not on cores, threads or what else runs.
 pub(crate) trait Backend: Send + Debug {
     /// The gradient of the mean of `loss` over the rows of `batch`, `[total]`, written to `gradient`; zero outside of the
-    /// groups that learn. Noisy layers draw from `noise`.
+    /// groups that learn. `beside`: what noisy layers draw from, and the learners that compute some of its pieces.
     fn gradient(
         &mut self,
         sets: &Sets,
         batch: &SampleBatch,
         about: About<'_>,
-        noise: Option<&mut Stream>,
+        beside: (Option<&mut Stream>, Option<&Together>),
         loss: &dyn LossFn,
         gradient: &mut Tensor,
     ) -> Result<Report>;

@@ -23,11 +23,15 @@ use crate::{
         loss::{Join, Stat, explained},
         nets::{Encoding, Input, Layout, Net, Raw, readable},
         rows::{About, Rows},
+        together::Together,
         value::Value,
     },
 };
 use pulp::Arch;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    ops::Range,
+    sync::{Arc, Mutex, PoisonError},
+};
 use tch::Tensor;
 
 /// Rows of a piece, about: small enough for the second-level cache.
@@ -280,33 +284,48 @@ impl Backend for Fused {
         sets: &Sets,
         batch: &SampleBatch,
         about: About<'_>,
-        _noise: Option<&mut Stream>,
+        (_noise, together): (Option<&mut Stream>, Option<&Together>),
         loss: &dyn LossFn,
         gradient: &mut Tensor,
     ) -> Result<Report> {
         let Self { encoding, slots, gradients, errors } = self;
         let encoding = &**encoding;
-        let rows = batch.rows();
-        errors.resize(rows, 0.0);
+        errors.resize(batch.rows(), 0.0);
         let flats: Vec<&[f32]> = sets.iter().map(|set| host::read(set.flat())).collect();
         let layout = sets[0].layout();
         let bounds = slots_of(batch, layout);
         let (gradient, used) = (host::write::<f32>(gradient), bounds.len());
         gradients.resize_with(gradients.len().max(used - 1), || vec![0.0; gradient.len()]);
+        let shared = together.and_then(|together| Some((together, together.own(used)?)));
+        let own = shared.as_ref().map_or(0..used, |(_, own)| own.clone());
+        let rows = rows_of(&bounds[own.clone()]);
         let places = std::iter::once(&mut *gradient).chain(gradients.iter_mut().map(Vec::as_mut_slice));
         let inputs: Vec<Mutex<(SampleBatch, &mut [f32])>> = bounds
             .iter()
             .zip(places)
             .map(|(&(start, len), place)| Mutex::new((batch.slice(start, len), place)))
             .collect();
-        on_slots(slots, bounds.into_iter(), 1, errors, |slot, part| {
-            let (batch, gradient) = &mut *lock(&inputs[part.index]);
+        let parts = bounds[own.clone()].iter().copied();
+        on_slots(&mut slots[own.clone()], parts, 1, &mut errors[rows.clone()], |slot, part| {
+            let (batch, gradient) = &mut *lock(&inputs[own.start + part.index]);
             slot.learn((layout, encoding), &flats, batch, about, (gradient, part.out), loss)
         })?;
         drop(inputs);
+        // The first slot's is the sum itself.
+        let add = |sum: &mut [f32]| {
+            for more in &gradients[own.start.max(1) - 1..own.end - 1] {
+                sum.iter_mut().zip(more).for_each(|(g, &x)| *g += x);
+            }
+        };
+        match &shared {
+            None => add(gradient),
+            Some((together, own)) => {
+                together.add_up(gradient, add)?;
+                share_reports(together, &mut slots[..used], own, (errors, rows))?;
+            }
+        }
         let (first, others) = slots[..used].split_at_mut(1);
-        for (slot, more) in others.iter().zip(gradients) {
-            gradient.iter_mut().zip(more).for_each(|(g, &mut x)| *g += x);
+        for slot in others {
             first[0].stats.iter_mut().zip(&slot.stats).for_each(|(sum, more)| sum.join(more));
         }
         Ok(Report {
@@ -429,6 +448,35 @@ impl Slot {
         }
         Ok(())
     }
+}
+
+/// The rows of slots that stand side by side.
+fn rows_of(bounds: &[(usize, usize)]) -> Range<usize> {
+    let (first, last) = (bounds[0], bounds[bounds.len() - 1]);
+    first.0..last.0 + last.1
+}
+
+/// Gives the statistics of a learner's `own` slots and the errors of its `rows` to the other learners, and takes theirs.
+fn share_reports(
+    together: &Together,
+    slots: &mut [Slot],
+    own: &Range<usize>,
+    (errors, rows): (&mut [f32], Range<usize>),
+) -> Result<()> {
+    let told: Vec<[f64; 5]> =
+        slots[own.clone()].iter().flat_map(|slot| slot.stats.iter().map(|stat| stat.sums)).collect();
+    let (names, has_errors) = (slots[own.start].stats.clone(), slots[own.start].has_errors);
+    let mut told = together.gather(&told)?.into_iter().flatten();
+    for slot in slots {
+        slot.stats.clone_from(&names);
+        slot.stats.iter_mut().zip(&mut told).for_each(|(stat, sums)| stat.sums = sums);
+        slot.has_errors = has_errors;
+    }
+    if has_errors {
+        let of_all = together.gather(&errors[rows])?;
+        errors.iter_mut().zip(of_all.into_iter().flatten()).for_each(|(error, told)| *error = told);
+    }
+    Ok(())
 }
 
 /// Starts and lengths of the slots' rows: more slots for wider networks, never for more threads.

@@ -21,6 +21,7 @@ use crate::{
         loss::{EPSILON, Join, Stat},
         nets::{Encoding, Input, Net, Params},
         rows::{About, Rows},
+        together::Together,
         value::Value,
     },
 };
@@ -332,7 +333,7 @@ impl Backend for Torch {
         sets: &Sets,
         batch: &SampleBatch,
         about: About<'_>,
-        noise: Option<&mut Stream>,
+        (noise, together): (Option<&mut Stream>, Option<&Together>),
         loss: &dyn LossFn,
         gradient: &mut Tensor,
     ) -> Result<Report> {
@@ -340,23 +341,34 @@ impl Backend for Torch {
         let batch = batch.to_device(device);
         let size = piece_size(rows, device);
         let pieces = pieces(&batch, size);
-        let inputs = pieces.iter().map(|&(start, len)| batch.slice(start, len)).collect();
         let shares: Vec<f32> = pieces.iter().map(|&(_, len)| len as f32 / rows as f32).collect();
+        let shared = together.and_then(|together| Some((together, together.own(pieces.len())?)));
+        let own = shared.as_ref().map_or(0..pieces.len(), |(_, own)| own.clone());
+        let inputs = pieces[own.clone()].iter().map(|&(start, len)| batch.slice(start, len)).collect();
         let before = noise.as_ref().map(|stream| (**stream).clone());
         let mut pieces = self.on_threads(inputs, |leaves, batch: SampleBatch| {
             learn(leaves, &batch, about, before.clone(), loss)
         })?;
-        let errors: Vec<Tensor> = pieces.iter_mut().filter_map(|piece| piece.errors.take()).collect();
-        let stats = join(&pieces, &shares, device);
-        let mut pieces = pieces.into_iter();
-        let mut first = pieces.next().expect("a batch has at least one piece");
-        for piece in pieces {
-            let _ = first.gradient.g_add_(&piece.gradient);
-        }
-        *gradient = first.gradient;
-        if let (Some(stream), Some(after)) = (noise, first.noise) {
+        if let (Some(stream), Some(after)) = (noise, pieces[0].noise.take()) {
             *stream = after;
         }
+        let (first, more) = pieces.split_at(usize::from(own.start == 0));
+        let mut sum = first.first().map_or_else(|| gradient.zeros_like(), |first| first.gradient.copy());
+        match shared {
+            None => more.iter().for_each(|piece| _ = sum.g_add_(&piece.gradient)),
+            Some((together, _)) => {
+                together.add_up(host::write(&mut sum), |sum| {
+                    for piece in more {
+                        let piece = host::read::<f32>(&piece.gradient);
+                        sum.iter_mut().zip(piece).for_each(|(g, x)| *g += x);
+                    }
+                })?;
+                pieces = share_reports(together, pieces, shares.len())?;
+            }
+        }
+        *gradient = sum;
+        let stats = join(&pieces, &shares, device);
+        let errors: Vec<Tensor> = pieces.into_iter().filter_map(|piece| piece.errors).collect();
         let td_errors = (!errors.is_empty()).then(|| Tensor::cat(&errors, 0));
         Ok(Report { stats, td_errors, groups: about.live.learning.to_vec() })
     }
@@ -474,6 +486,35 @@ fn learn(
         (gradient, stats, errors)
     };
     Ok(Piece { gradient, stats, errors, noise: graph.noise.map(RefCell::into_inner) })
+}
+
+/// Gives the statistics and errors of a learner's own pieces to the other learners, and takes theirs. The gradients of these
+/// are left empty, and their errors stand in one piece.
+fn share_reports(together: &Together, own: Vec<Piece>, pieces: usize) -> Result<Vec<Piece>> {
+    let numbers = |tensor: &Tensor| tensor.to_kind(Kind::Double).contiguous();
+    let told: Vec<f64> = own
+        .iter()
+        .flat_map(|piece| piece.stats.iter().flat_map(|(.., stat)| host::read(&numbers(stat)).to_vec()))
+        .collect();
+    let errors: Option<Vec<f32>> = own.iter().try_fold(Vec::new(), |mut all, piece| {
+        all.extend_from_slice(host::read(piece.errors.as_ref()?));
+        Some(all)
+    });
+    let like = &own[0].stats;
+    let mut told = together.gather(&told)?.into_iter().flatten();
+    let mut piece = || {
+        let stats = like.iter().map(|(name, join, stat)| {
+            let numbers: Vec<f64> = told.by_ref().take(stat.numel()).collect();
+            (*name, *join, Tensor::from_slice(&numbers).view_as(stat).to_kind(stat.kind()))
+        });
+        Piece { gradient: Tensor::new(), stats: stats.collect(), errors: None, noise: None }
+    };
+    let mut pieces: Vec<Piece> = (0..pieces).map(|_| piece()).collect();
+    if let Some(errors) = errors {
+        let of_all: Vec<f32> = together.gather(&errors)?.into_iter().flatten().collect();
+        pieces[0].errors = Some(Tensor::from_slice(&of_all));
+    }
+    Ok(pieces)
 }
 
 /// One number, or the sums of an explained variance.

@@ -15,6 +15,7 @@ pub(crate) use pool::not_ready;
 pub use pool::{Completion, Fault, WorkerPool};
 pub use procs::ProcessPool;
 pub(crate) use procs::serve;
+pub(crate) use ray::Asked;
 pub use ray::RayPool;
 pub use threads::ThreadPool;
 

@@ -43,14 +43,19 @@ impl RayPool {
     /// [`Error::Worker`](crate::Error::Worker) if a worker that is waited for cannot make its environment or policies or is
     /// not ready in that time.
     pub fn new(spec: &WorkerSpec, workers: usize) -> Result<Self> {
+        Self::asked(spec, workers, Asked::WORKERS)
+    }
+
+    /// As [`new`](Self::new), for what other settings ask for.
+    pub(crate) fn asked(spec: &WorkerSpec, workers: usize, asked: Asked) -> Result<Self> {
         let (send_completions, completions) = unbounded();
         let by_name = Arc::new(SpecByName::of(spec)?);
         // What `main` does not know is refused before a cluster is started.
         command(&by_name)?;
-        let engine = RayEngine::shared("workers")?;
+        let engine = RayEngine::shared(asked.by)?;
         let number = match workers {
             0 => 0,
-            _ => engine.reserve("workers", reservation(&spec.common, workers))?,
+            _ => engine.reserve(asked.by, reservation(&spec.common, workers, asked.less))?,
         };
         let mut pool = Self {
             spec: by_name,
@@ -69,6 +74,11 @@ impl RayPool {
         }
         validate(&mut pool, starts, &spec.common)?;
         Ok(pool)
+    }
+
+    /// The address of this machine in the cluster.
+    pub(crate) fn node_address(&self) -> &str {
+        self.engine.node_address()
     }
 
     fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Life, u64)> {
@@ -96,14 +106,27 @@ fn resources(common: &Common) -> Map<String, Value> {
     own.into_iter().chain(custom.map(|(name, amount)| (name.clone(), (*amount).into()))).collect()
 }
 
-/// The settings by which there is room for more workers.
-const LESS: &str = "`num_cpus_per_worker`, `num_gpus_per_worker`, `custom_resources_per_worker`";
+/// The settings that a pool is asked for by.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    by: &'static str,
+    /// By these there is room for more.
+    less: &'static str,
+}
 
-fn reservation(common: &Common, workers: usize) -> Value {
+impl Asked {
+    const WORKERS: Self = Self {
+        by: "workers",
+        less: "`num_cpus_per_worker`, `num_gpus_per_worker`, `custom_resources_per_worker`",
+    };
+    pub(crate) const LEARNERS: Self = Self { by: "learners", less: "`num_cpus_per_learner`" };
+}
+
+fn reservation(common: &Common, workers: usize, less: &str) -> Value {
     json!({
         "workers": workers, "resources": resources(common), "labels": common.label_selector_per_worker,
         "strategy": common.placement_strategy, "patience": common.worker_health_probe_timeout_s,
-        "longer": "`worker_health_probe_timeout_s`", "less": LESS,
+        "longer": "`worker_health_probe_timeout_s`", "less": less,
     })
 }
 

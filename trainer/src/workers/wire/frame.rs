@@ -13,7 +13,7 @@ use std::{
 use tch::Kind;
 
 /// Counts up whenever frames or messages change. Both ends are the same executable, so another version is a mistake.
-pub(crate) const VERSION: u16 = 3;
+pub(crate) const VERSION: u16 = 4;
 
 const MARK: [u8; 4] = *b"PVLW";
 const HEADER: usize = 40;
@@ -41,6 +41,7 @@ pub(crate) enum Op {
     FlushFilters,
     SetFilters,
     SetTask,
+    Follow,
     /// Whether its process lives: it says so at once, whatever the worker does.
     Probe,
     /// From a worker: a request is done, it has its environments, or it lives.
@@ -49,11 +50,12 @@ pub(crate) enum Op {
     Evaluated,
     State,
     Filters,
+    Listens,
     Fault,
 }
 
 impl Op {
-    const ALL: [Self; 16] = [
+    const ALL: [Self; 18] = [
         Self::Start,
         Self::SetWeights,
         Self::Sample,
@@ -63,12 +65,14 @@ impl Op {
         Self::FlushFilters,
         Self::SetFilters,
         Self::SetTask,
+        Self::Follow,
         Self::Probe,
         Self::Done,
         Self::Sampled,
         Self::Evaluated,
         Self::State,
         Self::Filters,
+        Self::Listens,
         Self::Fault,
     ];
 }

@@ -10,7 +10,7 @@ use crate::{
         evaluation::Evaluation,
         worker::{Reply, Request, Sampled},
     },
-    workers::transport::Fault,
+    workers::{learner_group::Follow, transport::Fault},
 };
 use pavlov_envs::Frame as Picture;
 use std::{
@@ -78,6 +78,10 @@ fn request(request: &Request) -> Result<(Op, Message<'_>)> {
         Request::FlushFilters => (Op::FlushFilters, message),
         Request::SetFilters(stats) => (Op::SetFilters, message.with("filters", &**stats)?),
         Request::SetTask(task) => (Op::SetTask, message.with("task", &**task)?),
+        Request::Follow(follow) => {
+            let message = follow.arrays().map_or(message, |arrays| Message::of(Cow::Borrowed(arrays)));
+            (Op::Follow, message.with("follow", follow)?)
+        }
     })
 }
 
@@ -97,6 +101,10 @@ pub(crate) fn to_request(Frame { op, message, .. }: Frame) -> Result<Request> {
         Op::FlushFilters => Request::FlushFilters,
         Op::SetFilters => Request::SetFilters(Arc::new(message.get("filters")?)),
         Op::SetTask => Request::SetTask(Arc::new(message.get("task")?)),
+        Op::Follow => {
+            let follow: Follow = message.get("follow")?;
+            Request::Follow(follow.with_arrays(message.into_state()))
+        }
         other => return Err(damaged(format!("{other:?} is no request"))),
     })
 }
@@ -124,6 +132,7 @@ fn reply(reply: &Reply) -> Result<(Op, Message<'_>)> {
         }
         Reply::State(state) => (Op::State, Message::of(Cow::Borrowed(state))),
         Reply::Filters(seen) => (Op::Filters, message.with("filters", seen)?),
+        Reply::Listens(address) => (Op::Listens, message.with("address", address)?),
     })
 }
 
@@ -163,6 +172,7 @@ fn to_reply(Frame { op, message, .. }: Frame) -> Result<Result<Reply, Fault>> {
         }
         Op::State => Reply::State(message.into_state()),
         Op::Filters => Reply::Filters(message.get("filters")?),
+        Op::Listens => Reply::Listens(message.get("address")?),
         Op::Fault => {
             let reason = message.get("reason")?;
             return Ok(Err(match message.get::<String>("fault")?.as_str() {

@@ -1,0 +1,337 @@
+//! Processes that learn along with the trainer (`num_learners`).
+//!
+//! Each has the policies of the trainer and takes the same steps on the same batches. They share the work of a gradient and
+//! nothing else: each computes some pieces of the batch, and all have the whole gradient then (see
+//! [`Together`]). So the result of a run does not depend on how many there are, and a learner that is lost takes nothing with
+//! it: the trainer computes its pieces, too.
+
+mod follower;
+
+pub use follower::Follow;
+pub(crate) use follower::Follower;
+
+use super::transport::{Asked, Completion, Fault, ProcessPool, RayPool, WorkerPool};
+use crate::{
+    base::{
+        batch::SampleBatch,
+        error::{Error, Result},
+        state::State,
+    },
+    learn::together::Together,
+    policy::{Learned, PolicyMap},
+    run::common::Common,
+    sample::worker::{Reply, Request, WorkerSpec},
+};
+use pavlov_train::SocketCollective;
+use pavlov_tune::{
+    WorkerTransport, Workers,
+    internal::{listen, listen_here, meet},
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+    time::Duration,
+};
+
+/// Steps that a learner may be behind the trainer, where it is not waited for.
+const AHEAD: usize = 16;
+/// How long it may take until it is known what a learner was lost by.
+const REASON: Duration = Duration::from_secs(5);
+
+/// The learners beside the trainer's, as the trainer has them.
+#[derive(Debug)]
+pub(crate) struct LearnerGroup {
+    pool: Box<dyn WorkerPool>,
+    /// The address of this machine in the cluster, if they are on one.
+    node: Option<String>,
+    common: Common,
+    /// None before they have met, and when they must meet anew.
+    together: Option<Together>,
+    /// The trainer goes on without them.
+    given_up: bool,
+    /// They have the policies that the trainer has.
+    in_step: bool,
+    /// Steps that they have not answered.
+    owed: BTreeSet<u64>,
+    /// Losses in a row.
+    losses: usize,
+    restarts: u64,
+}
+
+impl LearnerGroup {
+    /// The learners that the settings ask for, if they do.
+    ///
+    /// # Errors
+    /// Fails if a process or actor cannot be started, or cannot make its policies.
+    pub(crate) fn new(spec: &WorkerSpec) -> Result<Option<Self>> {
+        let learners = spec.common.num_learners;
+        if learners < 2 || !spec.sampling {
+            return Ok(None);
+        }
+        let common = Common {
+            workers: Workers { number: None, ..spec.common.learners },
+            num_cpus_per_worker: spec.common.num_cpus_per_learner,
+            num_gpus_per_worker: 0.0,
+            custom_resources_per_worker: BTreeMap::new(),
+            label_selector_per_worker: BTreeMap::new(),
+            // All meet anew when one is lost, so none stands by.
+            recreate_failed_workers: false,
+            ..spec.common.clone()
+        };
+        // They have policies, and no environments.
+        let own = WorkerSpec { common, sampling: false, ..spec.clone() };
+        let started = match spec.common.learners.transport {
+            WorkerTransport::Ray => RayPool::asked(&own, learners - 1, Asked::LEARNERS).map(|pool| {
+                let node = Some(pool.node_address().to_owned());
+                (Box::new(pool) as Box<dyn WorkerPool>, node)
+            }),
+            _ => {
+                ProcessPool::new(&own, learners - 1).map(|pool| (Box::new(pool) as Box<dyn WorkerPool>, None))
+            }
+        };
+        let (pool, node) = started.map_err(of_learners)?;
+        let mut group = Self::over(pool, node, spec.common.clone());
+        group.meet().map_err(|(learner, reason)| failed(learner, &reason))?;
+        Ok(Some(group))
+    }
+
+    fn over(pool: Box<dyn WorkerPool>, node: Option<String>, common: Common) -> Self {
+        Self {
+            pool,
+            node,
+            common,
+            together: None,
+            given_up: false,
+            in_step: false,
+            owed: BTreeSet::new(),
+            losses: 0,
+            restarts: 0,
+        }
+    }
+
+    /// How many learn, the trainer among them.
+    pub(crate) fn healthy(&self) -> usize {
+        if self.given_up || self.together.is_none() { 1 } else { self.pool.len() + 1 }
+    }
+
+    /// How many times learners were replaced.
+    pub(crate) fn restarts(&self) -> u64 {
+        self.restarts
+    }
+
+    /// The policies were changed otherwise than by what the learners are told.
+    pub(crate) fn out_of_step(&mut self) {
+        self.in_step = false;
+    }
+
+    /// One learning step of that policy, by all of them.
+    pub(crate) fn learn(
+        &mut self,
+        policies: &mut PolicyMap,
+        id: &str,
+        batch: &SampleBatch,
+    ) -> Result<Learned> {
+        let Some(together) = self.ready(policies)? else {
+            return policies.get_mut(id)?.learn_on_batch(batch);
+        };
+        let mut rows = State::default();
+        batch.save(&mut rows)?;
+        let policy = policies.get_mut(id)?;
+        let moment = policy.learner_mut().map(|learner| learner.moment());
+        self.tell(&Follow::Learn { policy: id.to_owned(), moment, batch: Arc::new(rows) })?;
+        let learn_with = |policy: &mut dyn crate::policy::Policy, together| {
+            if let Some(learner) = policy.learner_mut() {
+                learner.learn_with(together);
+            }
+        };
+        learn_with(policy.as_mut(), Some(together.clone()));
+        let learned = policy.learn_on_batch(batch);
+        learn_with(policy.as_mut(), None);
+        if learned.is_err() {
+            // They may have gone on, or wait for this one.
+            self.together = None;
+            return learned;
+        }
+        match (together.lost(), self.hear()) {
+            (None, Ok(())) => self.losses = 0,
+            (lost, heard) => {
+                let (learner, reason) = match heard {
+                    Err(fault) => fault,
+                    Ok(()) => self.reason(lost.unwrap_or_default()),
+                };
+                self.lose(learner, &reason)?;
+            }
+        }
+        learned
+    }
+
+    /// Tells the learners to move that policy's target network.
+    pub(crate) fn update_target(&mut self, id: &str) -> Result<()> {
+        self.tell_if_in_step(|| Follow::UpdateTarget { policy: id.to_owned() })
+    }
+
+    /// Tells the learners the means of that policy's statistics.
+    pub(crate) fn after_training(&mut self, id: &str, means: &BTreeMap<String, f64>) -> Result<()> {
+        let means = || means.iter().map(|(name, mean)| (name.clone(), mean.to_bits())).collect();
+        self.tell_if_in_step(|| Follow::AfterTraining { policy: id.to_owned(), means: means() })
+    }
+
+    fn tell_if_in_step(&mut self, follow: impl FnOnce() -> Follow) -> Result<()> {
+        // Who is not gets the whole policies before the next step.
+        if self.in_step && self.together.is_some() { self.tell(&follow()) } else { Ok(()) }
+    }
+
+    /// The learners, which have the trainer's policies; none if it learns alone from here on.
+    fn ready(&mut self, policies: &PolicyMap) -> Result<Option<Together>> {
+        while self.together.is_none() && !self.given_up {
+            self.restarts += 1;
+            if let Err((learner, reason)) = self.start_anew() {
+                self.lose(learner, &reason)?;
+            }
+        }
+        if self.given_up {
+            return Ok(None);
+        }
+        if !self.in_step {
+            self.tell(&Follow::SetPolicies { state: Arc::new(policies.get_state()?) })?;
+            self.in_step = true;
+        }
+        Ok(self.together.clone())
+    }
+
+    fn tell(&mut self, follow: &Follow) -> Result<()> {
+        for learner in 0..self.pool.len() {
+            let request = self.pool.submit(learner, Request::Follow(follow.clone()))?;
+            self.owed.insert(request);
+        }
+        Ok(())
+    }
+
+    /// Hears what they have answered, and waits where one is far behind.
+    fn hear(&mut self) -> Result<(), (usize, String)> {
+        loop {
+            let patience =
+                if self.owed.len() > AHEAD * self.pool.len() { None } else { Some(Duration::ZERO) };
+            match self.pool.next(patience) {
+                Ok(None) => return Ok(()),
+                Ok(Some(completion)) => _ = self.answer(completion)?,
+                Err(error) => return Err((1, error.to_string())),
+            }
+        }
+    }
+
+    /// A reply of a learner as it is now, and who sent it.
+    fn answer(&mut self, completion: Completion) -> Result<Option<(usize, Reply)>, (usize, String)> {
+        let Completion { worker, incarnation, request, result } = completion;
+        self.owed.remove(&request);
+        if incarnation != self.pool.incarnation(worker) {
+            return Ok(None);
+        }
+        match result {
+            Ok(reply) => Ok(Some((worker, reply))),
+            Err(Fault::App(reason) | Fault::Dead(reason)) => Err((worker + 1, reason)),
+        }
+    }
+
+    /// What a learner was lost by, which the collective knows as `lost`.
+    fn reason(&mut self, lost: String) -> (usize, String) {
+        while let Ok(Some(completion)) = self.pool.next(Some(REASON)) {
+            if let Err(fault) = self.answer(completion) {
+                return fault;
+            }
+        }
+        (1, lost)
+    }
+
+    /// Goes on as the settings say of workers that failed.
+    fn lose(&mut self, learner: usize, reason: &str) -> Result<()> {
+        self.together = None;
+        self.in_step = false;
+        self.losses += 1;
+        let goes_on = self.losses <= self.common.num_consecutive_worker_failures_tolerance;
+        if self.common.recreate_failed_workers && goes_on {
+            tracing::warn!("learner {learner} failed: {reason}; all learners are started anew");
+        } else if self.common.ignore_worker_failures && goes_on {
+            tracing::warn!("learner {learner} failed: {reason}; the trainer learns alone from here on");
+            self.given_up = true;
+        } else {
+            return Err(failed(learner, reason));
+        }
+        Ok(())
+    }
+
+    fn start_anew(&mut self) -> Result<(), (usize, String)> {
+        self.owed.clear();
+        self.in_step = false;
+        for learner in 0..self.pool.len() {
+            self.pool.respawn(learner).map_err(|error| (learner + 1, error.to_string()))?;
+        }
+        self.meet()
+    }
+
+    /// The learners and the trainer meet.
+    fn meet(&mut self) -> Result<(), (usize, String)> {
+        let here = |error: pavlov_tune::Error| (0, error.to_string());
+        let (listener, own) = self.node.as_deref().map_or_else(listen_here, listen).map_err(here)?;
+        let asked = self.ask(|_| Follow::Listen)?;
+        let mut addresses = vec![own; self.pool.len() + 1];
+        for (learner, reply) in self.answers(asked)? {
+            if let Reply::Listens(address) = reply {
+                addresses[learner + 1] = address;
+            }
+        }
+        let secret = rand::random();
+        let asked = self.ask(|rank| Follow::Meet { rank, addresses: addresses.clone(), secret })?;
+        let peers = meet(&listener, 0, &addresses, &secret).map_err(here)?;
+        self.answers(asked)?;
+        let collective = SocketCollective::new(0, peers).map_err(here)?;
+        self.together = Some(Together::new(Arc::new(collective)));
+        Ok(())
+    }
+
+    /// Asks each learner by its number.
+    fn ask(&mut self, follow: impl Fn(usize) -> Follow) -> Result<BTreeSet<u64>, (usize, String)> {
+        let pool = &mut self.pool;
+        (0..pool.len())
+            .map(|learner| {
+                let request = Request::Follow(follow(learner + 1));
+                pool.submit(learner, request).map_err(|error| (learner + 1, error.to_string()))
+            })
+            .collect()
+    }
+
+    /// Waits for the replies to these requests.
+    fn answers(&mut self, mut asked: BTreeSet<u64>) -> Result<Vec<(usize, Reply)>, (usize, String)> {
+        let patience = self.common.worker_health_probe_timeout_s.map(Duration::from_secs_f64);
+        let mut replies = Vec::new();
+        while !asked.is_empty() {
+            let completion = self.pool.next(patience).map_err(|error| (1, error.to_string()))?;
+            let Some(completion) = completion else {
+                return Err((1, super::transport::not_ready(patience)));
+            };
+            let is_asked = asked.remove(&completion.request);
+            replies.extend(self.answer(completion)?.filter(|_| is_asked));
+        }
+        Ok(replies)
+    }
+}
+
+fn failed(learner: usize, reason: &str) -> Error {
+    let reason = format!(
+        "{reason}; what was learned until then is kept, and `recreate_failed_workers` or `ignore_worker_failures` lets a \
+         run go on"
+    );
+    Error::Learner { learner, reason }
+}
+
+/// What is wrong with the processes of learners is wrong with that setting.
+fn of_learners(error: Error) -> Error {
+    match error {
+        Error::Config { key, value, rule } if key == "workers" => Error::config("learners", value, rule),
+        Error::Tune(pavlov_tune::Error::Config { key, value, rule }) if key == "workers" => {
+            Error::config("learners", value, rule)
+        }
+        Error::Worker { worker, reason } => Error::Learner { learner: worker, reason },
+        other => other,
+    }
+}
