@@ -28,7 +28,7 @@ macro_rules! cases {
                 $(stringify!($name) => {
                     Case { algorithm: $algorithm, env: $env, settings: json!($settings) }
                 })*
-                other => learning(other),
+                other => others(other),
             }
         }
 
@@ -145,9 +145,13 @@ cases! {
     impala_complete_episodes: "IMPALA" on "CartPole-v1" with { "batch_mode": "complete_episodes" };
 }
 
-/// A run that is long enough to learn something, and does not repeat: a thread learns while others sample.
-fn learning(name: &str) -> Case {
+/// Runs that other tests are about.
+fn others(name: &str) -> Case {
+    if let Some(case) = crate::learners::case(name) {
+        return case;
+    }
     assert_eq!(name, "impala_with_a_learner_thread");
+    // It is long enough to learn something, and does not repeat: a thread learns while others sample.
     let settings = json!({
         "num_envs_per_worker": 5, "rollout_fragment_length": 50, "train_batch_size": 500, "learner_queue_size": 4,
         "entropy_coeff": 0.005, "min_sample_timesteps_per_reporting": 10_000,
@@ -156,10 +160,10 @@ fn learning(name: &str) -> Case {
     Case { algorithm: "IMPALA", env: "CartPole-v1", settings }
 }
 
-struct Case {
-    algorithm: &'static str,
-    env: &'static str,
-    settings: Value,
+pub(crate) struct Case {
+    pub(crate) algorithm: &'static str,
+    pub(crate) env: &'static str,
+    pub(crate) settings: Value,
 }
 
 type AnyDriver = Driver<Box<dyn AnyAlgorithm>>;
@@ -202,13 +206,12 @@ impl Case {
         }
     }
 
-    fn build(&self, workers: &str, logdir: &Path) -> AnyDriver {
+    /// `carriers`: the settings that say where workers and learners are.
+    fn build(&self, carriers: &Value, logdir: &Path) -> AnyDriver {
         register_stateless();
-        let shared = json!({
-            "seed": 3, "workers": workers, "num_envs_per_worker": 2,
-        });
+        let shared = json!({"seed": 3, "num_envs_per_worker": 2});
         let mut config = Config::new();
-        for layer in [&shared, &self.small(), &self.settings] {
+        for layer in [&shared, carriers, &self.small(), &self.settings] {
             for (key, value) in layer.as_object().expect("an object") {
                 match (config.get_mut(key), value) {
                     (Some(Value::Object(old)), Value::Object(new)) => old.extend(new.clone()),
@@ -276,6 +279,7 @@ fn train_until(driver: &mut AnyDriver, iteration: u64, every: bool) {
 fn assert_continues(name: &str) {
     let samples_ahead = case(name).settings["sample_async"] == true;
     for workers in [if samples_ahead { "threads:1" } else { "threads:0" }, "threads:2"] {
+        let workers = &json!({"workers": workers});
         let home = tempfile::tempdir().expect("a directory");
         let (straight, stopped) = (home.path().join("straight"), home.path().join("stopped"));
         train_until(&mut case(name).build(workers, &straight), 2 * N, false);
@@ -294,29 +298,40 @@ pub(crate) fn assert_same_in_processes(name: &str, workers: usize) {
 /// A run on threads is the run over that transport, and that which goes over to it in the middle. `prepare` changes the
 /// process that has these workers.
 pub(crate) fn assert_same_over(transport: &str, name: &str, workers: usize, prepare: impl Fn(&mut Command)) {
-    let (threads, others) = (format!("threads:{workers}"), format!("{transport}:{workers}"));
+    let [threads, others] =
+        ["threads", transport].map(|kind| json!({"workers": format!("{kind}:{workers}")}));
+    assert_same_with(name, (&threads, &others), ("workers", json!(transport)), prepare);
+}
+
+/// A run with the first carriers is that with the others, and that which goes over to them in the middle; settings say so then.
+pub(crate) fn assert_same_with(
+    name: &str,
+    (ones, others): (&Value, &Value),
+    (key, value): (&str, Value),
+    prepare: impl Fn(&mut Command),
+) {
     let home = tempfile::tempdir().expect("a directory");
     let [straight, switched, other] = ["straight", "switched", "other"].map(|dir| home.path().join(dir));
-    train_until(&mut case(name).build(&threads, &straight), 2 * N, false);
-    train_until(&mut case(name).build(&threads, &switched), N, false);
+    train_until(&mut case(name).build(ones, &straight), 2 * N, false);
+    train_until(&mut case(name).build(ones, &switched), N, false);
     for dir in [&switched, &other] {
-        let mut continued = child(name, &others, dir, 2 * N);
+        let mut continued = child(name, others, dir, 2 * N);
         prepare(&mut continued);
         let output = continued.output().expect("a child");
         let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned());
         assert!(output.status.success(), "{}", said.concat());
         let newest = checkpoint::latest(dir).expect("a readable run").expect("a checkpoint");
-        assert_eq!(checkpoint::metadata(&newest).expect("metadata").config["workers"], transport);
+        assert_eq!(checkpoint::metadata(&newest).expect("metadata").config[key], value);
         assert_same(&straight, dir);
     }
 }
 
 /// This test binary again, to continue the run in `logdir`.
-fn child(name: &str, workers: &str, logdir: &Path, until: u64) -> Command {
+fn child(name: &str, carriers: &Value, logdir: &Path, until: u64) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("this binary"));
     command
         .args(["--exact", "--ignored", "--nocapture", "resume::child_continues"])
-        .env("PAVLOV_TEST_CASE", json!([name, workers, logdir, until]).to_string());
+        .env("PAVLOV_TEST_CASE", json!([name, carriers, logdir, until]).to_string());
     command
 }
 
@@ -324,13 +339,13 @@ fn child(name: &str, workers: &str, logdir: &Path, until: u64) -> Command {
 #[ignore = "run in a process of its own by the other tests"]
 fn child_continues() {
     let what = std::env::var("PAVLOV_TEST_CASE").expect("run by another test");
-    let (name, workers, logdir, until): (String, String, std::path::PathBuf, u64) =
+    let (name, carriers, logdir, until): (String, Value, std::path::PathBuf, u64) =
         serde_json::from_str(&what).expect("what `child` wrote");
     let Case { algorithm, env, .. } = case(&name);
     register_stateless();
     let entry = registry::algorithm(algorithm).expect("a registered algorithm");
     child_main(&[&entry.as_trainable(env.into(), Config::new())]);
-    let mut driver = case(&name).build(&workers, &logdir);
+    let mut driver = case(&name).build(&carriers, &logdir);
     if logdir.exists()
         && let Some(newest) = checkpoint::latest(&logdir).expect("a readable run")
     {
@@ -354,31 +369,46 @@ pub(crate) fn assert_same(left: &Path, right: &Path) {
     assert_eq!(names(&a), names(&b));
     for name in names(&a).iter().filter(|name| !TIMED.contains(&name.as_str())) {
         let [x, y] = [&a, &b].map(|dir| fs::read(dir.join(name)).expect("a file of the manifest"));
-        let [x, y] = [x, y].map(without_transport);
+        let [x, y] = [x, y].map(without_carriers_in);
         assert!(x == y, "{name} differs{}", first_difference(&x, &y));
     }
     let [x, y] = [&a, &b].map(|dir| checkpoint::metadata(dir).expect("metadata"));
     let counters = |m: &checkpoint::Metadata| (m.iteration, m.timesteps_total, m.episodes_total);
     assert_eq!(counters(&x), counters(&y));
-    let [x, y] = [x.config, y.config].map(|config| without_transport(json!(config).to_string().into()));
-    assert_eq!(String::from_utf8_lossy(&x), String::from_utf8_lossy(&y));
+    let [x, y] = [x.config, y.config].map(|config| without_carriers(json!(config)));
+    assert_eq!(x, y);
     let [x, y] = [left, right].map(|dir| read_results(dir).expect("readable results"));
     assert_eq!(x.len(), y.len(), "lines of result.json");
     for (x, y) in x.iter().zip(&y) {
-        let [x, y] = [x, y].map(|result| {
-            let mut result = result.clone();
-            result.get_mut("config").and_then(|config| config.as_object_mut()?.shift_remove("workers"));
-            result
-        });
+        let fields =
+            |result: &Config| without_carriers(json!(result)).as_object().cloned().expect("an object");
+        let [x, y] = [x, y].map(fields);
         assert_eq!(difference(&x, &y), None, "in result {}", x["training_iteration"]);
     }
 }
 
-/// Settings without what carries requests to workers, which is no part of what a run is.
-fn without_transport(text: Vec<u8>) -> Vec<u8> {
-    let replaced =
-        |text: &str| text.replace("\"procs\"", "\"threads\"").replace("\"ray\"", "\"threads\"").into_bytes();
-    std::str::from_utf8(&text).map(replaced).unwrap_or(text)
+/// What says where workers and learners are, and how many of these there are: no part of what a run is.
+const CARRIERS: [&str; 5] =
+    ["workers", "learners", "num_learners", "num_healthy_learners", "num_learner_restarts"];
+
+fn without_carriers(mut value: Value) -> Value {
+    match &mut value {
+        Value::Object(fields) => {
+            CARRIERS.iter().for_each(|key| _ = fields.shift_remove(*key));
+            fields.values_mut().for_each(|value| *value = without_carriers(value.take()));
+        }
+        Value::Array(all) => all.iter_mut().for_each(|value| *value = without_carriers(value.take())),
+        _ => {}
+    }
+    value
+}
+
+/// The same of a file, if it is JSON.
+fn without_carriers_in(file: Vec<u8>) -> Vec<u8> {
+    match serde_json::from_slice::<Value>(&file) {
+        Ok(value) => without_carriers(value).to_string().into_bytes(),
+        Err(_) => file,
+    }
 }
 
 /// The first line in which two texts differ.
@@ -393,7 +423,7 @@ fn assert_survives_kills(name: &str, workers: usize) {
     let home = tempfile::tempdir().expect("a directory");
     let (straight, killed) = (home.path().join("straight"), home.path().join("killed"));
     let (iterations, seed) = (60, workers as u64);
-    let workers = format!("threads:{workers}");
+    let workers = json!({"workers": format!("threads:{workers}")});
     train_until(&mut case(name).build(&workers, &straight), iterations, false);
     let mut rng = Stream::new(11, "moments", seed);
     let mut kills = 0;
@@ -445,7 +475,7 @@ fn impala_with_a_learner_thread_goes_on_after_each_kill_and_learns() {
     let mut rng = Stream::new(12, "moments", 0);
     for _ in 0..3 {
         let before = newest_iteration(&run);
-        let mut process = child(name, "threads:2", &run, 30)
+        let mut process = child(name, &json!({"workers": "threads:2"}), &run, 30)
             .stdout(Stdio::null())
             .stderr(Stdio::null())
             .spawn()
@@ -455,7 +485,7 @@ fn impala_with_a_learner_thread_goes_on_after_each_kill_and_learns() {
         process.kill().expect("SIGKILL");
         assert!(!process.wait().expect("a child").success(), "the child is too fast to be killed");
     }
-    let output = child(name, "threads:2", &run, 30).output().expect("a child");
+    let output = child(name, &json!({"workers": "threads:2"}), &run, 30).output().expect("a child");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let results = read_results(&run).expect("readable results");
     let steps: Vec<_> = results.iter().map(|result| result["timesteps_total"].clone()).collect();

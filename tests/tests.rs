@@ -13,6 +13,7 @@ mod faults;
 mod golden;
 mod images;
 mod layers;
+mod learners;
 mod plans;
 mod processes;
 mod ray;

@@ -138,6 +138,7 @@ impl Learners {
             Some(group) => group.learn(policies, id, batch)?,
             None => policies.get_mut(id)?.learn_on_batch(batch)?,
         };
+        group.take_if(|group| group.is_given_up());
         Ok((learned, custom))
     }
 

@@ -111,7 +111,12 @@ impl LearnerGroup {
 
     /// How many learn, the trainer among them.
     pub(crate) fn healthy(&self) -> usize {
-        if self.given_up || self.together.is_none() { 1 } else { self.pool.len() + 1 }
+        if self.together.is_none() { 1 } else { self.pool.len() + 1 }
+    }
+
+    /// Whether the trainer goes on without them.
+    pub(crate) fn is_given_up(&self) -> bool {
+        self.given_up
     }
 
     /// How many times learners were replaced.
@@ -317,10 +322,7 @@ impl LearnerGroup {
 }
 
 fn failed(learner: usize, reason: &str) -> Error {
-    let reason = format!(
-        "{reason}; what was learned until then is kept, and `recreate_failed_workers` or `ignore_worker_failures` lets a \
-         run go on"
-    );
+    let reason = format!("{reason}; set `recreate_failed_workers` or `ignore_worker_failures` to carry on");
     Error::Learner { learner, reason }
 }
 
