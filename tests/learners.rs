@@ -11,7 +11,7 @@ use pavlov::trainer::{TrainerExt, batch::SampleBatch, settings::Workers};
 use pavlov::tune::child_main;
 use serde_json::{Value, json};
 
-use crate::processes::{is_running, signal, wait_for};
+use crate::processes::{signal, wait_for};
 use crate::resume::{Case, assert_same_with};
 use crate::support::{number, refused, tiny_ppo};
 
@@ -144,18 +144,12 @@ impl Callbacks for Mischief {
 }
 
 /// The processes of this binary that the test of this directory has started, without this one.
-pub(crate) fn learners(home: &Path) -> Vec<u32> {
-    let mark = format!("PAVLOV_TEST_HOME={}", home.display()).into_bytes();
+fn learners(home: &Path) -> Vec<u32> {
     let binary = std::env::current_exe().expect("this binary");
-    let all = fs::read_dir("/proc").expect("Linux").flatten();
-    all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-        .filter(|pid| *pid != std::process::id() && is_running(*pid))
-        .filter(|pid| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == binary))
-        .filter(|pid| {
-            let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-            environ.split(|byte| *byte == 0).any(|variable| variable == mark)
-        })
-        .collect()
+    let is_this = |pid: &u32| fs::read_link(format!("/proc/{pid}/exe")).is_ok_and(|exe| exe == binary);
+    let mut all = crate::ray::processes(home);
+    all.remove(&std::process::id());
+    all.into_iter().filter(is_this).collect()
 }
 
 fn home() -> PathBuf {
@@ -212,7 +206,7 @@ pub(crate) fn learn(how: &str, settings: &Value, prepare: impl FnOnce(&mut Comma
     let output = command.output().expect("a child");
     let said = [&output.stdout, &output.stderr].map(|said| String::from_utf8_lossy(said).into_owned());
     assert!(output.status.success(), "{}", said.concat());
-    wait_for("the end of all learners", || learners(home.path()).is_empty().then_some(()));
+    wait_for("the end of all processes", || crate::ray::processes(home.path()).is_empty().then_some(()));
     serde_json::from_str(&fs::read_to_string(home.path().join("outcome.json")).expect("an outcome"))
         .expect("JSON")
 }

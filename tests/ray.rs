@@ -4,6 +4,7 @@
 //! has a step for them. Every process that a test starts has the test's directory in its environment, which is how it is
 //! found at the end.
 
+mod learners;
 #[cfg(feature = "cli")]
 mod sweeps;
 mod train;
@@ -53,7 +54,7 @@ fn succeeds(command: &mut Command) -> Output {
 }
 
 /// Processes that a test with this directory has started, itself not among them.
-fn processes(home: &Path) -> BTreeSet<u32> {
+pub(crate) fn processes(home: &Path) -> BTreeSet<u32> {
     let mark = format!("PAVLOV_TEST_HOME={}", home.display()).into_bytes();
     let all = fs::read_dir("/proc").expect("Linux").flatten();
     all.filter_map(|entry| entry.file_name().to_str()?.parse().ok())

@@ -14,8 +14,8 @@ use crate::registry;
 use crate::tune::{RunOptions, checkpoint, storage};
 
 /// Settings that only workers on a cluster have.
-const FOR_A_CLUSTER: [&str; 4] =
-    ["num_gpus_per_worker", "custom_resources_per_worker", "label_selector_per_worker", "placement_strategy"];
+const FOR_A_CLUSTER: [&str; 3] =
+    ["num_gpus_per_worker", "custom_resources_per_worker", "label_selector_per_worker"];
 
 /// Continue a run from its newest whole checkpoint
 #[derive(Args, Debug)]
@@ -77,8 +77,14 @@ pub(super) fn resume(args: ResumeArgs) -> anyhow::Result<()> {
         config.insert("workers".into(), workers.into());
     }
     if let Some(learners) = args.learners {
-        config.shift_remove("num_cpus_per_learner");
+        if [":0", ":1"].iter().any(|alone| learners.ends_with(alone)) {
+            config.shift_remove("num_cpus_per_learner");
+        }
         config.insert("learners".into(), learners.into());
+    }
+    let is_on_ray = |key: &str| config.get(key).and_then(|kind| kind.as_str()?.get(..3)) == Some("ray");
+    if !is_on_ray("workers") && !is_on_ray("learners") {
+        config.shift_remove("placement_strategy");
     }
     let options = RunOptions {
         logdir: Some(run_dir.clone()),

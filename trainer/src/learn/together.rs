@@ -8,7 +8,10 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use pavlov_train::Collective;
 use std::{
     ops::Range,
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 /// One of them.
@@ -17,11 +20,13 @@ pub(crate) struct Together {
     collective: Arc<dyn Collective>,
     /// Why the others cannot be reached any more.
     lost: Arc<Mutex<Option<String>>>,
+    /// Whether it was said that a batch is too small.
+    warned: Arc<AtomicBool>,
 }
 
 impl Together {
     pub(crate) fn new(collective: Arc<dyn Collective>) -> Self {
-        Self { collective, lost: Arc::default() }
+        Self { collective, lost: Arc::default(), warned: Arc::default() }
     }
 
     /// It is the trainer's, which goes on without the others.
@@ -38,6 +43,12 @@ impl Together {
     pub(crate) fn own(&self, pieces: usize) -> Option<Range<usize>> {
         let (rank, learners) = (self.collective.rank(), self.collective.world_size());
         let first = |rank: usize| rank * pieces / learners;
+        if pieces < learners && self.leads() && !self.warned.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                "a batch of {pieces} piece(s) is too small for {learners} learners (`num_learners`): each computes all of it. A \
+                 piece has about 256 rows, or 1,024 where libtorch computes: raise `sgd_minibatch_size` or `train_batch_size`"
+            );
+        }
         (pieces >= learners).then(|| first(rank)..first(rank + 1))
     }
 
@@ -67,5 +78,101 @@ impl Together {
             lock(&self.lost).get_or_insert(error.to_string());
         }
         Ok(result?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        base::batch::{Column, SampleBatch},
+        learn::{
+            groups::Rule,
+            learner::{Learner, Loss, Rows},
+            nets::{Activation, Init, NetBuilder},
+        },
+        policy::{PolicySpec, Spaces},
+    };
+    use pavlov_envs::Space;
+    use pavlov_train::SocketCollective;
+    use std::{sync::atomic::AtomicUsize, thread};
+    use tch::{Device, Kind, Tensor};
+
+    fn batch(rows: i64) -> SampleBatch {
+        let numbers = Tensor::arange(rows * 3, (Kind::Float, Device::Cpu));
+        SampleBatch::default().with(Column::OBS, numbers.sin().view([rows, 3]))
+    }
+
+    /// The bits of a gradient and of what is reported with it, and into how many pieces a learner's part was cut.
+    fn gradient(fused: bool, rows: i64, together: Option<Together>) -> (Vec<u32>, usize) {
+        let spec = PolicySpec {
+            spaces: Spaces { observation_space: Space::real(&[3]), action_space: Space::discrete(2) },
+            own_obs: None,
+            seed: 0,
+            device: Device::Cpu,
+            fused,
+            custom_model: None,
+            worker_index: 0,
+            num_workers: 0,
+        };
+        let mut net = NetBuilder::new(&spec);
+        let lay_out =
+            |net: &mut NetBuilder<'_>| Ok(net.dense("out", 3, 2, Activation::Tanh, Init::Normc(1.0)));
+        let (_, layer) = net.group("all", Rule::adam(1e-3, 1e-8), lay_out).expect("a group");
+        let mut learner: Learner = net.finish().expect("a learner");
+        learner.learn_with(together);
+        let pieces = AtomicUsize::new(0);
+        let report = learner
+            .gradient(&batch(rows), |rows: &Rows<'_>| {
+                pieces.fetch_add(1, Ordering::Relaxed);
+                let out = layer.on(rows.online(), rows.obs()?.obs()).sum_columns();
+                let loss = Loss::new(out.square().mean()).mean("mean", out.mean()).max("max", out);
+                Ok(loss.explained_variance("explained", out.square(), out).td_errors(out))
+            })
+            .expect("a gradient");
+        let mut all: Vec<f32> = Vec::try_from(learner.last_gradient()).expect("numbers");
+        all.extend(
+            ["mean", "max", "explained"].map(|name| report.stats.read(name).expect("a number") as f32),
+        );
+        all.extend(Vec::<f32>::try_from(report.td_errors.expect("errors")).expect("numbers"));
+        (all.into_iter().map(f32::to_bits).collect(), pieces.into_inner())
+    }
+
+    /// What each of so many learners has, in their order.
+    fn gradients(fused: bool, rows: i64, learners: usize) -> Vec<(Vec<u32>, usize)> {
+        let world = SocketCollective::world(learners).expect("sockets");
+        let take = |one| thread::spawn(move || gradient(fused, rows, Some(Together::new(Arc::new(one)))));
+        let all: Vec<_> = world.into_iter().map(take).collect();
+        all.into_iter().map(|learner| learner.join().expect("a gradient")).collect()
+    }
+
+    #[test]
+    fn learners_compute_a_part_of_the_pieces_each_and_all_have_the_gradient_of_one() {
+        for (fused, rows, pieces) in [(true, 7 * 256, 7), (false, 7 * 1024, 7)] {
+            let (alone, all) = gradient(fused, rows, None);
+            assert_eq!(all, pieces);
+            let own = gradients(fused, rows, 3).into_iter().map(|(together, own)| {
+                assert!(together == alone, "fused {fused}");
+                own
+            });
+            assert_eq!(own.collect::<Vec<_>>(), [2, 2, 3]);
+        }
+    }
+
+    #[test]
+    fn fewer_pieces_than_learners_are_computed_by_each() {
+        let (alone, _) = gradient(true, 2 * 256, None);
+        assert!(gradients(true, 2 * 256, 3).iter().all(|(bits, pieces)| *bits == alone && *pieces == 2));
+    }
+
+    #[test]
+    fn the_trainer_computes_what_a_learner_does_not_that_is_gone() {
+        let (alone, _) = gradient(true, 7 * 256, None);
+        let world = SocketCollective::world(2).expect("sockets");
+        let [own, gone] = <[SocketCollective; 2]>::try_from(world).expect("two");
+        drop(gone);
+        let together = Together::new(Arc::new(own));
+        assert!(gradient(true, 7 * 256, Some(together.clone())).0 == alone);
+        assert!(together.lost().is_some_and(|reason| reason.contains("worker 1, which is gone")));
     }
 }

@@ -25,6 +25,7 @@ import time
 HEADER = 40
 SET_WEIGHTS = 2
 PROBE = 10
+FOLLOW = 11
 OBJECT_STORE = 512 << 20
 FOLDER = "pavlov-ray-"
 WATCH = 5
@@ -387,8 +388,9 @@ class Engine:
         shut(stream)
 
     def packed(self, header, body):
-        """A frame as arguments of a call. Weights are the same for all workers and go into the object store once."""
-        if len(body) < 100_000 or operation(header) != SET_WEIGHTS:
+        """A frame as arguments of a call. Weights are the same for all workers, and batches for all learners: they go into the
+        object store once."""
+        if len(body) < 100_000 or operation(header) not in (SET_WEIGHTS, FOLLOW):
             return bytes(header), pickle.PickleBuffer(body)
         known, reference = self.weights
         if known != body:

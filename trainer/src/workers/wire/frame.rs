@@ -41,9 +41,10 @@ pub(crate) enum Op {
     FlushFilters,
     SetFilters,
     SetTask,
-    Follow,
     /// Whether its process lives: it says so at once, whatever the worker does.
     Probe,
+    /// To a learner: what it does as the trainer's does.
+    Follow,
     /// From a worker: a request is done, it has its environments, or it lives.
     Done = 100,
     Sampled,
@@ -65,8 +66,8 @@ impl Op {
         Self::FlushFilters,
         Self::SetFilters,
         Self::SetTask,
-        Self::Follow,
         Self::Probe,
+        Self::Follow,
         Self::Done,
         Self::Sampled,
         Self::Evaluated,
@@ -278,4 +279,17 @@ fn kind(dtype: &str) -> Result<Kind> {
 fn bytes_of(kind: Kind, shape: &[i64]) -> Option<u64> {
     let size = kind.elt_size_in_bytes() as u64;
     shape.iter().try_fold(size, |size, axis| size.checked_mul(u64::try_from(*axis).ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_process_that_reaches_ray_knows_the_numbers_of_operations() {
+        let script = include_str!("../../../../tune/src/executor/ray.py");
+        for (name, op) in [("SET_WEIGHTS", Op::SetWeights), ("PROBE", Op::Probe), ("FOLLOW", Op::Follow)] {
+            assert!(script.contains(&format!("\n{name} = {}\n", op as u16)), "{name}");
+        }
+    }
 }
