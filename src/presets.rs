@@ -73,6 +73,7 @@ const FILES: &[(&str, &str)] = &[
     ("sac-mountaincar-continuous", include_str!("../examples/tuned/sac-mountaincar-continuous.toml")),
     ("sac-pendulum", include_str!("../examples/tuned/sac-pendulum.toml")),
     ("sac-sb3", include_str!("../examples/bases/sac-sb3.toml")),
+    ("td3-lunarlander-continuous", include_str!("../examples/tuned/td3-lunarlander-continuous.toml")),
     ("td3-pendulum", include_str!("../examples/tuned/td3-pendulum.toml")),
     ("td3-sb3", include_str!("../examples/bases/td3-sb3.toml")),
     ("vdn-simple-spread", include_str!("../examples/tuned/vdn-simple-spread.toml")),
