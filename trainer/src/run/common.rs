@@ -338,6 +338,7 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ),
     ("observation_space", "the environment says it; leave it out"),
     ("action_space", "the environment says it; leave it out"),
+    ("num_gpus_per_learner", "learners beside the trainer are on CPUs, and `num_gpus` is the trainer's; leave it out"),
     ("remote_worker_envs", "set `num_workers` instead, and `workers = \"procs\"` for processes"),
     ("remote_env_batch_wait_ms", "set `num_workers` instead, and `workers = \"procs\"` for processes"),
     ("env_task_fn", "it is code: call `RunHandle::set_task` in `Callbacks::on_train_result`"),

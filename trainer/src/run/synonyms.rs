@@ -64,7 +64,6 @@ const NO_COUNTERPART: &[(&str, &str)] = &[
     ("policy_kwargs", "give `model.fcnet_hiddens` and `model.fcnet_activation` instead"),
     ("tensorboard_log", "every run writes for TensorBoard, into its own directory; leave it out"),
     ("verbose", "`--quiet` shows no progress; leave it out"),
-    ("num_gpus_per_learner", "learners beside the trainer are on CPUs; `num_gpus` is the trainer's"),
     ("device", "give `num_gpus` instead: 0 is the CPU"),
     ("cuda", "give `num_gpus` instead: 0 is the CPU"),
     ("torch_deterministic", "every run is deterministic; leave it out"),
