@@ -174,3 +174,53 @@ fn a_sweep_takes_the_cores_of_a_machine_that_joins_its_cluster() {
     sweep.kill().expect("it runs");
     sweep.wait().expect("it ended");
 }
+
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn workers_of_a_trial_have_a_part_of_its_room_each_and_what_they_come_to_is_what_threads_come_to() {
+    let mut cluster = two_machines();
+    cluster.join(4);
+    let dir = folder(
+        "executor = \"ray\"\nfailure = { max_failures = 1 }\ncheckpoint = { checkpoint_frequency = 1 }\n",
+    );
+    let home = dir.path();
+    edit(home, "training_iteration = 4", "training_iteration = 60");
+    edit(home, "num_workers = 0", "workers = \"threads:2\"");
+    calm(home, &["--num-samples", "1"]);
+    edit(home, "threads:2", "ray:2");
+    let mut sweep = pavlov(["tune", "sweep.toml", "--out", "swept", "--num-samples", "1", "--quiet"], home);
+    on_ray(&mut sweep);
+    cluster.belongs(sweep.env("RAY_ADDRESS", &cluster.address));
+    let mut sweep = background(sweep);
+    // A machine has one core, and so has a trial, and each of its workers.
+    let spread = || {
+        let here = of_trials(cluster.home.path());
+        let machines =
+            (0..3).filter(|&machine| here.iter().any(|pid| cluster.machine(machine).contains(pid)));
+        (here.len() == 3 && machines.count() == 3).then_some(here)
+    };
+    let all = wait_for("a trial and its workers", spread);
+    wait_for("results", || (count(home) >= 8).then_some(()));
+    let is_trial = |pid: &&u32| {
+        let environ = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        environ.split(|byte| *byte == 0).any(|variable| variable.starts_with(b"PAVLOV_TRIAL_OF="))
+    };
+    let trial = *all.iter().find(is_trial).expect("a trial");
+    signal("KILL", parent(trial).expect("an actor"));
+    wait_for("its end and that of its workers", || (!all.iter().any(|pid| is_running(*pid))).then_some(()));
+    let journal = || fs::read_to_string(home.join("swept/journal.jsonl")).expect("a journal");
+    assert!(sweep.wait().expect("it ended").success(), "{}", journal());
+    let without_workers = |mut results: Vec<pavlov::tune::Metrics>| {
+        for result in &mut results {
+            result.get_mut("config").and_then(|config| config.as_object_mut()?.shift_remove("workers"));
+        }
+        results
+    };
+    let (calm, swept) = (trials(&home.join("calm")), trials(&home.join("swept")));
+    assert_eq!((calm.len(), swept.len()), (2, 2));
+    for (calm, swept) in calm.iter().zip(&swept) {
+        let [calm, swept] = [calm, swept].map(|trial| without_workers(results(trial)));
+        assert_same(&calm, &swept);
+    }
+    wait_for("the end of all", || of_trials(cluster.home.path()).is_empty().then_some(()));
+}

@@ -4,20 +4,30 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::{Error, PlacementStrategy, Result};
 
 /// Amounts by resource name, e.g. `{"CPU": 1.0, "GPU": 0.5}`; each bundle fits on one machine.
 pub type Bundle = BTreeMap<String, f64>;
 
 /// A trial's request: the first bundle is for the trainable itself, the others for its workers.
 ///
-/// Ray calls it `PlacementGroupFactory`. On one machine there is nothing to place: the strategies (`PACK`, `SPREAD`) have
-/// no counterpart, and the sum of the bundles must be free. As JSON it is the list of its bundles.
+/// Ray calls it `PlacementGroupFactory`. The sum of the bundles must be free. On a Ray cluster (`executor = "ray"`) all of them
+/// are on one machine, unless a [`strategy`](Self::strategy) says that the workers are actors of the cluster, too. As JSON it
+/// is the list of its bundles, or with a strategy an object with both.
 #[doc(alias = "PlacementGroupFactory")]
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Bundle>", into = "Vec<Bundle>")]
+#[serde(try_from = "Written", into = "Written")]
 pub struct Resources {
     bundles: Vec<Bundle>,
+    strategy: Option<PlacementStrategy>,
+}
+
+/// A request as JSON.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Bundles(Vec<Bundle>),
+    Placed { bundles: Vec<Bundle>, strategy: PlacementStrategy },
 }
 
 impl Resources {
@@ -45,7 +55,18 @@ impl Resources {
         if bundles.iter().skip(1).any(Bundle::is_empty) {
             return refuse("only the first bundle may be empty");
         }
-        Ok(Resources { bundles })
+        Ok(Resources { bundles, strategy: None })
+    }
+
+    /// The same request for workers that are actors of a Ray cluster, which places them by `strategy`.
+    #[must_use]
+    pub fn placed(self, strategy: impl Into<Option<PlacementStrategy>>) -> Self {
+        Resources { strategy: strategy.into(), ..self }
+    }
+
+    /// How a Ray cluster places the bundles on its machines; `None`: all of them on one.
+    pub fn strategy(&self) -> Option<PlacementStrategy> {
+        self.strategy
     }
 
     /// A request of one bundle with these CPUs and GPUs.
@@ -82,17 +103,23 @@ impl Resources {
     }
 }
 
-impl TryFrom<Vec<Bundle>> for Resources {
+impl TryFrom<Written> for Resources {
     type Error = Error;
 
-    fn try_from(bundles: Vec<Bundle>) -> Result<Self> {
-        Resources::new(bundles)
+    fn try_from(written: Written) -> Result<Self> {
+        match written {
+            Written::Bundles(bundles) => Resources::new(bundles),
+            Written::Placed { bundles, strategy } => Ok(Resources::new(bundles)?.placed(strategy)),
+        }
     }
 }
 
-impl From<Resources> for Vec<Bundle> {
-    fn from(resources: Resources) -> Self {
-        resources.bundles
+impl From<Resources> for Written {
+    fn from(Resources { bundles, strategy }: Resources) -> Self {
+        match strategy {
+            None => Written::Bundles(bundles),
+            Some(strategy) => Written::Placed { bundles, strategy },
+        }
     }
 }
 

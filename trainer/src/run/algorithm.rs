@@ -9,6 +9,7 @@ use crate::{
     },
     policy::{Agent, Policy},
     run::{
+        common::Common,
         gif::write_gif,
         policy_mapping::PolicyMapping,
         recipe::Recipe,
@@ -374,18 +375,28 @@ impl<T: Trainer> Trainable for Algorithm<T> {
         let (settings, _) = resolve(&self.settings, config, &self.env).ok()?;
         let common = settings.common();
         common.validate().ok()?;
-        let mut bundles = vec![Bundle::from([
+        let mut own = Bundle::from([
             ("CPU".into(), common.num_cpus_for_driver as f64),
             ("GPU".into(), common.num_gpus as f64),
-        ])];
+        ]);
         let evaluation = if common.evaluation_interval.is_some() { common.evaluation_num_workers } else { 0 };
-        for _ in 0..common.num_workers + evaluation {
-            bundles.push(Bundle::from([("CPU".into(), common.num_cpus_per_worker as f64)]));
+        let kinds = [
+            (common.workers, common.num_workers + evaluation, common.num_cpus_per_worker),
+            (common.learners, common.num_learners.saturating_sub(1), common.num_cpus_per_learner),
+        ];
+        let has_actors = kinds.iter().any(|(workers, number, _)| Common::are_actors(*workers, *number));
+        let mut others = Vec::new();
+        for (workers, number, cpus) in kinds {
+            if has_actors && !Common::are_actors(workers, number) {
+                // Those that are no actors are on the machine of the trial.
+                *own.entry("CPU".into()).or_default() += (number * cpus) as f64;
+            } else {
+                others.extend((0..number).map(|_| Bundle::from([("CPU".into(), cpus as f64)])));
+            }
         }
-        for _ in 1..common.num_learners {
-            bundles.push(Bundle::from([("CPU".into(), common.num_cpus_per_learner as f64)]));
-        }
-        Resources::new(bundles).ok()
+        others.insert(0, own);
+        let strategy = has_actors.then_some(common.placement_strategy);
+        Some(Resources::new(others).ok()?.placed(strategy))
     }
 
     fn resource_help(&self, _config: &Config) -> String {

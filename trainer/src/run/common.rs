@@ -338,7 +338,10 @@ pub const REFUSED_KEYS: &[(&str, &str)] = &[
     ),
     ("observation_space", "the environment says it; leave it out"),
     ("action_space", "the environment says it; leave it out"),
-    ("num_gpus_per_learner", "learners beside the trainer are on CPUs, and `num_gpus` is the trainer's; leave it out"),
+    (
+        "num_gpus_per_learner",
+        "learners beside the trainer are on CPUs, and `num_gpus` is the trainer's; leave it out",
+    ),
     ("remote_worker_envs", "set `num_workers` instead, and `workers = \"procs\"` for processes"),
     ("remote_env_batch_wait_ms", "set `num_workers` instead, and `workers = \"procs\"` for processes"),
     ("env_task_fn", "it is code: call `RunHandle::set_task` in `Callbacks::on_train_result`"),
@@ -472,6 +475,17 @@ impl Common {
     pub(crate) fn settle_workers(&mut self) {
         self.num_learners = self.learners.number.take().unwrap_or(self.num_learners);
         self.num_workers = self.workers.number.take().unwrap_or(self.num_workers);
+    }
+
+    /// Whether these workers are actors of a Ray cluster, if there are any.
+    pub(crate) fn are_actors(workers: Workers, number: usize) -> bool {
+        workers.transport == WorkerTransport::Ray && number > 0
+    }
+
+    /// Whether a run has actors of a Ray cluster.
+    pub(crate) fn has_actors(&self) -> bool {
+        Self::are_actors(self.workers, self.num_workers + self.evaluation_num_workers)
+            || Self::are_actors(self.learners, self.num_learners.saturating_sub(1))
     }
 
     /// Checks the rules of the common settings.

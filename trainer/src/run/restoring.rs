@@ -124,7 +124,8 @@ impl<T: Trainer> Algorithm<T> {
         Ok(())
     }
 
-    /// Makes a run that continues the saved one. This one goes on unchanged if that fails.
+    /// Makes a run that continues the saved one. This one goes on unchanged if that fails, unless it has actors of a Ray
+    /// cluster, which may not have room for both.
     pub(super) fn load(&mut self, dir: &Path) -> Result<()> {
         let saved = State::read(dir, SETTINGS)?;
         self.check_fits(&saved)?;
@@ -136,7 +137,11 @@ impl<T: Trainer> Algorithm<T> {
             let multiagent = config.get("multiagent").and_then(Value::as_object).cloned().unwrap_or_default();
             settings.common_mut().multiagent = decode(&multiagent)?;
         }
-        let mut run = self.make_run(&settings, &self.env, self.run()?.probe())?;
+        let probe = self.run()?.probe();
+        if self.settings.common().has_actors() {
+            self.run = None;
+        }
+        let mut run = self.make_run(&settings, &self.env, probe)?;
         run.on_trainer_init()?;
         run.set_state(|part| State::read(dir, part))?;
         run.workers().learners.tell_of_empty_buffers();

@@ -23,7 +23,7 @@ use super::child::{self, Body, ChildCommand, EXPERIMENT, ROLES, ROLLOUT, TRIAL, 
 use super::lines::lines;
 use super::ray::RayEngine;
 use super::{ActorId, Executor, Report, Request, Start, actor};
-use crate::{Bundle, Error, Result, TrainableFactory, files};
+use crate::{Bundle, Error, PlacementStrategy, Result, TrainableFactory, files};
 
 /// What `child_main` was given, by name.
 static KNOWN: Mutex<Vec<String>> = Mutex::new(Vec::new());
@@ -208,8 +208,13 @@ impl ProcessExecutor {
         fs::create_dir_all(&start.logdir).map_err(Error::io("create", &start.logdir))?;
         let mut command = child::command_anywhere(TRIAL, &self.name, start.resources.num_threads())?;
         command.env(EXPERIMENT, files::parent(&start.logdir));
+        // Without a strategy its workers are on its own machine.
+        let (bundles, strategy) = match start.resources.strategy() {
+            Some(strategy) => (start.resources.bundles().to_vec(), strategy),
+            None => (vec![start.resources.required()], PlacementStrategy::Pack),
+        };
         let what = json!({
-            "trial": start.logdir, "resources": start.resources.required(), "program": ChildCommand::of(&command),
+            "trial": start.logdir, "bundles": bundles, "strategy": strategy, "program": ChildCommand::of(&command),
         });
         let (actor, socket) = engine.start(what)?;
         Ok((Box::new(actor), socket))

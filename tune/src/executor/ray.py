@@ -13,6 +13,7 @@ import json
 import os
 import pickle
 import queue
+import secrets
 import select
 import shutil
 import socket
@@ -30,6 +31,9 @@ OBJECT_STORE = 512 << 20
 FOLDER = "pavlov-ray-"
 WATCH = 5
 CLOSE_ON_EXEC = getattr(socket, "MSG_CMSG_CLOEXEC", 0)
+TRIAL = "PAVLOV_TRIAL_ON_RAY"
+# Where this process is the engine of a trial on Ray: the cluster, and the trial's room there.
+TRIALS_ROOM = json.loads(os.environ.pop(TRIAL, "null"))
 ENVIRONMENT = dict(os.environ)
 
 
@@ -113,6 +117,10 @@ class Actor:
         for name in program["unset"]:
             environment.pop(name, None)
         environment.update(program["set"], PAVLOV_NODE_ADDRESS=ray.util.get_node_ip_address())
+        if program["room"]:
+            # A trial's own workers can be on the cluster, too. It reaches that as this process does.
+            environment.update({k: v for k, v in os.environ.items() if k.startswith("RAY_AUTH_")})
+            environment.update({TRIAL: json.dumps(program["room"]), "PAVLOV_PYTHON": sys.executable})
         if "CUDA_VISIBLE_DEVICES" in os.environ:
             environment["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
         path = program["path"] if is_home else self.unpack(program, ray.get(shipped[0]))
@@ -216,7 +224,10 @@ class Engine:
     def __init__(self, control):
         self.control = control
         self.saying = threading.Lock()
+        # Of each pool: its placement group, and the bundles of its workers.
         self.groups = {}
+        # In a trial: its own placement group, and the bundles that no worker has.
+        self.room_here, self.free = None, []
         self.rooms = {}
         self.actors = {}
         self.killed = set()
@@ -237,8 +248,10 @@ class Engine:
             if operation == "reserve":
                 threading.Thread(target=self.reserve, args=(message,), daemon=True).start()
             elif operation == "release":
-                group = self.groups.pop(message["pool"], None)
-                if group is not None:
+                group, places = self.groups.pop(message["pool"], (None, []))
+                if group is not None and group is self.room_here:
+                    self.free = sorted(self.free + places)
+                elif group is not None:
                     ray.util.remove_placement_group(group)
             elif operation == "start":
                 threading.Thread(target=self.live, args=(message, stream), daemon=True).start()
@@ -274,14 +287,18 @@ class Engine:
     def reserve(self, message):
         """Room for the workers of a pool, all at once."""
         pool, workers, strategy = message["pool"], message["workers"], message["strategy"]
-        need = self.need(message)
-        if need:
+        need = self.need(message["resources"])
+        places = [place for place in self.free if covers(self.room_here.bundle_specs[place], need)][:workers]
+        if need and len(places) == workers:
+            self.free = [place for place in self.free if place not in places]
+            self.groups[pool] = (self.room_here, places)
+        elif need:
             labels = [message["labels"]] * workers if message["labels"] else None
             group = ray.util.placement_group([need] * workers, strategy=strategy, bundle_label_selector=labels)
             if not group.wait(message["patience"] or 1e9):
                 ray.util.remove_placement_group(group)
                 return self.say(pool=pool, failed=self.too_little(need, message))
-            self.groups[pool] = group
+            self.groups[pool] = (group, list(range(workers)))
         return self.say(pool=pool)
 
     def too_little(self, need, message):
@@ -316,16 +333,22 @@ class Engine:
         try:
             home = ray.get_runtime_context().get_node_id()
             program = dict(message["program"], node=home, environment=ENVIRONMENT, folder=os.getcwd())
-            program["libtorch"], program["trial"] = self.libtorch, trial
+            program["libtorch"], program["trial"], program["room"] = self.libtorch, trial, None
             shipped, program["digest"] = self.ship(program)
             options = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
             if message.get("labels"):
                 options["label_selector"] = message["labels"]
-            need = self.need(message)
-            group = self.groups.get(message["pool"]) if "pool" in message else self.room(need, life, stream)
+            if "pool" in message:
+                need = self.need(message["resources"])
+                group, places = self.groups.get(message["pool"], (None, []))
+                place = places[message["worker"]] if places else -1
+            else:
+                bundles = [self.need(bundle) for bundle in message["bundles"]]
+                need, place = bundles[0], 0 if bundles[0] else -1
+                group, program["room"] = self.room(bundles, message["strategy"], life, stream)
             if group is not None:
                 options["scheduling_strategy"] = PlacementGroupSchedulingStrategy(
-                    group, placement_group_bundle_index=message.get("worker", 0)
+                    group, placement_group_bundle_index=place
                 )
                 options["num_cpus"] = need.pop("CPU", 0)
                 options["num_gpus"] = need.pop("GPU", 0)
@@ -353,29 +376,33 @@ class Engine:
         except Exception as error:
             self.ended(life, stream, reason=f"Ray could not start it: {sentence(error)}")
 
-    def need(self, message):
+    def need(self, resources):
         """What a worker or trial asks of Ray. On a cluster of the run's own, all cores are the run's."""
-        need = {name: amount for name, amount in message["resources"].items() if amount > 0}
+        need = {name: amount for name, amount in resources.items() if amount > 0}
         if self.private:
             need.pop("CPU", None)
         return need
 
-    def room(self, need, life, stream):
-        """A trial's room on one machine, for which it waits until the run hangs up."""
-        if not need:
-            return None
-        group = self.rooms[life] = ray.util.placement_group([need])
+    def room(self, bundles, strategy, life, stream):
+        """A trial's room, for which it waits until the run hangs up, and what its own engine must know of it."""
+        asked, name = [bundle for bundle in bundles if bundle], f"pavlov-{secrets.token_hex(16)}"
+        context = ray.get_runtime_context()
+        room = {"address": context.gcs_address, "namespace": context.namespace, "private": self.private}
+        if not asked:
+            return None, room
+        group = self.rooms[life] = ray.util.placement_group(asked, strategy=strategy, name=name)
         while not group.wait(1):
             machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-            if not any(all(has.get(name, 0) >= amount for name, amount in need.items()) for has in machines):
-                much = " and ".join(f"{amount:g} {name}" for name, amount in need.items())
-                raise Refused(
-                    f"a trial needs {much} on one machine, and no machine of the cluster has that: ask for less per trial, or "
-                    "add such a machine"
-                )
+            for bundle in asked:
+                if not any(covers(has, bundle) for has in machines):
+                    much = " and ".join(f"{amount:g} {name}" for name, amount in bundle.items())
+                    raise Refused(
+                        f"a trial needs {much} on one machine, and no machine of the cluster has that: ask for less per trial, "
+                        "or add such a machine"
+                    )
             if life in self.killed or hung_up(stream):
                 raise RuntimeError("the run did not wait for room")
-        return group
+        return group, dict(room, name=name, own=1 if bundles[0] else 0)
 
     def ended(self, life, stream, **how):
         """Gives back what a life had, and says how it ended."""
@@ -445,6 +472,10 @@ class Engine:
         ray.shutdown()
 
 
+def covers(has, need):
+    return all(has.get(name, 0) >= amount for name, amount in need.items())
+
+
 def hung_up(stream):
     poll = select.poll()
     poll.register(stream, select.POLLRDHUP)
@@ -508,9 +539,9 @@ def remove_left_over(place):
             os.close(lock)
 
 
-def connect(address):
+def connect(address, namespace=None):
     """Attaches to the cluster, or starts one; returns the folder of the latter."""
-    quiet = {"logging_level": "error", "log_to_driver": True}
+    quiet = {"logging_level": "error", "log_to_driver": True, "namespace": namespace}
     if address not in ("", "local"):
         if "://" in address:
             raise Refused(
@@ -551,13 +582,12 @@ def main():
     engine = Engine(control)
     # The run says itself what a cluster lacks.
     os.environ.setdefault("RAY_SCHEDULER_EVENTS", "0")
-    address = os.environ.get("RAY_ADDRESS", "")
-    engine.private = address in ("", "local")
+    trial = TRIALS_ROOM or {}
+    address = trial.get("address") or os.environ.get("RAY_ADDRESS", "")
+    engine.private = trial.get("private", address in ("", "local"))
     engine.libtorch = loaded_libtorch()
-    if engine.private:
+    if engine.private and not trial:
         # Another user cannot join, nothing is written to the home directory, and workers have the priority of the run.
-        import secrets
-
         os.environ.update(
             RAY_AUTH_MODE="token",
             RAY_AUTH_TOKEN=secrets.token_hex(32),
@@ -569,7 +599,10 @@ def main():
     try:
         import_ray()
         check_version()
-        folder = connect(address)
+        folder = connect(address, trial.get("namespace"))
+        if trial.get("name"):
+            engine.room_here = ray.util.get_placement_group(trial["name"])
+            engine.free = list(range(trial["own"], engine.room_here.bundle_count))
         # A probe does not wait for the call before it.
         engine.worker = ray.remote(concurrency_groups={"probe": 1})(Actor)
         resources = None if engine.private else total_resources()

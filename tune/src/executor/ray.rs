@@ -87,13 +87,8 @@ impl RayEngine {
     /// The engine that this process has, or a new one; `setting` is the one that asks for it.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] with why there is none. A trial on Ray has none: its cores are on its own machine.
+    /// Returns [`Error::Config`] with why there is none.
     pub fn shared(setting: &str) -> Result<Arc<Self>> {
-        if child::experiment_of_trial().is_some() {
-            let reason = "the trial itself is on Ray (`executor = \"ray\"`), and its workers run on its own machine: choose \
-                          \"threads\" or \"procs\"";
-            return Err(refused(setting, reason));
-        }
         let mut shared = lock(&SHARED);
         if let Some(engine) = shared.upgrade().filter(|engine| engine.alive().is_ok()) {
             return Ok(engine);

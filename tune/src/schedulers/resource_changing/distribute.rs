@@ -215,6 +215,6 @@ impl<'a> Plan<'a> {
                 }
             }
         }
-        Resources::new(bundles).map(Some)
+        Ok(Some(Resources::new(bundles)?.placed(self.situation.base.strategy())))
     }
 }
