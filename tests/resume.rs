@@ -388,8 +388,14 @@ pub(crate) fn assert_same(left: &Path, right: &Path) {
 }
 
 /// What says where workers and learners are, and how many of these there are: no part of what a run is.
-const CARRIERS: [&str; 5] =
-    ["workers", "learners", "num_learners", "num_healthy_learners", "num_learner_restarts"];
+const CARRIERS: [&str; 6] = [
+    "workers",
+    "learners",
+    "num_learners",
+    "num_healthy_learners",
+    "num_learner_restarts",
+    "placement_strategy",
+];
 
 fn without_carriers(mut value: Value) -> Value {
     match &mut value {

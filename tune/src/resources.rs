@@ -77,6 +77,16 @@ impl Resources {
         Self::new(vec![Bundle::from([("CPU".into(), cpus), ("GPU".into(), gpus)])])
     }
 
+    /// What of it is asked of the machine of the trainable, where the workers are on a cluster that the sweep is not on.
+    pub(crate) fn without_actors(self) -> Self {
+        match (self.strategy, self.bundles.first()) {
+            (Some(_), Some(own)) if !own.is_empty() => {
+                Resources { bundles: vec![own.clone()], strategy: None }
+            }
+            _ => self,
+        }
+    }
+
     /// The bundles; the trainable's own is the first.
     pub fn bundles(&self) -> &[Bundle] {
         &self.bundles
@@ -137,6 +147,21 @@ mod tests {
         assert_eq!(resources.bundles(), [Bundle::new(), bundle(1.0), bundle(2.0)]);
         assert_eq!(resources.total("CPU"), 3.0);
         assert_eq!(resources.total("GPU"), 0.0);
+    }
+
+    #[test]
+    fn a_request_with_actors_says_how_they_are_placed_and_elsewhere_they_ask_for_nothing() {
+        let resources = Resources::new(vec![bundle(1.0), bundle(2.0)]).unwrap();
+        let placed = resources.clone().placed(PlacementStrategy::Spread);
+        for (resources, json) in [
+            (&resources, r#"[{"CPU":1.0},{"CPU":2.0}]"#),
+            (&placed, r#"{"bundles":[{"CPU":1.0},{"CPU":2.0}],"strategy":"SPREAD"}"#),
+        ] {
+            assert_eq!(serde_json::to_string(resources).unwrap(), json);
+            assert_eq!(serde_json::from_str::<Resources>(json).unwrap(), *resources);
+        }
+        assert_eq!(resources.clone().without_actors(), resources);
+        assert_eq!(placed.without_actors(), Resources::new(vec![bundle(1.0)]).unwrap());
     }
 
     #[test]

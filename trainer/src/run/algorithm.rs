@@ -380,18 +380,22 @@ impl<T: Trainer> Trainable for Algorithm<T> {
             ("GPU".into(), common.num_gpus as f64),
         ]);
         let evaluation = if common.evaluation_interval.is_some() { common.evaluation_num_workers } else { 0 };
+        let cores = |number: usize| Bundle::from([("CPU".into(), number as f64)]);
+        let mut worker = cores(common.num_cpus_per_worker);
+        worker.insert("GPU".into(), common.num_gpus_per_worker);
+        worker.extend(common.custom_resources_per_worker.clone());
         let kinds = [
-            (common.workers, common.num_workers + evaluation, common.num_cpus_per_worker),
-            (common.learners, common.num_learners.saturating_sub(1), common.num_cpus_per_learner),
+            (common.workers, common.num_workers + evaluation, worker),
+            (common.learners, common.num_learners.saturating_sub(1), cores(common.num_cpus_per_learner)),
         ];
         let has_actors = kinds.iter().any(|(workers, number, _)| Common::are_actors(*workers, *number));
         let mut others = Vec::new();
-        for (workers, number, cpus) in kinds {
+        for (workers, number, each) in kinds {
             if has_actors && !Common::are_actors(workers, number) {
                 // Those that are no actors are on the machine of the trial.
-                *own.entry("CPU".into()).or_default() += (number * cpus) as f64;
+                *own.entry("CPU".into()).or_default() += number as f64 * each["CPU"];
             } else {
-                others.extend((0..number).map(|_| Bundle::from([("CPU".into(), cpus as f64)])));
+                others.extend(std::iter::repeat_n(each, number));
             }
         }
         others.insert(0, own);

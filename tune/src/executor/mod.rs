@@ -119,6 +119,11 @@ pub(crate) trait Executor {
         None
     }
 
+    /// Whether trials are on a Ray cluster, which then has the actors of their own, too.
+    fn is_on_ray(&self) -> bool {
+        false
+    }
+
     /// Whether an actor could run; asked when one has failed.
     ///
     /// # Errors

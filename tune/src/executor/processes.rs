@@ -259,6 +259,10 @@ impl Executor for ProcessExecutor {
         self.ray.as_ref().and_then(|engine| engine.resources())
     }
 
+    fn is_on_ray(&self) -> bool {
+        self.ray.is_some()
+    }
+
     fn alive(&self) -> Result<()> {
         self.ray.as_ref().map_or(Ok(()), |engine| engine.alive())
     }

@@ -289,6 +289,8 @@ class Engine:
         pool, workers, strategy = message["pool"], message["workers"], message["strategy"]
         need = self.need(message["resources"])
         places = [place for place in self.free if covers(self.room_here.bundle_specs[place], need)][:workers]
+        if message["labels"]:
+            places = []  # A trial's room asks for none.
         if need and len(places) == workers:
             self.free = [place for place in self.free if place not in places]
             self.groups[pool] = (self.room_here, places)

@@ -50,6 +50,12 @@ impl Control {
         !self.unsaved.exhausted && !self.unsaved.waits
     }
 
+    /// What a trial with these settings takes of what the sweep shares out.
+    fn resources(&self, config: &Config) -> Result<Resources> {
+        let asked = self.factory.resources(config)?;
+        Ok(if self.executor.is_on_ray() { asked } else { asked.without_actors() })
+    }
+
     /// Whether any resources are free at all.
     fn has_room(&self) -> bool {
         self.pool.has_any_free() || !self.unsaved.parked.is_empty()
@@ -91,11 +97,11 @@ impl Control {
             Suggestion::Trial { config, drawn } => {
                 let tag = experiment_tag(number as u64, &drawn);
                 let drawn: Config = drawn.into_iter().collect();
-                let resources = self.factory.resources(&config)?;
+                let resources = self.resources(&config)?;
                 let given = config.clone();
                 let i = self.sweep.add(&trial_id, config, drawn, &tag, resources)?;
                 if self.sweep.trials[i].config != given {
-                    let resources = self.factory.resources(&self.sweep.trials[i].config)?;
+                    let resources = self.resources(&self.sweep.trials[i].config)?;
                     self.sweep.trials[i].resources = resources.clone();
                     self.sweep.runs[i].requested = resources;
                 }
@@ -120,7 +126,7 @@ impl Control {
         if trial.status.is_finished() || trial.resources != self.sweep.runs[i].requested {
             return Ok(());
         }
-        let resources = self.factory.resources(&trial.config)?;
+        let resources = self.resources(&trial.config)?;
         if resources != trial.resources {
             self.sweep.trials[i].resources = resources;
             self.refuse_what_never_fits(&self.sweep.trials[i])?;
