@@ -89,15 +89,18 @@ fn settings_of_rllib_are_translated_by_name_and_those_without_a_place_are_told()
     let file = dir.path().join("config.json");
     let json = r#"{
         "env": "CartPole-v1", "framework": "torch", "num_env_runners": 0, "train_batch_size_per_learner": 256,
-        "minibatch_size": 64, "num_epochs": 2, "lambda_": 0.9, "lr": [[0, 0.001], [1000, 0.0]], "num_learners": 1,
+        "minibatch_size": 64, "num_epochs": 2, "lambda_": 0.9, "lr": [[0, 0.001], [1000, 0.0]], "num_learners": 2,
+        "num_aggregator_actors_per_learner": 1,
         "model": {"fcnet_hiddens": [16], "use_attention": false, "vf_share_layers": true}
     }"#;
     std::fs::write(&file, json).expect("written");
     let (config, said) = shown(&["PPO", "--from-rllib", text(&file)]);
     for (key, value) in [
         ("num_workers", Value::from(0)),
-        ("train_batch_size", 256.into()),
-        ("sgd_minibatch_size", 64.into()),
+        ("num_learners", 2.into()),
+        // RLlib says what each learner gets.
+        ("train_batch_size", 512.into()),
+        ("sgd_minibatch_size", 128.into()),
         ("num_sgd_iter", 2.into()),
         ("lambda", 0.9.into()),
         ("lr_schedule", serde_json::json!([[0, 0.001], [1000, 0.0]])),
@@ -106,5 +109,5 @@ fn settings_of_rllib_are_translated_by_name_and_those_without_a_place_are_told()
     }
     assert_eq!(config["model"]["fcnet_hiddens"], serde_json::json!([16]));
     let (_, left) = said.split_once("without a place here:").expect("two parts");
-    assert!(left.contains("num_learners: 1") && !left.contains("framework"), "{said}");
+    assert!(left.contains("num_aggregator_actors_per_learner: 1") && !left.contains("framework"), "{said}");
 }

@@ -213,7 +213,7 @@ fn lengths_have_bounds_and_another_version_is_named() {
     let mut frame = request_frame(1, &Request::GetState);
     frame[4] = 99;
     let parts =
-        ["it is of version 99, but this executable speaks 3", "both ends must be the same executable"];
+        ["it is of version 99, but this executable speaks 4", "both ends must be the same executable"];
     refused(read_request(&mut frame.as_slice()), &parts);
 }
 

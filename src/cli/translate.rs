@@ -357,6 +357,9 @@ fn activation(text: &str) -> Option<Value> {
     }
 }
 
+/// Of these each of RLlib's learners has so many rows.
+const PER_LEARNER: [&str; 2] = ["train_batch_size_per_learner", "minibatch_size"];
+
 /// A JSON file of RLlib's settings, of Ray 1 or 2, or with such settings under `config`.
 pub(super) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<Translation> {
     let shown = path.display();
@@ -370,7 +373,11 @@ pub(super) fn from_rllib(path: &Path, entry: &AlgorithmEntry) -> anyhow::Result<
     if let Some(Value::String(env)) = settings.get("env").or(env.as_ref()) {
         to.env = Some(env.clone());
     }
+    // RLlib says what each learner gets, and pavlov what all of them share.
+    let learners = settings.get("num_learners").and_then(Value::as_u64).unwrap_or(1).max(1);
     for (key, value) in &settings {
+        let of_each = PER_LEARNER.contains(&key.as_str()).then(|| value.as_u64()).flatten();
+        let value = &of_each.map_or_else(|| value.clone(), |each| (each * learners).into());
         match value {
             _ if ["env", "run", "algorithm"].contains(&key.as_str()) => {}
             Value::Object(inner) if key == "model" => {

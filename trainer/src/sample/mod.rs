@@ -8,6 +8,7 @@ pub(crate) mod counting;
 pub(crate) mod evaluation;
 pub(crate) mod export;
 pub(crate) mod filter;
+pub(crate) mod follower;
 pub(crate) mod fragment;
 pub(crate) mod gather;
 pub(crate) mod masks;

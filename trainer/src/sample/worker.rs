@@ -21,11 +21,11 @@ use crate::{
         complete_episodes::EpisodeCollector,
         evaluation::{Evaluation, EvaluationTask, play},
         filter::{FilterStats, MeanStdFilter, saved_filters},
+        follower::{Follow, Follower},
         multi_agent::MultiAgentSampler,
         sampler::Sampler,
         source::FragmentSource,
     },
-    workers::learner_group::{Follow, Follower},
 };
 use pavlov_envs::{EnvCopies, EnvCreator};
 use pavlov_tune::Config;
@@ -484,7 +484,7 @@ impl RolloutWorker {
                 runner.set_task(&task)?;
                 Reply::Done
             }
-            Request::Follow(follow) => follower.handle(policies, follow)?,
+            Request::Follow(follow) => follower.handle(policies, follow)?.map_or(Reply::Done, Reply::Listens),
         })
     }
 }

@@ -14,10 +14,10 @@ pub use crate::{
     sample::{
         evaluation::{Evaluation, EvaluationTask},
         filter::{FilterStats, MeanStdFilter, RunningStat},
+        follower::Follow,
         worker::{Origin, Reply, Request, RolloutWorker, Sampled, WorkerSpec},
     },
 };
-pub use learner_group::Follow;
 pub use learners::Learners;
 pub use ledger::Ledger;
 pub(crate) use transport::serve;

@@ -8,9 +8,10 @@ use crate::{
     },
     sample::{
         evaluation::Evaluation,
+        follower::Follow,
         worker::{Reply, Request, Sampled},
     },
-    workers::{learner_group::Follow, transport::Fault},
+    workers::transport::Fault,
 };
 use pavlov_envs::Frame as Picture;
 use std::{

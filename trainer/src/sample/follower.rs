@@ -9,7 +9,6 @@ use crate::{
     },
     learn::{learner::Moment, together::Together},
     policy::PolicyMap,
-    sample::worker::Reply,
 };
 use pavlov_train::SocketCollective;
 use pavlov_tune::internal::{Secret, listen_here, meet};
@@ -93,8 +92,8 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Does what is asked. After an error the other learners do not wait for this one.
-    pub(crate) fn handle(&mut self, policies: &mut PolicyMap, follow: Follow) -> Result<Reply> {
+    /// Does what is asked; returns where it listens, if that is asked. After an error the other learners do not wait for this one.
+    pub(crate) fn handle(&mut self, policies: &mut PolicyMap, follow: Follow) -> Result<Option<SocketAddr>> {
         let reply = self.follow(policies, follow);
         if reply.is_err() {
             self.together = None;
@@ -102,12 +101,12 @@ impl Follower {
         reply
     }
 
-    fn follow(&mut self, policies: &mut PolicyMap, follow: Follow) -> Result<Reply> {
+    fn follow(&mut self, policies: &mut PolicyMap, follow: Follow) -> Result<Option<SocketAddr>> {
         match follow {
             Follow::Listen => {
                 let (listener, address) = listen_here()?;
                 self.listener = Some(listener);
-                return Ok(Reply::Listens(address));
+                return Ok(Some(address));
             }
             Follow::Meet { rank, addresses, secret } => {
                 let listener =
@@ -134,6 +133,6 @@ impl Follower {
                 policies.get_mut(&policy)?.after_training(&means);
             }
         }
-        Ok(Reply::Done)
+        Ok(None)
     }
 }

@@ -5,11 +5,6 @@
 //! [`Together`]). So the result of a run does not depend on how many there are, and a learner that is lost takes nothing with
 //! it: the trainer computes its pieces, too.
 
-mod follower;
-
-pub use follower::Follow;
-pub(crate) use follower::Follower;
-
 use super::transport::{Asked, Completion, Fault, ProcessPool, RayPool, WorkerPool};
 use crate::{
     base::{
@@ -20,7 +15,10 @@ use crate::{
     learn::together::Together,
     policy::{Learned, PolicyMap},
     run::common::Common,
-    sample::worker::{Reply, Request, WorkerSpec},
+    sample::{
+        follower::Follow,
+        worker::{Reply, Request, WorkerSpec},
+    },
 };
 use pavlov_train::SocketCollective;
 use pavlov_tune::{
