@@ -353,7 +353,8 @@ impl Backend for Torch {
             *stream = after;
         }
         let (first, more) = pieces.split_at(usize::from(own.start == 0));
-        let mut sum = first.first().map_or_else(|| gradient.zeros_like(), |first| first.gradient.shallow_clone());
+        let mut sum =
+            first.first().map_or_else(|| gradient.zeros_like(), |first| first.gradient.shallow_clone());
         match shared {
             None => more.iter().for_each(|piece| _ = sum.g_add_(&piece.gradient)),
             Some((together, _)) => {
