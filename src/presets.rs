@@ -43,6 +43,7 @@ impl Preset {
 }
 
 const FILES: &[(&str, &str)] = &[
+    ("ddpg-halfcheetah", include_str!("../examples/tuned/ddpg-halfcheetah.toml")),
     ("ddpg-pendulum", include_str!("../examples/tuned/ddpg-pendulum.toml")),
     ("ddpg-sb3", include_str!("../examples/bases/ddpg-sb3.toml")),
     ("dqn-cartpole", include_str!("../examples/tuned/dqn-cartpole.toml")),
@@ -69,10 +70,12 @@ const FILES: &[(&str, &str)] = &[
     ("ppo-stateless-cartpole", include_str!("../examples/tuned/ppo-stateless-cartpole.toml")),
     ("qmix-simple-spread", include_str!("../examples/tuned/qmix-simple-spread.toml")),
     ("sac-cartpole", include_str!("../examples/tuned/sac-cartpole.toml")),
+    ("sac-halfcheetah", include_str!("../examples/tuned/sac-halfcheetah.toml")),
     ("sac-lunarlander-continuous", include_str!("../examples/tuned/sac-lunarlander-continuous.toml")),
     ("sac-mountaincar-continuous", include_str!("../examples/tuned/sac-mountaincar-continuous.toml")),
     ("sac-pendulum", include_str!("../examples/tuned/sac-pendulum.toml")),
     ("sac-sb3", include_str!("../examples/bases/sac-sb3.toml")),
+    ("td3-halfcheetah", include_str!("../examples/tuned/td3-halfcheetah.toml")),
     ("td3-lunarlander-continuous", include_str!("../examples/tuned/td3-lunarlander-continuous.toml")),
     ("td3-pendulum", include_str!("../examples/tuned/td3-pendulum.toml")),
     ("td3-sb3", include_str!("../examples/bases/td3-sb3.toml")),

@@ -26,7 +26,7 @@ usage: cargo xtask COMMAND
                    everything that CI runs; the step with Ray needs some 630 MB for it and can be left out
   outside          build and run the programs of the README outside of the checkout, which is a part of test
   learn [NAME..] [--set KEY=VALUE]
-                   train every preset of examples/tuned with every seed, print a table (takes minutes)
+                   train every preset of examples/tuned with every seed, print a table (takes hours)
   bench [NAME..]   run the programs of benches/ that measure
   bits [REV] [OPTION..]
                    train with REV (where this branch left main) and with the checkout; print the hashes that differ;

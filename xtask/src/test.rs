@@ -45,7 +45,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
         let python = steps.step("python with Ray", || ray_python(root))?;
         // A cluster takes seconds of the whole machine.
         let mut ray = cargo(
-            "test --workspace --features parquet,storage --test tests -- --ignored ray:: --test-threads 2",
+            "test --workspace --features parquet,storage --test tests -- --ignored ray:: --skip ::child_ --test-threads 2",
         );
         steps.run("tests with Ray", ray.env("PAVLOV_TEST_RAY_PYTHON", python))?;
     } else {
