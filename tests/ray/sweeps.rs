@@ -134,8 +134,9 @@ fn count(home: &Path) -> usize {
 #[ignore = "needs Ray: a step of `cargo xtask test`"]
 fn a_directory_that_a_machine_does_not_see_and_a_trial_that_no_machine_can_hold_end_the_sweep() {
     let cluster = two_machines();
-    let refusal = |more: &str, out: &str| {
+    let refused = |more: &str, out: &str, workers: &str| {
         let dir = folder(&format!("executor = \"ray\"\n{more}\n"));
+        edit(dir.path(), "num_workers = 0", workers);
         let mut command = pavlov(["tune", "sweep.toml", "--out", out, "--quiet"], dir.path());
         on_ray(&mut command);
         cluster.belongs(command.env("RAY_ADDRESS", &cluster.address));
@@ -143,6 +144,7 @@ fn a_directory_that_a_machine_does_not_see_and_a_trial_that_no_machine_can_hold_
         assert!(!output.status.success());
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
+    let refusal = |more: &str, out: &str| refused(more, out, "num_workers = 0");
     // For each process it is another directory.
     let unseen = refusal("resources = { elsewhere = 1 }", "/proc/self/cwd/swept");
     assert!(unseen.contains("`executor` is \"ray\", but node "), "{unseen}");
@@ -152,6 +154,8 @@ fn a_directory_that_a_machine_does_not_see_and_a_trial_that_no_machine_can_hold_
         large.contains("a trial needs 2 CPU on one machine, and no machine of the cluster has that"),
         "{large}"
     );
+    let packed = refused("", "swept", "workers = \"ray:1\"\nplacement_strategy = \"STRICT_PACK\"");
+    assert!(packed.contains("a trial needs 2 CPU on one machine"), "{packed}");
     let none = refusal("resources = { CPU = 3 }", "swept");
     assert!(none.contains("can never run: the sweep has {\"CPU\": 2.0"), "{none}");
     assert!(of_trials(cluster.home.path()).is_empty());

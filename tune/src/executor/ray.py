@@ -393,9 +393,13 @@ class Engine:
         if not asked:
             return None, room
         group = self.rooms[life] = ray.util.placement_group(asked, strategy=strategy, name=name)
+        # Each of these must be on one machine.
+        wholes = asked
+        if strategy == "STRICT_PACK":
+            wholes = [{name: sum(bundle.get(name, 0) for bundle in asked) for bundle in asked for name in bundle}]
         while not group.wait(1):
             machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-            for bundle in asked:
+            for bundle in wholes:
                 if not any(covers(has, bundle) for has in machines):
                     much = " and ".join(f"{amount:g} {name}" for name, amount in bundle.items())
                     raise Refused(
