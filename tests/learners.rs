@@ -67,6 +67,14 @@ pub(crate) fn case(name: &str) -> Option<Case> {
                 "v_max": 50.0, "replay_buffer_config": {"capacity": 3000},
             }),
         ),
+        "qmix_of_large_batches" => (
+            "QMIX",
+            "simple_spread_v3",
+            json!({
+                "train_batch_size": 600, "training_intensity": 100,
+                "replay_buffer_config": {"capacity": 1000, "learning_starts": 20},
+            }),
+        ),
         "sac_of_large_batches" => ("SAC", "Pendulum-v1", replayed()),
         "td3_of_large_batches" => ("TD3", "Pendulum-v1", replayed()),
         "impala_of_large_batches" => (
@@ -107,10 +115,11 @@ fn ppo_of_several_learners_is_ppo_of_one_to_the_bit() {
 }
 
 #[test]
-fn dqn_sac_td3_and_impala_of_several_learners_are_those_of_one_to_the_bit() {
+fn dqn_qmix_sac_td3_and_impala_of_several_learners_are_those_of_one_to_the_bit() {
     for (name, learners) in [
         ("dqn_of_large_batches_by_priorities", 2),
         ("dqn_of_large_noisy_batches", 2),
+        ("qmix_of_large_batches", 2),
         ("sac_of_large_batches", 3),
         ("td3_of_large_batches", 2),
         ("impala_of_large_batches", 2),

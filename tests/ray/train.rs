@@ -150,7 +150,10 @@ fn workers_that_train_together_on_a_cluster_have_the_bits_of_processes_whatever_
         cluster.belongs(command);
         command.env("RAY_ADDRESS", &cluster.address);
     };
-    let calm = fit(home, json!({"scaling": {"num_workers": 2}}), |_| {});
+    let calm = fit(home, json!({"scaling": {"num_workers": 2}}), |command| {
+        // As where the training itself is a trial on Ray.
+        command.env("PAVLOV_NODE_ADDRESS", "127.0.0.1");
+    });
     assert_eq!(calm["places"], json!(["0 0 0", "1 1 0"]));
     for mischief in ["", "kill", "kill its actor"] {
         let scaling = json!({"workers": "ray:2", "placement_strategy": "STRICT_SPREAD"});

@@ -13,7 +13,7 @@ use crate::{
         state::State,
     },
     learn::together::Together,
-    policy::{Learned, PolicyMap},
+    policy::{Learned, Policy, PolicyMap},
     run::common::Common,
     sample::{
         follower::Follow,
@@ -88,23 +88,19 @@ impl LearnerGroup {
             }
         };
         let (pool, node) = started.map_err(of_learners)?;
-        let mut group = Self::over(pool, node, spec.common.clone());
-        group.meet().map_err(|(learner, reason)| failed(learner, &reason))?;
-        Ok(Some(group))
-    }
-
-    fn over(pool: Box<dyn WorkerPool>, node: Option<String>, common: Common) -> Self {
-        Self {
+        let mut group = Self {
             pool,
             node,
-            common,
+            common: spec.common.clone(),
             together: None,
             given_up: false,
             in_step: false,
             owed: BTreeSet::new(),
             losses: 0,
             restarts: 0,
-        }
+        };
+        group.meet().map_err(|(learner, reason)| failed(learner, &reason))?;
+        Ok(Some(group))
     }
 
     /// How many learn, the trainer among them.
@@ -142,7 +138,7 @@ impl LearnerGroup {
         let policy = policies.get_mut(id)?;
         let moment = policy.learner_mut().map(|learner| learner.moment());
         self.tell(&Follow::Learn { policy: id.to_owned(), moment, batch: Arc::new(rows) })?;
-        let learn_with = |policy: &mut dyn crate::policy::Policy, together| {
+        let learn_with = |policy: &mut dyn Policy, together| {
             if let Some(learner) = policy.learner_mut() {
                 learner.learn_with(together);
             }

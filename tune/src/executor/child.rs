@@ -11,6 +11,7 @@ use std::process::{Command, ExitStatus};
 
 use serde::Serialize;
 
+use super::meeting::NODE;
 use crate::{Error, Result};
 
 /// Set for trial processes: the name of the trainable.
@@ -42,6 +43,8 @@ pub(super) fn command_anywhere(role: &str, name: &str, num_threads: usize) -> Re
     let executable = env::current_exe().map_err(Error::io("find", Path::new("this executable")))?;
     let mut command = Command::new(executable);
     ROLES.iter().for_each(|role| _ = command.env_remove(role));
+    // An actor says it to its own child, not to what that starts.
+    command.env_remove(NODE);
     command.args(env::args_os().skip(1)).env(role, name);
     let ours = env::var(OURS).unwrap_or_default();
     let set =

@@ -394,9 +394,7 @@ class Engine:
             return None, room
         group = self.rooms[life] = ray.util.placement_group(asked, strategy=strategy, name=name)
         # Each of these must be on one machine.
-        wholes = asked
-        if strategy == "STRICT_PACK":
-            wholes = [{name: sum(bundle.get(name, 0) for bundle in asked) for bundle in asked for name in bundle}]
+        wholes = [added_up(asked)] if strategy == "STRICT_PACK" else asked
         while not group.wait(1):
             machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
             for bundle in wholes:
@@ -476,6 +474,11 @@ class Engine:
         for life in list(self.actors):
             self.kill(life)
         ray.shutdown()
+
+
+def added_up(bundles):
+    names = {name for bundle in bundles for name in bundle}
+    return {name: sum(bundle.get(name, 0) for bundle in bundles) for name in names}
 
 
 def covers(has, need):
