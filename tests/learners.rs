@@ -233,7 +233,7 @@ fn a_learner_that_dies_or_stands_still_changes_nothing_in_what_is_learned() {
         ("STOP", "recreate_failed_workers", [3.0, 1.0, 2.0]),
         ("KILL", "ignore_worker_failures", [1.0, 0.0, 0.0]),
     ] {
-        let settings = json!({"learners": "procs:3", key: true, "worker_health_probe_timeout_s": 4});
+        let settings = json!({"learners": "procs:3", key: true, "worker_health_probe_timeout_s": 10});
         let outcome = learn(how, &settings, |_| ());
         let found = ["healthy", "restarts", "learners"].map(|key| outcome[key].as_f64().expect("a number"));
         assert_eq!(found, left, "{how} {key}");

@@ -125,6 +125,11 @@ impl Follower {
                 if let Some(learner) = policy.learner_mut() {
                     learner.learn_with(None);
                 }
+                if self.together.as_ref().is_some_and(|together| together.lost().is_some()) {
+                    // The trainer has lost the same learner, and hears the reason from it or from whoever started it.
+                    self.together = None;
+                    return Ok(None);
+                }
                 learned?;
             }
             Follow::UpdateTarget { policy } => policies.get_mut(&policy)?.update_target(),
