@@ -218,6 +218,20 @@ fn lengths_have_bounds_and_another_version_is_named() {
 }
 
 #[test]
+fn a_long_array_that_breaks_off_is_the_end_or_has_no_memory() {
+    let json = br#"{"head": {}, "values": {}, "arrays": [["weights", "F32", [15000000000]]]}"#;
+    let mut frame = request_frame(1, &Request::GetState)[..40].to_vec();
+    frame[16..24].copy_from_slice(&(json.len() as u64).to_le_bytes());
+    frame[24..32].copy_from_slice(&60_000_000_000_u64.to_le_bytes());
+    frame.extend_from_slice(json);
+    frame.resize(frame.len() + (1 << 20), 0);
+    match read_request(&mut frame.as_slice()) {
+        Ok(read) => assert!(read.is_none()),
+        Err(error) => assert!(error.to_string().starts_with("a frame: "), "{error}"),
+    }
+}
+
+#[test]
 fn an_answer_is_no_request_and_a_request_no_answer() {
     let done = answer_frame(1, &Ok(Reply::Done));
     refused(read_request(&mut done.as_slice()), &["a frame: Done is no request"]);

@@ -4,7 +4,7 @@ use crate::base::{
     array,
     error::{Error, Result},
     rng::Stream,
-    state::State,
+    state::{Array, State},
     stats::interned,
     trajectories::{self, Trajectory},
 };
@@ -345,7 +345,7 @@ impl SampleBatch {
     }
 
     /// Adds the rows to a checkpoint.
-    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+    pub(crate) fn save(&self, state: &mut State, keep: fn(&Tensor) -> Array) -> Result<()> {
         let names = |per_sequence: bool| -> Vec<&str> {
             let those = self.columns.iter().filter(|c| c.per_sequence == per_sequence);
             those.map(|c| c.column.name()).collect()
@@ -355,10 +355,10 @@ impl SampleBatch {
             state.set("sequences", lengths)?;
             state.set("columns_of_sequences", &names(true))?;
         }
-        self.columns().for_each(|(column, data)| state.set_tensor(column.name(), data));
+        self.columns().for_each(|(column, data)| state.push_array(column.name().to_owned(), keep(data)));
         if let Some(cuts) = &self.cuts {
             let mut behind = State::default();
-            cuts.behind.save(&mut behind)?;
+            cuts.behind.save(&mut behind, keep)?;
             state.set("trajectories", &cuts.pieces)?;
             state.nest("behind", behind);
         }
@@ -366,19 +366,20 @@ impl SampleBatch {
     }
 
     /// What [`save`](Self::save) added.
-    pub(crate) fn saved(state: &State) -> Result<Self> {
+    pub(crate) fn saved(state: &mut State) -> Result<Self> {
         let mut rows = Self::default();
         for name in state.get::<Vec<String>>("columns")? {
-            rows.set(Column::named(&name), state.tensor(&name)?);
+            rows.set(Column::named(&name), state.take_tensor(&name)?);
         }
         if state.has("sequences") {
             for name in state.get::<Vec<String>>("columns_of_sequences")? {
-                rows =
-                    rows.with_sequences(state.get("sequences")?, Column::named(&name), state.tensor(&name)?);
+                let data = state.take_tensor(&name)?;
+                rows = rows.with_sequences(state.get("sequences")?, Column::named(&name), data);
             }
         }
         if state.has("trajectories") {
-            rows = rows.with_trajectories(state.get("trajectories")?, Self::saved(&state.nested("behind")?)?);
+            let behind = Self::saved(&mut state.take_nested("behind")?)?;
+            rows = rows.with_trajectories(state.get("trajectories")?, behind);
         }
         Ok(rows)
     }

@@ -1,11 +1,14 @@
-//! Tensors whose memory the sampler writes row by row: the one place with `unsafe`.
+//! Tensors whose memory the sampler writes row by row, or that are filled from a socket: the one place with `unsafe`.
 //!
 //! A [`HostTensor`] owns its storage (made here, contiguous, on the CPU) and hands out slices of it under the usual
 //! borrow rules. The tensors it lends ([`HostTensor::row`], [`HostTensor::tensor`]) alias that storage; they stay
 //! inside the crate, are read by libtorch on the same thread while no slice is held, and never outlive the owner's use.
 
 use bytemuck::Pod;
-use std::ptr::NonNull;
+use std::{
+    io::{self, Read},
+    ptr::NonNull,
+};
 use tch::{Device, Kind, Tensor};
 
 /// A contiguous CPU tensor `[rows, ...]` with byte access to its rows.
@@ -173,4 +176,54 @@ pub(crate) fn bytes_mut(tensor: &mut Tensor) -> &mut [u8] {
             tensor.numel() * tensor.kind().elt_size_in_bytes(),
         )
     }
+}
+
+/// A contiguous CPU tensor that is only read, by whatever thread.
+#[derive(Debug)]
+pub(crate) struct Still(Tensor);
+
+// SAFETY: libtorch counts references atomically and reads a tensor from any number of threads; `new` asks that none writes.
+unsafe impl Sync for Still {}
+
+impl Still {
+    /// Lends the memory of a tensor, which is not written to as long as this lives. Of one that is elsewhere or strided it
+    /// is a copy.
+    pub(crate) fn new(tensor: &Tensor) -> Self {
+        Self(tensor.detach().to_device(Device::Cpu).contiguous())
+    }
+
+    /// The tensor, to be read.
+    pub(crate) fn tensor(&self) -> &Tensor {
+        &self.0
+    }
+
+    /// The tensor, whose memory no one else may have.
+    pub(crate) fn into_tensor(self) -> Tensor {
+        self.0
+    }
+}
+
+/// Bytes that are read at a time.
+const AT_ONCE: usize = 256 << 10;
+
+/// A new tensor with the next bytes of `from`, read to where they stay. What has not come takes no memory to speak of.
+///
+/// # Errors
+/// Fails with what `from` reports, and if there is no memory for so many bytes.
+pub(crate) fn read_from(from: &mut impl Read, kind: Kind, shape: &[i64]) -> io::Result<Tensor> {
+    let tensor = Tensor::f_empty(shape, (kind, Device::Cpu))
+        .map_err(|e| io::Error::new(io::ErrorKind::OutOfMemory, e))?;
+    let bytes = tensor.numel() * kind.elt_size_in_bytes();
+    for start in (0..bytes).step_by(AT_ONCE) {
+        let count = AT_ONCE.min(bytes - start);
+        // SAFETY: the tensor was made here: contiguous, `bytes` long, and no one else has it. The part is initialised
+        // before it is lent.
+        let part = unsafe {
+            let part = tensor.data_ptr().cast::<u8>().add(start);
+            part.write_bytes(0, count);
+            std::slice::from_raw_parts_mut(part, count)
+        };
+        from.read_exact(part)?;
+    }
+    Ok(tensor)
 }

@@ -1,35 +1,44 @@
 //! Saved state as plain data: a JSON object and named arrays. It crosses threads and processes, and becomes one
 //! `.json` and one `.safetensors` file in a checkpoint.
 
-use crate::base::error::{Error, Result};
+use crate::base::{
+    error::{Error, Result},
+    host::{self, Still},
+};
 use pavlov_tune::{checkpoint::refuse_unlisted, read_file, write_file};
 use safetensors::SafeTensorError;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
-use std::path::Path;
+use std::{io::Read, path::Path, sync::Arc};
 use tch::{Device, Kind, TchError, Tensor};
 
-/// The contents of a tensor on the host.
-#[derive(Clone, Debug, PartialEq)]
+/// The contents of a tensor on the host. Clones share them.
+#[derive(Clone, Debug)]
 pub struct Array {
     kind: Kind,
     shape: Vec<i64>,
-    bytes: Vec<u8>,
+    memory: Arc<Still>,
 }
 
 impl Array {
     /// Copies a tensor, from whatever device.
     pub fn from_tensor(tensor: &Tensor) -> Self {
-        let tensor = tensor.detach().to_device(Device::Cpu).contiguous();
-        let kind = tensor.kind();
-        let mut bytes = vec![0; tensor.numel() * kind.elt_size_in_bytes()];
-        tensor.copy_data_u8(&mut bytes, tensor.numel());
-        Self { kind, shape: tensor.size(), bytes }
+        Self::lent(&copied(&tensor.detach()))
+    }
+
+    /// Without a copy, where the tensor is contiguous and on the CPU: it is not written to as long as the array lives.
+    pub(crate) fn lent(tensor: &Tensor) -> Self {
+        Self { kind: tensor.kind(), shape: tensor.size(), memory: Arc::new(Still::new(tensor)) }
     }
 
     /// A new tensor on the CPU.
     pub fn to_tensor(&self) -> Tensor {
-        Tensor::from_data_size(&self.bytes, &self.shape, self.kind)
+        copied(self.memory.tensor())
+    }
+
+    /// The tensor itself, or a new one where another array has it, too.
+    fn into_tensor(self) -> Tensor {
+        Arc::try_unwrap(self.memory).map_or_else(|shared| copied(shared.tensor()), Still::into_tensor)
     }
 
     /// The sizes of the array's axes.
@@ -37,9 +46,14 @@ impl Array {
         &self.shape
     }
 
-    /// An array of these contents, as many as the shape says.
-    pub(crate) fn from_bytes(kind: Kind, shape: Vec<i64>, bytes: Vec<u8>) -> Self {
-        Self { kind, shape, bytes }
+    /// A copy of these contents, as many as the shape says.
+    pub(crate) fn from_bytes(kind: Kind, shape: &[i64], bytes: &[u8]) -> Self {
+        Self::lent(&Tensor::from_data_size(bytes, shape, kind))
+    }
+
+    /// The next bytes of `from`, as many as the shape says.
+    pub(crate) fn read_from(from: &mut impl Read, kind: Kind, shape: &[i64]) -> std::io::Result<Self> {
+        Ok(Self::lent(&host::read_from(from, kind, shape)?))
     }
 
     pub(crate) fn kind(&self) -> Kind {
@@ -47,11 +61,18 @@ impl Array {
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes
+        host::bytes(self.memory.tensor())
     }
+}
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
-        self.bytes
+/// A new tensor on the CPU.
+fn copied(tensor: &Tensor) -> Tensor {
+    tensor.to_device_(Device::Cpu, tensor.kind(), false, true)
+}
+
+impl PartialEq for Array {
+    fn eq(&self, other: &Self) -> bool {
+        (self.kind, &self.shape, self.bytes()) == (other.kind, &other.shape, other.bytes())
     }
 }
 
@@ -115,6 +136,16 @@ impl State {
         Ok(self.array(key)?.to_tensor())
     }
 
+    /// Takes an array out as a tensor.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if no array has this name.
+    pub(crate) fn take_tensor(&mut self, key: &str) -> Result<Tensor> {
+        let found = self.arrays.iter().position(|(name, _)| name == key);
+        let at = found.ok_or_else(|| Error::state(key, "it is not among the saved arrays"))?;
+        Ok(self.arrays.swap_remove(at).1.into_tensor())
+    }
+
     /// Copies an array into an existing tensor of the same shape.
     ///
     /// # Errors
@@ -125,7 +156,7 @@ impl State {
             let reason = format!("its shape is {:?}, but {:?} is needed here", array.shape, target.size());
             return Err(Error::state(key, reason));
         }
-        tch::no_grad(|| target.copy_(&array.to_tensor()));
+        tch::no_grad(|| target.copy_(array.memory.tensor()));
         Ok(())
     }
 
@@ -148,7 +179,7 @@ impl State {
 
     /// Bytes of all arrays.
     pub(crate) fn bytes(&self) -> u64 {
-        self.arrays.iter().map(|(_, array)| array.bytes.len() as u64).sum()
+        self.arrays.iter().map(|(_, array)| array.bytes().len() as u64).sum()
     }
 
     /// The names of the arrays, in the order they were added.
@@ -198,6 +229,18 @@ impl State {
         Ok(State { values, arrays })
     }
 
+    /// Takes out what [`nest`](Self::nest) put under `prefix`.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if nothing was put under `prefix`.
+    pub(crate) fn take_nested(&mut self, prefix: &str) -> Result<State> {
+        let nested = self.nested(prefix)?;
+        self.values.remove(prefix);
+        let dotted = format!("{prefix}.");
+        self.arrays.retain(|(name, _)| !name.starts_with(&dotted));
+        Ok(nested)
+    }
+
     /// Writes `<stem>.json` and `<stem>.safetensors` into `dir`.
     ///
     /// # Errors
@@ -206,8 +249,8 @@ impl State {
         let path = dir.join(format!("{stem}.json"));
         let json = serde_json::to_vec_pretty(&self.values).map_err(|e| Error::state(stem, e.to_string()))?;
         write_file(&path, &json).map_err(|e| io("write", &path, e))?;
-        let tensors: Vec<(String, Tensor)> =
-            self.arrays.iter().map(|(name, array)| (name.clone(), array.to_tensor())).collect();
+        let tensors: Vec<(&str, &Tensor)> =
+            self.arrays.iter().map(|(name, array)| (name.as_str(), array.memory.tensor())).collect();
         if !tensors.is_empty() {
             let path = dir.join(format!("{stem}.safetensors"));
             Tensor::write_safetensors(&tensors, &path).map_err(|error| match error {
@@ -240,7 +283,7 @@ impl State {
             refuse_unlisted(dir, &name)?;
             Tensor::read_safetensors(&path)?
                 .into_iter()
-                .map(|(name, tensor)| (name, Array::from_tensor(&tensor)))
+                .map(|(name, tensor)| (name, Array::lent(&tensor)))
                 .collect()
         } else {
             Vec::new()

@@ -3,10 +3,11 @@
 use crate::base::{
     batch::SampleBatch,
     error::{Error, Result},
-    state::State,
+    state::{Array, State},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use tch::Tensor;
 
 /// The id of a policy.
 pub type PolicyId = String;
@@ -55,14 +56,14 @@ impl TrainBatch {
     }
 
     /// Adds everything to a checkpoint.
-    pub(crate) fn save(&self, state: &mut State) -> Result<()> {
+    pub(crate) fn save(&self, state: &mut State, keep: fn(&Tensor) -> Array) -> Result<()> {
         state.set("env_steps", &self.env_steps)?;
         if !self.sources.is_empty() {
             state.set("sources", &self.sources)?;
         }
         // The rows of a single-agent run stand at the top.
         if let Some(rows) = self.policies.get(DEFAULT_POLICY) {
-            rows.save(state)?;
+            rows.save(state, keep)?;
         }
         let others = || self.policies.iter().filter(|(id, _)| *id != DEFAULT_POLICY);
         if others().next().is_some() {
@@ -70,14 +71,14 @@ impl TrainBatch {
         }
         for (id, rows) in others() {
             let mut own = State::default();
-            rows.save(&mut own)?;
+            rows.save(&mut own, keep)?;
             state.nest(id, own);
         }
         Ok(())
     }
 
     /// What [`save`](Self::save) added.
-    pub(crate) fn saved(state: &State) -> Result<Self> {
+    pub(crate) fn saved(state: &mut State) -> Result<Self> {
         let mut batch = Self { env_steps: state.get("env_steps")?, ..Self::default() };
         if state.has("sources") {
             batch.sources = state.get("sources")?;
@@ -87,7 +88,7 @@ impl TrainBatch {
         }
         let others = if state.has("policies") { state.get::<Vec<String>>("policies")? } else { Vec::new() };
         for id in others {
-            let rows = SampleBatch::saved(&state.nested(&id)?)?;
+            let rows = SampleBatch::saved(&mut state.take_nested(&id)?)?;
             batch.policies.insert(id, rows);
         }
         Ok(batch)

@@ -3,7 +3,7 @@
 use crate::base::{
     error::{Error, Result},
     rng::Stream,
-    state::State,
+    state::{Array, State},
     train_batch::TrainBatch,
 };
 
@@ -41,7 +41,7 @@ impl Fragments {
         state.set("next", &self.next)?;
         for (i, fragment) in self.slots.iter().enumerate() {
             let mut own = State::default();
-            fragment.save(&mut own)?;
+            fragment.save(&mut own, Array::from_tensor)?;
             state.nest(&i.to_string(), own);
         }
         Ok(state)
@@ -55,8 +55,9 @@ impl Fragments {
                 format!("it has {saved} fragments, but there is room for {capacity}; use the saved settings");
             return Err(Error::state("the saved fragments", reason));
         }
-        let slots =
-            (0..saved).map(|i| TrainBatch::saved(&state.nested(&i.to_string())?)).collect::<Result<_>>()?;
+        let slots = (0..saved)
+            .map(|i| TrainBatch::saved(&mut state.nested(&i.to_string())?))
+            .collect::<Result<_>>()?;
         Ok(Self { slots, next: state.get("next")? })
     }
 }

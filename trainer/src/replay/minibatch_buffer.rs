@@ -2,7 +2,7 @@
 
 use crate::base::{
     error::{Error, Result},
-    state::State,
+    state::{Array, State},
     train_batch::TrainBatch,
 };
 
@@ -62,7 +62,7 @@ impl MinibatchBuffer {
         for (i, slot) in self.slots.iter().enumerate() {
             if let Some((batch, _)) = slot {
                 let mut own = State::default();
-                batch.save(&mut own)?;
+                batch.save(&mut own, Array::from_tensor)?;
                 state.nest(&i.to_string(), own);
             }
         }
@@ -86,7 +86,7 @@ impl MinibatchBuffer {
         }
         let slot = |(i, left): (usize, usize)| match left {
             0 => Ok(None),
-            _ => Ok(Some((TrainBatch::saved(&state.nested(&i.to_string())?)?, left))),
+            _ => Ok(Some((TrainBatch::saved(&mut state.nested(&i.to_string())?)?, left))),
         };
         let slots = left.into_iter().enumerate().map(slot).collect::<Result<_>>()?;
         Ok(Self { slots, turn })

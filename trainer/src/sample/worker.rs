@@ -10,7 +10,7 @@ use crate::{
         episode::Episode,
         error::{Error, Result},
         profile::SamplerPerf,
-        state::{State, Weights},
+        state::{Array, State, Weights},
         train_batch::TrainBatch,
     },
     learn::nets::CustomModel,
@@ -31,6 +31,7 @@ use pavlov_envs::{EnvCopies, EnvCreator};
 use pavlov_tune::Config;
 use serde_json::Value;
 use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Instant};
+use tch::Tensor;
 
 /// What a worker is asked to do.
 #[derive(Clone, Debug)]
@@ -97,16 +98,16 @@ pub struct Sampled {
 
 impl Sampled {
     /// As a checkpoint has it; what the time went to is not kept.
-    pub(crate) fn state(&self) -> Result<State> {
+    pub(crate) fn state(&self, keep: fn(&Tensor) -> Array) -> Result<State> {
         let mut state = State::default();
-        self.batch.save(&mut state)?;
+        self.batch.save(&mut state, keep)?;
         state.set("episodes", &self.episodes)?;
         state.set("version", &self.version)?;
         Ok(state)
     }
 
     /// What [`state`](Self::state) saved.
-    pub(crate) fn from_state(state: &State) -> Result<Self> {
+    pub(crate) fn from_state(state: &mut State) -> Result<Self> {
         let batch = TrainBatch::saved(state)?;
         let episodes = state.get("episodes")?;
         // Runs of the first layout had no versions.

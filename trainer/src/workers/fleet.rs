@@ -3,7 +3,7 @@
 use crate::{
     base::{
         error::{Error, Result},
-        state::State,
+        state::{Array, State},
         train_batch::Source,
     },
     run::common::Common,
@@ -296,7 +296,8 @@ impl Fleet {
             let mut sampled = State::default();
             run.set("ahead", &early().map(|(worker, _)| worker).collect::<Vec<_>>())?;
             for (i, (worker, part)) in early().enumerate() {
-                sampled.nest(&early_name(early().map(|(w, _)| w), i, worker), part.state()?);
+                sampled
+                    .nest(&early_name(early().map(|(w, _)| w), i, worker), part.state(Array::from_tensor)?);
             }
             parts.push(("ahead".to_owned(), sampled));
         }
@@ -335,7 +336,7 @@ impl Fleet {
             let (sampled, workers) = (read("ahead")?, run.get::<Vec<usize>>("ahead")?);
             for (i, &worker) in workers.iter().enumerate() {
                 let name = early_name(workers.iter().copied(), i, worker);
-                let part = sampled.nested(&name).and_then(|state| Sampled::from_state(&state));
+                let part = sampled.nested(&name).and_then(|mut state| Sampled::from_state(&mut state));
                 self.early[worker - 1].push_back(part.map_err(|e| e.within("ahead"))?);
             }
         }

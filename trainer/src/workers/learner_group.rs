@@ -10,7 +10,7 @@ use crate::{
     base::{
         batch::SampleBatch,
         error::{Error, Result},
-        state::State,
+        state::{Array, State},
     },
     learn::together::Together,
     policy::{Learned, Policy, PolicyMap},
@@ -134,7 +134,7 @@ impl LearnerGroup {
             return policies.get_mut(id)?.learn_on_batch(batch);
         };
         let mut rows = State::default();
-        batch.save(&mut rows)?;
+        batch.save(&mut rows, Array::from_tensor)?;
         let policy = policies.get_mut(id)?;
         let moment = policy.learner_mut().map(|learner| learner.moment());
         self.tell(&Follow::Learn { policy: id.to_owned(), moment, batch: Arc::new(rows) })?;

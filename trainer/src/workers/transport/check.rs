@@ -4,7 +4,7 @@ use super::pool::{Completion, Fault, WorkerPool};
 use crate::{
     base::{
         error::{Error, Result},
-        state::{State, Weights},
+        state::{Array, State, Weights},
     },
     sample::worker::{Reply, Request, Sampled},
 };
@@ -154,6 +154,6 @@ impl Check<'_> {
 
 fn rows(sampled: &Sampled) -> Result<State> {
     let mut state = State::default();
-    sampled.batch.save(&mut state)?;
+    sampled.batch.save(&mut state, Array::from_tensor)?;
     Ok(state)
 }

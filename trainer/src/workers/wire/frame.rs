@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use std::{
     borrow::Cow,
-    io::{ErrorKind, Read, Write},
+    io::{self, ErrorKind, Read, Write},
 };
 use tch::Kind;
 
@@ -105,8 +105,8 @@ impl<'a> Message<'a> {
     }
 
     /// The state that it carries.
-    pub(crate) fn state(&self) -> &State {
-        &self.state
+    pub(crate) fn state_mut(&mut self) -> &mut State {
+        self.state.to_mut()
     }
 
     /// The state that it carries.
@@ -217,13 +217,13 @@ pub(crate) fn read(from: &mut impl Read) -> Result<Option<Frame>> {
         let kind = kind(dtype)?;
         let size = bytes_of(kind, shape).filter(|size| *size <= left);
         let size = size.ok_or_else(|| damaged(format!("its array `{name}` does not fit into it")))?;
-        let Some(bytes) = take(from, size)? else { return Ok(None) };
-        found = crc32c::crc32c_append(found, &bytes);
+        let Some(array) = until_its_end(Array::read_from(from, kind, shape))? else { return Ok(None) };
+        found = crc32c::crc32c_append(found, array.bytes());
         left -= size;
-        if kind == Kind::Bool && bytes.iter().any(|byte| *byte > 1) {
+        if kind == Kind::Bool && array.bytes().iter().any(|byte| *byte > 1) {
             return Err(damaged(format!("its array `{name}` has what is neither true nor false")));
         }
-        arrays.push((name.clone(), Array::from_bytes(kind, shape.clone(), bytes)));
+        arrays.push((name.clone(), array));
     }
     let Some(rest) = take(from, left)? else { return Ok(None) };
     if crc32c::crc32c_append(found, &rest) != sum {
@@ -242,9 +242,15 @@ pub(crate) fn read(from: &mut impl Read) -> Result<Option<Frame>> {
 /// So many bytes; none if there are fewer. What has not come takes no memory to speak of.
 fn take(from: &mut impl Read, size: u64) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::with_capacity(size.min(AT_ONCE) as usize);
-    match from.take(size).read_to_end(&mut bytes) {
-        Ok(_) => Ok(Some(bytes).filter(|bytes| bytes.len() as u64 == size)),
-        Err(e) if e.kind() == ErrorKind::ConnectionReset => Ok(None),
+    let came = until_its_end(from.take(size).read_to_end(&mut bytes))?;
+    Ok(came.map(|_| bytes).filter(|bytes| bytes.len() as u64 == size))
+}
+
+/// None where there is no more to read: who wrote it is gone.
+fn until_its_end<T>(came: io::Result<T>) -> Result<Option<T>> {
+    match came {
+        Ok(came) => Ok(Some(came)),
+        Err(e) if [ErrorKind::ConnectionReset, ErrorKind::UnexpectedEof].contains(&e.kind()) => Ok(None),
         Err(e) => Err(damaged(e.to_string())),
     }
 }

@@ -119,14 +119,13 @@ fn reply(reply: &Reply) -> Result<(Op, Message<'_>)> {
     Ok(match reply {
         Reply::Done => (Op::Done, message),
         Reply::Sample(sampled) => {
-            (Op::Sampled, Message::of(Cow::Owned(sampled.state()?)).with("perf", &sampled.perf)?)
+            (Op::Sampled, Message::of(Cow::Owned(sampled.state(Array::lent)?)).with("perf", &sampled.perf)?)
         }
         Reply::Evaluation(Evaluation { episodes, frames, render_fps }) => {
             let mut pictures = State::default();
             for (i, picture) in frames.iter().enumerate() {
-                let shape = vec![picture.height as i64, picture.width as i64, 3];
-                pictures
-                    .push_array(i.to_string(), Array::from_bytes(Kind::Uint8, shape, picture.rgb.clone()));
+                let shape = [picture.height as i64, picture.width as i64, 3];
+                pictures.push_array(i.to_string(), Array::from_bytes(Kind::Uint8, &shape, &picture.rgb));
             }
             let message = Message::of(Cow::Owned(pictures));
             (Op::Evaluated, message.with("episodes", episodes)?.with("render_fps", render_fps)?)
@@ -152,21 +151,23 @@ fn fault(fault: &Fault) -> Message<'static> {
 ///
 /// # Errors
 /// Fails if the frame carries something else, or a part of the reply is missing or of another kind.
-fn to_reply(Frame { op, message, .. }: Frame) -> Result<Result<Reply, Fault>> {
+fn to_reply(Frame { op, mut message, .. }: Frame) -> Result<Result<Reply, Fault>> {
     Ok(Ok(match op {
         Op::Done => Reply::Done,
         Op::Sampled => {
             // Rows that do not belong together are a bug of the worker's, which panics here.
-            let made = || Sampled::from_state(message.state());
+            let made = || Sampled::from_state(message.state_mut());
             let sampled = catch(|| "reading a fragment".to_owned(), made)?;
             Reply::Sample(Sampled { perf: message.get("perf")?, ..sampled })
         }
         Op::Evaluated => {
             let (episodes, render_fps) = (message.get("episodes")?, message.get("render_fps")?);
             let frames = message.into_state().into_arrays().map(|(_, array)| match *array.shape() {
-                [height, width, 3] if array.kind() == Kind::Uint8 => {
-                    Ok(Picture { width: width as usize, height: height as usize, rgb: array.into_bytes() })
-                }
+                [height, width, 3] if array.kind() == Kind::Uint8 => Ok(Picture {
+                    width: width as usize,
+                    height: height as usize,
+                    rgb: array.bytes().to_vec(),
+                }),
                 _ => Err(damaged("an array is no picture")),
             });
             Reply::Evaluation(Evaluation { episodes, frames: frames.collect::<Result<_>>()?, render_fps })
