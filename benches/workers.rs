@@ -239,8 +239,8 @@ fn middle(calls: usize, call: impl Fn() -> Outcome<()>) -> Outcome<f64> {
     Ok(median(&mut times))
 }
 
-/// With one worker: what a request costs that says nothing, a fragment of 4 MB, weights of 4 MB, and the end of its
-/// process.
+/// With one worker: what a request costs that says nothing, a fragment of 4 MB, weights of 8 MB (two towers), and the
+/// end of its process.
 fn carried(transport: usize) -> Outcome<Value> {
     const ROWS: usize = 256;
     const WIDTH: usize = 4096;
@@ -311,7 +311,7 @@ fn tables(lines: &[Value]) {
     }
     println!(
         "\n{:<10}{:>14}{:>22}{:>22}{:>22}",
-        "transport", "request (us)", "fragment of 4 MB (ms)", "weights of 4 MB (ms)", "back after (ms)"
+        "transport", "request (us)", "fragment of 4 MB (ms)", "weights of 8 MB (ms)", "back after (ms)"
     );
     for line in of("carried") {
         println!(
