@@ -8,8 +8,9 @@ use crate::{
     learn::nets::Spaces,
     replay::OffPolicy,
     run::{
-        common::{Common, OPEN_KEYS, REFUSED_KEYS},
+        common::{Common, OPEN_KEYS},
         memory::Memory,
+        refused_keys::REFUSED_KEYS,
         synonyms::translate,
         trainer::Trainer,
     },

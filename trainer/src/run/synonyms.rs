@@ -197,7 +197,7 @@ mod tests {
     use super::*;
     use crate::{
         replay::OffPolicy,
-        run::common::{Common, REFUSED_KEYS},
+        run::{common::Common, refused_keys::REFUSED_KEYS},
     };
     use serde_json::json;
 
