@@ -84,6 +84,24 @@ fn a_file_of_rl_baselines3_zoo_for_td3_or_ddpg_is_translated() {
 }
 
 #[test]
+fn a_temperature_of_rl_baselines3_zoo_that_is_a_number_stays_and_one_that_is_auto_is_learnt() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let zoo = dir.path().join("sac.yml");
+    for (ent_coef, initial_alpha, entropy_learning_rate) in
+        [("0.005", 0.005, 0.0), ("'auto_0.1'", 0.1, 0.002)]
+    {
+        let yaml =
+            format!("Pendulum-v1:\n  n_timesteps: 20000\n  ent_coef: {ent_coef}\n  learning_rate: 0.002\n");
+        std::fs::write(&zoo, yaml).expect("written");
+        let (config, said) = shown(&["SAC", "--env", "Pendulum-v1", "--from-sb3", text(&zoo)]);
+        assert_eq!(config["initial_alpha"], initial_alpha);
+        assert_eq!(config["optimization"]["entropy_learning_rate"], entropy_learning_rate);
+        assert_eq!(config["optimization"]["actor_learning_rate"], 0.002);
+        assert!(!said.contains("without a place here"), "{said}");
+    }
+}
+
+#[test]
 fn settings_of_rllib_are_translated_by_name_and_those_without_a_place_are_told() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("config.json");

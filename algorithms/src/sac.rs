@@ -65,7 +65,7 @@ pub struct Optimization {
     pub actor_learning_rate: f64,
     /// Step size of the critics.
     pub critic_learning_rate: f64,
-    /// Step size of the temperature.
+    /// Step size of the temperature; 0 keeps it at `initial_alpha`.
     pub entropy_learning_rate: f64,
     /// Weight decay of the actor and the critics (AdamW); 0 is Adam.
     pub weight_decay: f64,
@@ -129,11 +129,19 @@ impl Trainer for Sac {
             rules::above_zero([
                 ("optimization.actor_learning_rate", self.optimization.actor_learning_rate),
                 ("optimization.critic_learning_rate", self.optimization.critic_learning_rate),
-                ("optimization.entropy_learning_rate", self.optimization.entropy_learning_rate),
                 ("initial_alpha", self.initial_alpha),
             ]),
             rules::above_zero_or_null([("grad_clip", self.grad_clip)]),
-            rules::not_negative([("optimization.weight_decay", self.optimization.weight_decay)]),
+            rules::not_negative([
+                ("optimization.entropy_learning_rate", self.optimization.entropy_learning_rate),
+                ("optimization.weight_decay", self.optimization.weight_decay),
+            ]),
+            rules::refuse_if(
+                self.target_entropy.is_some() && self.optimization.entropy_learning_rate == 0.0,
+                "target_entropy",
+                format_args!("{}", self.target_entropy.unwrap_or_default()),
+                "`optimization.entropy_learning_rate` is 0, so nothing aims at it: leave it out",
+            ),
             rules::share([("tau", self.tau)]),
             self.quantiles.validate(&spaces.action_space, self.critic_loss),
             rules::refuse_if(

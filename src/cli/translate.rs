@@ -179,6 +179,8 @@ impl Zoo<'_> {
 
     fn off_policy(&mut self, key: &str, value: &Value, algorithm: &str) -> bool {
         let (steps, is_dqn, is_sac) = (self.steps, algorithm == "DQN", algorithm == "SAC");
+        // A temperature that is a number there is not learnt.
+        let alpha_stays = self.settings.get("ent_coef").is_some_and(|alpha| number(alpha).is_some());
         let (to, number) = (&mut self.to, number(value));
         match (key, number) {
             ("learning_rate", None) if is_dqn => return self.schedule(key, value),
@@ -189,7 +191,8 @@ impl Zoo<'_> {
                 }
             }
             ("learning_rate", Some(rate)) => {
-                for whose in ["actor", "critic", "entropy"] {
+                let all = ["actor", "critic", "entropy"];
+                for whose in &all[..if alpha_stays { 2 } else { 3 }] {
                     to.takes(key, &format!("optimization.{whose}_learning_rate"), rate);
                 }
             }
@@ -228,6 +231,10 @@ impl Zoo<'_> {
             }
             ("noise_std", Some(stddev)) if !is_dqn && !is_sac => {
                 to.takes(key, "exploration_config.stddev", stddev);
+            }
+            ("ent_coef", Some(alpha)) if is_sac && alpha > 0.0 => {
+                to.takes(key, "initial_alpha", alpha);
+                to.takes(key, "optimization.entropy_learning_rate", 0.0);
             }
             ("ent_coef", None) if is_sac && *value == "auto" => to.takes(key, "initial_alpha", 1.0),
             ("ent_coef", None) if is_sac => {

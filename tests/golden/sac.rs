@@ -100,6 +100,20 @@ fn weight_decay_shrinks_the_actor_and_the_critics_and_not_the_temperature() {
 }
 
 #[test]
+fn a_temperature_is_learnt_unless_its_step_size_is_0() {
+    // Adam's first step is as long as its step size, but for epsilon.
+    for (fused, rate) in [false, true].into_iter().flat_map(|fused| [(fused, 0.1), (fused, 0.0)]) {
+        let mut policy = linear(|sac| {
+            sac.common.model.fused = fused;
+            sac.optimization.entropy_learning_rate = rate;
+        });
+        policy.learn_on_batch(&row(0.0)).expect("a learning step");
+        let log_alpha = floats(&policy.get_weights().tensor("log_alpha").expect("a parameter"));
+        assert_close(&[(log_alpha[0] - 0.5_f64.ln()).abs()], &[rate], 1e-5);
+    }
+}
+
+#[test]
 fn illegal_choices_count_for_nothing() {
     // Only choice 0 is legal in what follows: y = 1 + 0.9 * 2, and its certain choice has no entropy.
     let mut policy = linear(|_| {});

@@ -227,6 +227,10 @@ fn sac_rules_name_field_value_and_rule() {
     for (config, text) in [
         (json!({"tau": 2}), "`tau` is 2, but it must be in 0..=1"),
         (json!({"initial_alpha": 0}), "`initial_alpha` is 0, but it must be above 0"),
+        (
+            json!({"target_entropy": -1, "optimization": {"entropy_learning_rate": 0}}),
+            "`target_entropy` is -1, but `optimization.entropy_learning_rate` is 0, so nothing aims at it: leave it out",
+        ),
         (json!({"grad_clip": 0}), "`grad_clip` is 0, but it must be above 0, or null"),
         (json!({"n_step": 0}), "`n_step` is 0, but it must be at least 1"),
         (
