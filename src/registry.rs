@@ -21,6 +21,9 @@ pub trait AnyAlgorithm: Trainable {
     /// The settings that all algorithms share, as they are in force.
     fn common(&self) -> &Common;
 
+    /// Whether training ended because workers failed: what was learned is still there to be saved.
+    fn has_lost_workers(&self) -> bool;
+
     /// Evaluates: see [`Algorithm::evaluate`].
     ///
     /// # Errors
@@ -49,6 +52,10 @@ pub trait AnyAlgorithm: Trainable {
 impl<T: Trainer> AnyAlgorithm for Algorithm<T> {
     fn common(&self) -> &Common {
         self.settings().common()
+    }
+
+    fn has_lost_workers(&self) -> bool {
+        self.workers().is_ok_and(|workers| workers.are_broken())
     }
 
     fn evaluate(&mut self) -> Result<Metrics> {

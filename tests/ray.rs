@@ -366,7 +366,7 @@ impl Drop for Cluster {
 
 #[test]
 #[ignore = "needs Ray: a step of `cargo xtask test`"]
-fn workers_go_where_their_resources_are_with_the_executable_and_a_run_survives_its_cluster() {
+fn workers_go_where_their_resources_are_with_the_executable() {
     let cluster = Cluster::start();
     // Nothing of the executable is on the other machine before.
     let elsewhere = json!({
@@ -415,22 +415,62 @@ fn workers_go_where_their_resources_are_with_the_executable_and_a_run_survives_i
         "{error}"
     );
 
-    let mut driver = cluster.drives("saves", &elsewhere);
-    wait_for("a checkpoint", || cluster.progress());
-    let all = processes(cluster.home.path());
-    named(&all, "gcs_server").for_each(|head| signal("KILL", head));
-    let ended = driver.wait().expect("it ended");
-    assert!(ended.success(), "{}", fs::read_to_string(cluster.file("said")).unwrap_or_default());
+    // One that Ray does not understand, and another version of Ray.
+    succeeds(&mut cluster.driver("refused", &labelled("in(none")));
     let error = fs::read_to_string(cluster.file("error")).expect("an error");
+    assert!(error.starts_with("`workers` is \"ray\", but Ray refuses to make room: "), "{error}");
+    let site = cluster.file("site");
+    fs::create_dir(&site).expect("a folder");
+    fs::write(site.join("sitecustomize.py"), "import ray\nray.__version__ = '2.99.0'\n").expect("written");
+    succeeds(cluster.driver("refused", &json!({})).env("PYTHONPATH", &site));
+    let error = fs::read_to_string(cluster.file("error")).expect("an error");
+    assert!(error.contains("Ray: 2.99.0") && error.contains("with the cluster's versions"), "{error}");
+}
+
+#[cfg(feature = "cli")]
+#[test]
+#[ignore = "needs Ray: a step of `cargo xtask test`"]
+fn a_run_that_has_saved_nothing_keeps_what_it_learned_when_the_head_of_its_cluster_dies() {
+    let cluster = Cluster::start();
+    let run = cluster.file("run");
+    let command = |args: &[&str]| {
+        let mut command = crate::cli::command(args.iter().copied());
+        cluster.belongs(command.env("PAVLOV_PYTHON", python()));
+        command
+    };
+    let out = run.to_str().expect("text");
+    let mut train = command(&["train", "PPO", "--env", "CartPole-v1", "--workers", "ray:2", "--out", out]);
+    train.env("RAY_ADDRESS", &cluster.address).args(["--set", "train_batch_size=512"]);
+    let said = fs::File::create(cluster.file("said")).expect("a file");
+    let mut training = train.stdout(Stdio::null()).stderr(said).spawn().expect("a child");
+    wait_for("results", || {
+        let results = fs::read_to_string(run.join("result.json")).ok()?;
+        (results.lines().count() > 3).then_some(())
+    });
+    assert!(checkpoint::latest(&run).expect("a readable run").is_none());
+    named(&processes(cluster.home.path()), "gcs_server").for_each(|head| signal("KILL", head));
+    let ended = training.wait().expect("it ended");
+    let said = fs::read_to_string(cluster.file("said")).expect("text");
+    assert_eq!(ended.code(), Some(1), "{said}");
     assert!(
-        error.contains("Ray: the process that reaches it has ended") && error.contains("`pavlov resume`"),
-        "{error}"
+        said.contains("Ray: the process that reaches it has ended")
+            && said.contains("the newest checkpoint is"),
+        "{said}"
     );
 
-    let (before, _) = cluster.progress().expect("a checkpoint");
-    let mut resumed = cluster.driver("saves", &json!({}));
-    succeeds(resumed.env_remove("RAY_ADDRESS").env("PAVLOV_TEST_ITERATIONS", "2"));
-    assert_eq!(cluster.progress().expect("a checkpoint").0, before + 2);
+    let results = fs::read_to_string(run.join("result.json")).expect("results").lines().count() as u64;
+    let iteration = || {
+        let newest = checkpoint::latest(&run).expect("a readable run").expect("a checkpoint");
+        checkpoint::metadata(&newest).expect("metadata").iteration
+    };
+    assert_eq!(iteration(), results);
+    for (more, workers) in [(1, "threads"), (2, "ray")] {
+        let stop = format!("training_iteration={}", results + more);
+        // On a cluster of its own.
+        let resumed = &mut command(&["resume", out, "--workers", workers, "--stop", &stop]);
+        succeeds(resumed.env_remove("RAY_ADDRESS"));
+        assert_eq!(iteration(), results + more);
+    }
 }
 
 #[test]
@@ -461,7 +501,7 @@ fn a_run_goes_on_when_a_machine_of_its_cluster_dies_and_when_one_freezes() {
     driver.wait().expect("it ended");
 }
 
-/// Trains until what it trains with is gone, or so often as is asked for; saves after every result, and says the error.
+/// Trains until what it trains with is gone; saves after every result, and says the error.
 pub(crate) fn saves(builder: Builder<Ppo>, home: &Path) {
     let run = home.join("run");
     let mut trainer = builder.logdir(&run).build().expect("a trainer");
@@ -469,9 +509,7 @@ pub(crate) fn saves(builder: Builder<Ppo>, home: &Path) {
     if let Some(newest) = newest() {
         trainer.restore(&newest).expect("a checkpoint that fits");
     }
-    let iterations =
-        std::env::var("PAVLOV_TEST_ITERATIONS").map_or(usize::MAX, |n| n.parse().expect("a number"));
-    for _ in 0..iterations {
+    loop {
         // There need not be thousands of checkpoints.
         std::thread::sleep(Duration::from_millis(100));
         match trainer.train().and_then(|result| trainer.save().map(|_| result)) {

@@ -110,7 +110,13 @@ impl Session {
                 return Ok(End::Interrupted);
             }
             let started = Instant::now();
-            let result = self.driver.train()?;
+            let result = match self.driver.train() {
+                Ok(result) => result,
+                Err(error) => {
+                    self.save_without_workers(!is_first);
+                    return Err(error.into());
+                }
+            };
             self.saved = None;
             match self.stop.check(self.driver.trial_id(), &result) {
                 Ok(()) if is_first => self.note_criteria()?,
@@ -146,6 +152,16 @@ impl Session {
             self.saved = Some(self.driver.save()?);
         }
         Ok(())
+    }
+
+    /// Keeps what was learned where workers failed and nothing else is saved before the end of the run. (A checkpoint of
+    /// before is better: the run goes on from it bit for bit.)
+    fn save_without_workers(&mut self, has_learned: bool) {
+        let is_rare = self.run.checkpoint_freq == 0 && self.run.checkpoint_at_end && self.saved.is_none();
+        if has_learned && is_rare && self.driver.has_lost_workers() {
+            // The error of the run is the one to tell.
+            let _ = self.save();
+        }
     }
 
     /// Keeps the criteria, which may be new, for the next time the run is resumed.

@@ -210,6 +210,17 @@ fn as_many_failures_in_a_row_are_tolerated_as_the_setting_says() {
 }
 
 #[test]
+fn a_failure_counts_once_however_many_fragments_were_asked_for() {
+    let ppo = two_workers(|common| common.recreate_failed_workers = true);
+    let env = Failing::copies(&[0], Failure::Error, 99);
+    let workers = worker_set(&ppo, move || env.clone()).expect("workers");
+    let mut fragments = workers.rollouts_async(3, Order::Deterministic);
+    let first = fragments.next().expect("an answer");
+    refused(first, &["worker 1 failed: ", "that is failure 4 in a row, and 3 are tolerated"]);
+    assert_eq!(workers.num_worker_restarts(), 3);
+}
+
+#[test]
 fn a_worker_that_cannot_start_fails_the_set_up_or_what_it_is_asked_first() {
     let env = || {
         let is_worker = std::thread::current().name().is_some_and(|name| name.starts_with("worker-"));

@@ -2,6 +2,7 @@
 
 import json
 import os
+import socket
 import sys
 
 sys.path[:] = [place for place in sys.path if place]
@@ -27,6 +28,10 @@ def cluster(address):
     import ray
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+    host, _, port = address.rpartition(":")
+    if host and port.isdigit():
+        # Ray itself would try for minutes.
+        socket.create_connection((host, int(port)), timeout=10).close()
     ray.init(address=address, logging_level="error", log_to_driver=False)
     folders = [*sys.argv[2:], *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
     task = ray.remote(num_cpus=0)(look)
@@ -44,8 +49,10 @@ def cluster(address):
 
 
 def first_line(error):
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:400].rstrip(".") if lines else type(error).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    # Which versions, Ray says in the lines after its first.
+    first = " ".join(lines) if "version mismatch" in str(error).lower() else lines[0]
+    return first[:400].rstrip(".")
 
 
 said = {}

@@ -87,8 +87,13 @@ fn cluster(address: &str, said: &Said, libtorch: Option<&str>) -> Line {
     let bad = |found, remedy: &str| Line::bad(WHAT, Status::Warn, found, remedy);
     let machines = match (&said.error, &said.machines) {
         (Some(error), _) => {
-            let remedy = "start one with `ray start --head`; if it asks for a token, set RAY_AUTH_MODE=token and the same \
-                          RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH everywhere";
+            let remedy = match error.to_lowercase().contains("version mismatch") {
+                true => "name an interpreter with the cluster's versions by PAVLOV_PYTHON",
+                false => {
+                    "start one with `ray start --head`; if it asks for a token, set RAY_AUTH_MODE=token and the same \
+                          RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH everywhere"
+                }
+            };
             return bad(format!("none to join at {address}: {error}"), remedy);
         }
         (_, machines) => machines.as_deref().unwrap_or_default(),

@@ -51,6 +51,8 @@ pub(crate) struct Fleet {
     task: Option<Arc<Value>>,
     /// Whose fragment is taken next, counted from 0; where they come in any order, who is looked at first.
     turn: usize,
+    /// A worker failed, and no setting lets the run go on without it.
+    is_broken: bool,
 }
 
 impl Fleet {
@@ -62,7 +64,16 @@ impl Fleet {
     ) -> Self {
         let early = (0..pool.len()).map(|_| VecDeque::new()).collect();
         let sent = vec![0; pool.len()];
-        Self { health: Health::new(pool, common), local, learners, early, sent, task: None, turn: 0 }
+        Self {
+            health: Health::new(pool, common),
+            local,
+            learners,
+            early,
+            sent,
+            task: None,
+            turn: 0,
+            is_broken: false,
+        }
     }
 
     /// Whether there are no rollout workers at all.
@@ -85,6 +96,11 @@ impl Fleet {
         self.health.restarts()
     }
 
+    /// Whether the last that was heard of the workers is that the run cannot go on without one that failed.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     /// The environments of the plan's own thread.
     pub(crate) fn local(&mut self) -> &mut EnvRunner {
         &mut self.local
@@ -101,7 +117,9 @@ impl Fleet {
             let task = task.clone().map(Request::SetTask);
             weights.into_iter().chain(filters.map(Request::SetFilters)).chain(task).collect()
         };
-        match health.next(revive)? {
+        let event = health.next(revive);
+        self.is_broken = event.is_err();
+        match event? {
             Event::Answer { worker, reply: Reply::Sample(part), .. } => {
                 early[worker].push_back(part);
                 Ok(None)
@@ -266,7 +284,8 @@ impl Fleet {
         if share { self.send_filters(merged) } else { Ok(()) }
     }
 
-    /// Every worker's state as a part of a checkpoint, and the fragments that came before their turn.
+    /// Every worker's state as a part of a checkpoint, and the fragments that came before their turn. Where workers failed
+    /// so that the run could not go on, those that still do not answer have no part in it.
     pub(crate) fn save(&mut self, run: &mut State) -> Result<Vec<(String, State)>> {
         let mut parts = vec![("worker0".to_owned(), self.local.state()?)];
         self.local.save_filters(run)?;
@@ -277,7 +296,11 @@ impl Fleet {
             return Ok(parts);
         }
         // Workers answer in order: whatever fragment was asked for is here by then.
-        let replies = self.ask_all(|_| Request::GetState)?;
+        let was_broken = self.is_broken || self.learners.are_broken();
+        let replies = match self.ask_all(|_| Request::GetState) {
+            Err(_) if was_broken => BTreeMap::new(),
+            replies => replies?,
+        };
         run.set("workers", &replies.keys().map(|w| w + 1).collect::<Vec<_>>())?;
         for (worker, reply) in replies {
             if let Reply::State(state) = reply {

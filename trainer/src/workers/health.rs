@@ -258,7 +258,8 @@ impl Health {
         }
         tracing::warn!("worker {} failed and is replaced: {reason}", worker + 1);
         // Requests without a waiting plan were meant for the worker that was replaced.
-        condition.owes = owed.into_iter().chain(owes).filter(|o| o.ticket.is_some()).collect();
+        let owes = owed.into_iter().chain(owes).filter(|o| o.ticket.is_some());
+        condition.owes = owes.map(|owed| Owed { number: 0, ..owed }).collect();
         let rest = match failures {
             ..2 => Duration::ZERO,
             _ => LONGEST_REST.min(REST * (1 << (failures - 2).min(16))),

@@ -108,6 +108,11 @@ impl LearnerGroup {
         if self.together.is_none() { 1 } else { self.pool.len() + 1 }
     }
 
+    /// Whether one failed last, and no setting lets the run go on without it.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.losses > 0 && self.together.is_none() && !self.given_up
+    }
+
     /// Whether the trainer goes on without them.
     pub(crate) fn is_given_up(&self) -> bool {
         self.given_up

@@ -196,6 +196,11 @@ impl Learners {
         lock(&self.learning).group.as_ref().map_or(0, LearnerGroup::restarts)
     }
 
+    /// Whether a learner failed, and no setting lets the run go on without it.
+    pub(crate) fn are_broken(&self) -> bool {
+        lock(&self.learning).group.as_ref().is_some_and(LearnerGroup::is_broken)
+    }
+
     /// Calls `f` with the trainer's own hooks, if there are any.
     pub(crate) fn with_callbacks(&self, f: impl FnOnce(&mut Box<dyn Callbacks>) -> Result<()>) -> Result<()> {
         self.lend(|_, callbacks| callbacks.as_mut().map_or(Ok(()), f))

@@ -335,7 +335,13 @@ impl WorkerSet {
         lock(&self.fleet).set_filters(stats)
     }
 
-    /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer.
+    /// Whether a worker or learner failed last, and no setting lets the run go on without it.
+    pub fn are_broken(&self) -> bool {
+        lock(&self.fleet).is_broken() || self.learners.are_broken()
+    }
+
+    /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer. After a failure that
+    /// ended the run, workers that do not answer are left out.
     ///
     /// # Errors
     /// Fails if a policy cannot save its state, the learner thread has failed, or a worker fails and no setting lets

@@ -264,7 +264,7 @@ impl Executor for ProcessExecutor {
     }
 
     fn alive(&self) -> Result<()> {
-        self.ray.as_ref().map_or(Ok(()), |engine| engine.alive())
+        self.ray.as_ref().map_or(Ok(()), |engine| engine.alive("executor"))
     }
 }
 

@@ -229,11 +229,14 @@ class Engine:
         # In a trial: its own placement group, and the bundles that no worker has.
         self.room_here, self.free = None, []
         self.rooms = {}
+        # What each machine has that was ever seen while a trial waited.
+        self.machines = {}
         self.actors = {}
         self.killed = set()
         self.shipped = None
         self.shipping = threading.Lock()
         self.weights = (None, None)
+        self.putting = threading.Lock()
 
     def say(self, **message):
         with self.saying:
@@ -285,7 +288,15 @@ class Engine:
                 yield message, stream
 
     def reserve(self, message):
-        """Room for the workers of a pool, all at once."""
+        """Room for the workers of a pool, all at once; what hinders it is said."""
+        try:
+            failed = self.make_room(message)
+        except Exception as error:
+            failed = f"Ray refuses to make room: {sentence(error)}"
+        self.say(pool=message["pool"], failed=failed)
+
+    def make_room(self, message):
+        """None, or why there is no room."""
         pool, workers, strategy = message["pool"], message["workers"], message["strategy"]
         need = self.need(message["resources"])
         places = [place for place in self.free if covers(self.room_here.bundle_specs[place], need)][:workers]
@@ -299,9 +310,9 @@ class Engine:
             group = ray.util.placement_group([need] * workers, strategy=strategy, bundle_label_selector=labels)
             if not group.wait(message["patience"] or 1e9):
                 ray.util.remove_placement_group(group)
-                return self.say(pool=pool, failed=self.too_little(need, message))
+                return self.too_little(need, message)
             self.groups[pool] = (group, list(range(workers)))
-        return self.say(pool=pool)
+        return None
 
     def too_little(self, need, message):
         workers, strategy, patience = message["workers"], message["strategy"], message["patience"]
@@ -319,10 +330,9 @@ class Engine:
         )
 
     def ship(self, program):
-        """The executable in the object store, if a worker may run on another node."""
+        """The executable in the object store, once. A cluster of the run's own is on its machine alone."""
         with self.shipping:
-            home = program["node"]
-            if self.shipped is None and any(n["Alive"] and n["NodeID"] != home for n in ray.nodes()):
+            if self.shipped is None and not self.private:
                 with open(program["path"], "rb") as file:
                     data = file.read()
                 self.shipped = ([ray.put(pickle.PickleBuffer(data))], hashlib.sha256(data).hexdigest())
@@ -376,7 +386,8 @@ class Engine:
         except Refused as refused:
             self.ended(life, stream, refused=str(refused))
         except Exception as error:
-            self.ended(life, stream, reason=f"Ray could not start it: {sentence(error)}")
+            what = "start it" if replies is None else "pass a request on to it"
+            self.ended(life, stream, reason=f"Ray could not {what}: {sentence(error)}")
 
     def need(self, resources):
         """What a worker or trial asks of Ray. On a cluster of the run's own, all cores are the run's."""
@@ -396,9 +407,10 @@ class Engine:
         # Each of these must be on one machine.
         wholes = [added_up(asked)] if strategy == "STRICT_PACK" else asked
         while not group.wait(1):
-            machines = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            # One that is lost may come back.
+            self.machines.update({node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]})
             for bundle in wholes:
-                if not any(covers(has, bundle) for has in machines):
+                if not any(covers(has, bundle) for has in self.machines.values()):
                     much = " and ".join(f"{amount:g} {name}" for name, amount in bundle.items())
                     raise Refused(
                         f"a trial needs {much} on one machine, and no machine of the cluster has that: ask for less per trial, "
@@ -423,10 +435,11 @@ class Engine:
         object store once."""
         if len(body) < 100_000 or operation(header) not in (SET_WEIGHTS, FOLLOW):
             return bytes(header), pickle.PickleBuffer(body)
-        known, reference = self.weights
-        if known != body:
-            reference = ray.put(pickle.PickleBuffer(body))
-            self.weights = (body, reference)
+        with self.putting:
+            known, reference = self.weights
+            if known != body:
+                reference = ray.put(pickle.PickleBuffer(body))
+                self.weights = (body, reference)
         return bytes(header), reference
 
     def probe(self, actor, frame, stream, sending):
@@ -500,8 +513,14 @@ def shut(stream):
 
 def sentence(error):
     """What Ray says first, in a line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0][:400].rstrip(".") if lines else type(error).__name__
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    first = " ".join(lines) if is_other_version(error) else lines[0]
+    return first[:400].rstrip(".")
+
+
+def is_other_version(error):
+    """Whether the cluster has another Ray or Python; which ones, Ray says in the lines after its first."""
+    return "version mismatch" in str(error).lower()
 
 
 def loaded_libtorch():
@@ -567,6 +586,8 @@ def connect(address, namespace=None):
             hint = "`ray start --head` on the cluster's first machine starts one and says its address"
             if "token" in str(error).lower():
                 hint = "set RAY_AUTH_MODE=token and the same RAY_AUTH_TOKEN or RAY_AUTH_TOKEN_PATH everywhere"
+            if is_other_version(error):
+                hint = "name an interpreter with the cluster's versions by PAVLOV_PYTHON"
             raise Refused(f"there is no Ray cluster to join at RAY_ADDRESS={address} ({sentence(error)}): {hint}")
         return None
     # Paths of sockets are short.

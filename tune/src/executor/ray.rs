@@ -90,7 +90,7 @@ impl RayEngine {
     /// Returns [`Error::Config`] with why there is none.
     pub fn shared(setting: &str) -> Result<Arc<Self>> {
         let mut shared = lock(&SHARED);
-        if let Some(engine) = shared.upgrade().filter(|engine| engine.alive().is_ok()) {
+        if let Some(engine) = shared.upgrade().filter(|engine| engine.alive(setting).is_ok()) {
             return Ok(engine);
         }
         let engine = Arc::new(Self::start_python(setting)?);
@@ -150,14 +150,14 @@ impl RayEngine {
         Ok(engine)
     }
 
-    /// Whether the engine still runs, and the cluster is one on which trials can.
+    /// Whether the engine still runs, and what `setting` asks for can be on the cluster.
     ///
     /// # Errors
     /// Fails if it does not, with the way out.
-    pub fn alive(&self) -> Result<()> {
+    pub fn alive(&self, setting: &str) -> Result<()> {
         let mut refusal = None;
         self.with_waiting(|waiting| refusal.clone_from(&waiting.refused))?;
-        refusal.map_or(Ok(()), |reason| Err(refused("executor", &reason)))
+        refusal.map_or(Ok(()), |reason| Err(refused(setting, &reason)))
     }
 
     /// The address of this machine in the cluster.
@@ -202,7 +202,7 @@ impl RayEngine {
         match answer.recv() {
             Ok(None) => Ok(number),
             Ok(Some(reason)) => Err(refused(setting, &reason)),
-            Err(_) => self.alive().map(|()| number),
+            Err(_) => self.alive(setting).map(|()| number),
         }
     }
 

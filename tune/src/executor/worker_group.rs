@@ -226,7 +226,7 @@ impl WorkerGroup {
                 None => {
                     let message = self.workers[rank].body.wait();
                     // Without the engine no worker on Ray comes back.
-                    self.ray.as_ref().map_or(Ok(()), |(engine, _)| engine.alive())?;
+                    self.ray.as_ref().map_or(Ok(()), |(engine, _)| engine.alive("workers"))?;
                     return Err(Error::WorkerFailed { rank, message });
                 }
                 Some(WorkerMessage::Failed { message, is_lost: false }) => {

@@ -149,7 +149,9 @@ impl WorkerPool for RayPool {
         };
         // Without the engine no worker comes back, whatever the settings say.
         match &next {
-            Some(Completion { result: Err(Fault::Dead(_)), .. }) => Ok(self.engine.alive().map(|()| next)?),
+            Some(Completion { result: Err(Fault::Dead(_)), .. }) => {
+                Ok(self.engine.alive("workers").map(|()| next)?)
+            }
             _ => Ok(next),
         }
     }
