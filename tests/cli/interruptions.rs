@@ -7,7 +7,8 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::{
-    checkpoints, finish, iterations, logged, pavlov, run, scratch, signal, start_endless, text, train,
+    after_three_results, checkpoints, command, finish, iterations, logged, pavlov, run, scratch, signal,
+    start_endless, text, train,
 };
 
 #[test]
@@ -49,6 +50,37 @@ fn a_run_that_was_killed_goes_on_from_its_newest_checkpoint() {
     let resumed = pavlov(&["resume", text(&out), "--json", "--stop", &stop]).ok();
     assert_eq!(iterations(&resumed.lines()), [newest + 1, newest + 2]);
     assert_eq!(iterations(&logged(&out)), (1..=newest + 2).collect::<Vec<_>>());
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_run_whose_worker_dies_keeps_what_it_learned_unless_it_saves_anyway() {
+    for (more, saves_anyway) in [(&[][..], false), (&["--checkpoint-freq", "2"], true)] {
+        let (_dir, out) = scratch();
+        let mut train = command(["train", "PPO", "--env", "CartPole-v1", "--workers", "procs:2", "--json"]);
+        train.args(["--set", "train_batch_size=512", "--out", text(&out)]).args(more);
+        let (child, stdout) = after_three_results(&mut train);
+        // The results go on until the end.
+        let reader = std::thread::spawn(move || stdout.lines().count());
+        let all = std::fs::read_dir("/proc").expect("Linux").flatten();
+        let workers: Vec<u32> = all
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|pid| crate::ray::parent(*pid) == Some(child.id()))
+            .collect();
+        assert_eq!(workers.len(), 2);
+        crate::processes::signal("KILL", workers[0]);
+        let ran = finish(child);
+        reader.join().expect("a reader");
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        assert!(ran.stderr.contains(" failed: its process was killed (signal 9)"), "{}", ran.stderr);
+
+        let n = logged(&out).len() as u64;
+        let newest = if saves_anyway { n / 2 * 2 } else { n };
+        assert_eq!(checkpoints(&out).last(), Some(&format!("checkpoint_{newest:06}")));
+        let stop = format!("training_iteration={}", newest + 1);
+        pavlov(&["resume", text(&out), "--stop", &stop]).ok();
+        assert_eq!(iterations(&logged(&out)), (1..=newest + 1).collect::<Vec<_>>());
+    }
 }
 
 #[test]

@@ -109,6 +109,7 @@ fn python_with(requirements: &Path, venv: &Path, make: impl Fn(&Path) -> Command
     if fs::read_to_string(&installed).is_ok_and(|found| found == wanted) {
         return Ok(python);
     }
+    println!("installing {} into {}: this takes minutes, once", requirements.display(), venv.display());
     steps::run(&mut make(venv))
         .map_err(|error| format!("{error}; on Debian and Ubuntu it needs the package python3-venv"))?;
     let mut install = Command::new(&python);
