@@ -410,7 +410,7 @@ class Engine:
             # One that is lost may come back.
             self.machines.update({node["NodeID"]: node["Resources"] for node in ray.nodes() if node["Alive"]})
             for bundle in wholes:
-                if not any(covers(has, bundle) for has in self.machines.values()):
+                if not any(covers(has, bundle) for has in list(self.machines.values())):
                     much = " and ".join(f"{amount:g} {name}" for name, amount in bundle.items())
                     raise Refused(
                         f"a trial needs {much} on one machine, and no machine of the cluster has that: ask for less per trial, "
