@@ -32,65 +32,37 @@ mod sample;
 mod torch_train;
 pub mod workers;
 
-pub use base::{
-    episode::Episode,
-    error::{Error, Result},
-    profile::SamplerPerf,
-    rng, state,
+pub use base::{Episode, Error, Result, SamplerPerf};
+pub use plan::{LearnerInfo, PolicyInfo};
+pub use run::{
+    Algorithm, Builder, Common, League, LeagueConfig, Memory, PolicyChange, Run, Trainer, TrainerExt,
+    load_session, overlay_known, overlay_what_fits, policies_of, register_policy_mapping_fn, resolve,
+    to_config, validate, write_gif,
 };
-pub use learn::{learner, nets as models, returns};
+pub use sample::{Action, Callbacks, Evaluation, RunHandle, Session, StepView, normalize, unsquash};
+pub use torch_train::{DatasetExt, Dtypes, TorchBatch, TorchBatches, TorchTrainer, TorchWorker};
+pub use workers::{Learners, Ledger, WorkerSet};
+
+pub use crate::base::{rng, state};
+pub use crate::learn::{learner, nets as models, returns};
 /// What [`SampleBatch::array`](batch::SampleBatch::array) returns views of.
 pub use ndarray;
-pub use plan::learner_info::{LearnerInfo, PolicyInfo};
-pub use run::{
-    algorithm::Algorithm,
-    builder::{Builder, TrainerExt},
-    common::Common,
-    gif::write_gif,
-    league::{League, LeagueConfig},
-    loading::load_session,
-    memory::Memory,
-    policies_of::policies_of,
-    policy_edit::PolicyChange,
-    policy_mapping::register_policy_mapping_fn,
-    settings::{overlay_known, overlay_what_fits, resolve, to_config, validate},
-    trainer::Trainer,
-    training::Run,
-};
-pub use sample::evaluation::Evaluation;
-pub use sample::{
-    callbacks::{Callbacks, RunHandle, StepView},
-    session::{Action, Session},
-    transforms::{normalize, unsquash},
-};
-pub use torch_train::{
-    data::{DatasetExt, Dtypes, TorchBatch, TorchBatches},
-    torch_trainer::{TorchTrainer, TorchWorker},
-};
-pub use workers::{Learners, Ledger, WorkerSet};
 
 /// Experience as named columns, and what a plan carries: the rows of every policy.
 pub mod batch {
     pub use crate::base::{
-        batch::{Column, SampleBatch, env_major, read_f32},
-        train_batch::{DEFAULT_POLICY, PolicyId, Source, TrainBatch},
-        trajectories::Trajectory,
+        Column, DEFAULT_POLICY, PolicyId, SampleBatch, Source, TrainBatch, Trajectory, env_major, read_f32,
     };
 }
 
 /// Settings that algorithms share, and the rules that validate them.
 pub mod settings {
-    pub use crate::{
-        base::{
-            rules,
-            schedule::{Piecewise, Schedule, exponential, polynomial},
-        },
-        learn::exploration::*,
-        run::common::*,
-        run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode},
-        run::policy_mapping::PolicyMapping,
-        run::synonyms::{synonym, translate},
-        sample::filter::ObservationFilter,
+    pub use crate::base::{Piecewise, Schedule, exponential, polynomial, rules};
+    pub use crate::learn::{ExplorationConfig, per_worker_epsilon};
+    pub use crate::run::{
+        BatchMode, ClipRewards, Common, CountStepsBy, DurationUnit, EvaluationConfig, EvaluationDuration,
+        MultiAgentConfig, OPEN_KEYS, ObservationFn, PolicyMapping, ReplayMode, synonym, translate,
     };
+    pub use crate::sample::ObservationFilter;
     pub use pavlov_tune::{PlacementStrategy, WorkerTransport, Workers};
 }

@@ -1,9 +1,7 @@
 //! Tensors as `ndarray` reads them.
 
-use crate::base::{
-    error::{Error, Result},
-    host,
-};
+use crate::base::error::{Error, Result};
+use crate::base::host;
 use bytemuck::Pod;
 use ndarray::ArrayViewD;
 use tch::{Device, Tensor, kind};

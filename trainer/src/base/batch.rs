@@ -1,16 +1,15 @@
 //! Experience as named columns.
 
-use crate::base::{
-    array,
-    error::{Error, Result},
-    rng::Stream,
-    state::{Array, State},
-    stats::interned,
-    trajectories::{self, Trajectory},
-};
+use crate::base::error::{Error, Result};
+use crate::base::rng::Stream;
+use crate::base::state::{Array, State};
+use crate::base::stats::interned;
+use crate::base::trajectories::Trajectory;
+use crate::base::{array, trajectories};
 use bytemuck::Pod;
 use ndarray::ArrayViewD;
-use std::{cell::OnceCell, sync::Arc};
+use std::cell::OnceCell;
+use std::sync::Arc;
 use tch::{Device, Kind, Tensor, kind};
 
 /// The name of a column, as Ray spells it. An algorithm that needs another declares its own.
@@ -89,7 +88,7 @@ pub struct SampleBatch {
 
 /// Which rows follow each other, and what stands behind those that were cut.
 #[derive(Debug)]
-pub(super) struct Cuts {
+pub(crate) struct Cuts {
     pub(super) pieces: Vec<Trajectory>,
     /// A row for each piece that was cut, in their order.
     pub(super) behind: SampleBatch,

@@ -1,10 +1,9 @@
 //! What a batch knows of its trajectories: which of its rows follow each other, and what stands behind those that were cut.
 
-use crate::base::{
-    batch::{Cuts, SampleBatch},
-    error::{Error, Result},
-    trajectories::{self, Trajectory},
-};
+use crate::base::batch::{Cuts, SampleBatch};
+use crate::base::error::{Error, Result};
+use crate::base::trajectories;
+use crate::base::trajectories::Trajectory;
 
 impl SampleBatch {
     /// Says which rows follow each other. `behind` has a row for each piece that was cut, in their order: what the policy

@@ -1,8 +1,7 @@
 //! What can go wrong in this crate, each with the thing, its value, the rule and the way out.
 
-use pavlov_envs as envs;
-use pavlov_tune as tune;
 use std::fmt;
+use {pavlov_envs as envs, pavlov_tune as tune};
 
 /// The result of most functions here.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

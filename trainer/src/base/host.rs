@@ -5,10 +5,9 @@
 //! inside the crate, are read by libtorch on the same thread while no slice is held, and never outlive the owner's use.
 
 use bytemuck::Pod;
-use std::{
-    io::{self, Read},
-    ptr::NonNull,
-};
+use std::io;
+use std::io::Read;
+use std::ptr::NonNull;
 use tch::{Device, Kind, Tensor};
 
 /// A contiguous CPU tensor `[rows, ...]` with byte access to its rows.

@@ -1,16 +1,12 @@
 //! Counters, timers and the episode window behind a result.
 
-use crate::base::{
-    episode::Episode,
-    train_batch::{DEFAULT_POLICY, PolicyId, TrainBatch},
-};
+use crate::base::episode::Episode;
+use crate::base::train_batch::{DEFAULT_POLICY, PolicyId, TrainBatch};
 use pavlov_tune::Metrics;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::{
-    collections::{BTreeMap, VecDeque},
-    time::{Duration, Instant},
-};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
 
 /// Cumulative counts, with Ray's names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,7 +1,9 @@
 //! What a user must hear though nothing failed.
 
-use super::lock;
-use std::{collections::BTreeSet, io::Write, sync::Mutex};
+use crate::base::lock;
+use std::collections::BTreeSet;
+use std::io::Write;
+use std::sync::Mutex;
 
 /// A warning to the program's `tracing` subscriber, or to standard error where there is none.
 pub(crate) fn notice(text: &str) {

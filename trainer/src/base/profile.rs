@@ -5,10 +5,8 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use std::{
-    ops::{AddAssign, Div},
-    time::{Duration, Instant},
-};
+use std::ops::{AddAssign, Div};
+use std::time::{Duration, Instant};
 
 /// What a worker's time went to, summed over steps of all its copies (Ray's `sampler_perf`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

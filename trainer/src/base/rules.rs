@@ -1,10 +1,8 @@
 //! Rules of single settings. An error names the key, its value and the rule; [`all`] reports every rule that is
 //! broken, not the first alone.
 
-use crate::base::{
-    error::{Error, Result},
-    schedule::Piecewise,
-};
+use crate::base::error::{Error, Result};
+use crate::base::schedule::Piecewise;
 use pavlov_envs::Space;
 
 /// Reports every error of several checks at once.

@@ -1,15 +1,18 @@
 //! Saved state as plain data: a JSON object and named arrays. It crosses threads and processes, and becomes one
 //! `.json` and one `.safetensors` file in a checkpoint.
 
-use crate::base::{
-    error::{Error, Result},
-    host::{self, Still},
-};
-use pavlov_tune::{checkpoint::refuse_unlisted, read_file, write_file};
+use crate::base::error::{Error, Result};
+use crate::base::host;
+use crate::base::host::Still;
+use pavlov_tune::checkpoint::refuse_unlisted;
+use pavlov_tune::{read_file, write_file};
 use safetensors::SafeTensorError;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use std::{io::Read, path::Path, sync::Arc};
+use std::io::Read;
+use std::path::Path;
+use std::sync::Arc;
 use tch::{Device, Kind, TchError, Tensor};
 
 /// The contents of a tensor on the host. Clones share them.

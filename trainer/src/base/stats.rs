@@ -1,9 +1,7 @@
 //! Statistics of learning steps.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, PoisonError},
-};
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use tch::Tensor;
 
 /// A name that lives as long as the program. Names are a handful per program, so each is kept for good.

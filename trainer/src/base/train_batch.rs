@@ -1,10 +1,8 @@
 //! What a plan carries from step to step: the rows of each policy, and how many environment steps they took.
 
-use crate::base::{
-    batch::SampleBatch,
-    error::{Error, Result},
-    state::{Array, State},
-};
+use crate::base::batch::SampleBatch;
+use crate::base::error::{Error, Result};
+use crate::base::state::{Array, State};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tch::Tensor;

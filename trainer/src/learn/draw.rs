@@ -3,13 +3,9 @@
 //! Acting on small networks is dominated by the cost per libtorch operation, so a step asks the network for the
 //! distribution's parameters only; an action and its log-probability are plain arithmetic on a few numbers per copy.
 
-use crate::{
-    base::rng::Stream,
-    learn::{
-        dist::{ActionDist, HALF_LN_TAU, LOG_STD_RANGE},
-        engines::MASKED,
-    },
-};
+use crate::base::Stream;
+use crate::learn::dist::{ActionDist, HALF_LN_TAU, LOG_STD_RANGE};
+use crate::learn::engines::MASKED;
 
 /// The actions of several copies, written in place.
 #[derive(Debug)]

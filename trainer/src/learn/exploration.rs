@@ -1,14 +1,7 @@
 //! Exploration of value-based and deterministic policies (Ray's exploration strategies of the spine).
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rng::Stream,
-        rules,
-        schedule::Piecewise,
-    },
-    learn::noise::Noise,
-};
+use crate::base::{Error, Piecewise, Result, Stream, rules};
+use crate::learn::noise::Noise;
 use serde::{Deserialize, Serialize};
 
 /// The `exploration_config` setting, tagged by `type`.

@@ -1,6 +1,7 @@
 //! Parameter groups: ranges of the flat buffer that learn by rules of their own.
 
-use crate::{base::schedule::Schedule, learn::optim::OptimizerConfig};
+use crate::base::Schedule;
+use crate::learn::optim::OptimizerConfig;
 use std::ops::Range;
 
 /// A range of the parameters that learns by a rule of its own.

@@ -5,39 +5,23 @@
 //! equal up to the order of sums; with vectors of another width the last digits of sums differ, so a run continues bit for
 //! bit on the kind of processor it began on.
 
-pub use crate::learn::{
-    engines::backend::Report,
-    groups::Group,
-    loss::Loss,
-    optim::{Optimizer, OptimizerConfig},
-    rows::Rows,
-    value::{Value, min},
-};
-
-use crate::{
-    base::{
-        batch::SampleBatch,
-        error::{Error, Result},
-        host,
-        rng::{Stream, StreamState},
-        state::State,
-    },
-    learn::{
-        engines::{
-            backend::{Backend, Observed},
-            fused::Fused,
-            torch::{Torch, forward},
-        },
-        groups::{GroupRange, Live},
-        nets::{Encoding, Input, Net, NetBuilder, Params},
-        optim::clip_grad_norm,
-        returns::vtrace::BatchValues,
-        rows::About,
-        together::Together,
-    },
-};
+use crate::base::{Error, Result, SampleBatch, State, Stream, StreamState, host};
+pub use crate::learn::engines::Report;
+use crate::learn::engines::{Backend, Fused, Observed, Torch, forward};
+pub use crate::learn::groups::Group;
+use crate::learn::groups::{GroupRange, Live};
+pub use crate::learn::loss::Loss;
+use crate::learn::nets::{Encoding, Input, Net, NetBuilder, Params};
+use crate::learn::optim::clip_grad_norm;
+pub use crate::learn::optim::{Optimizer, OptimizerConfig};
+use crate::learn::returns::BatchValues;
+use crate::learn::rows::About;
+pub use crate::learn::rows::Rows;
+use crate::learn::together::Together;
+pub use crate::learn::value::{Value, min};
 use serde::{Deserialize, Serialize};
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 /// A network, its parameters (and those of its target copy), and how they learn.

@@ -1,6 +1,6 @@
 //! Noise on deterministic actions, while acting.
 
-use crate::base::{error::Result, rng::Stream, rules};
+use crate::base::{Result, Stream, rules};
 
 /// The way from -1 to 1, the bounds of actions as policies give them.
 const WIDTH: f64 = 2.0;

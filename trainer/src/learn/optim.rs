@@ -4,15 +4,8 @@
 //! continued exactly. On the CPU a step of Adam is one pass over plain memory. On a GPU, and by the other rules, a step is a
 //! few operations of libtorch on the whole buffer, whatever the number of layers.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        host,
-        state::State,
-        stats::Stats,
-    },
-    learn::engines::kernels::{self, Adam},
-};
+use crate::base::{Error, Result, State, Stats, host};
+use crate::learn::engines::{Adam, kernels};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use tch::{Device, Tensor};

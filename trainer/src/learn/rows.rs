@@ -1,17 +1,10 @@
 //! What a loss sees: the rows of a piece of a batch, and the network on them.
 
-use crate::{
-    base::{
-        batch::{Column, SampleBatch},
-        error::Result,
-    },
-    learn::{
-        engines::{Graph, Which},
-        groups::{Group, Live},
-        nets::{Input, Net},
-        value::Value,
-    },
-};
+use crate::base::{Column, Result, SampleBatch};
+use crate::learn::engines::{Graph, Which};
+use crate::learn::groups::{Group, Live};
+use crate::learn::nets::{Input, Net};
+use crate::learn::value::Value;
 use std::cell::Cell;
 
 /// A piece of a batch, and the network on it.
@@ -127,7 +120,7 @@ impl<'t> Rows<'t> {
     /// The parameters of the target copy.
     ///
     /// # Panics
-    /// Panics if the network was laid out without one: [`NetBuilder::target`](crate::models::NetBuilder::target) makes
+    /// Panics if the network was laid out without one: [`NetBuilder::target`](crate::learn::nets::NetBuilder::target) makes
     /// it.
     pub fn target(&self) -> Net<'t> {
         assert!(

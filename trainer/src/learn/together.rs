@@ -3,16 +3,12 @@
 //! How a batch is cut depends on its rows alone, and what the pieces give is added up in their order, whoever computed
 //! them. So the gradient has the bits that one learner gives it, whatever the number of learners.
 
-use crate::base::{error::Result, lock};
+use crate::base::{Result, lock};
 use bytemuck::{cast_slice, cast_slice_mut};
 use pavlov_train::Collective;
-use std::{
-    ops::Range,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 /// One of them.
 #[derive(Clone, Debug)]
@@ -84,15 +80,13 @@ impl Together {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        base::batch::{Column, SampleBatch},
-        learn::{
-            groups::Rule,
-            learner::{Learner, Loss, Rows},
-            nets::{Activation, Init, NetBuilder},
-        },
-        policy::{PolicySpec, Spaces},
-    };
+    use crate::base::{Column, SampleBatch};
+    use crate::learn::engines::Activation;
+    use crate::learn::groups::Rule;
+    use crate::learn::learner::Learner;
+    use crate::learn::loss::Loss;
+    use crate::learn::nets::{Init, NetBuilder, PolicySpec, Spaces};
+    use crate::learn::rows::Rows;
     use pavlov_envs::Space;
     use pavlov_train::SocketCollective;
     use std::{sync::atomic::AtomicUsize, thread};

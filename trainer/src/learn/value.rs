@@ -19,7 +19,7 @@ pub struct Value<'t> {
     id: usize,
 }
 
-/// Leave to use tensors in a loss or a head. [`NetBuilder::on_libtorch`](crate::models::NetBuilder::on_libtorch) gives it
+/// Leave to use tensors in a loss or a head. [`NetBuilder::on_libtorch`](crate::learn::nets::NetBuilder::on_libtorch) gives it
 /// and has libtorch run the network, so that no loss finds itself on the other engine.
 #[derive(Clone, Copy, Debug)]
 pub struct OnLibtorch(pub(crate) ());

@@ -1,6 +1,8 @@
 //! `after_training`: policies adapt to the statistics of their training batch (Ray's UpdateKL, for any setting that adapts).
 
-use crate::{base::error::Result, plan::learner_info::LearnerInfo, workers::WorkerSet};
+use crate::base::Result;
+use crate::plan::learner_info::LearnerInfo;
+use crate::workers::WorkerSet;
 
 /// Tells every policy that learned the means of the statistics it reported.
 pub fn after_training(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {

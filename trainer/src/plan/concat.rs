@@ -1,11 +1,9 @@
 //! `concat_batches`: fragments to training batches.
 
-use crate::{
-    base::{error::Result, train_batch::TrainBatch},
-    run::multi_agent::CountStepsBy,
-};
+use crate::base::{Result, TrainBatch};
+use crate::run::CountStepsBy;
 
-/// Created by [`PlanExt::concat_batches`](super::PlanExt::concat_batches).
+/// Created by [`PlanExt::concat_batches`](crate::plan::PlanExt::concat_batches).
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct ConcatBatches<I> {

@@ -1,9 +1,7 @@
 //! What learning reported, policy by policy, unread until a result is made.
 
-use crate::{
-    base::train_batch::PolicyId,
-    policy::{Learned, Stats},
-};
+use crate::base::{PolicyId, Stats};
+use crate::policy::Learned;
 use std::collections::BTreeMap;
 use tch::Tensor;
 

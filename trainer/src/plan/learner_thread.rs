@@ -1,19 +1,14 @@
 //! `learner_thread`: a step of a plan on a thread of its own (Ray's LearnerThread).
 
-use crate::{
-    base::error::{Error, Result, catch},
-    plan::learner_info::LearnerInfo,
-    workers::{WorkerSet, learner_queue::LearnerQueue, ledger::Ledger},
-};
+use crate::base::{Error, Result, catch};
+use crate::plan::learner_info::LearnerInfo;
+use crate::workers::{LearnerQueue, Ledger, WorkerSet};
 use crossbeam_channel::{Receiver, Sender, unbounded};
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    thread::JoinHandle,
-    time::Instant,
-};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::JoinHandle;
+use std::time::Instant;
 
 /// Hands every item to `step` on a thread that does nothing else, and reports what it has learned since the last item. Up
 /// to `queue` items wait for it; then the plan waits as well. With 0 there is no thread: the plan's own learns.

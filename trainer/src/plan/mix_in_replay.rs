@@ -1,11 +1,9 @@
 //! `mix_in_replay`: whole fragments of the past among new ones (Ray's MixInReplay).
 
-use crate::{
-    base::{error::Result, train_batch::TrainBatch},
-    workers::{WorkerSet, learners::Learners},
-};
+use crate::base::{Result, TrainBatch};
+use crate::workers::{Learners, WorkerSet};
 
-/// Created by [`PlanExt::mix_in_replay`](super::PlanExt::mix_in_replay).
+/// Created by [`PlanExt::mix_in_replay`](crate::plan::PlanExt::mix_in_replay).
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct MixInReplay<I> {

@@ -10,10 +10,10 @@
 //!
 //! To write one function per iteration instead, use `Box::new(std::iter::repeat_with(move || ...))`.
 
-mod after_training;
+pub(crate) mod after_training;
 mod concat;
-pub(crate) mod learner_info;
-mod learner_thread;
+mod learner_info;
+pub(crate) mod learner_thread;
 mod mix_in_replay;
 mod owed;
 mod replay;
@@ -21,18 +21,18 @@ mod rollouts;
 mod rollouts_async;
 mod round_robin;
 mod select;
-mod standardize;
+pub(crate) mod standardize;
 mod store;
 mod sync;
 mod target;
 mod then;
 mod train;
-mod train_in_turn;
-mod when;
+pub(crate) mod train_in_turn;
+pub(crate) mod when;
 
-pub use crate::workers::fleet::Order;
 pub use after_training::after_training;
 pub use concat::ConcatBatches;
+pub use learner_info::{LearnerInfo, PolicyInfo};
 pub use learner_thread::learner_thread;
 pub use mix_in_replay::MixInReplay;
 pub use owed::owed;
@@ -50,11 +50,9 @@ pub use train::train_epochs;
 pub use train_in_turn::train_in_turn;
 pub use when::when;
 
-use crate::{
-    base::{error::Result, train_batch::TrainBatch},
-    plan::learner_info::LearnerInfo,
-    workers::WorkerSet,
-};
+use crate::base::{Result, TrainBatch};
+pub use crate::workers::Order;
+use crate::workers::WorkerSet;
 
 /// A lazy sequence of training rounds.
 pub type Plan = Box<dyn Iterator<Item = Result<LearnerInfo>> + Send>;

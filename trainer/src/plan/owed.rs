@@ -1,6 +1,7 @@
 //! `owed`: how many replayed batches the training intensity asks for.
 
-use crate::{replay::SharedReplay, workers::WorkerSet};
+use crate::replay::SharedReplay;
+use crate::workers::WorkerSet;
 
 /// How many batches of `train_batch_size` rows each of the buffer's policies is to learn from after a fragment: one, or as
 /// many as `training_intensity` (trained rows per sampled row, of all these policies together) owes.

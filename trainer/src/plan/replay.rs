@@ -1,15 +1,11 @@
 //! `replay`: batches out of the replay buffer, a learning step on each, and new priorities into the buffer.
 
-use crate::{
-    base::{
-        error::Result,
-        train_batch::{PolicyId, TrainBatch},
-    },
-    plan::learner_info::LearnerInfo,
-    replay::SharedReplay,
-    workers::WorkerSet,
-};
-use std::{collections::BTreeMap, time::Instant};
+use crate::base::{PolicyId, Result, TrainBatch};
+use crate::plan::learner_info::LearnerInfo;
+use crate::replay::SharedReplay;
+use crate::workers::WorkerSet;
+use std::collections::BTreeMap;
+use std::time::Instant;
 use tch::Tensor;
 
 /// Created by [`replay`].

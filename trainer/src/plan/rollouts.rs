@@ -1,9 +1,7 @@
 //! `rollouts`: a fragment of every worker, for ever (Ray's ParallelRollouts in bulk_sync mode).
 
-use crate::{
-    base::{error::Result, train_batch::TrainBatch},
-    workers::WorkerSet,
-};
+use crate::base::{Result, TrainBatch};
+use crate::workers::WorkerSet;
 
 /// Created by [`WorkerSet::rollouts`].
 #[derive(Debug)]

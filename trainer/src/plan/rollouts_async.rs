@@ -1,10 +1,7 @@
 //! `rollouts_async`: one fragment after the other, while workers go on (Ray's ParallelRollouts in async mode).
 
-use super::Order;
-use crate::{
-    base::{error::Result, train_batch::TrainBatch},
-    workers::WorkerSet,
-};
+use crate::base::{Result, TrainBatch};
+use crate::workers::{Order, WorkerSet};
 
 /// Created by [`WorkerSet::rollouts_async`].
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! `round_robin`: two plans in turn (Ray's Concurrently in round_robin mode).
 
-use super::Plan;
-use crate::{base::error::Result, plan::learner_info::LearnerInfo};
+use crate::base::Result;
+use crate::plan::Plan;
+use crate::plan::learner_info::LearnerInfo;
 
 /// Created by [`round_robin`].
 struct RoundRobin<F> {

@@ -1,11 +1,8 @@
 //! `select`: only some policies' rows go on (Ray's SelectExperiences).
 
-use crate::base::{
-    error::Result,
-    train_batch::{PolicyId, TrainBatch},
-};
+use crate::base::{PolicyId, Result, TrainBatch};
 
-/// Created by [`PlanExt::select`](super::PlanExt::select).
+/// Created by [`PlanExt::select`](crate::plan::PlanExt::select).
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct Select<I> {

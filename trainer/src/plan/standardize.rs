@@ -1,14 +1,7 @@
 //! `standardize`: a column to mean 0 and standard deviation 1 over the whole batch (Ray's StandardizeFields).
 
-use crate::{
-    base::{
-        batch::{Column, SampleBatch, Selection},
-        error::Result,
-        host,
-        train_batch::TrainBatch,
-    },
-    learn::engines::kernels,
-};
+use crate::base::{Column, Result, SampleBatch, Selection, TrainBatch, host};
+use crate::learn::engines::kernels;
 use tch::{Device, Kind, Tensor};
 
 /// [`standardized`] over the rows of each policy, as a step of a plan.

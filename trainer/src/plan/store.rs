@@ -1,10 +1,8 @@
 //! `store_to_replay` and `keep_in_replay`: fragments into the replay buffer.
 
-use crate::{
-    base::{error::Result, train_batch::TrainBatch},
-    plan::learner_info::LearnerInfo,
-    replay::SharedReplay,
-};
+use crate::base::{Result, TrainBatch};
+use crate::plan::learner_info::LearnerInfo;
+use crate::replay::SharedReplay;
 
 /// Adds every row of the buffers' policies; nothing goes on.
 pub fn store_to_replay(

@@ -1,6 +1,8 @@
 //! `sync_weights`, `broadcast_weights`: the learner's weights to every worker.
 
-use crate::{base::error::Result, plan::learner_info::LearnerInfo, workers::WorkerSet};
+use crate::base::Result;
+use crate::plan::learner_info::LearnerInfo;
+use crate::workers::WorkerSet;
 
 /// Sends weights after each item on which something was learned.
 pub fn sync_weights(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {

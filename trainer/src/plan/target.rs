@@ -1,6 +1,8 @@
 //! `update_target`: the online network into the target network, every so many sampled steps.
 
-use crate::{base::error::Result, plan::learner_info::LearnerInfo, workers::WorkerSet};
+use crate::base::Result;
+use crate::plan::learner_info::LearnerInfo;
+use crate::workers::WorkerSet;
 
 /// Updates the target of every policy that learned, when `freq` environment steps were sampled since its last time; with
 /// 0 after every learning step.

@@ -1,8 +1,8 @@
 //! `then`: one step after the other.
 
-use crate::base::error::Result;
+use crate::base::Result;
 
-/// Created by [`PlanExt::then`](super::PlanExt::then).
+/// Created by [`PlanExt::then`](crate::plan::PlanExt::then).
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct Then<I, F> {
     base: I,

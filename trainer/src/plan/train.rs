@@ -1,10 +1,8 @@
 //! `train_epochs`: several passes over a fresh batch in minibatches.
 
-use crate::{
-    base::{batch::SampleBatch, error::Result, train_batch::TrainBatch},
-    plan::learner_info::LearnerInfo,
-    workers::{WorkerSet, learners::Learners},
-};
+use crate::base::{Result, SampleBatch, TrainBatch};
+use crate::plan::learner_info::LearnerInfo;
+use crate::workers::{Learners, WorkerSet};
 use std::time::Instant;
 
 /// `num_sgd_iter` passes over the rows of every policy in minibatches of `sgd_minibatch_size` rows (0: all of them).
@@ -29,7 +27,7 @@ pub fn train_epochs(
 }
 
 /// So many passes over every policy's rows, in minibatches of so many rows.
-pub(super) fn passes(
+pub(crate) fn passes(
     learners: &Learners,
     batch: &TrainBatch,
     (num_sgd_iter, sgd_minibatch_size): (usize, usize),

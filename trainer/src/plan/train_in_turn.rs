@@ -1,17 +1,15 @@
 //! `train_in_turn`: whole training batches, which take turns with their passes.
 
-use super::train::passes;
-use crate::{
-    base::{error::Result, train_batch::TrainBatch},
-    plan::learner_info::LearnerInfo,
-    replay::minibatch_buffer::MinibatchBuffer,
-    workers::WorkerSet,
-};
+use crate::base::{Result, TrainBatch};
+use crate::plan::learner_info::LearnerInfo;
+use crate::plan::train::passes;
+use crate::replay::MinibatchBuffer;
+use crate::workers::WorkerSet;
 use std::time::Instant;
 
 /// `num_sgd_iter` passes over the rows of every policy, a whole batch in one step. Up to `slots` batches are kept and take
 /// turns (Ray's `minibatch_buffer_size`): a new one is learned from once, and then whatever batch is next, as long as no
-/// slot is free whose turn it is. With one slot a batch has all its passes at once, as in [`train_epochs`](super::train_epochs).
+/// slot is free whose turn it is. With one slot a batch has all its passes at once, as in [`train_epochs`](crate::plan::train::train_epochs).
 ///
 /// Batches that still have passes before them are saved with the run.
 pub fn train_in_turn(

@@ -1,6 +1,6 @@
 //! `when`: a step that a setting switches on.
 
-use crate::base::error::Result;
+use crate::base::Result;
 
 /// Takes the step if `condition` holds; else items go on as they are.
 pub fn when<T>(

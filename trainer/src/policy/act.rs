@@ -2,17 +2,10 @@
 //!
 //! Everything is lent and stands before the first step, so acting allocates nothing.
 
-use crate::{
-    base::{
-        batch::Column,
-        error::{Error, Result},
-        host::HostTensor,
-        rng::Stream,
-    },
-    learn::{
-        dist::ActionDist, draw::ActionRows, engines::MASKED, exploration::ExplorationConfig, noise::Noise,
-    },
-};
+use crate::base::{Column, Error, HostTensor, Result, Stream};
+use crate::learn::dist::ActionDist;
+use crate::learn::engines::MASKED;
+use crate::learn::{ActionRows, ExplorationConfig, Noise};
 use tch::Tensor;
 
 /// What a policy sees: one row per copy.
@@ -75,7 +68,7 @@ impl StepColumns<'_> {
 
 impl Act<'_> {
     /// This step's rows of a column of the policy's own, `[copies, width]`; `None` unless
-    /// [`step_columns`](super::Policy::step_columns) names it.
+    /// [`step_columns`](crate::policy::Policy::step_columns) names it.
     pub fn column(&mut self, column: Column) -> Option<&mut [f32]> {
         let at = self.columns.names.iter().position(|name| *name == column)?;
         Some(self.columns.row(at))

@@ -1,7 +1,9 @@
 //! Which policy an agent acts by.
 
-use crate::base::{episode::Episode, rng::derive, train_batch::PolicyId};
-use std::{collections::BTreeSet, fmt, sync::Arc};
+use crate::base::{Episode, PolicyId, derive};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::Arc;
 
 /// Copies and episodes of each for which a function is asked beforehand, to find what it answers.
 const TRIED_COPIES: u64 = 8;

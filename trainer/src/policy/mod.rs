@@ -1,42 +1,31 @@
 //! The policy contract. A policy sees batches only, so one virtual call serves many environment copies.
 
-pub(crate) mod act;
+mod act;
 mod mapping;
 mod net_policy;
 mod policies;
 mod policy_map;
 mod seating;
 
-use crate::{
-    base::{
-        batch::{Column, SampleBatch},
-        error::{Error, Result},
-        state::{State, Weights},
-    },
-    learn::learner::{Learner, Report},
-};
-use std::collections::BTreeMap;
-use tch::Tensor;
-
-pub use crate::{
-    base::{
-        stats::Stats,
-        train_batch::{DEFAULT_POLICY, PolicyId},
-    },
-    learn::{
-        dist::{ActionDist, Dist},
-        draw::ActionRows,
-        nets::{PolicySpec, Spaces},
-    },
-    policy::act::{Act, Seen},
-    sample::fragment::{Fragment, FragmentMasks, FragmentMemory, Values},
-};
+pub(crate) use act::StepColumns;
+pub use act::{Act, Seen};
 pub(crate) use mapping::Mapping;
 pub use net_policy::NetPolicy;
 pub(crate) use policies::EVALUATED_BY;
 pub use policies::{Agent, Policies};
 pub use policy_map::PolicyMap;
 pub(crate) use seating::Seating;
+
+use crate::base::{Column, Error, Result, SampleBatch, State, Weights};
+pub use crate::base::{DEFAULT_POLICY, PolicyId, Stats};
+pub use crate::learn::ActionRows;
+use crate::learn::Learner;
+pub use crate::learn::dist::{ActionDist, Dist};
+use crate::learn::engines::Report;
+pub use crate::learn::nets::{PolicySpec, Spaces};
+pub use crate::sample::{Fragment, FragmentMasks, FragmentMemory, Values};
+use std::collections::BTreeMap;
+use tch::Tensor;
 
 /// What a policy reports of one learning step.
 #[derive(Debug)]
@@ -108,7 +97,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// iteration.
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
 
-    /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::batch::env_major);
+    /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::env_major);
     /// by default single steps, discounted by the `gamma` of the run.
     ///
     /// # Errors

@@ -1,25 +1,14 @@
 //! What the author of an algorithm writes: a network, how it acts, and a loss.
 
-use super::{
-    Learned, Policy, PolicyClass,
-    act::{Act, Seen},
-};
-use crate::{
-    base::{
-        batch::{Column, SampleBatch},
-        error::{Error, Result},
-        rng::Stream,
-        state::{State, Weights},
-    },
-    learn::{
-        engines::backend::{Observed, Remembered},
-        learner::{Learner, Loss, Rows},
-        nets::{Input, Net, NetBuilder},
-        value::Value,
-    },
-    sample::fragment::Fragment,
-};
-use std::{collections::BTreeMap, fmt::Debug};
+use crate::base::{Column, Error, Result, SampleBatch, State, Stream, Weights};
+use crate::learn::engines::{Observed, Remembered};
+use crate::learn::nets::{Input, Net, NetBuilder};
+use crate::learn::{Learner, Loss, Rows, Value};
+use crate::policy::act::{Act, Seen};
+use crate::policy::{Learned, Policy, PolicyClass};
+use crate::sample::Fragment;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
 use tch::Tensor;
 
 /// A policy that is a network and a loss. Everything else that a [`Policy`] owes (weights, state, optimizers, schedules,

@@ -1,15 +1,10 @@
 //! The policies of a run: how each is built, which agent acts by which, and which of them learn.
 
-use super::{Mapping, PolicyClass, Spaces};
-use crate::{
-    base::{
-        episode::Episode,
-        error::{Error, Result},
-        rng::derive,
-        train_batch::{DEFAULT_POLICY, PolicyId},
-    },
-    run::common::Common,
-};
+use crate::base::{DEFAULT_POLICY, Episode, Error, PolicyId, Result, derive};
+use crate::learn::nets::Spaces;
+use crate::policy::PolicyClass;
+use crate::policy::mapping::Mapping;
+use crate::run::Common;
 use pavlov_envs::EnvCopies;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,17 +1,14 @@
 //! Policies by id, of which those that were not used for long may wait on disk.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        state::{State, Weights},
-        train_batch::PolicyId,
-    },
-    policy::Policy,
-};
-use std::{collections::BTreeMap, fmt, fs, path::Path, sync::Arc};
+use crate::base::{Error, PolicyId, Result, State, Weights};
+use crate::policy::Policy;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::{fmt, fs};
 use tempfile::TempDir;
 
-/// Policies by id. Single-agent runs have one, [`DEFAULT_POLICY`](super::DEFAULT_POLICY).
+/// Policies by id. Single-agent runs have one, [`DEFAULT_POLICY`](crate::base::DEFAULT_POLICY).
 ///
 /// With a capacity (`multiagent.policy_map_capacity`) it keeps so many policies in memory, and the states of the others in
 /// files. Who asks for one of these gets it back as it was, and the one that was not used for the longest time makes room.

@@ -1,9 +1,7 @@
 //! Who acts by which policy in an episode.
 
-use crate::{
-    base::episode::{AgentReward, Episode},
-    policy::{Agent, Policies},
-};
+use crate::base::{AgentReward, Episode};
+use crate::policy::policies::{Agent, Policies};
 
 /// Says at the beginning of an episode which policy each agent acts by.
 #[derive(Clone, Debug)]

@@ -1,16 +1,9 @@
 //! The ring of rows.
 
-use super::{
-    ReplayBufferConfig, ReplayKind, SumTree,
-    frames::{Frames, Rows, Saved},
-};
-use crate::base::{
-    batch::{Column, SampleBatch},
-    error::{Error, Result},
-    host,
-    rng::{Stream, StreamState},
-    state::State,
-};
+use crate::base::{Column, Error, Result, SampleBatch, State, Stream, StreamState, host};
+use crate::replay::frames::{Frames, Rows, Saved};
+use crate::replay::sum_tree::SumTree;
+use crate::replay::{ReplayBufferConfig, ReplayKind};
 use tch::{Device, Kind, Tensor};
 
 /// Rows of experience, the newest `capacity` of them.

@@ -1,11 +1,6 @@
 //! Whole fragments of the past, for algorithms that mix them in among new ones.
 
-use crate::base::{
-    error::{Error, Result},
-    rng::Stream,
-    state::{Array, State},
-    train_batch::TrainBatch,
-};
+use crate::base::{Array, Error, Result, State, Stream, TrainBatch};
 
 /// A ring of fragments: the newest takes the place of the oldest.
 #[derive(Debug, Default)]

@@ -4,13 +4,8 @@
 //! store finds that out by comparing bytes: a frame that is there already is used again. That holds from fragment to fragment, for every
 //! copy, and where an episode was cut.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        host,
-    },
-    learn::nets::channels_first,
-};
+use crate::base::{Error, Result, host};
+use crate::learn::nets::channels_first;
 use std::collections::HashMap;
 use tch::{Kind, Tensor};
 
@@ -25,7 +20,7 @@ const NONE: u32 = u32::MAX;
 
 /// Frames of equal length, counted by their uses.
 #[derive(Debug)]
-pub(super) struct Frames {
+pub(crate) struct Frames {
     bytes: usize,
     chunks: Vec<Box<[u8]>>,
     uses: Vec<u32>,
@@ -123,7 +118,7 @@ fn hash(bytes: &[u8]) -> u64 {
 
 /// Rows of a column as numbers of frames: one per channel of an image and per member of a stack, else one per row.
 #[derive(Debug)]
-pub(super) struct Rows {
+pub(crate) struct Rows {
     /// Sizes of a row.
     shape: Vec<i64>,
     kind: Kind,
@@ -256,7 +251,7 @@ fn transpose(from: &[u8], to: &mut [u8], (rows, columns): (usize, usize), elemen
 }
 
 /// Saved rows: the frames that they use, numbered by their first use, and the numbers of each row.
-pub(super) struct Saved {
+pub(crate) struct Saved {
     /// `[frames, bytes]`.
     pub(super) frames: Tensor,
     /// `[rows, planes]` of each column.

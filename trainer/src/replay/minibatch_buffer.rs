@@ -1,10 +1,6 @@
 //! Training batches that are learned from several times in turn (Ray's MinibatchBuffer).
 
-use crate::base::{
-    error::{Error, Result},
-    state::{Array, State},
-    train_batch::TrainBatch,
-};
+use crate::base::{Array, Error, Result, State, TrainBatch};
 
 /// A ring of batches, each of which is used a number of times: once, then those in the other slots come first.
 #[derive(Debug)]

@@ -1,27 +1,22 @@
 //! Experience replay: a ring of rows, drawn uniformly or by priority.
 
 mod buffer;
-pub(crate) mod fragments;
+mod fragments;
 mod frames;
-pub(crate) mod minibatch_buffer;
+mod minibatch_buffer;
 mod off_policy;
 mod sum_tree;
 
 pub use buffer::ReplayBuffer;
+pub(crate) use fragments::Fragments;
+pub(crate) use minibatch_buffer::MinibatchBuffer;
 pub use off_policy::OffPolicy;
 pub use sum_tree::SumTree;
 
-use crate::base::{
-    batch::SampleBatch,
-    error::{Error, Result},
-    lock, rules,
-    train_batch::{PolicyId, TrainBatch},
-};
+use crate::base::{Error, PolicyId, Result, SampleBatch, TrainBatch, lock, rules};
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard},
-};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// A buffer of rows for each of some policies, shared by the steps of a plan.
 #[derive(Clone, Debug, Default)]

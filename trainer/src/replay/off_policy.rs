@@ -1,10 +1,8 @@
 //! The settings that all algorithms with a replay buffer share.
 
-use super::ReplayBufferConfig;
-use crate::{
-    base::{error::Result, rules},
-    run::common::Common,
-};
+use crate::base::{Result, rules};
+use crate::replay::ReplayBufferConfig;
+use crate::run::Common;
 use serde::{Deserialize, Serialize};
 
 /// Settings of learning from a replay buffer. Put them under `#[serde(flatten)]`.

@@ -1,28 +1,16 @@
 //! A [`Trainer`] that runs: the blanket [`Trainable`] of all algorithms, and what users call on it.
 
-use crate::{
-    base::{
-        error::{Error, Result, catch},
-        rng::Stream,
-        rules,
-        state::Weights,
-    },
-    policy::{Agent, Policy},
-    run::{
-        common::Common,
-        gif::write_gif,
-        policy_mapping::PolicyMapping,
-        recipe::Recipe,
-        settings::{resolve, to_config, validate},
-        trainer::Trainer,
-        training::{Probe, Run},
-    },
-    sample::{
-        evaluation::{Evaluation, EvaluationTask, play},
-        session::{Action, Desk, Session, rows},
-    },
-    workers::WorkerSet,
-};
+use crate::base::{Error, Result, Stream, Weights, catch, rules};
+use crate::policy::{Agent, Policy};
+use crate::run::common::Common;
+use crate::run::gif::write_gif;
+use crate::run::policy_mapping::PolicyMapping;
+use crate::run::recipe::Recipe;
+use crate::run::settings::{resolve, to_config, validate};
+use crate::run::trainer::Trainer;
+use crate::run::training::{Probe, Run};
+use crate::sample::{Action, Desk, Evaluation, EvaluationTask, Session, play, rows};
+use crate::workers::WorkerSet;
 use pavlov_envs::{Element, EnvCreator};
 use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};
 use serde_json::Value;

@@ -1,7 +1,7 @@
 //! How fragments make batches, exactly.
 
-use super::common::{BatchMode, Common};
-use crate::base::error::{Error, Result};
+use crate::base::{Error, Result};
+use crate::run::common::{BatchMode, Common};
 
 impl Common {
     /// Copies of the environment in the whole run.

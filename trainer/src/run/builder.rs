@@ -1,16 +1,17 @@
 //! What users call on any [`Trainer`]: from its settings to a [`Driver`] or a sweep.
 
-use crate::{
-    base::{error::Result, train_batch::PolicyId},
-    learn::nets::CustomModel,
-    policy::PolicyClass,
-    run::{algorithm::Algorithm, recipe::Recipe, trainer::Trainer},
-    sample::callbacks::{Callbacks, CallbacksMaker},
-    workers::serve,
-};
+use crate::base::{PolicyId, Result};
+use crate::learn::nets::CustomModel;
+use crate::policy::PolicyClass;
+use crate::run::algorithm::Algorithm;
+use crate::run::recipe::Recipe;
+use crate::run::trainer::Trainer;
+use crate::sample::{Callbacks, CallbacksMaker};
+use crate::workers::serve;
 use pavlov_envs::{EnvCreator, IntoEnvCreator};
 use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, TrainableFactory};
-use std::{path::PathBuf, sync::Arc};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What users call on any [`Trainer`]. Implemented for all; do not implement it.
 pub trait TrainerExt: Trainer {

@@ -1,7 +1,7 @@
 //! The rules of the settings that ask for learners beside the trainer, and for a Ray cluster.
 
-use super::common::Common;
-use crate::base::{error::Result, rules};
+use crate::base::{Result, rules};
+use crate::run::common::Common;
 use pavlov_tune::{PlacementStrategy, WorkerTransport};
 
 /// Gradients go through all learners in turn.

@@ -1,20 +1,11 @@
 //! The settings every algorithm has (Ray's COMMON_CONFIG), and their rules.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rules,
-    },
-    learn::{
-        exploration::ExplorationConfig,
-        nets::{ModelConfig, Spaces},
-    },
-    run::{
-        multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn},
-        policy_mapping::PolicyMapping,
-    },
-    sample::filter::ObservationFilter,
-};
+use crate::base::{Error, Result, rules};
+use crate::learn::ExplorationConfig;
+use crate::learn::nets::{ModelConfig, Spaces};
+use crate::run::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn};
+use crate::run::policy_mapping::PolicyMapping;
+use crate::sample::ObservationFilter;
 use pavlov_envs::{EnvCreator, Space, WrapperSpec};
 use pavlov_tune::{Config, PlacementStrategy, WorkerTransport, Workers};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};

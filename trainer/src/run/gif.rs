@@ -1,15 +1,13 @@
 //! Animations without a display or ffmpeg: one palette for all frames, and of each frame only the rectangle that changed.
 
+use crate::base::{Error, Result};
+use gif::{DisposalMethod, Encoder, Repeat};
+use pavlov_envs::Frame;
+use pavlov_tune::Error as TuneError;
 use std::collections::HashMap;
 use std::fs;
 use std::io::Write;
 use std::path::Path;
-
-use gif::{DisposalMethod, Encoder, Repeat};
-use pavlov_envs::Frame;
-use pavlov_tune::Error as TuneError;
-
-use crate::base::error::{Error, Result};
 
 /// Colours of a GIF's palette.
 const COLORS: usize = 256;

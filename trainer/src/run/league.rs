@@ -1,15 +1,7 @@
 //! Self-play against a league of frozen snapshots.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rng::Stream,
-        rules,
-        state::{State, Weights},
-        train_batch::PolicyId,
-    },
-    sample::callbacks::{Callbacks, RunHandle},
-};
+use crate::base::{Error, PolicyId, Result, State, Stream, Weights, rules};
+use crate::sample::{Callbacks, RunHandle};
 use pavlov_tune::Metrics;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

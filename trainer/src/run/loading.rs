@@ -1,25 +1,12 @@
 //! Acting with a saved policy: from a checkpoint alone, without its settings, its environment or workers.
 
-use crate::{
-    base::{
-        error::{Error, Result, catch},
-        metrics::Counters,
-        rng::Stream,
-        state::State,
-    },
-    policy::Agent,
-    run::{
-        policies_of::policies_of,
-        restoring::{DTYPES, SETTINGS, SPACES},
-        settings::resolve,
-        trainer::Trainer,
-    },
-    sample::{
-        filter::{MeanStdFilter, saved_filters},
-        session::Session,
-        worker::WorkerSpec,
-    },
-};
+use crate::base::{Counters, Error, Result, State, Stream, catch};
+use crate::policy::Agent;
+use crate::run::policies_of::policies_of;
+use crate::run::restoring::{DTYPES, SETTINGS, SPACES};
+use crate::run::settings::resolve;
+use crate::run::trainer::Trainer;
+use crate::sample::{MeanStdFilter, Session, WorkerSpec, saved_filters};
 use pavlov_envs::{DType, EnvCreator};
 use pavlov_tune::Config;
 use std::path::Path;

@@ -1,16 +1,11 @@
 //! The `multiagent` settings: which policies there are, and which agent acts by which.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rules,
-        train_batch::PolicyId,
-    },
-    run::policy_mapping::{PolicyMapping, answer, check},
-};
+use crate::base::{Error, PolicyId, Result, rules};
+use crate::run::policy_mapping::{PolicyMapping, answer, check};
 use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, de};
-use std::{collections::BTreeMap, path::PathBuf};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// The `multiagent` setting. Without it all agents share one policy, [`DEFAULT_POLICY`](crate::batch::DEFAULT_POLICY).
 ///

@@ -1,23 +1,14 @@
 //! The policies of a run as its `multiagent` settings say, each with settings of its own laid over the run's.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rules,
-        train_batch::PolicyId,
-    },
-    policy::{Agent, EVALUATED_BY, Policies},
-    replay::OffPolicy,
-    run::{
-        common::Common,
-        settings::{overlay_known, to_config, validate},
-        trainer::Trainer,
-    },
-};
-use pavlov_tune::{
-    self as tune, Config,
-    config::{Layer, decode},
-};
+use crate::base::{Error, PolicyId, Result, rules};
+use crate::policy::{Agent, EVALUATED_BY, Policies};
+use crate::replay::OffPolicy;
+use crate::run::common::Common;
+use crate::run::settings::{overlay_known, to_config, validate};
+use crate::run::trainer::Trainer;
+use pavlov_tune as tune;
+use pavlov_tune::Config;
+use pavlov_tune::config::{Layer, decode};
 use serde_json::Value;
 
 /// The setting that says who acts by which policy.

@@ -1,21 +1,14 @@
 //! Policies that are added and removed while a run trains.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        state::State,
-    },
-    policy::{DEFAULT_POLICY, Policies},
-    run::{
-        algorithm::Algorithm,
-        multi_agent::ReplayMode,
-        policy_edit::{PolicyChange, PolicyEdit},
-        settings::validate,
-        trainer::Trainer,
-        training::Run,
-    },
-    workers::Learners,
-};
+use crate::base::{DEFAULT_POLICY, Error, Result, State};
+use crate::policy::Policies;
+use crate::run::algorithm::Algorithm;
+use crate::run::multi_agent::ReplayMode;
+use crate::run::policy_edit::{PolicyChange, PolicyEdit};
+use crate::run::settings::validate;
+use crate::run::trainer::Trainer;
+use crate::run::training::Run;
+use crate::workers::Learners;
 use pavlov_tune::Config;
 use std::collections::BTreeMap;
 

@@ -1,12 +1,8 @@
 //! A policy that is added or removed, as it changes the settings.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        train_batch::PolicyId,
-    },
-    run::{multi_agent::MultiAgentConfig, policy_mapping::PolicyMapping},
-};
+use crate::base::{Error, PolicyId, Result};
+use crate::run::multi_agent::MultiAgentConfig;
+use crate::run::policy_mapping::PolicyMapping;
 use pavlov_tune::Config;
 
 /// What changes with a policy that is added or removed. What is `None` stays as it is.

@@ -1,16 +1,10 @@
 //! The settings `multiagent.policy_mapping_fn` and `evaluation_config.policy_mapping_fn`: patterns of agents' names, or a function that the program registered.
 
-use crate::{
-    base::{
-        episode::Episode,
-        error::{Error, Result},
-        lock, rules,
-        train_batch::{DEFAULT_POLICY, PolicyId},
-    },
-    policy::Mapping,
-};
+use crate::base::{DEFAULT_POLICY, Episode, Error, PolicyId, Result, lock, rules};
+use crate::policy::Mapping;
 use serde::{Deserialize, Deserializer, Serialize, de};
-use std::{collections::BTreeMap, sync::Mutex};
+use std::collections::BTreeMap;
+use std::sync::Mutex;
 
 static REGISTERED: Mutex<BTreeMap<String, Mapping>> = Mutex::new(BTreeMap::new());
 
@@ -122,7 +116,7 @@ impl PolicyMapping {
 }
 
 /// Refuses patterns that match none of these agents, and two of equal length that disagree about one.
-pub(super) fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: &[&str]) -> Result<()> {
+pub(crate) fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: &[&str]) -> Result<()> {
     let key = |pattern: &str| format!("{setting}.{pattern}");
     let unused = patterns.iter().map(|(pattern, id)| {
         let rule = format!(
@@ -153,7 +147,7 @@ pub(super) fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: 
 }
 
 /// What stands under the agent's name, or else under the longest pattern that matches it.
-pub(super) fn answer<'a>(patterns: &'a BTreeMap<String, String>, agent: &str) -> Option<&'a str> {
+pub(crate) fn answer<'a>(patterns: &'a BTreeMap<String, String>, agent: &str) -> Option<&'a str> {
     if let Some(answer) = patterns.get(agent) {
         return Some(answer);
     }

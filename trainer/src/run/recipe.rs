@@ -1,16 +1,12 @@
 //! What an algorithm is made from, here and in the processes of its workers.
 
-use crate::{
-    base::error::{Error, Result},
-    learn::nets::CustomModel,
-    policy::{Agent, Policies, PolicyClass, PolicyId},
-    run::{policies_of::policies_of, settings::to_config, trainer::Trainer},
-    sample::{
-        callbacks::CallbacksMaker,
-        spec_by_name::SpecByName,
-        worker::{Origin, WorkerSpec},
-    },
-};
+use crate::base::{Error, PolicyId, Result};
+use crate::learn::nets::CustomModel;
+use crate::policy::{Agent, Policies, PolicyClass};
+use crate::run::policies_of::policies_of;
+use crate::run::settings::to_config;
+use crate::run::trainer::Trainer;
+use crate::sample::{CallbacksMaker, Origin, SpecByName, WorkerSpec};
 use pavlov_envs::EnvCreator;
 use pavlov_tune::config::decode;
 use std::sync::Arc;

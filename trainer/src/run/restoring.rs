@@ -1,15 +1,12 @@
 //! What a checkpoint says of an [`Algorithm`], and how one continues from it.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rng::Stream,
-        state::State,
-    },
-    run::{algorithm::Algorithm, settings::to_config, trainer::Trainer},
-    sample::filter::saved_filters,
-};
-use pavlov_tune::{Config, config::decode};
+use crate::base::{Error, Result, State, Stream};
+use crate::run::algorithm::Algorithm;
+use crate::run::settings::to_config;
+use crate::run::trainer::Trainer;
+use crate::sample::saved_filters;
+use pavlov_tune::Config;
+use pavlov_tune::config::decode;
 use serde_json::Value;
 use std::path::Path;
 

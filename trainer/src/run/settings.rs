@@ -1,25 +1,17 @@
 //! An algorithm's settings as JSON, and other settings laid over them.
 
-use crate::{
-    base::{
-        error::{Error, Result, catch},
-        rules,
-    },
-    learn::nets::Spaces,
-    replay::OffPolicy,
-    run::{
-        common::{Common, OPEN_KEYS},
-        memory::Memory,
-        refused_keys::REFUSED_KEYS,
-        synonyms::translate,
-        trainer::Trainer,
-    },
-};
+use crate::base::{Error, Result, catch, rules};
+use crate::learn::nets::Spaces;
+use crate::replay::OffPolicy;
+use crate::run::common::{Common, OPEN_KEYS};
+use crate::run::memory::Memory;
+use crate::run::refused_keys::REFUSED_KEYS;
+use crate::run::synonyms::translate;
+use crate::run::trainer::Trainer;
 use pavlov_envs::EnvCreator;
-use pavlov_tune::{
-    self as tune, Config,
-    config::{Layer, Resolved, decode, overlay_what_is_known},
-};
+use pavlov_tune as tune;
+use pavlov_tune::Config;
+use pavlov_tune::config::{Layer, Resolved, decode, overlay_what_is_known};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 

@@ -1,9 +1,6 @@
 //! Settings under the names that other libraries have for them.
 
-use crate::base::{
-    error::{Error, Result},
-    rules,
-};
+use crate::base::{Error, Result, rules};
 use pavlov_tune::Config;
 use serde_json::Value;
 
@@ -195,10 +192,9 @@ fn asks_for_nothing(value: &Value) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        replay::OffPolicy,
-        run::{common::Common, refused_keys::REFUSED_KEYS},
-    };
+    use crate::replay::OffPolicy;
+    use crate::run::common::Common;
+    use crate::run::refused_keys::REFUSED_KEYS;
     use serde_json::json;
 
     fn object(value: Value) -> Config {

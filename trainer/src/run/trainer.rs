@@ -1,14 +1,16 @@
 //! What the author of an algorithm writes: one trait, on the settings struct itself.
 
-use crate::{
-    base::error::{Error, Result},
-    plan::Plan,
-    policy::{Agent, Policies, PolicyClass, Spaces},
-    run::{common::Common, memory::Memory, training::Run},
-    workers::WorkerSet,
-};
+use crate::base::{Error, Result};
+use crate::learn::nets::Spaces;
+use crate::plan::Plan;
+use crate::policy::{Agent, Policies, PolicyClass};
+use crate::run::common::Common;
+use crate::run::memory::Memory;
+use crate::run::training::Run;
+use crate::workers::WorkerSet;
 use pavlov_tune::Metrics;
-use serde::{Serialize, de::DeserializeOwned};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// An algorithm, implemented on its settings: the config is the algorithm.
 ///

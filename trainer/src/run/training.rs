@@ -1,33 +1,20 @@
 //! A training run under way: workers, plan, evaluation, and the results they make.
 
-use crate::{
-    base::{
-        episode::Episode,
-        error::{Error, Result},
-        metrics::{EpisodeWindow, summarize},
-        notice::{notice, notice_unoptimised},
-        profile::Breakdown,
-        rng::derive,
-        state::State,
-    },
-    learn::nets::{CustomModel, image},
-    plan::{Plan, learner_info::LearnerInfo},
-    policy::{Agent, Policies, Spaces},
-    run::{common::Common, multi_agent::CountStepsBy},
-    sample::{
-        callbacks::{CallbacksMaker, Changes, RunHandle},
-        evaluation::{EvaluationTask, Until},
-        worker::{Origin, WorkerSpec},
-    },
-    workers::WorkerSet,
+use crate::base::{
+    Breakdown, Episode, EpisodeWindow, Error, Result, State, derive, notice, notice_unoptimised, summarize,
 };
+use crate::learn::nets::{CustomModel, Spaces, image};
+use crate::plan::{LearnerInfo, Plan};
+use crate::policy::{Agent, Policies};
+use crate::run::common::Common;
+use crate::run::multi_agent::CountStepsBy;
+use crate::sample::{CallbacksMaker, Changes, EvaluationTask, Origin, RunHandle, Until, WorkerSpec};
+use crate::workers::WorkerSet;
 use pavlov_envs::{DType, EnvCopies, EnvCreator, Frame, check_any_multi_agent_env, check_vector_env};
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
-use std::{
-    sync::{Arc, Weak},
-    time::{Duration, Instant},
-};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
 use tch::Device;
 
 /// Pictures of an evaluation's first episode, at most.
@@ -334,7 +321,7 @@ impl Run {
         self.result(&before, &info)
     }
 
-    fn result(&mut self, before: &crate::base::metrics::Counters, info: &LearnerInfo) -> Result<Metrics> {
+    fn result(&mut self, before: &crate::base::Counters, info: &LearnerInfo) -> Result<Metrics> {
         let common = &self.spec.common;
         let counters = self.workers.counters();
         let episodes = self.workers.ledger.take_episodes();
@@ -572,7 +559,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::filter::ObservationFilter;
+    use crate::sample::ObservationFilter;
     use pavlov_envs::Space;
 
     #[test]

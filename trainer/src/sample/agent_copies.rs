@@ -1,9 +1,6 @@
 //! Copies of an environment with several agents, and the rows they write: in bytes, one agent behind the other.
 
-use crate::base::{
-    error::{Error, Result},
-    state::State,
-};
+use crate::base::{Error, Result, State};
 use pavlov_envs::{AnyMultiAgentEnv, DType, Frame, MultiAgentOut};
 use std::ops::Range;
 use tch::Tensor;
@@ -190,7 +187,7 @@ impl AgentCopies {
     /// Continues from what [`save`](Self::save) saved.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
         let (sizes, all) = (state.get::<Vec<usize>>("env_sizes")?, state.tensor("envs")?);
-        let mut rest = crate::base::host::read::<u8>(&all);
+        let mut rest = crate::base::read::<u8>(&all);
         if sizes.len() != self.envs.len() || sizes.iter().sum::<usize>() != rest.len() {
             let reason = format!("it is of {} copies, but there are {}", sizes.len(), self.envs.len());
             return Err(Error::state("a worker's environments", reason));

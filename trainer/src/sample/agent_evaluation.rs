@@ -1,16 +1,13 @@
 //! Whole episodes of an environment with several agents, played for their returns.
 
-use crate::{
-    base::{episode::Episode, error::Result},
-    policy::{Agent, Policies, PolicyMap},
-    run::common::Common,
-    sample::{
-        agent_copies::AgentCopies,
-        filter::FilterStats,
-        roster::Roster,
-        seats::{self, Seats},
-    },
-};
+use crate::base::{Episode, Result};
+use crate::policy::{Agent, Policies, PolicyMap};
+use crate::run::Common;
+use crate::sample::agent_copies::AgentCopies;
+use crate::sample::filter::FilterStats;
+use crate::sample::roster::Roster;
+use crate::sample::seats;
+use crate::sample::seats::Seats;
 use pavlov_envs::{AnyMultiAgentEnv, Frame};
 
 /// How policies act while they are evaluated.

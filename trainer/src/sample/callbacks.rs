@@ -1,19 +1,12 @@
 //! Hooks into sampling and training, with Ray's names.
 
-use crate::{
-    base::{
-        batch::SampleBatch,
-        episode::Episode,
-        error::Result,
-        state::{State, Weights},
-        train_batch::TrainBatch,
-    },
-    policy::PolicyMap,
-    run::policy_edit::{PolicyChange, PolicyEdit},
-};
+use crate::base::{Episode, Result, SampleBatch, State, TrainBatch, Weights};
+use crate::policy::PolicyMap;
+use crate::run::{PolicyChange, PolicyEdit};
 use pavlov_tune::{Config, Metrics};
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// What just happened to one copy.
 #[derive(Clone, Copy, Debug)]

@@ -1,14 +1,9 @@
 //! `batch_mode = "complete_episodes"`: rows are kept per copy until their episode ends.
 
-use crate::{
-    base::{
-        batch::{Column, SampleBatch},
-        error::{Error, Result},
-        state::State,
-    },
-    policy::{Fragment, FragmentMasks, Policy},
-    sample::callbacks::Callbacks,
-};
+use crate::base::{Column, Error, Result, SampleBatch, State};
+use crate::policy::Policy;
+use crate::sample::callbacks::Callbacks;
+use crate::sample::fragment::{Fragment, FragmentMasks};
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 

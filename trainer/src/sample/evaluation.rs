@@ -3,24 +3,19 @@
 //! Episode `k` is a function of the evaluation's seed and `k`, whichever copy or worker plays it, and every copy plays
 //! a fixed share of the episodes: stopping at the first `n` that happen to end would favour short ones.
 
-use crate::{
-    base::{
-        episode::Episode,
-        error::{Error, Result},
-    },
-    policy::{PolicyMap, Seating, Spaces},
-    run::common::{Common, DurationUnit, EvaluationDuration},
-    sample::{
-        agent_evaluation::{Acting, play_agents},
-        filter::FilterStats,
-        pilot::Pilot,
-        roster::Roster,
-        worker::WorkerSpec,
-    },
-};
+use crate::base::{Episode, Error, Result};
+use crate::learn::nets::Spaces;
+use crate::policy::{PolicyMap, Seating};
+use crate::run::{Common, DurationUnit, EvaluationDuration};
+use crate::sample::agent_evaluation::{Acting, play_agents};
+use crate::sample::filter::FilterStats;
+use crate::sample::pilot::Pilot;
+use crate::sample::roster::Roster;
+use crate::sample::worker::WorkerSpec;
 use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, StepOut};
 use serde::{Deserialize, Serialize};
-use std::{ops::Range, sync::Weak};
+use std::ops::Range;
+use std::sync::Weak;
 
 /// Copies stepped together while evaluating, at most.
 const COPIES: usize = 16;

@@ -1,23 +1,18 @@
 //! A policy as TorchScript: one function from observations as the environment writes them to the network's outputs, or to
 //! actions as the environment takes them, with the observation filter inside.
 
-use crate::{
-    base::error::{Error, Result},
-    learn::nets::Encoding,
-    policy::Policy,
-    sample::{
-        filter::RunningStat,
-        session::{Desk, Session},
-    },
-};
+use crate::base::{Error, Result};
+use crate::learn::nets::Encoding;
+use crate::policy::Policy;
+use crate::sample::filter::RunningStat;
+use crate::sample::session::{Desk, Session};
 use pavlov_envs::{DType, Element, NpRandom, Space};
 use pavlov_tune as tune;
-use std::{
-    ffi::{OsStr, OsString},
-    fs::{self, File},
-    io::{self, Write},
-    path::Path,
-};
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::path::Path;
+use std::{fs, io};
 use tch::{CModule, Device, Kind, Tensor};
 
 /// How often the exported function is compared with the policy, with other observations each time.

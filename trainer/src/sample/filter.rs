@@ -1,10 +1,6 @@
 //! Running normalisation of observations, synchronised between workers.
 
-use crate::base::{
-    error::{Error, Result},
-    state::State,
-    train_batch::{DEFAULT_POLICY, PolicyId},
-};
+use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,23 +1,14 @@
 //! A learner that does as the trainer's does, in a process of its own.
 
-use crate::{
-    base::{
-        batch::SampleBatch,
-        error::{Error, Result},
-        state::State,
-        train_batch::PolicyId,
-    },
-    learn::{learner::Moment, together::Together},
-    policy::PolicyMap,
-};
+use crate::base::{Error, PolicyId, Result, SampleBatch, State};
+use crate::learn::{Moment, Together};
+use crate::policy::PolicyMap;
 use pavlov_train::SocketCollective;
 use pavlov_tune::internal::{Secret, listen_here, meet};
 use serde::{Deserialize, Serialize};
-use std::{
-    collections::BTreeMap,
-    net::{SocketAddr, TcpListener},
-    sync::Arc,
-};
+use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
 
 /// What a learner is asked.
 #[derive(Clone, Debug, Serialize, Deserialize)]

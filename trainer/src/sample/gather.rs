@@ -1,6 +1,7 @@
 //! Room for the rows of those copies that act while others wait, one behind the other.
 
-use crate::{base::rng::Stream, sample::steps::Steps};
+use crate::base::Stream;
+use crate::sample::steps::Steps;
 use tch::Tensor;
 
 /// Rows of as many copies as act, up to all. Everything stands before the first step.

@@ -1,9 +1,6 @@
 //! Which discrete actions are legal: what the environment says of every observation, checked.
 
-use crate::base::{
-    error::{Error, Result},
-    host::HostTensor,
-};
+use crate::base::{Error, HostTensor, Result};
 use pavlov_envs::{AnyMultiAgentEnv, AnyVectorEnv, Space};
 
 /// One row of flags per step, `[rows, copies, options]`; all actions are legal until an environment says otherwise.

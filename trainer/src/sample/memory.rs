@@ -1,6 +1,6 @@
 //! What a policy remembers, beside the steps of a fragment: at the first row of every sequence, and behind every cut.
 
-use crate::base::host::HostTensor;
+use crate::base::HostTensor;
 use tch::Kind;
 
 /// Memory of every copy, stored at every `every`-th step.

@@ -3,26 +3,16 @@
 //! Policies act on the rows of those agents whose turn it is, in one call per policy and step, whatever copies they are
 //! in. Per step there is no allocation and no lock.
 
-use crate::{
-    base::{
-        episode::Episode,
-        error::{Error, Result},
-        notice::notice_once,
-        profile::{Laps, SamplerPerf},
-        rng::Stream,
-        state::State,
-    },
-    policy::{Agent, Policies, PolicyMap, Seating},
-    run::common::{ClipRewards, Common},
-    sample::{
-        agent_copies::AgentCopies,
-        callbacks::{Callbacks, StepView},
-        counting::Counting,
-        filter::{MeanStdFilter, ObservationFilter},
-        seats::{self, Seats},
-        source::{FragmentSource, TakeRows},
-    },
-};
+use crate::base::{Episode, Error, Laps, Result, SamplerPerf, State, Stream, notice_once};
+use crate::policy::{Agent, Policies, PolicyMap, Seating};
+use crate::run::{ClipRewards, Common};
+use crate::sample::agent_copies::AgentCopies;
+use crate::sample::callbacks::{Callbacks, StepView};
+use crate::sample::counting::Counting;
+use crate::sample::filter::{MeanStdFilter, ObservationFilter};
+use crate::sample::seats;
+use crate::sample::seats::Seats;
+use crate::sample::source::{FragmentSource, TakeRows};
 use pavlov_envs::AnyMultiAgentEnv;
 use std::collections::BTreeMap;
 

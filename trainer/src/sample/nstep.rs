@@ -1,12 +1,7 @@
 //! N-step transitions (Ray's `adjust_nstep`), with terminated and truncated apart and no tail that looks too far.
 
-use crate::{
-    base::{
-        batch::{Column, SampleBatch},
-        host,
-    },
-    sample::fragment::Fragment,
-};
+use crate::base::{Column, SampleBatch, host};
+use crate::sample::fragment::Fragment;
 use tch::Tensor;
 
 impl Fragment<'_> {

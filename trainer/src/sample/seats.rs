@@ -5,26 +5,17 @@
 //! has ended: only then it has all its reward, and what it led to. Slots that wait for each other have fewer rows than
 //! others, so each has a place of its own in the storage.
 
-use crate::{
-    base::{
-        episode::AgentReward,
-        error::{Error, Result},
-        host::{self, HostTensor},
-        rng::Stream,
-        state::State,
-        train_batch::PolicyId,
-    },
-    policy::{Fragment, FragmentMasks, FragmentMemory, Policy, Spaces},
-    run::common::{ClipRewards, Common},
-    sample::{
-        agent_copies::{AgentCopies, AgentStep},
-        counting::not_finite_at,
-        filter::{MeanStdFilter, RunningStat},
-        gather::Gathered,
-        pilot::Pilot,
-        steps::Steps,
-    },
-};
+use crate::base::{AgentReward, Error, HostTensor, PolicyId, Result, State, Stream, host};
+use crate::learn::nets::Spaces;
+use crate::policy::Policy;
+use crate::run::{ClipRewards, Common};
+use crate::sample::agent_copies::{AgentCopies, AgentStep};
+use crate::sample::counting::not_finite_at;
+use crate::sample::filter::{MeanStdFilter, RunningStat};
+use crate::sample::fragment::{Fragment, FragmentMasks, FragmentMemory};
+use crate::sample::gather::Gathered;
+use crate::sample::pilot::Pilot;
+use crate::sample::steps::Steps;
 use tch::{Kind, Tensor};
 
 /// Slots, ordered by copy and then by agent.

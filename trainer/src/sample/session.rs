@@ -1,14 +1,11 @@
 //! Acting in a user's hands: raw observations in, actions out.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rng::Stream,
-        train_batch::PolicyId,
-    },
-    policy::{Policy, PolicyMap},
-    sample::{filter::RunningStat, pilot::Pilot, steps::Steps, worker::WorkerSpec},
-};
+use crate::base::{Error, PolicyId, Result, Stream};
+use crate::policy::{Policy, PolicyMap};
+use crate::sample::filter::RunningStat;
+use crate::sample::pilot::Pilot;
+use crate::sample::steps::Steps;
+use crate::sample::worker::WorkerSpec;
 use pavlov_envs::{DType, Element, Space};
 
 /// An action as the environment takes it.
@@ -31,8 +28,8 @@ impl Action {
 }
 
 /// Acts in episodes of yours, for instance in production. Made by
-/// [`Algorithm::session`](crate::run::algorithm::Algorithm::session), or from a checkpoint by
-/// [`load_session`](crate::run::loading::load_session).
+/// [`Algorithm::session`](crate::run::Algorithm::session), or from a checkpoint by
+/// [`load_session`](crate::run::load_session).
 ///
 /// It has a replica of the policy as it was when the session was made: training goes on without changing it. A policy
 /// with memory remembers each copy's episode from one call to the next.

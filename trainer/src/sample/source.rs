@@ -1,12 +1,13 @@
 //! Where fragments come from: environments of one agent, or of several.
 
-use crate::{
-    base::{episode::Episode, error::Result, profile::SamplerPerf, state::State},
-    policy::{Fragment, PolicyMap},
-    sample::{callbacks::Callbacks, filter::MeanStdFilter},
-};
+use crate::base::{Episode, Result, SamplerPerf, State};
+use crate::policy::PolicyMap;
+use crate::sample::callbacks::Callbacks;
+use crate::sample::filter::MeanStdFilter;
+use crate::sample::fragment::Fragment;
 use serde_json::Value;
-use std::{collections::BTreeMap, fmt::Debug};
+use std::collections::BTreeMap;
+use std::fmt::Debug;
 
 /// Takes the rows of a policy.
 pub(crate) type TakeRows<'a> = dyn FnMut(&str, Fragment<'_>) -> Result<()> + 'a;

@@ -1,14 +1,9 @@
 //! What workers are made from, in names and numbers: all that another process of the same executable needs.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        train_batch::PolicyId,
-    },
-    policy::Agent,
-    run::common::Common,
-    sample::worker::{Origin, WorkerSpec},
-};
+use crate::base::{Error, PolicyId, Result};
+use crate::policy::Agent;
+use crate::run::Common;
+use crate::sample::worker::{Origin, WorkerSpec};
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};
 

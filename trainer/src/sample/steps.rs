@@ -1,16 +1,15 @@
 //! What acting reads and writes, one row per step: the storage of a fragment, or of a single step.
 
-use crate::{
-    base::{error::Result, host::HostTensor, state::State},
-    sample::{masks::Masks, memory::Memories},
-};
+use crate::base::{HostTensor, Result, State};
+use crate::sample::masks::Masks;
+use crate::sample::memory::Memories;
 use pavlov_envs::Space;
 use tch::Kind;
 
 /// Rows of every copy, time-major. Observations and masks have one row more: what the last step led to.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// `[T + 1, N, ...]`, in the scalars of [`Spaces::stored`](crate::policy::Spaces::stored).
+    /// `[T + 1, N, ...]`, in the scalars of [`Spaces::stored`](crate::learn::nets::Spaces::stored).
     pub(crate) obs: HostTensor,
     /// `[T + 1, N, options]`.
     pub(crate) masks: Option<Masks>,

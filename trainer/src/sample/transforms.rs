@@ -1,14 +1,9 @@
 //! What stands between environment and policy: raw observations to stored rows, a policy's actions to what the
 //! environment takes.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rng::Stream,
-    },
-    learn::{draw::ActionRows, exploration::any},
-    run::common::Common,
-};
+use crate::base::{Error, Result, Stream};
+use crate::learn::{ActionRows, any};
+use crate::run::Common;
 use pavlov_envs::{DType, Space};
 
 /// Raw rows of the environment to rows as they are stored: the same, or flattened to f32.

@@ -4,33 +4,28 @@
 //! [`RolloutWorker`] is a runner with policies of its own that answers [`Request`]s, so a transport only has to carry
 //! them.
 
-use crate::{
-    base::{
-        batch::SampleBatch,
-        episode::Episode,
-        error::{Error, Result},
-        profile::SamplerPerf,
-        state::{Array, State, Weights},
-        train_batch::TrainBatch,
-    },
-    learn::nets::CustomModel,
-    policy::{Agent, DEFAULT_POLICY, Policies, Policy, PolicyId, PolicyMap, PolicySpec},
-    run::common::{BatchMode, Common},
-    sample::{
-        callbacks::{Callbacks, CallbacksMaker},
-        complete_episodes::EpisodeCollector,
-        evaluation::{Evaluation, EvaluationTask, play},
-        filter::{FilterStats, MeanStdFilter, saved_filters},
-        follower::{Follow, Follower},
-        multi_agent::MultiAgentSampler,
-        sampler::Sampler,
-        source::FragmentSource,
-    },
+use crate::base::{
+    Array, DEFAULT_POLICY, Episode, Error, PolicyId, Result, SampleBatch, SamplerPerf, State, TrainBatch,
+    Weights,
 };
+use crate::learn::nets::{CustomModel, PolicySpec};
+use crate::policy::{Agent, Policies, Policy, PolicyMap};
+use crate::run::{BatchMode, Common};
+use crate::sample::callbacks::{Callbacks, CallbacksMaker};
+use crate::sample::complete_episodes::EpisodeCollector;
+use crate::sample::evaluation::{Evaluation, EvaluationTask, play};
+use crate::sample::filter::{FilterStats, MeanStdFilter, saved_filters};
+use crate::sample::follower::{Follow, Follower};
+use crate::sample::multi_agent::MultiAgentSampler;
+use crate::sample::sampler::Sampler;
+use crate::sample::source::FragmentSource;
 use pavlov_envs::{EnvCopies, EnvCreator};
 use pavlov_tune::Config;
 use serde_json::Value;
-use std::{collections::BTreeMap, net::SocketAddr, sync::Arc, time::Instant};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Instant;
 use tch::Tensor;
 
 /// What a worker is asked to do.

@@ -1,13 +1,11 @@
 //! Batches of a [`Dataset`] as tensors.
 
-use std::collections::BTreeMap;
-use std::ops::Index;
-
+use crate::base::{Error, Result};
 use pavlov_data::{Batches, Block, Column, Dataset, IterBatches};
 use pavlov_tune as tune;
+use std::collections::BTreeMap;
+use std::ops::Index;
 use tch::{Device, Kind, Tensor};
-
-use crate::base::error::{Error, Result};
 
 /// Tensors out of a [`Dataset`]. Do not implement it.
 pub trait DatasetExt {

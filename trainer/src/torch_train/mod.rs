@@ -1,4 +1,7 @@
 //! Training without reinforcement learning: datasets as tensors, and several workers that train one model.
 
-pub(crate) mod data;
-pub(crate) mod torch_trainer;
+mod data;
+mod torch_trainer;
+
+pub use data::{DatasetExt, Dtypes, TorchBatch, TorchBatches};
+pub use torch_trainer::{TorchTrainer, TorchWorker};

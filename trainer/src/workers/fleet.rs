@@ -1,28 +1,15 @@
 //! The workers of a run: in which order they are asked and heard, and what came before its turn.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        state::{Array, State},
-        train_batch::Source,
-    },
-    run::common::Common,
-    sample::{
-        filter::FilterStats,
-        worker::{EnvRunner, Reply, Request, Sampled},
-    },
-    workers::{
-        health::{Event, Health},
-        learners::{Learners, Published},
-        transport::WorkerPool,
-    },
-};
+use crate::base::{Array, Error, Result, Source, State};
+use crate::run::Common;
+use crate::sample::{EnvRunner, FilterStats, Reply, Request, Sampled};
+use crate::workers::health::{Event, Health};
+use crate::workers::learners::{Learners, Published};
+use crate::workers::transport::WorkerPool;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::{
-    collections::{BTreeMap, VecDeque},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
 
 /// In which order fragments of asynchronous workers are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

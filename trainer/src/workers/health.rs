@@ -5,16 +5,12 @@
 //! replaced worker gets the weights and the filter before it is asked again what it still owed, and late words of its former
 //! self are dropped by their incarnation number.
 
-use crate::{
-    base::error::{Error, Result},
-    run::common::Common,
-    sample::worker::{Reply, Request},
-    workers::transport::{Completion, Fault, WorkerPool, not_ready},
-};
-use std::{
-    collections::VecDeque,
-    time::{Duration, Instant},
-};
+use crate::base::{Error, Result};
+use crate::run::Common;
+use crate::sample::{Reply, Request};
+use crate::workers::transport::{Completion, Fault, WorkerPool, not_ready};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
 
 /// How long a worker rests that failed twice in a row, and at most; each failure doubles it.
 const REST: Duration = Duration::from_millis(100);

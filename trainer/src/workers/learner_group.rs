@@ -5,31 +5,18 @@
 //! [`Together`]). So the result of a run does not depend on how many there are, and a learner that is lost takes nothing with
 //! it: the trainer computes its pieces, too.
 
-use super::transport::{Asked, Completion, Fault, ProcessPool, RayPool, WorkerPool};
-use crate::{
-    base::{
-        batch::SampleBatch,
-        error::{Error, Result},
-        state::{Array, State},
-    },
-    learn::together::Together,
-    policy::{Learned, Policy, PolicyMap},
-    run::common::Common,
-    sample::{
-        follower::Follow,
-        worker::{Reply, Request, WorkerSpec},
-    },
-};
+use crate::base::{Array, Error, Result, SampleBatch, State};
+use crate::learn::Together;
+use crate::policy::{Learned, Policy, PolicyMap};
+use crate::run::Common;
+use crate::sample::{Follow, Reply, Request, WorkerSpec};
+use crate::workers::transport::{Asked, Completion, Fault, ProcessPool, RayPool, WorkerPool};
 use pavlov_train::SocketCollective;
-use pavlov_tune::{
-    WorkerTransport, Workers,
-    internal::{listen, listen_here, meet},
-};
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-    time::Duration,
-};
+use pavlov_tune::internal::{listen, listen_here, meet};
+use pavlov_tune::{WorkerTransport, Workers};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Steps that a learner may be behind the trainer, where it is not waited for.
 const AHEAD: usize = 16;
@@ -311,7 +298,7 @@ impl LearnerGroup {
         while !asked.is_empty() {
             let completion = self.pool.next(patience).map_err(|error| (1, error.to_string()))?;
             let Some(completion) = completion else {
-                return Err((1, super::transport::not_ready(patience)));
+                return Err((1, crate::workers::transport::not_ready(patience)));
             };
             let is_asked = asked.remove(&completion.request);
             replies.extend(self.answer(completion)?.filter(|_| is_asked));

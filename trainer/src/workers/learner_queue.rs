@@ -1,9 +1,6 @@
 //! How many batches a learner thread has still to learn from.
 
-use crate::base::{
-    error::{Error, Result},
-    lock,
-};
+use crate::base::{Error, Result, lock};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// Counts the batches between the thread that hands them over and the one that learns, and lets the first wait.

@@ -1,29 +1,16 @@
 //! The policies that learn, and what learning draws and remembers. No environment, no transport.
 
-use crate::{
-    base::{
-        batch::SampleBatch,
-        error::{Error, Result},
-        lock,
-        rng::Stream,
-        state::{State, Weights},
-        train_batch::TrainBatch,
-    },
-    policy::{DEFAULT_POLICY, Learned, Policy, PolicyId, PolicyMap},
-    replay::{
-        ReplayBuffer, ReplayBufferConfig, ReplayKind, fragments::Fragments, minibatch_buffer::MinibatchBuffer,
-    },
-    run::multi_agent::ReplayMode,
-    sample::{
-        callbacks::{Callbacks, CallbacksMaker},
-        worker::{Hooks, WorkerSpec},
-    },
-    workers::{learner_group::LearnerGroup, learner_queue::LearnerQueue},
+use crate::base::{
+    DEFAULT_POLICY, Error, PolicyId, Result, SampleBatch, State, Stream, TrainBatch, Weights, lock,
 };
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex},
-};
+use crate::policy::{Learned, Policy, PolicyMap};
+use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer, ReplayBufferConfig, ReplayKind};
+use crate::run::ReplayMode;
+use crate::sample::{Callbacks, CallbacksMaker, Hooks, WorkerSpec};
+use crate::workers::learner_group::LearnerGroup;
+use crate::workers::learner_queue::LearnerQueue;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
 use tch::Device;
 
 /// The policies that learn, their hooks, the stream that shuffles, and the replay buffers. A clone is another handle to

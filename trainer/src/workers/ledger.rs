@@ -1,21 +1,11 @@
 //! Counters, timers, finished episodes and where the time went: what a result is made of.
 
-use crate::{
-    base::{
-        episode::Episode,
-        error::Result,
-        lock,
-        metrics::{Counters, Sizes, Timers},
-        profile::{Breakdown, SamplerPerf},
-        state::State,
-        train_batch::TrainBatch,
-    },
-    sample::worker::Sampled,
+use crate::base::{
+    Breakdown, Counters, Episode, Result, SamplerPerf, Sizes, State, Timers, TrainBatch, lock,
 };
-use std::{
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use crate::sample::Sampled;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// The book of a run: steps of a plan write in it, a result reads it. A clone is another handle to it.
 #[derive(Clone, Debug, Default)]

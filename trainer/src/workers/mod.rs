@@ -1,46 +1,35 @@
 //! What a plan drives, as one cheap handle: workers that sample, policies that learn, and the book of the run.
 
-pub(crate) mod fleet;
+mod fleet;
 mod health;
-pub(crate) mod learner_group;
-pub(crate) mod learner_queue;
-pub(crate) mod learners;
-pub(crate) mod ledger;
-pub(crate) mod transport;
+mod learner_group;
+mod learner_queue;
+mod learners;
+mod ledger;
+mod transport;
 pub mod wire;
 
-pub use crate::{
-    base::metrics::{Counters, PolicyCounters},
-    sample::{
-        evaluation::{Evaluation, EvaluationTask},
-        filter::{FilterStats, MeanStdFilter, RunningStat},
-        follower::Follow,
-        worker::{Origin, Reply, Request, RolloutWorker, Sampled, WorkerSpec},
-    },
-};
+pub use fleet::Order;
+pub(crate) use learner_queue::LearnerQueue;
 pub use learners::Learners;
 pub use ledger::Ledger;
 pub(crate) use transport::serve;
 pub use transport::{Completion, Fault, ProcessPool, RayPool, ThreadPool, WorkerPool, check_worker_pool};
 
-use crate::{
-    base::{
-        error::Result,
-        lock,
-        state::{State, Weights},
-        train_batch::TrainBatch,
-    },
-    policy::Policy,
-    replay::{ReplayBufferConfig, SharedReplay},
-    run::{common::Common, multi_agent::ReplayMode},
-    sample::{filter::ObservationFilter, worker::EnvRunner},
-    workers::fleet::{Fleet, Order},
+pub use crate::base::{Counters, PolicyCounters};
+use crate::base::{Result, State, TrainBatch, Weights, lock};
+use crate::policy::Policy;
+use crate::replay::{ReplayBufferConfig, SharedReplay};
+use crate::run::{Common, ReplayMode};
+use crate::sample::{EnvRunner, ObservationFilter};
+pub use crate::sample::{
+    Evaluation, EvaluationTask, FilterStats, Follow, MeanStdFilter, Origin, Reply, Request, RolloutWorker,
+    RunningStat, Sampled, WorkerSpec,
 };
+use crate::workers::fleet::Fleet;
 use serde_json::Value;
-use std::{
-    sync::{Arc, Mutex},
-    time::Instant,
-};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 use tch::Device;
 
 /// Rollout workers, learning policies and the ledger of a run. A clone is another handle to the same ones, so every step

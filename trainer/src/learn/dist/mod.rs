@@ -3,10 +3,8 @@
 
 mod squashed;
 
-use crate::{
-    base::error::{Error, Result},
-    learn::value::Value,
-};
+use crate::base::{Error, Result};
+use crate::learn::Value;
 use pavlov_envs::Space;
 
 /// `ln sqrt(2 pi)`.

@@ -1,10 +1,8 @@
 //! Squashed Gaussians: actions between bounds that are drawn differentiably, for SAC.
 
-use super::{ActionDist, Dist, HALF_LN_TAU};
-use crate::{
-    base::{error::Result, rules},
-    learn::value::Value,
-};
+use crate::base::{Result, rules};
+use crate::learn::Value;
+use crate::learn::dist::{ActionDist, Dist, HALF_LN_TAU};
 use pavlov_envs::Space;
 
 impl ActionDist {

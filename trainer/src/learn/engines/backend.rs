@@ -1,21 +1,8 @@
 //! What runs a network, and what it is asked.
 
-use crate::{
-    base::{
-        batch::SampleBatch,
-        error::{Error, Result},
-        rng::Stream,
-        stats::Stats,
-    },
-    learn::{
-        groups::Group,
-        loss::Loss,
-        nets::{Input, Net, Params},
-        rows::{About, Rows},
-        together::Together,
-        value::Value,
-    },
-};
+use crate::base::{Error, Result, SampleBatch, Stats, Stream};
+use crate::learn::nets::{Input, Net, Params};
+use crate::learn::{About, Group, Loss, Rows, Together, Value};
 use pulp::Arch;
 use std::fmt::Debug;
 use tch::Tensor;

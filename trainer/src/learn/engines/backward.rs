@@ -1,10 +1,8 @@
 //! The way back through a [`Tape`]: what every operation adds to the gradients of its operands.
 
-use super::tape::{LayerPlace, Made, Node, Tape, part};
-use crate::learn::engines::{
-    Activation, Op,
-    kernels::{self, Left, exp},
-};
+use crate::learn::engines::kernels::{Left, exp};
+use crate::learn::engines::tape::{LayerPlace, Made, Node, Tape, part};
+use crate::learn::engines::{Activation, Op, kernels};
 
 impl Tape {
     /// Adds `share` times the gradient of node `of`, one number, by the parameters that learn to `grads`. `flats` are the

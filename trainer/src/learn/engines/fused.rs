@@ -1,37 +1,21 @@
 //! The fused engine: fully connected and recurrent networks and their losses in plain memory that is used again.
 
-use super::{
-    Activation, Graph, Layer, MASKED, Op, Which,
-    backend::{Backend, HeadFn, LossFn, Observed, Remembered, Report, RowFn, Sets, not_a_number},
-    cut::{bounds, even, sequence_parts},
-    kernels::{LANES, exp, ln},
-    load::{encoded, fill, scatter, sequences},
-    recurrence::ScanPlace,
-    share::share_out,
-    tape::{LayerPlace, NormPlace, Tape},
+use crate::base::{Column, Result, SampleBatch, Selection, Stats, Stream, host, lock};
+use crate::learn::engines::backend::{
+    Backend, HeadFn, LossFn, Observed, Remembered, Report, RowFn, Sets, not_a_number,
 };
-use crate::{
-    base::{
-        batch::{Column, SampleBatch, Selection},
-        error::Result,
-        host, lock,
-        rng::Stream,
-        stats::Stats,
-    },
-    learn::{
-        groups::Live,
-        loss::{Join, Stat, explained},
-        nets::{Encoding, Input, Layout, Net, Raw, readable},
-        rows::{About, Rows},
-        together::Together,
-        value::Value,
-    },
-};
+use crate::learn::engines::cut::{bounds, even, sequence_parts};
+use crate::learn::engines::kernels::{LANES, exp, ln};
+use crate::learn::engines::load::{encoded, fill, scatter, sequences};
+use crate::learn::engines::recurrence::ScanPlace;
+use crate::learn::engines::share::share_out;
+use crate::learn::engines::tape::{LayerPlace, NormPlace, Tape};
+use crate::learn::engines::{Activation, Graph, Layer, MASKED, Op, Which};
+use crate::learn::nets::{Encoding, Input, Layout, Net, Raw, readable};
+use crate::learn::{About, Join, Live, Rows, Stat, Together, Value, explained};
 use pulp::Arch;
-use std::{
-    ops::Range,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
 use tch::Tensor;
 
 /// Rows of a piece, about: small enough for the second-level cache.

@@ -457,7 +457,7 @@ pub(crate) fn norm(x: &[f32]) -> f64 {
     sum(x, |x| x * x).sqrt()
 }
 
-/// One step of Adam, AdamW or RAdam over flat buffers; see [`OptimizerConfig`](crate::learn::optim::OptimizerConfig).
+/// One step of Adam, AdamW or RAdam over flat buffers; see [`OptimizerConfig`](crate::learn::OptimizerConfig).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Adam {
     pub(crate) one_minus_beta1: f64,

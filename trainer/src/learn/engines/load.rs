@@ -1,19 +1,13 @@
 //! Rows between plain memory and the tape.
 
-use super::tape::Tape;
-use crate::{
-    base::{
-        batch::{Column, SampleBatch, Selection},
-        error::Result,
-        host,
-    },
-    learn::nets::{Encoding, Raw},
-};
+use crate::base::{Column, Result, SampleBatch, Selection, host};
+use crate::learn::engines::tape::Tape;
+use crate::learn::nets::{Encoding, Raw};
 use pavlov_envs::Element;
 use tch::Kind;
 
 /// Observations from memory as a node of the tape, in the network's numbers.
-pub(super) fn encoded(tape: &Tape, encoding: &Encoding, from: Raw<'_>, rows: &Selection) -> usize {
+pub(crate) fn encoded(tape: &Tape, encoding: &Encoding, from: Raw<'_>, rows: &Selection) -> usize {
     match from {
         // The numbers are the row itself.
         Raw::F32(from) if encoding.is_identity() => fill(tape, from, encoding.width(), rows, |x| x),
@@ -43,7 +37,7 @@ fn encode<T: Element>(tape: &Tape, encoding: &Encoding, from: &[T], rows: &Selec
 }
 
 /// Rows from memory, `cols` numbers per row, as a node of the tape, feature by feature.
-pub(super) fn fill<T: Copy>(
+pub(crate) fn fill<T: Copy>(
     tape: &Tape,
     from: &[T],
     cols: usize,
@@ -70,7 +64,7 @@ pub(super) fn fill<T: Copy>(
 }
 
 /// The sequences that the rows of a batch are, if they are some.
-pub(super) fn sequences(tape: &mut Tape, batch: &SampleBatch) -> Result<()> {
+pub(crate) fn sequences(tape: &mut Tape, batch: &SampleBatch) -> Result<()> {
     let Some(lengths) = batch.sequences() else { return Ok(()) };
     let [memory, resets] = [Column::STATE_IN, Column::RESETS].map(|column| batch.get(column));
     let [memory, resets] = [memory?, resets?].map(|column| column.to_kind(Kind::Float).contiguous());
@@ -80,7 +74,7 @@ pub(super) fn sequences(tape: &mut Tape, batch: &SampleBatch) -> Result<()> {
 }
 
 /// A node of the tape, row by row.
-pub(super) fn scatter(tape: &Tape, id: usize, to: &mut [f32]) {
+pub(crate) fn scatter(tape: &Tape, id: usize, to: &mut [f32]) {
     let (data, stride) = (tape.data(id), tape.stride());
     let columns = data.len() / stride;
     assert_eq!(to.len(), columns * tape.rows(), "the head has {columns} columns");

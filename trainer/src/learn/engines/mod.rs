@@ -10,26 +10,29 @@
 //! added in order, so the bits do not depend on the number of cores. libtorch's own threads are not used: they spin at
 //! barriers, and when another process holds one of the cores they run tens of times slower, while pieces only wait.
 
-pub(crate) mod backend;
-pub(crate) mod backward;
-pub(crate) mod buffer;
-pub(crate) mod cut;
-pub(crate) mod fused;
+mod backend;
+mod backward;
+mod buffer;
+mod cut;
+mod fused;
 pub(crate) mod kernels;
-pub(crate) mod load;
-pub(crate) mod norm;
-pub(crate) mod quantiles;
-pub(crate) mod recurrence;
-pub(crate) mod scan;
-pub(crate) mod sequences;
+mod load;
+mod norm;
+mod quantiles;
+mod recurrence;
+mod scan;
+mod sequences;
 mod share;
-pub(crate) mod tape;
-pub(crate) mod torch;
+mod tape;
+mod torch;
 
-use crate::base::{
-    batch::{Column, SampleBatch},
-    error::Result,
-};
+pub use backend::Report;
+pub(crate) use backend::{Backend, Observed, Remembered};
+pub(crate) use fused::Fused;
+pub(crate) use kernels::Adam;
+pub(crate) use torch::{Torch, forward};
+
+use crate::base::{Column, Result, SampleBatch};
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use tch::Tensor;

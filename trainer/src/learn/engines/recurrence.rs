@@ -1,9 +1,7 @@
 //! What recurrent layers on the tape are made of: the sequences that rows are, places of parameters, gates.
 
-use super::{
-    Cell,
-    kernels::{self, exp},
-};
+use crate::learn::engines::kernels::exp;
+use crate::learn::engines::{Cell, kernels};
 use pulp::Arch;
 use std::cell::RefCell;
 

@@ -1,10 +1,7 @@
 //! Recurrent layers by libtorch: rows of sequences, what is remembered at their first rows, and the way through them.
 
-use super::Cell;
-use crate::base::{
-    batch::{Column, SampleBatch},
-    error::Result,
-};
+use crate::base::{Column, Result, SampleBatch};
+use crate::learn::engines::Cell;
 use std::cell::RefCell;
 use tch::{Kind, Tensor};
 

@@ -1,14 +1,11 @@
 //! Work that the threads of the machine share.
 
 use crate::base::lock;
-use std::{
-    hint::spin_loop,
-    sync::{
-        Mutex,
-        atomic::{AtomicUsize, Ordering::Relaxed},
-    },
-    time::{Duration, Instant},
-};
+use std::hint::spin_loop;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 /// How long a thread that has nothing left to do stays awake for the others to finish. To sleep and be woken takes longer.
 const PATIENCE: Duration = Duration::from_micros(200);

@@ -3,14 +3,10 @@
 //! A loss is a few dozen elementwise operations on a few hundred rows. Each costs libtorch a microsecond or two of
 //! allocation, dispatch and graph; here it is one loop over memory that is used again for the next minibatch.
 
-use super::{
-    buffer::{Buffer, Spare},
-    recurrence::{ScanPlace, TapeSequences},
-};
-use crate::learn::engines::{
-    Activation, Op,
-    kernels::{self, Left, exp, ln},
-};
+use crate::learn::engines::buffer::{Buffer, Spare};
+use crate::learn::engines::kernels::{Left, exp, ln};
+use crate::learn::engines::recurrence::{ScanPlace, TapeSequences};
+use crate::learn::engines::{Activation, Op, kernels};
 use pulp::Arch;
 use std::cell::{Ref, RefCell};
 

@@ -1,35 +1,18 @@
 //! The libtorch engine: tensors in an arena that lives as long as a piece.
 
-use super::{
-    Activation, Graph, Layer, MASKED, Op, Which,
-    backend::{Backend, HeadFn, LossFn, Observed, Remembered, Report, RowFn, Sets, not_a_number},
-    cut::{bounds, pieces},
-    norm::EPSILON as NORM_EPSILON,
-    quantiles,
-    sequences::Sequences,
+use crate::base::{Column, Result, SampleBatch, Stats, Stream, host};
+use crate::learn::engines::backend::{
+    Backend, HeadFn, LossFn, Observed, Remembered, Report, RowFn, Sets, not_a_number,
 };
-use crate::{
-    base::{
-        batch::{Column, SampleBatch},
-        error::Result,
-        host,
-        rng::Stream,
-        stats::Stats,
-    },
-    learn::{
-        groups::Live,
-        loss::{EPSILON, Join, Stat},
-        nets::{Encoding, Input, Net, Params},
-        rows::{About, Rows},
-        together::Together,
-        value::Value,
-    },
-};
+use crate::learn::engines::cut::{bounds, pieces};
+use crate::learn::engines::norm::EPSILON as NORM_EPSILON;
+use crate::learn::engines::sequences::Sequences;
+use crate::learn::engines::{Activation, Graph, Layer, MASKED, Op, Which, quantiles};
+use crate::learn::nets::{Encoding, Input, Net, Params};
+use crate::learn::{About, EPSILON, Join, Live, Rows, Stat, Together, Value};
 use rayon::prelude::*;
-use std::{
-    cell::RefCell,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::cell::RefCell;
+use std::sync::{Arc, Mutex, PoisonError};
 use tch::{Device, Kind, Tensor};
 
 /// Rows of a piece on the CPU: enough to be worth libtorch's overhead. A GPU gets one piece.
@@ -562,7 +545,7 @@ fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
     }
 }
 
-/// [`explained`](crate::learn::loss::explained) on a device.
+/// [`explained`](crate::learn::explained) on a device.
 fn explained(sums: &Tensor) -> Tensor {
     let [rows, w, ww, d, dd] = [0, 1, 2, 3, 4].map(|i| sums.get(i));
     let variance = |sum: Tensor, squares: Tensor| (squares - sum.square() / &rows) / &rows;

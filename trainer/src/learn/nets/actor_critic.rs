@@ -1,19 +1,13 @@
 //! Actor and critic on two torsos, or on one that they share.
 
-use super::{
-    builder::{NetBuilder, Torso},
-    config::ModelConfig,
-    layers::{Dense, Free},
-    view::{Input, Net},
-};
-use crate::{
-    base::error::{Error, Result},
-    learn::{
-        dist::{ActionDist, Dist},
-        engines::Activation,
-        value::Value,
-    },
-};
+use crate::base::{Error, Result};
+use crate::learn::Value;
+use crate::learn::dist::{ActionDist, Dist};
+use crate::learn::engines::Activation;
+use crate::learn::nets::builder::{NetBuilder, Torso};
+use crate::learn::nets::config::ModelConfig;
+use crate::learn::nets::layers::{Dense, Free};
+use crate::learn::nets::view::{Input, Net};
 
 /// Actor and critic on two torsos, or on one that they share.
 #[derive(Debug)]

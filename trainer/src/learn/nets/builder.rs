@@ -1,26 +1,16 @@
 //! What a policy is built for, and the builder that lays out its parameters.
 
-use super::{
-    encoding::{Encoding, image},
-    layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Recurrent},
-    params::ParamsBuilder,
-    view::{Input, Net},
-};
-use crate::{
-    base::{
-        error::{Error, Result},
-        rng::Stream,
-        stats::interned,
-    },
-    learn::{
-        engines::{Activation, Cell, Layer},
-        groups::{Group, GroupRange, Rule},
-        value::{OnLibtorch, Value},
-    },
-};
+use crate::base::{Error, Result, Stream, interned};
+use crate::learn::engines::{Activation, Cell, Layer};
+use crate::learn::nets::encoding::{Encoding, image};
+use crate::learn::nets::layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Recurrent};
+use crate::learn::nets::params::ParamsBuilder;
+use crate::learn::nets::view::{Input, Net};
+use crate::learn::{Group, GroupRange, OnLibtorch, Rule, Value};
 use pavlov_envs::{AnyVectorEnv, DType, Space};
 use serde::{Deserialize, Serialize};
-use std::{fmt::Debug, sync::Arc};
+use std::fmt::Debug;
+use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
 /// The observation and action space a policy is made for.
@@ -219,7 +209,7 @@ impl<'a> NetBuilder<'a> {
     }
 
     /// Keeps a second copy of all parameters, which moves by
-    /// [`Learner::update_target`](crate::learner::Learner::update_target).
+    /// [`Learner::update_target`](crate::learn::Learner::update_target).
     pub fn target(&mut self) {
         self.has_target = true;
     }

@@ -1,19 +1,15 @@
 //! The `model` settings.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        rules,
-    },
-    learn::{
-        engines::Activation,
-        nets::{Init, Spaces, conv_filters::ConvFilters, image},
-    },
-};
+use crate::base::{Error, Result, rules};
+use crate::learn::engines::Activation;
+use crate::learn::nets::builder::Spaces;
+use crate::learn::nets::conv_filters::ConvFilters;
+use crate::learn::nets::encoding::image;
+use crate::learn::nets::layers::Init;
 use serde::{Deserialize, Serialize};
 
 /// The `model` settings (Ray's MODEL_DEFAULTS). A network of the user's own
-/// ([`Builder::custom_model`](crate::run::builder::Builder::custom_model)) takes the place of the layers that they
+/// ([`Builder::custom_model`](crate::run::Builder::custom_model)) takes the place of the layers that they
 /// describe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]

@@ -1,7 +1,7 @@
 //! The setting `model.conv_filters`: which convolutions images pass.
 
-use super::layers::{Filter, Padding};
-use crate::base::error::{Error, Result};
+use crate::base::{Error, Result};
+use crate::learn::nets::layers::{Filter, Padding};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 

@@ -1,19 +1,16 @@
 //! Convolutions for images, as the `model` settings say.
 
-use super::{
-    builder::{NetBuilder, Torso},
-    config::ModelConfig,
-    layers::{Conv2d, Dense, Init},
-    view::{Input, Net},
-};
-use crate::{
-    base::error::Result,
-    learn::{engines::Activation, value::Value},
-};
+use crate::base::Result;
+use crate::learn::Value;
+use crate::learn::engines::Activation;
+use crate::learn::nets::builder::{NetBuilder, Torso};
+use crate::learn::nets::config::ModelConfig;
+use crate::learn::nets::layers::{Conv2d, Dense, Init};
+use crate::learn::nets::view::{Input, Net};
 
 /// Convolutions, then fully connected layers.
 #[derive(Clone, Debug)]
-pub(super) struct ConvTower {
+pub(crate) struct ConvTower {
     convolutions: Vec<Conv2d>,
     dense: Vec<Dense>,
     width: usize,

@@ -1,13 +1,11 @@
 //! Values of observations and actions, each on a network and in a parameter group of its own.
 
-use super::{builder::NetBuilder, config::HiddenLayers, mlp::Mlp, view::Net};
-use crate::{
-    base::error::Result,
-    learn::{
-        groups::{Group, Rule},
-        value::{self, Value},
-    },
-};
+use crate::base::Result;
+use crate::learn::nets::builder::NetBuilder;
+use crate::learn::nets::config::HiddenLayers;
+use crate::learn::nets::mlp::Mlp;
+use crate::learn::nets::view::Net;
+use crate::learn::{Group, Rule, Value, value};
 
 /// Networks that say what observations and actions are worth.
 #[derive(Debug)]

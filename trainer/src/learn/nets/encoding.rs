@@ -1,9 +1,6 @@
 //! How an environment's rows become the numbers that a network reads.
 
-use crate::base::{
-    error::{Error, Result},
-    host,
-};
+use crate::base::{Error, Result, host};
 use pavlov_envs::{DType, Element, Layout, Space};
 use tch::{Device, Kind, Tensor};
 

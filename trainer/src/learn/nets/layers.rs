@@ -1,9 +1,10 @@
 //! Layers: handles that know their place among the parameters and are applied to values.
 
-use super::view::Net;
-use crate::learn::{engines::Layer, value::Value};
+use crate::learn::Value;
+use crate::learn::engines::Layer;
+use crate::learn::nets::view::Net;
 
-/// How a layer's weights start; see [`Initializer`](super::Initializer).
+/// How a layer's weights start; see [`Initializer`](crate::learn::nets::config::Initializer).
 #[derive(Clone, Copy, Debug)]
 pub enum Init {
     /// Normal numbers, each row scaled to this norm; bias 0.

@@ -1,12 +1,11 @@
 //! A network of hidden layers and an output layer.
 
-use super::{
-    builder::NetBuilder,
-    config::{Architecture, HiddenLayers},
-    layers::{Dense, Init, LayerNorm},
-    view::Net,
-};
-use crate::learn::{engines::Activation, value::Value};
+use crate::learn::Value;
+use crate::learn::engines::Activation;
+use crate::learn::nets::builder::NetBuilder;
+use crate::learn::nets::config::{Architecture, HiddenLayers};
+use crate::learn::nets::layers::{Dense, Init, LayerNorm};
+use crate::learn::nets::view::Net;
 
 /// Hidden layers and a linear output layer.
 #[derive(Clone, Debug)]

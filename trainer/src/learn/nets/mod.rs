@@ -28,8 +28,5 @@ pub use params::{Params, ParamsBuilder};
 pub use quantiles::{CriticLoss, Quantiles};
 pub use view::{Input, Net};
 
-pub use crate::learn::{
-    engines::Activation,
-    groups::{Group, Rule},
-    value::OnLibtorch,
-};
+pub use crate::learn::engines::Activation;
+pub use crate::learn::{Group, OnLibtorch, Rule};

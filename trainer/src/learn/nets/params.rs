@@ -5,7 +5,7 @@
 //! [`Params::alias`] makes another set of leaves over the same memory, so that several threads can take gradients of
 //! the same weights at once.
 
-use crate::base::{error::Result, rng::Stream, state::State};
+use crate::base::{Result, State, Stream};
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
@@ -228,7 +228,7 @@ impl Params {
             let array = weights.array(name)?;
             if array.shape() != shape {
                 let reason = format!("its shape is {:?}, but the model's is {shape:?}", array.shape());
-                return Err(crate::base::error::Error::state(name, reason));
+                return Err(crate::base::Error::state(name, reason));
             }
             parts.push(array.to_tensor().reshape([-1]));
         }

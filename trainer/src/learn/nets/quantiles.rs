@@ -1,10 +1,8 @@
 //! Critics that learn the distribution of the return: how many there are, how many quantiles each learns, and what they say
 //! together.
 
-use crate::{
-    base::{error::Result, rules},
-    learn::value::{self, Value},
-};
+use crate::base::{Result, rules};
+use crate::learn::{Value, value};
 use pavlov_envs::Space;
 use serde::{Deserialize, Serialize};
 

@@ -1,17 +1,14 @@
 //! What stands between observations and heads, as the `model` settings say.
 
-use super::{
-    builder::{NetBuilder, Torso},
-    config::{Initializer, ModelConfig},
-    conv_tower::ConvTower,
-    encoding::image,
-    layers::{Dense, Recurrent},
-    view::{Input, Net},
-};
-use crate::{
-    base::error::{Error, Result},
-    learn::{engines::Activation, value::Value},
-};
+use crate::base::{Error, Result};
+use crate::learn::Value;
+use crate::learn::engines::Activation;
+use crate::learn::nets::builder::{NetBuilder, Torso};
+use crate::learn::nets::config::{Initializer, ModelConfig};
+use crate::learn::nets::conv_tower::ConvTower;
+use crate::learn::nets::encoding::image;
+use crate::learn::nets::layers::{Dense, Recurrent};
+use crate::learn::nets::view::{Input, Net};
 
 impl NetBuilder<'_> {
     /// Hidden layers as the `model` settings say, convolutions for images, with parameters `name.0.weight` and so on; or

@@ -1,13 +1,11 @@
 //! Parameters and observations as a loss sees them.
 
-use crate::learn::{
-    engines::{Graph, Layer, Which},
-    value::Value,
-};
+use crate::learn::Value;
+use crate::learn::engines::{Graph, Layer, Which};
 
 /// Parameters as a loss sees them: those that learn, the same without their gradient, or the target copy's.
 ///
-/// What flows back through a layer goes to its parameters if they are [`online`](crate::learner::Rows::online), and to its
+/// What flows back through a layer goes to its parameters if they are [`online`](crate::learn::Rows::online), and to its
 /// input if that wants it, whichever they are. Frozen parameters on stored columns want nothing: nothing is kept for
 /// them.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +37,7 @@ impl<'t> Input<'t> {
     }
 
     /// The observation in numbers, `[rows, width]`: discrete ones one-hot, pixels from 0 to 1 with the channels first; see
-    /// [`Encoding`](super::Encoding).
+    /// [`Encoding`](crate::learn::nets::encoding::Encoding).
     pub fn obs(self) -> Value<'t> {
         self.obs
     }

@@ -1,7 +1,7 @@
 //! Targets that are computed backwards in time, in plain loops.
 
 pub(crate) mod gae;
-pub(crate) mod vtrace;
+mod vtrace;
 
 pub use gae::{Trajectories, advantages, discount_cumsum};
 pub use vtrace::{BatchValues, Targets, VTrace, vtrace};

@@ -1,10 +1,7 @@
 //! V-trace (Espeholt et al. 2018, equation 1 and section 4.2): values and advantages of experience that an older policy
 //! made, with terminated and cut apart.
 
-use crate::base::{
-    batch::{Column, SampleBatch},
-    error::Result,
-};
+use crate::base::{Column, Result, SampleBatch};
 use tch::{Device, Kind, Tensor};
 
 /// Settings of V-trace.

@@ -4,24 +4,15 @@ mod parts;
 mod sequences;
 mod trajectories;
 
-use crate::{
-    base::{
-        array,
-        batch::{Column, SampleBatch, env_major},
-        error::Result,
-    },
-    learn::{
-        learner::Learner,
-        nets::{Input, Net},
-        returns::gae,
-        value::Value,
-    },
-};
+pub use parts::{FragmentMasks, FragmentMemory, Values};
+
+use crate::base::{Column, Result, SampleBatch, array, env_major};
+use crate::learn::nets::{Input, Net};
+use crate::learn::returns::gae;
+use crate::learn::{Learner, Value};
 use bytemuck::Pod;
 use ndarray::ArrayViewD;
 use tch::{Tensor, kind};
-
-pub use parts::{FragmentMasks, FragmentMemory, Values};
 
 /// A time-major piece of several trajectories before postprocessing. The sampler will write over it: keep copies.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use tch::Tensor;
 
-/// What a policy remembered in a [`Fragment`](super::Fragment).
+/// What a policy remembered in a [`Fragment`](crate::sample::fragment::Fragment).
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentMemory<'a> {
     /// Rows of a sequence. The last one of a copy is shorter where T is no multiple of it.
@@ -17,10 +17,10 @@ pub struct FragmentMemory<'a> {
     pub next: &'a [f32],
 }
 
-/// Which actions were legal at every observation of a [`Fragment`](super::Fragment), bool.
+/// Which actions were legal at every observation of a [`Fragment`](crate::sample::fragment::Fragment), bool.
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentMasks<'a> {
-    /// Flags at the rows of [`Fragment::obs`](super::Fragment::obs), `[T + 1, N, options]`.
+    /// Flags at the rows of [`Fragment::obs`](crate::sample::fragment::Fragment::obs), `[T + 1, N, options]`.
     pub rows: &'a Tensor,
     /// Flags at the last observation of every episode that ended, `[ended, options]`.
     pub behind: &'a Tensor,
@@ -38,7 +38,7 @@ pub struct Values {
 }
 
 impl Values {
-    /// The values of the observations that were acted on, ordered as [`Fragment::rows`](super::Fragment::rows).
+    /// The values of the observations that were acted on, ordered as [`Fragment::rows`](crate::sample::fragment::Fragment::rows).
     pub fn rows(&self) -> Vec<f32> {
         let steps = self.at_rows.len() / self.copies - 1;
         let length = |copy: usize| self.lengths.as_ref().map_or(steps, |lengths| lengths[copy]);

@@ -1,19 +1,11 @@
 //! The rows of a policy that remembers: sequences, with what was remembered before each.
 
-use super::{Fragment, FragmentMemory, Values};
-use crate::{
-    base::{
-        batch::{Column, SampleBatch},
-        error::Result,
-        host,
-    },
-    learn::{
-        engines::backend::{Observed, Remembered},
-        learner::Learner,
-        nets::{Input, Net},
-        value::Value,
-    },
-};
+use crate::base::{Column, Result, SampleBatch, host};
+use crate::learn::engines::{Observed, Remembered};
+use crate::learn::nets::{Input, Net};
+use crate::learn::{Learner, Value};
+use crate::sample::fragment::Fragment;
+use crate::sample::fragment::parts::{FragmentMemory, Values};
 use tch::Tensor;
 
 impl Fragment<'_> {

@@ -1,10 +1,7 @@
 //! Rows that know which of them follow each other, for targets over whole trajectories.
 
-use super::Fragment;
-use crate::base::{
-    batch::{Column, SampleBatch},
-    trajectories::Trajectory,
-};
+use crate::base::{Column, SampleBatch, Trajectory};
+use crate::sample::fragment::Fragment;
 use tch::Tensor;
 
 impl Fragment<'_> {

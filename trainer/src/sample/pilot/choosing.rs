@@ -1,17 +1,12 @@
 //! A policy is asked for actions, unless these are drawn at random.
 
-use crate::{
-    base::{error::Result, rng::Stream},
-    policy::{
-        Policy,
-        act::{Act, Seen, StepColumns},
-    },
-    sample::transforms::ToEnv,
-};
+use crate::base::{Result, Stream};
+use crate::policy::{Act, Policy, Seen, StepColumns};
+use crate::sample::transforms::ToEnv;
 use tch::Tensor;
 
 /// What the copies that act have at hand, and where their choices go.
-pub(super) struct Choices<'a> {
+pub(crate) struct Choices<'a> {
     pub(super) mask: Option<&'a [bool]>,
     pub(super) memory: &'a mut [f32],
     pub(super) resets: &'a [bool],
@@ -22,7 +17,7 @@ pub(super) struct Choices<'a> {
 }
 
 /// How they choose.
-pub(super) struct Choosing<'a> {
+pub(crate) struct Choosing<'a> {
     pub(super) to_env: &'a ToEnv,
     pub(super) worker: (usize, usize),
     pub(super) explore: bool,

@@ -1,14 +1,11 @@
 //! Acting of some copies while others wait: agents that take turns, or are no longer there.
 
-use super::{
-    Pilot,
-    choosing::{Choices, Choosing},
-};
-use crate::{
-    base::error::Result,
-    policy::{Policy, act::StepColumns},
-    sample::{gather::Gathered, steps::Steps},
-};
+use crate::base::Result;
+use crate::policy::{Policy, StepColumns};
+use crate::sample::gather::Gathered;
+use crate::sample::pilot::Pilot;
+use crate::sample::pilot::choosing::{Choices, Choosing};
+use crate::sample::steps::Steps;
 
 impl Pilot {
     /// As [`act`](Self::act), but only the copies that `gathered` names act, each by its row `at`; the others wait.

@@ -1,18 +1,14 @@
 //! How a pilot is made, and what it is asked for.
 
-use super::Pilot;
-use crate::{
-    base::{batch::Column, error::Result, rng::Stream},
-    learn::nets::Encoding,
-    policy::{Policy, Spaces},
-    run::common::Common,
-    sample::{
-        filter::{MeanStdFilter, RunningStat},
-        memory::Memories,
-        steps::Steps,
-        transforms::{Preprocess, ToEnv},
-    },
-};
+use crate::base::{Column, Result, Stream};
+use crate::learn::nets::{Encoding, Spaces};
+use crate::policy::Policy;
+use crate::run::Common;
+use crate::sample::filter::{MeanStdFilter, RunningStat};
+use crate::sample::memory::Memories;
+use crate::sample::pilot::Pilot;
+use crate::sample::steps::Steps;
+use crate::sample::transforms::{Preprocess, ToEnv};
 use pavlov_envs::{DType, Space};
 
 /// Bytes of one stored row.

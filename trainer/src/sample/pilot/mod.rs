@@ -6,17 +6,13 @@ mod gathering;
 mod making;
 mod saving;
 
-use crate::{
-    base::{batch::Column, error::Result, rng::Stream},
-    learn::nets::Encoding,
-    policy::{Policy, Spaces, act::StepColumns},
-    sample::{
-        filter::MeanStdFilter,
-        steps::Steps,
-        transforms::{Preprocess, ToEnv},
-    },
-};
-use choosing::{Choices, Choosing};
+use crate::base::{Column, Result, Stream};
+use crate::learn::nets::{Encoding, Spaces};
+use crate::policy::{Policy, StepColumns};
+use crate::sample::filter::MeanStdFilter;
+use crate::sample::pilot::choosing::{Choices, Choosing};
+use crate::sample::steps::Steps;
+use crate::sample::transforms::{Preprocess, ToEnv};
 
 /// What acting needs besides a policy: how observations are stored and filtered, the memory of every copy, random
 /// streams, random first steps, and the way of actions to the environment.

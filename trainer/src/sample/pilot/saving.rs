@@ -1,12 +1,7 @@
 //! What acting needs to go on in the middle of episodes.
 
-use super::Pilot;
-use crate::base::{
-    error::{Error, Result},
-    host,
-    rng::{Stream, StreamState},
-    state::State,
-};
+use crate::base::{Error, Result, State, Stream, StreamState, host};
+use crate::sample::pilot::Pilot;
 use tch::Tensor;
 
 impl Pilot {

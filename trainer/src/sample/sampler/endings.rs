@@ -5,7 +5,7 @@ use tch::Tensor;
 
 /// Everything is in the order of the steps.
 #[derive(Debug, Default)]
-pub(super) struct Endings {
+pub(crate) struct Endings {
     /// Rows (`t * N + copy`) that ended an episode.
     pub(super) rows: Vec<usize>,
     /// Which actions were legal at the last observation of each, `[ended, options]`.

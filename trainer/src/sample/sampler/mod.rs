@@ -7,25 +7,16 @@
 mod endings;
 mod source;
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        host,
-        profile::{Laps, SamplerPerf},
-        rng::Stream,
-        train_batch::PolicyId,
-    },
-    policy::{Policy, PolicyMap, Spaces},
-    run::common::{ClipRewards, Common},
-    sample::{
-        callbacks::{Callbacks, StepView},
-        counting::{Counting, Numbers},
-        filter::{MeanStdFilter, ObservationFilter},
-        pilot::Pilot,
-        steps::Steps,
-    },
-};
-use endings::Endings;
+use crate::base::{Error, Laps, PolicyId, Result, SamplerPerf, Stream, host};
+use crate::learn::nets::Spaces;
+use crate::policy::{Policy, PolicyMap};
+use crate::run::{ClipRewards, Common};
+use crate::sample::callbacks::{Callbacks, StepView};
+use crate::sample::counting::{Counting, Numbers};
+use crate::sample::filter::{MeanStdFilter, ObservationFilter};
+use crate::sample::pilot::Pilot;
+use crate::sample::sampler::endings::Endings;
+use crate::sample::steps::Steps;
 use pavlov_envs::{AnyVectorEnv, StepOut};
 use tch::Kind;
 

@@ -1,22 +1,12 @@
 //! The sampler as a source of fragments: what it lends, and what it saves to go on in the middle of episodes.
 
-use super::Sampler;
-use crate::{
-    base::{
-        episode::Episode,
-        error::Result,
-        host::{self, HostTensor},
-        notice::notice_once,
-        profile::SamplerPerf,
-        state::State,
-    },
-    policy::{Fragment, FragmentMasks, FragmentMemory, PolicyMap},
-    sample::{
-        callbacks::Callbacks,
-        filter::MeanStdFilter,
-        source::{FragmentSource, TakeRows},
-    },
-};
+use crate::base::{Episode, HostTensor, Result, SamplerPerf, State, host, notice_once};
+use crate::policy::PolicyMap;
+use crate::sample::callbacks::Callbacks;
+use crate::sample::filter::MeanStdFilter;
+use crate::sample::fragment::{Fragment, FragmentMasks, FragmentMemory};
+use crate::sample::sampler::Sampler;
+use crate::sample::source::{FragmentSource, TakeRows};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use tch::Tensor;

@@ -1,14 +1,11 @@
 //! The contract of a transport as a function.
 
-use super::pool::{Completion, Fault, WorkerPool};
-use crate::{
-    base::{
-        error::{Error, Result},
-        state::{Array, State, Weights},
-    },
-    sample::worker::{Reply, Request, Sampled},
-};
-use std::{collections::VecDeque, sync::Arc, time::Duration};
+use crate::base::{Array, Error, Result, State, Weights};
+use crate::sample::{Reply, Request, Sampled};
+use crate::workers::transport::pool::{Completion, Fault, WorkerPool};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// Checks the contract of [`WorkerPool`] on a new pool of at least two workers. `weights` are those of their policies. No
 /// answer takes longer than `patience`.

@@ -4,31 +4,21 @@
 //! its own threads stand still. A process that is silent is probed. A thread of its own answers, so a process that does not
 //! answer is stopped, or its machine is gone, while one whose environment is slow answers at once.
 
-use crate::{
-    base::{
-        error::{Error, Result},
-        lock,
-    },
-    sample::{
-        spec_by_name::SpecByName,
-        worker::{Reply, Request},
-    },
-    workers::{
-        transport::pool::{Completion, Fault},
-        wire::{self, Message, Op},
-    },
-};
+use crate::base::{Error, Result, lock};
+use crate::sample::{Reply, Request, SpecByName};
+use crate::workers::transport::pool::{Completion, Fault};
+use crate::workers::wire;
+use crate::workers::wire::{Message, Op};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use pavlov_tune::internal::Body;
-use std::{
-    collections::VecDeque,
-    io::{self, BufReader, BufWriter, ErrorKind, Read, Write},
-    net::Shutdown,
-    os::unix::net::UnixStream,
-    sync::{Arc, Mutex},
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::collections::VecDeque;
+use std::io;
+use std::io::{BufReader, BufWriter, ErrorKind, Read, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
 /// Probes that a process may leave unanswered. The time that it has for an answer is divided by them.
 const PROBES: u32 = 4;
@@ -38,7 +28,7 @@ const PROBE: u64 = 0;
 
 /// Whose life it is, and where its completions go.
 #[derive(Clone, Debug)]
-pub(super) struct Place {
+pub(crate) struct Place {
     pub(super) worker: usize,
     pub(super) incarnation: u64,
     pub(super) completions: Sender<Completion>,
@@ -54,7 +44,7 @@ impl Place {
 
 /// A worker's process and what it owes.
 #[derive(Debug)]
-pub(super) struct Life {
+pub(crate) struct Life {
     place: Place,
     outgoing: Option<Sender<Outgoing>>,
     shared: Arc<Shared>,

@@ -19,7 +19,8 @@ pub(crate) use ray::Asked;
 pub use ray::RayPool;
 pub use threads::ThreadPool;
 
-use crate::{base::error::Result, sample::worker::WorkerSpec};
+use crate::base::Result;
+use crate::sample::WorkerSpec;
 use pavlov_tune::WorkerTransport;
 
 /// Workers as the settings say.

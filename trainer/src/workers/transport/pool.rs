@@ -1,10 +1,8 @@
 //! The contract of a transport.
 
-use crate::{
-    base::error::{Error, Result},
-    run::common::Common,
-    sample::worker::{Reply, Request},
-};
+use crate::base::{Error, Result};
+use crate::run::Common;
+use crate::sample::{Reply, Request};
 use std::time::{Duration, Instant};
 
 /// Why a request has no reply.
@@ -32,7 +30,7 @@ pub struct Completion {
 
 /// Carries requests to workers and replies back. No policy about failures.
 ///
-/// [`check_worker_pool`](super::check_worker_pool) checks the contract.
+/// [`check_worker_pool`](crate::workers::transport::check::check_worker_pool) checks the contract.
 ///
 /// # Contract
 ///
@@ -79,7 +77,7 @@ pub trait WorkerPool: Send + std::fmt::Debug {
 ///
 /// # Errors
 /// Returns [`Error::Worker`] with what a worker failed at, or if one is not ready in `worker_health_probe_timeout_s`.
-pub(super) fn validate(pool: &mut dyn WorkerPool, mut starts: Vec<u64>, common: &Common) -> Result<()> {
+pub(crate) fn validate(pool: &mut dyn WorkerPool, mut starts: Vec<u64>, common: &Common) -> Result<()> {
     if !common.validate_workers_after_construction {
         return Ok(());
     }

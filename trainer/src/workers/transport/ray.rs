@@ -3,22 +3,16 @@
 //! Ray is spoken to by a process in Python, the engine. Frames go to it and on to the actors as they are, so a worker here
 //! is what it is as a process, and the trainer outlives the cluster.
 
-use super::{
-    life::{Life, Place},
-    pool::{Completion, Fault, WorkerPool, validate},
-};
-use crate::{
-    base::error::Result,
-    run::common::Common,
-    sample::{
-        spec_by_name::SpecByName,
-        worker::{Request, WorkerSpec},
-    },
-};
+use crate::base::Result;
+use crate::run::Common;
+use crate::sample::{Request, SpecByName, WorkerSpec};
+use crate::workers::transport::life::{Life, Place};
+use crate::workers::transport::pool::{Completion, Fault, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use pavlov_tune::internal::{ChildCommand, RayEngine, rollout_command};
 use serde_json::{Map, Value, json};
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
+use std::time::Duration;
 
 /// One actor of a Ray cluster per worker.
 #[derive(Debug)]

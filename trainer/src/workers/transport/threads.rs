@@ -1,10 +1,8 @@
 //! Workers on threads of this process. Batches and weights are handed over, never serialised.
 
-use super::pool::{Completion, Fault, WorkerPool, validate};
-use crate::{
-    base::error::{Error, Result, catch},
-    sample::worker::{Reply, Request, RolloutWorker, WorkerSpec},
-};
+use crate::base::{Error, Result, catch};
+use crate::sample::{Reply, Request, RolloutWorker, WorkerSpec};
+use crate::workers::transport::pool::{Completion, Fault, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::time::Duration;
 

@@ -1,15 +1,12 @@
 //! One frame: header, JSON, arrays.
 
-use crate::base::{
-    error::{Error, Result},
-    state::{Array, State},
-};
-use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use crate::base::{Array, Error, Result, State};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::{
-    borrow::Cow,
-    io::{self, ErrorKind, Read, Write},
-};
+use std::borrow::Cow;
+use std::io;
+use std::io::{ErrorKind, Read, Write};
 use tch::Kind;
 
 /// Counts up whenever frames or messages change. Both ends are the same executable, so another version is a mistake.

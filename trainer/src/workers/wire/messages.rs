@@ -1,24 +1,13 @@
 //! What each request and reply says in its frame.
 
-use super::frame::{Frame, Message, Op, damaged, read, write};
-use crate::{
-    base::{
-        error::{Result, catch},
-        state::{Array, State},
-    },
-    sample::{
-        evaluation::Evaluation,
-        follower::Follow,
-        worker::{Reply, Request, Sampled},
-    },
-    workers::transport::Fault,
-};
+use crate::base::{Array, Result, State, catch};
+use crate::sample::{Evaluation, Follow, Reply, Request, Sampled};
+use crate::workers::transport::Fault;
+use crate::workers::wire::frame::{Frame, Message, Op, damaged, read, write};
 use pavlov_envs::Frame as Picture;
-use std::{
-    borrow::Cow,
-    io::{Read, Write},
-    sync::Arc,
-};
+use std::borrow::Cow;
+use std::io::{Read, Write};
+use std::sync::Arc;
 use tch::Kind;
 
 /// Writes the request of that number as a frame.

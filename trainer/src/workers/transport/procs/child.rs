@@ -1,28 +1,17 @@
 //! In the process of a worker: requests come in, replies go out.
 
-use crate::{
-    base::{
-        error::{Error, Result, catch},
-        lock,
-    },
-    sample::{
-        spec_by_name::SpecByName,
-        worker::{Reply, Request, RolloutWorker, WorkerSpec},
-    },
-    workers::{
-        transport::pool::Fault,
-        wire::{self, Op},
-    },
-};
+use crate::base::{Error, Result, catch, lock};
+use crate::sample::{Reply, Request, RolloutWorker, SpecByName, WorkerSpec};
+use crate::workers::transport::pool::Fault;
+use crate::workers::wire;
+use crate::workers::wire::Op;
 use crossbeam_channel::{Receiver, unbounded};
-use std::{
-    io::{BufReader, BufWriter, Write},
-    net::Shutdown,
-    os::unix::net::UnixStream,
-    sync::{Arc, Mutex},
-    thread,
-    time::Duration,
-};
+use std::io::{BufReader, BufWriter, Write};
+use std::net::Shutdown;
+use std::os::unix::net::UnixStream;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
 
 /// How long a worker whose driver is gone may take to end by itself.
 const PATIENCE: Duration = Duration::from_millis(500);

@@ -7,20 +7,15 @@ mod child;
 
 pub(crate) use child::serve;
 
-use super::{
-    life::{Life, Place},
-    pool::{Completion, WorkerPool, validate},
-};
-use crate::{
-    base::error::Result,
-    sample::{
-        spec_by_name::SpecByName,
-        worker::{Request, WorkerSpec},
-    },
-};
+use crate::base::Result;
+use crate::sample::{Request, SpecByName, WorkerSpec};
+use crate::workers::transport::life::{Life, Place};
+use crate::workers::transport::pool::{Completion, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use pavlov_tune::internal::RolloutProcess;
-use std::{os::unix::net::UnixStream, sync::Arc, time::Duration};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::time::Duration;
 
 /// One process per worker.
 #[derive(Debug)]
