@@ -5,11 +5,12 @@
 //! `cargo run --release --example ppo_and_dqn`
 
 use pavlov::prelude::*;
+use pavlov::trainer::agents::{Agent, Policies};
 use pavlov::trainer::plan::{
     Plan, PlanExt, after_training, keep_in_replay, owed, replay, round_robin, standardize, sync_weights,
     train_epochs, train_on_replay, update_priorities, update_target,
 };
-use pavlov::trainer::policy::{Agent, Policies, PolicyClass, Spaces};
+use pavlov::trainer::policy::{PolicyClass, Spaces};
 use pavlov::trainer::{WorkerSet, batch::Column};
 use serde::{Deserialize, Serialize};
 

@@ -7,8 +7,8 @@ use std::sync::{LazyLock, RwLock};
 
 use pavlov_algorithms::{Ddpg, Dqn, Impala, Ppo, Qmix, Sac, Td3};
 use pavlov_envs::EnvCreator;
+use pavlov_trainer::agents::{Agent, Policies};
 use pavlov_trainer::batch::PolicyId;
-use pavlov_trainer::policy::{Agent, Policies};
 use pavlov_trainer::{
     Algorithm, Common, Evaluation, Result, Session, Trainer, TrainerExt, load_session, overlay_what_fits,
     policies_of, resolve, to_config, validate,

@@ -7,14 +7,13 @@ use pavlov::envs::{self, Env, EnvCreator, IntoEnvCreator, Space, Step};
 use pavlov::prelude::*;
 use pavlov::torch::{Device, Kind, Tensor};
 use pavlov::trainer::WorkerSet;
+use pavlov::trainer::agents::{Agent, Policies};
 use pavlov::trainer::batch::{Column, SampleBatch};
 use pavlov::trainer::learner::Value;
 use pavlov::trainer::learner::{Learner, Rows};
 use pavlov::trainer::models::{NetBuilder, Rule};
 use pavlov::trainer::policy::ActionRows;
-use pavlov::trainer::policy::{
-    Act, Agent, Fragment, Learned, Policies, Policy, PolicyClass, PolicySpec, Seen, Spaces,
-};
+use pavlov::trainer::policy::{Act, Fragment, Learned, Policy, PolicyClass, PolicySpec, Seen, Spaces};
 use pavlov::trainer::replay::OffPolicy;
 use pavlov::trainer::settings::ExplorationConfig;
 use pavlov::trainer::state::{Array, State, Weights};

@@ -4,7 +4,7 @@ use pavlov::envs::{self, EnvCreator, MultiAgentEnv, MultiAgentOut, Space};
 use pavlov::prelude::*;
 use pavlov::torch::Tensor;
 use pavlov::trainer::PolicyChange;
-use pavlov::trainer::policy::Policies;
+use pavlov::trainer::agents::Policies;
 use pavlov::trainer::rng::episode_seed;
 use pavlov::trainer::settings::{ObservationFilter, PolicyMapping};
 use pavlov::trainer::workers::{FilterStats, RunningStat};

@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use pavlov::prelude::*;
+use pavlov::trainer::agents::Policies;
 use pavlov::trainer::batch::Column;
-use pavlov::trainer::policy::{Act, ActionRows, Policies, Policy, PolicyClass, Seen};
+use pavlov::trainer::policy::{Act, ActionRows, Policy, PolicyClass, Seen};
 use pavlov::trainer::{League, LeagueConfig};
 use serde_json::{Value, json};
 

@@ -5,8 +5,9 @@ use pavlov::envs::{
 };
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
+use pavlov::trainer::agents::{Agent, Policies};
 use pavlov::trainer::plan::Plan;
-use pavlov::trainer::policy::{Agent, Policies, PolicyClass, Spaces};
+use pavlov::trainer::policy::{PolicyClass, Spaces};
 use pavlov::trainer::rng::episode_seed;
 use serde::{Deserialize, Serialize};
 

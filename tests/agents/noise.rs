@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use pavlov::envs::{self, EnvCreator, MultiAgentEnv, MultiAgentOut, Space};
 use pavlov::prelude::*;
-use pavlov::trainer::policy::{Act, Policies, Policy, PolicyClass, Seen};
+use pavlov::trainer::agents::Policies;
+use pavlov::trainer::policy::{Act, Policy, PolicyClass, Seen};
 use pavlov::trainer::settings::ExplorationConfig;
 use serde_json::json;
 

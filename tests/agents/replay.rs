@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use pavlov::prelude::*;
+use pavlov::trainer::agents::Policies;
 use pavlov::trainer::batch::{Column, TrainBatch};
 use pavlov::trainer::plan::{replay, store_to_replay};
-use pavlov::trainer::policy::Policies;
 use pavlov::trainer::replay::{ReplayBufferConfig, ReplayKind};
 use pavlov::trainer::{PolicyChange, Trainer};
 use serde_json::{Value, json};

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use pavlov::envs::{EnvCreator, check_multi_agent_env};
 use pavlov::prelude::*;
 use pavlov::trainer::WorkerSet;
+use pavlov::trainer::agents::Policies;
 use pavlov::trainer::batch::{Column, SampleBatch, TrainBatch};
-use pavlov::trainer::policy::Policies;
 use pavlov::trainer::returns::{Trajectories, advantages};
 use pavlov::trainer::state::State;
 

@@ -1,9 +1,9 @@
 //! Policies that settings name: who acts by which, which learn, and what each has of its own.
 
 use pavlov::prelude::*;
+use pavlov::trainer::agents::Agent;
 use pavlov::trainer::batch::Column;
 use pavlov::trainer::policies_of;
-use pavlov::trainer::policy::Agent;
 use pavlov::trainer::settings::CountStepsBy;
 use pavlov::trainer::{resolve, to_config};
 use serde_json::{Value, json};

@@ -3,8 +3,8 @@
 use pavlov::envs::{EnvCopies, check_any_multi_agent_env};
 use pavlov::prelude::*;
 use pavlov::torch::{Kind, Tensor};
+use pavlov::trainer::agents::Policies;
 use pavlov::trainer::batch::Column;
-use pavlov::trainer::policy::Policies;
 use serde_json::json;
 
 use super::settings::{spread, with};

@@ -4,8 +4,9 @@ use pavlov::envs::{self, EnvCreator, MultiAgentEnv, MultiAgentOut, Space};
 use pavlov::prelude::*;
 use pavlov::torch::Device;
 use pavlov::trainer::WorkerSet;
+use pavlov::trainer::agents::Policies;
 use pavlov::trainer::policy::ActionRows;
-use pavlov::trainer::policy::{Act, Policies, Policy, PolicyClass, Seen};
+use pavlov::trainer::policy::{Act, Policy, PolicyClass, Seen};
 
 use crate::support::{quiet, refused, spec_with, tiny_ppo};
 

@@ -21,7 +21,9 @@
 //!
 //! [`prelude`] names what authors use.
 
+pub mod agents;
 mod base;
+mod experience;
 mod learn;
 pub mod plan;
 pub mod policy;
@@ -29,40 +31,36 @@ pub mod prelude;
 pub mod replay;
 mod run;
 mod sample;
+pub mod settings;
 mod torch_train;
 pub mod workers;
 
+pub use agents::{PolicyChange, register_policy_mapping_fn};
 pub use base::{Episode, Error, Result, SamplerPerf};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
-    Algorithm, Builder, Common, League, LeagueConfig, Memory, PolicyChange, Run, Trainer, TrainerExt,
-    load_session, overlay_known, overlay_what_fits, policies_of, register_policy_mapping_fn, resolve,
-    to_config, validate, write_gif,
+    Algorithm, Builder, League, LeagueConfig, Memory, Run, Trainer, TrainerExt, load_session, overlay_known,
+    overlay_what_fits, policies_of, resolve, to_config, validate, write_gif,
 };
 pub use sample::{Action, Callbacks, Evaluation, RunHandle, Session, StepView, normalize, unsquash};
+pub use settings::Common;
 pub use torch_train::{DatasetExt, Dtypes, TorchBatch, TorchBatches, TorchTrainer, TorchWorker};
 pub use workers::{Learners, Ledger, WorkerSet};
 
 pub use crate::base::{rng, state};
-pub use crate::learn::{learner, nets as models, returns};
+pub use crate::learn::{learner, nets as models};
 /// What [`SampleBatch::array`](batch::SampleBatch::array) returns views of.
 pub use ndarray;
 
 /// Experience as named columns, and what a plan carries: the rows of every policy.
 pub mod batch {
-    pub use crate::base::{
-        Column, DEFAULT_POLICY, PolicyId, SampleBatch, Source, TrainBatch, Trajectory, env_major, read_f32,
-    };
+    pub use crate::base::{DEFAULT_POLICY, PolicyId};
+    pub use crate::experience::{Column, SampleBatch, Source, TrainBatch, Trajectory, env_major, read_f32};
 }
 
-/// Settings that algorithms share, and the rules that validate them.
-pub mod settings {
-    pub use crate::base::{Piecewise, Schedule, exponential, polynomial, rules};
-    pub use crate::learn::{ExplorationConfig, per_worker_epsilon};
-    pub use crate::run::{
-        BatchMode, ClipRewards, Common, CountStepsBy, DurationUnit, EvaluationConfig, EvaluationDuration,
-        MultiAgentConfig, OPEN_KEYS, ObservationFn, PolicyMapping, ReplayMode, synonym, translate,
+/// Advantages and targets: GAE and V-trace.
+pub mod returns {
+    pub use crate::experience::{
+        BatchValues, Targets, Trajectories, VTrace, advantages, discount_cumsum, vtrace,
     };
-    pub use crate::sample::ObservationFilter;
-    pub use pavlov_tune::{PlacementStrategy, WorkerTransport, Workers};
 }

@@ -1,6 +1,6 @@
 //! One episode of one environment copy, while it runs and as it is reported.
 
-use crate::base::train_batch::PolicyId;
+use crate::base::error::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -107,3 +107,9 @@ mod number_lists {
             .collect()
     }
 }
+
+/// The id of a policy.
+pub type PolicyId = String;
+
+/// The id of the only policy of a single-agent run.
+pub const DEFAULT_POLICY: &str = "default_policy";

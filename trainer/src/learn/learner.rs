@@ -5,24 +5,19 @@
 //! equal up to the order of sums; with vectors of another width the last digits of sums differ, so a run continues bit for
 //! bit on the kind of processor it began on.
 
-use crate::base::{Error, Result, SampleBatch, State, Stream, StreamState, host};
+use crate::base::{Error, Result, Stream, StreamState, host};
+use crate::experience::{BatchValues, SampleBatch};
 pub use crate::learn::engines::Report;
-use crate::learn::engines::{Backend, Fused, Observed, Torch, forward};
-pub use crate::learn::groups::Group;
-use crate::learn::groups::{GroupRange, Live};
-pub use crate::learn::loss::Loss;
-use crate::learn::nets::{Encoding, Input, Net, NetBuilder, Params};
-use crate::learn::optim::clip_grad_norm;
-pub use crate::learn::optim::{Optimizer, OptimizerConfig};
-use crate::learn::returns::BatchValues;
-use crate::learn::rows::About;
-pub use crate::learn::rows::Rows;
+use crate::learn::engines::{Backend, forward};
+use crate::learn::loss::{About, Input, Net, Observed};
+pub use crate::learn::loss::{Loss, Rows, Value, min};
+use crate::learn::params::{Encoding, GroupRange, Live, Params, clip_grad_norm};
+pub use crate::learn::params::{Group, Optimizer, OptimizerConfig};
 use crate::learn::together::Together;
-pub use crate::learn::value::{Value, min};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use tch::{Device, Kind, Tensor};
+use tch::{Kind, Tensor};
 
 /// A network, its parameters (and those of its target copy), and how they learn.
 ///
@@ -50,26 +45,26 @@ use tch::{Device, Kind, Tensor};
 #[derive(Debug)]
 pub struct Learner {
     /// The network's, then its target copy's.
-    sets: Vec<Params>,
-    encoding: Arc<Encoding>,
-    groups: Vec<GroupRange>,
-    all: Vec<Group>,
+    pub(crate) sets: Vec<Params>,
+    pub(crate) encoding: Arc<Encoding>,
+    pub(crate) groups: Vec<GroupRange>,
+    pub(crate) all: Vec<Group>,
     /// One per group.
-    optimizers: Vec<Optimizer>,
-    gradient: Tensor,
-    backend: Box<dyn Backend>,
+    pub(crate) optimizers: Vec<Optimizer>,
+    pub(crate) gradient: Tensor,
+    pub(crate) backend: Box<dyn Backend>,
     /// What noisy layers draw from while learning.
-    noise: Option<Stream>,
-    rng: Stream,
-    steps: u64,
-    timestep: u64,
-    target_in_workers: bool,
-    memory_width: usize,
-    max_seq_len: usize,
+    pub(crate) noise: Option<Stream>,
+    pub(crate) rng: Stream,
+    pub(crate) steps: u64,
+    pub(crate) timestep: u64,
+    pub(crate) target_in_workers: bool,
+    pub(crate) memory_width: usize,
+    pub(crate) max_seq_len: usize,
     /// Results of [`evaluate`](Self::evaluate).
-    out: Vec<f32>,
+    pub(crate) out: Vec<f32>,
     /// The learners that it takes gradients with.
-    together: Option<Together>,
+    pub(crate) together: Option<Together>,
 }
 
 /// Where the streams of a learner stand, and the run.
@@ -80,71 +75,13 @@ pub struct Moment {
     noise: Option<StreamState>,
 }
 
-impl NetBuilder<'_> {
-    /// The network, ready to learn.
-    ///
-    /// # Errors
-    /// Returns [`Error::State`] if a parameter stands in no group.
-    pub fn finish(self) -> Result<Learner> {
-        let (spec, encoding) = (self.spec(), Arc::new(self.encoding()));
-        let Self {
-            params,
-            groups,
-            has_target,
-            target_in_workers,
-            fits_fused,
-            is_noisy,
-            memory_width,
-            max_seq_len,
-            ..
-        } = self;
-        let starts = groups.iter().map(|group| group.range.start).chain([params.total()]);
-        let ends = std::iter::once(0).chain(groups.iter().map(|group| group.range.end));
-        if let Some((end, _)) = ends.zip(starts).find(|(end, start)| end < start) {
-            let reason = "it is in no group; lay it out in `NetBuilder::group`, which says how it learns";
-            return Err(Error::state(format!("the parameter `{}`", params.name_at(end)), reason));
-        }
-        let (seed, device) = (spec.seed, spec.device);
-        let mut sets = vec![params.finish(device)];
-        if has_target {
-            sets.push(sets[0].duplicate());
-        }
-        let optimizers = groups
-            .iter()
-            .map(|group| Optimizer::new(group.rule.optimizer, &part(sets[0].flat(), group)))
-            .collect();
-        let backend: Box<dyn Backend> = match spec.fused && fits_fused && device == Device::Cpu {
-            true => Box::new(Fused::new(&encoding)),
-            false => Box::new(Torch::new(&sets, &encoding)),
-        };
-        Ok(Learner {
-            all: (0..groups.len()).map(Group).collect(),
-            gradient: sets[0].flat().zeros_like(),
-            noise: is_noisy.then(|| Stream::new(seed, "noisy layers", 0)),
-            rng: Stream::new(seed, "losses", 0),
-            steps: 0,
-            timestep: 0,
-            out: Vec::new(),
-            together: None,
-            encoding,
-            sets,
-            groups,
-            optimizers,
-            backend,
-            target_in_workers,
-            memory_width,
-            max_seq_len: if memory_width > 0 { max_seq_len } else { 1 },
-        })
-    }
-}
-
 /// Scalars of one row.
 fn scalars(rows: &Tensor) -> usize {
     host::size(rows)[1..].iter().product::<i64>() as usize
 }
 
 /// A group's part of the flat buffer; it shares the memory.
-fn part(flat: &Tensor, group: &GroupRange) -> Tensor {
+pub(crate) fn part(flat: &Tensor, group: &GroupRange) -> Tensor {
     flat.narrow(0, group.range.start as i64, group.range.len() as i64)
 }
 
@@ -429,83 +366,5 @@ impl Learner {
     /// The parameters of the network.
     pub fn params(&self) -> &Params {
         &self.sets[0]
-    }
-
-    /// The parameters by name; those of the target copy under `target` where workers need them.
-    pub fn weights(&self) -> State {
-        let mut weights = self.sets[0].weights();
-        if let (true, Some(target)) = (self.target_in_workers, self.sets.get(1)) {
-            weights.nest("target", target.weights());
-        }
-        weights
-    }
-
-    /// Replaces the parameters, and the target copy's if they are there. Nothing is changed if one of them does not fit.
-    ///
-    /// # Errors
-    /// Returns [`Error::State`] if a parameter is missing or has another shape.
-    pub fn set_weights(&mut self, weights: &State) -> Result<()> {
-        let own = self.sets[0].flat_of(weights)?;
-        if let (Some(target), Ok(weights)) = (self.sets.get_mut(1), weights.nested("target")) {
-            target.set_weights(&weights)?;
-        }
-        self.sets[0].set_flat(&own);
-        Ok(())
-    }
-
-    /// Everything that learning depends on.
-    ///
-    /// # Errors
-    /// Does not fail today: everything in it can be written.
-    pub fn state(&self) -> Result<State> {
-        let mut state = State::default();
-        state.nest("weights", self.sets[0].weights());
-        if let Some(target) = self.sets.get(1) {
-            state.nest("target", target.weights());
-        }
-        if let Some(noise) = &self.noise {
-            state.set("noise", &noise.state())?;
-        }
-        state.set("rng", &self.rng.state())?;
-        state.set("learning_steps", &self.steps)?;
-        match self.optimizers.as_slice() {
-            [one] => state.nest("optimizer", one.state()?),
-            several => {
-                let mut all = State::default();
-                for (group, optimizer) in self.groups.iter().zip(several) {
-                    all.nest(&group.name, optimizer.state()?);
-                }
-                state.nest("optimizer", all);
-            }
-        }
-        Ok(state)
-    }
-
-    /// Continues from [`state`](Self::state).
-    ///
-    /// # Errors
-    /// Returns [`Error::State`] if the state is of another network or of another optimizer.
-    pub fn set_state(&mut self, state: &State) -> Result<()> {
-        self.sets[0].set_weights(&state.nested("weights")?)?;
-        if let Some(target) = self.sets.get_mut(1) {
-            target.set_weights(&state.nested("target")?)?;
-        }
-        if let Some(noise) = &mut self.noise {
-            *noise = Stream::from_state(state.get("noise")?);
-        }
-        // Checkpoints from before there were parameter groups have neither.
-        if state.has("rng") {
-            self.rng = Stream::from_state(state.get("rng")?);
-            self.steps = state.get("learning_steps")?;
-        }
-        let optimizer = state.nested("optimizer")?;
-        match self.optimizers.as_mut_slice() {
-            [one] => one.set_state(&optimizer),
-            several => self
-                .groups
-                .iter()
-                .zip(several)
-                .try_for_each(|(group, one)| one.set_state(&optimizer.nested(&group.name)?)),
-        }
     }
 }

@@ -80,13 +80,14 @@ impl Together {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::base::{Column, SampleBatch};
-    use crate::learn::engines::Activation;
-    use crate::learn::groups::Rule;
+    use crate::base::Spaces;
+    use crate::experience::{Column, SampleBatch};
     use crate::learn::learner::Learner;
     use crate::learn::loss::Loss;
-    use crate::learn::nets::{Init, NetBuilder, PolicySpec, Spaces};
-    use crate::learn::rows::Rows;
+    use crate::learn::loss::Rows;
+    use crate::learn::nets::{Init, NetBuilder, PolicySpec};
+    use crate::learn::params::Rule;
+    use crate::settings::Activation;
     use pavlov_envs::Space;
     use pavlov_train::SocketCollective;
     use std::{sync::atomic::AtomicUsize, thread};

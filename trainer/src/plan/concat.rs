@@ -1,7 +1,8 @@
 //! `concat_batches`: fragments to training batches.
 
-use crate::base::{Result, TrainBatch};
-use crate::run::CountStepsBy;
+use crate::base::Result;
+use crate::experience::TrainBatch;
+use crate::settings::CountStepsBy;
 
 /// Created by [`PlanExt::concat_batches`](crate::plan::PlanExt::concat_batches).
 #[derive(Debug)]

@@ -1,6 +1,7 @@
 //! `mix_in_replay`: whole fragments of the past among new ones (Ray's MixInReplay).
 
-use crate::base::{Result, TrainBatch};
+use crate::base::Result;
+use crate::experience::TrainBatch;
 use crate::workers::{Learners, WorkerSet};
 
 /// Created by [`PlanExt::mix_in_replay`](crate::plan::PlanExt::mix_in_replay).

@@ -50,7 +50,8 @@ pub use train::train_epochs;
 pub use train_in_turn::train_in_turn;
 pub use when::when;
 
-use crate::base::{Result, TrainBatch};
+use crate::base::Result;
+use crate::experience::TrainBatch;
 pub use crate::workers::Order;
 use crate::workers::WorkerSet;
 

@@ -1,6 +1,7 @@
 //! `replay`: batches out of the replay buffer, a learning step on each, and new priorities into the buffer.
 
-use crate::base::{PolicyId, Result, TrainBatch};
+use crate::base::{PolicyId, Result};
+use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::replay::SharedReplay;
 use crate::workers::WorkerSet;

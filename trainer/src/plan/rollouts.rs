@@ -1,6 +1,7 @@
 //! `rollouts`: a fragment of every worker, for ever (Ray's ParallelRollouts in bulk_sync mode).
 
-use crate::base::{Result, TrainBatch};
+use crate::base::Result;
+use crate::experience::TrainBatch;
 use crate::workers::WorkerSet;
 
 /// Created by [`WorkerSet::rollouts`].

@@ -1,6 +1,7 @@
 //! `rollouts_async`: one fragment after the other, while workers go on (Ray's ParallelRollouts in async mode).
 
-use crate::base::{Result, TrainBatch};
+use crate::base::Result;
+use crate::experience::TrainBatch;
 use crate::workers::{Order, WorkerSet};
 
 /// Created by [`WorkerSet::rollouts_async`].

@@ -1,6 +1,7 @@
 //! `select`: only some policies' rows go on (Ray's SelectExperiences).
 
-use crate::base::{PolicyId, Result, TrainBatch};
+use crate::base::{PolicyId, Result};
+use crate::experience::TrainBatch;
 
 /// Created by [`PlanExt::select`](crate::plan::PlanExt::select).
 #[derive(Debug)]

@@ -1,7 +1,8 @@
 //! `standardize`: a column to mean 0 and standard deviation 1 over the whole batch (Ray's StandardizeFields).
 
-use crate::base::{Column, Result, SampleBatch, Selection, TrainBatch, host};
-use crate::learn::engines::kernels;
+use crate::base::{Result, host};
+use crate::experience::{Column, SampleBatch, Selection, TrainBatch};
+use crate::learn::kernels;
 use tch::{Device, Kind, Tensor};
 
 /// [`standardized`] over the rows of each policy, as a step of a plan.

@@ -1,6 +1,7 @@
 //! `store_to_replay` and `keep_in_replay`: fragments into the replay buffer.
 
-use crate::base::{Result, TrainBatch};
+use crate::base::Result;
+use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::replay::SharedReplay;
 

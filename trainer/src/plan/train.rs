@@ -1,6 +1,7 @@
 //! `train_epochs`: several passes over a fresh batch in minibatches.
 
-use crate::base::{Result, SampleBatch, TrainBatch};
+use crate::base::Result;
+use crate::experience::{SampleBatch, TrainBatch};
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::{Learners, WorkerSet};
 use std::time::Instant;

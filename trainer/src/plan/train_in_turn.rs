@@ -1,6 +1,7 @@
 //! `train_in_turn`: whole training batches, which take turns with their passes.
 
-use crate::base::{Result, TrainBatch};
+use crate::base::Result;
+use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::plan::train::passes;
 use crate::replay::MinibatchBuffer;

@@ -2,30 +2,11 @@
 //!
 //! Everything is lent and stands before the first step, so acting allocates nothing.
 
-use crate::base::{Column, Error, HostTensor, Result, Stream};
-use crate::learn::dist::ActionDist;
-use crate::learn::engines::MASKED;
-use crate::learn::{ActionRows, ExplorationConfig, Noise};
-use tch::Tensor;
-
-/// What a policy sees: one row per copy.
-#[derive(Debug)]
-pub struct Seen<'a> {
-    /// Observations, `[copies, ...]` in the shape and the scalars of the space; behind a filter `[copies, width]` f32.
-    pub obs: &'a Tensor,
-    /// Which discrete actions are legal, `[copies, options]`, the options of several choices one after the other. There
-    /// are none unless `mask_actions` asks for them.
-    pub mask: Option<&'a [bool]>,
-    /// What the policy remembers, `[copies, memory_width]`, read and written in place. It is zeros where an episode
-    /// begins.
-    pub memory: &'a mut [f32],
-    /// Whether the copy's episode begins with this row, `[copies]`.
-    pub resets: &'a [bool],
-    /// Whether to explore; false asks for the best known action, without randomness.
-    pub explore: bool,
-    /// Environment steps sampled in the whole run, for schedules.
-    pub timestep: u64,
-}
+use crate::base::{Error, HostTensor, Result, Stream};
+use crate::experience::Column;
+use crate::learn::distributions::{ActionDist, ActionRows};
+use crate::learn::loss::MASKED;
+use crate::settings::{ExplorationConfig, Noise};
 
 /// Where actions go, and what may decide them beside the network.
 #[derive(Debug)]

@@ -1,29 +1,25 @@
 //! The policy contract. A policy sees batches only, so one virtual call serves many environment copies.
 
 mod act;
-mod mapping;
+mod class;
 mod net_policy;
-mod policies;
 mod policy_map;
-mod seating;
 
+pub use act::Act;
 pub(crate) use act::StepColumns;
-pub use act::{Act, Seen};
-pub(crate) use mapping::Mapping;
+pub use class::PolicyClass;
 pub use net_policy::NetPolicy;
-pub(crate) use policies::EVALUATED_BY;
-pub use policies::{Agent, Policies};
 pub use policy_map::PolicyMap;
-pub(crate) use seating::Seating;
 
-use crate::base::{Column, Error, Result, SampleBatch, State, Weights};
-pub use crate::base::{DEFAULT_POLICY, PolicyId, Stats};
-pub use crate::learn::ActionRows;
+pub use crate::base::{DEFAULT_POLICY, PolicyId, Spaces, Stats};
+use crate::base::{Error, Result, State, Weights};
+use crate::experience::{Column, SampleBatch};
+pub use crate::experience::{Fragment, FragmentMasks, FragmentMemory, Values};
 use crate::learn::Learner;
-pub use crate::learn::dist::{ActionDist, Dist};
+pub use crate::learn::distributions::{ActionDist, ActionRows, Dist};
 use crate::learn::engines::Report;
-pub use crate::learn::nets::{PolicySpec, Spaces};
-pub use crate::sample::{Fragment, FragmentMasks, FragmentMemory, Values};
+pub use crate::learn::loss::Seen;
+pub use crate::learn::nets::PolicySpec;
 use std::collections::BTreeMap;
 use tch::Tensor;
 
@@ -97,7 +93,7 @@ pub trait Policy: Send + std::fmt::Debug {
     /// iteration.
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
 
-    /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::base::env_major);
+    /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::experience::env_major);
     /// by default single steps, discounted by the `gamma` of the run.
     ///
     /// # Errors
@@ -193,44 +189,5 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Settings that change while training, as they stand at `timestep`: `cur_lr`, `cur_epsilon`.
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
         BTreeMap::new()
-    }
-}
-
-/// How a policy is built: Ray's `get_default_policy_class`, as a function because Rust has no class objects.
-///
-/// It is called once for the learner and once per worker, always with the same seed, so all start equal.
-#[derive(Clone)]
-pub struct PolicyClass {
-    name: &'static str,
-    #[allow(clippy::type_complexity)]
-    make: std::sync::Arc<dyn Fn(&PolicySpec) -> Result<Box<dyn Policy>> + Send + Sync>,
-}
-
-impl PolicyClass {
-    /// A class of that name, with its constructor.
-    pub fn new<P: Policy + 'static>(
-        name: &'static str,
-        make: impl Fn(&PolicySpec) -> Result<P> + Send + Sync + 'static,
-    ) -> Self {
-        Self { name, make: std::sync::Arc::new(move |spec| Ok(Box::new(make(spec)?))) }
-    }
-
-    /// Builds a policy.
-    ///
-    /// # Errors
-    /// Fails if the constructor does.
-    pub fn build(&self, spec: &PolicySpec) -> Result<Box<dyn Policy>> {
-        (self.make)(spec)
-    }
-
-    /// The name of the class.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-}
-
-impl std::fmt::Debug for PolicyClass {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PolicyClass").field("name", &self.name).finish_non_exhaustive()
     }
 }

@@ -1,12 +1,13 @@
 //! What the author of an algorithm writes: a network, how it acts, and a loss.
 
-use crate::base::{Column, Error, Result, SampleBatch, State, Stream, Weights};
-use crate::learn::engines::{Observed, Remembered};
-use crate::learn::nets::{Input, Net, NetBuilder};
-use crate::learn::{Learner, Loss, Rows, Value};
-use crate::policy::act::{Act, Seen};
-use crate::policy::{Learned, Policy, PolicyClass};
-use crate::sample::Fragment;
+use crate::base::{Error, Result, State, Stream, Weights};
+use crate::experience::{Column, Fragment, SampleBatch};
+use crate::learn::Learner;
+use crate::learn::loss::{Input, Loss, Net, Observed, Remembered, Rows, Seen, Value};
+use crate::learn::nets::NetBuilder;
+use crate::policy::act::Act;
+use crate::policy::class::PolicyClass;
+use crate::policy::{Learned, Policy};
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 use tch::Tensor;

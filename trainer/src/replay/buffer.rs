@@ -1,9 +1,10 @@
 //! The ring of rows.
 
-use crate::base::{Column, Error, Result, SampleBatch, State, Stream, StreamState, host};
+use crate::base::{Error, Result, State, Stream, StreamState, host};
+use crate::experience::{Column, SampleBatch};
 use crate::replay::frames::{Frames, Rows, Saved};
 use crate::replay::sum_tree::SumTree;
-use crate::replay::{ReplayBufferConfig, ReplayKind};
+use crate::settings::{ReplayBufferConfig, ReplayKind};
 use tch::{Device, Kind, Tensor};
 
 /// Rows of experience, the newest `capacity` of them.

@@ -1,6 +1,7 @@
 //! Whole fragments of the past, for algorithms that mix them in among new ones.
 
-use crate::base::{Array, Error, Result, State, Stream, TrainBatch};
+use crate::base::{Array, Error, Result, State, Stream};
+use crate::experience::TrainBatch;
 
 /// A ring of fragments: the newest takes the place of the oldest.
 #[derive(Debug, Default)]

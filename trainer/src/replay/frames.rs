@@ -4,8 +4,7 @@
 //! store finds that out by comparing bytes: a frame that is there already is used again. That holds from fragment to fragment, for every
 //! copy, and where an episode was cut.
 
-use crate::base::{Error, Result, host};
-use crate::learn::nets::channels_first;
+use crate::base::{Error, Result, channels_first, host};
 use std::collections::HashMap;
 use tch::{Kind, Tensor};
 

@@ -1,6 +1,7 @@
 //! Training batches that are learned from several times in turn (Ray's MinibatchBuffer).
 
-use crate::base::{Array, Error, Result, State, TrainBatch};
+use crate::base::{Array, Error, Result, State};
+use crate::experience::TrainBatch;
 
 /// A ring of batches, each of which is used a number of times: once, then those in the other slots come first.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
 //! A [`Trainer`] that runs: the blanket [`Trainable`] of all algorithms, and what users call on it.
 
+use crate::agents::{Agent, Probe};
 use crate::base::{Error, Result, Stream, Weights, catch, rules};
-use crate::policy::{Agent, Policy};
-use crate::run::common::Common;
+use crate::policy::Policy;
 use crate::run::gif::write_gif;
-use crate::run::policy_mapping::PolicyMapping;
 use crate::run::recipe::Recipe;
-use crate::run::settings::{resolve, to_config, validate};
+use crate::run::resolve::{resolve, to_config, validate};
 use crate::run::trainer::Trainer;
-use crate::run::training::{Probe, Run};
+use crate::run::training::Run;
 use crate::sample::{Action, Desk, Evaluation, EvaluationTask, Session, play, rows};
+use crate::settings::{Common, PolicyMapping};
 use crate::workers::WorkerSet;
 use pavlov_envs::{Element, EnvCreator};
 use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, TrialContext};

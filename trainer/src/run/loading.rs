@@ -1,12 +1,13 @@
 //! Acting with a saved policy: from a checkpoint alone, without its settings, its environment or workers.
 
-use crate::base::{Counters, Error, Result, State, Stream, catch};
-use crate::policy::Agent;
-use crate::run::policies_of::policies_of;
+use crate::agents::Agent;
+use crate::base::{Error, Result, State, Stream, catch};
+use crate::run::policies::policies_of;
+use crate::run::resolve::resolve;
 use crate::run::restoring::{DTYPES, SETTINGS, SPACES};
-use crate::run::settings::resolve;
 use crate::run::trainer::Trainer;
 use crate::sample::{MeanStdFilter, Session, WorkerSpec, saved_filters};
+use crate::workers::Counters;
 use pavlov_envs::{DType, EnvCreator};
 use pavlov_tune::Config;
 use std::path::Path;

@@ -1,9 +1,7 @@
 //! The memory that a run needs: added up from its settings, before anything of that size is made.
 
-use crate::base::{Error, Result};
-use crate::learn::nets::{HiddenLayers, Spaces, image};
-use crate::replay::{OffPolicy, ReplayKind};
-use crate::run::common::{Common, DurationUnit, EvaluationDuration};
+use crate::base::{Error, Result, Spaces, image};
+use crate::settings::{Common, DurationUnit, EvaluationDuration, HiddenLayers, OffPolicy, ReplayKind};
 use serde_json::json;
 
 /// A weight, its gradient and two moments of Adam, in bytes.

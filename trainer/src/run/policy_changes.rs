@@ -1,13 +1,12 @@
 //! Policies that are added and removed while a run trains.
 
+use crate::agents::{Policies, PolicyChange, PolicyEdit};
 use crate::base::{DEFAULT_POLICY, Error, Result, State};
-use crate::policy::Policies;
 use crate::run::algorithm::Algorithm;
-use crate::run::multi_agent::ReplayMode;
-use crate::run::policy_edit::{PolicyChange, PolicyEdit};
-use crate::run::settings::validate;
+use crate::run::resolve::validate;
 use crate::run::trainer::Trainer;
 use crate::run::training::Run;
+use crate::settings::ReplayMode;
 use crate::workers::Learners;
 use pavlov_tune::Config;
 use std::collections::BTreeMap;

@@ -1,10 +1,11 @@
 //! What an algorithm is made from, here and in the processes of its workers.
 
+use crate::agents::{Agent, Policies};
 use crate::base::{Error, PolicyId, Result};
 use crate::learn::nets::CustomModel;
-use crate::policy::{Agent, Policies, PolicyClass};
-use crate::run::policies_of::policies_of;
-use crate::run::settings::to_config;
+use crate::policy::PolicyClass;
+use crate::run::policies::policies_of;
+use crate::run::resolve::to_config;
 use crate::run::trainer::Trainer;
 use crate::sample::{CallbacksMaker, Origin, SpecByName, WorkerSpec};
 use pavlov_envs::EnvCreator;

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Result, State, Stream};
 use crate::run::algorithm::Algorithm;
-use crate::run::settings::to_config;
+use crate::run::resolve::to_config;
 use crate::run::trainer::Trainer;
 use crate::sample::saved_filters;
 use pavlov_tune::Config;

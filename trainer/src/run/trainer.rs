@@ -1,12 +1,12 @@
 //! What the author of an algorithm writes: one trait, on the settings struct itself.
 
-use crate::base::{Error, Result};
-use crate::learn::nets::Spaces;
+use crate::agents::{Agent, Policies};
+use crate::base::{Error, Result, Spaces};
 use crate::plan::Plan;
-use crate::policy::{Agent, Policies, PolicyClass};
-use crate::run::common::Common;
+use crate::policy::PolicyClass;
 use crate::run::memory::Memory;
 use crate::run::training::Run;
+use crate::settings::Common;
 use crate::workers::WorkerSet;
 use pavlov_tune::Metrics;
 use serde::Serialize;
@@ -83,7 +83,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     const REFUSED_KEYS: &'static [(&'static str, &'static str)] = &[];
 
     /// Settings of its own that its plan reads: the whole run has them, and no policy has others (`multiagent.policies`). Those
-    /// of [`OffPolicy`](crate::replay::OffPolicy) are known to be such.
+    /// of [`OffPolicy`](crate::settings::OffPolicy) are known to be such.
     const PLAN_KEYS: &'static [&'static str] = &[];
 
     /// Every setting with its default.

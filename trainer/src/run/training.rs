@@ -1,16 +1,16 @@
 //! A training run under way: workers, plan, evaluation, and the results they make.
 
+use crate::agents::{Agent, Policies, Probe};
 use crate::base::{
-    Breakdown, Episode, EpisodeWindow, Error, Result, State, derive, notice, notice_unoptimised, summarize,
+    Breakdown, Episode, Error, Result, Spaces, State, derive, image, notice, notice_unoptimised,
 };
-use crate::learn::nets::{CustomModel, Spaces, image};
+use crate::learn::nets::CustomModel;
 use crate::plan::{LearnerInfo, Plan};
-use crate::policy::{Agent, Policies};
-use crate::run::common::Common;
-use crate::run::multi_agent::CountStepsBy;
+use crate::run::results::{EpisodeWindow, summarize};
 use crate::sample::{CallbacksMaker, Changes, EvaluationTask, Origin, RunHandle, Until, WorkerSpec};
+use crate::settings::{Common, CountStepsBy};
 use crate::workers::WorkerSet;
-use pavlov_envs::{DType, EnvCopies, EnvCreator, Frame, check_any_multi_agent_env, check_vector_env};
+use pavlov_envs::{DType, EnvCreator, Frame};
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
 use std::sync::{Arc, Weak};
@@ -44,7 +44,7 @@ impl std::fmt::Debug for Run {
     }
 }
 
-fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
+pub(crate) fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
     match error {
         pavlov_envs::Error::Contract { check, message } => pavlov_envs::Error::Contract {
             check,
@@ -87,37 +87,8 @@ fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
     })
 }
 
-/// What an environment is like, found out by making two copies of it.
-#[derive(Clone, Debug)]
-pub(crate) struct Probe {
-    pub(crate) agents: Vec<Agent>,
-    obs_dtype: DType,
-    act_dtype: DType,
-}
-
-impl Probe {
-    /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops it again.
-    pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
-        let mut copies = common.changed(env).make(&common.env_config, 2)?;
-        let agents = Agent::of(&copies)?;
-        check_groups(env, common)?;
-        let (obs_dtype, act_dtype) = match &copies {
-            EnvCopies::Vector(copies) => (copies.obs_dtype(), copies.act_dtype()),
-            EnvCopies::MultiAgent(copies) => (copies[0].obs_dtype(), copies[0].act_dtype()),
-        };
-        if !common.disable_env_checking {
-            match &mut copies {
-                EnvCopies::Vector(copies) => check_vector_env(copies.as_mut()),
-                EnvCopies::MultiAgent(copies) => check_any_multi_agent_env(copies.swap_remove(0)),
-            }
-            .map_err(with_way_out)?;
-        }
-        Ok(Self { agents, obs_dtype, act_dtype })
-    }
-}
-
 /// Refuses groups that no agent of the environment belongs to.
-fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
+pub(crate) fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
     if common.multiagent.agent_groups.is_empty() {
         return Ok(());
     }
@@ -321,7 +292,7 @@ impl Run {
         self.result(&before, &info)
     }
 
-    fn result(&mut self, before: &crate::base::Counters, info: &LearnerInfo) -> Result<Metrics> {
+    fn result(&mut self, before: &crate::workers::Counters, info: &LearnerInfo) -> Result<Metrics> {
         let common = &self.spec.common;
         let counters = self.workers.counters();
         let episodes = self.workers.ledger.take_episodes();
@@ -559,7 +530,7 @@ impl Run {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sample::ObservationFilter;
+    use crate::settings::ObservationFilter;
     use pavlov_envs::Space;
 
     #[test]

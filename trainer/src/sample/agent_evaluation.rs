@@ -1,13 +1,14 @@
 //! Whole episodes of an environment with several agents, played for their returns.
 
+use crate::agents::{Agent, Policies};
 use crate::base::{Episode, Result};
-use crate::policy::{Agent, Policies, PolicyMap};
-use crate::run::Common;
+use crate::policy::PolicyMap;
 use crate::sample::agent_copies::AgentCopies;
 use crate::sample::filter::FilterStats;
 use crate::sample::roster::Roster;
 use crate::sample::seats;
 use crate::sample::seats::Seats;
+use crate::settings::Common;
 use pavlov_envs::{AnyMultiAgentEnv, Frame};
 
 /// How policies act while they are evaluated.

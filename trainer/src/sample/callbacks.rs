@@ -1,8 +1,9 @@
 //! Hooks into sampling and training, with Ray's names.
 
-use crate::base::{Episode, Result, SampleBatch, State, TrainBatch, Weights};
+use crate::agents::{PolicyChange, PolicyEdit};
+use crate::base::{Episode, Result, State, Weights};
+use crate::experience::{SampleBatch, TrainBatch};
 use crate::policy::PolicyMap;
-use crate::run::{PolicyChange, PolicyEdit};
 use pavlov_tune::{Config, Metrics};
 use serde_json::Value;
 use std::collections::BTreeMap;

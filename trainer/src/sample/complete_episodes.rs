@@ -1,9 +1,9 @@
 //! `batch_mode = "complete_episodes"`: rows are kept per copy until their episode ends.
 
-use crate::base::{Column, Error, Result, SampleBatch, State};
+use crate::base::{Error, Result, State};
+use crate::experience::{Column, Fragment, FragmentMasks, SampleBatch};
 use crate::policy::Policy;
 use crate::sample::callbacks::Callbacks;
-use crate::sample::fragment::{Fragment, FragmentMasks};
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 

@@ -1,7 +1,7 @@
 //! The episodes in progress, step by step, and the check that their numbers are finite.
 
+use crate::agents::Seating;
 use crate::base::{Episode, Error, Result, State, episode_seed};
-use crate::policy::Seating;
 use crate::sample::callbacks::{Callbacks, StepView};
 
 /// One running episode per copy, the seeds of the next ones, and those that ended.

@@ -3,15 +3,15 @@
 //! Episode `k` is a function of the evaluation's seed and `k`, whichever copy or worker plays it, and every copy plays
 //! a fixed share of the episodes: stopping at the first `n` that happen to end would favour short ones.
 
-use crate::base::{Episode, Error, Result};
-use crate::learn::nets::Spaces;
-use crate::policy::{PolicyMap, Seating};
-use crate::run::{Common, DurationUnit, EvaluationDuration};
+use crate::agents::Seating;
+use crate::base::{Episode, Error, Result, Spaces};
+use crate::policy::PolicyMap;
 use crate::sample::agent_evaluation::{Acting, play_agents};
 use crate::sample::filter::FilterStats;
 use crate::sample::pilot::Pilot;
 use crate::sample::roster::Roster;
 use crate::sample::worker::WorkerSpec;
+use crate::settings::{Common, DurationUnit, EvaluationDuration};
 use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, StepOut};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;

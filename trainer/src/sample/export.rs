@@ -2,7 +2,7 @@
 //! actions as the environment takes them, with the observation filter inside.
 
 use crate::base::{Error, Result};
-use crate::learn::nets::Encoding;
+use crate::learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::filter::RunningStat;
 use crate::sample::session::{Desk, Session};

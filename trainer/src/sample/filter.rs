@@ -4,16 +4,6 @@ use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which filter observations pass.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum ObservationFilter {
-    /// Observations pass as they are.
-    #[default]
-    NoFilter,
-    /// Each component becomes itself minus its running mean, divided by its running standard deviation.
-    MeanStdFilter,
-}
-
 /// Welford's running mean and sum of squares, merged in parallel form (Chan et al. 1979).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunningStat {

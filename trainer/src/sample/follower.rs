@@ -1,6 +1,7 @@
 //! A learner that does as the trainer's does, in a process of its own.
 
-use crate::base::{Error, PolicyId, Result, SampleBatch, State};
+use crate::base::{Error, PolicyId, Result, State};
+use crate::experience::SampleBatch;
 use crate::learn::{Moment, Together};
 use crate::policy::PolicyMap;
 use pavlov_train::SocketCollective;

@@ -3,16 +3,17 @@
 //! Policies act on the rows of those agents whose turn it is, in one call per policy and step, whatever copies they are
 //! in. Per step there is no allocation and no lock.
 
+use crate::agents::{Agent, Policies, Seating};
 use crate::base::{Episode, Error, Laps, Result, SamplerPerf, State, Stream, notice_once};
-use crate::policy::{Agent, Policies, PolicyMap, Seating};
-use crate::run::{ClipRewards, Common};
+use crate::policy::PolicyMap;
 use crate::sample::agent_copies::AgentCopies;
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::counting::Counting;
-use crate::sample::filter::{MeanStdFilter, ObservationFilter};
+use crate::sample::filter::MeanStdFilter;
 use crate::sample::seats;
 use crate::sample::seats::Seats;
 use crate::sample::source::{FragmentSource, TakeRows};
+use crate::settings::{ClipRewards, Common, ObservationFilter};
 use pavlov_envs::AnyMultiAgentEnv;
 use std::collections::BTreeMap;
 

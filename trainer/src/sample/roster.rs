@@ -1,7 +1,7 @@
 //! Who plays which episode of an evaluation, and what has come of it.
 
+use crate::agents::Seating;
 use crate::base::{Episode, Error, Result, Stream, derive};
-use crate::policy::Seating;
 
 /// Steps of one episode, at most: a greedy policy may stand still for ever where there is no time limit.
 const MOST_STEPS: u64 = 1_000_000;

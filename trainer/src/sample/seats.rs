@@ -5,17 +5,16 @@
 //! has ended: only then it has all its reward, and what it led to. Slots that wait for each other have fewer rows than
 //! others, so each has a place of its own in the storage.
 
-use crate::base::{AgentReward, Error, HostTensor, PolicyId, Result, State, Stream, host};
-use crate::learn::nets::Spaces;
+use crate::base::{AgentReward, Error, HostTensor, PolicyId, Result, Spaces, State, Stream, host};
+use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
 use crate::policy::Policy;
-use crate::run::{ClipRewards, Common};
 use crate::sample::agent_copies::{AgentCopies, AgentStep};
 use crate::sample::counting::not_finite_at;
 use crate::sample::filter::{MeanStdFilter, RunningStat};
-use crate::sample::fragment::{Fragment, FragmentMasks, FragmentMemory};
 use crate::sample::gather::Gathered;
 use crate::sample::pilot::Pilot;
 use crate::sample::steps::Steps;
+use crate::settings::{ClipRewards, Common};
 use tch::{Kind, Tensor};
 
 /// Slots, ordered by copy and then by agent.

@@ -1,10 +1,10 @@
 //! Where fragments come from: environments of one agent, or of several.
 
 use crate::base::{Episode, Result, SamplerPerf, State};
+use crate::experience::Fragment;
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::filter::MeanStdFilter;
-use crate::sample::fragment::Fragment;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;

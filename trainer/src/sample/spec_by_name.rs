@@ -1,9 +1,9 @@
 //! What workers are made from, in names and numbers: all that another process of the same executable needs.
 
+use crate::agents::Agent;
 use crate::base::{Error, PolicyId, Result};
-use crate::policy::Agent;
-use crate::run::Common;
 use crate::sample::worker::{Origin, WorkerSpec};
+use crate::settings::Common;
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};
 

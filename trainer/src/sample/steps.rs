@@ -9,7 +9,7 @@ use tch::Kind;
 /// Rows of every copy, time-major. Observations and masks have one row more: what the last step led to.
 #[derive(Debug)]
 pub(crate) struct Steps {
-    /// `[T + 1, N, ...]`, in the scalars of [`Spaces::stored`](crate::learn::nets::Spaces::stored).
+    /// `[T + 1, N, ...]`, in the scalars of [`Spaces::stored`](crate::base::Spaces::stored).
     pub(crate) obs: HostTensor,
     /// `[T + 1, N, options]`.
     pub(crate) masks: Option<Masks>,

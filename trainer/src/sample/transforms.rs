@@ -2,8 +2,8 @@
 //! environment takes.
 
 use crate::base::{Error, Result, Stream};
-use crate::learn::{ActionRows, any};
-use crate::run::Common;
+use crate::learn::distributions::ActionRows;
+use crate::settings::{Common, any};
 use pavlov_envs::{DType, Space};
 
 /// Raw rows of the environment to rows as they are stored: the same, or flattened to f32.

@@ -4,13 +4,11 @@
 //! [`RolloutWorker`] is a runner with policies of its own that answers [`Request`]s, so a transport only has to carry
 //! them.
 
-use crate::base::{
-    Array, DEFAULT_POLICY, Episode, Error, PolicyId, Result, SampleBatch, SamplerPerf, State, TrainBatch,
-    Weights,
-};
+use crate::agents::{Agent, Policies};
+use crate::base::{Array, DEFAULT_POLICY, Episode, Error, PolicyId, Result, SamplerPerf, State, Weights};
+use crate::experience::{SampleBatch, TrainBatch};
 use crate::learn::nets::{CustomModel, PolicySpec};
-use crate::policy::{Agent, Policies, Policy, PolicyMap};
-use crate::run::{BatchMode, Common};
+use crate::policy::{Policy, PolicyMap};
 use crate::sample::callbacks::{Callbacks, CallbacksMaker};
 use crate::sample::complete_episodes::EpisodeCollector;
 use crate::sample::evaluation::{Evaluation, EvaluationTask, play};
@@ -19,6 +17,7 @@ use crate::sample::follower::{Follow, Follower};
 use crate::sample::multi_agent::MultiAgentSampler;
 use crate::sample::sampler::Sampler;
 use crate::sample::source::FragmentSource;
+use crate::settings::{BatchMode, Common};
 use pavlov_envs::{EnvCopies, EnvCreator};
 use pavlov_tune::Config;
 use serde_json::Value;

@@ -1,8 +1,9 @@
 //! The workers of a run: in which order they are asked and heard, and what came before its turn.
 
-use crate::base::{Array, Error, Result, Source, State};
-use crate::run::Common;
+use crate::base::{Array, Error, Result, State};
+use crate::experience::Source;
 use crate::sample::{EnvRunner, FilterStats, Reply, Request, Sampled};
+use crate::settings::Common;
 use crate::workers::health::{Event, Health};
 use crate::workers::learners::{Learners, Published};
 use crate::workers::transport::WorkerPool;

@@ -6,8 +6,8 @@
 //! self are dropped by their incarnation number.
 
 use crate::base::{Error, Result};
-use crate::run::Common;
 use crate::sample::{Reply, Request};
+use crate::settings::Common;
 use crate::workers::transport::{Completion, Fault, WorkerPool, not_ready};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

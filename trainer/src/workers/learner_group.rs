@@ -5,11 +5,12 @@
 //! [`Together`]). So the result of a run does not depend on how many there are, and a learner that is lost takes nothing with
 //! it: the trainer computes its pieces, too.
 
-use crate::base::{Array, Error, Result, SampleBatch, State};
+use crate::base::{Array, Error, Result, State};
+use crate::experience::SampleBatch;
 use crate::learn::Together;
 use crate::policy::{Learned, Policy, PolicyMap};
-use crate::run::Common;
 use crate::sample::{Follow, Reply, Request, WorkerSpec};
+use crate::settings::Common;
 use crate::workers::transport::{Asked, Completion, Fault, ProcessPool, RayPool, WorkerPool};
 use pavlov_train::SocketCollective;
 use pavlov_tune::internal::{listen, listen_here, meet};

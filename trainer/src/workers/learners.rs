@@ -1,12 +1,11 @@
 //! The policies that learn, and what learning draws and remembers. No environment, no transport.
 
-use crate::base::{
-    DEFAULT_POLICY, Error, PolicyId, Result, SampleBatch, State, Stream, TrainBatch, Weights, lock,
-};
+use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State, Stream, Weights, lock};
+use crate::experience::{SampleBatch, TrainBatch};
 use crate::policy::{Learned, Policy, PolicyMap};
-use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer, ReplayBufferConfig, ReplayKind};
-use crate::run::ReplayMode;
+use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer};
 use crate::sample::{Callbacks, CallbacksMaker, Hooks, WorkerSpec};
+use crate::settings::{ReplayBufferConfig, ReplayKind, ReplayMode};
 use crate::workers::learner_group::LearnerGroup;
 use crate::workers::learner_queue::LearnerQueue;
 use std::collections::BTreeMap;

@@ -1,9 +1,9 @@
 //! Counters, timers, finished episodes and where the time went: what a result is made of.
 
-use crate::base::{
-    Breakdown, Counters, Episode, Result, SamplerPerf, Sizes, State, Timers, TrainBatch, lock,
-};
+use crate::base::{Breakdown, Episode, Result, SamplerPerf, State, lock};
+use crate::experience::TrainBatch;
 use crate::sample::Sampled;
+use crate::workers::metrics::{Counters, Sizes, Timers};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 

@@ -6,6 +6,7 @@ mod learner_group;
 mod learner_queue;
 mod learners;
 mod ledger;
+mod metrics;
 mod transport;
 pub mod wire;
 
@@ -13,19 +14,21 @@ pub use fleet::Order;
 pub(crate) use learner_queue::LearnerQueue;
 pub use learners::Learners;
 pub use ledger::Ledger;
+pub use metrics::{Counters, PolicyCounters};
+
 pub(crate) use transport::serve;
 pub use transport::{Completion, Fault, ProcessPool, RayPool, ThreadPool, WorkerPool, check_worker_pool};
 
-pub use crate::base::{Counters, PolicyCounters};
-use crate::base::{Result, State, TrainBatch, Weights, lock};
+use crate::base::{Result, State, Weights, lock};
+use crate::experience::TrainBatch;
 use crate::policy::Policy;
-use crate::replay::{ReplayBufferConfig, SharedReplay};
-use crate::run::{Common, ReplayMode};
-use crate::sample::{EnvRunner, ObservationFilter};
+use crate::replay::SharedReplay;
+use crate::sample::EnvRunner;
 pub use crate::sample::{
     Evaluation, EvaluationTask, FilterStats, Follow, MeanStdFilter, Origin, Reply, Request, RolloutWorker,
     RunningStat, Sampled, WorkerSpec,
 };
+use crate::settings::{Common, ObservationFilter, ReplayBufferConfig, ReplayMode};
 use crate::workers::fleet::Fleet;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};

@@ -1,8 +1,10 @@
 //! What runs a network, and what it is asked.
 
-use crate::base::{Error, Result, SampleBatch, Stats, Stream};
-use crate::learn::nets::{Input, Net, Params};
-use crate::learn::{About, Group, Loss, Rows, Together, Value};
+use crate::base::{Error, Result, Stats, Stream};
+use crate::experience::SampleBatch;
+use crate::learn::Together;
+use crate::learn::loss::{About, Input, Loss, Net, Observed, Rows, Value};
+use crate::learn::params::{Group, Params};
 use pulp::Arch;
 use std::fmt::Debug;
 use tch::Tensor;
@@ -96,28 +98,6 @@ pub(crate) trait Backend: Send + Debug {
 
     /// Computes with these instructions rather than the best that the processor has. For tests.
     fn set_arch(&mut self, _arch: Arch) {}
-}
-
-/// What a policy remembers of the rows that a head is asked about.
-#[derive(Debug)]
-pub(crate) struct Remembered<'a> {
-    /// `[sequences, width]`: before the first row of each, and when the head was computed, behind the last.
-    pub(crate) memory: &'a mut [f32],
-    /// Whether an episode begins with the row, `[rows]`.
-    pub(crate) resets: &'a [bool],
-    /// Rows of each sequence; without them every row is one.
-    pub(crate) lengths: Option<&'a [usize]>,
-}
-
-/// The rows that a head is asked about, in plain memory of the caller.
-#[derive(Debug)]
-pub(crate) struct Observed<'a> {
-    /// `[rows, ...]`.
-    pub(crate) obs: &'a Tensor,
-    /// Which discrete actions are legal, `[rows, choices]`.
-    pub(crate) mask: Option<&'a [bool]>,
-    /// Only where a policy remembers.
-    pub(crate) remembered: Option<Remembered<'a>>,
 }
 
 /// What both engines say when a loss gives a shape they cannot use.

@@ -1,8 +1,9 @@
 //! The way back through a [`Tape`]: what every operation adds to the gradients of its operands.
 
-use crate::learn::engines::kernels::{Left, exp};
 use crate::learn::engines::tape::{LayerPlace, Made, Node, Tape, part};
-use crate::learn::engines::{Activation, Op, kernels};
+use crate::learn::kernels::{self, Left, exp};
+use crate::learn::loss::Op;
+use crate::settings::Activation;
 
 impl Tape {
     /// Adds `share` times the gradient of node `of`, one number, by the parameters that learn to `grads`. `flats` are the

@@ -1,6 +1,6 @@
 //! How the rows of a batch are cut: at places that depend on the rows alone, never on cores or threads.
 
-use crate::base::SampleBatch;
+use crate::experience::SampleBatch;
 
 /// Starts and lengths of pieces of about `size` rows; one piece for less than two.
 pub(crate) fn bounds(rows: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {

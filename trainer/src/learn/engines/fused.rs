@@ -1,18 +1,20 @@
 //! The fused engine: fully connected and recurrent networks and their losses in plain memory that is used again.
 
-use crate::base::{Column, Result, SampleBatch, Selection, Stats, Stream, host, lock};
-use crate::learn::engines::backend::{
-    Backend, HeadFn, LossFn, Observed, Remembered, Report, RowFn, Sets, not_a_number,
-};
+use crate::base::{Result, Stats, Stream, host, lock};
+use crate::experience::{Column, SampleBatch, Selection};
+use crate::learn::Together;
+use crate::learn::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
 use crate::learn::engines::cut::{bounds, even, sequence_parts};
-use crate::learn::engines::kernels::{LANES, exp, ln};
 use crate::learn::engines::load::{encoded, fill, scatter, sequences};
 use crate::learn::engines::recurrence::ScanPlace;
-use crate::learn::engines::share::share_out;
 use crate::learn::engines::tape::{LayerPlace, NormPlace, Tape};
-use crate::learn::engines::{Activation, Graph, Layer, MASKED, Op, Which};
-use crate::learn::nets::{Encoding, Input, Layout, Net, Raw, readable};
-use crate::learn::{About, Join, Live, Rows, Stat, Together, Value, explained};
+use crate::learn::kernels::{LANES, exp, ln, share_out};
+use crate::learn::loss::{
+    About, Graph, Input, Join, Layer, MASKED, Net, Observed, Op, Remembered, Rows, Stat, Value, Which,
+    explained,
+};
+use crate::learn::params::{Encoding, Layout, Live, Raw, readable};
+use crate::settings::Activation;
 use pulp::Arch;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};

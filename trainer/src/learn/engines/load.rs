@@ -1,8 +1,9 @@
 //! Rows between plain memory and the tape.
 
-use crate::base::{Column, Result, SampleBatch, Selection, host};
+use crate::base::{Result, host};
+use crate::experience::{Column, SampleBatch, Selection};
 use crate::learn::engines::tape::Tape;
-use crate::learn::nets::{Encoding, Raw};
+use crate::learn::params::{Encoding, Raw};
 use pavlov_envs::Element;
 use tch::Kind;
 

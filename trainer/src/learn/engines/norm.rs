@@ -1,7 +1,7 @@
 //! Layer normalisation on the tape, and the way back.
 
-use crate::learn::engines::kernels;
 use crate::learn::engines::tape::{Made, Node, NormPlace, Tape};
+use crate::learn::kernels;
 
 /// Added to the variance (PyTorch's default).
 pub(crate) const EPSILON: f64 = 1e-5;

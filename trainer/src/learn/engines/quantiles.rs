@@ -1,7 +1,7 @@
 //! Quantiles of a distribution: sorting the columns of a row, and the loss that quantiles learn by, on both engines.
 
-use crate::learn::engines::Op;
 use crate::learn::engines::tape::{Made, Node, Tape};
+use crate::learn::loss::Op;
 use tch::{Kind, Reduction, Tensor};
 
 /// The quantile Huber loss of each row, with tensors: `quantiles` `[rows, N]`, `samples` `[rows, M]`.

@@ -1,7 +1,7 @@
 //! What recurrent layers on the tape are made of: the sequences that rows are, places of parameters, gates.
 
-use crate::learn::engines::kernels::exp;
-use crate::learn::engines::{Cell, kernels};
+use crate::learn::kernels::{self, exp};
+use crate::learn::loss::Cell;
 use pulp::Arch;
 use std::cell::RefCell;
 

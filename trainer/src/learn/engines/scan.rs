@@ -3,10 +3,10 @@
 //! Sequences go side by side, step by step. A step is a product of the layer's weights with what all of them remember, and
 //! a pass over the gates. What the input adds is computed before, for all rows at once.
 
-use crate::learn::engines::kernels::Left;
 use crate::learn::engines::recurrence::ScanPlace;
 use crate::learn::engines::tape::{Made, Node, Tape};
-use crate::learn::engines::{Cell, kernels};
+use crate::learn::kernels::{self, Left};
+use crate::learn::loss::Cell;
 
 impl Tape {
     /// A recurrent layer's output at every row, with the parameters `flat`.

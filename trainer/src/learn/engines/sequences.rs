@@ -1,7 +1,8 @@
 //! Recurrent layers by libtorch: rows of sequences, what is remembered at their first rows, and the way through them.
 
-use crate::base::{Column, Result, SampleBatch};
-use crate::learn::engines::Cell;
+use crate::base::Result;
+use crate::experience::{Column, SampleBatch};
+use crate::learn::loss::Cell;
 use std::cell::RefCell;
 use tch::{Kind, Tensor};
 

@@ -4,9 +4,10 @@
 //! allocation, dispatch and graph; here it is one loop over memory that is used again for the next minibatch.
 
 use crate::learn::engines::buffer::{Buffer, Spare};
-use crate::learn::engines::kernels::{Left, exp, ln};
 use crate::learn::engines::recurrence::{ScanPlace, TapeSequences};
-use crate::learn::engines::{Activation, Op, kernels};
+use crate::learn::kernels::{self, Left, exp, ln};
+use crate::learn::loss::Op;
+use crate::settings::Activation;
 use pulp::Arch;
 use std::cell::{Ref, RefCell};
 

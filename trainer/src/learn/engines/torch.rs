@@ -1,15 +1,19 @@
 //! The libtorch engine: tensors in an arena that lives as long as a piece.
 
-use crate::base::{Column, Result, SampleBatch, Stats, Stream, host};
-use crate::learn::engines::backend::{
-    Backend, HeadFn, LossFn, Observed, Remembered, Report, RowFn, Sets, not_a_number,
-};
+use crate::base::{Result, Stats, Stream, host};
+use crate::experience::{Column, SampleBatch};
+use crate::learn::Together;
+use crate::learn::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
 use crate::learn::engines::cut::{bounds, pieces};
 use crate::learn::engines::norm::EPSILON as NORM_EPSILON;
+use crate::learn::engines::quantiles;
 use crate::learn::engines::sequences::Sequences;
-use crate::learn::engines::{Activation, Graph, Layer, MASKED, Op, Which, quantiles};
-use crate::learn::nets::{Encoding, Input, Net, Params};
-use crate::learn::{About, EPSILON, Join, Live, Rows, Stat, Together, Value};
+use crate::learn::loss::{
+    About, EPSILON, Graph, Input, Join, Layer, MASKED, Net, Observed, Op, Remembered, Rows, Stat, Value,
+    Which,
+};
+use crate::learn::params::{Encoding, Live, Params};
+use crate::settings::Activation;
 use rayon::prelude::*;
 use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -545,7 +549,7 @@ fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
     }
 }
 
-/// [`explained`](crate::learn::explained) on a device.
+/// [`explained`](crate::learn::loss::explained) on a device.
 fn explained(sums: &Tensor) -> Tensor {
     let [rows, w, ww, d, dd] = [0, 1, 2, 3, 4].map(|i| sums.get(i));
     let variance = |sum: Tensor, squares: Tensor| (squares - sum.square() / &rows) / &rows;

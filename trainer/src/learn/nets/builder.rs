@@ -1,51 +1,16 @@
 //! What a policy is built for, and the builder that lays out its parameters.
 
-use crate::base::{Error, Result, Stream, interned};
-use crate::learn::engines::{Activation, Cell, Layer};
-use crate::learn::nets::encoding::{Encoding, image};
-use crate::learn::nets::layers::{Conv2d, Dense, Filter, Free, Init, LayerNorm, Recurrent};
-use crate::learn::nets::params::ParamsBuilder;
-use crate::learn::nets::view::{Input, Net};
-use crate::learn::{Group, GroupRange, OnLibtorch, Rule, Value};
-use pavlov_envs::{AnyVectorEnv, DType, Space};
-use serde::{Deserialize, Serialize};
+use crate::base::{Error, Result, Spaces, Stream, image, interned};
+use crate::learn::loss::{Cell, Layer, OnLibtorch};
+use crate::learn::nets::init::Init;
+use crate::learn::nets::layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
+use crate::learn::nets::torso::Torso;
+use crate::learn::params::{Encoding, Group, GroupRange, ParamsBuilder, Rule};
+use crate::settings::{Activation, Filter};
+
 use std::fmt::Debug;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
-
-/// The observation and action space a policy is made for.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Spaces {
-    /// What one copy of the environment observes.
-    pub observation_space: Space,
-    /// The actions that one copy takes.
-    pub action_space: Space,
-}
-
-impl Spaces {
-    /// Those of an environment.
-    pub(crate) fn of(env: &dyn AnyVectorEnv) -> Self {
-        Self { observation_space: env.observation_space().clone(), action_space: env.action_space().clone() }
-    }
-
-    /// Numbers of one observation as a network reads it; see [`Encoding`].
-    pub fn obs_width(&self) -> usize {
-        self.observation_space.flat_width()
-    }
-
-    /// The spaces of rows as they are kept and as policies see them. Floats are single; other numbers keep their type. What
-    /// passes a filter is flattened and f32, and so are composite rows of f64.
-    #[must_use]
-    pub fn stored(&self, filtered: bool) -> Self {
-        let space = &self.observation_space;
-        let observation_space = match space {
-            Space::Box { dtype: DType::F64, .. } if !filtered => space.clone().with_dtype(DType::F32),
-            _ if filtered || space.dtype() == DType::F64 => space.flattened(),
-            _ => space.clone(),
-        };
-        Self { observation_space, action_space: self.action_space.clone() }
-    }
-}
 
 /// What a policy is built for.
 #[derive(Clone, Debug)]
@@ -82,15 +47,6 @@ impl PolicySpec {
             space: space.to_string(),
         })
     }
-}
-
-/// What stands between observations and heads. Write one to bring a network of your own to any algorithm.
-pub trait Torso: Debug + Send + Sync {
-    /// How many features a row has.
-    fn width(&self) -> usize;
-
-    /// The features, `[rows, width]`.
-    fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
 }
 
 /// Makes a torso in place of the `model` settings' own.

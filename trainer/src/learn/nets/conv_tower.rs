@@ -1,12 +1,12 @@
 //! Convolutions for images, as the `model` settings say.
 
 use crate::base::Result;
-use crate::learn::Value;
-use crate::learn::engines::Activation;
-use crate::learn::nets::builder::{NetBuilder, Torso};
-use crate::learn::nets::config::ModelConfig;
-use crate::learn::nets::layers::{Conv2d, Dense, Init};
-use crate::learn::nets::view::{Input, Net};
+use crate::learn::loss::{Input, Net, Value};
+use crate::learn::nets::builder::NetBuilder;
+use crate::learn::nets::init::Init;
+use crate::learn::nets::layers::{Conv2d, Dense};
+use crate::learn::nets::torso::Torso;
+use crate::settings::{Activation, ModelConfig};
 
 /// Convolutions, then fully connected layers.
 #[derive(Clone, Debug)]

@@ -1,11 +1,11 @@
 //! Values of observations and actions, each on a network and in a parameter group of its own.
 
 use crate::base::Result;
+use crate::learn::loss::{Net, Value, value};
 use crate::learn::nets::builder::NetBuilder;
-use crate::learn::nets::config::HiddenLayers;
 use crate::learn::nets::mlp::Mlp;
-use crate::learn::nets::view::Net;
-use crate::learn::{Group, Rule, Value, value};
+use crate::learn::params::{Group, Rule};
+use crate::settings::HiddenLayers;
 
 /// Networks that say what observations and actions are worth.
 #[derive(Debug)]

@@ -1,11 +1,10 @@
 //! A network of hidden layers and an output layer.
 
-use crate::learn::Value;
-use crate::learn::engines::Activation;
+use crate::learn::loss::{Net, Value};
 use crate::learn::nets::builder::NetBuilder;
-use crate::learn::nets::config::{Architecture, HiddenLayers};
-use crate::learn::nets::layers::{Dense, Init, LayerNorm};
-use crate::learn::nets::view::Net;
+use crate::learn::nets::init::Init;
+use crate::learn::nets::layers::{Dense, LayerNorm};
+use crate::settings::{Activation, Architecture, HiddenLayers};
 
 /// Hidden layers and a linear output layer.
 #[derive(Clone, Debug)]

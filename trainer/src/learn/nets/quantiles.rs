@@ -2,7 +2,7 @@
 //! together.
 
 use crate::base::{Result, rules};
-use crate::learn::{Value, value};
+use crate::learn::loss::{Value, value};
 use pavlov_envs::Space;
 use serde::{Deserialize, Serialize};
 

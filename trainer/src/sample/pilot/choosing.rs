@@ -1,7 +1,8 @@
 //! A policy is asked for actions, unless these are drawn at random.
 
 use crate::base::{Result, Stream};
-use crate::policy::{Act, Policy, Seen, StepColumns};
+use crate::learn::loss::Seen;
+use crate::policy::{Act, Policy, StepColumns};
 use crate::sample::transforms::ToEnv;
 use tch::Tensor;
 

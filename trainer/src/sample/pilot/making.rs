@@ -1,14 +1,15 @@
 //! How a pilot is made, and what it is asked for.
 
-use crate::base::{Column, Result, Stream};
-use crate::learn::nets::{Encoding, Spaces};
+use crate::base::{Result, Spaces, Stream};
+use crate::experience::Column;
+use crate::learn::params::Encoding;
 use crate::policy::Policy;
-use crate::run::Common;
 use crate::sample::filter::{MeanStdFilter, RunningStat};
 use crate::sample::memory::Memories;
 use crate::sample::pilot::Pilot;
 use crate::sample::steps::Steps;
 use crate::sample::transforms::{Preprocess, ToEnv};
+use crate::settings::Common;
 use pavlov_envs::{DType, Space};
 
 /// Bytes of one stored row.

@@ -6,8 +6,9 @@ mod gathering;
 mod making;
 mod saving;
 
-use crate::base::{Column, Result, Stream};
-use crate::learn::nets::{Encoding, Spaces};
+use crate::base::{Result, Spaces, Stream};
+use crate::experience::Column;
+use crate::learn::params::Encoding;
 use crate::policy::{Policy, StepColumns};
 use crate::sample::filter::MeanStdFilter;
 use crate::sample::pilot::choosing::{Choices, Choosing};

@@ -1,6 +1,6 @@
 //! The endings of a fragment's episodes, and what the environments showed there.
 
-use crate::learn::nets::Encoding;
+use crate::learn::params::Encoding;
 use tch::Tensor;
 
 /// Everything is in the order of the steps.

@@ -7,16 +7,15 @@
 mod endings;
 mod source;
 
-use crate::base::{Error, Laps, PolicyId, Result, SamplerPerf, Stream, host};
-use crate::learn::nets::Spaces;
+use crate::base::{Error, Laps, PolicyId, Result, SamplerPerf, Spaces, Stream, host};
 use crate::policy::{Policy, PolicyMap};
-use crate::run::{ClipRewards, Common};
 use crate::sample::callbacks::{Callbacks, StepView};
 use crate::sample::counting::{Counting, Numbers};
-use crate::sample::filter::{MeanStdFilter, ObservationFilter};
+use crate::sample::filter::MeanStdFilter;
 use crate::sample::pilot::Pilot;
 use crate::sample::sampler::endings::Endings;
 use crate::sample::steps::Steps;
+use crate::settings::{ClipRewards, Common, ObservationFilter};
 use pavlov_envs::{AnyVectorEnv, StepOut};
 use tch::Kind;
 

@@ -1,10 +1,10 @@
 //! The sampler as a source of fragments: what it lends, and what it saves to go on in the middle of episodes.
 
 use crate::base::{Episode, HostTensor, Result, SamplerPerf, State, host, notice_once};
+use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::Callbacks;
 use crate::sample::filter::MeanStdFilter;
-use crate::sample::fragment::{Fragment, FragmentMasks, FragmentMemory};
 use crate::sample::sampler::Sampler;
 use crate::sample::source::{FragmentSource, TakeRows};
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! The contract of a transport.
 
 use crate::base::{Error, Result};
-use crate::run::Common;
 use crate::sample::{Reply, Request};
+use crate::settings::Common;
 use std::time::{Duration, Instant};
 
 /// Why a request has no reply.

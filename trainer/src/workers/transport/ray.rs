@@ -4,8 +4,8 @@
 //! is what it is as a process, and the trainer outlives the cluster.
 
 use crate::base::Result;
-use crate::run::Common;
 use crate::sample::{Request, SpecByName, WorkerSpec};
+use crate::settings::Common;
 use crate::workers::transport::life::{Life, Place};
 use crate::workers::transport::pool::{Completion, Fault, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};

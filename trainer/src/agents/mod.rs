@@ -1,0 +1,18 @@
+//! Who acts by which policy, and which of the policies learn.
+
+mod agent;
+mod edit;
+mod env_info;
+mod mapping;
+mod policies;
+mod seating;
+
+pub use agent::Agent;
+pub use edit::PolicyChange;
+pub(crate) use edit::PolicyEdit;
+pub(crate) use env_info::Probe;
+
+pub use mapping::register_policy_mapping_fn;
+pub(crate) use policies::EVALUATED_BY;
+pub use policies::Policies;
+pub(crate) use seating::Seating;

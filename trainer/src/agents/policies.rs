@@ -1,0 +1,296 @@
+//! The policies of a run: how each is built, which agent acts by which, and which of them learn.
+
+use crate::agents::agent::Agent;
+use crate::agents::mapping::Mapping;
+use crate::base::{DEFAULT_POLICY, Episode, Error, PolicyId, Result, Spaces, derive};
+use crate::policy::PolicyClass;
+use crate::settings::Common;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The setting that says who acts by which policy in evaluations.
+pub(crate) const EVALUATED_BY: &str = "evaluation_config.policy_mapping_fn";
+
+/// The policies of a run by id, who acts by which, and which learn.
+///
+/// ```
+/// # use pavlov_trainer::agents::Policies;
+/// # use pavlov_trainer::policy::PolicyClass;
+/// # fn two(cats: PolicyClass, mice: PolicyClass) -> Policies {
+/// Policies::new([("cats", cats), ("mice", mice)], |agent| if agent.starts_with("cat") { "cats" } else { "mice" })
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Policies {
+    classes: BTreeMap<PolicyId, PolicyClass>,
+    mapping: Mapping,
+    /// Who acts by which policy in evaluations, if that differs.
+    evaluated: Option<Mapping>,
+    to_train: BTreeSet<PolicyId>,
+    rotates: bool,
+    /// Shared settings of policies that have some of their own.
+    settings: BTreeMap<PolicyId, Common>,
+}
+
+impl std::fmt::Debug for Policies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Policies")
+            .field("classes", &self.classes)
+            .field("to_train", &self.to_train)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One policy, which all agents share.
+impl From<PolicyClass> for Policies {
+    fn from(class: PolicyClass) -> Self {
+        Self::new([(DEFAULT_POLICY, class)], |_| DEFAULT_POLICY)
+    }
+}
+
+impl Policies {
+    /// Policies by id, all of which learn. `mapping` answers the name of an agent with the id of the policy that it acts
+    /// by; it is asked when a run begins, and the answers hold for the whole run.
+    pub fn new<Id: Into<PolicyId>, To: Into<PolicyId>>(
+        classes: impl IntoIterator<Item = (Id, PolicyClass)>,
+        mapping: impl Fn(&str) -> To + Send + Sync + 'static,
+    ) -> Self {
+        Self::of_classes(classes, Mapping::by_name(move |agent| mapping(agent).into()))
+    }
+
+    pub(crate) fn of_classes<Id: Into<PolicyId>>(
+        classes: impl IntoIterator<Item = (Id, PolicyClass)>,
+        mapping: Mapping,
+    ) -> Self {
+        let classes: BTreeMap<_, _> = classes.into_iter().map(|(id, class)| (id.into(), class)).collect();
+        let to_train = classes.keys().cloned().collect();
+        Self { classes, mapping, evaluated: None, to_train, rotates: false, settings: BTreeMap::new() }
+    }
+
+    /// Lets only these policies learn. The others act, and no rows are kept of them.
+    #[must_use]
+    pub fn training<Id: Into<PolicyId>>(mut self, ids: impl IntoIterator<Item = Id>) -> Self {
+        self.to_train = ids.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// In each episode of a copy every agent acts by the policy that the agent behind it acted by in the one before; the first
+    /// agent is behind the last. The mapping says how it is in episode 0 of copy 0, and copy 1 is one episode ahead.
+    #[must_use]
+    pub fn rotating(self, rotates: bool) -> Self {
+        Self { rotates, ..self }
+    }
+
+    /// Agents take turns in all policies.
+    pub(crate) fn rotates(&self) -> bool {
+        self.rotates
+    }
+
+    /// Agents change their policies from episode to episode.
+    pub(crate) fn change_seats(&self) -> bool {
+        self.rotates || self.mapping.changes()
+    }
+
+    /// Agents act by these policies instead.
+    pub(crate) fn mapped(self, mapping: Mapping) -> Self {
+        Self { mapping, ..self }
+    }
+
+    /// Agents act by these policies in evaluations.
+    pub(crate) fn evaluated_by(self, mapping: Mapping) -> Self {
+        Self { evaluated: Some(mapping), ..self }
+    }
+
+    /// As they are in evaluations.
+    pub(crate) fn in_evaluation(&self) -> Self {
+        match self.evaluated.clone() {
+            Some(mapping) => Self { mapping, evaluated: Some(self.mapping.clone()), ..self.clone() },
+            None => self.clone(),
+        }
+    }
+
+    /// The policies of an agent, in evaluations, too.
+    fn answers(&self, agent: &str) -> BTreeSet<PolicyId> {
+        let mappings = std::iter::once(&self.mapping).chain(&self.evaluated);
+        mappings.flat_map(|mapping| mapping.answers(agent)).collect()
+    }
+
+    /// These policies have shared settings of their own.
+    pub(crate) fn with_settings(mut self, settings: impl IntoIterator<Item = (PolicyId, Common)>) -> Self {
+        self.settings.extend(settings);
+        self
+    }
+
+    /// The shared settings as they are for one policy, where those of the run are `run`.
+    pub(crate) fn settings<'a>(&'a self, id: &str, run: &'a Common) -> &'a Common {
+        self.settings.get(id).unwrap_or(run)
+    }
+
+    /// The policy that an agent acts by; if that changes, in episode 0 of copy 0.
+    pub fn of(&self, agent: &str) -> PolicyId {
+        self.in_episode(agent, &Episode::default())
+    }
+
+    /// The policy that the mapping says of an agent in this episode.
+    pub(crate) fn in_episode(&self, agent: &str, episode: &Episode) -> PolicyId {
+        self.mapping.of(agent, episode)
+    }
+
+    /// Whether the policy learns.
+    pub fn trains(&self, id: &str) -> bool {
+        self.to_train.contains(id)
+    }
+
+    /// The policies that learn, in the order of their ids.
+    pub(crate) fn to_train(&self) -> impl Iterator<Item = &PolicyId> {
+        self.to_train.iter()
+    }
+
+    /// Ids and constructors, in the order of the ids.
+    pub(crate) fn classes(&self) -> impl Iterator<Item = (&PolicyId, &PolicyClass)> {
+        self.classes.iter()
+    }
+
+    /// What makes a policy.
+    pub(crate) fn class(&self, id: &str) -> Result<&PolicyClass> {
+        let unknown = || Error::UnknownPolicy { id: id.to_owned(), have: self.ids() };
+        self.classes.get(id).ok_or_else(unknown)
+    }
+
+    /// What a policy observes and does: the spaces of its agents. A function that is asked for each episode may answer with a
+    /// policy later; then all agents have equal spaces.
+    pub(crate) fn spaces<'a>(&self, id: &str, agents: &'a [Agent]) -> Result<&'a Spaces> {
+        let own = agents.iter().find(|agent| self.answers(&agent.name).contains(id));
+        match own.or(agents.first().filter(|_| self.mapping.changes() && self.classes.contains_key(id))) {
+            Some(agent) => Ok(&agent.spaces),
+            None => Err(Error::UnknownPolicy { id: id.to_owned(), have: self.ids() }),
+        }
+    }
+
+    /// Places of the agents that act by a policy in some episode; none if it acts in evaluations alone.
+    pub(crate) fn places(&self, id: &str, agents: &[Agent]) -> Result<Vec<usize>> {
+        let spaces = self.spaces(id, agents)?;
+        let takes_turns = self.rotates && agents.iter().any(|agent| self.of(&agent.name) == id);
+        let acts = |agent: &Agent| match self.mapping.changes() {
+            true => agent.spaces == *spaces,
+            false => takes_turns || self.of(&agent.name) == id,
+        };
+        Ok((0..agents.len()).filter(|&place| acts(&agents[place])).collect())
+    }
+
+    /// The only policy of the run, for what knows of one alone.
+    pub(crate) fn sole(&self) -> Result<&str> {
+        match (self.classes.first_key_value(), self.classes.len()) {
+            (Some((id, _)), 1) => Ok(id),
+            _ => {
+                let reason = format!("it has several policies ({}), and one is asked for", self.ids());
+                Err(Error::state(
+                    "the run",
+                    format!(
+                        "{reason}; name it: `--policy ID`, or `session_of` and `load_policy` in a program"
+                    ),
+                ))
+            }
+        }
+    }
+
+    fn ids(&self) -> String {
+        self.classes.keys().cloned().collect::<Vec<_>>().join(", ")
+    }
+
+    /// Refuses agents without a policy, policies without agents, and agents that share a policy and cannot.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] for an agent without a policy, a policy without agents, a function that is asked for each
+    /// episode of a single agent, or a name in `policies_to_train` that
+    /// no policy has, and [`Error::State`] if the spaces of agents that share a policy differ.
+    pub fn check(&self, agents: &[Agent]) -> Result<()> {
+        let asked =
+            [("multiagent.policy_mapping_fn", Some(&self.mapping)), (EVALUATED_BY, self.evaluated.as_ref())];
+        let asked = asked.into_iter().find(|(_, mapping)| mapping.is_some_and(Mapping::changes));
+        if let ([agent], Some((key, _))) = (agents, asked) {
+            let rule = format!(
+                "it is asked for each episode which agent acts by which policy, but there is one agent, `{}`; give a table",
+                agent.name
+            );
+            return Err(Error::config(key, "the name of a function", rule));
+        }
+        let mut used: BTreeMap<PolicyId, &Agent> = BTreeMap::new();
+        let acting =
+            agents.iter().flat_map(|agent| self.answers(&agent.name).into_iter().map(move |id| (agent, id)));
+        for (agent, id) in acting {
+            if !self.classes.contains_key(&id) {
+                return Err(self.unknown(&agent.name, &id));
+            }
+            let first = *used.entry(id.clone()).or_insert(agent);
+            if first.spaces != agent.spaces {
+                let of = |agent: &Agent| {
+                    let Spaces { observation_space, action_space } = &agent.spaces;
+                    format!("`{}` observes {observation_space} and does {action_space}", agent.name)
+                };
+                let reason = format!(
+                    "its agents differ: {}, but {}; give them policies of their own in `multiagent.policies`",
+                    of(first),
+                    of(agent)
+                );
+                return Err(Error::state(format!("the policy `{id}`"), reason));
+            }
+        }
+        let other = agents.iter().find(|agent| agent.spaces != agents[0].spaces).filter(|_| self.rotates);
+        if let Some(agent) = other {
+            let rule = format!(
+                "then every policy acts for every agent, but `{}` and `{}` have other spaces; leave it out",
+                agents[0].name, agent.name
+            );
+            return Err(Error::config("multiagent.rotate_policies", true, rule));
+        }
+        let equal = agents.iter().all(|agent| agent.spaces == agents[0].spaces);
+        let comes_later = self.mapping.changes() && equal;
+        if let Some(id) = self.classes.keys().find(|id| !used.contains_key(*id) && !comes_later) {
+            let agents = agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>().join(", ");
+            let rule = format!(
+                "no agent acts by it; there is {agents}. Name one in `multiagent.policy_mapping_fn`, or leave the policy out"
+            );
+            return Err(Error::config(format!("multiagent.policies.{id}"), "a policy", rule));
+        }
+        let key = "multiagent.policies_to_train";
+        if let Some(id) = self.to_train.iter().find(|id| !self.classes.contains_key(*id)) {
+            let rule = format!("there is {}; take one of these, or leave it out", self.ids());
+            return Err(Error::config(key, format_args!("{id:?}"), rule));
+        }
+        let acts = |id: &str| agents.iter().any(|agent| self.mapping.answers(&agent.name).contains(id));
+        if let Some(id) =
+            self.to_train.iter().find(|id| self.evaluated.is_some() && !comes_later && !acts(id))
+        {
+            let rule = "it learns, but only `evaluation_config.policy_mapping_fn` names it, so no agent collects rows for it; \
+                        leave it out of `multiagent.policies_to_train`";
+            return Err(Error::config(format!("multiagent.policies.{id}"), "a policy", rule));
+        }
+        match self.to_train.is_empty() {
+            true => {
+                Err(Error::config(key, "[]", "at least one policy must learn; name one, or set it to null"))
+            }
+            false => Ok(()),
+        }
+    }
+
+    /// What to say of an agent that is to act by a policy which there is not.
+    fn unknown(&self, agent: &str, id: &str) -> Error {
+        let key = match self.mapping.answers(agent).contains(id) {
+            true => "multiagent.policy_mapping_fn",
+            false => EVALUATED_BY,
+        };
+        let rule = format!(
+            "there is {}; name the agent there, or add the policy to `multiagent.policies`",
+            self.ids()
+        );
+        Error::config(key, format!("{id:?} for the agent `{agent}`"), rule)
+    }
+
+    /// The seed of a policy's initial weights under a run's; that of a single-agent run has the run's own.
+    pub(crate) fn seed(run: u64, id: &str) -> u64 {
+        match id {
+            DEFAULT_POLICY => run,
+            id => derive(run, &format!("policy {id}"), 0),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Who acts by which policy in an episode.
+
+use crate::agents::agent::Agent;
+use crate::agents::policies::Policies;
+use crate::base::{AgentReward, Episode};
+
+/// Says at the beginning of an episode which policy each agent acts by.
+#[derive(Clone, Debug)]
+pub(crate) struct Seating {
+    agents: Vec<Agent>,
+    policies: Policies,
+}
+
+impl Seating {
+    pub(crate) fn new(agents: &[Agent], policies: &Policies) -> Self {
+        Self { agents: agents.to_vec(), policies: policies.clone() }
+    }
+
+    /// The policies of all agents in an episode that begins, in which they have got nothing yet.
+    pub(crate) fn of(&self, episode: &Episode) -> Vec<AgentReward> {
+        let agents = self.agents.len();
+        let shift = match self.policies.rotates() {
+            true => (episode.env_index.wrapping_add(episode.number) % agents as u64) as usize,
+            false => 0,
+        };
+        let of = |(place, agent): (usize, &Agent)| AgentReward {
+            agent: agent.name.clone(),
+            policy: self.policies.in_episode(&self.agents[(place + shift) % agents].name, episode),
+            reward: 0.0,
+        };
+        self.agents.iter().enumerate().map(of).collect()
+    }
+}

@@ -1,0 +1,84 @@
+//! N-step transitions (Ray's `adjust_nstep`), with terminated and truncated apart and no tail that looks too far.
+
+use crate::base::host;
+use crate::experience::batch::SampleBatch;
+use crate::experience::columns::Column;
+use crate::experience::fragment::Fragment;
+use tch::Tensor;
+
+impl Fragment<'_> {
+    /// Rows of `(obs, action, sum of rewards, observation n steps later, terminated, gamma^n)`, one copy after the other.
+    ///
+    /// The sum stops at the end of an episode and at the end of the fragment; such a row looks ahead fewer steps and its
+    /// `discounts` say how many, so no row is biased. A truncated episode keeps `terminated` at 0 and its last observation.
+    pub fn transitions(&self, n_step: usize, gamma: f64) -> SampleBatch {
+        let f = self;
+        let (copies, stored) = (f.num_envs, f.steps * f.num_envs);
+        let rows = (0..copies).map(|copy| f.length(copy)).sum();
+        let mut rewards = vec![0.0_f32; rows];
+        let mut terminated = vec![0.0_f32; rows];
+        let mut discounts = vec![0.0_f32; rows];
+        // Where each row stands, time-major.
+        let mut from = vec![0; rows];
+        // Where each row's next observation stands: a row of `obs` (flattened time-major), or of `final_obs` behind them.
+        let mut next = vec![0; rows];
+        let mut ending = vec![usize::MAX; stored];
+        for (k, &row) in f.ended.iter().enumerate() {
+            ending[row] = k;
+        }
+        let mut out = 0;
+        for copy in 0..copies {
+            let steps = f.length(copy);
+            for t in 0..steps {
+                let (mut sum, mut discount, mut last) = (0.0, 1.0, t);
+                for ahead in t..(t + n_step).min(steps) {
+                    sum += discount * f64::from(f.rewards[ahead * copies + copy]);
+                    discount *= gamma;
+                    last = ahead;
+                    if ending[ahead * copies + copy] != usize::MAX {
+                        break;
+                    }
+                }
+                let at = last * copies + copy;
+                from[out] = t * copies + copy;
+                rewards[out] = sum as f32;
+                discounts[out] = discount as f32;
+                terminated[out] = f32::from(f.terminated[at]);
+                next[out] = match ending[at] {
+                    usize::MAX => at + copies,
+                    k => stored + copies + k,
+                };
+                out += 1;
+            }
+        }
+        let (obs, last) = (host::bytes(f.obs), host::bytes(f.final_obs));
+        let width = obs.len() / (stored + copies);
+        let row = |i: usize| match i.checked_sub(stored + copies) {
+            None => &obs[i * width..][..width],
+            Some(k) => &last[k * width..][..width],
+        };
+        let shape = [&[rows as i64], &f.obs.size()[2..]].concat();
+        let gather = |index: &mut dyn Iterator<Item = usize>| {
+            let mut data = Vec::with_capacity(rows * width);
+            index.for_each(|i| data.extend_from_slice(row(i)));
+            Tensor::from_data_size(&data, &shape, f.obs.kind())
+        };
+        let new_obs = gather(&mut next.iter().copied());
+        let obs = gather(&mut from.iter().copied());
+        let mut batch = SampleBatch::default()
+            .with(Column::OBS, obs)
+            .with(Column::ACTIONS, f.env_major(f.actions))
+            .with(Column::REWARDS, Tensor::from_slice(&rewards))
+            .with(Column::NEW_OBS, new_obs)
+            .with(Column::TERMINATED, Tensor::from_slice(&terminated))
+            .with(Column::DISCOUNTS, Tensor::from_slice(&discounts));
+        if let Some(masks) = f.masks {
+            // The same rows of masks as of observations.
+            let all = Tensor::cat(&[masks.rows.flatten(0, 1), masks.behind.shallow_clone()], 0);
+            let next: Vec<i64> = next.iter().map(|&i| i as i64).collect();
+            batch.set(Column::ACTION_MASK, f.env_major(masks.rows));
+            batch.set(Column::NEW_ACTION_MASK, all.index_select(0, &Tensor::from_slice(&next)));
+        }
+        batch
+    }
+}

@@ -1,0 +1,126 @@
+//! How actions are drawn from distributions while acting.
+//!
+//! Acting on small networks is dominated by the cost per libtorch operation, so a step asks the network for the
+//! distribution's parameters only; an action and its log-probability are plain arithmetic on a few numbers per copy.
+
+use crate::base::Stream;
+use crate::learn::distributions::{ActionDist, HALF_LN_TAU, LOG_STD_RANGE};
+use crate::learn::loss::MASKED;
+
+/// The actions of several copies, written in place.
+#[derive(Debug)]
+pub enum ActionRows<'a> {
+    /// Discrete choices, `[copies, choices]`.
+    Int(&'a mut [i64]),
+    /// Real components, `[copies, components]`.
+    Float(&'a mut [f32]),
+}
+
+impl ActionDist {
+    /// Draws one action per copy (with `explore` false the most likely one) and its log-probability.
+    ///
+    /// `inputs` is `[copies, num_inputs]`; copy `i` draws from `rngs[i]` and from nothing else.
+    pub fn sample(
+        &self,
+        inputs: &[f32],
+        rngs: &mut [Stream],
+        explore: bool,
+        actions: ActionRows<'_>,
+        logp: &mut [f32],
+    ) {
+        self.draw(inputs, None, rngs, explore, actions, |copy, x| logp[copy] = x);
+    }
+
+    /// As [`sample`](Self::sample), of legal actions only (`mask` is `[copies, num_inputs]`); log-probabilities go to
+    /// `logp`.
+    pub(crate) fn draw(
+        &self,
+        inputs: &[f32],
+        mask: Option<&[bool]>,
+        rngs: &mut [Stream],
+        explore: bool,
+        actions: ActionRows<'_>,
+        mut logp: impl FnMut(usize, f32),
+    ) {
+        let width = self.num_inputs();
+        let rows = inputs.chunks_exact(width).zip(rngs).enumerate();
+        match (self, actions) {
+            (Self::Categorical { .. }, ActionRows::Int(actions)) => {
+                for ((copy, (x, rng)), action) in rows.zip(actions) {
+                    let (chosen, lp) = choose(x, mask.map(|m| &m[copy * width..][..width]), rng, explore);
+                    *action = chosen;
+                    logp(copy, lp);
+                }
+            }
+            (Self::MultiCategorical { nvec }, ActionRows::Int(actions)) => {
+                for ((copy, (x, rng)), action) in rows.zip(actions.chunks_exact_mut(nvec.len())) {
+                    let (mut sum, mut start) = (0.0, 0);
+                    for (&n, a) in nvec.iter().zip(action) {
+                        let mask = mask.map(|m| &m[copy * width + start..][..n]);
+                        let (chosen, lp) = choose(&x[start..][..n], mask, rng, explore);
+                        *a = chosen;
+                        sum += lp;
+                        start += n;
+                    }
+                    logp(copy, sum);
+                }
+            }
+            (Self::DiagGaussian { dim } | Self::SquashedGaussian { dim }, ActionRows::Float(actions)) => {
+                let squash = matches!(self, Self::SquashedGaussian { .. });
+                for ((copy, (x, rng)), action) in rows.zip(actions.chunks_exact_mut(*dim)) {
+                    let (mean, log_std) = x.split_at(*dim);
+                    let mut sum = 0.0;
+                    for ((a, &mean), &log_std) in action.iter_mut().zip(mean).zip(log_std) {
+                        let log_std = if squash {
+                            log_std.clamp(LOG_STD_RANGE.0 as f32, LOG_STD_RANGE.1 as f32)
+                        } else {
+                            log_std
+                        };
+                        let noise = if explore { rng.normal() } else { 0.0 };
+                        sum -= 0.5 * noise * noise + log_std + HALF_LN_TAU as f32;
+                        *a = mean + log_std.exp() * noise;
+                        if squash {
+                            *a = a.tanh();
+                            sum -= (1.0 - *a * *a + 1e-6).ln();
+                        }
+                    }
+                    logp(copy, sum);
+                }
+            }
+            (dist, _) => panic!("{dist:?} does not write this kind of action"),
+        }
+    }
+}
+
+/// An index drawn from softmax(`logits`) and its log-probability; the largest logit when not exploring. Those of
+/// illegal actions count as [`MASKED`].
+fn choose(logits: &[f32], mask: Option<&[bool]>, rng: &mut Stream, explore: bool) -> (i64, f32) {
+    match mask {
+        None => choose_by(|i| logits[i], logits.len(), rng, explore),
+        Some(mask) => choose_by(|i| if mask[i] { logits[i] } else { MASKED }, logits.len(), rng, explore),
+    }
+}
+
+fn choose_by(logit: impl Fn(usize) -> f32, n: usize, rng: &mut Stream, explore: bool) -> (i64, f32) {
+    let mut best = 0;
+    for i in 0..n {
+        if logit(i) > logit(best) {
+            best = i;
+        }
+    }
+    let max = logit(best);
+    let total: f32 = (0..n).map(|i| (logit(i) - max).exp()).sum();
+    let mut chosen = best;
+    if explore {
+        let mut left = rng.uniform() * total;
+        for i in 0..n {
+            let p = (logit(i) - max).exp();
+            if left < p {
+                chosen = i;
+                break;
+            }
+            left -= p;
+        }
+    }
+    (chosen as i64, logit(chosen) - max - total.ln())
+}

@@ -1,0 +1,168 @@
+//! Action distributions: log-probabilities, entropies and divergences of many rows, for losses. How actions are drawn from
+//! them stands in `draw.rs`.
+
+mod draw;
+mod squashed;
+
+pub use draw::ActionRows;
+
+use crate::base::{Error, Result};
+use crate::learn::loss::Value;
+use pavlov_envs::Space;
+
+/// `ln sqrt(2 pi)`.
+pub(crate) const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
+/// Bounds of the log standard deviation of [`ActionDist::SquashedGaussian`], Ray's.
+pub(crate) const LOG_STD_RANGE: (f64, f64) = (-5.0, 2.0);
+
+/// A family of distributions over one action space.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ActionDist {
+    /// One choice of `n`; parameters are `n` logits.
+    Categorical {
+        /// Number of actions.
+        n: usize,
+    },
+    /// Several independent choices; parameters are the logits of each, one after the other.
+    MultiCategorical {
+        /// Number of options of each choice.
+        nvec: Vec<usize>,
+    },
+    /// Independent normal numbers; parameters are means, then log standard deviations.
+    DiagGaussian {
+        /// Number of components.
+        dim: usize,
+    },
+    /// Numbers of a [`DiagGaussian`](Self::DiagGaussian), squashed into (-1, 1) by tanh.
+    SquashedGaussian {
+        /// Number of components.
+        dim: usize,
+    },
+}
+
+impl ActionDist {
+    /// The distribution that fits an action space.
+    ///
+    /// # Errors
+    /// Returns [`Error::Space`] for a Dict, a Tuple, or a Box of more than one dimension: they have no distribution.
+    pub fn for_space(space: &Space) -> Result<Self> {
+        match space {
+            Space::Discrete { n, .. } => Ok(Self::Categorical { n: *n as usize }),
+            Space::MultiDiscrete { nvec } => {
+                Ok(Self::MultiCategorical { nvec: nvec.iter().map(|&n| n as usize).collect() })
+            }
+            Space::MultiBinary { n } => Ok(Self::MultiCategorical { nvec: vec![2; *n] }),
+            Space::Box { .. } if space.shape().len() <= 1 => Ok(Self::DiagGaussian { dim: space.width() }),
+            other => Err(Error::Space {
+                who: "a stochastic policy".into(),
+                needs: "a Discrete, MultiDiscrete, MultiBinary or one-dimensional Box action space".into(),
+                space: other.to_string(),
+            }),
+        }
+    }
+
+    /// How many numbers parametrise the distribution.
+    pub fn num_inputs(&self) -> usize {
+        match self {
+            Self::Categorical { n } => *n,
+            Self::MultiCategorical { nvec } => nvec.iter().sum(),
+            Self::DiagGaussian { dim } | Self::SquashedGaussian { dim } => 2 * dim,
+        }
+    }
+
+    /// How many numbers an action has.
+    pub fn action_width(&self) -> usize {
+        match self {
+            Self::Categorical { .. } => 1,
+            Self::MultiCategorical { nvec } => nvec.len(),
+            Self::DiagGaussian { dim } | Self::SquashedGaussian { dim } => *dim,
+        }
+    }
+
+    /// Whether actions are choices; otherwise they are numbers.
+    pub fn is_discrete(&self) -> bool {
+        matches!(self, Self::Categorical { .. } | Self::MultiCategorical { .. })
+    }
+
+    /// The distributions with these parameters (`[rows, num_inputs]`), for a loss.
+    pub fn at<'t>(&self, inputs: Value<'t>) -> Dist<'_, 't> {
+        let parts = match self {
+            Self::Categorical { .. } => vec![inputs.log_softmax()],
+            Self::MultiCategorical { nvec } => {
+                let mut start = 0;
+                let choice = |&n: &usize| {
+                    start += n;
+                    inputs.narrow(start - n, n).log_softmax()
+                };
+                nvec.iter().map(choice).collect()
+            }
+            Self::DiagGaussian { dim } => vec![inputs.narrow(0, *dim), inputs.narrow(*dim, *dim)],
+            Self::SquashedGaussian { dim } => {
+                let log_std = inputs.narrow(*dim, *dim).clamp(LOG_STD_RANGE.0, LOG_STD_RANGE.1);
+                vec![inputs.narrow(0, *dim), log_std]
+            }
+        };
+        Dist { family: self, parts }
+    }
+}
+
+/// Distributions of many rows, made by [`ActionDist::at`]. Every result is `[rows, 1]`.
+#[derive(Debug)]
+pub struct Dist<'a, 't> {
+    family: &'a ActionDist,
+    /// Log-probabilities per choice, or mean and log standard deviation.
+    parts: Vec<Value<'t>>,
+}
+
+impl<'t> Dist<'_, 't> {
+    /// The log-probability of each action (`[rows, components]`).
+    pub fn logp(&self, actions: Value<'t>) -> Value<'t> {
+        match self.family {
+            ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
+                self.parts.iter().enumerate().map(|(i, logp)| logp.gather(actions.narrow(i, 1))).sum()
+            }
+            ActionDist::DiagGaussian { .. } => self.normal_logp(actions),
+            ActionDist::SquashedGaussian { .. } => {
+                let a = actions.clamp(-1.0 + 1e-6, 1.0 - 1e-6);
+                let before = ((a + 1.0) / (1.0 - a)).log() * 0.5;
+                let log_det = ((1.0 + 1e-6) - actions.square()).log();
+                self.normal_logp(before) - log_det.sum_columns()
+            }
+        }
+    }
+
+    fn normal_logp(&self, x: Value<'t>) -> Value<'t> {
+        let (mean, log_std) = (self.parts[0], self.parts[1]);
+        let z = (x - mean) / log_std.exp();
+        (z.square() * -0.5 - log_std - HALF_LN_TAU).sum_columns()
+    }
+
+    /// The entropy of each row. A squashed Gaussian has none in closed form; this is the entropy before squashing.
+    pub fn entropy(&self) -> Value<'t> {
+        match self.family {
+            ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
+                self.parts.iter().map(|&logp| -(logp.exp() * logp).sum_columns()).sum()
+            }
+            ActionDist::DiagGaussian { .. } | ActionDist::SquashedGaussian { .. } => {
+                (self.parts[1] + (0.5 + HALF_LN_TAU)).sum_columns()
+            }
+        }
+    }
+
+    /// KL(self || other) of each row.
+    pub fn kl(&self, other: &Dist<'_, 't>) -> Value<'t> {
+        match self.family {
+            ActionDist::Categorical { .. } | ActionDist::MultiCategorical { .. } => {
+                let choices = self.parts.iter().zip(&other.parts);
+                choices.map(|(&p, &q)| (p.exp() * (p - q)).sum_columns()).sum()
+            }
+            ActionDist::DiagGaussian { .. } | ActionDist::SquashedGaussian { .. } => {
+                let (mean, log_std) = (self.parts[0], self.parts[1]);
+                let (other_mean, other_log_std) = (other.parts[0], other.parts[1]);
+                let variances = (log_std * 2.0).exp() + (mean - other_mean).square();
+                let ratio = variances / ((other_log_std * 2.0).exp() * 2.0);
+                (other_log_std - log_std + ratio - 0.5).sum_columns()
+            }
+        }
+    }
+}

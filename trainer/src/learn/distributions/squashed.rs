@@ -1,0 +1,35 @@
+//! Squashed Gaussians: actions between bounds that are drawn differentiably, for SAC.
+
+use crate::base::{Result, rules};
+use crate::learn::distributions::{ActionDist, Dist, HALF_LN_TAU};
+use crate::learn::loss::Value;
+use pavlov_envs::Space;
+
+impl ActionDist {
+    /// The distribution of actions that are squashed between the bounds of a Box; refuses other spaces, and components
+    /// without bounds. `who` asks for it; the error names it.
+    ///
+    /// # Errors
+    /// Returns [`Error::Space`](crate::Error::Space) for any space but a Box of at most one dimension whose bounds are
+    /// finite.
+    pub fn squashed(who: &str, space: &Space) -> Result<Self> {
+        Ok(Self::SquashedGaussian { dim: rules::bounded_actions(who, space)? })
+    }
+}
+
+impl<'t> Dist<'_, 't> {
+    /// Squashed actions from standard normal `noise` (`[rows, components]`), differentiable, and their log-probabilities.
+    ///
+    /// The logarithm of tanh's slope is `2 (ln 2 - u - softplus(-2 u))`, which loses no digits at the bounds.
+    ///
+    /// # Panics
+    /// Panics if the distribution is not a squashed Gaussian.
+    pub fn rsample(&self, noise: Value<'t>) -> (Value<'t>, Value<'t>) {
+        assert!(matches!(self.family, ActionDist::SquashedGaussian { .. }), "only squashed Gaussians do");
+        let (mean, log_std) = (self.parts[0], self.parts[1]);
+        let u = mean + log_std.exp() * noise;
+        let log_slope = 2.0 * (std::f64::consts::LN_2 - u - (u * -2.0).softplus());
+        let logp = noise.square() * -0.5 - log_std - HALF_LN_TAU - log_slope;
+        (u.tanh(), logp.sum_columns())
+    }
+}

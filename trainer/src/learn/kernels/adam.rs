@@ -1,0 +1,48 @@
+//! The step of Adam.
+
+use crate::learn::kernels::share::share_out;
+use pulp::Arch;
+
+/// One step of Adam, AdamW or RAdam over flat buffers; see [`OptimizerConfig`](crate::learn::params::OptimizerConfig).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Adam {
+    pub(crate) one_minus_beta1: f64,
+    pub(crate) one_minus_beta2: f64,
+    pub(crate) eps: f64,
+    /// The step size over `1 - beta1^t`.
+    pub(crate) rate: f64,
+    /// What the root of the second moment counts, `1 / sqrt(1 - beta2^t)`.
+    pub(crate) root: f64,
+    /// What a parameter keeps of itself: 1 without weight decay.
+    pub(crate) keep: f64,
+}
+
+/// Parameters that one thread takes at a time: for fewer, waking another costs more than it brings.
+const ADAM_PART: usize = 1 << 15;
+
+impl Adam {
+    /// Every parameter has a step of its own, so the number of threads changes nothing.
+    pub(crate) fn step(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
+        if w.len() < 2 * ADAM_PART {
+            return self.step_on_thread(w, first, second, grad);
+        }
+        let moments = first.chunks_mut(ADAM_PART).zip(second.chunks_mut(ADAM_PART));
+        let parts = w.chunks_mut(ADAM_PART).zip(moments).zip(grad.chunks(ADAM_PART));
+        share_out(parts.collect(), |((w, (first, second)), grad)| {
+            self.step_on_thread(w, first, second, grad)
+        });
+    }
+
+    fn step_on_thread(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
+        let Self { one_minus_beta1, one_minus_beta2, eps, rate, root, keep } = self;
+        let [toward1, toward2] = [one_minus_beta1 as f32, one_minus_beta2 as f32];
+        let [eps, rate, root, keep] = [eps as f32, rate as f32, root as f32, keep as f32];
+        Arch::new().dispatch(|| {
+            for (((w, m), v), &g) in w.iter_mut().zip(first).zip(second).zip(grad) {
+                *m += toward1 * (g - *m);
+                *v += toward2 * (g * g - *v);
+                *w = *w * keep - rate * *m / (v.sqrt() * root + eps);
+            }
+        });
+    }
+}

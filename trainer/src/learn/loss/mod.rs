@@ -1,0 +1,108 @@
+//! What a loss says about some rows: what is made smaller, and statistics that say how they join.
+
+mod graph;
+mod net;
+mod rows;
+mod seen;
+pub(crate) mod value;
+
+pub(crate) use graph::{Cell, Graph, Layer, MASKED, Op, Which};
+pub use net::{Input, Net};
+pub(crate) use rows::About;
+pub use rows::Rows;
+pub use seen::Seen;
+pub(crate) use seen::{Observed, Remembered};
+pub use value::{OnLibtorch, Value, min};
+
+/// What a loss says about some rows of a minibatch.
+#[derive(Debug)]
+pub struct Loss<'t> {
+    pub(crate) total: Value<'t>,
+    pub(crate) stats: Vec<Stat<'t>>,
+    pub(crate) td_errors: Option<Value<'t>>,
+}
+
+/// A statistic of some rows. [`Join`] says how those of pieces become one of the whole.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Stat<'t> {
+    pub(crate) name: &'static str,
+    pub(crate) join: Join,
+    /// The value; of an explained variance the second operand as well.
+    pub(crate) of: [Value<'t>; 2],
+}
+
+/// How the statistics of pieces become that of all rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Join {
+    Mean,
+    Min,
+    Max,
+    ExplainedVariance,
+}
+
+/// Added to a variance that divides.
+pub(crate) const EPSILON: f64 = 1e-8;
+
+impl<'t> Loss<'t> {
+    /// What is made smaller: the mean over the rows of a number per row, or a sum of such means.
+    pub fn new(total: Value<'t>) -> Self {
+        Self { total, stats: Vec::new(), td_errors: None }
+    }
+
+    /// The sum of named losses; each is reported.
+    ///
+    /// # Panics
+    /// Panics if `losses` is empty.
+    pub fn sum<const N: usize>(losses: [(&'static str, Value<'t>); N]) -> Self {
+        let total = losses.iter().map(|(_, loss)| *loss).sum();
+        losses.into_iter().fold(Self::new(total), |loss, (name, value)| loss.mean(name, value))
+    }
+
+    /// The sum of this loss and another named one.
+    #[must_use]
+    pub fn plus(self, name: &'static str, value: Value<'t>) -> Self {
+        Self { total: self.total + value, ..self }.mean(name, value)
+    }
+
+    /// Reports the mean over all rows of the minibatch. `value` is a number per row, or already the mean over these rows.
+    #[must_use]
+    pub fn mean(self, name: &'static str, value: Value<'t>) -> Self {
+        let mean = if value.columns() == 0 { value } else { value.mean() };
+        self.with(name, Join::Mean, [mean, mean])
+    }
+
+    /// Reports the smallest number of all rows of the minibatch.
+    #[must_use]
+    pub fn min(self, name: &'static str, value: Value<'t>) -> Self {
+        self.with(name, Join::Min, [value, value])
+    }
+
+    /// Reports the largest number of all rows of the minibatch.
+    #[must_use]
+    pub fn max(self, name: &'static str, value: Value<'t>) -> Self {
+        self.with(name, Join::Max, [value, value])
+    }
+
+    /// Reports `1 - var(wanted - found) / var(wanted)` over all rows of the minibatch, from moments that add up.
+    #[must_use]
+    pub fn explained_variance(self, name: &'static str, wanted: Value<'t>, found: Value<'t>) -> Self {
+        self.with(name, Join::ExplainedVariance, [wanted, found])
+    }
+
+    /// The error of each row, for prioritised replay.
+    #[must_use]
+    pub fn td_errors(self, errors: Value<'t>) -> Self {
+        Self { td_errors: Some(errors), ..self }
+    }
+
+    fn with(mut self, name: &'static str, join: Join, of: [Value<'t>; 2]) -> Self {
+        self.stats.push(Stat { name, join, of });
+        self
+    }
+}
+
+/// The variance explained, from the number of rows and the sums of `w`, `w^2`, `w - f` and `(w - f)^2`.
+pub(crate) fn explained([rows, w, ww, d, dd]: [f64; 5]) -> f64 {
+    let variance = |sum: f64, squares: f64| (squares - sum * sum / rows) / rows;
+    1.0 - variance(d, dd) / (variance(w, ww) + EPSILON)
+}

@@ -1,0 +1,148 @@
+//! What a loss sees: the rows of a piece of a batch, and the network on them.
+
+use crate::base::Result;
+use crate::experience::{Column, SampleBatch};
+use crate::learn::loss::graph::{Graph, Which};
+use crate::learn::loss::net::{Input, Net};
+use crate::learn::loss::value::Value;
+use crate::learn::params::{Group, Live};
+use std::cell::Cell;
+
+/// A piece of a batch, and the network on it.
+#[derive(Debug)]
+pub struct Rows<'t> {
+    graph: &'t (dyn Graph + 't),
+    batch: &'t SampleBatch,
+    about: About<'t>,
+    obs: Cell<Option<Input<'t>>>,
+    next_obs: Cell<Option<Input<'t>>>,
+}
+
+/// What is the same for all pieces.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct About<'t> {
+    /// Rows of the whole minibatch.
+    pub(crate) count: usize,
+    pub(crate) timestep: u64,
+    pub(crate) has_target: bool,
+    pub(crate) live: Live<'t>,
+}
+
+impl<'t> Rows<'t> {
+    pub(crate) fn new(graph: &'t (dyn Graph + 't), batch: &'t SampleBatch, about: About<'t>) -> Self {
+        Self { graph, batch, about, obs: Cell::default(), next_obs: Cell::default() }
+    }
+
+    /// A column of the batch.
+    ///
+    /// # Errors
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no such column.
+    pub fn get(&self, column: Column) -> Result<Value<'t>> {
+        Ok(Value::new(self.graph, self.graph.column(self.batch, column)?))
+    }
+
+    /// Several columns of the batch.
+    ///
+    /// # Errors
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch lacks one of them.
+    pub fn columns<const N: usize>(&self, columns: [Column; N]) -> Result<[Value<'t>; N]> {
+        let mut values = [Value::new(self.graph, 0); N];
+        for (value, column) in values.iter_mut().zip(columns) {
+            *value = self.get(column)?;
+        }
+        Ok(values)
+    }
+
+    /// Whether the batch has the column.
+    pub fn has(&self, column: Column) -> bool {
+        self.batch.has(column)
+    }
+
+    /// What the network looks at when it acts.
+    ///
+    /// # Errors
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `obs`, and
+    /// [`Error::State`](crate::Error::State) if its rows are not as wide as the space's.
+    pub fn obs(&self) -> Result<Input<'t>> {
+        self.input(&self.obs, Column::OBS, Column::ACTION_MASK)
+    }
+
+    /// What the network may look at after the step.
+    ///
+    /// # Errors
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `new_obs`, and
+    /// [`Error::State`](crate::Error::State) if its rows are not as wide as the space's.
+    pub fn next_obs(&self) -> Result<Input<'t>> {
+        self.input(&self.next_obs, Column::NEW_OBS, Column::NEW_ACTION_MASK)
+    }
+
+    fn input(&self, ready: &Cell<Option<Input<'t>>>, obs: Column, mask: Column) -> Result<Input<'t>> {
+        if let Some(input) = ready.get() {
+            return Ok(input);
+        }
+        let mask = if self.has(mask) { Some(self.get(mask)?) } else { None };
+        let obs = Value::new(self.graph, self.graph.observation(self.batch, obs)?);
+        let input = Input::new(obs, mask);
+        ready.set(Some(input));
+        Ok(input)
+    }
+
+    /// Importance weights of replayed rows; 1 where there are none.
+    ///
+    /// # Errors
+    /// Does not fail today: without the column the weights are 1.
+    pub fn weights(&self) -> Result<Value<'t>> {
+        match self.has(Column::WEIGHTS) {
+            true => self.get(Column::WEIGHTS),
+            false => Ok(Value::new(self.graph, self.graph.number(1.0))),
+        }
+    }
+
+    /// `gamma^n` where something follows, 0 where the task ended.
+    ///
+    /// # Errors
+    /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `discounts` or no
+    /// `terminated`.
+    pub fn discounts(&self) -> Result<Value<'t>> {
+        let [discounts, terminated] = self.columns([Column::DISCOUNTS, Column::TERMINATED])?;
+        Ok(discounts * (1.0 - terminated))
+    }
+
+    /// The parameters that learn.
+    pub fn online(&self) -> Net<'t> {
+        Net::new(self.graph, Which::Online)
+    }
+
+    /// The parameters that learn, which this use does not change.
+    pub fn frozen(&self) -> Net<'t> {
+        Net::new(self.graph, Which::Frozen)
+    }
+
+    /// The parameters of the target copy.
+    ///
+    /// # Panics
+    /// Panics if the network was laid out without one: [`NetBuilder::target`](crate::learn::nets::NetBuilder::target) makes
+    /// it.
+    pub fn target(&self) -> Net<'t> {
+        assert!(
+            self.about.has_target,
+            "the network has no target copy: call `NetBuilder::target` in `build`"
+        );
+        Net::new(self.graph, Which::Target)
+    }
+
+    /// Whether a group learns in this pass; a loss may leave out what would reach no other.
+    pub fn learns(&self, group: Group) -> bool {
+        self.about.live.learning.contains(&group)
+    }
+
+    /// Rows of the whole minibatch, however it is cut.
+    pub fn count(&self) -> f64 {
+        self.about.count as f64
+    }
+
+    /// Environment steps of the whole run, for schedules.
+    pub fn timestep(&self) -> u64 {
+        self.about.timestep
+    }
+}

@@ -1,0 +1,248 @@
+//! Numbers per row of a batch, for losses and heads: written once, computed by either engine.
+//!
+//! The operations carry libtorch's names.
+
+use crate::learn::loss::graph::{Graph, Op};
+use crate::settings::Activation;
+use std::ops::{Add, Div, Mul, Neg, Sub};
+use tch::Tensor;
+
+/// A matrix `[rows, columns]`, or one number for the whole batch. One column goes together with several, one number
+/// with anything.
+///
+/// It is a handle: copying it copies no number.
+///
+/// # Panics
+/// Operations panic if shapes do not go together: a bug in a loss.
+#[derive(Clone, Copy, Debug)]
+pub struct Value<'t> {
+    graph: &'t (dyn Graph + 't),
+    id: usize,
+}
+
+/// Leave to use tensors in a loss or a head. [`NetBuilder::on_libtorch`](crate::learn::nets::NetBuilder::on_libtorch) gives it
+/// and has libtorch run the network, so that no loss finds itself on the other engine.
+#[derive(Clone, Copy, Debug)]
+pub struct OnLibtorch(pub(crate) ());
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $name:ident => $op:expr;)*) => {
+        impl<'t> Value<'t> {
+            $($(#[$doc])* #[must_use] pub fn $name(self) -> Self { self.unary($op) })*
+        }
+    };
+}
+
+operations! {
+    /// `e^x`.
+    exp => Op::Exp;
+    /// The natural logarithm.
+    log => Op::Log;
+    /// The square root.
+    sqrt => Op::Sqrt;
+    /// `x^2`.
+    square => Op::Square;
+    /// `|x|`.
+    abs => Op::Abs;
+    /// -1, 0 or 1; nothing flows back.
+    sign => Op::Sign;
+    /// The hyperbolic tangent.
+    tanh => Op::Tanh;
+    /// `1 / (1 + e^-x)`.
+    sigmoid => Op::Sigmoid;
+    /// `log(1 + e^x)`.
+    softplus => Op::Softplus;
+    /// `max(x, 0)`.
+    relu => Op::Relu;
+    /// Logarithms of the softmax over the columns.
+    log_softmax => Op::LogSoftmax;
+    /// The logarithm of the sum of `e^x` over the columns, `[rows, 1]`.
+    logsumexp => Op::LogSumExp;
+    /// The columns of each row from the smallest to the largest; nothing flows back.
+    sort_columns => Op::SortColumns;
+    /// The column of the largest number of each row, the first of equal ones, `[rows, 1]`; nothing flows back.
+    argmax => Op::Argmax;
+    /// The sum over the columns, `[rows, 1]`.
+    sum_columns => Op::SumColumns;
+    /// The mean over the columns, `[rows, 1]`.
+    mean_columns => Op::MeanColumns;
+    /// The mean over rows and columns, one number.
+    mean => Op::Mean;
+    /// The same numbers, from which nothing flows back.
+    detach => Op::Detach;
+}
+
+macro_rules! operations_with {
+    ($($(#[$doc:meta])* $name:ident($other:ident) => $op:expr;)*) => {
+        impl<'t> Value<'t> {
+            $($(#[$doc])* #[must_use] pub fn $name(self, $other: Self) -> Self { self.binary($op, $other) })*
+        }
+    };
+}
+
+operations_with! {
+    /// The smaller of two numbers, place by place.
+    minimum(other) => Op::Minimum;
+    /// The larger of two numbers, place by place.
+    maximum(other) => Op::Maximum;
+    /// The number of each row in the column that `index` (one column) names, `[rows, 1]`.
+    gather(index) => Op::Gather;
+    /// The columns of this and then of the other.
+    cat(other) => Op::Cat;
+    /// Logits with -1e9 where `mask` is 0.
+    masked(mask) => Op::Mask;
+    /// The quantile Huber loss (Dabney et al. 2018), `[rows, 1]`: column `i` of `N` is the quantile at `(i + 1/2) / N`, the
+    /// columns of `samples` are draws from the distribution. It is the mean over all pairs of both, with threshold 1;
+    /// nothing flows back to the samples.
+    quantile_huber(samples) => Op::QuantileHuber;
+}
+
+impl<'t> Value<'t> {
+    pub(crate) fn new(graph: &'t (dyn Graph + 't), id: usize) -> Self {
+        Self { graph, id }
+    }
+
+    /// Its number in its graph.
+    pub(crate) fn id(self) -> usize {
+        self.id
+    }
+
+    fn unary(self, op: Op) -> Self {
+        Self { id: self.graph.apply(op, &[self.id]), ..self }
+    }
+
+    fn binary(self, op: Op, other: Self) -> Self {
+        Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
+    }
+
+    /// The numbers, clamped between `low` and `high`; beyond them nothing flows back.
+    #[must_use]
+    pub fn clamp(self, low: f64, high: f64) -> Self {
+        self.unary(Op::Clamp(low, high))
+    }
+
+    /// The numbers, but at most `high`.
+    #[must_use]
+    pub fn clamp_max(self, high: f64) -> Self {
+        self.clamp(f64::NEG_INFINITY, high)
+    }
+
+    /// Columns `start..start + len`.
+    #[must_use]
+    pub fn narrow(self, start: usize, len: usize) -> Self {
+        self.unary(Op::Narrow(start, len))
+    }
+
+    /// `x^2 / 2` within plus and minus 1, `|x| - 1/2` beyond (Huber's loss).
+    #[must_use]
+    pub fn huber(self) -> Self {
+        let size = self.abs();
+        let inner = size.clamp_max(1.0);
+        inner * (size - inner * 0.5)
+    }
+
+    /// What an activation makes of it, for networks with something between a layer and its activation.
+    #[must_use]
+    pub fn activate(self, activation: Activation) -> Self {
+        match activation {
+            Activation::Tanh => self.tanh(),
+            Activation::Relu => self.relu(),
+            Activation::Elu => self.relu() + (self.clamp_max(0.0).exp() - 1.0),
+            Activation::Swish => self * self.sigmoid(),
+            Activation::Linear => self,
+        }
+    }
+
+    /// How many columns there are; 0 for one number.
+    pub fn columns(self) -> usize {
+        self.graph.columns(self.id)
+    }
+
+    /// The numbers as a tensor `[rows, columns]` or `[]`.
+    pub fn tensor(self, _: OnLibtorch) -> Tensor {
+        self.graph.tensor(self.id)
+    }
+
+    /// A tensor `[rows, columns]`, `[rows]` or `[]` as a value beside this one.
+    #[must_use]
+    pub fn beside(self, _: OnLibtorch, tensor: Tensor) -> Self {
+        Self { id: self.graph.insert(tensor), ..self }
+    }
+
+    fn scale(self, scale: f64, shift: f64) -> Self {
+        self.unary(Op::Scale(scale, shift))
+    }
+}
+
+macro_rules! operator {
+    ($trait:ident, $method:ident, |$x:ident, $n:ident| $with_number:expr) => {
+        impl<'t> $trait for Value<'t> {
+            type Output = Self;
+            fn $method(self, other: Self) -> Self {
+                self.binary(Op::$trait, other)
+            }
+        }
+
+        impl<'t> $trait<f64> for Value<'t> {
+            type Output = Self;
+            fn $method(self, $n: f64) -> Self {
+                let $x = self;
+                $with_number
+            }
+        }
+    };
+}
+
+operator!(Add, add, |x, n| x.scale(1.0, n));
+operator!(Sub, sub, |x, n| x.scale(1.0, -n));
+operator!(Mul, mul, |x, n| x.scale(n, 0.0));
+operator!(Div, div, |x, n| x.scale(1.0 / n, 0.0));
+
+impl Neg for Value<'_> {
+    type Output = Self;
+    fn neg(self) -> Self {
+        self.scale(-1.0, 0.0)
+    }
+}
+
+/// `1.0 + x`.
+impl<'t> Add<Value<'t>> for f64 {
+    type Output = Value<'t>;
+    fn add(self, x: Value<'t>) -> Value<'t> {
+        x.scale(1.0, self)
+    }
+}
+
+/// `1.0 - x`.
+impl<'t> Sub<Value<'t>> for f64 {
+    type Output = Value<'t>;
+    fn sub(self, x: Value<'t>) -> Value<'t> {
+        x.scale(-1.0, self)
+    }
+}
+
+/// `2.0 * x`.
+impl<'t> Mul<Value<'t>> for f64 {
+    type Output = Value<'t>;
+    fn mul(self, x: Value<'t>) -> Value<'t> {
+        x.scale(self, 0.0)
+    }
+}
+
+/// The sum of several, number by number.
+///
+/// # Panics
+/// Panics if there is no value.
+impl std::iter::Sum for Value<'_> {
+    fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
+        values.reduce(|a, b| a + b).expect("at least one value")
+    }
+}
+
+/// The smallest of several, number by number.
+///
+/// # Panics
+/// Panics if there is no value.
+pub fn min<'t>(values: impl IntoIterator<Item = Value<'t>>) -> Value<'t> {
+    values.into_iter().reduce(Value::minimum).expect("at least one value")
+}

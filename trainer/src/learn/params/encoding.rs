@@ -1,0 +1,244 @@
+//! How an environment's rows become the numbers that a network reads.
+
+use crate::base::{Error, Result, channels_first, host, image};
+use pavlov_envs::{DType, Element, Layout, Space};
+use tch::{Device, Kind, Tensor};
+
+/// How the rows of a space become numbers for a network. Rows stay as the environment writes them until a network looks
+/// at them, wherever they are kept.
+///
+/// The numbers are those of [`Space::flatten_into`]: boxes and bits as they are, each integer of a discrete space one-hot.
+/// Images, boxes of three dimensions, come with the channels first; bytes from 0 to 1. Their channels are the last
+/// dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::FrameStack) stacks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Encoding {
+    parts: Vec<Part>,
+    /// Sizes of a raw row, and what they multiply to.
+    shape: Vec<i64>,
+    raw_width: usize,
+    kind: Kind,
+    width: usize,
+}
+
+/// Some numbers of a raw row, and the columns that they become.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Part {
+    Numbers {
+        from: usize,
+        to: usize,
+        len: usize,
+    },
+    /// 1 in the column of the integer, 0 in the others; 0 in all where it is none of them.
+    OneHot {
+        from: usize,
+        to: usize,
+        n: usize,
+        start: i64,
+    },
+    Image {
+        pixels: usize,
+        channels: usize,
+        scale: f32,
+    },
+}
+
+impl Encoding {
+    /// How the rows of `space` become numbers.
+    pub fn of(space: &Space) -> Self {
+        let mut encoding = Self {
+            parts: Vec::new(),
+            shape: space.shape().into_iter().map(|n| n as i64).collect(),
+            raw_width: space.width(),
+            kind: stored_kind(space.dtype()),
+            width: space.flat_width(),
+        };
+        if let Some([_, _, channels]) = image(space) {
+            let scale = if encoding.kind == Kind::Uint8 { 1.0 / 255.0 } else { 1.0 };
+            // With the channels first already, it is one channel of more pixels.
+            let channels = if channels_first(&space.shape()) { 1 } else { channels };
+            encoding.parts.push(Part::Image { pixels: encoding.width / channels, channels, scale });
+            return encoding;
+        }
+        for leaf in Layout::new(space).leaves {
+            let (mut from, mut to) = (leaf.row.start, leaf.flat.start);
+            match leaf.space {
+                Space::Discrete { n, start } => {
+                    encoding.parts.push(Part::OneHot { from, to, n: n as usize, start })
+                }
+                Space::MultiDiscrete { nvec } => {
+                    for n in nvec.into_iter().map(|n| n as usize) {
+                        encoding.parts.push(Part::OneHot { from, to, n, start: 0 });
+                        (from, to) = (from + 1, to + n);
+                    }
+                }
+                _ => match encoding.parts.last_mut() {
+                    Some(Part::Numbers { len, .. }) => *len += leaf.row.len(),
+                    _ => encoding.parts.push(Part::Numbers { from, to, len: leaf.row.len() }),
+                },
+            }
+        }
+        encoding
+    }
+
+    /// How many numbers a row becomes.
+    pub fn width(&self) -> usize {
+        self.width
+    }
+
+    /// Sizes of a row as it is kept.
+    pub fn shape(&self) -> &[i64] {
+        &self.shape
+    }
+
+    /// The kind of tensor that keeps rows.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Refuses rows of another number of scalars.
+    pub(crate) fn check(&self, scalars: usize) -> Result<()> {
+        if scalars == self.raw_width {
+            return Ok(());
+        }
+        let reason = format!(
+            "a row has {scalars} scalars, but the space's have {} (shape {:?}); give rows as the environment writes them, behind a filter flattened",
+            self.raw_width, self.shape
+        );
+        Err(Error::state("an observation", reason))
+    }
+
+    /// So many rows of zeros, as they are kept.
+    pub(crate) fn zeros(&self, rows: usize, device: Device) -> Tensor {
+        let shape: Vec<i64> = std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect();
+        Tensor::zeros(&shape, (self.kind, device))
+    }
+
+    /// The numbers are the row itself.
+    pub(crate) fn is_identity(&self) -> bool {
+        matches!(self.parts.as_slice(), [] | [Part::Numbers { .. }])
+    }
+
+    /// `[rows, ...]` as `[rows, scalars]`.
+    pub(crate) fn rows(&self, raw: &Tensor) -> Tensor {
+        if raw.dim() == 2 { raw.shallow_clone() } else { raw.reshape([-1, self.raw_width as i64]) }
+    }
+
+    /// Rows `[rows, ...]` as the environment writes them become `[rows, width]` f32, on whatever device they are.
+    pub fn encode(&self, raw: &Tensor) -> Tensor {
+        let rows = self.rows(raw);
+        if self.is_identity() {
+            return rows.to_kind(Kind::Float);
+        }
+        let parts: Vec<Tensor> = self.parts.iter().map(|part| part.encode(&rows)).collect();
+        match parts.as_slice() {
+            [one] => one.shallow_clone(),
+            several => Tensor::cat(several, 1),
+        }
+    }
+
+    /// The same in plain memory, feature by feature: number `c` of row `r` goes to `to[c * stride + r]`. `place` says where
+    /// in `raw` row `r` stands.
+    pub(crate) fn columns<T: Element>(
+        &self,
+        raw: &[T],
+        place: impl Fn(usize) -> usize,
+        (rows, stride): (usize, usize),
+        to: &mut [f32],
+    ) {
+        let at = |r: usize| place(r) * self.raw_width;
+        for part in &self.parts {
+            match *part {
+                Part::Numbers { from, to: first, len } => {
+                    for (c, column) in to[first * stride..].chunks_exact_mut(stride).take(len).enumerate() {
+                        let column = column[..rows].iter_mut().enumerate();
+                        column.for_each(|(r, x)| *x = raw[at(r) + from + c].to_f64() as f32);
+                    }
+                }
+                Part::OneHot { from, to: first, n, start } => {
+                    to[first * stride..][..n * stride].fill(0.0);
+                    for r in 0..rows {
+                        let index = raw[at(r) + from].to_f64() - start as f64;
+                        if index >= 0.0 && index < n as f64 {
+                            to[(first + index as usize) * stride + r] = 1.0;
+                        }
+                    }
+                }
+                Part::Image { pixels, channels, scale } => {
+                    for (c, column) in to.chunks_exact_mut(stride).take(pixels * channels).enumerate() {
+                        let from = c % pixels * channels + c / pixels;
+                        let column = column[..rows].iter_mut().enumerate();
+                        column.for_each(|(r, x)| *x = raw[at(r) + from].to_f64() as f32 * scale);
+                    }
+                }
+            }
+        }
+    }
+
+    /// One row.
+    pub(crate) fn row(&self, raw: &[u8], to: &mut [f32]) {
+        match self.kind {
+            Kind::Uint8 => self.columns(raw, |_| 0, (1, 1), to),
+            Kind::Int64 => self.columns::<i64>(bytemuck::cast_slice(raw), |_| 0, (1, 1), to),
+            _ => self.columns::<f32>(bytemuck::cast_slice(raw), |_| 0, (1, 1), to),
+        }
+    }
+}
+
+impl Part {
+    fn encode(self, rows: &Tensor) -> Tensor {
+        match self {
+            Self::Numbers { from, len, .. } => rows.narrow(1, from as i64, len as i64).to_kind(Kind::Float),
+            Self::OneHot { from, n, start, .. } => {
+                let integer = rows.narrow(1, from as i64, 1);
+                let integer = if integer.is_floating_point() { integer.floor() } else { integer };
+                let options = Tensor::arange_start(start, start + n as i64, (Kind::Int64, rows.device()));
+                integer.eq_tensor(&options).to_kind(Kind::Float)
+            }
+            Self::Image { pixels, channels, scale } => {
+                let image = rows.view([-1, pixels as i64, channels as i64]).transpose(1, 2);
+                let image = image.to_kind(Kind::Float).reshape([-1, (pixels * channels) as i64]);
+                if scale == 1.0 { image } else { image * f64::from(scale) }
+            }
+        }
+    }
+}
+
+/// Integers keep their type, floats are single.
+fn stored_kind(dtype: DType) -> Kind {
+    match dtype {
+        DType::U8 => Kind::Uint8,
+        DType::I64 => Kind::Int64,
+        DType::F32 | DType::F64 => Kind::Float,
+    }
+}
+
+/// Rows in plain memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Raw<'a> {
+    F32(&'a [f32]),
+    I64(&'a [i64]),
+    U8(&'a [u8]),
+}
+
+impl<'a> Raw<'a> {
+    /// Those of a tensor that [`readable`] made.
+    pub(crate) fn of(tensor: &'a Tensor) -> Self {
+        match tensor.kind() {
+            Kind::Float => Self::F32(host::read(tensor)),
+            Kind::Int64 => Self::I64(host::read(tensor)),
+            _ => Self::U8(host::bytes(tensor)),
+        }
+    }
+}
+
+/// The same numbers where [`Raw`] can read them: a copy in `own` only if they are elsewhere or of another kind.
+pub(crate) fn readable<'a>(tensor: &'a Tensor, own: &'a mut Option<Tensor>) -> &'a Tensor {
+    let kind = match tensor.kind() {
+        kind @ (Kind::Float | Kind::Int64 | Kind::Uint8 | Kind::Bool) => kind,
+        _ => Kind::Float,
+    };
+    if tensor.kind() == kind && tensor.device() == Device::Cpu && tensor.is_contiguous() {
+        return tensor;
+    }
+    own.insert(tensor.to_device(Device::Cpu).to_kind(kind).contiguous())
+}

@@ -1,0 +1,29 @@
+//! Where each parameter stands in the flat buffer.
+
+/// Names, shapes and places of parameters in the flat buffer.
+#[derive(Debug)]
+pub(crate) struct Layout {
+    pub(crate) shapes: Vec<(String, Vec<i64>)>,
+    /// Where each parameter begins, and the end of the last.
+    starts: Vec<usize>,
+}
+
+impl Layout {
+    pub(crate) fn new(shapes: Vec<(String, Vec<i64>)>) -> Self {
+        let mut starts = vec![0];
+        for (_, shape) in &shapes {
+            starts.push(starts[starts.len() - 1] + shape.iter().product::<i64>() as usize);
+        }
+        Self { shapes, starts }
+    }
+
+    /// Where the parameter that [`ParamsBuilder::add`] numbered `i` stands.
+    pub(crate) fn range(&self, i: usize) -> std::ops::Range<usize> {
+        self.starts[i]..self.starts[i + 1]
+    }
+
+    /// How many numbers all parameters have.
+    pub(crate) fn size(&self) -> usize {
+        self.starts[self.starts.len() - 1]
+    }
+}

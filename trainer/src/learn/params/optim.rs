@@ -1,0 +1,263 @@
+//! Optimizers over one flat parameter buffer, with state that can be saved.
+//!
+//! tch's own keep their moments out of reach (nothing in its C interface reads or writes them), so a run could not be
+//! continued exactly. On the CPU a step of Adam is one pass over plain memory. On a GPU, and by the other rules, a step is a
+//! few operations of libtorch on the whole buffer, whatever the number of layers.
+
+use crate::base::{Error, Result, State, Stats, host};
+use crate::learn::kernels::{self, Adam};
+use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use tch::{Device, Tensor};
+
+/// Which rule turns a gradient into a step.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum OptimizerConfig {
+    /// Kingma and Ba 2015, algorithm 1.
+    Adam {
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moment.
+        beta2: f64,
+        /// Added to the root of the second moment.
+        eps: f64,
+    },
+    /// Adam that draws the parameters towards 0 apart from the gradient (Loshchilov and Hutter 2019).
+    AdamW {
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moment.
+        beta2: f64,
+        /// Added to the root of the second moment.
+        eps: f64,
+        /// Before each step every parameter loses this share of itself, times the learning rate.
+        weight_decay: f64,
+    },
+    /// Adam whose first steps are as small as their second moment is unsure (Liu et al. 2020).
+    RAdam {
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moment.
+        beta2: f64,
+        /// Added to the root of the second moment.
+        eps: f64,
+    },
+    /// Hinton's RMSprop as PyTorch writes it.
+    Rmsprop {
+        /// Decay of the second moment.
+        alpha: f64,
+        /// Added to the root of the second moment.
+        eps: f64,
+        /// Heavy-ball momentum.
+        momentum: f64,
+        /// Divide by the deviation, which leaves out the square of the mean.
+        #[serde(default)]
+        centered: bool,
+    },
+    /// Gradient descent.
+    Sgd {
+        /// Heavy-ball momentum.
+        momentum: f64,
+    },
+}
+
+impl OptimizerConfig {
+    /// Adam with the usual decays.
+    pub fn adam(eps: f64) -> Self {
+        Self::Adam { beta1: 0.9, beta2: 0.999, eps }
+    }
+
+    /// AdamW with the usual decays.
+    pub fn adamw(eps: f64, weight_decay: f64) -> Self {
+        Self::AdamW { beta1: 0.9, beta2: 0.999, eps, weight_decay }
+    }
+
+    /// RAdam with the usual decays.
+    pub fn radam(eps: f64) -> Self {
+        Self::RAdam { beta1: 0.9, beta2: 0.999, eps }
+    }
+
+    /// Step number `t`, from 1 on, of a rule of Adam's family.
+    fn adam_step(self, t: u64, lr: f64) -> Option<Adam> {
+        let (beta1, beta2, eps, weight_decay) = match self {
+            Self::Adam { beta1, beta2, eps } | Self::RAdam { beta1, beta2, eps } => (beta1, beta2, eps, 0.0),
+            Self::AdamW { beta1, beta2, eps, weight_decay } => (beta1, beta2, eps, weight_decay),
+            Self::Rmsprop { .. } | Self::Sgd { .. } => return None,
+        };
+        let t = t.min(i32::MAX as u64) as i32;
+        let (bias1, bias2) = (1.0 - beta1.powi(t), 1.0 - beta2.powi(t));
+        let step = Adam {
+            one_minus_beta1: 1.0 - beta1,
+            one_minus_beta2: 1.0 - beta2,
+            eps,
+            rate: lr / bias1,
+            root: 1.0 / bias2.sqrt(),
+            keep: 1.0 - lr * weight_decay,
+        };
+        if !matches!(self, Self::RAdam { .. }) {
+            return Some(step);
+        }
+        // The length of the average that the second moment is, in the limit and now.
+        let limit = 2.0 / (1.0 - beta2) - 1.0;
+        let length = limit - 2.0 * f64::from(t) * (1.0 - bias2) / bias2;
+        Some(if length > 5.0 {
+            let now = (length - 4.0) * (length - 2.0) * limit;
+            let rectified = (now / ((limit - 4.0) * (limit - 2.0) * length)).sqrt();
+            Adam { rate: step.rate * rectified * bias2.sqrt(), root: 1.0, ..step }
+        } else {
+            // By the first moment alone.
+            Adam { root: 0.0, eps: 1.0, ..step }
+        })
+    }
+
+    /// The means that RMSprop keeps where it is centred.
+    fn is_centered(self) -> bool {
+        matches!(self, Self::Rmsprop { centered: true, .. })
+    }
+}
+
+/// An optimizer of one flat buffer.
+#[derive(Debug)]
+pub struct Optimizer {
+    config: OptimizerConfig,
+    first: Tensor,
+    second: Tensor,
+    /// Means of the gradient, only where RMSprop is centred.
+    mean: Option<Tensor>,
+    steps: u64,
+}
+
+impl Optimizer {
+    /// Fresh moments for `params` (`[total]`).
+    pub fn new(config: OptimizerConfig, params: &Tensor) -> Self {
+        let zeros = || params.zeros_like();
+        let mean = config.is_centered().then(zeros);
+        Self { config, first: zeros(), second: zeros(), mean, steps: 0 }
+    }
+
+    /// As [`step`](Self::step), by the numbers of a part of both buffers.
+    pub(crate) fn step_part(&mut self, params: &mut Tensor, grad: &Tensor, part: Range<usize>, lr: f64) {
+        if let (Some(step), Device::Cpu) = (self.config.adam_step(self.steps + 1, lr), params.device()) {
+            // Without libtorch: four views of a buffer cost a small network's update 6 % of its time.
+            let params = &mut host::write(params)[part.clone()];
+            return self.step_on_host(step, params, &host::read(grad)[part]);
+        }
+        let view = |of: &Tensor| of.narrow(0, part.start as i64, part.len() as i64);
+        self.step(&mut view(params), &view(grad), lr);
+    }
+
+    fn step_on_host(&mut self, step: Adam, params: &mut [f32], grad: &[f32]) {
+        self.steps += 1;
+        step.step(params, host::write(&mut self.first), host::write(&mut self.second), grad);
+    }
+
+    /// `params -= step(grad)`.
+    pub fn step(&mut self, params: &mut Tensor, grad: &Tensor, lr: f64) {
+        let _guard = tch::no_grad_guard();
+        if let Some(step) = self.config.adam_step(self.steps + 1, lr) {
+            if params.device() == Device::Cpu {
+                return self.step_on_host(step, host::write(params), host::read(grad));
+            }
+            let _ = self.first.lerp_(grad, step.one_minus_beta1);
+            let _ = self.second.lerp_(&grad.square(), step.one_minus_beta2);
+            let mut denominator = self.second.sqrt();
+            let _ = denominator.g_mul_scalar_(step.root);
+            let _ = denominator.g_add_scalar_(step.eps);
+            let _ = params.g_mul_scalar_(step.keep);
+            let _ = params.addcdiv_(&(&self.first * -step.rate), &denominator);
+        }
+        self.steps += 1;
+        match self.config {
+            OptimizerConfig::Rmsprop { alpha, eps, momentum, .. } => {
+                let _ = self.second.lerp_(&grad.square(), 1.0 - alpha);
+                let root = match &mut self.mean {
+                    Some(mean) => {
+                        let _ = mean.lerp_(grad, 1.0 - alpha);
+                        // Rounding must not make a variance negative.
+                        (&self.second - mean.square()).clamp_min(0.0).sqrt()
+                    }
+                    None => self.second.sqrt(),
+                };
+                self.momentum_step(params, grad / (root + eps), momentum, lr);
+            }
+            OptimizerConfig::Sgd { momentum } => {
+                self.momentum_step(params, grad.shallow_clone(), momentum, lr)
+            }
+            OptimizerConfig::Adam { .. } | OptimizerConfig::AdamW { .. } | OptimizerConfig::RAdam { .. } => {}
+        }
+    }
+
+    fn momentum_step(&mut self, params: &mut Tensor, update: Tensor, momentum: f64, lr: f64) {
+        let update = if momentum == 0.0 {
+            update
+        } else {
+            let _ = self.first.g_mul_scalar_(momentum);
+            let _ = self.first.g_add_(&update);
+            self.first.shallow_clone()
+        };
+        let _ = params.g_add_(&(update * -lr));
+    }
+
+    /// Moments and the number of steps.
+    ///
+    /// # Errors
+    /// Does not fail today: everything in it can be written.
+    pub fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        state.set("config", &self.config)?;
+        state.set("steps", &self.steps)?;
+        state.set_tensor("first", &self.first);
+        state.set_tensor("second", &self.second);
+        if let Some(mean) = &self.mean {
+            state.set_tensor("mean", mean);
+        }
+        Ok(state)
+    }
+
+    /// Continues from [`state`](Self::state).
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if an optimizer of another kind or of other parameters saved the state.
+    pub fn set_state(&mut self, state: &State) -> Result<()> {
+        let saved: OptimizerConfig = state.get("config")?;
+        let kind = |config: OptimizerConfig| (std::mem::discriminant(&config), config.is_centered());
+        if kind(saved) != kind(self.config) {
+            let reason = format!("it was saved by {saved:?}, but this run uses {:?}", self.config);
+            return Err(Error::state("optimizer", reason));
+        }
+        state.copy_into("first", &mut self.first)?;
+        state.copy_into("second", &mut self.second)?;
+        if let Some(mean) = &mut self.mean {
+            state.copy_into("mean", mean)?;
+        }
+        self.steps = state.get("steps")?;
+        Ok(())
+    }
+}
+
+/// Scales a part of `grad` so that its norm is at most `max_norm`; the norm before goes to `stats` as `name` (on a GPU nothing is read
+/// on the host).
+pub(crate) fn clip_grad_norm(
+    grad: &mut Tensor,
+    part: Range<usize>,
+    max_norm: f64,
+    name: &'static str,
+    stats: &mut Stats,
+) {
+    let _guard = tch::no_grad_guard();
+    if grad.device() == Device::Cpu {
+        let grad = &mut host::write::<f32>(grad)[part];
+        let norm = kernels::norm(grad);
+        let scale = (max_norm / (norm + 1e-6)) as f32;
+        if scale < 1.0 {
+            grad.iter_mut().for_each(|g| *g *= scale);
+        }
+        return stats.push(name, norm);
+    }
+    let mut grad = grad.narrow(0, part.start as i64, part.len() as i64);
+    let norm = grad.norm();
+    let scale = (max_norm / (&norm + 1e-6)).clamp_max(1.0);
+    let _ = grad.g_mul_(&scale);
+    stats.push_unread(name, &norm);
+}

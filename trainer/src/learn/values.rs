@@ -1,0 +1,61 @@
+//! A head of one number at every observation of a fragment.
+
+use crate::base::{Result, host};
+use crate::experience::{Fragment, FragmentMemory, Values};
+use crate::learn::learner::Learner;
+use crate::learn::loss::{Input, Net, Observed, Remembered, Value};
+use tch::Tensor;
+
+impl Fragment<'_> {
+    /// A head of one number at every observation, those at which episodes ended included.
+    ///
+    /// # Errors
+    /// Fails whenever [`Learner::evaluate`] does.
+    pub fn values<H>(&self, learner: &mut Learner, head: H) -> Result<Values>
+    where
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
+    {
+        if let Some(memory) = self.memory {
+            return self.values_of_sequences(memory, learner, &head);
+        }
+        let _guard = tch::no_grad_guard();
+        let at_rows = learner.evaluate(&self.obs.flatten(0, 1), 1, &head)?.to_vec();
+        let at_ends = learner.evaluate(self.final_obs, 1, &head)?.to_vec();
+        Ok(Values { copies: self.num_envs, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
+    }
+}
+
+impl Fragment<'_> {
+    pub(super) fn values_of_sequences<H>(
+        &self,
+        memory: FragmentMemory<'_>,
+        learner: &mut Learner,
+        head: &H,
+    ) -> Result<Values>
+    where
+        H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
+    {
+        let _guard = tch::no_grad_guard();
+        let (steps, copies) = (self.steps, self.num_envs);
+        let resets: Vec<bool> = self.env_major_resets(memory).collect();
+        let lengths = self.sequence_lengths(memory.max_seq_len);
+        let mut at = |obs: &Tensor, memory: &mut [f32], resets: &[bool], lengths| {
+            let remembered = Some(Remembered { memory, resets, lengths });
+            let seen = Observed { obs, mask: None, remembered };
+            learner.look(seen, None, 1, head).map(<[f32]>::to_vec)
+        };
+        let obs = self.env_major(self.obs);
+        let mut first = host::read::<f32>(&self.first_memories(memory)).to_vec();
+        let acted_on = at(&obs, &mut first, &resets, Some(&lengths))?;
+        // The observations behind the fragment and behind endings are one step further.
+        let none = vec![false; copies.max(self.ended.len())];
+        let next = at(&self.behind(self.obs), &mut memory.next.to_vec(), &none[..copies], None)?;
+        let at_ends = at(self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;
+        let mut at_rows = vec![0.0; (steps + 1) * copies];
+        let behind = (0..copies).map(|copy| self.length(copy) * copies + copy);
+        for (row, value) in self.places().zip(acted_on).chain(behind.zip(next)) {
+            at_rows[row] = value;
+        }
+        Ok(Values { copies, lengths: self.lengths.map(<[usize]>::to_vec), at_rows, at_ends })
+    }
+}

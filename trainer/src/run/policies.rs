@@ -1,0 +1,150 @@
+//! The policies of a run as its `multiagent` settings say, each with settings of its own laid over the run's.
+
+use crate::agents::{Agent, EVALUATED_BY, Policies};
+use crate::base::{Error, PolicyId, Result, rules};
+use crate::run::resolve::{overlay_known, to_config, validate};
+use crate::run::trainer::Trainer;
+use crate::settings::{Common, OffPolicy};
+use pavlov_tune as tune;
+use pavlov_tune::Config;
+use pavlov_tune::config::{Layer, decode};
+use serde_json::Value;
+
+/// The setting that says who acts by which policy.
+const MAPPED_BY: &str = "multiagent.policy_mapping_fn";
+
+/// Shared settings that a policy may have of its own; the others are the run's.
+const OF_A_POLICY: [&str; 7] = [
+    "gamma",
+    "model",
+    "exploration_config",
+    "clip_rewards",
+    "normalize_actions",
+    "clip_actions",
+    "mask_actions",
+];
+
+/// Returns the policies of a run of these settings among these agents: those of `multiagent.policies`, or of
+/// [`Trainer::policies`] where there are none.
+///
+/// # Errors
+/// Returns [`Error::Config`] if a policy's own setting breaks a rule or belongs to the whole run, or a pattern matches no
+/// agent, a function is not registered, and [`Error::Tune`] for a setting that does not exist or for several errors; fails if [`Trainer::policies`] does.
+pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {
+    let multi = settings.common().multiagent.clone();
+    let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
+    multi.policy_mapping_fn.check(MAPPED_BY, &names)?;
+    let mut policies = match multi.policies.is_empty() {
+        true => settings.policies(agents)?,
+        false => with_settings(settings, agents)?,
+    };
+    if let Some(ids) = &multi.policies_to_train {
+        policies = policies.training(ids.iter().cloned());
+    }
+    if !(multi.policies.is_empty() && multi.policy_mapping_fn.is_empty()) {
+        policies = policies.mapped(multi.policy_mapping_fn.mapping(MAPPED_BY)?);
+    }
+    if let Some(mapping) = &settings.common().evaluation_config.policy_mapping_fn {
+        mapping.check(EVALUATED_BY, &names)?;
+        policies = policies.evaluated_by(mapping.mapping(EVALUATED_BY)?);
+    }
+    Ok(if settings.common().multiagent.rotate_policies { policies.rotating(true) } else { policies })
+}
+
+fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {
+    let multi = &settings.common().multiagent;
+    let mapping = multi.policy_mapping_fn.mapping(MAPPED_BY)?;
+    let evaluated = settings.common().evaluation_config.policy_mapping_fn.as_ref();
+    let evaluated = evaluated.map(|mapping| mapping.mapping(EVALUATED_BY)).transpose()?;
+    let acts = |agent: &Agent, id: &PolicyId| {
+        let mut mappings = std::iter::once(&mapping).chain(&evaluated);
+        mappings.any(|mapping| mapping.answers(&agent.name).contains(id))
+    };
+    let (mut classes, mut commons, mut checks) = (Vec::new(), Vec::new(), Vec::new());
+    for (id, own) in &multi.policies {
+        // A policy without agents is refused later, with all others.
+        let used = agents.iter().find(|agent| acts(agent, id));
+        let Some(spaces) = used.or(agents.first()).map(|agent| &agent.spaces) else {
+            return Err(Error::state("the environment", "it has no agents"));
+        };
+        let made = own_settings(settings, own).and_then(|mut settings| {
+            if used.is_some() {
+                validate(&mut settings, spaces)?;
+            }
+            Ok((settings.get_default_policy_class(spaces)?, settings.common().clone()))
+        });
+        match made {
+            Ok((class, common)) => {
+                classes.push((id.clone(), class));
+                commons.push((id.clone(), common));
+            }
+            Err(error) => checks.push(Err(of_policy(id, own, error))),
+        }
+    }
+    rules::all(checks)?;
+    Ok(Policies::of_classes(classes, mapping).with_settings(commons))
+}
+
+/// The run's settings with those of one policy over them.
+fn own_settings<T: Trainer>(settings: &T, own: &Config) -> Result<T> {
+    let runs = |settings: serde_json::Result<Value>, kept: &[&str]| -> Vec<String> {
+        let keys: Option<Vec<String>> =
+            settings.ok().and_then(|settings| Some(settings.as_object()?.keys().cloned().collect()));
+        keys.unwrap_or_default().into_iter().filter(|key| !kept.contains(&key.as_str())).collect()
+    };
+    let of_the_run: Vec<String> = [
+        runs(serde_json::to_value(Common::default()), &OF_A_POLICY),
+        runs(serde_json::to_value(OffPolicy::default()), &[]),
+        T::PLAN_KEYS.iter().map(|&key| key.to_owned()).collect(),
+    ]
+    .concat();
+    rules::all(own.iter().map(|(key, value)| {
+        let rule = match key.as_str() {
+            "policy_class" | "observation_space" | "action_space" => {
+                "the algorithm gives the class of a policy, and the environment its spaces; leave it out"
+            }
+            _ if of_the_run.contains(key) => {
+                "it is a setting of the whole run, not of a policy; set it outside of `multiagent.policies`"
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::config(key, value, rule))
+    }))?;
+    let mut base = settings.clone();
+    base.common_mut().multiagent.policies.clear();
+    let layer = Layer { origin: "multiagent.policies".into(), values: own.clone() };
+    Ok(decode(&overlay_known::<T>(&to_config(&base)?, vec![layer])?.config)?)
+}
+
+/// The error with the keys of a policy's own settings as the run's settings have them.
+fn of_policy(id: &PolicyId, own: &Config, error: Error) -> Error {
+    placed(error, &|key: &str| match own.contains_key(key.split(['.', '[']).next().unwrap_or_default()) {
+        true => format!("multiagent.policies.{id}.{key}"),
+        false => key.to_owned(),
+    })
+}
+
+fn placed(error: Error, place: &dyn Fn(&str) -> String) -> Error {
+    match error {
+        Error::Config { key, value, rule } => Error::Config { key: place(&key), value, rule },
+        Error::Tune(error) => Error::Tune(placed_refusal(error, place)),
+        other => other,
+    }
+}
+
+fn placed_refusal(error: tune::Error, place: &dyn Fn(&str) -> String) -> tune::Error {
+    match error {
+        tune::Error::Config { key, value, rule } => tune::Error::Config { key: place(&key), value, rule },
+        tune::Error::UnknownKey { key, origin, nearest, known } => {
+            tune::Error::UnknownKey { key: place(&key), origin, nearest, known }
+        }
+        tune::Error::Refusals(all) => {
+            tune::Error::Refusals(all.into_iter().map(|error| placed_refusal(error, place)).collect())
+        }
+        tune::Error::Trainable { source } => match source.downcast::<Error>() {
+            Ok(error) => placed(*error, place).into(),
+            Err(source) => tune::Error::Trainable { source },
+        },
+        other => other,
+    }
+}

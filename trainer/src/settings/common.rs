@@ -1,0 +1,408 @@
+//! The settings every algorithm has (Ray's COMMON_CONFIG), and their rules.
+
+use crate::base::{Error, Result, Spaces, rules};
+
+use crate::settings::evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
+use crate::settings::exploration::ExplorationConfig;
+use crate::settings::model::ModelConfig;
+use crate::settings::multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn};
+use pavlov_envs::{EnvCreator, Space, WrapperSpec};
+use pavlov_tune::{Config, PlacementStrategy, WorkerTransport, Workers};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Which filter observations pass.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ObservationFilter {
+    /// Observations pass as they are.
+    #[default]
+    NoFilter,
+    /// Each component becomes itself minus its running mean, divided by its running standard deviation.
+    MeanStdFilter,
+}
+
+/// How fragments end.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchMode {
+    /// A fragment ends after `rollout_fragment_length` steps of every copy; episodes go on in the next one.
+    #[default]
+    TruncateEpisodes,
+    /// A fragment has whole episodes only, of at least `rollout_fragment_length * num_envs_per_worker` steps together.
+    CompleteEpisodes,
+}
+
+/// What happens to rewards before an algorithm sees them.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum ClipRewards {
+    /// `true` leaves the sign of rewards, `false` leaves rewards as they are.
+    Sign(bool),
+    /// Rewards are clamped to plus and minus this number.
+    Within(f32),
+}
+
+impl ClipRewards {
+    /// Clips rewards in place.
+    pub(crate) fn apply(self, rewards: &mut [f32]) {
+        match self {
+            Self::Sign(false) => {}
+            Self::Sign(true) => {
+                rewards.iter_mut().for_each(|r| *r = if *r == 0.0 { 0.0 } else { r.signum() });
+            }
+            Self::Within(bound) => rewards.iter_mut().for_each(|r| *r = r.clamp(-bound, bound)),
+        }
+    }
+}
+
+/// Settings common to all algorithms.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Common {
+    /// Rollout workers that sample; with 0 the trainer's own thread samples.
+    pub num_workers: usize,
+    /// What rollout workers are: `"threads"`, `"procs"` or `"ray"`; `"procs:4"` says how many besides, and goes over
+    /// `num_workers`.
+    pub workers: Workers,
+    /// Learners that share the work of each gradient, the trainer among them; 0 and 1 are the trainer alone.
+    pub num_learners: usize,
+    /// What the learners beside the trainer are: `"procs"` or `"ray"`; `"ray:4"` says how many learn in all besides, and goes
+    /// over `num_learners`.
+    pub learners: Workers,
+    /// Copies of the environment that each worker steps together.
+    pub num_envs_per_worker: usize,
+    /// Give the trainer's own worker an environment even when there are rollout workers.
+    pub create_env_on_driver: bool,
+    /// Steps of every copy per fragment.
+    pub rollout_fragment_length: usize,
+    /// How fragments end.
+    pub batch_mode: BatchMode,
+    /// Rollout workers sample the next fragment while the trainer learns from this one, so with the weights from before
+    /// that: both are busy all the time, and experience is one update old. As repeatable as without it.
+    pub sample_async: bool,
+    /// Rows of one training batch.
+    pub train_batch_size: usize,
+    /// Discount: closer to 1 looks further ahead.
+    pub gamma: f64,
+    /// The network of the policy.
+    pub model: ModelConfig,
+    /// Where several agents act: the policies, and which agent acts by which.
+    pub multiagent: MultiAgentConfig,
+    /// Arguments of the environment.
+    pub env_config: Config,
+    /// Wrappers around every copy of the environment, the first of them innermost: `["TimeLimit(200)", "FrameStack(4)"]`.
+    /// Training, evaluation and saved policies see the environment through them.
+    pub wrappers: Vec<WrapperSpec>,
+    /// What happens to rewards before the algorithm sees them; results report them unclipped.
+    pub clip_rewards: Option<ClipRewards>,
+    /// Policies act in [-1, 1]; actions are stretched to the environment's bounds.
+    pub normalize_actions: bool,
+    /// Without `normalize_actions`: clip actions to the bounds.
+    pub clip_actions: bool,
+    /// Choose only actions that the environment allows: it says which by `Env::action_mask`, and the masks stand beside
+    /// the observations.
+    pub mask_actions: bool,
+    /// Skip the contract check of the environment at the start.
+    pub disable_env_checking: bool,
+    /// Normalisation of observations; every policy has a filter of its own.
+    pub observation_filter: ObservationFilter,
+    /// Workers continue from the merged filters, not from their own.
+    pub synchronize_filters: bool,
+    /// Explore while sampling.
+    pub explore: bool,
+    /// How policies explore.
+    pub exploration_config: ExplorationConfig,
+    /// Evaluate every so many iterations; null never evaluates.
+    pub evaluation_interval: Option<u64>,
+    /// Draw the first episode of each evaluation during training, at most 1000 steps of it, as an animation: in
+    /// `videos/` of the run directory, and in TensorBoard as `eval/video`.
+    pub render_env: bool,
+    /// How much an evaluation plays: a number, or `"auto"`, which lasts as training does and so depends on the machine.
+    pub evaluation_duration: EvaluationDuration,
+    /// Unit of `evaluation_duration`.
+    pub evaluation_duration_unit: DurationUnit,
+    /// Workers that only evaluate; with 0 the trainer's own thread evaluates.
+    pub evaluation_num_workers: usize,
+    /// Evaluate while training, with the weights from before the iteration; needs `evaluation_num_workers`.
+    pub evaluation_parallel_to_training: bool,
+    /// What differs while evaluating.
+    pub evaluation_config: EvaluationConfig,
+    /// Repeat the last evaluation in results between evaluations.
+    pub always_attach_evaluation_results: bool,
+    /// Episodes over which results average.
+    pub metrics_num_episodes_for_smoothing: usize,
+    /// Report custom metrics per episode instead of mean, min and max.
+    pub keep_per_episode_custom_metrics: bool,
+    /// Seconds that an iteration takes at least. Iterations then differ between runs: prefer the two settings in steps.
+    pub min_time_s_per_reporting: Option<f64>,
+    /// An iteration samples at least so many environment steps.
+    pub min_sample_timesteps_per_reporting: Option<u64>,
+    /// An iteration trains on at least so many rows.
+    pub min_train_timesteps_per_reporting: Option<u64>,
+    /// Carry on without workers that failed.
+    pub ignore_worker_failures: bool,
+    /// Replace workers that failed; this takes precedence over `ignore_worker_failures`.
+    pub recreate_failed_workers: bool,
+    /// Seconds after which a worker that has not answered counts as failed; null waits for ever.
+    pub worker_timeout_s: Option<f64>,
+    /// Seconds in which a worker that was started must be ready; then its process, if it has one, must answer a probe in this
+    /// time. Null waits for ever.
+    pub worker_health_probe_timeout_s: Option<f64>,
+    /// Failures of a worker in a row that `recreate_failed_workers` and `ignore_worker_failures` put up with.
+    pub num_consecutive_worker_failures_tolerance: usize,
+    /// Wait at the start of a run until every worker is ready; else a worker that is not is a failure later.
+    pub validate_workers_after_construction: bool,
+    /// Report processor and memory use with every result.
+    pub log_sys_usage: bool,
+    /// The seed that everything random follows from. Null draws one at the start, which results and checkpoints keep; a
+    /// restored run goes on with the saved one.
+    pub seed: Option<u64>,
+    /// GPUs to learn on: 0 learns on the CPU, 1 on the first GPU.
+    pub num_gpus: usize,
+    /// Cores that each rollout worker asks a sweep for, and a Ray cluster.
+    pub num_cpus_per_worker: usize,
+    /// GPUs or shares of one that each rollout worker asks a Ray cluster for, for environments that use one. Policies act on
+    /// the CPU.
+    pub num_gpus_per_worker: f64,
+    /// What else each rollout worker asks a Ray cluster for, by the names that its machines were started with.
+    pub custom_resources_per_worker: BTreeMap<String, f64>,
+    /// Which labels a machine of a Ray cluster must have for rollout workers, as Ray's `label_selector` says them.
+    pub label_selector_per_worker: BTreeMap<String, String>,
+    /// Cores that each learner beside the trainer asks a sweep for, and a Ray cluster, and the threads that it computes with.
+    pub num_cpus_per_learner: usize,
+    /// How a Ray cluster places rollout workers, and learners, on its machines.
+    pub placement_strategy: PlacementStrategy,
+    /// Cores that the trainer itself asks a sweep for.
+    pub num_cpus_for_driver: usize,
+}
+
+impl Default for Common {
+    fn default() -> Self {
+        Self {
+            num_workers: 2,
+            workers: Workers::default(),
+            num_learners: 0,
+            learners: Workers { transport: WorkerTransport::Procs, number: None },
+            num_envs_per_worker: 1,
+            create_env_on_driver: false,
+            rollout_fragment_length: 200,
+            batch_mode: BatchMode::TruncateEpisodes,
+            sample_async: false,
+            train_batch_size: 200,
+            gamma: 0.99,
+            model: ModelConfig::default(),
+            multiagent: MultiAgentConfig::default(),
+            env_config: Config::new(),
+            wrappers: Vec::new(),
+            clip_rewards: None,
+            normalize_actions: true,
+            clip_actions: false,
+            mask_actions: false,
+            disable_env_checking: false,
+            observation_filter: ObservationFilter::NoFilter,
+            synchronize_filters: true,
+            explore: true,
+            exploration_config: ExplorationConfig::StochasticSampling { random_timesteps: 0 },
+            evaluation_interval: None,
+            render_env: false,
+            evaluation_duration: EvaluationDuration::Units(10),
+            evaluation_duration_unit: DurationUnit::Episodes,
+            evaluation_num_workers: 0,
+            evaluation_parallel_to_training: false,
+            evaluation_config: EvaluationConfig::default(),
+            always_attach_evaluation_results: false,
+            metrics_num_episodes_for_smoothing: 100,
+            keep_per_episode_custom_metrics: false,
+            min_time_s_per_reporting: None,
+            min_sample_timesteps_per_reporting: None,
+            min_train_timesteps_per_reporting: None,
+            ignore_worker_failures: false,
+            recreate_failed_workers: false,
+            worker_timeout_s: None,
+            worker_health_probe_timeout_s: Some(60.0),
+            num_consecutive_worker_failures_tolerance: 3,
+            validate_workers_after_construction: true,
+            log_sys_usage: false,
+            seed: None,
+            num_gpus: 0,
+            num_cpus_per_worker: 1,
+            num_gpus_per_worker: 0.0,
+            custom_resources_per_worker: BTreeMap::new(),
+            label_selector_per_worker: BTreeMap::new(),
+            num_cpus_per_learner: 1,
+            placement_strategy: PlacementStrategy::default(),
+            num_cpus_for_driver: 1,
+        }
+    }
+}
+
+/// More than machines have cores.
+const MOST_WORKERS: usize = 4096;
+
+/// Keys under which any name is allowed.
+pub const OPEN_KEYS: &[&str] = &[
+    "env_config",
+    "evaluation_config.env_config",
+    "evaluation_config.policy_mapping_fn",
+    "custom_resources_per_worker",
+    "label_selector_per_worker",
+    "multiagent.policies",
+    "multiagent.policy_mapping_fn",
+    "multiagent.agent_groups",
+];
+
+impl Common {
+    /// The spaces as policies see them behind these settings' filter.
+    pub(crate) fn stored(&self, spaces: &Spaces) -> Spaces {
+        spaces.stored(self.observation_filter != ObservationFilter::NoFilter)
+    }
+
+    /// Refuses actions that are not stretched to their bounds, for algorithms that act in [-1, 1].
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] when `normalize_actions` is false.
+    pub fn refuse_raw_actions(&self, who: &str) -> Result<()> {
+        let rule =
+            format!("{who} acts in [-1, 1]; leave it true, so that actions are stretched to the bounds");
+        rules::refuse_if(!self.normalize_actions, "normalize_actions", false, rule)
+    }
+
+    /// The environment as these settings change it.
+    pub fn changed(&self, env: &EnvCreator) -> EnvCreator {
+        let env = env.wrapped(&self.wrappers);
+        let env = match self.multiagent.observation_fn {
+            None => env,
+            Some(ObservationFn::GlobalState) => env.with_global_state(),
+        };
+        if self.multiagent.agent_groups.is_empty() {
+            return env;
+        }
+        let groups = self.multiagent.clone();
+        env.with_agent_groups(move |agent| groups.group_of(agent).map(str::to_owned))
+    }
+
+    /// How many numbers at the front of an observation an actor may look at, where not all.
+    pub(crate) fn own_obs(&self, spaces: &Spaces) -> Option<usize> {
+        let (Some(ObservationFn::GlobalState), Space::Dict(parts)) =
+            (self.multiagent.observation_fn, &spaces.observation_space)
+        else {
+            return None;
+        };
+        parts.iter().find(|(name, _)| *name == "obs").map(|(_, own)| own.flat_width())
+    }
+
+    /// Gives `num_workers` the number that `workers` says, and `num_learners` that of `learners`.
+    pub(crate) fn settle_workers(&mut self) {
+        self.num_learners = self.learners.number.take().unwrap_or(self.num_learners);
+        self.num_workers = self.workers.number.take().unwrap_or(self.num_workers);
+    }
+
+    /// Whether these workers are actors of a Ray cluster, if there are any.
+    pub(crate) fn are_actors(workers: Workers, number: usize) -> bool {
+        workers.transport == WorkerTransport::Ray && number > 0
+    }
+
+    /// Whether a run has actors of a Ray cluster.
+    pub(crate) fn has_actors(&self) -> bool {
+        Self::are_actors(self.workers, self.num_workers + self.evaluation_num_workers)
+            || Self::are_actors(self.learners, self.num_learners.saturating_sub(1))
+    }
+
+    /// Checks the rules of the common settings.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does where several do.
+    pub fn validate(&self) -> Result<()> {
+        let workers = |key: &str, workers: usize| {
+            let rule = format!(
+                "it must be at most {MOST_WORKERS}: each is a thread; for more copies of the environment raise \
+                 `num_envs_per_worker`"
+            );
+            rules::refuse_if(workers > MOST_WORKERS, key, workers, rule)
+        };
+        let duration = match self.evaluation_duration {
+            EvaluationDuration::Units(0) => {
+                Err(Error::config("evaluation_duration", 0, "it must be at least 1"))
+            }
+            EvaluationDuration::Auto if !self.evaluation_parallel_to_training => {
+                let rule = "that is as long as the training beside it takes: set `evaluation_parallel_to_training`, \
+                            or give a number";
+                Err(Error::config("evaluation_duration", "\"auto\"", rule))
+            }
+            _ => Ok(()),
+        };
+        let seconds = |key: &str, value: Option<f64>| {
+            let broken = value.is_some_and(|s| !s.is_finite() || s <= 0.0);
+            let rule = "it must be a number of seconds above 0, or null";
+            rules::refuse_if(broken, key, value.unwrap_or_default(), rule)
+        };
+        let clip = matches!(self.clip_rewards, Some(ClipRewards::Within(bound)) if !(bound > 0.0 && bound.is_finite()));
+        rules::all([
+            rules::at_least_one([
+                ("num_envs_per_worker", self.num_envs_per_worker),
+                ("rollout_fragment_length", self.rollout_fragment_length),
+                ("train_batch_size", self.train_batch_size),
+                ("metrics_num_episodes_for_smoothing", self.metrics_num_episodes_for_smoothing),
+            ]),
+            workers("num_workers", self.num_workers),
+            workers("evaluation_num_workers", self.evaluation_num_workers),
+            rules::share([("gamma", self.gamma)]),
+            rules::refuse_if(
+                self.evaluation_interval == Some(0),
+                "evaluation_interval",
+                0,
+                "it must be at least 1; null evaluates never",
+            ),
+            rules::refuse_if(
+                self.render_env && self.evaluation_interval.is_none(),
+                "render_env",
+                true,
+                "pictures are of evaluations: set `evaluation_interval` too",
+            ),
+            duration,
+            rules::refuse_if(
+                self.sample_async && self.num_workers == 0,
+                "sample_async",
+                true,
+                "there are no workers to sample while the trainer learns: set `num_workers` to at least 1",
+            ),
+            rules::refuse_if(
+                self.evaluation_parallel_to_training && self.evaluation_num_workers == 0,
+                "evaluation_parallel_to_training",
+                true,
+                "it needs workers of its own: set `evaluation_num_workers` to at least 1",
+            ),
+            rules::refuse_if(
+                self.num_gpus > 1,
+                "num_gpus",
+                self.num_gpus,
+                "learning on more than one GPU is not there yet",
+            ),
+            seconds("min_time_s_per_reporting", self.min_time_s_per_reporting),
+            seconds("worker_timeout_s", self.worker_timeout_s),
+            seconds("worker_health_probe_timeout_s", self.worker_health_probe_timeout_s),
+            rules::refuse_if(
+                clip,
+                "clip_rewards",
+                serde_json::to_string(&self.clip_rewards).unwrap_or_default(),
+                "it must be true, false, null or a number above 0",
+            ),
+            self.model.validate(),
+            self.multiagent.validate(),
+            rules::refuse_if(
+                self.model.is_recurrent() && self.batch_mode == BatchMode::CompleteEpisodes,
+                "batch_mode",
+                "\"complete_episodes\"",
+                "a policy that remembers samples fragments of episodes so far: leave it at \"truncate_episodes\"",
+            ),
+            self.exploration_config.validate(),
+            self.validate_learners(),
+            self.validate_cluster(),
+        ])
+    }
+
+    /// Whether steps of agents are counted, not those of environments.
+    pub(crate) fn counts_agent_steps(&self) -> bool {
+        self.multiagent.count_steps_by == CountStepsBy::AgentSteps
+    }
+}

@@ -1,0 +1,113 @@
+//! The settings `multiagent.policy_mapping_fn` and `evaluation_config.policy_mapping_fn`: patterns of agents' names, or a function that the program registered.
+
+use crate::base::{Error, PolicyId, Result, rules};
+use serde::{Deserialize, Deserializer, Serialize, de};
+use std::collections::BTreeMap;
+
+/// Which policy an agent acts by.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum PolicyMapping {
+    /// Ids of policies by the names of agents, in which `*` stands for any characters. Of several patterns that match the
+    /// longest one counts, and before all patterns the name itself. An agent that no pattern matches acts by
+    /// `default_policy`.
+    Patterns(BTreeMap<String, PolicyId>),
+    /// The function that [`register_policy_mapping_fn`] got under this name.
+    Registered(String),
+}
+
+impl Default for PolicyMapping {
+    fn default() -> Self {
+        Self::Patterns(BTreeMap::new())
+    }
+}
+
+impl<Agent: Into<String>, Id: Into<PolicyId>> FromIterator<(Agent, Id)> for PolicyMapping {
+    fn from_iter<I: IntoIterator<Item = (Agent, Id)>>(patterns: I) -> Self {
+        Self::Patterns(patterns.into_iter().map(|(agent, id)| (agent.into(), id.into())).collect())
+    }
+}
+
+impl<Agent: Into<String>, Id: Into<PolicyId>, const N: usize> From<[(Agent, Id); N]> for PolicyMapping {
+    fn from(patterns: [(Agent, Id); N]) -> Self {
+        patterns.into_iter().collect()
+    }
+}
+
+/// Reads patterns, the name of a function, or Ray's default, null.
+impl<'de> Deserialize<'de> for PolicyMapping {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Read {
+            Patterns(BTreeMap<String, PolicyId>),
+            Registered(String),
+        }
+        let expected = "it must be a table of agents' names with ids of policies, such as { agent_0 = \"first\", \
+                        \"agent_*\" = \"others\" }, or the name of a function that the program registered";
+        Ok(match Option::<Read>::deserialize(from).map_err(|_| de::Error::custom(expected))? {
+            None => Self::default(),
+            Some(Read::Patterns(patterns)) => Self::Patterns(patterns),
+            Some(Read::Registered(name)) => Self::Registered(name),
+        })
+    }
+}
+
+impl PolicyMapping {
+    /// Whether the setting says nothing.
+    pub fn is_empty(&self) -> bool {
+        matches!(self, Self::Patterns(patterns) if patterns.is_empty())
+    }
+}
+
+/// Refuses patterns that match none of these agents, and two of equal length that disagree about one.
+pub(crate) fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: &[&str]) -> Result<()> {
+    let key = |pattern: &str| format!("{setting}.{pattern}");
+    let unused = patterns.iter().map(|(pattern, id)| {
+        let rule = format!(
+            "no agent of this environment is named so; there is {}. Name one of them, or leave it out",
+            agents.join(", ")
+        );
+        let used = agents.iter().any(|agent| matches(pattern, agent));
+        rules::refuse_if(!used, &key(pattern), format_args!("{id:?}"), rule)
+    });
+    let ambiguous = agents.iter().map(|agent| {
+        let Some(chosen) = answer(patterns, agent).filter(|_| !patterns.contains_key(*agent)) else {
+            return Ok(());
+        };
+        let longest = |pattern: &str| {
+            let of = |(other, _): (&String, _)| matches(other, agent).then(|| literal(other));
+            Some(literal(pattern)) == patterns.iter().filter_map(of).max()
+        };
+        let other = patterns
+            .iter()
+            .find(|(pattern, id)| matches(pattern, agent) && longest(pattern) && *id != chosen);
+        let Some((pattern, id)) = other else { return Ok(()) };
+        let rule = format!(
+            "a pattern of the same length says \"{chosen}\" of the agent {agent}; give that agent a line of its own"
+        );
+        Err(Error::config(key(pattern), format_args!("{id:?}"), rule))
+    });
+    rules::all(unused.chain(ambiguous))
+}
+
+/// What stands under the agent's name, or else under the longest pattern that matches it.
+pub(crate) fn answer<'a>(patterns: &'a BTreeMap<String, String>, agent: &str) -> Option<&'a str> {
+    if let Some(answer) = patterns.get(agent) {
+        return Some(answer);
+    }
+    let matching = patterns.iter().filter(|(pattern, _)| matches(pattern, agent));
+    matching.max_by_key(|(pattern, _)| literal(pattern)).map(|(_, answer)| answer.as_str())
+}
+
+/// Characters that stand for themselves.
+fn literal(pattern: &str) -> usize {
+    pattern.chars().filter(|c| *c != '*').count()
+}
+
+/// Whether `name` is `pattern`, in which `*` stands for any characters or none.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((before, behind)) = pattern.split_once('*') else { return pattern == name };
+    let Some(rest) = name.strip_prefix(before) else { return false };
+    (0..=rest.len()).any(|skipped| rest.get(skipped..).is_some_and(|rest| matches(behind, rest)))
+}

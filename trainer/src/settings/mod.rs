@@ -1,0 +1,31 @@
+//! Everything that a user may type, with its default and its rules; and the names that other libraries have for it.
+
+mod batch_arithmetic;
+mod cluster;
+mod common;
+mod conv_filters;
+mod evaluation;
+mod exploration;
+mod mapping;
+mod model;
+mod multi_agent;
+mod noise;
+mod other_libraries;
+mod refused_keys;
+mod replay;
+
+pub use crate::base::{Piecewise, Schedule, exponential, polynomial, rules};
+pub use common::{BatchMode, ClipRewards, Common, OPEN_KEYS, ObservationFilter};
+pub use conv_filters::{ConvFilters, Filter, Padding};
+pub use evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
+pub(crate) use exploration::any;
+pub use exploration::{ExplorationConfig, per_worker_epsilon};
+pub use mapping::PolicyMapping;
+pub(crate) use mapping::{answer, check};
+pub use model::{Activation, Architecture, HiddenLayers, Initializer, ModelConfig};
+pub use multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode};
+pub(crate) use noise::Noise;
+pub use other_libraries::{synonym, translate};
+pub use pavlov_tune::{PlacementStrategy, WorkerTransport, Workers};
+pub(crate) use refused_keys::REFUSED_KEYS;
+pub use replay::{OffPolicy, ReplayBufferConfig, ReplayKind};

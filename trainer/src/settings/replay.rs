@@ -1,0 +1,143 @@
+//! The settings that all algorithms with a replay buffer share.
+
+use crate::base::{Result, rules};
+
+use crate::settings::common::Common;
+use serde::{Deserialize, Serialize};
+
+/// The ways of drawing rows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ReplayKind {
+    /// Every row is drawn equally often.
+    #[serde(alias = "MultiAgentReplayBuffer", alias = "LocalReplayBuffer")]
+    ReplayBuffer,
+    /// Rows are drawn in proportion to the error at the last visit (Schaul et al. 2016).
+    #[default]
+    #[serde(alias = "MultiAgentPrioritizedReplayBuffer")]
+    PrioritizedReplayBuffer,
+}
+
+/// The `replay_buffer_config` setting.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ReplayBufferConfig {
+    /// How rows are drawn.
+    #[serde(rename = "type")]
+    pub kind: ReplayKind,
+    /// Rows that are kept; the oldest make room.
+    pub capacity: usize,
+    /// Rows that must be there before any is drawn.
+    pub learning_starts: usize,
+    /// Exponent of the priorities: 0 is uniform, 1 fully proportional.
+    pub prioritized_replay_alpha: f64,
+    /// Exponent of the importance weights: 1 corrects the whole bias.
+    pub prioritized_replay_beta: f64,
+    /// Added to every error, so that no row is never drawn.
+    pub prioritized_replay_eps: f64,
+}
+
+impl Default for ReplayBufferConfig {
+    fn default() -> Self {
+        Self {
+            kind: ReplayKind::PrioritizedReplayBuffer,
+            capacity: 50_000,
+            learning_starts: 1000,
+            prioritized_replay_alpha: 0.6,
+            prioritized_replay_beta: 0.4,
+            prioritized_replay_eps: 1e-6,
+        }
+    }
+}
+
+impl ReplayBufferConfig {
+    /// Checks rules between the settings and with the rows drawn at a time.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does
+    /// where several do.
+    pub fn validate(&self, train_batch_size: usize) -> Result<()> {
+        let Self { capacity, learning_starts, .. } = *self;
+        let late = format!(
+            "it must be at most {capacity} (`replay_buffer_config.capacity`), or learning never starts"
+        );
+        let small = format!("it must be at least {train_batch_size} (`train_batch_size`)");
+        let capacity_rule = match capacity {
+            0 => rules::at_least_one([("replay_buffer_config.capacity", 0)]),
+            _ => rules::all([
+                rules::refuse_if(
+                    learning_starts > capacity,
+                    "replay_buffer_config.learning_starts",
+                    learning_starts,
+                    late,
+                ),
+                rules::refuse_if(
+                    train_batch_size > capacity,
+                    "replay_buffer_config.capacity",
+                    capacity,
+                    small,
+                ),
+            ]),
+        };
+        rules::all([
+            capacity_rule,
+            rules::share([
+                ("replay_buffer_config.prioritized_replay_alpha", self.prioritized_replay_alpha),
+                ("replay_buffer_config.prioritized_replay_beta", self.prioritized_replay_beta),
+            ]),
+            rules::above_zero([("replay_buffer_config.prioritized_replay_eps", self.prioritized_replay_eps)]),
+        ])
+    }
+}
+
+/// Settings of learning from a replay buffer. Put them under `#[serde(flatten)]`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct OffPolicy {
+    /// The store of experience.
+    pub replay_buffer_config: ReplayBufferConfig,
+    /// Keep the replay buffer in checkpoints. Without it a continued run starts with an empty one.
+    pub store_buffer_in_checkpoints: bool,
+    /// Trained rows per sampled step; null learns one batch per fragment.
+    pub training_intensity: Option<f64>,
+    /// Sampled environment steps between two moves of the target network; 0 moves it after every learning step.
+    pub target_network_update_freq: u64,
+    /// Steps of reward before the value of what follows.
+    pub n_step: usize,
+}
+
+impl Default for OffPolicy {
+    fn default() -> Self {
+        Self {
+            replay_buffer_config: ReplayBufferConfig::default(),
+            store_buffer_in_checkpoints: true,
+            training_intensity: None,
+            target_network_update_freq: 0,
+            n_step: 1,
+        }
+    }
+}
+
+impl OffPolicy {
+    /// Refuses what no learning can be done with.
+    ///
+    /// # Errors
+    /// Returns [`Error::Config`](crate::Error::Config) for the setting that breaks a rule; fails as [`rules::all`] does
+    /// where several do.
+    pub fn validate(&self, common: &Common) -> Result<()> {
+        let recurrent = if common.model.use_gru { "model.use_gru" } else { "model.use_lstm" };
+        let rule = "the replay buffer keeps rows, not sequences, so far; leave it out, or use PPO";
+        let capacity = self.replay_buffer_config.capacity;
+        rules::all([
+            rules::refuse_if(common.model.is_recurrent(), recurrent, true, rule),
+            self.replay_buffer_config.validate(common.train_batch_size),
+            rules::at_least_one([("n_step", self.n_step)]),
+            rules::refuse_if(
+                self.n_step > capacity && capacity > 0,
+                "n_step",
+                self.n_step,
+                format!("it must be at most {capacity} (`replay_buffer_config.capacity`)"),
+            ),
+            rules::above_zero_or_null([("training_intensity", self.training_intensity)]),
+        ])
+    }
+}

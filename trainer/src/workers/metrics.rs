@@ -1,0 +1,180 @@
+//! Counters, timers and the episode window behind a result.
+
+use crate::base::{DEFAULT_POLICY, PolicyId};
+use crate::experience::TrainBatch;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::{Duration, Instant};
+
+/// Cumulative counts, with Ray's names.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Counters {
+    /// Environment steps sampled.
+    pub num_env_steps_sampled: u64,
+    /// Environment steps of training batches, each batch once.
+    pub num_env_steps_trained: u64,
+    /// Rows sampled, of all policies: steps of agents.
+    #[serde(default)]
+    pub num_agent_steps_sampled: u64,
+    /// Rows of training batches, of all policies, each batch once.
+    #[serde(default)]
+    pub num_agent_steps_trained: u64,
+    /// Copies of the online into the target network.
+    pub num_target_updates: u64,
+    /// `num_env_steps_sampled` when a target network was updated the last time.
+    pub last_target_update_ts: u64,
+    /// Times that the workers were sent weights.
+    pub num_weight_syncs: u64,
+    /// What is counted for each policy.
+    #[serde(default)]
+    pub policies: BTreeMap<PolicyId, PolicyCounters>,
+}
+
+/// Cumulative counts of one policy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PolicyCounters {
+    /// Rows that were sampled for the policy.
+    pub num_steps_sampled: u64,
+    /// Rows of the policy in training batches, each batch once.
+    pub num_steps_trained: u64,
+    /// Environment steps that were sampled when its target network was updated the last time.
+    pub last_target_update_ts: u64,
+}
+
+impl Counters {
+    /// The counts of one policy; all 0 if it has sampled and learned nothing.
+    pub fn of_policy(&self, id: &str) -> PolicyCounters {
+        self.policies.get(id).copied().unwrap_or_default()
+    }
+
+    fn policy(&mut self, id: &str) -> &mut PolicyCounters {
+        if !self.policies.contains_key(id) {
+            self.policies.insert(id.to_owned(), PolicyCounters::default());
+        }
+        self.policies.get_mut(id).expect("just added")
+    }
+
+    /// A fragment was sampled.
+    pub(crate) fn sampled(&mut self, batch: &TrainBatch) {
+        self.num_env_steps_sampled += batch.env_steps;
+        self.num_agent_steps_sampled += batch.rows() as u64;
+        for (id, rows) in &batch.policies {
+            self.policy(id).num_steps_sampled += rows.rows() as u64;
+        }
+    }
+
+    /// A training batch was learned from.
+    pub(crate) fn trained(&mut self, batch: &TrainBatch) {
+        self.num_env_steps_trained += batch.env_steps;
+        self.num_agent_steps_trained += batch.rows() as u64;
+        for (id, rows) in &batch.policies {
+            self.policy(id).num_steps_trained += rows.rows() as u64;
+        }
+    }
+
+    /// A policy's target network was updated.
+    pub(crate) fn target_updated(&mut self, id: &str) {
+        self.num_target_updates += 1;
+        self.last_target_update_ts = self.num_env_steps_sampled;
+        self.policy(id).last_target_update_ts = self.num_env_steps_sampled;
+    }
+
+    /// Counts of the first layout of checkpoints, which had a single policy and its rows as environment steps.
+    pub(crate) fn completed(mut self) -> Self {
+        if self.policies.is_empty() {
+            self.num_agent_steps_sampled = self.num_env_steps_sampled;
+            self.num_agent_steps_trained = self.num_env_steps_trained;
+            let last_target_update_ts = self.last_target_update_ts;
+            let (num_steps_sampled, num_steps_trained) =
+                (self.num_env_steps_sampled, self.num_env_steps_trained);
+            let counts = PolicyCounters { num_steps_sampled, num_steps_trained, last_target_update_ts };
+            self.policies.insert(DEFAULT_POLICY.to_owned(), counts);
+        }
+        self
+    }
+}
+
+/// Moving means over the last ten times something took, and how long it took in all since a moment.
+#[derive(Debug, Default)]
+pub(crate) struct Timers(BTreeMap<&'static str, Timer>);
+
+#[derive(Debug, Default)]
+struct Timer {
+    window: VecDeque<(Duration, u64)>,
+    total: Duration,
+}
+
+impl Timers {
+    /// Records that `units` of `name` took since `start`.
+    pub(crate) fn add(&mut self, name: &'static str, start: Instant, units: u64) {
+        let elapsed = start.elapsed();
+        let Timer { window, total } = self.0.entry(name).or_default();
+        if window.len() == 10 {
+            window.pop_front();
+        }
+        window.push_back((elapsed, units));
+        *total += elapsed;
+    }
+
+    /// Begins new totals; the moving means go on.
+    pub(crate) fn restart_totals(&mut self) {
+        self.0.values_mut().for_each(|timer| timer.total = Duration::ZERO);
+    }
+
+    /// How long `name` took since [`restart_totals`](Self::restart_totals).
+    pub(crate) fn total(&self, name: &str) -> Duration {
+        self.0.get(name).map_or(Duration::ZERO, |timer| timer.total)
+    }
+
+    /// `<name>_time_ms` and `<name>_throughput` (units per second).
+    pub(crate) fn report(&self) -> Map<String, Value> {
+        let mut out = Map::new();
+        for (name, Timer { window, .. }) in &self.0 {
+            let seconds: f64 = window.iter().map(|(d, _)| d.as_secs_f64()).sum();
+            let units: u64 = window.iter().map(|(_, u)| u).sum();
+            out.insert(format!("{name}_time_ms"), json!(1e3 * seconds / window.len() as f64));
+            if units > 0 && seconds > 0.0 {
+                out.insert(format!("{name}_throughput"), json!(units as f64 / seconds));
+            }
+        }
+        out
+    }
+}
+
+/// The last fifty sizes of something (Ray's WindowStat).
+#[derive(Debug, Default)]
+pub(crate) struct Sizes {
+    window: VecDeque<usize>,
+    count: u64,
+}
+
+impl Sizes {
+    /// Adds one.
+    pub(crate) fn add(&mut self, size: usize) {
+        if self.window.len() == 50 {
+            self.window.pop_front();
+        }
+        self.window.push_back(size);
+        self.count += 1;
+    }
+
+    /// How many there were in all; mean, standard deviation, and the quantiles 0, 0.1, 0.5, 0.9 and 1 of the last fifty.
+    pub(crate) fn report(&self) -> Value {
+        let n = self.window.len().max(1) as f64;
+        let mean = self.window.iter().sum::<usize>() as f64 / n;
+        let variance = self.window.iter().map(|&size| (size as f64 - mean).powi(2)).sum::<f64>() / n;
+        let mut sorted: Vec<usize> = self.window.iter().copied().collect();
+        sorted.sort_unstable();
+        let quantile = |q: f64| {
+            let at = q * (sorted.len() - 1) as f64;
+            let (low, high) = (sorted[at.floor() as usize] as f64, sorted[at.ceil() as usize] as f64);
+            low + (high - low) * at.fract()
+        };
+        let quantiles: Vec<f64> =
+            [0.0, 0.1, 0.5, 0.9, 1.0].into_iter().filter(|_| !sorted.is_empty()).map(quantile).collect();
+        json!({
+            "size_count": self.count, "size_mean": mean, "size_std": variance.sqrt(), "size_quantiles": quantiles,
+        })
+    }
+}
