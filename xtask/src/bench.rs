@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: runs the programs of `benches/` that measure, one after the other, optimised.
+//! `cargo xtask bench`: runs the programs `benches/*.rs`, which measure, one after the other, optimised.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,7 @@ use crate::steps;
 
 /// Runs the programs `names`, or all of them.
 pub(crate) fn bench(root: &Path, names: &[&str]) -> Result<()> {
-    let mut all = stems(&root.join("benches"), "rs")?;
-    all.retain(|name| name != "bits");
+    let all = stems(&root.join("benches"), "rs")?;
     let chosen = if names.is_empty() { all.clone() } else { names.iter().map(|&name| name.into()).collect() };
     for name in &chosen {
         if !all.contains(name) {

@@ -1,5 +1,5 @@
-//! `cargo xtask bits`: trains the cases of `benches/bits.rs` with an older revision and with the checkout, and compares
-//! their hashes.
+//! `cargo xtask bits`: trains the cases of `benches/bits` with an older revision and with the checkout, and compares their
+//! hashes.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::Result;
 use crate::steps;
 
-/// Builds and runs the checkout's `benches/bits.rs` in `revision` and in the checkout; an error if a line differs. What
+/// Builds and runs the checkout's `benches/bits` in `revision` and in the checkout; an error if a line differs. What
 /// `options` says goes to the program.
 ///
 /// Without a revision it is where this branch left `main`, or the one before the last if that is the last.
@@ -41,15 +41,26 @@ pub(crate) fn bits(root: &Path, revision: Option<&str>, options: &[&str]) -> Res
 
 /// Puts the checkout's program into the tree of an older revision.
 fn prepare(root: &Path, tree: &Path) -> Result<()> {
-    let program = Path::new("benches/bits.rs");
-    fs::copy(root.join(program), tree.join(program))
-        .map_err(|error| format!("{}: {error}", program.display()))?;
+    // Where it was one file until now; cargo takes either, but not both.
+    let _ = fs::remove_file(tree.join("benches/bits.rs"));
+    copy_folder(&root.join("benches/bits"), &tree.join("benches/bits"))?;
     let manifest = tree.join("Cargo.toml");
     let failed = |error| format!("{}: {error}", manifest.display());
     let mut text = fs::read_to_string(&manifest).map_err(failed)?;
     if !text.contains("name = \"bits\"") {
         text.push_str("\n[[bench]]\nname = \"bits\"\nharness = false\n");
         fs::write(&manifest, text).map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// Copies the files of a folder without folders.
+fn copy_folder(from: &Path, to: &Path) -> Result<()> {
+    let failed = |error| format!("{}: {error}", from.display());
+    fs::create_dir_all(to).map_err(failed)?;
+    for file in fs::read_dir(from).map_err(failed)? {
+        let file = file.map_err(failed)?;
+        fs::copy(file.path(), to.join(file.file_name())).map_err(failed)?;
     }
     Ok(())
 }

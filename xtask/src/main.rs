@@ -30,7 +30,7 @@ usage: cargo xtask COMMAND
   bench [NAME..]   run the programs of benches/ that measure
   bits [REV] [OPTION..]
                    train with REV (where this branch left main) and with the checkout; print the hashes that differ;
-                   options go to benches/bits.rs: --case TEXT, --skip-column NAME, --skip-stat NAME, --verbose
+                   options go to benches/bits: --case TEXT, --skip-column NAME, --skip-stat NAME, --verbose
 
 example: cargo xtask setup && cargo run --release -- train PPO --env CartPole-v1
 ";

@@ -1,6 +1,6 @@
 //! The pin of training: hashes that stay as they are when a change leaves every number as it was, bit for bit.
 //!
-//! `cargo bench --bench bits` trains PPO and DQN in many small variants for three iterations, each with the fused engine
+//! `cargo bench --bench bits` trains every algorithm in many small variants for three iterations, each with the fused engine
 //! and with libtorch, on 1 and 4 threads, without and with rollout workers, and prints a line per case:
 //!
 //! | hash | of what |
@@ -12,12 +12,15 @@
 //! | `samples` | episodes and counts of each iteration |
 //! | `actions` | in some cases: actions for fixed observations, and episodes of `evaluate` and of `play` |
 //!
-//! `cargo xtask bits REV` builds and runs this file on top of an older revision and in the checkout, and prints the
+//! `cargo xtask bits REV` builds and runs this program on top of an older revision and in the checkout, and prints the
 //! lines that differ. By hand: run it in both on one machine and compare with `diff`; the hashes depend on the
 //! processor's vectors and on libtorch, so recorded ones are worth nothing elsewhere.
 //!
 //! `--case TEXT` runs the cases whose name contains TEXT, `--verbose` prints a hash for every array, column, statistic
 //! and group of actions, `--skip-column NAME` and `--skip-stat NAME` leave out what changes on purpose.
+
+mod envs;
+mod variants;
 
 use std::{
     collections::BTreeMap,
@@ -26,13 +29,11 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use pavlov::{
-    envs::{self, CartPole, CartPoleConfig, Element, IntoEnvCreator, TimeLimit},
-    prelude::*,
-    torch::Tensor,
-    trainer::prelude::SampleBatch,
-};
+use pavlov::{envs::Element, prelude::*, torch::Tensor, trainer::prelude::SampleBatch};
 use serde_json::{Value, json};
+
+use envs::{WIDTH, env_creator};
+use variants::{ACTING, PLAYING, Variant};
 
 type Outcome<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -45,140 +46,6 @@ const COPIES: usize = 4;
 
 /// Reported numbers that say something else, or are new, since the learner joins statistics over whole minibatches.
 const SKIPPED_STATS: [&str; 2] = ["vf_explained_var", "clip_fraction"];
-
-/// A variant's name, its environment, what it changes.
-type Variant = (&'static str, &'static str, Value);
-
-fn ppo_variants() -> Vec<Variant> {
-    let (cartpole, pendulum) = ("CartPole-v1", "Pendulum-v1");
-    vec![
-        ("default", cartpole, json!({})),
-        // Many pieces on both engines.
-        (
-            "large_minibatch",
-            cartpole,
-            json!({"sgd_minibatch_size": 6000, "train_batch_size": 6000, "rollout_fragment_length": 1500}),
-        ),
-        ("short_episodes", "cut CartPole", json!({"kl_coeff": 0.0})),
-        ("shared", cartpole, json!({"model.vf_share_layers": true})),
-        ("continuous", pendulum, json!({})),
-        ("free_log_std", pendulum, json!({"model.free_log_std": true, "vf_clip": "none"})),
-        ("several_choices", "choices", json!({})),
-        ("several_components", "components", json!({"model.free_log_std": true, "entropy_coeff": 0.01})),
-        ("no_kl_penalty", cartpole, json!({"kl_coeff": 0.0})),
-        ("minibatch_advantages", cartpole, json!({"normalize_advantages": "minibatch"})),
-        ("raw_advantages", cartpole, json!({"normalize_advantages": "none"})),
-        ("around_old", cartpole, json!({"vf_clip": "around_old", "vf_clip_param": 0.2, "grad_clip": 0.5})),
-        ("filter", pendulum, json!({"observation_filter": "MeanStdFilter"})),
-        ("complete_episodes", cartpole, json!({"batch_mode": "complete_episodes"})),
-        (
-            "no_gae",
-            cartpole,
-            json!({"batch_mode": "complete_episodes", "use_gae": false, "use_critic": false}),
-        ),
-        ("orthogonal", cartpole, json!({"model.fcnet_initializer": "orthogonal"})),
-        ("layers", cartpole, json!({"model.post_fcnet_hiddens": [13, 9], "model.vf_share_layers": true})),
-        (
-            "libtorch_layers",
-            cartpole,
-            json!({
-                "model.fcnet_activation": "swish", "model.post_fcnet_hiddens": [13],
-                "model.post_fcnet_activation": "elu",
-            }),
-        ),
-        (
-            "no_final_linear",
-            cartpole,
-            json!({"model.no_final_linear": true, "model.fcnet_activation": "relu"}),
-        ),
-        (
-            "schedules",
-            cartpole,
-            json!({
-                "lr_schedule": [[0, 0.01], [3000, 0.001]], "entropy_coeff_schedule": [[0, 0.02], [4000, 0.0]],
-                "clip_param_schedule": [[0, 0.3], [4000, 0.1]],
-            }),
-        ),
-        ("target_kl", cartpole, json!({"target_kl": 0.005, "lr": 0.01, "num_sgd_iter": 6})),
-        (
-            "clipped_rewards",
-            pendulum,
-            json!({"clip_rewards": true, "normalize_actions": false, "clip_actions": true}),
-        ),
-        ("sample_async", cartpole, json!({"sample_async": true})),
-        ("frozen_lake", "FrozenLake-v1", json!({})),
-        ("frozen_lake_filter", "FrozenLake-v1", json!({"observation_filter": "MeanStdFilter"})),
-        ("taxi", "Taxi-v4", json!({"model.vf_share_layers": true})),
-        ("blackjack", "Blackjack-v1", json!({})),
-    ]
-}
-
-fn dqn_variants() -> Vec<Variant> {
-    let cartpole = "CartPole-v1";
-    let uniform = "replay_buffer_config.type";
-    vec![
-        ("default", cartpole, json!({})),
-        ("plain", cartpole, json!({"dueling": false, "double_q": false})),
-        ("double", cartpole, json!({"dueling": false})),
-        ("uniform", cartpole, json!({uniform: "ReplayBuffer"})),
-        // Several pieces on both engines.
-        ("large_batch", cartpole, json!({"train_batch_size": 1100, "replay_buffer_config.capacity": 1200})),
-        ("short_episodes", "cut CartPole", json!({uniform: "ReplayBuffer"})),
-        ("n_step", "cut CartPole", json!({"n_step": 3})),
-        ("atoms", cartpole, json!({"num_atoms": 11, "v_min": 0.0, "v_max": 20.0})),
-        ("plain_atoms", cartpole, json!({"num_atoms": 11, "dueling": false, "double_q": false})),
-        ("noisy", cartpole, json!({"noisy": true})),
-        ("rainbow", cartpole, json!({"noisy": true, "num_atoms": 11, "n_step": 3})),
-        ("worker_priorities", cartpole, json!({"worker_side_prioritization": true})),
-        ("soft_q", cartpole, json!({"exploration_config": {"type": "SoftQ", "temperature": 0.5}})),
-        ("random", cartpole, json!({"exploration_config": {"type": "Random"}})),
-        (
-            "epsilon_per_worker",
-            cartpole,
-            json!({"exploration_config": {"type": "PerWorkerEpsilonGreedy", "epsilon_timesteps": 500}}),
-        ),
-        ("no_grad_clip", cartpole, json!({"grad_clip": null})),
-        ("small_grad_clip", cartpole, json!({"grad_clip": 0.1})),
-        ("intensity", cartpole, json!({"training_intensity": 8.0})),
-        ("schedule", cartpole, json!({"lr_schedule": [[0, 0.01], [900, 0.001]]})),
-        ("filter", cartpole, json!({"observation_filter": "MeanStdFilter"})),
-        ("no_head_layers", cartpole, json!({"hiddens": []})),
-        ("frozen_lake", "FrozenLake-v1", json!({"train_batch_size": 300})),
-        ("taxi", "Taxi-v4", json!({})),
-    ]
-}
-
-/// Variants whose actions are hashed as well.
-const ACTING: [&str; 8] = [
-    "PPO/default",
-    "PPO/filter",
-    "PPO/several_choices",
-    "PPO/frozen_lake",
-    "DQN/default",
-    "DQN/noisy",
-    "DQN/soft_q",
-    "DQN/frozen_lake",
-];
-
-/// Odd widths, so that vectors have tails; 4 rounds of 400 steps, minibatches of 640, 640 and 320 rows.
-fn small_ppo() -> Value {
-    json!({
-        "lr": 0.003, "num_sgd_iter": 2, "sgd_minibatch_size": 640, "train_batch_size": 1600,
-        "rollout_fragment_length": 100, "model.fcnet_hiddens": [37, 20],
-    })
-}
-
-/// 60 learning steps; the buffer overflows.
-fn small_dqn() -> Value {
-    json!({
-        "lr": 0.003, "train_batch_size": 50, "min_sample_timesteps_per_reporting": 320, "hiddens": [19],
-        "model.fcnet_hiddens": [37, 20], "target_network_update_freq": 200,
-        "replay_buffer_config.capacity": 500, "replay_buffer_config.learning_starts": 100,
-        "exploration_config": {
-            "type": "EpsilonGreedy", "initial_epsilon": 1.0, "final_epsilon": 0.3, "epsilon_timesteps": 800,
-        },
-    })
-}
 
 fn main() -> Outcome<()> {
     let args = Args::parse()?;
@@ -195,8 +62,13 @@ fn main() -> Outcome<()> {
         return Ok(());
     };
     let threads = *THREADS.get(only).ok_or(format!("--only takes 0..{}", THREADS.len()))?;
-    cases(&args, threads, Ppo::get_default_config(), small_ppo(), ppo_variants())?;
-    cases(&args, threads, Dqn::get_default_config(), small_dqn(), dqn_variants())
+    cases(&args, threads, Ppo::get_default_config(), variants::small_ppo(), variants::ppo())?;
+    cases(&args, threads, Dqn::get_default_config(), variants::small_dqn(), variants::dqn())?;
+    cases(&args, threads, Sac::get_default_config(), variants::small_sac(), variants::sac())?;
+    cases(&args, threads, Td3::get_default_config(), variants::small_ddpg(), variants::td3())?;
+    cases(&args, threads, Ddpg::get_default_config(), variants::small_ddpg(), variants::ddpg())?;
+    cases(&args, threads, Impala::get_default_config(), variants::small_impala(), variants::impala())?;
+    cases(&args, threads, Qmix::get_default_config(), variants::small_qmix(), variants::qmix())
 }
 
 #[derive(Debug, Default)]
@@ -255,7 +127,7 @@ fn cases<T: Trainer>(
                 });
                 let settings = changed(&default, &[&small, &fixed, &changes])?;
                 // An error is a result too: the other revision may not have it.
-                match run(args, settings, env, ACTING.contains(&id.as_str())) {
+                match run(args, settings, env, &id) {
                     Ok(hashes) => print(args, &name, &hashes),
                     Err(error) => println!("{name} error={error}"),
                 }
@@ -298,7 +170,7 @@ fn print(args: &Args, name: &str, hashes: &Hashes) {
 }
 
 /// Trains a case and hashes what there is to see of it.
-fn run<T: Trainer>(args: &Args, settings: T, env: &str, acting: bool) -> Outcome<Hashes> {
+fn run<T: Trainer>(args: &Args, settings: T, env: &str, id: &str) -> Outcome<Hashes> {
     let dir = tempfile::tempdir()?;
     let learned = Arc::new(Mutex::new(BTreeMap::new()));
     // Discrete observations may be stored as the integers they are or as the vectors that stand for them.
@@ -324,7 +196,7 @@ fn run<T: Trainer>(args: &Args, settings: T, env: &str, acting: bool) -> Outcome
     }
     let checkpoint = driver.save_to(dir.path())?;
     arrays(&checkpoint, &mut hashes)?;
-    if acting {
+    if ACTING.contains(&id) {
         let actions = hashes.entry("actions").or_default();
         match env {
             "FrozenLake-v1" => act(&mut driver, &(0..16).collect::<Vec<i64>>(), 1, actions)?,
@@ -332,6 +204,9 @@ fn run<T: Trainer>(args: &Args, settings: T, env: &str, acting: bool) -> Outcome
             "choices" => act(&mut driver, &grid(WIDTH), WIDTH, actions)?,
             _ => act(&mut driver, &grid(4), 4, actions)?,
         }
+    }
+    if ACTING.contains(&id) || PLAYING.contains(&id) {
+        play(&mut driver, hashes.entry("actions").or_default())?;
     }
     driver.stop()?;
     let columns = std::mem::take(&mut *learned.lock().unwrap_or_else(PoisonError::into_inner));
@@ -349,17 +224,25 @@ fn report(args: &Args, result: &Metrics, hashes: &mut Hashes) {
             .or_default()
             .add(value.to_string().as_bytes());
     };
-    let learner = &result["info"]["learner"]["default_policy"];
-    for (name, value) in learner["learner_stats"].as_object().into_iter().flatten() {
-        if !args.skipped_stats.contains(name) {
-            add("stats", name, value);
+    for (policy, learner) in result["info"]["learner"].as_object().into_iter().flatten() {
+        for (name, value) in learner["learner_stats"].as_object().into_iter().flatten() {
+            if !args.skipped_stats.contains(name) {
+                add("stats", &format!("{policy} {name}"), value);
+            }
         }
+        add("stats", &format!("{policy} mean_td_error"), &learner["mean_td_error"]);
     }
-    add("stats", "mean_td_error", &learner["mean_td_error"]);
+    add("samples", "policy_reward_mean", &result["policy_reward_mean"]);
     for name in ["episode_reward", "episode_lengths"] {
         add("samples", name, &result["hist_stats"][name]);
     }
-    for name in ["num_env_steps_sampled", "num_env_steps_trained", "num_target_updates"] {
+    for name in [
+        "num_env_steps_sampled",
+        "num_env_steps_trained",
+        "num_agent_steps_sampled",
+        "num_agent_steps_trained",
+        "num_target_updates",
+    ] {
         add("samples", name, &result["counters"][name]);
     }
 }
@@ -373,7 +256,7 @@ fn arrays(checkpoint: &Path, hashes: &mut Hashes) -> Outcome<()> {
     Ok(())
 }
 
-/// Actions for rows of observations, and whole episodes of evaluation and of a user's play.
+/// Actions for rows of observations.
 fn act<T: Trainer, O: Element>(
     algorithm: &mut Algorithm<T>,
     obs: &[O],
@@ -388,8 +271,21 @@ fn act<T: Trainer, O: Element>(
             let action = algorithm.compute_single_action(row, explore)?;
             add(format!("compute_single_action explore={explore}"), format!("{action:?}"));
         }
+    }
+    Ok(())
+}
+
+/// Whole episodes of a user's play and of evaluation.
+fn play<T: Trainer>(algorithm: &mut Algorithm<T>, hashes: &mut BTreeMap<String, Fnv>) -> Outcome<()> {
+    let mut add = |name: String, text: String| hashes.entry(name).or_default().add(text.as_bytes());
+    for explore in [false, true] {
         for episode in algorithm.play(3, 7, explore, 0)?.episodes {
-            let episode = format!("{:?} {}", episode.total_reward, episode.length);
+            let agents: Vec<String> = episode
+                .agent_rewards
+                .iter()
+                .map(|agent| format!("{} {} {:?}", agent.agent, agent.policy, agent.reward))
+                .collect();
+            let episode = format!("{:?} {} {agents:?}", episode.total_reward, episode.length);
             add(format!("play explore={explore}"), episode);
         }
     }
@@ -422,14 +318,14 @@ struct Hook {
 impl Callbacks for Hook {
     fn on_learn_on_batch(
         &mut self,
-        _policy_id: &str,
+        policy_id: &str,
         batch: &SampleBatch,
         _result: &mut BTreeMap<String, f64>,
     ) -> Result<()> {
         let mut columns = self.columns.lock().unwrap_or_else(PoisonError::into_inner);
         for (column, tensor) in batch.columns() {
             if !self.skipped.iter().any(|name| name == column.name()) {
-                columns.entry(column.name().to_owned()).or_default().add_tensor(tensor);
+                columns.entry(format!("{policy_id} {}", column.name())).or_default().add_tensor(tensor);
             }
         }
         Ok(())
@@ -459,75 +355,5 @@ impl Fnv {
         let mut bytes = vec![0; tensor.numel() * tensor.kind().elt_size_in_bytes()];
         tensor.copy_data_u8(&mut bytes, tensor.numel());
         self.add(&bytes);
-    }
-}
-
-/// The environment of that name: one of those below, or a registered id.
-fn env_creator(name: &str) -> EnvCreator {
-    match name {
-        // Ends now by itself and now by the limit.
-        "cut CartPole" => {
-            (|| TimeLimit::new(CartPole::new(CartPoleConfig::default()), 20)).into_env_creator()
-        }
-        "choices" => (|| Drift::<i64>::new(Space::MultiDiscrete { nvec: vec![3, 2, 4] })).into_env_creator(),
-        "components" => (|| Drift::<f32>::new(Space::boxed(-1.0, 1.0, &[3]))).into_env_creator(),
-        id => id.into_env_creator(),
-    }
-}
-
-const WIDTH: usize = 5;
-
-/// Observations that drift, and are pushed by the sum of an action's components; it ends far from the middle, or is cut.
-struct Drift<A> {
-    actions: Space,
-    random: u64,
-    at: [f32; WIDTH],
-    action: std::marker::PhantomData<A>,
-}
-
-impl<A: Element> Drift<A> {
-    fn new(actions: Space) -> Self {
-        Self { actions, random: 0, at: [0.0; WIDTH], action: std::marker::PhantomData }
-    }
-
-    fn drift(&mut self, push: f32) {
-        for (i, x) in self.at.iter_mut().enumerate() {
-            self.random =
-                self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-            *x += (self.random >> 40) as f32 / (1 << 24) as f32 - 0.5 + push * i as f32;
-        }
-    }
-}
-
-impl<A: Element> Env for Drift<A> {
-    type Obs = f32;
-    type Act = A;
-
-    fn observation_space(&self) -> Space {
-        Space::real(&[WIDTH])
-    }
-
-    fn action_space(&self) -> Space {
-        self.actions.clone()
-    }
-
-    fn reset(&mut self, seed: Option<u64>, obs: &mut [f32]) -> envs::Result<()> {
-        self.random = seed.unwrap_or(self.random);
-        self.at = [0.0; WIDTH];
-        self.drift(0.0);
-        obs.copy_from_slice(&self.at);
-        Ok(())
-    }
-
-    fn step(&mut self, action: &[A], obs: &mut [f32]) -> envs::Result<Step> {
-        let sum: f64 = action.iter().map(|x| x.to_f64()).sum();
-        self.drift(0.1 * (sum as f32 - 1.0));
-        obs.copy_from_slice(&self.at);
-        let far = self.at.iter().fold(0.0_f32, |far, x| far.max(x.abs()));
-        Ok(Step { reward: 1.0 - f64::from(far), terminated: far > 3.0, truncated: false })
-    }
-
-    fn max_episode_steps(&self) -> Option<usize> {
-        Some(15)
     }
 }
