@@ -6,6 +6,7 @@ workers that train together in one, are lines.
 The end of the socket ends everything.
 """
 
+import errno
 import fcntl
 import glob
 import hashlib
@@ -17,6 +18,7 @@ import secrets
 import select
 import shutil
 import socket
+import stat
 import subprocess
 import sys
 import tempfile
@@ -123,7 +125,7 @@ class Actor:
             environment.update({TRIAL: json.dumps(program["room"]), "PAVLOV_PYTHON": sys.executable})
         if "CUDA_VISIBLE_DEVICES" in os.environ:
             environment["CUDA_VISIBLE_DEVICES"] = os.environ["CUDA_VISIBLE_DEVICES"]
-        path = program["path"] if is_home else self.unpack(program, ray.get(shipped[0]))
+        path = program["path"] if is_home else unpack(ray.get(shipped[0]), program["digest"])
         self.socket, theirs = socket.socketpair()
         self.child = subprocess.Popen(
             [path, *program["arguments"]],
@@ -164,22 +166,6 @@ class Actor:
         found = importlib.util.find_spec("torch")
         return os.path.join(os.path.dirname(found.origin), "lib") if found and found.origin else ""
 
-    @staticmethod
-    def unpack(program, data):
-        """The executable, which is written to this node once."""
-        folder = os.path.join(tempfile.gettempdir(), f"pavlov-workers-{os.getuid()}")
-        os.makedirs(folder, mode=0o700, exist_ok=True)
-        if os.stat(folder).st_uid != os.getuid():
-            raise PermissionError(13, f"{folder} belongs to another user")
-        path = os.path.join(folder, program["digest"])
-        if not os.path.exists(path):
-            file, fresh = tempfile.mkstemp(dir=folder)
-            with os.fdopen(file, "wb") as file:
-                file.write(data)
-            os.chmod(fresh, 0o700)
-            os.rename(fresh, path)
-        return path
-
     def call(self, header, body):
         """The frame that answers this one, or how the child ended."""
         if self.child is None:
@@ -218,6 +204,69 @@ class Actor:
                 "built with, or put libtorch's folder `lib` into LD_LIBRARY_PATH"
             }
         return {"code": code}
+
+
+def unpack(data, digest):
+    """The path of the executable, which is written to this machine once, where this user alone can write."""
+    folder = os.path.join(tempfile.gettempdir(), f"pavlov-workers-{os.getuid()}")
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        pass
+    handle = open_own_folder(folder)
+    try:
+        if not is_executable(handle, digest):
+            write_executable(handle, digest, data)
+    finally:
+        os.close(handle)
+    return os.path.join(folder, digest)
+
+
+def open_own_folder(path):
+    """A folder that is no symbolic link, belongs to this user, and that no other can write to."""
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError as error:
+        if error.errno not in (errno.ENOTDIR, errno.ELOOP):
+            raise
+        raise PermissionError(errno.EPERM, f"{path} is no folder, or a symbolic link; remove it") from None
+    status = os.fstat(handle)
+    if status.st_uid == os.getuid() and status.st_mode & 0o022 == 0:
+        return handle
+    os.close(handle)
+    if status.st_uid != os.getuid():
+        raise PermissionError(errno.EPERM, f"{path} belongs to another user; set another folder for temporary files by TMPDIR")
+    raise PermissionError(errno.EPERM, f"other users can write to {path}; remove it")
+
+
+def is_executable(folder, digest):
+    """Whether the file of that name in an open folder is the executable, and no other user could have changed it."""
+    try:
+        file = os.open(digest, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    except OSError:
+        return False
+    with os.fdopen(file, "rb") as file:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_uid != os.getuid() or status.st_mode & 0o722 != 0o700:
+            return False
+        found = hashlib.sha256()
+        while block := file.read(1 << 20):
+            found.update(block)
+        return found.hexdigest() == digest
+
+
+def write_executable(folder, digest, data):
+    """Puts the executable into an open folder, in place of what has its name there. Others may do so at the same time."""
+    fresh = f".{secrets.token_hex(8)}"
+    file = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700, dir_fd=folder)
+    try:
+        with os.fdopen(file, "wb") as file:
+            file.write(data)
+            os.fchmod(file.fileno(), 0o700)
+        os.rename(fresh, digest, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        os.unlink(fresh, dir_fd=folder)
+        raise
 
 
 class Engine:
@@ -669,4 +718,5 @@ def import_ray():
         )
 
 
-main()
+if __name__ == "__main__":
+    main()

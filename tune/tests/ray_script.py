@@ -1,0 +1,107 @@
+"""Tests of `src/executor/ray.py` that need no Ray: `python3 ray_script.py NAME` runs one. `ray_script.rs` has the claims."""
+
+import hashlib
+import os
+import runpy
+import stat
+import tempfile
+import unittest
+
+SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/executor/ray.py")
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        place = tempfile.TemporaryDirectory()
+        self.addCleanup(place.cleanup)
+        self.place = place.name
+        self.addCleanup(setattr, tempfile, "tempdir", tempfile.tempdir)
+        tempfile.tempdir = self.place
+        self.script = runpy.run_path(SCRIPT)
+
+
+class Executable(Case):
+    DATA = b"#!/bin/sh\nexit 0\n"
+
+    def setUp(self):
+        super().setUp()
+        self.folder = os.path.join(self.place, f"pavlov-workers-{os.getuid()}")
+        self.digest = hashlib.sha256(self.DATA).hexdigest()
+
+    def unpack(self):
+        return self.script["unpack"](self.DATA, self.digest)
+
+    def is_whole(self, path):
+        self.assertEqual(path, os.path.join(self.folder, self.digest))
+        with open(path, "rb") as file:
+            self.assertEqual(file.read(), self.DATA)
+        status = os.lstat(path)
+        self.assertTrue(stat.S_ISREG(status.st_mode))
+        self.assertEqual(stat.S_IMODE(status.st_mode), 0o700)
+        self.assertEqual(os.listdir(self.folder), [self.digest])
+        return status.st_ino
+
+    def test_written_once(self):
+        first = self.is_whole(self.unpack())
+        self.assertEqual(stat.S_IMODE(os.stat(self.folder).st_mode), 0o700)
+        self.assertEqual(self.is_whole(self.unpack()), first)
+
+    def test_replaced(self):
+        other = os.path.join(self.place, "other")
+        with open(other, "w") as file:
+            file.write("mine")
+        path = self.unpack()
+
+        def is_empty():
+            open(path, "w").close()
+
+        def is_another():
+            with open(path, "wb") as file:
+                file.write(self.DATA[:-2] + b"1\n")
+
+        def is_open_to_others():
+            os.chmod(path, 0o777)
+
+        def is_a_link():
+            os.remove(path)
+            os.symlink(other, path)
+
+        def is_a_pipe():
+            os.remove(path)
+            os.mkfifo(path)
+
+        for change in (is_empty, is_another, is_open_to_others, is_a_link, is_a_pipe):
+            with self.subTest(change.__name__):
+                change()
+                self.is_whole(self.unpack())
+        with open(other) as file:
+            self.assertEqual(file.read(), "mine")
+
+    def refused(self, why):
+        with self.assertRaisesRegex(PermissionError, why):
+            self.unpack()
+
+    def test_folder_is_a_link(self):
+        elsewhere = os.path.join(self.place, "elsewhere")
+        os.mkdir(elsewhere, 0o700)
+        os.symlink(elsewhere, self.folder)
+        self.refused("is no folder, or a symbolic link; remove it")
+        self.assertEqual(os.listdir(elsewhere), [])
+
+    def test_folder_is_open(self):
+        os.mkdir(self.folder)
+        os.chmod(self.folder, 0o777)
+        self.refused("other users can write to ")
+
+    def test_folder_is_a_strangers(self):
+        os.mkdir(self.folder, 0o700)
+        real = os.getuid
+        self.addCleanup(setattr, os, "getuid", real)
+        # To the script the folder's owner is another user.
+        os.rename(self.folder, os.path.join(self.place, f"pavlov-workers-{real() + 1}"))
+        os.getuid = lambda: real() + 1
+        self.refused("belongs to another user; set another folder for temporary files by TMPDIR")
+
+
+if __name__ == "__main__":
+    unittest.main()
