@@ -162,7 +162,8 @@ fn what_an_engine_that_is_killed_leaves_behind_is_removed_by_the_next_one() {
     let home = tempfile::tempdir().expect("a directory");
     let folders = || {
         let all = fs::read_dir(home.path()).expect("a directory").flatten();
-        all.filter(|entry| entry.file_name().to_string_lossy().starts_with("pavlov-")).count()
+        let found = all.filter(|entry| entry.file_name().to_string_lossy().starts_with("pavlov-"));
+        found.map(|entry| entry.metadata().expect("a folder").mode() & 0o777).collect::<Vec<_>>()
     };
     let mut begun = driver("endless", "", home.path());
     begun.env("TMPDIR", home.path()).stdout(Stdio::null()).stderr(Stdio::null());
@@ -172,9 +173,9 @@ fn what_an_engine_that_is_killed_leaves_behind_is_removed_by_the_next_one() {
     named(&started, "The process between a run and Ray.").for_each(|engine| signal("KILL", engine));
     assert!(!begun.wait().expect("it ended").success(), "it had an engine");
     all_end(home.path());
-    assert_eq!(folders(), 1, "the engine could not remove it");
+    assert_eq!(folders(), [0o700], "the engine could not remove it, and no other user can enter it");
     succeeds(driver("contract", "", home.path()).env("TMPDIR", home.path()));
-    assert_eq!(folders(), 0);
+    assert!(folders().is_empty());
 }
 
 #[test]

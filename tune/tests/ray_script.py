@@ -3,6 +3,7 @@
 import hashlib
 import os
 import runpy
+import shutil
 import stat
 import tempfile
 import unittest
@@ -101,6 +102,25 @@ class Executable(Case):
         os.rename(self.folder, os.path.join(self.place, f"pavlov-workers-{real() + 1}"))
         os.getuid = lambda: real() + 1
         self.refused("belongs to another user; set another folder for temporary files by TMPDIR")
+
+
+class Ray:
+    """What starts a cluster, as Ray does: it opens its folder to all."""
+
+    def init(self, _temp_dir, **_):
+        os.makedirs(_temp_dir, exist_ok=True)
+        os.chmod(_temp_dir, 0o777)
+        self.folder = _temp_dir
+
+
+class Cluster(Case):
+    def test_folder_is_closed(self):
+        ray = self.script["connect"].__globals__["ray"] = Ray()
+        folder = self.script["connect"]("")
+        self.addCleanup(shutil.rmtree, folder)
+        self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
+        self.assertEqual(os.path.dirname(ray.folder), folder)
+        self.assertTrue(os.path.basename(folder).startswith("pavlov-ray-"))
 
 
 if __name__ == "__main__":

@@ -36,3 +36,8 @@ fn a_folder_for_executables_that_is_a_link_or_anothers_or_open_to_others_is_refu
         "Executable.test_folder_is_a_strangers",
     ]);
 }
+
+#[test]
+fn the_cluster_of_a_run_lies_in_a_folder_that_no_other_user_can_enter() {
+    pass(&["Cluster.test_folder_is_closed"]);
+}

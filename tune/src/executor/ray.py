@@ -592,7 +592,7 @@ def check_version():
 
 
 def folder_of_its_own(place):
-    """A new folder, which this process has locked before it has its name."""
+    """A new folder that no other user can enter, and which this process has locked before it has its name."""
     fresh = tempfile.mkdtemp(prefix="pavlov-new-", dir=place)
     fcntl.flock(os.open(fresh, os.O_RDONLY), fcntl.LOCK_EX)
     folder = fresh.replace("pavlov-new-", FOLDER)
@@ -639,14 +639,14 @@ def connect(address, namespace=None):
                 hint = "name an interpreter with the cluster's versions by PAVLOV_PYTHON"
             raise Refused(f"there is no Ray cluster to join at RAY_ADDRESS={address} ({sentence(error)}): {hint}")
         return None
-    # Paths of sockets are short.
-    short = tempfile.gettempdir() if len(tempfile.gettempdir()) < 30 else "/tmp"
+    # The kernel takes 107 bytes for the path of a socket, and Ray's below this folder have up to 86.
+    short = tempfile.gettempdir() if len(tempfile.gettempdir()) <= 20 else "/tmp"
     remove_left_over(short)
     folder = folder_of_its_own(short)
+    # Ray opens the folder that it is given to all users.
+    inner = os.path.join(folder, "r")
     try:
-        ray.init(
-            address="local", include_dashboard=False, object_store_memory=OBJECT_STORE, _temp_dir=folder, **quiet
-        )
+        ray.init(address="local", include_dashboard=False, object_store_memory=OBJECT_STORE, _temp_dir=inner, **quiet)
     except (Exception, SystemExit) as error:
         shutil.rmtree(folder, ignore_errors=True)
         raise Refused(f"Ray could not start a cluster on this machine: {sentence(error)}")
