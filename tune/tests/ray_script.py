@@ -4,6 +4,7 @@ import hashlib
 import os
 import runpy
 import shutil
+import signal
 import stat
 import tempfile
 import unittest
@@ -121,6 +122,21 @@ class Cluster(Case):
         self.assertEqual(stat.S_IMODE(os.stat(folder).st_mode), 0o700)
         self.assertEqual(os.path.dirname(ray.folder), folder)
         self.assertTrue(os.path.basename(folder).startswith("pavlov-ray-"))
+
+    def test_left_over(self):
+        path = lambda name: os.path.join(self.place, "pavlov-ray-" + name)
+        os.mkdir(path("old"), 0o700)
+        os.mkfifo(path("pipe"))
+        elsewhere = os.path.join(self.place, "elsewhere")
+        os.mkdir(elsewhere, 0o700)
+        os.symlink(elsewhere, path("link"))
+        used = self.script["folder_of_its_own"](self.place)
+        # One that waits for a pipe is ended.
+        signal.alarm(10)
+        self.addCleanup(signal.alarm, 0)
+        self.script["remove_left_over"](self.place)
+        left = {os.path.join(self.place, name) for name in os.listdir(self.place)}
+        self.assertEqual(left, {path("pipe"), path("link"), elsewhere, used})
 
 
 if __name__ == "__main__":

@@ -41,3 +41,8 @@ fn a_folder_for_executables_that_is_a_link_or_anothers_or_open_to_others_is_refu
 fn the_cluster_of_a_run_lies_in_a_folder_that_no_other_user_can_enter() {
     pass(&["Cluster.test_folder_is_closed"]);
 }
+
+#[test]
+fn folders_of_engines_that_were_killed_are_removed_and_a_pipe_or_link_of_such_a_name_is_let_alone() {
+    pass(&["Cluster.test_left_over"]);
+}

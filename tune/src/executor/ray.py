@@ -604,9 +604,9 @@ def remove_left_over(place):
     """Removes folders that no process has locked any more: those of engines that were killed."""
     for folder in glob.glob(os.path.join(glob.escape(place), FOLDER + "*")):
         try:
-            lock = os.open(folder, os.O_RDONLY)
+            lock = open_own_folder(folder)
         except OSError:
-            continue  # It is gone, or another user's.
+            continue  # It is gone, another user's, or no folder: a pipe would be waited for.
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(folder, ignore_errors=True)
