@@ -6,6 +6,8 @@ import socket
 import sys
 
 sys.path[:] = [place for place in sys.path if place]
+# Standard output is for the answer alone, and what Ray prints goes elsewhere.
+answer = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)
 
 
@@ -33,7 +35,7 @@ def cluster(address):
         # Ray itself would try for minutes.
         socket.create_connection((host, int(port)), timeout=10).close()
     ray.init(address=address, logging_level="error", log_to_driver=False)
-    folders = [*sys.argv[2:], *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
+    folders = [*sys.argv[1:], *os.environ.get("LD_LIBRARY_PATH", "").split(":")]
     task = ray.remote(num_cpus=0)(look)
     machines = []
     for node in ray.nodes():
@@ -67,5 +69,5 @@ except importlib.metadata.PackageNotFoundError:
     pass
 except (Exception, SystemExit) as error:
     said["error"] = first_line(error)
-with open(sys.argv[1], "w") as file:
-    json.dump(said, file)
+with answer:
+    json.dump(said, answer)

@@ -1,6 +1,5 @@
 //! What `pavlov doctor` says of Ray, and of the cluster at `RAY_ADDRESS`.
 
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -45,20 +44,10 @@ pub(super) fn ray(lib: Option<&Path>, libtorch: Option<&str>) -> Vec<Line> {
 
 /// `folder` is where workers may find libtorch too, as this executable does.
 fn ask(python: &str, folder: Option<&Path>) -> Option<Said> {
-    let answer = std::env::temp_dir().join(format!("pavlov-doctor-{}.json", std::process::id()));
     let mut command = Command::new(python);
-    command
-        .args(["-c", SCRIPT])
-        .arg(&answer)
-        .args(folder)
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    let ended = command.status().ok()?;
-    let said = fs::read_to_string(&answer).ok().filter(|_| ended.success());
-    // Where it was not written there is nothing to remove.
-    let _ = fs::remove_file(&answer);
-    serde_json::from_str(&said?).ok()
+    command.args(["-c", SCRIPT]).args(folder).stdin(Stdio::null()).stderr(Stdio::null());
+    let output = command.output().ok().filter(|output| output.status.success())?;
+    serde_json::from_slice(&output.stdout).ok()
 }
 
 fn version(python: &str, said: Option<Said>, is_asked_for: bool) -> Result<(Line, Said), Line> {
@@ -153,6 +142,22 @@ mod tests {
         );
         let asked = super::version("python3", None, true).unwrap_err();
         assert_eq!((asked.status, &*asked.found), (Status::Warn, "none in python3, and RAY_ADDRESS is set"));
+    }
+
+    #[test]
+    fn the_script_answers_through_a_pipe_and_writes_no_file_that_another_user_could_have_made_a_link() {
+        let home = tempfile::tempdir().expect("a directory");
+        let other = home.path().join("other");
+        std::fs::write(&other, "mine").expect("written");
+        let link = std::env::temp_dir().join(format!("pavlov-doctor-{}.json", std::process::id()));
+        std::os::unix::fs::symlink(&other, &link).expect("a link");
+        // Whatever Ray it has, it says an object.
+        let said = ask("python3", None);
+        let kept = link.is_symlink();
+        let content = std::fs::read_to_string(&other).expect("text");
+        std::fs::remove_file(&link).ok();
+        assert!(said.is_some());
+        assert!(kept && content == "mine", "{content}");
     }
 
     fn version_line(text: serde_json::Value) -> Result<String, String> {
