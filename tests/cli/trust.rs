@@ -89,3 +89,22 @@ fn a_sweep_is_resumed_with_an_interpreter_of_its_own_only_when_it_is_trusted() {
         .refused(r#"would run the program "./program" (`space.env_config.python`)"#);
     pavlov(&["tune", "--resume", dir, "--trust"]).refused("there is no sweep in it");
 }
+
+#[test]
+fn a_pipe_in_the_place_of_a_file_of_a_run_is_refused_and_not_waited_for() {
+    let home = TempDir::new().unwrap();
+    let dir = home.path().join("run");
+    run(&mut train(&dir, &["--stop", "training_iteration=1"])).ok();
+    for name in ["result.json", "run.json"] {
+        let path = dir.join(name);
+        let kept = fs::read(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        rustix::fs::mkfifoat(rustix::fs::CWD, &path, 0o600.into()).unwrap();
+        let ran = pavlov(&["resume", dir.to_str().unwrap(), "--stop", "training_iteration=2"]);
+        assert_eq!(ran.code, Some(1), "{}", ran.stderr);
+        let expected = format!("{name}: it is no plain file; put a plain file there");
+        assert!(ran.stderr.contains(&expected), "{}", ran.stderr);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, kept).unwrap();
+    }
+}

@@ -17,13 +17,32 @@ pub const LARGEST_FILE: u64 = 1 << 28;
 /// In bytes. A line of a log, or one that another process sends, has no more.
 pub(crate) const LONGEST_LINE: u64 = LARGEST_FILE;
 
+/// As [`File::open`], for a plain file. Anything else is refused: a pipe in a directory from someone else would be waited for.
+///
+/// # Errors
+/// Those of the file system; [`ErrorKind::InvalidInput`] for what is no plain file.
+pub(crate) fn open(path: &Path) -> io::Result<File> {
+    let no_wait = rustix::fs::OFlags::NONBLOCK.bits() as i32;
+    let file = OpenOptions::new().read(true).custom_flags(no_wait).open(path)?;
+    refuse_unless_plain(&file)?;
+    Ok(file)
+}
+
+fn refuse_unless_plain(file: &File) -> io::Result<()> {
+    if file.metadata()?.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::new(ErrorKind::InvalidInput, "it is no plain file; put a plain file there"))
+}
+
 /// As [`fs::read`], for a file that describes a run, a sweep or a checkpoint. One that is too large is refused before it
 /// fills the memory.
 ///
 /// # Errors
-/// Those of the file system; [`ErrorKind::FileTooLarge`] above [`LARGEST_FILE`].
+/// Those of the file system; [`ErrorKind::FileTooLarge`] above [`LARGEST_FILE`], and [`ErrorKind::InvalidInput`] for what is
+/// no plain file.
 pub fn read_file(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = open(path)?;
     let mut size = file.metadata()?.len();
     if size <= LARGEST_FILE {
         let mut content = Vec::with_capacity(size as usize);
@@ -135,10 +154,12 @@ pub(crate) fn create_anew(path: &Path) -> io::Result<File> {
 /// Opens a file to read it and to append to it, and makes it if it is not there.
 ///
 /// # Errors
-/// Returns [`Error::Io`] if the file cannot be opened or is a symbolic link.
+/// Returns [`Error::Io`] if the file cannot be opened, is a symbolic link or no plain file.
 pub(crate) fn append(path: &Path) -> Result<File> {
-    let no_follow = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
-    let file = OpenOptions::new().create(true).read(true).append(true).custom_flags(no_follow).open(path);
+    let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
+    let mut options = OpenOptions::new();
+    let file = options.create(true).read(true).append(true).custom_flags(flags.bits() as i32).open(path);
+    let file = file.and_then(|file| refuse_unless_plain(&file).map(|()| file));
     file.map_err(|error| match error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error()) {
         true => Error::io("write", path)(io::Error::other("it is a symbolic link; put a plain file there")),
         false => Error::io("write", path)(error),
@@ -183,6 +204,19 @@ mod tests {
                         such as pictures, out of results and settings";
         assert_eq!(message, expected);
         assert!(!path.exists());
+    }
+
+    #[test]
+    fn what_is_no_plain_file_is_refused_and_a_pipe_is_not_waited_for() {
+        let dir = tempfile::tempdir().unwrap();
+        let pipe = dir.path().join("result.json");
+        rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, 0o600.into()).unwrap();
+        let rule = "it is no plain file; put a plain file there";
+        for path in [&*pipe, dir.path()] {
+            assert_eq!(open(path).unwrap_err().to_string(), rule);
+            assert_eq!(read_file(path).unwrap_err().to_string(), rule);
+        }
+        assert!(append(&pipe).unwrap_err().to_string().ends_with(rule));
     }
 
     #[test]

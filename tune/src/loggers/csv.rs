@@ -142,7 +142,7 @@ impl Logger for CsvLogger {
 
 /// The columns of a table; `None`: it has no first line that can be read.
 fn header(path: &Path) -> Option<Vec<String>> {
-    let file = File::open(path).ok()?.take(files::LONGEST_LINE);
+    let file = files::open(path).ok()?.take(files::LONGEST_LINE);
     let mut reader = csv::ReaderBuilder::new().has_headers(false).from_reader(file);
     let first = reader.records().next()?.ok()?;
     Some(first.iter().map(String::from).collect())

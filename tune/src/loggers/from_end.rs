@@ -17,7 +17,7 @@ pub(super) struct LinesFromEnd {
 
 impl LinesFromEnd {
     pub(super) fn open(path: &Path) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+        let mut file = files::open(path)?;
         let start = file.seek(SeekFrom::End(0))?;
         Ok(LinesFromEnd { file, held: Vec::new(), start })
     }

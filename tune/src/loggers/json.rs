@@ -136,7 +136,7 @@ pub(crate) fn last_result(run_dir: &Path) -> Result<Option<Metrics>> {
 
 /// As [`read_results`], one at a time; a broken line is an error that `visit` may take or leave.
 pub(crate) fn visit_results(path: &Path, mut visit: impl FnMut(Result<Metrics>) -> Result<()>) -> Result<()> {
-    let mut reader = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
+    let mut reader = BufReader::new(files::open(path).map_err(Error::io("read", path))?);
     let mut line = Vec::new();
     for number in 1.. {
         files::read_line(&mut reader, &mut line).map_err(unreadable(path))?;

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::{Object, Storage, join};
 use crate::error::room;
-use crate::files::{create_anew, parent, sync_dir};
+use crate::files::{self, create_anew, parent, sync_dir};
 use crate::{Error, Result, read_file};
 
 /// Objects that are being written; not listed.
@@ -144,7 +144,7 @@ impl Storage for FileStorage {
 
     fn put_file(&self, path: &str, file: &Path, crc32c: u32) -> Result<()> {
         self.write(path, |target| {
-            let mut source = File::open(file).map_err(Error::io("read", file))?;
+            let mut source = files::open(file).map_err(Error::io("read", file))?;
             let (mut buffer, mut found) = (vec![0; 1 << 16], 0);
             loop {
                 let n = source.read(&mut buffer).map_err(Error::io("read", file))?;
@@ -172,7 +172,7 @@ impl Storage for FileStorage {
     }
 
     fn get_file(&self, path: &str, file: &Path) -> Result<bool> {
-        let mut source = match File::open(self.at(path)?) {
+        let mut source = match files::open(&self.at(path)?) {
             Err(error) if is_absent(&error) => return Ok(false),
             source => source.map_err(self.error("read", path))?,
         };
@@ -182,7 +182,7 @@ impl Storage for FileStorage {
     }
 
     fn head(&self, path: &str) -> Result<Option<Object>> {
-        let mut source = match File::open(self.at(path)?) {
+        let mut source = match files::open(&self.at(path)?) {
             Err(error) if is_absent(&error) => return Ok(None),
             source => source.map_err(self.error("read", path))?,
         };

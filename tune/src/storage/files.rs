@@ -1,7 +1,7 @@
 //! The small files of a directory: uploaded whole when they have changed.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -9,7 +9,7 @@ use std::time::SystemTime;
 use tempfile::NamedTempFile;
 
 use super::Storage;
-use crate::{Error, Result, checkpoint};
+use crate::{Error, Result, checkpoint, files};
 
 /// What was uploaded, by path: length and time of change.
 #[derive(Debug, Default)]
@@ -72,7 +72,7 @@ fn found(at: &Path, left_out: Option<&Path>) -> Vec<PathBuf> {
 
 /// The first bytes of a file that may grow meanwhile, and their checksum.
 fn snapshot(path: &Path, length: u64) -> io::Result<(NamedTempFile, u32)> {
-    let mut source = File::open(path)?.take(length);
+    let mut source = files::open(path)?.take(length);
     let mut copy = NamedTempFile::new()?;
     let (mut buffer, mut crc) = (vec![0; 1 << 16], 0);
     loop {

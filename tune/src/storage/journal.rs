@@ -8,7 +8,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use super::{Storage, join};
-use crate::{Error, Result};
+use crate::{Error, Result, files};
 
 /// The folder of the pieces.
 pub(crate) const SEGMENTS: &str = "journal";
@@ -70,7 +70,7 @@ impl Segments {
         while self.end < to {
             let end = to.min(self.start + PIECE);
             let read = || -> std::io::Result<Vec<u8>> {
-                let mut file = File::open(&self.file)?;
+                let mut file = files::open(&self.file)?;
                 file.seek(SeekFrom::Start(self.start))?;
                 let mut bytes = vec![0; usize::try_from(end - self.start).map_err(std::io::Error::other)?];
                 file.read_exact(&mut bytes)?;

@@ -255,7 +255,7 @@ impl Drop for Journal {
 /// Whether there is a journal with a whole line.
 pub(crate) fn has_begun(path: &Path) -> Result<bool> {
     let mut line = Vec::new();
-    match File::open(path) {
+    match files::open(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(false),
         file => {
             let mut reader = BufReader::new(file.map_err(Error::io("read", path))?);
@@ -267,7 +267,7 @@ pub(crate) fn has_begun(path: &Path) -> Result<bool> {
 
 /// The whole lines of a journal: header, events, and how many bytes they are.
 pub(crate) fn read(path: &Path) -> Result<(Header, Vec<Event<'static>>, u64)> {
-    let mut reader = BufReader::new(File::open(path).map_err(Error::io("read", path))?);
+    let mut reader = BufReader::new(files::open(path).map_err(Error::io("read", path))?);
     let dir = files::parent(path);
     let (mut header, mut events, mut whole) = (None, Vec::new(), 0);
     let mut is_over = false;

@@ -1,7 +1,7 @@
 //! A sweep whose storage path is a URL: where it is worked on, what of it is there and what is here.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
@@ -272,7 +272,7 @@ enum Order {
 }
 
 fn compare(local: &Path, other: &Path) -> Result<Order> {
-    let open = |path: &Path| File::open(path).map(BufReader::new).map_err(Error::io("read", path));
+    let open = |path: &Path| files::open(path).map(BufReader::new).map_err(Error::io("read", path));
     let (mut left, mut right) = (open(local)?, open(other)?);
     loop {
         let ours = left.fill_buf().map_err(Error::io("read", local))?;
