@@ -1,7 +1,7 @@
 //! Sweeps that were cut off at an unlucky moment, and what a restore makes of them.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -242,4 +242,63 @@ fn a_damaged_checkpoint_is_not_in_the_way_of_another_trials_state() {
     let restored = make(other.path()).restore(&copy, Restore::default()).unwrap();
     assert_equal(&restored, &whole, "with a damaged checkpoint in the way");
     assert!(trial.join(name + ".damaged").exists());
+}
+
+/// A [`Counter`] whose fifth step leaves what a process that is killed while it saves does, and ends or fails.
+struct KilledWhileSaving {
+    inner: Counter,
+    dir: PathBuf,
+    fails: bool,
+}
+
+/// Makes what a process leaves that is killed while it saves.
+fn leave_unfinished(trial: &Path) -> PathBuf {
+    let left = trial.join(".pavlov-unfinished-abc");
+    fs::create_dir_all(&left).unwrap();
+    fs::write(left.join("state"), "half").unwrap();
+    left
+}
+
+impl Trainable for KilledWhileSaving {
+    fn setup(&mut self, config: &Config, trial: &TrialContext) -> Result<()> {
+        self.dir = trial.logdir.clone();
+        self.inner.setup(config, trial)
+    }
+    fn step(&mut self) -> Result<Metrics> {
+        if self.inner.total == 4 * self.inner.by {
+            leave_unfinished(&self.dir);
+            self.inner.fail_next = self.fails;
+        }
+        self.inner.step()
+    }
+    fn save_checkpoint(&mut self, dir: &Path) -> Result<()> {
+        self.inner.save_checkpoint(dir)
+    }
+    fn load_checkpoint(&mut self, dir: &Path) -> Result<()> {
+        self.inner.load_checkpoint(dir)
+    }
+}
+
+#[test]
+fn what_a_killed_process_left_of_a_checkpoint_is_removed_from_trials_that_have_ended() {
+    for fails in [false, true] {
+        let home = tempfile::tempdir().unwrap();
+        let make = || {
+            let killed = TrainableFactory::new("killed", move |_| {
+                Ok(KilledWhileSaving { inner: Counter::default(), dir: PathBuf::new(), fails })
+            });
+            let mut tuner = one_at_a_time(killed, home.path());
+            tuner.run_config.checkpoint_config.checkpoint_at_end = Some(false);
+            tuner
+        };
+        let grid = make().fit().unwrap();
+        let ended = if fails { TrialStatus::Error } else { TrialStatus::Terminated };
+        let left = grid[0].path.join(".pavlov-unfinished-abc");
+        assert_eq!(grid[0].status, ended);
+        assert!(!left.exists(), "fails: {fails}");
+        // The sweep's own process is killed while it removes a checkpoint of a trial that has ended.
+        assert_eq!(leave_unfinished(&grid[0].path), left);
+        make().restore(grid.experiment_path(), Restore::default()).unwrap();
+        assert!(!left.exists(), "fails: {fails}");
+    }
 }

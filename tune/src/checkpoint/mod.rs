@@ -8,7 +8,7 @@
 //! ```
 //!
 //! [`write()`] fills a hidden sibling directory, makes it durable, and renames it into place. A process that dies on
-//! the way leaves only the hidden directory, which the next `write` beside it removes. Sizes and checksums are
+//! the way leaves only the hidden directory, which the next `write` beside it removes, or the sweep whose trial it was. Sizes and checksums are
 //! compared by [`verify`] before anything is loaded.
 //!
 //! The manifest holds its own checksum too, so that no flipped bit in it goes unseen. It also holds the checkpoint's
@@ -36,7 +36,7 @@ pub(crate) use retention::{Kept, Retention};
 pub(crate) use set_aside::is_named_so;
 pub use set_aside::set_aside_damaged;
 pub use write::write;
-pub(crate) use write::{next_number, receive, remove, write_as};
+pub(crate) use write::{clean_up, next_number, receive, remove, write_as};
 
 const FORMAT: &str = "pavlov-checkpoint";
 const FORMAT_VERSION: u32 = 1;

@@ -90,7 +90,7 @@ pub(crate) fn remove(dir: &Path) -> Result<()> {
 
 /// Removes what killed processes left in `home`, as far as it can. Directories still being written are locked by
 /// their writers.
-pub(super) fn clean_up(home: &Path) {
+pub(crate) fn clean_up(home: &Path) {
     for path in fs::read_dir(home).into_iter().flatten().flatten().map(|entry| entry.path()) {
         let Some(name) = path.file_name().and_then(|name| name.to_str()) else { continue };
         let cleaned = if let Some(original) = name.strip_prefix(REPLACED) {

@@ -11,7 +11,7 @@ use super::remote::Remote;
 use super::settings::{Restore, RunConfig};
 use super::sweep::{Stage, Sweep};
 use crate::executor::{ActorId, Executor};
-use crate::{Resources, Result, TrainableFactory, TrialStatus};
+use crate::{Resources, Result, TrainableFactory, TrialStatus, checkpoint};
 
 mod checkpoints;
 mod reports;
@@ -161,6 +161,8 @@ impl Control {
         let mut there = self.remote.as_ref().map(Remote::iterations_there).unwrap_or_default();
         for i in 0..self.sweep.trials.len() {
             let there = there.remove(&self.sweep.runs[i].dir).unwrap_or_default();
+            // A trial that has ended writes no more, which would do it.
+            checkpoint::clean_up(&self.sweep.runs[i].dir);
             self.restore_checkpoints(i, &there)?;
             self.unsaved.bytes += self.sweep.runs[i].checkpoints.bytes();
             if self.sweep.trials[i].status == TrialStatus::Terminated && !self.sweep.runs[i].completed {

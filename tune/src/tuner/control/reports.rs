@@ -216,6 +216,7 @@ impl Control {
     }
 
     pub(super) fn complete(&mut self, i: usize) -> Result<()> {
+        checkpoint::clean_up(&self.sweep.runs[i].dir);
         let trial_id = self.id(i);
         self.log(&Event::Completed { trial_id: trial_id.into() })?;
         self.upload_files(i);
@@ -239,6 +240,7 @@ impl Control {
         self.log(&Event::Failed { trial_id: trial_id.clone().into(), message: Cow::Borrowed(&message) })?;
         self.sweep.failed(i, message.clone());
         failures::write(&self.sweep.runs[i].dir, &message)?;
+        checkpoint::clean_up(&self.sweep.runs[i].dir);
         let failure = self.run_config.failure_config;
         if failure.fail_fast == FailFast::Raise {
             return Err(Error::TrialFailed { trial_id, message });
