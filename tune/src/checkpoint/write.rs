@@ -77,8 +77,12 @@ pub(crate) fn receive(final_dir: &Path, origin: &Path, fill: impl FnOnce(&Path) 
     put_in_place(unfinished, final_dir)
 }
 
-/// Removes a checkpoint so that a half-removed one is never seen under its name.
+/// Removes a checkpoint so that a half-removed one is never seen under its name. Of a symbolic link the link alone goes: what it
+/// leads to was put there by someone else.
 pub(crate) fn remove(dir: &Path) -> Result<()> {
+    if dir.is_symlink() {
+        return fs::remove_file(dir).map_err(Error::io("delete", dir));
+    }
     let (grave, _lock) = hidden_dir(parent(dir))?;
     fs::rename(dir, grave.path()).map_err(Error::io("delete", dir))?;
     let path = grave.path().to_path_buf();
@@ -266,6 +270,26 @@ mod tests {
         clean_up(home.path());
         assert!(!left.exists());
         assert!(alive.path().exists());
+    }
+
+    #[test]
+    fn of_a_checkpoint_that_is_a_link_the_link_alone_is_removed_or_replaced() {
+        let home = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        let kept = save(&elsewhere.path().join("checkpoint_000001"), "old").unwrap();
+        let link = home.path().join("checkpoint_000001");
+        std::os::unix::fs::symlink(&kept, &link).unwrap();
+        remove(&link).unwrap();
+        assert!(!link.is_symlink());
+        std::os::unix::fs::symlink(&kept, &link).unwrap();
+        save(&link, "new").unwrap();
+        assert_eq!(fs::read_to_string(link.join("state")).unwrap(), "new");
+        assert_eq!(fs::read_to_string(kept.join("state")).unwrap(), "old");
+        for path in [kept, link] {
+            verify(&path, None).unwrap();
+            assert!(!path.is_symlink());
+        }
+        assert_eq!(fs::read_dir(home.path()).unwrap().count(), 1);
     }
 
     #[test]
