@@ -32,6 +32,7 @@ pub struct SyncVectorEnv<E: Env> {
     obs_width: usize,
     act_width: usize,
     max_episode_steps: usize,
+    autoreset: bool,
     sent: Sent<E::Act>,
     info: InfoRows,
     /// A caller has asked for masks: from the next step on, the masks of ended episodes are kept.
@@ -89,6 +90,7 @@ impl<E: Env> SyncVectorEnv<E> {
             obs_width: observation_space.width(),
             act_width,
             max_episode_steps: limit.unwrap_or(usize::MAX),
+            autoreset: true,
             sent: Sent::new(num_envs, num_envs * act_width),
             info: InfoRows::default(),
             masks_read: Cell::new(false),
@@ -141,6 +143,7 @@ impl<E: Env> SyncVectorEnv<E> {
         out: StepOut<'_, E::Obs>,
     ) -> Result<()> {
         let (obs_width, act_width, limit) = (self.obs_width, self.act_width, self.max_episode_steps);
+        let autoreset = self.autoreset;
         let mask_width = if self.masks_read.get() { self.action_space.flat_width() } else { 0 };
         let mut final_masks = std::mem::take(&mut self.final_masks);
         final_masks.resize(self.copies.len() * mask_width, true);
@@ -162,7 +165,9 @@ impl<E: Env> SyncVectorEnv<E> {
                 if mask_width > 0 && !copy.env.action_mask(mask) {
                     mask.fill(true);
                 }
-                copy.reset(reset_seeds.map(|seeds| seeds[i]), obs)?;
+                if autoreset {
+                    copy.reset(reset_seeds.map(|seeds| seeds[i]), obs)?;
+                }
             }
             Ok(())
         });
@@ -367,6 +372,11 @@ impl<E: Env> VectorEnv for SyncVectorEnv<E> {
 
     fn limit_episodes(&mut self, steps: usize) -> bool {
         self.max_episode_steps = self.max_episode_steps.min(steps);
+        true
+    }
+
+    fn set_autoreset(&mut self, autoreset: bool) -> bool {
+        self.autoreset = autoreset;
         true
     }
 

@@ -107,6 +107,13 @@ pub trait VectorEnv: Send {
         false
     }
 
+    /// Whether a copy that ends starts anew in the same step, as it does at first. Without that it stays as it ended, its last
+    /// observation is in `obs` and in `final_obs`, and masks, info and pictures show the end until the caller calls
+    /// [`reset`](Self::reset), which must come before the next step. `false`: it cannot, and nothing was changed.
+    fn set_autoreset(&mut self, autoreset: bool) -> bool {
+        autoreset
+    }
+
     /// Changes the task of every copy from its next episode on, as [`Env::set_task`](crate::Env::set_task).
     ///
     /// # Errors
@@ -329,6 +336,7 @@ pub trait AnyVectorEnv: Send {
     fn final_action_masks(&self, masks: &mut [bool]) -> bool;
     fn info(&self, key: &str) -> Option<&[f64]>;
     fn limit_episodes(&mut self, steps: usize) -> bool;
+    fn set_autoreset(&mut self, autoreset: bool) -> bool;
     fn set_task(&mut self, task: &Value) -> Result<()>;
     fn save_state(&self) -> Result<Option<Vec<u8>>>;
     fn load_state(&mut self, state: &[u8]) -> Result<()>;
@@ -388,6 +396,10 @@ impl<V: VectorEnv> AnyVectorEnv for V {
 
     fn limit_episodes(&mut self, steps: usize) -> bool {
         VectorEnv::limit_episodes(self, steps)
+    }
+
+    fn set_autoreset(&mut self, autoreset: bool) -> bool {
+        VectorEnv::set_autoreset(self, autoreset)
     }
 
     fn set_task(&mut self, task: &Value) -> Result<()> {

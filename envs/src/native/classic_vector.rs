@@ -21,6 +21,7 @@ pub struct ClassicVector<D, const S: usize, const O: usize> {
     /// Steps of the running episodes.
     steps: Vec<u32>,
     random: Vec<NpRandom>,
+    autoreset: bool,
     /// Whether there was a first reset.
     running: bool,
 }
@@ -36,6 +37,7 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> ClassicVector<D, S
             state: std::array::from_fn(|_| vec![0.0; num_envs]),
             steps: vec![0; num_envs],
             random: (0..num_envs).map(|_| NpRandom::from_entropy()).collect(),
+            autoreset: true,
             running: false,
         }
     }
@@ -125,7 +127,9 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
         for i in 0..num_envs {
             if out.terminated[i] | out.truncated[i] {
                 final_obs[i] = obs[i];
-                self.reset_copy(i, reset_seeds.map(|seeds| seeds[i]), &mut obs[i]);
+                if self.autoreset {
+                    self.reset_copy(i, reset_seeds.map(|seeds| seeds[i]), &mut obs[i]);
+                }
             }
         }
         Ok(())
@@ -133,6 +137,11 @@ impl<D: ClassicControl<S, O>, const S: usize, const O: usize> VectorEnv for Clas
 
     fn limit_episodes(&mut self, steps: usize) -> bool {
         self.limit = self.limit.min(u32::try_from(steps).unwrap_or(u32::MAX));
+        true
+    }
+
+    fn set_autoreset(&mut self, autoreset: bool) -> bool {
+        self.autoreset = autoreset;
         true
     }
 

@@ -26,6 +26,30 @@ fn a_copy_that_ended_shows_its_next_first_observation_in_the_same_step() {
 }
 
 #[test]
+fn without_autoreset_a_copy_stays_as_it_ended_until_it_is_reset() {
+    let mut env = counters(2);
+    assert!(env.set_autoreset(false));
+    let mut rows = Rows::filled(2, 2, -1);
+    env.reset(Some(&[7, 8]), &mut rows.obs).unwrap();
+    env.step(&[GO, END], Some(&[17, 18]), rows.out()).unwrap();
+    assert_eq!(rows.obs, [7, 1, 8, 1]);
+    assert_eq!(rows.final_obs, [-1, -1, 8, 1]);
+    assert_eq!(env.envs().map(|copy| copy.step).collect::<Vec<_>>(), [1, 1]);
+    env.reset(None, &mut rows.obs).unwrap();
+    assert_eq!(rows.obs, [107, 0, 108, 0]);
+
+    let mut pole = CartPoleVector::new(1, 2, CartPoleConfig::default());
+    assert!(pole.set_autoreset(false));
+    let mut rows = Rows::filled(1, 4, 0.0);
+    pole.reset(Some(&[3]), &mut rows.obs).unwrap();
+    for _ in 0..2 {
+        pole.step(&[1], None, rows.out()).unwrap();
+    }
+    assert!(rows.truncated[0]);
+    assert_eq!(rows.obs, rows.final_obs);
+}
+
+#[test]
 fn without_seeds_a_copy_continues_its_own_stream() {
     let mut env = counters(1);
     let mut rows = Rows::filled(1, 2, -1);

@@ -40,6 +40,7 @@ pub(super) struct MujocoVector {
     positions: Vec<[f64; 2]>,
     /// One row of `num_envs` per key.
     info: Vec<f64>,
+    autoreset: bool,
     /// Whether there was a first reset, and no error since.
     running: bool,
     shapes: Option<Shapes>,
@@ -124,6 +125,7 @@ impl MujocoVector {
             steps: vec![0; num_envs],
             positions: vec![[0.0; 2]; num_envs],
             info: vec![f64::NAN; keys * num_envs],
+            autoreset: true,
             running: false,
             shapes: None,
             info_row: vec![f64::NAN; keys],
@@ -237,6 +239,8 @@ impl VectorEnv for MujocoVector {
             let row = i * obs_width..(i + 1) * obs_width;
             if terminated || truncated {
                 out.final_obs[row.clone()].copy_from_slice(&self.obs_row);
+            }
+            if (terminated || truncated) && self.autoreset {
                 self.reset_copy(i, reset_seeds.map(|seeds| seeds[i]), &mut out.obs[row])?;
             } else {
                 out.obs[row].copy_from_slice(&self.obs_row);
@@ -252,6 +256,11 @@ impl VectorEnv for MujocoVector {
 
     fn limit_episodes(&mut self, steps: usize) -> bool {
         self.limit = self.limit.min(u32::try_from(steps).unwrap_or(u32::MAX));
+        true
+    }
+
+    fn set_autoreset(&mut self, autoreset: bool) -> bool {
+        self.autoreset = autoreset;
         true
     }
 
