@@ -1,4 +1,4 @@
-//! The chores of the checkout: `cargo xtask setup | demo | test | outside | learn | bench | bits`.
+//! The chores of the checkout: `cargo xtask setup | demo | test | outside | wheel | learn | bench | bits`.
 //!
 //! It is the first thing built on a fresh machine, so it depends on neither tch nor pavlov.
 
@@ -11,6 +11,7 @@ mod outside;
 mod setup;
 mod steps;
 mod test;
+mod wheel;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -25,6 +26,7 @@ usage: cargo xtask COMMAND
   test [--without ray]
                    everything that CI runs; the step with Ray needs some 630 MB for it and can be left out
   outside          build and run the programs of the README outside of the checkout, which is a part of test
+  wheel            build and test the Python package of python/, which is a part of test
   learn [NAME..] [--set KEY=VALUE]
                    train every preset of examples/tuned with every seed, print a table (takes hours)
   bench [NAME..]   run the programs of benches/ that measure
@@ -51,6 +53,7 @@ fn main() -> ExitCode {
         ["demo", "--short"] => demo::demo(root, true),
         ["test"] => test::test(root, true),
         ["test", "--without", "ray"] => test::test(root, false),
+        ["wheel"] => wheel::wheel(root),
         ["outside"] => outside::outside(root, &mut steps::Steps::default()),
         ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),
         ["learn", names @ ..] if are_names(names) => learn::learn(root, names, None),

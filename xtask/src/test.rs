@@ -11,6 +11,7 @@ use crate::demo;
 use crate::outside::outside;
 use crate::setup::{self, Kind};
 use crate::steps::{self, Steps, cargo_command, read, write};
+use crate::wheel::wheel;
 
 /// What is off by default, with every backend of `storage`.
 const FEATURES: &str = "--features parquet,storage,pavlov-storage/gcs,pavlov-storage/azure";
@@ -66,6 +67,7 @@ pub(crate) fn test(root: &Path, with_ray: bool) -> Result<()> {
     }
     outside(root, &mut steps)?;
     steps.step("adapter for gymnasium-rs", || adapter(root))?;
+    steps.step("Python package", || wheel(root))?;
     steps.step("demo", || demo::demo(root, true))?;
     steps.finish();
     if !with_ray {
@@ -102,7 +104,11 @@ fn ray_python(root: &Path) -> Result<PathBuf> {
 }
 
 /// The Python of `venv` with these packages. It is made by `make` unless it has them.
-fn python_with(requirements: &Path, venv: &Path, make: impl Fn(&Path) -> Command) -> Result<PathBuf> {
+pub(crate) fn python_with(
+    requirements: &Path,
+    venv: &Path,
+    make: impl Fn(&Path) -> Command,
+) -> Result<PathBuf> {
     let wanted = read(requirements)?;
     let python = venv.join("bin/python");
     let installed = venv.join("requirements.txt");

@@ -1,0 +1,38 @@
+"""What can go wrong. Every exception of this package is a `PavlovError` and, besides, the built-in one that fits."""
+
+import gymnasium
+
+
+class PavlovError(Exception):
+    """Any error of this package."""
+
+
+class ConfigError(PavlovError, ValueError):
+    """A setting, an action or an array does not fit."""
+
+
+class NotFoundError(PavlovError, KeyError):
+    """There is no environment of that id."""
+
+    # A KeyError shows its message in quotes.
+    __str__ = Exception.__str__
+
+
+class UnsupportedError(PavlovError, NotImplementedError):
+    """This environment does not have what was asked for."""
+
+
+class ResetNeededError(PavlovError, gymnasium.error.ResetNeeded):
+    """`reset` must come first."""
+
+
+class StateError(PavlovError, ValueError):
+    """A saved state cannot be made or does not fit."""
+
+
+class EnvError(PavlovError, RuntimeError):
+    """An environment failed in an episode; the message says in which copy, at which step and with which seed."""
+
+
+class InternalError(PavlovError, RuntimeError):
+    """A bug of this package. Please report it."""

@@ -1,0 +1,112 @@
+"""Spaces of Gymnasium from what the Rust half says, and observations and actions as they lie in rows."""
+
+import operator
+from typing import Any, cast
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from .errors import ConfigError
+
+Array = NDArray[Any]
+Space = spaces.Space[Any]
+
+DTYPES: dict[str, type[np.generic]] = {"u8": np.uint8, "i64": np.int64, "f32": np.float32, "f64": np.float64}
+
+
+def decode(tree: dict[str, Any], types: dict[str, type[np.generic]] | None = None, name: str = "") -> Space:
+    """The space that the Rust half describes in JSON. `types` are those of parts whose scalars have another type here."""
+    ((kind, of),) = tree.items()
+    if kind == "box":
+        dtype = (types or {}).get(name, DTYPES[of["dtype"]])
+        low, high = (_bounds(of[side]).reshape(of["shape"]).astype(dtype) for side in ("low", "high"))
+        return spaces.Box(low, high, tuple(of["shape"]), cast(Any, dtype))
+    if kind == "discrete":
+        return spaces.Discrete(of["n"], start=of["start"])
+    if kind == "multi_discrete":
+        return spaces.MultiDiscrete(of["nvec"])
+    if kind == "multi_binary":
+        return spaces.MultiBinary(of["n"])
+    if kind == "dict":
+        return spaces.Dict({name: decode(part, types, name) for name, part in of})
+    return spaces.Tuple([decode(part, types) for part in of])
+
+
+def _bounds(bounds: Any) -> Array:
+    """One number per element. JSON has no infinities, and many equal bounds are written once."""
+    if isinstance(bounds, dict):
+        return np.full(bounds["len"], float(bounds["each"]))
+    return np.array([float(bound) for bound in bounds], np.float64)
+
+
+def width(space: Space) -> int:
+    """Scalars in one row."""
+    if isinstance(space, spaces.Dict):
+        return sum(width(part) for part in space.values())
+    if isinstance(space, spaces.Tuple):
+        return sum(width(part) for part in space)
+    return int(np.prod(cast("tuple[int, ...]", space.shape)))
+
+
+def one(space: Space, row: Array) -> Any:
+    """The member of `space` in a row, with memory of its own."""
+    if isinstance(space, spaces.Discrete):
+        return int(row[0])
+    if isinstance(space, spaces.Dict):
+        return {name: one(space[name], part) for name, part in zip(space, _split(space.values(), row))}
+    if isinstance(space, spaces.Tuple):
+        return tuple(one(part, cut) for part, cut in zip(space, _split(space, row)))
+    return row.astype(cast(Any, space.dtype)).reshape(cast("tuple[int, ...]", space.shape))
+
+
+def many(space: Space, rows: Array) -> Any:
+    """The members of `space` in rows, as Gymnasium's vectors batch them, with memory of their own."""
+    if isinstance(space, spaces.Discrete):
+        return rows[:, 0].astype(cast(Any, space.dtype))
+    if isinstance(space, spaces.Dict):
+        return {name: many(space[name], part) for name, part in zip(space, _split(space.values(), rows))}
+    if isinstance(space, spaces.Tuple):
+        return tuple(many(part, cut) for part, cut in zip(space, _split(space, rows)))
+    shape = cast("tuple[int, ...]", space.shape)
+    return rows.astype(cast(Any, space.dtype)).reshape(len(rows), *shape)
+
+
+def _split(parts: Any, rows: Array) -> list[Array]:
+    """The columns of each part."""
+    ends = np.cumsum([width(part) for part in parts])
+    return np.split(rows, ends[:-1], axis=-1)
+
+
+def action_row(space: Space, action: Any, row: Array, who: str) -> None:
+    """Writes an action into its row. `who` begins the message that refuses one of another form."""
+    if isinstance(space, spaces.Discrete):
+        try:
+            row[0] = operator.index(action)
+        except TypeError:
+            raise ConfigError(f"{who} is {action!r}, but it must be an integer in {space}") from None
+        return
+    actions(action, row.reshape(cast("tuple[int, ...]", space.shape)), f"{who} of {space}")
+
+
+def actions(given: Any, target: Array, what: str) -> None:
+    """Writes actions into the array that is handed to the Rust half; refuses another shape, and reals for integers."""
+    array = np.asarray(given)
+    if array.shape != target.shape:
+        raise ConfigError(f"{what} has shape {array.shape}, but it must be {target.shape}")
+    if not np.can_cast(array.dtype, target.dtype, "same_kind"):
+        raise ConfigError(f"{what} is of {array.dtype}, but it must be of {target.dtype}")
+    target[...] = array
+
+
+def action_dtype(space: Space) -> Any:
+    """The scalar type of a row of actions."""
+    if isinstance(space, spaces.Box):
+        return space.dtype
+    return np.int8 if isinstance(space, spaces.MultiBinary) else np.int64
+
+
+def batched(space: Space, num_envs: int) -> Space:
+    """As many members of `space`."""
+    return gymnasium.vector.utils.batch_space(space, num_envs)

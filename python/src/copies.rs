@@ -1,0 +1,541 @@
+//! Copies of an environment in one row of blocks, and when those that ended start anew.
+
+use pavlov_envs::{AnyVectorEnv, DType, EnvConfig, Error, Frame, Space, StepOut};
+use rayon::prelude::*;
+
+use crate::{
+    fault::{Fault, Result},
+    memory::Memory,
+    saved::{Reader, Writer},
+};
+
+/// More copies than any machine steps: a number above it is a slip, and their memory could not be had.
+const MOST_COPIES: usize = 1 << 24;
+
+/// Every number that a native environment tells in `info`.
+const INFO_KEYS: [&str; 19] = [
+    "prob",
+    "lives",
+    "x_position",
+    "y_position",
+    "z_distance_from_origin",
+    "distance_from_origin",
+    "x_velocity",
+    "y_velocity",
+    "reward_forward",
+    "reward_ctrl",
+    "reward_contact",
+    "reward_survive",
+    "reward_dist",
+    "reward_near",
+    "reward_linup",
+    "reward_quadctrl",
+    "reward_impact",
+    "distance_penalty",
+    "velocity_penalty",
+];
+
+/// Gymnasium's `AutoresetMode`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Autoreset {
+    /// In the step that ends the episode.
+    SameStep,
+    /// In the step after it, which reads no action.
+    NextStep,
+    /// When the caller says so.
+    Disabled,
+}
+
+impl Autoreset {
+    /// By the value of Gymnasium's member.
+    pub(crate) fn named(name: &str) -> Result<Self> {
+        match name {
+            "SameStep" => Ok(Self::SameStep),
+            "NextStep" => Ok(Self::NextStep),
+            "Disabled" => Ok(Self::Disabled),
+            _ => Err(Fault::config(format!(
+                "`autoreset_mode` is {name:?}, but it must be \"SameStep\", \"NextStep\" or \"Disabled\""
+            ))),
+        }
+    }
+}
+
+/// What a copy does next, where it is not reset in the same step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+enum Next {
+    Step,
+    /// It ended.
+    Reset,
+    /// It ended and was reset ahead of time; its new observation is in `final_obs`.
+    Show,
+}
+
+/// Copies of one environment, and the rows that they write.
+pub(crate) struct Copies {
+    id: String,
+    autoreset: Autoreset,
+    /// All of one size but the last; of one copy unless copies are reset in the same step.
+    blocks: Vec<Box<dyn AnyVectorEnv>>,
+    block_len: usize,
+    num_envs: usize,
+    obs_row: usize,
+    act_row: usize,
+    next: Vec<Next>,
+    threads: Option<Threads>,
+    is_running: bool,
+    info_keys: Vec<&'static str>,
+    pub(crate) obs: Memory,
+    /// Last observations; where copies are not reset in the same step, room for new ones.
+    pub(crate) final_obs: Memory,
+    pub(crate) rewards: Memory,
+    pub(crate) terminated: Memory,
+    pub(crate) truncated: Memory,
+}
+
+struct Threads {
+    pool: rayon::ThreadPool,
+    /// The process that has them: they do not survive a fork.
+    process: u32,
+}
+
+/// What a block needs for a step.
+struct Job<'a> {
+    block: &'a mut Box<dyn AnyVectorEnv>,
+    first: usize,
+    actions: &'a [u8],
+    next: &'a mut [Next],
+    out: StepOut<'a, u8>,
+}
+
+impl Copies {
+    pub(crate) fn new(
+        id: &str,
+        config: &EnvConfig,
+        num_envs: usize,
+        autoreset: Autoreset,
+        threads: usize,
+        limit: Option<usize>,
+    ) -> Result<Self> {
+        if num_envs == 0 || num_envs > MOST_COPIES {
+            return Err(Fault::config(format!(
+                "`num_envs` is {num_envs}, but it must be in 1..={MOST_COPIES}"
+            )));
+        }
+        if threads == 0 || threads > num_envs {
+            return Err(Fault::config(format!(
+                "`threads` is {threads}, but it must be in 1..={num_envs} (copies)"
+            )));
+        }
+        let block_len = if autoreset == Autoreset::SameStep { num_envs.div_ceil(threads) } else { 1 };
+        let spec = native(id)?;
+        let make = |first: usize| -> Result<_> {
+            let mut block = pavlov_envs::make_vec(id, config, block_len.min(num_envs - first))?;
+            if autoreset != Autoreset::SameStep && !block.set_autoreset(false) {
+                return Err(Fault::config(format!(
+                    "{id} knows no `autoreset_mode` but \"SameStep\"; take that"
+                )));
+            }
+            if let Some(limit) = limit {
+                limit_episodes(id, &mut *block, spec.max_episode_steps, limit)?;
+            }
+            Ok(block)
+        };
+        let blocks = (0..num_envs).step_by(block_len).map(make).collect::<Result<Vec<_>>>()?;
+        let obs_row = blocks[0].observation_space().width() * blocks[0].obs_dtype().size();
+        let act_row = blocks[0].action_space().width() * blocks[0].act_dtype().size();
+        let pool = |threads| -> Result<_> {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+            let pool =
+                pool.map_err(|error| Fault::config(format!("{threads} `threads` cannot be had: {error}")))?;
+            Ok(Threads { pool, process: std::process::id() })
+        };
+        Ok(Self {
+            id: id.to_owned(),
+            autoreset,
+            block_len,
+            num_envs,
+            obs_row,
+            act_row,
+            next: vec![Next::Step; num_envs],
+            threads: (threads > 1).then(|| pool(threads)).transpose()?,
+            is_running: false,
+            info_keys: Vec::new(),
+            obs: Memory::new(num_envs * obs_row),
+            final_obs: Memory::new(num_envs * obs_row),
+            rewards: Memory::new(num_envs * size_of::<f32>()),
+            terminated: Memory::new(num_envs),
+            truncated: Memory::new(num_envs),
+            blocks,
+        })
+    }
+
+    pub(crate) fn observation_space(&self) -> &Space {
+        self.blocks[0].observation_space()
+    }
+
+    pub(crate) fn action_space(&self) -> &Space {
+        self.blocks[0].action_space()
+    }
+
+    pub(crate) fn obs_dtype(&self) -> DType {
+        self.blocks[0].obs_dtype()
+    }
+
+    pub(crate) fn act_dtype(&self) -> DType {
+        self.blocks[0].act_dtype()
+    }
+
+    pub(crate) fn render_fps(&self) -> Option<f64> {
+        self.blocks[0].render_fps()
+    }
+
+    /// Starts episodes in all copies, or in those of `mask`. A copy without a seed continues its own random stream.
+    pub(crate) fn reset(&mut self, seeds: Option<&[Option<u64>]>, mask: Option<&[bool]>) -> Result<()> {
+        self.check_process()?;
+        for (what, len) in [("`seed`", seeds.map(<[_]>::len)), ("`reset_mask`", mask.map(<[_]>::len))] {
+            if len.is_some_and(|len| len != self.num_envs) {
+                let problem = format!("{what} has {} entries for {} copies", len.unwrap_or(0), self.num_envs);
+                return Err(Fault::config(format!("{problem}; give one for each")));
+            }
+        }
+        if mask.is_some() && self.autoreset == Autoreset::SameStep {
+            return Err(Fault::config(
+                "`reset_mask` is given, but with `autoreset_mode` \"SameStep\" copies are reset together; make the environment \
+                 with \"NextStep\" or \"Disabled\"",
+            ));
+        }
+        if mask.is_some() && !self.is_running {
+            return Err(Fault::reset_needed(
+                "`reset_mask` is given before the first `reset`, which starts all copies",
+            ));
+        }
+        let none_or_all =
+            |seeds: &[Option<u64>]| seeds.iter().all(Option::is_none) || seeds.iter().all(Option::is_some);
+        if let Some(seeds) = seeds
+            && !seeds.chunks(self.block_len).all(none_or_all)
+        {
+            return Err(Fault::config("`seed` is None for some copies; give a seed for all or for none"));
+        }
+        let (width, block_len) = (self.obs_row, self.block_len);
+        self.is_running &= mask.is_some();
+        let (obs, spare) = (self.obs.bytes(), self.final_obs.bytes());
+        for (i, block) in self.blocks.iter_mut().enumerate() {
+            let first = i * block_len;
+            if mask.is_some_and(|mask| !mask[first]) {
+                continue;
+            }
+            let copies = first..first + block.num_envs();
+            let bytes = copies.start * width..copies.end * width;
+            let seeds: Option<Vec<u64>> =
+                seeds.and_then(|seeds| seeds[copies.clone()].iter().copied().collect());
+            if seeds.is_none() && self.next[first] == Next::Show {
+                obs[bytes.clone()].copy_from_slice(&spare[bytes]);
+            } else {
+                block.reset(seeds.as_deref(), &mut obs[bytes]).map_err(|error| shifted(error, first))?;
+            }
+            self.next[copies.clone()].fill(Next::Step);
+            self.rewards.floats()[copies.clone()].fill(0.0);
+            self.terminated.bools()[copies.clone()].fill(false);
+            self.truncated.bools()[copies].fill(false);
+        }
+        self.is_running = true;
+        if self.info_keys.is_empty() {
+            self.info_keys = INFO_KEYS.into_iter().filter(|key| self.blocks[0].info(key).is_some()).collect();
+        }
+        Ok(())
+    }
+
+    /// Moves all copies; says whether an episode ended.
+    pub(crate) fn step(&mut self, actions: &[u8]) -> Result<bool> {
+        self.check_process()?;
+        if !self.is_running {
+            return Err(Fault::reset_needed(format!(
+                "{} is stepped before an episode; call `reset` first",
+                self.id
+            )));
+        }
+        if self.autoreset == Autoreset::Disabled
+            && let Some(copy) = self.next.iter().position(|next| *next != Next::Step)
+        {
+            let which = if self.num_envs == 1 { String::new() } else { format!(" of copy {copy}") };
+            return Err(Fault::reset_needed(format!(
+                "the episode{which} has ended; call `reset` before the next step"
+            )));
+        }
+        if self.blocks.len() > 1 {
+            self.check_actions(actions)?;
+        }
+        let (block_len, obs_row, act_row) = (self.block_len, self.obs_row, self.act_row);
+        let same_step = self.autoreset == Autoreset::SameStep;
+        let rows = block_len * obs_row;
+        let mut jobs = self
+            .blocks
+            .iter_mut()
+            .zip(self.obs.bytes().chunks_mut(rows))
+            .zip(self.final_obs.bytes().chunks_mut(rows))
+            .zip(self.rewards.floats().chunks_mut(block_len))
+            .zip(self.terminated.bools().chunks_mut(block_len))
+            .zip(self.truncated.bools().chunks_mut(block_len))
+            .zip(self.next.chunks_mut(block_len))
+            .zip(actions.chunks(block_len * act_row))
+            .enumerate()
+            .map(
+                |(i, (((((((block, obs), final_obs), rewards), terminated), truncated), next), actions))| {
+                    Job {
+                        block,
+                        first: i * block_len,
+                        actions,
+                        next,
+                        out: StepOut { obs, final_obs, rewards, terminated, truncated },
+                    }
+                },
+            );
+        let done = match &self.threads {
+            None => jobs.try_for_each(|job| job.run(same_step)),
+            Some(threads) => {
+                let jobs: Vec<_> = jobs.collect();
+                let least = jobs.len().div_ceil(threads.pool.current_num_threads());
+                let run = || jobs.into_par_iter().with_min_len(least).try_for_each(|job| job.run(same_step));
+                threads.pool.install(run)
+            }
+        };
+        if let Err(error) = done {
+            let fault = Fault::from(error);
+            self.is_running &= fault.is_refusal();
+            return Err(fault);
+        }
+        Ok(self.terminated.bools().contains(&true) || self.truncated.bools().contains(&true))
+    }
+
+    /// Refuses an action that a copy cannot take before any copy moves.
+    fn check_actions(&self, actions: &[u8]) -> Result<()> {
+        let bad = match self.act_dtype() {
+            DType::U8 => self.bad_action::<u8>(actions),
+            DType::I64 => self.bad_action::<i64>(actions),
+            DType::F32 => self.bad_action::<f32>(actions),
+            DType::F64 => self.bad_action::<f64>(actions),
+        };
+        match bad {
+            None => Ok(()),
+            Some((copy, action)) => {
+                let space = self.action_space();
+                Err(Fault::config(format!("action {action} of copy {copy} is not in {space} of {}", self.id)))
+            }
+        }
+    }
+
+    fn bad_action<T: pavlov_envs::Element>(&self, actions: &[u8]) -> Option<(usize, String)> {
+        let space = self.action_space();
+        let rows = bytemuck::cast_slice::<u8, T>(actions).chunks(space.width());
+        let (copy, row) =
+            rows.enumerate().find(|(copy, row)| self.next[*copy] == Next::Step && !space.takes(row))?;
+        let action = if let [one] = row { format!("{one:?}") } else { format!("{row:?}") };
+        Some((copy, action))
+    }
+
+    /// Writes which actions are legal, one flag per copy and action; `false` where there are no masks.
+    pub(crate) fn action_masks(&self, masks: &mut [bool]) -> bool {
+        self.each_mask(masks, |block, masks| block.action_masks(masks))
+    }
+
+    /// The masks of the last observations of the episodes that ended in the last step.
+    pub(crate) fn final_action_masks(&self, masks: &mut [bool]) -> bool {
+        self.each_mask(masks, |block, masks| block.final_action_masks(masks))
+    }
+
+    fn each_mask(&self, masks: &mut [bool], write: impl Fn(&dyn AnyVectorEnv, &mut [bool]) -> bool) -> bool {
+        let rows = self.block_len * self.action_space().flat_width();
+        self.is_running
+            && self.blocks.iter().zip(masks.chunks_mut(rows)).all(|(block, masks)| write(&**block, masks))
+    }
+
+    /// The names of the numbers in `info`; known after the first reset.
+    pub(crate) fn info_keys(&self) -> Vec<&'static str> {
+        self.info_keys.clone()
+    }
+
+    /// A number of `info` for every copy, NaN for one that has none.
+    pub(crate) fn info(&self, key: &str) -> Vec<f64> {
+        let rows = self.blocks.iter().map(|block| (block.num_envs(), block.info(key)));
+        let rows = rows.map(|(len, row)| row.map_or_else(|| vec![f64::NAN; len], <[f64]>::to_vec));
+        rows.collect::<Vec<_>>().concat()
+    }
+
+    pub(crate) fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
+        let (block, copy) = self.block_of(copy)?;
+        Ok(block.render(copy)?)
+    }
+
+    pub(crate) fn render_ansi(&mut self, copy: usize) -> Result<Option<String>> {
+        let (block, copy) = self.block_of(copy)?;
+        Ok(block.render_ansi(copy)?)
+    }
+
+    fn block_of(&mut self, copy: usize) -> Result<(&mut dyn AnyVectorEnv, usize)> {
+        if !self.is_running {
+            return Err(Fault::reset_needed(
+                "there is nothing to draw before an episode; call `reset` first",
+            ));
+        }
+        let block_len = self.block_len;
+        match self.blocks.get_mut(copy / block_len) {
+            Some(block) => Ok((&mut **block, copy % block_len)),
+            None => Err(Fault::config(format!("there is no copy {copy}, only {}", self.num_envs))),
+        }
+    }
+
+    fn label(&self) -> String {
+        format!(
+            "{} with {} copies, {} blocks, {:?}",
+            self.id,
+            self.num_envs,
+            self.blocks.len(),
+            self.autoreset
+        )
+    }
+
+    /// Everything that later steps depend on, observations and random streams included. Copies that ended are reset first:
+    /// an end has no state of its own.
+    pub(crate) fn save_state(&mut self) -> Result<Vec<u8>> {
+        if !self.is_running {
+            return Err(Fault::state("there is no state before an episode; call `reset` first"));
+        }
+        let width = self.obs_row;
+        let spare = self.final_obs.bytes();
+        for (copy, next) in self.next.iter_mut().enumerate().filter(|(_, next)| **next == Next::Reset) {
+            self.blocks[copy]
+                .reset(None, &mut spare[copy * width..][..width])
+                .map_err(|error| shifted(error, copy))?;
+            *next = Next::Show;
+        }
+        let mut writer = Writer::new(&self.label());
+        for block in &self.blocks {
+            let Some(state) = block.save_state()? else {
+                return Err(Fault::state(format!("{} saves no states", self.id)));
+            };
+            writer.part(&state);
+        }
+        writer.part(self.obs.bytes());
+        writer.part(self.final_obs.bytes());
+        let next: Vec<u8> = self.next.iter().map(|next| *next as u8).collect();
+        writer.part(&next);
+        Ok(writer.finish())
+    }
+
+    /// Goes on from what [`save_state`](Self::save_state) gave.
+    pub(crate) fn load_state(&mut self, state: &[u8]) -> Result<()> {
+        let mut reader = Reader::new(&self.label(), state)?;
+        let parts = self.blocks.iter().map(|_| reader.part()).collect::<Result<Vec<_>>>()?;
+        let obs = reader.part_of(self.num_envs * self.obs_row)?;
+        let final_obs = reader.part_of(self.num_envs * self.obs_row)?;
+        let next = reader.part_of(self.num_envs)?.iter().map(|next| match next {
+            0 => Ok(Next::Step),
+            2 => Ok(Next::Show),
+            other => Err(Fault::state(format!("the saved state is damaged: a copy is in phase {other}"))),
+        });
+        let next = next.collect::<Result<Vec<_>>>()?;
+        reader.finish()?;
+        if self.info_keys.is_empty() && !self.is_running {
+            // Which numbers there are shows in a running episode.
+            self.reset(None, None)?;
+        }
+        self.is_running = false;
+        for (i, (block, part)) in self.blocks.iter_mut().zip(parts).enumerate() {
+            block.load_state(part).map_err(|error| shifted(error, i * self.block_len))?;
+        }
+        self.obs.bytes().copy_from_slice(obs);
+        self.final_obs.bytes().copy_from_slice(final_obs);
+        self.next = next;
+        self.is_running = true;
+        Ok(())
+    }
+
+    fn check_process(&self) -> Result<()> {
+        match &self.threads {
+            Some(threads) if threads.process != std::process::id() => Err(Fault::config(
+                "this environment was made before a fork, which its `threads` did not survive; make it in the new process, or \
+                 start that by \"spawn\"",
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Job<'_> {
+    fn run(self, same_step: bool) -> pavlov_envs::Result<()> {
+        let Self { block, first, actions, next, out } = self;
+        let done = if same_step {
+            block.step(actions, None, out)
+        } else {
+            one_step(&mut **block, actions, &mut next[0], out)
+        };
+        done.map_err(|error| shifted(error, first))
+    }
+}
+
+/// A step of a block of one copy that is reset after its end, not in it.
+fn one_step(
+    block: &mut dyn AnyVectorEnv,
+    actions: &[u8],
+    next: &mut Next,
+    mut out: StepOut<'_, u8>,
+) -> pavlov_envs::Result<()> {
+    if *next == Next::Step {
+        block.step(actions, None, out.reborrow())?;
+        if out.terminated[0] || out.truncated[0] {
+            *next = Next::Reset;
+        }
+        return Ok(());
+    }
+    if *next == Next::Show {
+        out.obs.copy_from_slice(out.final_obs);
+    } else {
+        block.reset(None, out.obs)?;
+    }
+    *next = Next::Step;
+    out.rewards[0] = 0.0;
+    (out.terminated[0], out.truncated[0]) = (false, false);
+    Ok(())
+}
+
+/// What is known of a native environment with one agent; ids in Python are not.
+fn native(id: &str) -> Result<pavlov_envs::EnvSpec> {
+    if pavlov_envs::ids().iter().any(|known| known == id) {
+        return Ok(pavlov_envs::spec(id)?);
+    }
+    if pavlov_envs::multi_agent_ids().iter().any(|known| known == id) {
+        return Err(Fault::config(format!(
+            "{id} has several agents; make it with `pavlov_rl.parallel_env({id:?})`"
+        )));
+    }
+    let nearest = if id.starts_with("py:") || id.starts_with("pz:") {
+        None
+    } else {
+        match pavlov_envs::make_vec(id, &EnvConfig::new(), 1) {
+            Err(Error::UnknownEnv { nearest, .. }) => nearest,
+            _ => None,
+        }
+    };
+    Err(Error::UnknownEnv { id: id.to_owned(), nearest }.into())
+}
+
+fn limit_episodes(id: &str, block: &mut dyn AnyVectorEnv, own: Option<usize>, limit: usize) -> Result<()> {
+    if limit == 0 || own.is_some_and(|own| limit > own) {
+        let most =
+            own.map_or_else(|| "at least 1".to_owned(), |own| format!("in 1..={own}, the limit of {id}"));
+        return Err(Fault::config(format!("`max_episode_steps` is {limit}, but it must be {most}")));
+    }
+    if own == Some(limit) || block.limit_episodes(limit) {
+        return Ok(());
+    }
+    Err(Fault::config(format!("episodes of {id} cannot be limited; leave `max_episode_steps` out")))
+}
+
+/// Counts the copy in a message from the start of all copies.
+fn shifted(error: Error, first: usize) -> Error {
+    match error {
+        Error::Env { env, seed, step, source } => Error::Env { env: env + first, seed, step, source },
+        other => other,
+    }
+}

@@ -1,0 +1,45 @@
+//! The Rust half of the Python package `pavlov_rl`: native environments as numpy arrays.
+//!
+//! What Gymnasium and PettingZoo ask for beyond arrays (spaces, dictionaries, render modes) is in the Python half.
+
+mod agents;
+mod copies;
+mod fault;
+mod memory;
+mod saved;
+mod vector;
+
+use fault::raised;
+use pavlov_envs::EnvSpec;
+use pyo3::prelude::*;
+
+/// Id, summary, most steps of an episode, and the return that solves it.
+type Spec = (String, String, Option<usize>, Option<f64>);
+
+fn row(spec: EnvSpec) -> Spec {
+    (spec.id, spec.summary, spec.max_episode_steps, spec.reward_threshold)
+}
+
+/// What is known about every environment with one agent.
+#[pyfunction]
+fn specs(py: Python<'_>) -> PyResult<Vec<Spec>> {
+    let specs = pavlov_envs::ids().into_iter().map(|id| pavlov_envs::spec(&id).map(row));
+    specs.collect::<pavlov_envs::Result<_>>().map_err(|error| raised(py, error))
+}
+
+/// What is known about every environment with several agents.
+#[pyfunction]
+fn multi_agent_specs(py: Python<'_>) -> PyResult<Vec<Spec>> {
+    let specs =
+        pavlov_envs::multi_agent_ids().into_iter().map(|id| pavlov_envs::multi_agent_spec(&id).map(row));
+    specs.collect::<pavlov_envs::Result<_>>().map_err(|error| raised(py, error))
+}
+
+#[pymodule(gil_used = false)]
+fn _native(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add("__version__", env!("CARGO_PKG_VERSION"))?;
+    module.add_class::<vector::NativeVector>()?;
+    module.add_class::<agents::NativeAgents>()?;
+    module.add_function(wrap_pyfunction!(specs, module)?)?;
+    module.add_function(wrap_pyfunction!(multi_agent_specs, module)?)
+}

@@ -1,0 +1,62 @@
+//! The Python package of `python/`: its wheel, installed into a Python of its own and tested there.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::Result;
+use crate::steps::{self, cargo_command};
+use crate::test::python_with;
+
+/// Lints, builds and installs the wheel, checks its types and runs its tests.
+pub(crate) fn wheel(root: &Path) -> Result<()> {
+    let package = root.join("python");
+    let target = steps::built("", "")?;
+    for arguments in ["fmt --check", "clippy --quiet --locked --all-targets -- -D warnings"] {
+        let arguments: Vec<&str> = arguments.split(' ').collect();
+        steps::run(cargo_command(&package, &arguments).env("CARGO_TARGET_DIR", &target))?;
+    }
+    let venv = steps::built("wheel-venv", "")?;
+    let make = |venv: &Path| {
+        let mut make = Command::new("python3");
+        make.args(["-m", "venv", "--clear"]).arg(venv);
+        make
+    };
+    let python = python_with(&package.join("requirements-test.txt"), &venv, make)?;
+    let program = |name: &str| Command::new(venv.join("bin").join(name));
+
+    let wheels = steps::fresh("wheels", "")?;
+    let mut build = program("maturin");
+    // Of the dev profile: it says what is true of the release, and is built in a fraction of the time.
+    build
+        .args(["build", "--quiet", "--locked", "--profile", "dev", "--compatibility", "linux", "--out"])
+        .arg(&wheels);
+    steps::run(build.current_dir(&package).env("CARGO_TARGET_DIR", &target))?;
+    let mut install = Command::new(&python);
+    install.args([
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--force-reinstall",
+    ]);
+    steps::run(install.arg(only_file(&wheels)?))?;
+
+    steps::run(program("mypy").current_dir(&package).arg("--cache-dir").arg(target.join("mypy")))?;
+    // Beside the checkout, so that the installed package is meant and not its sources.
+    steps::run(program("stubtest").arg("pavlov_rl._native").current_dir(&wheels))?;
+    steps::run(program("pytest").args(["-q", "-p", "no:cacheprovider"]).arg(package.join("tests")))
+}
+
+/// The only file of a directory.
+fn only_file(directory: &Path) -> Result<PathBuf> {
+    let files = fs::read_dir(directory).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let files = files.map_err(|error| format!("{}: {error}", directory.display()))?;
+    match files.as_slice() {
+        [file] => Ok(file.path()),
+        _ => Err(format!("{} has {} files instead of one wheel", directory.display(), files.len())),
+    }
+}
