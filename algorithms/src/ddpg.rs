@@ -15,6 +15,7 @@
 //! them twice; between -1 and 1 that is the same.)
 
 use pavlov_trainer::{
+    own_defaults,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
@@ -26,7 +27,7 @@ use tch::Tensor;
 
 /// Settings of DDPG. Defaults are those of Ray 1.13.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Ddpg {
     /// Settings that all algorithms share. `model.fused` is all that DDPG reads of `model`.
     #[serde(flatten)]
@@ -70,6 +71,8 @@ pub struct Ddpg {
     /// Bound of the norm of each network's gradient.
     pub grad_clip: Option<f64>,
 }
+
+own_defaults!(Ddpg);
 
 impl Default for Ddpg {
     fn default() -> Self {

@@ -8,6 +8,7 @@
 
 use pavlov_envs::Space;
 use pavlov_trainer::{
+    own_defaults,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayKind},
@@ -33,7 +34,7 @@ use tch::{Device, Kind, Tensor};
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Dqn {
     /// Settings that all algorithms share.
     #[serde(flatten)]
@@ -68,6 +69,8 @@ pub struct Dqn {
     /// Give new rows their error as priority, not the highest so far; it costs a pass through the network per fragment.
     pub worker_side_prioritization: bool,
 }
+
+own_defaults!(Dqn);
 
 impl Default for Dqn {
     fn default() -> Self {

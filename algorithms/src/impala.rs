@@ -7,6 +7,7 @@
 
 use pavlov_trainer::{
     learner::OptimizerConfig,
+    own_defaults,
     prelude::*,
     settings::{ExplorationConfig, rules},
 };
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 /// Settings of IMPALA. Defaults are those of Ray 1.13.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Impala {
     /// Settings that all algorithms share.
     #[serde(flatten)]
@@ -72,6 +73,8 @@ pub enum OptType {
     /// RMSprop with `decay`, `momentum` and `epsilon`.
     Rmsprop,
 }
+
+own_defaults!(Impala);
 
 impl Default for Impala {
     fn default() -> Self {

@@ -7,6 +7,7 @@
 //! 4. The workers get the new weights.
 
 use pavlov_trainer::{
+    own_defaults,
     prelude::*,
     settings::{ExplorationConfig, rules},
 };
@@ -22,7 +23,7 @@ use std::collections::BTreeMap;
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Ppo {
     /// Settings that all algorithms share.
     #[serde(flatten)]
@@ -92,6 +93,8 @@ pub enum NormalizeAdvantages {
     /// Advantages stay as they are.
     None,
 }
+
+own_defaults!(Ppo);
 
 impl Default for Ppo {
     fn default() -> Self {

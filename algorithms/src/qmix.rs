@@ -13,6 +13,7 @@
 
 use pavlov_envs::Space;
 use pavlov_trainer::{
+    own_defaults,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
@@ -42,7 +43,7 @@ pub enum Mixing {
 /// # Ok::<(), Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Qmix {
     /// Settings that all algorithms share.
     #[serde(flatten)]
@@ -67,6 +68,8 @@ pub struct Qmix {
     #[serde(flatten)]
     pub off_policy: OffPolicy,
 }
+
+own_defaults!(Qmix);
 
 impl Default for Qmix {
     fn default() -> Self {

@@ -15,6 +15,7 @@ use pavlov_envs::Space;
 pub use pavlov_trainer::models::CriticLoss;
 use pavlov_trainer::{
     models::Quantiles,
+    own_defaults,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
@@ -25,7 +26,7 @@ use tch::Tensor;
 
 /// Settings of SAC. Defaults are those of Ray 1.13.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
+#[serde(default, remote = "Self")]
 pub struct Sac {
     /// Settings that all algorithms share. `model.fused` is all that SAC reads of `model`.
     #[serde(flatten)]
@@ -77,6 +78,8 @@ impl Default for Optimization {
         Self { actor_learning_rate, critic_learning_rate, entropy_learning_rate, weight_decay: 0.0 }
     }
 }
+
+own_defaults!(Sac);
 
 impl Default for Sac {
     fn default() -> Self {

@@ -5,6 +5,7 @@
 
 use crate::ddpg::{Ddpg, REFUSED_KEYS};
 use pavlov_trainer::{
+    own_defaults,
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
     settings::ExplorationConfig,
@@ -22,8 +23,10 @@ use std::ops::{Deref, DerefMut};
 /// assert!(td3.twin_q && td3.policy_delay == 2);
 /// ```
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(transparent)]
+#[serde(transparent, remote = "Self")]
 pub struct Td3(pub Ddpg);
+
+own_defaults!(Td3);
 
 impl Default for Td3 {
     fn default() -> Self {

@@ -151,6 +151,49 @@ fn defaults_of_sac_ddpg_and_td3_are_rays() {
     );
 }
 
+/// As a library's user reads settings: with serde, without the layers of settings files.
+#[test]
+fn settings_that_serde_reads_have_the_algorithms_own_defaults() {
+    fn assert_own<T: Trainer>(given: Value) {
+        let whole =
+            resolve(&T::get_default_config(), &object(given.clone()), &cartpole()).expect("settings").0;
+        let read: T = serde_json::from_value(given.clone()).expect("settings");
+        let [read, whole] = [read, whole].map(|settings| to_config(&settings).expect("an object"));
+        assert_eq!(read, whole, "{} of {given}", T::NAME);
+    }
+    for given in [
+        json!({}),
+        json!({"gamma": 0.5, "seed": 3, "model": {"fcnet_hiddens": [8]}, "env_config": {"any": {"thing": 1}}}),
+    ] {
+        assert_own::<Ppo>(given.clone());
+        assert_own::<Dqn>(given.clone());
+        assert_own::<Impala>(given.clone());
+        assert_own::<Sac>(given.clone());
+        assert_own::<Ddpg>(given.clone());
+        assert_own::<Td3>(given.clone());
+        assert_own::<Qmix>(given);
+    }
+    // Objects are merged, unless they are of another type.
+    let buffer = json!({"replay_buffer_config": {"capacity": 9}, "tau": 0.5});
+    assert_own::<Ddpg>(buffer.clone());
+    assert_own::<Td3>(buffer);
+    let noise = json!({"exploration_config": {"stddev": 0.4}});
+    assert_own::<Td3>(noise);
+    assert_own::<Ddpg>(json!({"exploration_config": {"type": "GaussianNoise", "stddev": 0.4}}));
+    assert_own::<Sac>(json!({"optimization": {"actor_learning_rate": 0.5}}));
+    assert!(serde_json::from_value::<Td3>(json!({})).expect("settings").twin_q);
+}
+
+#[test]
+fn settings_of_the_wrong_kind_name_their_key_whoever_reads_them() {
+    let sac = serde_json::from_value::<Sac>(json!({"optimization": {"actor_learning_rat": 1}}));
+    assert!(sac.expect_err("refused").to_string().contains("unknown field `actor_learning_rat`"));
+    refused(
+        resolve(&Td3::default(), &object(json!({"actor_hiddens": [4, "x"]})), &cartpole()),
+        &["`actor_hiddens[1]`"],
+    );
+}
+
 /// What Ray 1.13 has in `qmix.py`, without what is about sequences.
 #[test]
 fn defaults_of_qmix_are_rays() {

@@ -20,7 +20,8 @@ use serde::de::DeserializeOwned;
 /// # Contract
 ///
 /// * `get_default_config` is complete; a setting that is not in it is unknown.
-/// * Settings are what serde reads and writes; put [`Common`] under `#[serde(flatten)]`.
+/// * Settings are what serde reads and writes; put [`Common`] under `#[serde(flatten)]`. With
+///   [`own_defaults`](crate::own_defaults), a partial object read by serde takes the algorithm's own defaults.
 /// * `execution_plan` starts with equal weights in all workers and leaves no state in the plan itself.
 ///
 /// # Example

@@ -11,6 +11,7 @@ mod model;
 mod multi_agent;
 mod noise;
 mod other_libraries;
+mod own_defaults;
 mod refused_keys;
 mod replay;
 
@@ -26,6 +27,7 @@ pub use model::{Activation, Architecture, HiddenLayers, Initializer, ModelConfig
 pub use multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode};
 pub(crate) use noise::Noise;
 pub use other_libraries::{synonym, translate};
+pub use own_defaults::OverDefaults;
 pub use pavlov_tune::{PlacementStrategy, WorkerTransport, Workers};
 pub(crate) use refused_keys::REFUSED_KEYS;
 pub use replay::{OffPolicy, ReplayBufferConfig, ReplayKind};

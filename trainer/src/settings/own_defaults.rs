@@ -1,0 +1,158 @@
+//! `Deserialize` of an algorithm's settings: a setting that is left out has the algorithm's own default.
+
+use crate::settings::{Common, OffPolicy};
+use pavlov_tune::Config;
+use serde::{
+    Serialize,
+    de::{DeserializeSeed, Error, IntoDeserializer, MapAccess},
+};
+use serde_json::Value;
+
+/// Implements `Serialize` and `Deserialize` for the settings of an algorithm, whose struct derives both under
+/// `#[serde(default, remote = "Self")]`: whatever is left out has the value of the struct's own `Default`, settings in
+/// [`Common`](crate::Common) and [`OffPolicy`](crate::replay::OffPolicy) too. `#[serde(flatten)]` alone takes the defaults
+/// of those two instead.
+///
+/// ```
+/// use pavlov_trainer::{own_defaults, prelude::*};
+/// use serde::{Deserialize, Serialize};
+///
+/// #[derive(Serialize, Deserialize)]
+/// #[serde(default, remote = "Self")]
+/// struct Patient {
+///     #[serde(flatten)]
+///     common: Common,
+///     lr: f64,
+/// }
+///
+/// impl Default for Patient {
+///     fn default() -> Self {
+///         Self { common: Common { gamma: 0.999, ..Common::default() }, lr: 0.1 }
+///     }
+/// }
+///
+/// own_defaults!(Patient);
+///
+/// let patient: Patient = serde_json::from_str(r#"{"lr": 0.2}"#).unwrap();
+/// assert_eq!((patient.lr, patient.common.gamma), (0.2, 0.999));
+/// ```
+#[macro_export]
+macro_rules! own_defaults {
+    ($settings:ty) => {
+        impl ::serde::Serialize for $settings {
+            fn serialize<S: ::serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+                <$settings>::serialize(self, serializer)
+            }
+        }
+
+        impl<'de> ::serde::Deserialize<'de> for $settings {
+            fn deserialize<D: ::serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+                struct Read;
+
+                impl<'de> ::serde::de::Visitor<'de> for Read {
+                    type Value = $settings;
+
+                    fn expecting(&self, f: &mut ::std::fmt::Formatter<'_>) -> ::std::fmt::Result {
+                        f.write_str("an object with settings")
+                    }
+
+                    fn visit_map<A: ::serde::de::MapAccess<'de>>(
+                        self,
+                        map: A,
+                    ) -> Result<$settings, A::Error> {
+                        let all = $crate::settings::OverDefaults::new(map, &<$settings>::default())?;
+                        <$settings>::deserialize(::serde::de::value::MapAccessDeserializer::new(all))
+                    }
+                }
+
+                deserializer.deserialize_map(Read)
+            }
+        }
+    };
+}
+
+/// The settings that were given, and then the defaults of all others.
+#[derive(Debug)]
+pub struct OverDefaults<A> {
+    given: A,
+    /// Defaults of settings that were not given so far.
+    defaults: Config,
+    /// Keys whose objects are laid over their default. Other objects have the defaults of their own type.
+    shared: Config,
+    /// The default of the setting whose value is read next.
+    default: Option<Value>,
+    key: String,
+    given_ended: bool,
+}
+
+impl<A> OverDefaults<A> {
+    /// Reads `given` over `defaults`.
+    ///
+    /// # Errors
+    /// Fails if serde does not write the defaults as an object.
+    pub fn new<'de>(given: A, defaults: &impl Serialize) -> Result<Self, A::Error>
+    where
+        A: MapAccess<'de>,
+    {
+        let mut shared = written(&Common::default())?;
+        shared.extend(written(&OffPolicy::default())?);
+        let defaults = written(defaults)?;
+        Ok(Self { given, defaults, shared, default: None, key: String::new(), given_ended: false })
+    }
+}
+
+fn written<E: Error>(settings: &impl Serialize) -> Result<Config, E> {
+    match serde_json::to_value(settings).map_err(E::custom)? {
+        Value::Object(config) => Ok(config),
+        other => Err(E::custom(format_args!("settings must be written as an object, not as {other}"))),
+    }
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for OverDefaults<A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        if !self.given_ended {
+            if let Some(key) = self.given.next_key::<String>()? {
+                self.default = self.defaults.shift_remove(&key);
+                self.key.clone_from(&key);
+                return seed.deserialize(key.into_deserializer()).map(Some);
+            }
+            self.given_ended = true;
+        }
+        let Some(key) = self.defaults.keys().next().cloned() else { return Ok(None) };
+        self.default = self.defaults.shift_remove(&key);
+        seed.deserialize(key.into_deserializer()).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        let value = match self.default.take() {
+            Some(default) if self.given_ended => default,
+            Some(default @ Value::Object(_)) if self.shared.contains_key(&self.key) => {
+                laid_over(default, self.given.next_value()?)
+            }
+            _ => return self.given.next_value_seed(seed),
+        };
+        seed.deserialize(value).map_err(A::Error::custom)
+    }
+}
+
+/// Merges objects key by key, as layers of settings files are: other values are replaced, and so are objects of another
+/// `type`.
+fn laid_over(default: Value, given: Value) -> Value {
+    match (default, given) {
+        (Value::Object(mut all), Value::Object(given)) => {
+            let changes_type =
+                given.get("type").is_some_and(|kind| all.get("type").is_some_and(|old| old != kind));
+            if changes_type {
+                return Value::Object(given);
+            }
+            for (key, value) in given {
+                let default = all.shift_remove(&key).unwrap_or(Value::Null);
+                all.insert(key, laid_over(default, value));
+            }
+            Value::Object(all)
+        }
+        (_, given) => given,
+    }
+}
