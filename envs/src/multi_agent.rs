@@ -42,7 +42,8 @@ pub use typed::TypedMultiAgentEnv;
 /// * `reset` and `step` write every element of every slice of `out`; what was in it before must not matter.
 /// * An agent's observation lies in its space while it is alive and in the step in which it ends. Before it joins and
 ///   after it ended, its row of `obs` is zeros and its reward 0.
-/// * An agent ends once, with either `terminated` or `truncated`, in that step only; from then on it is not alive.
+/// * An agent ends once, with `terminated`, `truncated` or both, in that step only; from then on it is not alive. With both it
+///   has terminated: nothing comes after that would be worth anything.
 /// * Acting agents are alive, and at least one agent acts while one is alive. An acting agent with an action mask has a
 ///   legal action.
 /// * An action outside the space of an acting agent is an error and not a panic.

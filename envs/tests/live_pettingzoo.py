@@ -280,6 +280,7 @@ def check_game(env_id, module, games=25, most_moves=10_000, illegal_rate=0.05, p
             real.step(action)
             place = f"{env_id} {config}, game {game}, move {move}, after {action}"
             same(native.terminations, real.terminations, place)
+            same(native.truncations, real.truncations, place)
             for agent in real.possible_agents:
                 assert native.rewards[agent] == real.rewards[agent], place
             if watch is not None:

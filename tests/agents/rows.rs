@@ -253,10 +253,13 @@ fn policies_that_do_not_learn_act_and_leave_no_rows() {
 }
 
 #[test]
-fn an_agent_that_ends_with_both_flags_is_refused_in_training_too() {
-    let env = EnvCreator::multi_agent(|| Turns { both_flags: true, ..Turns::default() });
-    let workers = workers(&common(1, 5), Policies::from(AtRandom::class(2)), &env).expect("workers");
-    refused(workers.sample(), &["contract `exclusive_flags` is broken: copy 0: a has both flags"]);
+fn an_agent_that_ends_with_both_flags_has_terminated() {
+    let rows_with = |both_flags| {
+        let env = EnvCreator::multi_agent(move || Turns { both_flags, ..Turns::default() });
+        let policies = Policies::from(AtRandom::class(2));
+        rows_of(sample(&workers(&common(1, 5), policies, &env).expect("workers"), 3))
+    };
+    assert_eq!(rows_with(true), rows_with(false));
 }
 
 #[test]

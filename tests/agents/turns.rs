@@ -22,7 +22,7 @@ use crate::support::{quiet, refused, spec_with, tiny_ppo};
 pub(crate) struct Turns {
     pub(crate) seed: u64,
     pub(crate) t: u64,
-    /// Breaks the contract: whoever ends has both flags.
+    /// Whoever terminates has both flags.
     pub(crate) both_flags: bool,
     /// Breaks the contract: whoever has ended acts again.
     pub(crate) acts_on: bool,

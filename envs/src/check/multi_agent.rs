@@ -18,7 +18,6 @@ use crate::{
 /// | `observation_in_space` | an observation outside the agent's space |
 /// | `absent_agents` | a row that is not zero of an agent before it joined or after it ended |
 /// | `finite_reward` | a reward that is infinite or not a number |
-/// | `exclusive_flags` | `terminated` together with `truncated` |
 /// | `ends_once` | an agent that ends without being alive, is alive after its end, or is gone without an end |
 /// | `turn` | an acting agent that is not alive, or no acting agent while one is alive |
 /// | `action_mask` | an acting agent without a legal action, or a legal action of an agent that is not acting |
@@ -235,9 +234,6 @@ impl Player<'_> {
                 let (terminated, truncated) = (rows.terminated[agent], rows.truncated[agent]);
                 let (alive, ends) = (rows.alive[agent], terminated || truncated);
                 let was_alive = before.is_some_and(|before| before.alive[agent]);
-                if terminated && truncated {
-                    return fault("exclusive_flags", "has both flags; `terminated` goes before".into());
-                }
                 if ends && !was_alive {
                     return fault("ends_once", "ends, but it was not alive before".into());
                 }

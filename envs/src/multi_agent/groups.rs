@@ -116,7 +116,8 @@ impl Grouped {
             let any = |flags: &[bool]| members.iter().any(|&agent| flags[agent]);
             out.rewards[i] = members.iter().map(|&agent| rewards[agent]).sum();
             (out.alive[i], out.acting[i]) = (any(alive), any(acting));
-            out.truncated[i] = !out.alive[i] && any(truncated);
+            let cut = members.iter().any(|&agent| truncated[agent] && !terminated[agent]);
+            out.truncated[i] = !out.alive[i] && cut;
             out.terminated[i] = !out.alive[i] && any(terminated) && !out.truncated[i];
         }
         Ok(())

@@ -27,9 +27,9 @@ pub(super) struct Rules {
 /// |---|---|
 /// | observation | `Dict(action_mask, observation)` of bytes: for each action whether it is legal (zeros while the other player is to move), then for each square, row by row, whether the mark there is mine and whether it is the other's |
 /// | reward | 1 to the winner and -1 to the loser; 0 for a draw |
-/// | illegal action | ends the game: -1 to its player, 0 to the other. PettingZoo sets both flags then, here `terminated` goes before |
+/// | illegal action | ends the game: -1 to its player, 0 to the other, and both flags to both, as PettingZoo does |
 /// | terminated | both players, at a line or a full board |
-/// | truncated | never |
+/// | truncated | at an illegal action |
 ///
 /// Nothing is random.
 #[derive(Clone, Debug)]
@@ -69,7 +69,8 @@ impl BoardGame {
             .any(|(down, right)| 1 + run(down, right) + run(-down, -right) >= line)
     }
 
-    fn write(&self, out: MultiAgentOut<'_, u8>) {
+    /// `illegal`: the last action ended the game so.
+    fn write(&self, illegal: bool, out: MultiAgentOut<'_, u8>) {
         for (player, row) in out.obs.chunks_exact_mut(self.obs_width()).enumerate() {
             let (mask, squares) = row.split_at_mut(self.rules.actions);
             for (action, legal) in mask.iter_mut().enumerate() {
@@ -80,7 +81,7 @@ impl BoardGame {
                 square.copy_from_slice(&[u8::from(mark == mine), u8::from(mark == others)]);
             }
         }
-        out.truncated.fill(false);
+        out.truncated.fill(illegal);
         out.terminated.fill(self.over);
         out.alive.fill(!self.over);
         for (player, acting) in out.acting.iter_mut().enumerate() {
@@ -124,7 +125,7 @@ impl MultiAgentEnv for BoardGame {
         self.board.fill(0);
         (self.turn, self.over) = (0, false);
         out.rewards.fill(0.0);
-        self.write(out);
+        self.write(false, out);
         Ok(())
     }
 
@@ -142,7 +143,8 @@ impl MultiAgentEnv for BoardGame {
         }
         let (player, other) = (self.turn, 1 - self.turn);
         out.rewards.fill(0.0);
-        match (self.rules.square)(&self.board, action as usize) {
+        let square = (self.rules.square)(&self.board, action as usize);
+        match square {
             Some(square) => {
                 let mark = 1 + player as u8;
                 self.board[square] = mark;
@@ -161,7 +163,7 @@ impl MultiAgentEnv for BoardGame {
                 self.turn = 0;
             }
         }
-        self.write(out);
+        self.write(square.is_none(), out);
         Ok(())
     }
 

@@ -42,9 +42,9 @@ impl Default for GoConfig {
 /// | observation | `Dict(action_mask, observation)` of bytes: for each action whether it is legal (zeros while the other player is to move), then for each point, row by row, 17 planes: for each of the last eight moves, the last one first, whether its player has a stone there after it and whether the other player has; then 1 for white |
 /// | action | a point, row by row, or `board_size * board_size` to pass |
 /// | reward | 1 to the winner and -1 to the loser; as in PettingZoo, white wins when both have as many points |
-/// | illegal action | ends the game: -1 to its player, 0 to the other. PettingZoo sets both flags then, here `terminated` goes before |
+/// | illegal action | ends the game: -1 to its player, 0 to the other, and both flags to both, as PettingZoo does |
 /// | terminated | both players, when both passed one after the other |
-/// | truncated | never: players who do not pass play for ever |
+/// | truncated | at an illegal action only: players who do not pass play for ever |
 ///
 /// A stone that was just taken alone may not be taken back at once; longer repetitions are legal, as in PettingZoo.
 /// Stones and surrounded points count. Nothing is random.
@@ -134,7 +134,7 @@ impl Go {
             }
         }
         let running = self.phase == Phase::Running;
-        out.truncated.fill(false);
+        out.truncated.fill(self.phase == Phase::Stopped);
         out.terminated.fill(!running);
         out.alive.fill(running);
         for (player, acting) in out.acting.iter_mut().enumerate() {

@@ -40,7 +40,7 @@ class Agents(Slabs):
         for row, agent in enumerate(self.agents):
             was_alive = self.alive[row]
             terminated = bool(was_alive and terminations.get(agent, False))
-            truncated = bool(was_alive and not terminated and truncations.get(agent, False))
+            truncated = bool(was_alive and truncations.get(agent, False))
             self.ended[row] |= terminated or truncated
             alive = agent in present and not self.ended[row]
             if was_alive and not alive and not self.ended[row]:

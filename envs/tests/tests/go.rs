@@ -49,6 +49,8 @@ fn recorded_games_of_pettingzoo_are_played_again() {
             }
             let over = t == moves.len();
             assert_eq!(rows.terminated, [over; 2], "{place}");
+            let illegal = over && game["illegal"].as_bool().unwrap();
+            assert_eq!(rows.truncated, [illegal; 2], "{place}");
             assert_eq!(rows.acting, [0, 1].map(|agent| !over && t % 2 == agent), "{place}");
             for agent in 0..2 {
                 assert_eq!(

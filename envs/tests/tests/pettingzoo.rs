@@ -142,7 +142,7 @@ fn agents_with_different_spaces_come_and_go_in_their_own_rows() {
     env.step(&[1, 0, 0, 0], rows.out()).unwrap();
     assert_eq!(
         (rows.terminated.as_slice(), rows.truncated.as_slice()),
-        (&[true, false, false][..], &[false, false, true][..])
+        (&[true, false, false][..], &[true, false, true][..])
     );
     assert!(rows.is_over());
     let error = env.step(&[1, 1, 0, 0], rows.out()).unwrap_err();

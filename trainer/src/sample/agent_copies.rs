@@ -128,15 +128,14 @@ impl AgentCopies {
         };
         f(self.envs[copy].as_mut(), &actions[..end(&self.action_ranges)], out)?;
         for row in rows {
-            let (check, fault) = match (self.terminated[row] && self.truncated[row], self.alive[row]) {
-                (true, _) => ("exclusive_flags", "has both flags; `terminated` goes before"),
-                (_, false) if self.acting[row] => {
-                    ("turn", "is to act, but it is not alive; an agent that has ended acts no more")
-                }
-                _ => continue,
-            };
-            let message = format!("copy {copy}: {} {fault}", self.names[row % agents]);
-            return Err(pavlov_envs::Error::Contract { check, message }.into());
+            if self.acting[row] && !self.alive[row] {
+                let agent = &self.names[row % agents];
+                let fault = "is to act, but it is not alive; an agent that has ended acts no more";
+                let message = format!("copy {copy}: {agent} {fault}");
+                return Err(pavlov_envs::Error::Contract { check: "turn", message }.into());
+            }
+            // Nothing comes after an end with both flags, so it is no cut.
+            self.truncated[row] &= !self.terminated[row];
         }
         Ok(())
     }
