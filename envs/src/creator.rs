@@ -115,7 +115,7 @@ impl EnvCreator {
                     Err(Error::unsupported(inner.name(), "wrappers", way_out))
                 }
             };
-            by_name::wrapped(&wrappers, num_envs, &one).map(EnvCopies::Vector)
+            by_name::wrapped(inner.name(), &wrappers, num_envs, &one).map(EnvCopies::Vector)
         })
     }
 

@@ -101,6 +101,12 @@ impl<E: Env> SyncVectorEnv<E> {
         })
     }
 
+    /// The same with another name in errors.
+    pub(crate) fn named(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
+    }
+
     /// The copies, for tests and tools that look inside.
     pub fn envs(&self) -> impl Iterator<Item = &E> {
         self.copies.iter().map(|copy| &copy.env)

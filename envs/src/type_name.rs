@@ -1,8 +1,14 @@
 //! Names of types in messages.
 
-/// The name of a type without its path and parameters: `Corridor`.
+const WRAPPERS: &str = concat!(env!("CARGO_CRATE_NAME"), "::wrappers::");
+
+/// The name of a type without its path and parameters: `Corridor`. Of an environment in wrappers it is that of the environment,
+/// which is the first parameter of every wrapper.
 pub(crate) fn short_type_name<T: ?Sized>() -> String {
-    let name = std::any::type_name::<T>();
-    let name = name.split('<').next().unwrap_or(name);
+    let mut name = std::any::type_name::<T>();
+    while let Some((_, inner)) = name.split_once('<').filter(|(outer, _)| outer.starts_with(WRAPPERS)) {
+        name = inner;
+    }
+    let name = name.split(['<', '>', ',']).next().unwrap_or(name);
     name.rsplit("::").next().unwrap_or(name).to_owned()
 }

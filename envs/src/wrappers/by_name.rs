@@ -220,8 +220,8 @@ impl WrapperSpec {
         })
     }
 
-    /// `num_envs` copies in this wrapper around what `make` makes, one copy each time.
-    fn around(&self, num_envs: usize, make: &MakeOne<'_>) -> Result<Box<dyn AnyVectorEnv>> {
+    /// `num_envs` copies of `env` in this wrapper around what `make` makes, one copy each time.
+    fn around(&self, env: &str, num_envs: usize, make: &MakeOne<'_>) -> Result<Box<dyn AnyVectorEnv>> {
         let first = make()?;
         match (first.obs_dtype(), first.act_dtype()) {
             (DType::U8, DType::I64) if self.known.name == "AtariPreprocessing" => {
@@ -233,16 +233,16 @@ impl WrapperSpec {
                     grayscale_obs: self.get(4)?,
                 };
                 let mut copies = Copies::<u8, i64>::new(first, make);
-                boxed(num_envs, || AtariPreprocessing::new(copies.next()?, config))
+                boxed(env, num_envs, || AtariPreprocessing::new(copies.next()?, config))
             }
-            (DType::U8, DType::I64) => self.typed::<u8, i64>(num_envs, first, make),
-            (DType::I64, DType::I64) => self.typed::<i64, i64>(num_envs, first, make),
-            (DType::F32, DType::I64) => self.typed::<f32, i64>(num_envs, first, make),
-            (DType::F64, DType::I64) => self.typed::<f64, i64>(num_envs, first, make),
-            (DType::U8, DType::F32) => self.typed::<u8, f32>(num_envs, first, make),
-            (DType::I64, DType::F32) => self.typed::<i64, f32>(num_envs, first, make),
-            (DType::F32, DType::F32) => self.typed::<f32, f32>(num_envs, first, make),
-            (DType::F64, DType::F32) => self.typed::<f64, f32>(num_envs, first, make),
+            (DType::U8, DType::I64) => self.typed::<u8, i64>(env, num_envs, first, make),
+            (DType::I64, DType::I64) => self.typed::<i64, i64>(env, num_envs, first, make),
+            (DType::F32, DType::I64) => self.typed::<f32, i64>(env, num_envs, first, make),
+            (DType::F64, DType::I64) => self.typed::<f64, i64>(env, num_envs, first, make),
+            (DType::U8, DType::F32) => self.typed::<u8, f32>(env, num_envs, first, make),
+            (DType::I64, DType::F32) => self.typed::<i64, f32>(env, num_envs, first, make),
+            (DType::F32, DType::F32) => self.typed::<f32, f32>(env, num_envs, first, make),
+            (DType::F64, DType::F32) => self.typed::<f64, f32>(env, num_envs, first, make),
             (_, actions) => {
                 let found = format!("an environment with {actions} actions");
                 Err(Error::shape("what wrappers stand around", found, "one with i64 or f32 actions"))
@@ -252,6 +252,7 @@ impl WrapperSpec {
 
     fn typed<O: Element, A: Element>(
         &self,
+        env: &str,
         num_envs: usize,
         first: Box<dyn AnyVectorEnv>,
         make: &MakeOne<'_>,
@@ -259,23 +260,23 @@ impl WrapperSpec {
         let space = first.observation_space().to_string();
         let mut copies = Copies::<O, A>::new(first, make);
         match self.known.name {
-            "ClipAction" => boxed(num_envs, || ClipAction::new(copies.next()?)),
+            "ClipAction" => boxed(env, num_envs, || ClipAction::new(copies.next()?)),
             "ClipReward" => {
                 let (least, most) = (self.get(0)?, self.get(1)?);
-                boxed(num_envs, || ClipReward::new(copies.next()?, least, most))
+                boxed(env, num_envs, || ClipReward::new(copies.next()?, least, most))
             }
-            "FlattenObservation" => boxed(num_envs, || Ok(FlattenObservation::new(copies.next()?))),
+            "FlattenObservation" => boxed(env, num_envs, || Ok(FlattenObservation::new(copies.next()?))),
             "FrameStack" => {
                 let stack_size = self.get(0)?;
-                boxed(num_envs, || FrameStack::new(copies.next()?, stack_size, Padding::Reset))
+                boxed(env, num_envs, || FrameStack::new(copies.next()?, stack_size, Padding::Reset))
             }
             "RescaleAction" => {
                 let (least, most) = (self.get(0)?, self.get(1)?);
-                boxed(num_envs, || RescaleAction::new(copies.next()?, least, most))
+                boxed(env, num_envs, || RescaleAction::new(copies.next()?, least, most))
             }
             "TimeLimit" => {
                 let limit = self.get(0)?;
-                boxed(num_envs, || Ok(TimeLimit::new(copies.next()?, limit)))
+                boxed(env, num_envs, || Ok(TimeLimit::new(copies.next()?, limit)))
             }
             name if MINIGRID.contains(&name) => Err(Error::Config {
                 env: name.into(),
@@ -320,19 +321,24 @@ impl<'a, O: Element, A: Element> Copies<'a, O, A> {
     }
 }
 
-fn boxed<E: Env>(num_envs: usize, make: impl FnMut() -> Result<E>) -> Result<Box<dyn AnyVectorEnv>> {
-    Ok(Box::new(SyncVectorEnv::new(num_envs, make)?))
+fn boxed<E: Env>(
+    env: &str,
+    num_envs: usize,
+    make: impl FnMut() -> Result<E>,
+) -> Result<Box<dyn AnyVectorEnv>> {
+    Ok(Box::new(SyncVectorEnv::new(num_envs, make)?.named(env)))
 }
 
-/// `num_envs` copies in these wrappers, the first of them innermost, around what `make` makes, one copy each time.
+/// `num_envs` copies of `env` in these wrappers, the first of them innermost, around what `make` makes, one copy each time.
 pub(crate) fn wrapped(
+    env: &str,
     wrappers: &[WrapperSpec],
     num_envs: usize,
     make: &MakeOne<'_>,
 ) -> Result<Box<dyn AnyVectorEnv>> {
     match wrappers.split_last() {
         None => make(),
-        Some((last, [])) => last.around(num_envs, make),
-        Some((last, inner)) => last.around(num_envs, &|| wrapped(inner, 1, make)),
+        Some((last, [])) => last.around(env, num_envs, make),
+        Some((last, inner)) => last.around(env, num_envs, &|| wrapped(env, inner, 1, make)),
     }
 }

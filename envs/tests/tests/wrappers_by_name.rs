@@ -52,6 +52,26 @@ fn play(env: &mut dyn AnyVectorEnv) -> Vec<Vec<u8>> {
 }
 
 #[test]
+fn errors_of_copies_in_wrappers_name_the_environment() {
+    let refused = |mut env: Box<dyn AnyVectorEnv>| {
+        env.recv(StepOut {
+            obs: bytemuck::cast_slice_mut(&mut [0_i64]),
+            final_obs: bytemuck::cast_slice_mut(&mut [0_i64]),
+            rewards: &mut [0.0],
+            terminated: &mut [false],
+            truncated: &mut [false],
+        })
+        .expect_err("nothing was sent")
+        .to_string()
+    };
+    // The limit on steps of Gymnasium's registry is a wrapper, too.
+    let registered = EnvCreator::from("FrozenLake-v1").make_vec(&EnvConfig::new(), 1).expect("a copy");
+    assert_eq!(refused(registered), "FrozenLake has no step in flight; call `send` first");
+    let wrapped = wrapped("FrozenLake-v1", 1, json!(["TimeLimit(9)", "ClipReward(0, 1)"]));
+    assert_eq!(refused(wrapped), "FrozenLake-v1 has no step in flight; call `send` first");
+}
+
+#[test]
 fn wrappers_by_name_give_the_rows_of_wrappers_by_hand() {
     let by_hand = || {
         let cartpole = TimeLimit::new(CartPole::new(CartPoleConfig::default()), 30);
