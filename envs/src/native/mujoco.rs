@@ -25,9 +25,10 @@ mod vector;
 use std::sync::Arc;
 
 use serde::{Serialize, de::DeserializeOwned};
+use serde_json::Value;
 
 use super::entry::{Entry, spec};
-use crate::{EnvCreator, env_config::decode_config};
+use crate::{EnvConfig, EnvCreator, Error, Result, env_config::decode_config};
 use task::Task;
 
 /// Limits and thresholds are Gymnasium's.
@@ -63,9 +64,21 @@ where
 {
     let creator = EnvCreator::new(id, move |config, num_envs| {
         let task: T = decode_config(id, config)?;
+        refuse_negative_noise(id, config)?;
         vector::make(id, limit, Arc::new(task), num_envs)
     });
     (spec(id, &format!("{summary} (MuJoCo)"), Some(limit as usize), reward_threshold), creator)
+}
+
+/// numpy refuses to draw between bounds the wrong way round.
+fn refuse_negative_noise(id: &str, config: &EnvConfig) -> Result<()> {
+    match config.get("reset_noise_scale").and_then(Value::as_f64) {
+        Some(scale) if scale < 0.0 => {
+            let message = format!("`reset_noise_scale` is {scale}, but it must be 0 or more");
+            Err(Error::Config { env: id.into(), message })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The models that Gymnasium brings along, by their names there.

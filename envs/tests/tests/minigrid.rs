@@ -180,6 +180,8 @@ fn bad_settings_of_minigrid_are_refused_with_the_way_out() {
         ("Empty-8x8", json!({"agent_start_dir": 4}), "0 (right), 1 (down), 2 (left) or 3 (up)"),
         ("Empty-8x8", json!({"agent_view_size": 8}), "`agent_view_size` is 8, but it must be odd"),
         ("Empty-8x8", json!({"max_steps": 0}), "`max_steps` is 0"),
+        ("Empty-8x8", json!({"see_through_walls": true}), "this task is always played with true"),
+        ("Unlock", json!({"see_through_walls": true}), "this task is always played with false"),
         ("Empty-8x8", json!({"tile_size": 0}), "`tile_size` is 0, but it must be in 1..=128"),
         ("LavaCrossingS9N1", json!({"size": 10}), "`size` is 10, but it must be odd"),
         (

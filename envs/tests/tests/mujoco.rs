@@ -292,6 +292,21 @@ fn the_bridge_and_the_native_environment_give_the_same_run() {
     }
 }
 
+/// numpy refuses to draw between 0.1 and -0.1, so Gymnasium's environments do.
+#[test]
+fn negative_noise_at_the_start_is_refused() {
+    for id in IDS {
+        let config = settings(json!({"reset_noise_scale": -0.1}));
+        let error = make_vec(id, &config, 1).expect_err("refused").to_string();
+        // Reacher and Pusher have no such setting.
+        let expected = match id {
+            "Reacher-v5" | "Pusher-v5" => "no setting `reset_noise_scale`",
+            _ => "`reset_noise_scale` is -0.1, but it must be 0 or more",
+        };
+        assert!(error.contains(expected), "{id}: {error}");
+    }
+}
+
 #[test]
 fn settings_that_do_not_fit_are_refused() {
     let Some(python) = python() else { return };

@@ -33,7 +33,7 @@ use crate::{
 /// `MiniGrid<u8>`.
 ///
 /// Settings are those of MiniGrid's classes, under the same names, and for all of them `max_steps`, `agent_view_size`,
-/// `see_through_walls`, `highlight`, `tile_size`, `agent_pov`, and `wrappers`: at most one of `FullyObsWrapper`,
+/// `see_through_walls` (where MiniGrid's class takes it), `highlight`, `tile_size`, `agent_pov`, and `wrappers`: at most one of `FullyObsWrapper`,
 /// `OneHotPartialObsWrapper`, `RGBImgObsWrapper(tile_size=8)` and `RGBImgPartialObsWrapper(tile_size=8)`, then perhaps
 /// `ImgObsWrapper`.
 ///
@@ -79,7 +79,14 @@ impl<O: MiniGridObs> MiniGrid<O> {
         if let Some(problem) = task.problem().or_else(|| common.problem()) {
             return Err(refuse(problem));
         }
-        let see_through_walls = common.see_through_walls.unwrap_or(task.see_through_walls());
+        let see_through_walls = match (task.see_through_walls(), common.see_through_walls) {
+            (Some(own), Some(given)) => {
+                return Err(refuse(format!(
+                    "`see_through_walls` is {given}, but this task is always played with {own}, as in MiniGrid; leave it out"
+                )));
+            }
+            (own, given) => own.or(given).unwrap_or(false),
+        };
         let observer = Observer::new(common, see_through_walls).map_err(refuse)?;
         if observer.image_only != O::IMAGE_ONLY {
             return Err(refuse(match O::IMAGE_ONLY {

@@ -65,8 +65,8 @@ impl Task for Empty {
         4 * (self.size * self.size) as u32
     }
 
-    fn see_through_walls(&self) -> bool {
-        true
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(true)
     }
 
     fn missions(&self) -> Missions {
@@ -112,8 +112,8 @@ impl Task for DynamicObstacles {
         4 * (self.size * self.size) as u32
     }
 
-    fn see_through_walls(&self) -> bool {
-        true
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(true)
     }
 
     fn missions(&self) -> Missions {
@@ -190,8 +190,8 @@ impl Task for DistShift {
         4 * (self.width * self.height) as u32
     }
 
-    fn see_through_walls(&self) -> bool {
-        true
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(true)
     }
 
     fn missions(&self) -> Missions {
@@ -226,6 +226,10 @@ impl Task for LavaGap {
 
     fn max_steps(&self) -> u32 {
         4 * (self.size * self.size) as u32
+    }
+
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(false)
     }
 
     fn missions(&self) -> Missions {
@@ -267,6 +271,10 @@ impl Task for Crossing {
 
     fn max_steps(&self) -> u32 {
         4 * (self.size * self.size) as u32
+    }
+
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(false)
     }
 
     fn missions(&self) -> Missions {

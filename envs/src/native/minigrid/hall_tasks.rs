@@ -38,6 +38,10 @@ impl Task for Memory {
         5 * (self.size * self.size) as u32
     }
 
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(false)
+    }
+
     fn missions(&self) -> Missions {
         Missions::one("go to the matching object at the end of the hallway")
     }

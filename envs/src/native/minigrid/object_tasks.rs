@@ -77,8 +77,8 @@ impl Task for Fetch {
         5 * (self.size * self.size) as u32
     }
 
-    fn see_through_walls(&self) -> bool {
-        true
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(true)
     }
 
     fn missions(&self) -> Missions {
@@ -150,8 +150,8 @@ impl Task for GoToDoor {
         4 * (self.size * self.size) as u32
     }
 
-    fn see_through_walls(&self) -> bool {
-        true
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(true)
     }
 
     fn missions(&self) -> Missions {
@@ -222,8 +222,8 @@ impl Task for GoToObject {
         5 * (self.size * self.size) as u32
     }
 
-    fn see_through_walls(&self) -> bool {
-        true
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(true)
     }
 
     fn missions(&self) -> Missions {
@@ -279,8 +279,8 @@ impl Task for PutNear {
         5 * self.size as u32
     }
 
-    fn see_through_walls(&self) -> bool {
-        true
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(true)
     }
 
     fn missions(&self) -> Missions {

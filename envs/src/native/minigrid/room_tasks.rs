@@ -36,6 +36,10 @@ impl Task for Unlock {
         8 * (ROOM * ROOM) as u32
     }
 
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(false)
+    }
+
     fn missions(&self) -> Missions {
         Missions::one("open the door")
     }
@@ -69,6 +73,10 @@ impl Task for UnlockPickup {
         8 * (ROOM * ROOM) as u32
     }
 
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(false)
+    }
+
     fn missions(&self) -> Missions {
         Missions::of("pick up the {} box", &[COLORS])
     }
@@ -99,6 +107,10 @@ impl Task for BlockedUnlockPickup {
 
     fn max_steps(&self) -> u32 {
         16 * (ROOM * ROOM) as u32
+    }
+
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(false)
     }
 
     fn missions(&self) -> Missions {
@@ -164,6 +176,10 @@ impl Task for KeyCorridor {
 
     fn max_steps(&self) -> u32 {
         30 * (self.room_size * self.room_size) as u32
+    }
+
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(false)
     }
 
     fn missions(&self) -> Missions {
@@ -254,6 +270,10 @@ impl Task for ObstructedPair {
 
     fn max_steps(&self) -> u32 {
         2 * STEPS_PER_ROOM
+    }
+
+    fn see_through_walls(&self) -> Option<bool> {
+        Some(false)
     }
 
     fn missions(&self) -> Missions {

@@ -18,9 +18,9 @@ pub(super) trait Task: Debug + Send + Sync {
     /// Steps that an episode may have.
     fn max_steps(&self) -> u32;
 
-    /// Whether walls hide nothing.
-    fn see_through_walls(&self) -> bool {
-        false
+    /// Whether walls hide nothing, where MiniGrid's class says so itself: then it is no setting.
+    fn see_through_walls(&self) -> Option<bool> {
+        None
     }
 
     /// What the agent can be asked to do.
