@@ -15,7 +15,7 @@ use pavlov_envs::Space;
 pub use pavlov_trainer::models::CriticLoss;
 use pavlov_trainer::{
     models::Quantiles,
-    own_defaults,
+    notice, own_defaults,
     plan::{owed, replay, round_robin, store_to_replay, train_on_replay, update_priorities, update_target},
     prelude::*,
     replay::{OffPolicy, ReplayBufferConfig, ReplayKind},
@@ -50,7 +50,8 @@ pub struct Sac {
     /// The temperature to begin with: higher explores longer.
     pub initial_alpha: f64,
     /// Entropy that the temperature aims at; null is minus the number of the action's components, or 0.98 of the entropy of
-    /// choices that are all as likely.
+    /// choices that are all as likely. With `mask_actions` these are the legal choices of each row: a row with one has the
+    /// target 0. A number holds for all rows.
     pub target_entropy: Option<f64>,
     /// Bound of the norm of each network's gradient.
     pub grad_clip: Option<f64>,
@@ -218,7 +219,16 @@ struct SacPolicy {
     q: Critics,
     log_alpha: Free,
     target_entropy: f64,
+    /// That the temperature runs away was said.
+    warned: bool,
 }
+
+/// The target of choices, as a share of the largest entropy that they can have.
+const SHARE_OF_ENTROPY: f64 = 0.98;
+/// A temperature so many times as high as at the start, and at least that high, runs away.
+const RUNAWAY: f64 = 100.0;
+/// Learning steps after which the temperature is looked at again.
+const STEPS_BETWEEN_LOOKS: u64 = 50;
 
 /// What the actor does in some rows: an action that was drawn, or every choice.
 struct Pi<'t> {
@@ -251,6 +261,27 @@ impl SacPolicy {
         Ok(Pi { sa: s.obs().cat(a), logp, p: None })
     }
 
+    /// Says once that the temperature runs away, if it does.
+    fn warn_of_runaway(&mut self, alpha: Option<f64>) {
+        let initial = self.config.initial_alpha;
+        let Some(alpha) = alpha.filter(|alpha| *alpha > RUNAWAY * initial.max(1.0)) else { return };
+        self.warned = true;
+        notice(&format!(
+            "SAC's temperature (`alpha_value`) has grown from {initial} (`initial_alpha`) to {alpha:.0}: the entropy of \
+             actions stays below its target, and what is learned is to act at random. Lower `target_entropy`, or set \
+             `optimization.entropy_learning_rate` to 0, which keeps `initial_alpha`. Where rewards are that large it is as \
+             it should be"
+        ));
+    }
+
+    /// The target entropy of each row where rows differ in how many choices are legal.
+    fn target_of_rows<'t>(&self, rows: &Rows<'t>, s: Input<'t>, logp: Value<'t>) -> Option<Value<'t>> {
+        let differ = self.dist.is_discrete() && rows.has(Column::ACTION_MASK);
+        // Zeros for the legal choices: the sum of their exponentials is their number.
+        (differ && self.config.target_entropy.is_none())
+            .then(|| s.masked(logp.detach() * 0.0).logsumexp() * SHARE_OF_ENTROPY)
+    }
+
     /// What each critic says of the actions that were taken.
     fn values<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Vec<Value<'t>> {
         match self.dist.is_discrete() {
@@ -268,7 +299,7 @@ impl NetPolicy for SacPolicy {
         let dist = action_dist(&net.spec().spaces.action_space)?;
         let (obs, act) = (net.obs_width(), dist.action_width());
         let (values, entropy) = match dist {
-            ActionDist::Categorical { n } => ((obs, n), 0.98 * (n as f64).ln()),
+            ActionDist::Categorical { n } => ((obs, n), SHARE_OF_ENTROPY * (n as f64).ln()),
             _ => ((obs + act, config.quantiles.n_quantiles), -(act as f64)),
         };
         let rates = &config.optimization;
@@ -285,7 +316,7 @@ impl NetPolicy for SacPolicy {
             Ok(net.free("log_alpha", &[config.initial_alpha.ln() as f32]))
         })?;
         let target_entropy = config.target_entropy.unwrap_or(entropy);
-        Ok(Self { config: config.clone(), dist, actor, q, log_alpha, target_entropy })
+        Ok(Self { config: config.clone(), dist, actor, q, log_alpha, target_entropy, warned: false })
     }
 
     fn head<'t>(&self, net: Net<'t>, s: Input<'t>) -> Value<'t> {
@@ -333,7 +364,11 @@ impl NetPolicy for SacPolicy {
         let pi = self.pi(online, s, rows, NOISE)?;
         let actor_loss = pi.mean(alpha * pi.logp - quantiles.worth(self.q.on(frozen, pi.sa))).mean();
 
-        let alpha_loss = -(log_alpha * (pi.mean(pi.logp).detach() + self.target_entropy)).mean();
+        let below_target = match self.target_of_rows(rows, s, pi.logp) {
+            Some(targets) => pi.mean(pi.logp).detach() + targets,
+            None => pi.mean(pi.logp).detach() + self.target_entropy,
+        };
+        let alpha_loss = -(log_alpha * below_target).mean();
 
         let error = |q: &Value<'t>| (q.mean_columns() - y.mean_columns()).abs();
         let td = q.iter().map(error).sum::<Value<'t>>() / q.len() as f64;
@@ -344,6 +379,17 @@ impl NetPolicy for SacPolicy {
             .min("min_q", y)
             .max("max_q", y)
             .td_errors(td))
+    }
+
+    fn learn(&mut self, learner: &mut Learner, batch: &SampleBatch) -> Result<Learned> {
+        let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
+        learner.clip(&mut report);
+        learner.step(&report);
+        // Not at every step: a GPU would be waited for.
+        if !self.warned && learner.steps().is_multiple_of(STEPS_BETWEEN_LOOKS) {
+            self.warn_of_runaway(report.stats.read("alpha_value"));
+        }
+        Ok(report.into())
     }
 
     fn update_target(&self, learner: &mut Learner) {

@@ -125,6 +125,46 @@ fn illegal_choices_count_for_nothing() {
     assert_close(&[stat(&learned, "mean_q"), stat(&learned, "actor_loss")], &[2.8, -2.0], 1e-5);
 }
 
+#[test]
+fn the_entropy_that_choices_aim_at_is_that_of_the_legal_ones() {
+    // Of three choices that are all as likely 3, 2 and 1 are legal: the entropies are ln 3, ln 2 and 0, and the targets
+    // 0.98 of them. -ln(1/2) * mean(target - entropy) = 0.693147 * -0.02 * (1.098612 + 0.693147 + 0) / 3. A target of
+    // 0.98 ln 3 for all rows would be 0.693147 * (1.076640 - 0.597253).
+    let masks = [[true, true, true], [true, true, false], [true, false, false]].concat();
+    let mask = || Tensor::from_slice(&masks).view([3, 3]);
+    let of_rows = |numbers: [f32; 3]| column(&numbers);
+    let batch = SampleBatch::default()
+        .with(Column::OBS, rows(&[[0.3], [0.3], [0.3]]))
+        .with(Column::ACTIONS, Tensor::from_slice(&[0_i64; 3]))
+        .with(Column::REWARDS, of_rows([1.0; 3]))
+        .with(Column::NEW_OBS, rows(&[[0.7], [0.7], [0.7]]))
+        .with(Column::TERMINATED, of_rows([0.0; 3]))
+        .with(Column::DISCOUNTS, of_rows([0.9; 3]))
+        .with(Column::ACTION_MASK, mask())
+        .with(Column::NEW_ACTION_MASK, mask());
+    for (fused, target_entropy, expected) in
+        [(false, None, -0.008280), (true, None, -0.008280), (true, Some(1.0), 0.279162)]
+    {
+        let mut sac = Sac { initial_alpha: 0.5, target_entropy, ..Sac::default() };
+        (sac.policy_model_config.fcnet_hiddens, sac.q_model_config.fcnet_hiddens) = (vec![], vec![]);
+        sac.common.model.fused = fused;
+        let mut policy = policy(&sac, &discrete_spaces(1, 3));
+        let layer = |name: &str| {
+            [
+                (format!("{name}.out.weight"), rows(&[[0.0_f32], [0.0], [0.0]])),
+                (format!("{name}.out.bias"), column(&[0.0; 3])),
+            ]
+        };
+        let mut all = ["actor", "q1", "q2"].map(layer).into_iter().flatten().collect::<Vec<_>>();
+        all.push(("log_alpha".to_owned(), column(&[0.5_f32.ln()])));
+        let named: Vec<_> =
+            all.iter().map(|(name, tensor)| (name.as_str(), tensor.shallow_clone())).collect();
+        policy.set_weights(&weights(&named)).expect("weights that fit");
+        let learned = policy.learn_on_batch(&batch).expect("a learning step");
+        assert_close(&[stat(&learned, "alpha_loss")], &[expected], 1e-5);
+    }
+}
+
 const NOISE: Column = Column::new("noise");
 const NEXT_NOISE: Column = Column::new("next_noise");
 

@@ -36,7 +36,7 @@ mod torch_train;
 pub mod workers;
 
 pub use agents::{PolicyChange, register_policy_mapping_fn};
-pub use base::{Episode, Error, Result, SamplerPerf};
+pub use base::{Episode, Error, Result, SamplerPerf, notice};
 pub use plan::{LearnerInfo, PolicyInfo};
 pub use run::{
     Algorithm, Builder, League, LeagueConfig, Memory, Run, Trainer, TrainerExt, load_session, overlay_known,

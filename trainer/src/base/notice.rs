@@ -6,7 +6,7 @@ use std::io::Write;
 use std::sync::Mutex;
 
 /// A warning to the program's `tracing` subscriber, or to standard error where there is none.
-pub(crate) fn notice(text: &str) {
+pub fn notice(text: &str) {
     match tracing::dispatcher::has_been_set() {
         true => tracing::warn!("{text}"),
         // There is no stream left that could say that standard error is closed.
