@@ -62,7 +62,9 @@ pub struct Dqn {
     pub v_min: f64,
     /// Highest return that atoms stand for.
     pub v_max: f64,
-    /// Explore by noisy layers in the heads (Fortunato et al. 2018); set `final_epsilon` to 0 to explore by them alone.
+    /// Explore by noisy layers in the heads (Fortunato et al. 2018); set `final_epsilon` to 0 to explore by them alone. Noise is
+    /// drawn anew for each step and each training batch. In one step all environment copies of all workers act with the same
+    /// noise, so that a run does not depend on how copies are divided among workers.
     pub noisy: bool,
     /// Initial noise of noisy layers.
     pub sigma0: f64,
