@@ -7,11 +7,12 @@ use pavlov::trainer::agents::Policies;
 use pavlov::trainer::batch::{Column, TrainBatch};
 use pavlov::trainer::plan::{replay, store_to_replay};
 use pavlov::trainer::replay::{ReplayBufferConfig, ReplayKind};
-use pavlov::trainer::{PolicyChange, Trainer};
+use pavlov::trainer::settings::BatchMode;
+use pavlov::trainer::{PolicyChange, Trainer, register_policy_mapping_fn};
 use serde_json::{Value, json};
 
 use super::settings::{first_and_others, with};
-use super::turns::{AtRandom, workers};
+use super::turns::{AtRandom, Turns, workers};
 use crate::support::{number, numbers, quiet, refused, tiny_dqn, with_off_policy};
 
 /// DQN for simple spread with a policy for `agent_0` and one for the others.
@@ -47,6 +48,24 @@ fn every_policy_learns_from_a_replay_buffer_of_its_own_rows() {
     let counters = driver.workers().expect("workers").counters();
     let rows = |id| counters.of_policy(id).num_steps_sampled;
     assert!(rows("others") > 3 * rows("first") / 2, "{counters:?}");
+}
+
+#[test]
+fn a_policy_without_a_whole_episode_waits_for_its_first_rows() {
+    register_policy_mapping_fn(
+        "second_later",
+        |_, episode| if episode.number < 6 { "first" } else { "second" },
+    );
+    let both = json!({"policies": ["first", "second"], "policy_mapping_fn": "second_later"});
+    let mut settings = with(&tiny_dqn(), both).expect("settings");
+    settings.common.batch_mode = BatchMode::CompleteEpisodes;
+    let mut driver = quiet(settings, Turns::creator()).expect("a driver");
+    (0..6).for_each(|_| drop(driver.train().expect("a result")));
+    let counters = driver.workers().expect("workers").counters();
+    assert!(
+        ["first", "second"].iter().all(|id| counters.of_policy(id).num_steps_sampled > 0),
+        "{counters:?}"
+    );
 }
 
 #[test]

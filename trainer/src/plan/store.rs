@@ -18,7 +18,7 @@ pub fn keep_in_replay(buffer: &SharedReplay) -> impl FnMut(TrainBatch) -> Result
     let buffer = buffer.clone();
     move |batch| {
         buffer.check(&batch)?;
-        for (id, rows) in &batch.policies {
+        for (id, rows) in batch.policies.iter().filter(|(_, rows)| rows.rows() > 0) {
             if let Some(mut buffer) = buffer.lock(id) {
                 buffer.add(rows)?;
             }

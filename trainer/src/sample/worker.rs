@@ -302,7 +302,10 @@ impl EnvRunner {
                 for (id, collector) in collectors {
                     let policy = policies.get_mut(id)?.as_mut();
                     let rows = collector.take((id, policy), callbacks.as_mut())?;
-                    batch.policies.insert(id.clone(), SampleBatch::concat(rows)?);
+                    // Without an episode that has ended there are not even columns.
+                    if !rows.is_empty() {
+                        batch.policies.insert(id.clone(), SampleBatch::concat(rows)?);
+                    }
                 }
             }
         }
