@@ -6,12 +6,14 @@ use std::sync::{Arc, Mutex};
 use pavlov::prelude::*;
 use pavlov::trainer::batch::{Column, DEFAULT_POLICY, SampleBatch, TrainBatch};
 use pavlov::trainer::plan::{
-    PlanExt, after_training, keep_in_replay, owed, replay, store_to_replay, train_epochs, train_in_turn,
-    train_on_replay, update_priorities, update_target, when,
+    Plan, PlanExt, after_training, keep_in_replay, owed, replay, standardize, store_to_replay, train_epochs,
+    train_in_turn, train_on_replay, update_priorities, update_target, when,
 };
-use pavlov::trainer::policy::{Act, Learned, Policy, Seen, Stats};
+use pavlov::trainer::policy::{Act, Learned, Policy, PolicyClass, Seen, Spaces, Stats};
 use pavlov::trainer::replay::{OffPolicy, ReplayBufferConfig, ReplayKind};
+use pavlov::trainer::settings::Piecewise;
 use pavlov::trainer::{LearnerInfo, WorkerSet};
+use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
 use crate::support::{number, numbers, quiet, refused, tiny_ppo, tiny_sac, tiny_td3, worker_set};
@@ -346,4 +348,51 @@ fn the_targets_of_policies_that_learned_move_when_they_are_due() {
     assert_eq!(targets("b", 20), [false, false]);
     assert_eq!(targets("a", 20), [true, false]);
     assert_eq!(three.workers.counters().num_target_updates, 3);
+}
+
+/// PPO by a plan that sends no weights.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+struct Unsent(Ppo);
+
+impl Trainer for Unsent {
+    const NAME: &'static str = "Unsent";
+
+    fn get_default_config() -> Self {
+        Self(Ppo::default())
+    }
+    fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass> {
+        self.0.get_default_policy_class(spaces)
+    }
+    fn execution_plan(&self, workers: &WorkerSet) -> Plan {
+        let batches = workers.rollouts().concat_batches(self.0.common.train_batch_size);
+        let standardized = batches.then(standardize(Column::ADVANTAGES));
+        let learned =
+            standardized.then(train_epochs(workers, self.0.num_sgd_iter, self.0.sgd_minibatch_size));
+        Box::new(learned.then(after_training(workers)))
+    }
+    fn common(&self) -> &Common {
+        &self.0.common
+    }
+    fn common_mut(&mut self) -> &mut Common {
+        &mut self.0.common
+    }
+}
+
+#[test]
+fn schedules_go_on_in_a_plan_that_sends_no_weights() {
+    let mut ppo = tiny_ppo();
+    ppo.lr_schedule = Some(Piecewise::linear(0.1, 0.0, 1000));
+    let mut sent = quiet(ppo.clone(), "CartPole-v1").expect("a driver");
+    let mut unsent = quiet(Unsent(ppo), "CartPole-v1").expect("a driver");
+    for round in 1..=3 {
+        let results = [sent.train().expect("a result"), unsent.train().expect("a result")];
+        // 32 steps each.
+        let lr = 0.1 * (1.0 - 0.032 * f64::from(round));
+        for result in &results {
+            let found = number(result, "info.learner.default_policy.learner_stats.cur_lr");
+            assert!((found - lr).abs() < 1e-9, "{found}, not {lr}");
+        }
+        assert_eq!(sent.get_weights().expect("weights"), unsent.get_weights().expect("weights"));
+    }
 }

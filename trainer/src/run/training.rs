@@ -264,7 +264,14 @@ impl Run {
         };
         loop {
             match plan.next() {
-                Some(round) => info.merge(round?),
+                Some(round) => {
+                    let round = round?;
+                    // Plans that send weights have told it; schedules go on in the others, too.
+                    if !round.is_empty() {
+                        self.workers.tell_time();
+                    }
+                    info.merge(round);
+                }
                 None => {
                     return Err(Error::state("the plan", "it came to an end; a plan must go on for ever"));
                 }

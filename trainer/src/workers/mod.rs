@@ -160,7 +160,7 @@ impl WorkerSet {
             self.ledger.count(|c| c.num_weight_syncs += 1);
             self.ledger.time("synch_weights", start, 0);
         }
-        self.learners.tell_time(self.counters().num_env_steps_sampled);
+        self.tell_time();
         Ok(())
     }
 
@@ -178,7 +178,7 @@ impl WorkerSet {
             self.ledger.time("synch_weights", start, 0);
         }
         drop(fleet);
-        self.learners.tell_time(self.counters().num_env_steps_sampled);
+        self.tell_time();
         Ok(())
     }
 
@@ -204,6 +204,11 @@ impl WorkerSet {
     /// Evaluations make environments of their own, which have the task that they are made with.
     ///
     /// # Errors
+    /// Tells the policies that learn how many environment steps were sampled: schedules follow it.
+    pub(crate) fn tell_time(&self) {
+        self.learners.tell_time(self.counters().num_env_steps_sampled);
+    }
+
     /// What [`Env::set_task`](pavlov_envs::Env::set_task) returns; workers that cannot be reached.
     pub fn set_task(&self, task: impl Into<Value>) -> Result<()> {
         lock(&self.fleet).set_task(Arc::new(task.into()))
