@@ -231,13 +231,17 @@ impl Learners {
 
     /// Publishes the weights if something was learned since the last time; whether it was.
     pub(crate) fn publish(&self) -> bool {
-        let mut learning = lock(&self.learning);
+        self.publish_learned(&mut lock(&self.learning))
+    }
+
+    /// As [`publish`](Self::publish), by the only holder of what is learned. It holds that until the weights stand under their
+    /// version, so that a newer version never has older weights. `published` is always locked after `learning`.
+    fn publish_learned(&self, learning: &mut Learning) -> bool {
         if !std::mem::take(&mut learning.learned) {
             return false;
         }
         learning.batches = 0;
         let weights = learning.policies.get_weights();
-        drop(learning);
         let mut published = lock(&self.published);
         *published = Published { version: published.version + 1, weights: Some(weights) };
         true
@@ -250,11 +254,7 @@ impl Learners {
             return false;
         }
         learning.batches += 1;
-        if learning.batches < interval {
-            return false;
-        }
-        drop(learning);
-        self.publish()
+        learning.batches >= interval && self.publish_learned(&mut learning)
     }
 
     /// Keeps the weights that every worker starts with, for a run that may be saved before others are published.
