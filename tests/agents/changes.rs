@@ -111,6 +111,25 @@ fn a_function_that_answers_with_what_there_is_not_is_refused() {
 fn third() -> PolicyChange {
     let policy_mapping_fn = Some(PolicyMapping::Registered("mostly_two".into()));
     PolicyChange { policy_mapping_fn, ..PolicyChange::default() }
+#[test]
+fn training_that_waits_for_rows_of_policies_without_seats_ends_with_their_names() {
+    register_policy_mapping_fn("fixed_alone", |_, _| "fixed");
+    let nobody = json!({
+        "policies": ["fixed", "idle"], "policies_to_train": ["idle"], "policy_mapping_fn": "fixed_alone",
+        "count_steps_by": "agent_steps"
+    });
+    let mut driver = quiet(with(&tiny_ppo(), nobody).expect("settings"), Turns::creator()).expect("a driver");
+    for _ in 0..2 {
+        refused(
+            driver.train(),
+            &[
+                "`multiagent.count_steps_by` is \"agent_steps\"",
+                "policies that learn (idle), and no agent has acted by one of them in 50000 steps",
+            ],
+        );
+    }
+}
+
 }
 
 #[test]

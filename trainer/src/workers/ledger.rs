@@ -21,6 +21,8 @@ struct Book {
     lag: Lag,
     /// Batches that waited for the learner thread, if there is one.
     learner_queue: Option<Sizes>,
+    /// Environment steps since policies that learn got a row.
+    steps_without_rows: u64,
 }
 
 /// How old the weights were that the trained rows were made with, since the iteration began.
@@ -63,6 +65,14 @@ impl Ledger {
             book.episodes.append(&mut part.episodes);
         }
         book.perf += perf / (workers as u32).max(1);
+    }
+
+    /// Environment steps since policies that learn got a row, before this batch and with it.
+    pub(crate) fn steps_without_rows(&self, batch: &TrainBatch) -> (u64, u64) {
+        let mut book = lock(&self.0);
+        let before = book.steps_without_rows;
+        book.steps_without_rows = if batch.rows() > 0 { 0 } else { before + batch.env_steps };
+        (before, book.steps_without_rows)
     }
 
     /// A training batch, which learning has taken since `start`, when so many weights had been published.

@@ -19,7 +19,7 @@ pub use metrics::{Counters, PolicyCounters};
 pub(crate) use transport::serve;
 pub use transport::{Completion, Fault, ProcessPool, RayPool, ThreadPool, WorkerPool, check_worker_pool};
 
-use crate::base::{Result, State, Weights, lock};
+use crate::base::{Error, Result, State, Weights, lock, notice};
 use crate::experience::TrainBatch;
 use crate::policy::Policy;
 use crate::replay::SharedReplay;
@@ -28,12 +28,17 @@ pub use crate::sample::{
     Evaluation, EvaluationTask, FilterStats, Follow, MeanStdFilter, Origin, Reply, Request, RolloutWorker,
     RunningStat, Sampled, WorkerSpec,
 };
-use crate::settings::{Common, ObservationFilter, ReplayBufferConfig, ReplayMode};
+use crate::settings::{
+    Common, CountStepsBy, MultiAgentConfig, ObservationFilter, ReplayBufferConfig, ReplayMode,
+};
 use crate::workers::fleet::Fleet;
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tch::Device;
+
+/// Steps of each copy without a row of a policy that learns, after which that is said; after five times as many it is an error.
+const UNSEATED: u64 = 10_000;
 
 /// Rollout workers, learning policies and the ledger of a run. A clone is another handle to the same ones, so every step
 /// of a plan can own one, or the part that it uses.
@@ -125,7 +130,39 @@ impl WorkerSet {
         self.ledger.sampled(&mut parts, workers);
         let batch = TrainBatch::concat(parts.into_iter().map(|part| part.batch).collect());
         self.ledger.time("sample", start, steps);
-        batch
+        let batch = batch?;
+        self.check_seated(&batch)?;
+        Ok(batch)
+    }
+
+    /// Refuses to wait for ever for rows of policies that no agent acts by.
+    fn check_seated(&self, batch: &TrainBatch) -> Result<()> {
+        let (before, now) = self.ledger.steps_without_rows(batch);
+        let MultiAgentConfig { count_steps_by, .. } = &self.common.multiagent;
+        let (key, value, way_out) = match (count_steps_by, self.common.min_train_timesteps_per_reporting) {
+            (CountStepsBy::AgentSteps, _) => {
+                ("multiagent.count_steps_by", "\"agent_steps\"".to_owned(), "count \"env_steps\"")
+            }
+            (CountStepsBy::EnvSteps, Some(steps)) => {
+                ("min_train_timesteps_per_reporting", steps.to_string(), "set it to null")
+            }
+            (CountStepsBy::EnvSteps, None) => return Ok(()),
+        };
+        let copies = self.common.total_envs() as u64;
+        let rule = |steps: u64| {
+            format!(
+                "its steps are those of the policies that learn ({}), and no agent has acted by one of them in {steps} steps of \
+                 each environment copy: training waits for ever. Seat them in `multiagent.policy_mapping_fn`, or {way_out}",
+                self.learners.to_train().join(", ")
+            )
+        };
+        if (before + 1..=now).contains(&(UNSEATED * copies)) {
+            notice(&format!("`{key}` is {value}, but {}", rule(UNSEATED)));
+        }
+        match now >= 5 * UNSEATED * copies {
+            true => Err(Error::config(key, value, rule(5 * UNSEATED))),
+            false => Ok(()),
+        }
     }
 
     /// The next fragment of one rollout worker, which is asked for another one at this moment: `in_flight` of each worker
@@ -146,6 +183,7 @@ impl WorkerSet {
         drop(fleet);
         self.ledger.sampled(std::slice::from_mut(&mut part), workers);
         self.ledger.time("sample", start, part.batch.env_steps);
+        self.check_seated(&part.batch)?;
         Ok(part.batch)
     }
 
@@ -162,6 +200,11 @@ impl WorkerSet {
         }
         self.tell_time();
         Ok(())
+    }
+
+    /// Tells the policies that learn how many environment steps were sampled: schedules follow it.
+    pub(crate) fn tell_time(&self) {
+        self.learners.tell_time(self.counters().num_env_steps_sampled);
     }
 
     /// Sends the learner's weights to every rollout worker if something was learned since the last time, and tells the
@@ -204,11 +247,6 @@ impl WorkerSet {
     /// Evaluations make environments of their own, which have the task that they are made with.
     ///
     /// # Errors
-    /// Tells the policies that learn how many environment steps were sampled: schedules follow it.
-    pub(crate) fn tell_time(&self) {
-        self.learners.tell_time(self.counters().num_env_steps_sampled);
-    }
-
     /// What [`Env::set_task`](pavlov_envs::Env::set_task) returns; workers that cannot be reached.
     pub fn set_task(&self, task: impl Into<Value>) -> Result<()> {
         lock(&self.fleet).set_task(Arc::new(task.into()))
