@@ -95,7 +95,11 @@ fn a_function_that_answers_with_what_there_is_not_is_refused() {
     let mut driver = quiet(ppo, Turns::creator()).expect("a driver");
     refused(
         driver.train(),
-        &["`multiagent.policy_mapping_fn` is `a`: \"absent\", `b`: \"absent\"", "does not exist"],
+        &[
+            "`multiagent.policy_mapping_fn` is \"absent\"",
+            "in episode 40 of environment copy 0 it says so of the agent `a`, and there is first",
+            "or add the policy to `multiagent.policies`",
+        ],
     );
     let settings = json!({"policies": ["first", "third"], "policy_mapping_fn": "mostly_two"});
     let ppo = with(&tiny_ppo(), settings).expect("settings");
@@ -107,10 +111,6 @@ fn a_function_that_answers_with_what_there_is_not_is_refused() {
     );
 }
 
-/// What a third policy changes.
-fn third() -> PolicyChange {
-    let policy_mapping_fn = Some(PolicyMapping::Registered("mostly_two".into()));
-    PolicyChange { policy_mapping_fn, ..PolicyChange::default() }
 #[test]
 fn training_that_waits_for_rows_of_policies_without_seats_ends_with_their_names() {
     register_policy_mapping_fn("fixed_alone", |_, _| "fixed");
@@ -130,6 +130,10 @@ fn training_that_waits_for_rows_of_policies_without_seats_ends_with_their_names(
     }
 }
 
+/// What a third policy changes.
+fn third() -> PolicyChange {
+    let policy_mapping_fn = Some(PolicyMapping::Registered("mostly_two".into()));
+    PolicyChange { policy_mapping_fn, ..PolicyChange::default() }
 }
 
 #[test]

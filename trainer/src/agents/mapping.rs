@@ -4,11 +4,14 @@ use crate::base::{DEFAULT_POLICY, Episode, Error, PolicyId, Result, derive, lock
 use crate::settings::{PolicyMapping, answer, check};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
 /// Copies and episodes of each for which a function is asked beforehand, to find what it answers.
 const TRIED_COPIES: u64 = 8;
 const TRIED_EPISODES: u64 = 32;
+/// Episodes of each copy that are looked at once at the start of a run, for answers that no policy has.
+const FORESEEN_EPISODES: u64 = 4096;
 
 /// Answers the name of an agent, when an episode begins, with the id of a policy.
 type Answer = dyn Fn(&str, &Episode) -> PolicyId + Send + Sync;
@@ -52,14 +55,37 @@ impl Mapping {
         if !self.by_episode {
             return [self.of(agent, &Episode::default())].into();
         }
-        let tried = (0..TRIED_COPIES).flat_map(|copy| (0..TRIED_EPISODES).map(move |number| (copy, number)));
-        let answer = |(env_index, number)| {
+        self.tried(agent, 0..TRIED_EPISODES).map(|(_, id)| id).collect()
+    }
+
+    /// The first later episode in which the agent is to act by a policy that is none of the known ones, if there is one among
+    /// those that can be foreseen.
+    pub(crate) fn unknown_later(
+        &self,
+        agent: &str,
+        is_known: impl Fn(&PolicyId) -> bool,
+    ) -> Option<(Episode, PolicyId)> {
+        let numbers = TRIED_EPISODES..if self.by_episode { FORESEEN_EPISODES } else { TRIED_EPISODES };
+        let unknown = self.tried(agent, numbers).filter(|(_, id)| !is_known(id));
+        unknown.min_by_key(|(episode, _)| episode.number)
+    }
+
+    /// The answers for an agent in these episodes of the first copies, whose seeds are made up.
+    fn tried<'a>(
+        &'a self,
+        agent: &'a str,
+        numbers: Range<u64>,
+    ) -> impl Iterator<Item = (Episode, PolicyId)> + 'a {
+        let tried = (0..TRIED_COPIES).flat_map(move |copy| numbers.clone().map(move |number| (copy, number)));
+        tried.map(move |(env_index, number)| {
             let seed = derive(env_index, "tried episode", number) >> 1;
-            self.of(agent, &Episode { env_index, number, seed, ..Episode::default() })
-        };
-        tried.map(answer).collect()
+            let episode = Episode { env_index, number, seed, ..Episode::default() };
+            let id = self.of(agent, &episode);
+            (episode, id)
+        })
     }
 }
+
 
 static REGISTERED: Mutex<BTreeMap<String, Mapping>> = Mutex::new(BTreeMap::new());
 
@@ -181,5 +207,18 @@ mod tests {
                 && message.contains("by_parity"),
             "{message}"
         );
+    }
+
+    #[test]
+    fn an_answer_that_no_policy_has_is_foreseen_after_the_tried_episodes() {
+        let mapping = Mapping::by_episode(|agent, episode| match (agent, episode.number) {
+            ("a", 256..) => "x".to_owned(),
+            _ => "first".to_owned(),
+        });
+        assert_eq!(mapping.answers("a"), ["first".to_owned()].into(), "it is later than what is tried");
+        let later = |agent| mapping.unknown_later(agent, |id| id == "first");
+        assert_eq!(later("a").map(|(episode, id)| (episode.number, id)), Some((256, "x".to_owned())));
+        assert!(later("b").is_none());
+        assert!(Mapping::by_name(|_| "x".to_owned()).unknown_later("a", |_| false).is_none());
     }
 }

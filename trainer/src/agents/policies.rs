@@ -273,6 +273,24 @@ impl Policies {
         }
     }
 
+    /// What to say of a function that answers with a policy which there is not, but not at once.
+    pub(crate) fn unknown_later(&self, agents: &[Agent]) -> Option<String> {
+        let later = |agent: &Agent| {
+            let (episode, id) =
+                self.mapping.unknown_later(&agent.name, |id| self.classes.contains_key(id))?;
+            Some(format!(
+                "`multiagent.policy_mapping_fn` answers {id:?} for the agent `{}` in episode {} of environment copy {}, but \
+                 there is {}: the run fails there unless that policy is added before. Answer with ids of \
+                 `multiagent.policies`, or add it there",
+                agent.name,
+                episode.number,
+                episode.env_index,
+                self.ids()
+            ))
+        };
+        agents.iter().find_map(later)
+    }
+
     /// What to say of an agent that is to act by a policy which there is not.
     fn unknown(&self, agent: &str, id: &str) -> Error {
         let key = match self.mapping.answers(agent).contains(id) {

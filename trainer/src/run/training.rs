@@ -2,7 +2,7 @@
 
 use crate::agents::{Agent, Policies, Probe};
 use crate::base::{
-    Breakdown, Episode, Error, Result, Spaces, State, derive, image, notice, notice_unoptimised,
+    Breakdown, Episode, catch, Error, Result, Spaces, State, derive, image, notice, notice_unoptimised,
 };
 use crate::learn::nets::CustomModel;
 use crate::plan::{LearnerInfo, Plan};
@@ -110,6 +110,11 @@ impl Run {
     ) -> Result<Self> {
         notice_unoptimised();
         policies.check(&probe.agents)?;
+        // A function that panics about an episode that is far away is asked again when it begins.
+        let foreseen = catch(|| "the policy mapping".into(), || Ok(policies.unknown_later(&probe.agents)));
+        if let Ok(Some(text)) = foreseen {
+            notice(&text);
+        }
         // Small networks: libtorch's own threads cost more than they bring; see `learner`.
         tch::set_num_threads(1);
         let device = match common.num_gpus {

@@ -50,8 +50,7 @@ pub(crate) fn play_agents(
     }
     for (copy, seed) in roster.seeds().into_iter().enumerate() {
         copies.reset(copy, seed)?;
-        let seated = &roster.running(copy).agent_rewards;
-        seats::begin(teams.iter_mut(), &copies, (copy, seated), &|_| None)?;
+        seats::begin(teams.iter_mut(), &copies, (copy, roster.running(copy)), &|_| None)?;
     }
     let mut frames = Vec::new();
     while roster.goes_on() {
@@ -73,10 +72,10 @@ pub(crate) fn play_agents(
             let (ended, _) = copies.ended(copy);
             if ended {
                 roster.follow(copy);
-                let Episode { seed, agent_rewards, .. } = roster.running(copy);
-                copies.reset(copy, *seed)?;
+                let episode = roster.running(copy);
+                copies.reset(copy, episode.seed)?;
                 let stream = |agent| Some(roster.stream(copy, agent));
-                seats::begin(teams.iter_mut(), &copies, (copy, agent_rewards), &stream)?;
+                seats::begin(teams.iter_mut(), &copies, (copy, episode), &stream)?;
             }
         }
     }

@@ -94,9 +94,9 @@ impl MultiAgentSampler {
     /// The episode that a copy is to play begins.
     fn start(&mut self, copy: usize) -> Result<()> {
         let Self { copies, teams, counting, .. } = self;
-        let Episode { seed, agent_rewards, .. } = counting.running(copy);
-        copies.reset(copy, *seed)?;
-        seats::begin(teams.iter_mut().map(|team| &mut team.seats), copies, (copy, agent_rewards), &|_| None)
+        let episode = counting.running(copy);
+        copies.reset(copy, episode.seed)?;
+        seats::begin(teams.iter_mut().map(|team| &mut team.seats), copies, (copy, episode), &|_| None)
     }
 
     /// Counts the step in the episodes, and starts new ones where they have ended.

@@ -452,20 +452,32 @@ impl Seats {
 pub(crate) fn begin<'a>(
     all: impl Iterator<Item = &'a mut Seats>,
     copies: &AgentCopies,
-    (copy, seated): (usize, &[AgentReward]),
+    (copy, episode): (usize, &Episode),
     stream: &dyn Fn(usize) -> Option<Stream>,
 ) -> Result<()> {
-    let mut playing = 0;
+    let (seated, mut playing, mut ids) = (&episode.agent_rewards, 0, Vec::new());
     for seats in all {
         playing += seats.begin(copies, (copy, seated), stream)?;
+        let seats: &Seats = seats;
+        ids.push(seats);
     }
     if playing == seated.len() {
         return Ok(());
     }
-    let said = seated.iter().map(|AgentReward { agent, policy, .. }| format!("`{agent}`: {policy:?}"));
-    let rule = "in an episode that begins, and one of these policies does not exist or is of agents with other spaces; \
-                answer with ids of `multiagent.policies` alone";
-    Err(Error::config("multiagent.policy_mapping_fn", said.collect::<Vec<_>>().join(", "), rule))
+    let plays = |agent: usize, seats: &Seats| {
+        let slots = seats.slots_of(copy);
+        slots.into_iter().any(|slot| seats.plays[slot] && seats.places[slot].1 == agent)
+    };
+    let unseated = (0..seated.len()).find(|&agent| !ids.iter().any(|seats| plays(agent, seats)));
+    let AgentReward { agent, policy, .. } = &seated[unseated.unwrap_or_default()];
+    let ids = ids.iter().map(|seats| seats.id()).collect::<Vec<_>>().join(", ");
+    let rule = format!(
+        "in episode {} of environment copy {} it says so of the agent `{agent}`, and there is {ids}, some of them perhaps \
+         for agents with other spaces. Answer with one of these in every episode, or add the policy to \
+         `multiagent.policies`",
+        episode.number, episode.env_index
+    );
+    Err(Error::config("multiagent.policy_mapping_fn", format_args!("{policy:?}"), rule))
 }
 
 /// Integers are always finite.
