@@ -1,11 +1,16 @@
 //! Who acts by which policy in evaluations (`evaluation_config.policy_mapping_fn`).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use pavlov::envs::EnvCreator;
 use pavlov::prelude::*;
 use pavlov::trainer::Episode;
-use pavlov::trainer::settings::PolicyMapping;
+use pavlov::trainer::settings::{EvaluationDuration, PolicyMapping};
 use serde_json::json;
 
 use super::settings::{spread, with};
+use super::turns::Turns;
 use crate::support::{at, quiet, refused, tiny_ppo};
 
 /// All agents train `main`. In evaluations two of them act by `fixed`, which nothing trains.
@@ -117,4 +122,24 @@ fn a_single_agent_is_evaluated_with_the_policy_that_the_setting_names() {
     assert_ne!(a, b);
     assert_eq!(lengths(made(&["a", "b"], Some("b"))), b);
     assert_eq!(lengths(made(&["b", "a"], Some("a"))), a);
+}
+
+#[test]
+fn evaluations_of_as_many_episodes_play_on_the_environments_of_the_last() {
+    let made = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&made);
+    let env = EnvCreator::multi_agent(move || {
+        counter.fetch_add(1, Relaxed);
+        Turns::default()
+    });
+    let mut ppo = tiny_ppo();
+    ppo.common.evaluation_interval = Some(1);
+    ppo.common.evaluation_duration = EvaluationDuration::Units(3);
+    let mut driver = quiet(ppo, env).expect("a driver");
+    let mut train = || {
+        driver.train().expect("a result");
+        made.load(Relaxed)
+    };
+    let first = train();
+    assert_eq!([train(), train()], [first; 2]);
 }

@@ -98,7 +98,7 @@ impl<T: Trainer> Algorithm<T> {
         };
         let filters = run.workers().filters();
         let spec = run.spec();
-        run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, &filters))
+        run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, &filters, &mut None))
     }
 
     /// The action for one observation, preprocessed and filtered as in training and stretched to the environment's

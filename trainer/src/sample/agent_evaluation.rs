@@ -24,7 +24,7 @@ pub(crate) struct Acting {
 
 /// Plays what is on the roster; one environment per copy.
 pub(crate) fn play_agents(
-    envs: Vec<Box<dyn AnyMultiAgentEnv>>,
+    copies: &mut AgentCopies,
     common: &Common,
     (agents, policies): (&[Agent], &Policies),
     map: &mut PolicyMap,
@@ -32,7 +32,6 @@ pub(crate) fn play_agents(
     mut roster: Roster<'_>,
     Acting { explore, timestep, worker, frames: most_frames }: Acting,
 ) -> Result<(Vec<Episode>, Vec<Frame>)> {
-    let mut copies = AgentCopies::new(envs);
     let mut teams = Vec::new();
     for (id, _) in policies.classes() {
         let own = policies.places(id, agents)?;
@@ -45,12 +44,12 @@ pub(crate) fn play_agents(
         let spaces = policies.spaces(id, agents)?;
         let policy = &**map.get_mut(id)?;
         let settings = policies.settings(id, common);
-        let seats = Seats::new((id.clone(), policy), (own, spaces), &copies, (settings, worker), rngs, 1)?;
+        let seats = Seats::new((id.clone(), policy), (own, spaces), copies, (settings, worker), rngs, 1)?;
         teams.push(seats.filtered_by(filters.get(id))?);
     }
     for (copy, seed) in roster.seeds().into_iter().enumerate() {
         copies.reset(copy, seed)?;
-        seats::begin(teams.iter_mut(), &copies, (copy, roster.running(copy)), &|_| None)?;
+        seats::begin(teams.iter_mut(), copies, (copy, roster.running(copy)), &|_| None)?;
     }
     let mut frames = Vec::new();
     while roster.goes_on() {
@@ -59,11 +58,11 @@ pub(crate) fn play_agents(
         }
         for seats in &mut teams {
             let policy = map.get_mut(seats.id())?.as_mut();
-            seats.act(policy, &mut copies, explore, timestep)?;
+            seats.act(policy, copies, explore, timestep)?;
         }
         copies.step()?;
         for seats in &mut teams {
-            seats.settle(&copies)?;
+            seats.settle(copies)?;
             seats.carry();
         }
         for copy in 0..copies.len() {
@@ -75,7 +74,7 @@ pub(crate) fn play_agents(
                 let episode = roster.running(copy);
                 copies.reset(copy, episode.seed)?;
                 let stream = |agent| Some(roster.stream(copy, agent));
-                seats::begin(teams.iter_mut(), &copies, (copy, episode), &stream)?;
+                seats::begin(teams.iter_mut(), copies, (copy, episode), &stream)?;
             }
         }
     }

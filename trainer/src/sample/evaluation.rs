@@ -6,6 +6,7 @@
 use crate::agents::Seating;
 use crate::base::{Episode, Error, Result, Spaces};
 use crate::policy::PolicyMap;
+use crate::sample::agent_copies::AgentCopies;
 use crate::sample::agent_evaluation::{Acting, play_agents};
 use crate::sample::filter::FilterStats;
 use crate::sample::pilot::Pilot;
@@ -81,39 +82,75 @@ pub struct Evaluation {
     pub render_fps: Option<f64>,
 }
 
-/// Plays the episodes of `task`.
+/// Environments of an evaluation, for the next one: those in Python take a process each, which is slow to start.
+#[derive(Debug)]
+pub(crate) enum Stage {
+    /// A vector environment.
+    Vector(Box<dyn AnyVectorEnv>),
+    /// Copies in which several agents act, and the pictures that make a second, if the environment says.
+    Agents(AgentCopies, Option<f64>),
+}
+
+impl Stage {
+    fn new(spec: &WorkerSpec, copies: usize) -> Result<Self> {
+        Ok(match spec.common.changed(&spec.env).make(&spec.common.env_config, copies)? {
+            EnvCopies::Vector(env) => Self::Vector(env),
+            EnvCopies::MultiAgent(envs) => {
+                let render_fps = envs.first().and_then(|env| env.render_fps());
+                Self::Agents(AgentCopies::new(envs), render_fps)
+            }
+        })
+    }
+
+    fn copies(&self) -> usize {
+        match self {
+            Self::Vector(env) => env.num_envs(),
+            Self::Agents(copies, _) => copies.len(),
+        }
+    }
+}
+
+/// Plays the episodes of `task` on the environments in `kept`, if these are as many as it needs, and leaves its own there. An
+/// episode begins with a seed, so it is the same on new environments and on used ones. After an error none are kept.
 pub(crate) fn play(
     spec: &WorkerSpec,
     worker: usize,
     task: &EvaluationTask,
     policies: &mut PolicyMap,
     filters: &FilterStats,
+    kept: &mut Option<Stage>,
 ) -> Result<Evaluation> {
     let n = task.episodes.len().min(COPIES);
     if n == 0 {
         return Ok(Evaluation::default());
     }
-    match spec.common.changed(&spec.env).make(&spec.common.env_config, n)? {
-        EnvCopies::Vector(env) => {
+    // Others are dropped first: there is never room for both.
+    let mut stage = match kept.take().filter(|stage| stage.copies() == n) {
+        Some(stage) => stage,
+        None => Stage::new(spec, n)?,
+    };
+    let played = match &mut stage {
+        Stage::Vector(env) => {
             let roster = Roster::new(&task.episodes, task.seed, n, None, worker);
-            play_vector(env, spec, worker, task, policies, filters, roster)
+            play_vector(env.as_mut(), spec, worker, task, policies, filters, roster)?
         }
-        EnvCopies::MultiAgent(envs) => {
+        Stage::Agents(copies, render_fps) => {
             let seated = spec.policies.in_evaluation();
             let seating = Seating::new(&spec.agents, &seated);
             let roster = Roster::new(&task.episodes, task.seed, n, Some(seating), worker);
             let who = (spec.agents.as_slice(), &seated);
             let EvaluationTask { explore, timestep, frames, .. } = *task;
             let how = Acting { explore, timestep, worker, frames };
-            let render_fps = envs.first().and_then(|env| env.render_fps());
-            let (episodes, frames) = play_agents(envs, &spec.common, who, policies, filters, roster, how)?;
-            Ok(Evaluation { episodes, frames, render_fps })
+            let (episodes, frames) = play_agents(copies, &spec.common, who, policies, filters, roster, how)?;
+            Evaluation { episodes, frames, render_fps: *render_fps }
         }
-    }
+    };
+    *kept = Some(stage);
+    Ok(played)
 }
 
 fn play_vector(
-    mut env: Box<dyn AnyVectorEnv>,
+    env: &mut dyn AnyVectorEnv,
     spec: &WorkerSpec,
     worker: usize,
     task: &EvaluationTask,
@@ -122,7 +159,7 @@ fn play_vector(
     mut roster: Roster<'_>,
 ) -> Result<Evaluation> {
     let n = env.num_envs();
-    let (spaces, dtype) = (Spaces::of(env.as_ref()), env.act_dtype());
+    let (spaces, dtype) = (Spaces::of(env), env.act_dtype());
     let rows = |spaces: &Spaces| {
         let space = &spaces.observation_space;
         (space.shape(), space.dtype(), space.flat_width())
@@ -145,7 +182,7 @@ fn play_vector(
     env.reset(Some(&roster.seeds()), pilot.first(&mut storage))?;
     pilot.observe(&mut storage, 0, false)?;
     if let Some(masks) = &mut storage.masks {
-        masks.read(env.as_ref(), 0)?;
+        masks.read(env, 0)?;
     }
     while roster.goes_on() {
         if roster.at_first() && frames.len() < task.frames {
@@ -166,7 +203,7 @@ fn play_vector(
         )?;
         pilot.observe(&mut storage, 1, false)?;
         if let Some(masks) = &mut storage.masks {
-            masks.read(env.as_ref(), 1)?;
+            masks.read(env, 1)?;
         }
         storage.carry();
         for i in 0..n {

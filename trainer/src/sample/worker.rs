@@ -11,7 +11,7 @@ use crate::learn::nets::{CustomModel, PolicySpec};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::callbacks::{Callbacks, CallbacksMaker};
 use crate::sample::complete_episodes::EpisodeCollector;
-use crate::sample::evaluation::{Evaluation, EvaluationTask, play};
+use crate::sample::evaluation::{Evaluation, EvaluationTask, Stage, play};
 use crate::sample::filter::{FilterStats, MeanStdFilter, saved_filters};
 use crate::sample::follower::{Follow, Follower};
 use crate::sample::multi_agent::MultiAgentSampler;
@@ -196,6 +196,8 @@ pub(crate) struct EnvRunner {
     collectors: Option<BTreeMap<PolicyId, EpisodeCollector>>,
     /// By policy, without environments: what the rollout workers' filters have seen, or what to evaluate with.
     merged_filters: BTreeMap<PolicyId, MeanStdFilter>,
+    /// Environments of the last evaluation.
+    evaluated_on: Option<Stage>,
 }
 
 /// Hooks of a worker, if it has any.
@@ -211,7 +213,8 @@ impl EnvRunner {
         callbacks: &mut Hooks,
     ) -> Result<Self> {
         let merged_filters = BTreeMap::new();
-        let mut runner = Self { spec, index, source: None, collectors: None, merged_filters };
+        let mut runner =
+            Self { spec, index, source: None, collectors: None, merged_filters, evaluated_on: None };
         if with_env {
             runner.start_source(policies, callbacks)?;
         }
@@ -325,7 +328,7 @@ impl EnvRunner {
     /// Plays the episodes of `task`.
     pub(crate) fn evaluate(&mut self, policies: &mut PolicyMap, task: &EvaluationTask) -> Result<Evaluation> {
         let filters = self.filter_stats();
-        play(&self.spec, self.index, task, policies, &filters)
+        play(&self.spec, self.index, task, policies, &filters, &mut self.evaluated_on)
     }
 
     /// By policy, the filters: the sampler's, or those that collect what rollout workers have seen.
