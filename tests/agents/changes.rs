@@ -342,6 +342,8 @@ fn changes_of_policies_that_cannot_be_are_refused_and_change_nothing() {
 fn policies_that_wait_on_disk_learn_bit_for_bit_what_they_do_in_memory() {
     let cache = tempfile::tempdir().expect("a directory");
     let folders = || std::fs::read_dir(cache.path()).expect("a directory").count();
+    // A process that was killed left it.
+    std::fs::create_dir(cache.path().join("pavlov-policies-left")).expect("a folder");
     let limited = |multi: serde_json::Value| {
         let mut multi = multi;
         multi["policy_map_capacity"] = json!(1);

@@ -5,6 +5,7 @@ pub use crate::executor::{
     WorkerPlace, experiment_of_trial, listen, listen_here, meet, panic_text, rollout_command, rollout_main,
 };
 pub use crate::function::Function;
+pub use crate::held_folder::HeldFolder;
 pub use crate::rng::stream;
 pub use crate::trainable::short_name;
 pub use crate::tuner::ExperimentFile;

@@ -25,6 +25,7 @@ mod factory;
 mod files;
 mod function;
 mod gpu;
+mod held_folder;
 #[doc(hidden)]
 pub mod internal;
 pub mod loggers;

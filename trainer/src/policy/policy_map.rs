@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fmt, fs};
-use tempfile::TempDir;
+use pavlov_tune::internal::HeldFolder;
 
 /// Policies by id. Single-agent runs have one, [`DEFAULT_POLICY`](crate::base::DEFAULT_POLICY).
 ///
@@ -34,8 +34,8 @@ type Make = dyn Fn(&str) -> Result<Box<dyn Policy>> + Send + Sync;
 
 struct Spilling {
     capacity: usize,
-    /// It is removed with the map.
-    dir: TempDir,
+    /// It is removed with the map, or by the next one where the process was killed.
+    dir: HeldFolder,
     make: Arc<Make>,
 }
 
@@ -61,7 +61,7 @@ impl PolicyMap {
     ) -> Result<Self> {
         let folder = |dir: &Path| {
             fs::create_dir_all(dir)?;
-            tempfile::Builder::new().prefix("pavlov-policies-").tempdir_in(dir)
+            HeldFolder::new(dir, "pavlov-policies-")
         };
         let dir = cache.map_or_else(std::env::temp_dir, Path::to_owned);
         let dir = folder(&dir).map_err(|error| {

@@ -1,16 +1,16 @@
 //! Making a checkpoint appear at once.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
 use tempfile::TempDir;
 
 use super::{MANIFEST, Manifest, ManifestFile, checksum, is_checkpoint, list, read_manifest};
 use crate::files::{parent, sync_dir};
+use crate::held_folder::{lock_abandoned, locked_dir};
 use crate::{Error, Result, write_file};
 
 /// Unfinished checkpoints, and finished ones on their way out.
@@ -100,7 +100,9 @@ pub(crate) fn clean_up(home: &Path) {
         let cleaned = if let Some(original) = name.strip_prefix(REPLACED) {
             let original = home.join(original);
             if original.exists() { fs::remove_dir_all(&path) } else { fs::rename(&path, &original) }
-        } else if name.starts_with(UNFINISHED) && is_abandoned(&path) {
+        } else if name.starts_with(UNFINISHED)
+            && let Some(_lock) = lock_abandoned(&path)
+        {
             fs::remove_dir_all(&path)
         } else {
             continue;
@@ -112,31 +114,8 @@ pub(crate) fn clean_up(home: &Path) {
     }
 }
 
-/// A lock goes with its process, so a directory that can be locked has lost its writer.
-fn is_abandoned(dir: &Path) -> bool {
-    File::open(dir).is_ok_and(|handle| flock(&handle, FlockOperation::NonBlockingLockExclusive).is_ok())
-}
-
 fn hidden_dir(home: &Path) -> Result<(TempDir, File)> {
-    loop {
-        let dir = tempfile::Builder::new()
-            .prefix(UNFINISHED)
-            .permissions(Permissions::from_mode(0o777))
-            .tempdir_in(home)
-            .map_err(Error::io("write in", home))?;
-        // A clean-up by another process may take the new directory for an abandoned one before it is locked: try
-        // again then. Where directories cannot be locked, `is_abandoned` finds none.
-        match File::open(dir.path()) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            handle => {
-                let handle = handle.map_err(Error::io("write in", home))?;
-                let _ = flock(&handle, FlockOperation::LockExclusive);
-                if dir.path().exists() {
-                    return Ok((dir, handle));
-                }
-            }
-        }
-    }
+    locked_dir(home, UNFINISHED, 0o777).map_err(Error::io("write in", home))
 }
 
 fn refuse_to_replace_others(final_dir: &Path) -> Result<()> {
