@@ -52,18 +52,26 @@ pub(super) fn flag(settings: &Config) -> &'static str {
 /// begins with "would".
 pub(super) fn named(settings: &Config) -> BTreeSet<String> {
     let mut named = BTreeSet::new();
-    for (key, value) in settings {
-        collect(key, value, &mut named);
-    }
+    settings.iter().for_each(|(name, value)| collect_entry(name, name, value, &mut named));
     named
 }
 
-/// `key` is the whole path of `value`, joined by dots; what stands in a search space or is mutated by a scheduler is
-/// found by the parts of it.
+/// `key` is the whole path of `value`, joined by dots, and `name` the end of it; what stands in a search space or is mutated by
+/// a scheduler is found by the parts of the path.
+fn collect_entry(key: &str, name: &str, value: &Value, named: &mut BTreeSet<String>) {
+    // An environment may open what it finds as a key, too.
+    if has_part(key, "env_config") && name.split('.').any(is_outside) {
+        named.insert(format!("open {name:?} (the name of `{key}`)"));
+    }
+    collect(key, value, named);
+}
+
 fn collect(key: &str, value: &Value, named: &mut BTreeSet<String>) {
     match value {
         Value::Object(inner) => {
-            inner.iter().for_each(|(name, value)| collect(&format!("{key}.{name}"), value, named));
+            inner.iter().for_each(|(name, value)| {
+                collect_entry(&format!("{key}.{name}"), name, value, named);
+            });
         }
         Value::Array(values) => values.iter().for_each(|value| collect(key, value, named)),
         Value::String(text) => named.extend(judge(key, text)),
@@ -71,13 +79,20 @@ fn collect(key: &str, value: &Value, named: &mut BTreeSet<String>) {
     }
 }
 
+fn has_part(key: &str, part: &str) -> bool {
+    key.split('.').any(|other| other == part)
+}
+
 fn judge(key: &str, text: &str) -> Option<String> {
-    let has = |part: &str| key.split('.').any(|other| other == part);
+    let has = |part: &str| has_part(key, part);
     if has("env_config") && has("python") {
         return (!is_own_interpreter(text)).then(|| format!("run the program {text:?} (`{key}`)"));
     }
     if has("env_config") || has("policy_file") {
         return is_outside(text).then(|| format!("open {text:?} (`{key}`)"));
+    }
+    if has("policy_map_cache") {
+        return is_outside(text).then(|| format!("keep files in {text:?} (`{key}`)"));
     }
     let module = has("env").then(|| module(text)).flatten()?;
     let here = std::env::current_dir().ok()?;
@@ -90,10 +105,19 @@ fn is_own_interpreter(python: &str) -> bool {
     python == own.as_deref().unwrap_or("python3")
 }
 
+/// Whether a text has a part that could be a path which leads elsewhere. What reads it may cut off spaces, put in variables of
+/// the environment, or read an option such as `--file=/etc/passwd`.
 fn is_outside(text: &str) -> bool {
-    let path = Path::new(text);
-    let leads_up = path.components().any(|part| part == Component::ParentDir);
-    path.is_absolute() || leads_up || text.starts_with('~') || storage::scheme(path).is_some()
+    let separates = |c: char| c.is_whitespace() || "\"'`=,;:|&()[]{}<>".contains(c);
+    let leads_out = |part: &str| {
+        let path = Path::new(part);
+        path.is_absolute()
+            || path.components().any(|part| part == Component::ParentDir)
+            || part.starts_with('~')
+    };
+    text.contains('$')
+        || text.split(separates).any(leads_out)
+        || storage::scheme(Path::new(text.trim())).is_some()
 }
 
 /// The module that the environment of this id imports first.
@@ -150,6 +174,44 @@ mod tests {
                 r#"run the program "f" (`scheduler.hyperparam_mutations.env_config.python`)"#,
             ]
         );
+    }
+
+    #[test]
+    fn a_path_is_found_behind_spaces_variables_options_and_as_a_key() {
+        let inside = json!({"env_config": {
+            "id": "ALE/Pong-v5", "inside/file.txt": 1, "frame..skip": "a:b=c", "kwargs": {"map": "maps/4x4.txt", "of": ["FROZEN"]},
+        }, "multiagent": {"policy_map_cache": "cache", "policies": {"/etc": {}}}});
+        assert_eq!(named_in(inside), [""; 0]);
+        for text in [
+            " /etc/passwd",
+            "\t~/x",
+            "$HOME/x",
+            "${HOME}/x",
+            "--file=/etc/passwd",
+            "maps:/etc/passwd",
+            "'/etc/passwd'",
+            "inside/../../x",
+            " s3://bucket/x",
+        ] {
+            let found = named_in(json!({"env_config": {"kwargs": {"file": [text]}}}));
+            assert_eq!(found, [format!("open {text:?} (`env_config.kwargs.file`)")]);
+        }
+        for name in ["/etc/passwd", "/etc/cron.d", " ../x", "~/x", "$HOME"] {
+            let found = named_in(json!({"env_config": {"files": {name: true}}}));
+            assert_eq!(found, [format!("open {name:?} (the name of `env_config.files.{name}`)")]);
+        }
+        let space = named_in(json!({"space": {"env_config./etc/passwd": {"grid_search": [1]}}}));
+        let expected = r#"open "env_config./etc/passwd" (the name of `space.env_config./etc/passwd`)"#;
+        assert_eq!(space, [expected]);
+    }
+
+    #[test]
+    fn a_folder_for_policies_elsewhere_is_named() {
+        for cache in ["/var/x", "../x", "~/x"] {
+            let found =
+                named_in(json!({"multiagent": {"policy_map_capacity": 1, "policy_map_cache": cache}}));
+            assert_eq!(found, [format!("keep files in {cache:?} (`multiagent.policy_map_cache`)")]);
+        }
     }
 
     #[test]
