@@ -19,8 +19,12 @@ pub(super) const NODE: &str = "PAVLOV_NODE_ADDRESS";
 
 /// How long workers wait for each other.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long a caller may take to say who it is.
+/// How long a caller may take to say who it is. Others are heard meanwhile.
 const HELLO: Duration = Duration::from_secs(5);
+/// In bytes: what a caller says, its secret and its rank.
+const GREETING: usize = size_of::<Secret>() + size_of::<u64>();
+/// So many callers that have not said who they are are heard. A worker says it at once, so the first of more is a stranger.
+const MOST_CALLERS: usize = 256;
 /// How long a machine may be silent before its workers count as lost.
 const SILENCE: Duration = Duration::from_secs(30);
 
@@ -70,30 +74,41 @@ pub fn meet(
         peers[other] = Some(call(*address, rank, secret).map_err(unreachable)?);
     }
     listener.set_nonblocking(true).map_err(Error::other)?;
+    let mut callers: Vec<Caller> = Vec::new();
     while let Some(missing) = (rank + 1..addresses.len()).find(|&other| peers[other].is_none()) {
+        if Instant::now() >= deadline {
+            let reason = format!(
+                "worker {rank} waited {} s at {} for worker {missing}, which did not come",
+                PATIENCE.as_secs(),
+                addresses[rank]
+            );
+            return Err(Error::other(reason));
+        }
         match listener.accept() {
-            // One that does not know the secret is not a worker of this group.
-            Ok((socket, _)) => {
-                if let Ok((other, socket)) = answer(socket, secret)
-                    && other > rank
-                    && let Some(peer) = peers.get_mut(other)
-                {
-                    *peer = Some(socket);
-                }
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock && Instant::now() < deadline => {
-                sleep(Duration::from_millis(2));
-            }
-            Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                let reason = format!(
-                    "worker {rank} waited {} s at {} for worker {missing}, which did not come",
-                    PATIENCE.as_secs(),
-                    addresses[rank]
-                );
-                return Err(Error::other(reason));
-            }
+            Ok((socket, _)) => callers.extend(Caller::new(socket)),
+            Err(error) if error.kind() == ErrorKind::WouldBlock => sleep(Duration::from_millis(2)),
             Err(error) => return Err(Error::other(error)),
         }
+        if callers.len() > MOST_CALLERS {
+            callers.remove(0);
+        }
+        let mut silent = Vec::new();
+        for mut caller in callers {
+            match caller.has_said_all() {
+                // One that does not know the secret is not a worker of this group.
+                Ok(true) => {
+                    if let Ok((other, socket)) = caller.answer(secret)
+                        && other > rank
+                        && let Some(peer) = peers.get_mut(other)
+                    {
+                        *peer = Some(socket);
+                    }
+                }
+                Ok(false) if caller.since.elapsed() < HELLO => silent.push(caller),
+                Ok(false) | Err(_) => {}
+            }
+        }
+        callers = silent;
     }
     peers.into_iter().flatten().map(ready).collect()
 }
@@ -108,18 +123,46 @@ fn call(address: SocketAddr, rank: usize, secret: &Secret) -> io::Result<TcpStre
     if theirs == *secret { Ok(socket) } else { Err(io::Error::other("it is no worker of this group")) }
 }
 
-/// Who calls.
-fn answer(mut socket: TcpStream, secret: &Secret) -> io::Result<(usize, TcpStream)> {
-    socket.set_nonblocking(false)?;
-    socket.set_read_timeout(Some(HELLO))?;
-    let (mut theirs, mut rank): (Secret, _) = ([0; 32], [0; 8]);
-    socket.read_exact(&mut theirs)?;
-    socket.read_exact(&mut rank)?;
-    if theirs != *secret {
-        return Err(io::Error::other("a stranger"));
+/// One that has called and not said all of its greeting yet.
+struct Caller {
+    socket: TcpStream,
+    said: Vec<u8>,
+    since: Instant,
+}
+
+impl Caller {
+    /// `None`: it has hung up.
+    fn new(socket: TcpStream) -> Option<Self> {
+        socket.set_nonblocking(true).ok()?;
+        Some(Self { socket, said: Vec::new(), since: Instant::now() })
     }
-    socket.write_all(secret)?;
-    Ok((u64::from_le_bytes(rank) as usize, socket))
+
+    /// Hears what is there, and waits for nothing.
+    fn has_said_all(&mut self) -> io::Result<bool> {
+        let mut buffer = [0; GREETING];
+        while self.said.len() < GREETING {
+            match self.socket.read(&mut buffer[self.said.len()..]) {
+                Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+                Ok(n) => {
+                    let from = self.said.len();
+                    self.said.extend_from_slice(&buffer[from..from + n]);
+                }
+                Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(false),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+
+    /// The rank of the worker that it is, and the socket to it.
+    fn answer(mut self, secret: &Secret) -> io::Result<(usize, TcpStream)> {
+        let rank = self.said.strip_prefix(secret).and_then(|rank| rank.try_into().ok());
+        let rank = u64::from_le_bytes(rank.ok_or_else(|| io::Error::other("a stranger"))?);
+        self.socket.set_nonblocking(false)?;
+        self.socket.write_all(secret)?;
+        Ok((rank as usize, self.socket))
+    }
 }
 
 /// Small messages go at once, and a machine that has vanished is noticed.
@@ -156,12 +199,16 @@ mod tests {
     use std::thread;
 
     #[test]
-    fn workers_meet_with_a_socket_between_any_two_and_a_stranger_is_sent_away() {
+    fn workers_meet_with_a_socket_between_any_two_and_strangers_are_sent_away_or_not_waited_for() {
         let (listeners, addresses): (Vec<_>, Vec<_>) =
             (0..3).map(|_| listen("127.0.0.1").expect("a port")).unzip();
         // It calls before the workers do, and says something else than the secret.
         let mut stranger = TcpStream::connect(addresses[0]).expect("worker 0 listens");
         stranger.write_all(&[7; 40]).expect("said");
+        // One after the other, these would be waited for longer than workers wait for each other.
+        let silent = PATIENCE.as_secs() / HELLO.as_secs() + 1;
+        let _silent: Vec<_> =
+            (0..silent).map(|_| TcpStream::connect(addresses[0]).expect("it listens")).collect();
         let workers: Vec<_> = listeners
             .into_iter()
             .enumerate()
