@@ -154,11 +154,14 @@ impl Session {
         Ok(())
     }
 
-    /// Keeps what was learned where workers failed and nothing else is saved before the end of the run. (A checkpoint of
-    /// before is better: the run goes on from it bit for bit.)
+    /// Keeps what was learned where workers failed, and nothing else is saved before the end of the run or nothing was saved
+    /// yet. (A checkpoint of before is better: the run goes on from it bit for bit.)
     fn save_without_workers(&mut self, has_learned: bool) {
-        let is_rare = self.run.checkpoint_freq == 0 && self.run.checkpoint_at_end && self.saved.is_none();
-        if has_learned && is_rare && self.driver.has_lost_workers() {
+        let would_be_lost = match self.run.checkpoint_freq {
+            0 => self.run.checkpoint_at_end,
+            _ => matches!(checkpoint::latest(self.driver.logdir()), Ok(None)),
+        };
+        if has_learned && self.saved.is_none() && would_be_lost && self.driver.has_lost_workers() {
             // The error of the run is the one to tell.
             let _ = self.save();
         }
