@@ -1,12 +1,15 @@
 """Tests of `src/executor/ray.py` that need no Ray: `python3 ray_script.py NAME` runs one. `ray_script.rs` has the claims."""
 
 import hashlib
+import json
 import os
 import runpy
 import shutil
 import signal
+import socket
 import stat
 import tempfile
+import types
 import unittest
 
 SCRIPT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../src/executor/ray.py")
@@ -137,6 +140,59 @@ class Cluster(Case):
         self.script["remove_left_over"](self.place)
         left = {os.path.join(self.place, name) for name in os.listdir(self.place)}
         self.assertEqual(left, {path("pipe"), path("link"), elsewhere, used})
+
+
+class Remote:
+    """A method of an actor that answers at once."""
+
+    def __init__(self, method):
+        self.remote = method
+
+
+class Actor:
+    """An actor on a machine of the cluster, which notes what it is started with."""
+
+    def __init__(self, node):
+        self.where = Remote(lambda: node)
+        self.start = Remote(self.note)
+        self.end = Remote(lambda: {"code": 0})
+
+    def note(self, program, shipped):
+        self.environment = dict(program["environment"])
+
+
+class Environment(Case):
+    def started_on(self, node):
+        """The variables that an actor on this machine is sent, and how the life ended."""
+        names = self.script["environment_for"].__globals__
+        names["ENVIRONMENT"] = {
+            "AWS_SECRET_ACCESS_KEY": "secret", "HOME": "/home/x", "PAVLOV_A": "1", "RUST_LOG": "2", "OMP_A": "3",
+            "MKL_A": "4", "LD_LIBRARY_PATH": "/lib",
+        }
+        context = types.SimpleNamespace(get_node_id=lambda: "home")
+        names["ray"] = types.SimpleNamespace(
+            get_runtime_context=lambda: context, get=lambda answer: answer, kill=lambda actor: None
+        )
+        names["RayError"] = RuntimeError
+        actor = Actor(node)
+        control, heard = socket.socketpair()
+        stream, run = socket.socketpair()
+        for end in (control, heard, stream, run):
+            self.addCleanup(end.close)
+        run.shutdown(socket.SHUT_WR)
+        engine = self.script["Engine"](control)
+        engine.private, engine.libtorch, engine.shipped = False, "", (None, None)
+        engine.worker = types.SimpleNamespace(options=lambda **_: Remote(lambda *_: actor))
+        engine.live({"life": 1, "pool": 0, "worker": 0, "resources": {}, "program": {}}, stream)
+        self.assertEqual(json.loads(heard.recv(1000)), {"life": 1, "code": 0})
+        return actor.environment
+
+    def test_secrets_stay(self):
+        elsewhere = self.started_on("elsewhere")
+        self.assertEqual(
+            elsewhere, {"PAVLOV_A": "1", "RUST_LOG": "2", "OMP_A": "3", "MKL_A": "4", "LD_LIBRARY_PATH": "/lib"}
+        )
+        self.assertEqual(self.started_on("home")["AWS_SECRET_ACCESS_KEY"], "secret")
 
 
 if __name__ == "__main__":

@@ -46,3 +46,8 @@ fn the_cluster_of_a_run_lies_in_a_folder_that_no_other_user_can_enter() {
 fn folders_of_engines_that_were_killed_are_removed_and_a_pipe_or_link_of_such_a_name_is_let_alone() {
     pass(&["Cluster.test_left_over"]);
 }
+
+#[test]
+fn the_variables_of_a_run_that_may_be_secrets_are_sent_to_no_other_machine() {
+    pass(&["Environment.test_secrets_stay"]);
+}

@@ -87,12 +87,20 @@ def frames(stream, are_lines):
 class Actor:
     """In an actor: a child that is the worker or trial."""
 
-    def __init__(self, program, shipped):
+    def __init__(self):
         import ray
 
-        context = ray.get_runtime_context()
-        self.node = context.get_node_id()
-        self.child = self.broken = None
+        self.node = ray.get_runtime_context().get_node_id()
+        self.child = None
+        self.broken = {"reason": "it was not started"}
+
+    def where(self):
+        return self.node
+
+    def start(self, program, shipped):
+        """Starts the child. What hinders it is the answer to the first call."""
+        import ray
+
         is_home = self.node == program["node"]
         try:
             if program["trial"] and not is_home and not self.sees(program["trial"]):
@@ -102,19 +110,18 @@ class Actor:
                     "that all machines share (`--out`, `storage_path` or PAVLOV_RESULTS_DIR)"
                 }
             else:
-                self.start(program, shipped, is_home, ray)
+                self.start_child(program, shipped, is_home, ray)
         except OSError as error:
             hint = "; it was built for another kind of machine" if error.errno == 8 else ""
             self.broken = {"reason": f"node {self.node[:8]} cannot start the executable: {error.strerror}{hint}"}
 
-    def start(self, program, shipped, is_home, ray):
+    def start_child(self, program, shipped, is_home, ray):
         environment = dict(program["environment"] if is_home else os.environ)
         if not is_home:
-            kept = ("PAVLOV_", "RUST_", "OMP_", "MKL_")
-            environment.update({k: v for k, v in program["environment"].items() if k.startswith(kept)})
             # Only where the run's own libtorch is not there, the package of this node serves.
-            folders = [program["libtorch"], program["environment"].get("LD_LIBRARY_PATH", "")]
+            folders = [program["libtorch"], program["environment"].pop("LD_LIBRARY_PATH", "")]
             folders += [environment.get("LD_LIBRARY_PATH", ""), self.torch()]
+            environment.update(program["environment"])
             environment["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
         for name in program["unset"]:
             environment.pop(name, None)
@@ -204,6 +211,14 @@ class Actor:
                 "built with, or put libtorch's folder `lib` into LD_LIBRARY_PATH"
             }
         return {"code": code}
+
+
+def environment_for(is_home):
+    """The variables that a child has from the run. Others than these may be secrets, and stay on the run's machine."""
+    if is_home:
+        return ENVIRONMENT
+    kept = ("PAVLOV_", "RUST_", "OMP_", "MKL_")
+    return {k: v for k, v in ENVIRONMENT.items() if k.startswith(kept) or k == "LD_LIBRARY_PATH"}
 
 
 def unpack(data, digest):
@@ -393,7 +408,7 @@ class Engine:
         replies = None
         try:
             home = ray.get_runtime_context().get_node_id()
-            program = dict(message["program"], node=home, environment=ENVIRONMENT, folder=os.getcwd())
+            program = dict(message["program"], node=home, folder=os.getcwd())
             program["libtorch"], program["trial"], program["room"] = self.libtorch, trial, None
             shipped, program["digest"] = self.ship(program)
             options = {"num_cpus": 0, "max_restarts": 0, "max_task_retries": 0}
@@ -414,10 +429,12 @@ class Engine:
                 options["num_cpus"] = need.pop("CPU", 0)
                 options["num_gpus"] = need.pop("GPU", 0)
                 options["resources"] = need
-            actor = self.worker.options(**options).remote(program, shipped)
+            actor = self.worker.options(**options).remote()
             self.actors[life] = actor
             if life in self.killed:
                 ray.kill(actor)
+            program["environment"] = environment_for(ray.get(actor.where.remote()) == home)
+            answers.put(actor.start.remote(program, shipped))
             sending = threading.Lock()
             replies = threading.Thread(target=self.reply, args=(life, actor, answers, stream, sending), daemon=True)
             replies.start()
@@ -512,7 +529,7 @@ class Engine:
                 answer = ray.get(answers.get())
                 if isinstance(answer, dict):
                     end = answer
-                else:
+                elif answer is not None:
                     with sending:
                         stream.sendall(answer)
             except OSError:
