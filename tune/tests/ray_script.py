@@ -141,6 +141,33 @@ class Cluster(Case):
         left = {os.path.join(self.place, name) for name in os.listdir(self.place)}
         self.assertEqual(left, {path("pipe"), path("link"), elsewhere, used})
 
+    def test_no_second_cluster(self):
+        """What Ray reads of the environment when it is imported."""
+        names = self.script["main"].__globals__
+        seen = []
+
+        def import_ray():
+            seen.append(os.environ.get("RAY_ENABLE_AUTO_CONNECT"))
+            raise names["Refused"]("there is no Ray")
+
+        names["import_ray"] = import_ray
+        before = dict(os.environ)
+        self.addCleanup(os.environ.update, before)
+        self.addCleanup(os.environ.clear)
+        kept = [os.dup(number) for number in (0, 1)]
+        control, heard = socket.socketpair()
+        os.dup2(control.fileno(), 0)
+        try:
+            names["main"]()
+        finally:
+            for number, copy in enumerate(kept):
+                os.dup2(copy, number)
+                os.close(copy)
+        self.assertEqual(json.loads(heard.recv(1000)), {"failed": "there is no Ray"})
+        self.assertEqual(seen, ["0"])
+        control.close()
+        heard.close()
+
 
 class Remote:
     """A method of an actor that answers at once."""

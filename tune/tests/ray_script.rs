@@ -51,3 +51,8 @@ fn folders_of_engines_that_were_killed_are_removed_and_a_pipe_or_link_of_such_a_
 fn the_variables_of_a_run_that_may_be_secrets_are_sent_to_no_other_machine() {
     pass(&["Environment.test_secrets_stay"]);
 }
+
+#[test]
+fn ray_is_told_to_start_no_cluster_by_itself_before_it_is_imported() {
+    pass(&["Cluster.test_no_second_cluster"]);
+}

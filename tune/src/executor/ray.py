@@ -492,7 +492,10 @@ class Engine:
         self.actors.pop(life, None)
         room = self.rooms.pop(life, None)
         if room is not None:
-            ray.util.remove_placement_group(room)
+            try:
+                ray.util.remove_placement_group(room)
+            except Exception:
+                pass  # The cluster is gone.
         self.say(life=life, **how)
         shut(stream)
 
@@ -678,6 +681,8 @@ def main():
     engine = Engine(control)
     # The run says itself what a cluster lacks.
     os.environ.setdefault("RAY_SCHEDULER_EVENTS", "0")
+    # A call that comes after the end of the cluster would start another one.
+    os.environ["RAY_ENABLE_AUTO_CONNECT"] = "0"
     trial = TRIALS_ROOM or {}
     address = trial.get("address") or os.environ.get("RAY_ADDRESS", "")
     engine.private = trial.get("private", address in ("", "local"))
