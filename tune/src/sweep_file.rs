@@ -37,6 +37,7 @@ use serde_json::Value;
 use crate::schedulers::{self, TrialScheduler};
 use crate::search::{self, BasicVariantConfig, BasicVariantGenerator, SearchSpace, Searcher, Suggestion};
 use crate::stoppers::{self, CombinedStopper, Stopper, StoppingCriteria};
+use crate::tuner::check_name;
 use crate::{
     Bundle, CheckpointConfig, Config, Error, ExecutorKind, FailureConfig, Mode, Resources, Result, RunConfig,
     TrainableFactory, TuneConfig, Tuner, config,
@@ -119,7 +120,7 @@ impl SweepFile {
     ///
     /// # Errors
     /// Returns [`Error::Config`] if the text is no TOML, if a value has the wrong kind, if a key has the name that Ray gives
-    /// it, or if there is no `algorithm`.
+    /// it, if `name` is no name of a directory, or if there is no `algorithm`.
     /// Returns [`Error::UnknownKey`] with the nearest key if there is no such setting, and [`Error::Refusals`] if there
     /// are several such keys.
     pub fn parse(text: &str, origin: &str) -> Result<Self> {
@@ -138,6 +139,8 @@ impl SweepFile {
         if file.algorithm.is_empty() {
             return Err(Error::config("algorithm", "missing", "it must say what to train"));
         }
+        // Also where another one is given besides, and this one is not used.
+        file.name.as_deref().map_or(Ok(()), check_name)?;
         Ok(file)
     }
 

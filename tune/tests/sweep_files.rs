@@ -197,3 +197,13 @@ fn a_sweep_file_names_the_schedulers_searchers_and_stoppers_that_a_program_regis
         "`stoppers.timeout` is -1, but it must be seconds, 0 or more"
     );
 }
+
+#[test]
+fn a_name_that_leads_out_of_the_storage_path_is_refused_with_the_file_though_another_may_be_given() {
+    for name in ["../x", "/tmp/x", ".hidden", ""] {
+        let text = format!("algorithm = \"counter\"\nname = \"{name}\"");
+        let message = SweepFile::parse(&text, "sweep.toml").unwrap_err().to_string();
+        assert!(message.contains("but it names one directory"), "{message}");
+    }
+    SweepFile::parse("algorithm = \"counter\"\nname = \"first\"", "sweep.toml").unwrap();
+}

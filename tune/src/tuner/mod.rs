@@ -162,11 +162,10 @@ impl Tuner {
     pub fn fit_with(self, file: Option<ExperimentFile>) -> Result<ResultGrid> {
         let root = files::results_root(self.run_config.storage_path.as_deref());
         let name = match &self.run_config.name {
-            Some(name) if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') => {
-                let rule = "it names one directory: letters and digits, no slash, no dot in front";
-                return Err(Error::config("name", name, rule));
+            Some(name) => {
+                check_name(name)?;
+                name.clone()
             }
-            Some(name) => name.clone(),
             None => self.dated_name(&root),
         };
         self.check()?;
@@ -400,6 +399,15 @@ impl Tuner {
         let Control { sweep, remote, .. } = control;
         Ok(ResultGrid::of(sweep, remote.as_ref(), header.space, shown_metric, shown_mode, interrupted))
     }
+}
+
+/// Refuses a name of an experiment that leads out of the storage path or hides the directory.
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    if name.is_empty() || name.contains(['/', '\\']) || name.starts_with('.') {
+        let rule = "it names one directory: letters and digits, no slash, no dot in front";
+        return Err(Error::config("name", name, rule));
+    }
+    Ok(())
 }
 
 fn absolute(dir: &Path) -> Result<PathBuf> {
