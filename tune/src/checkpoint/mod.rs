@@ -22,7 +22,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Config, Error, Metrics, Result, read_file};
+use crate::{Config, Error, LARGEST_FILE, Metrics, Result, read_file};
 
 mod fetch;
 mod object;
@@ -132,6 +132,17 @@ pub fn verify(dir: &Path, expected_kind: Option<&str>) -> Result<Manifest> {
             let reason = format!("{} has {} bytes instead of {}", file.path, attributes.len(), file.bytes);
             return Err(Error::checkpoint(dir, reason));
         }
+        if file.path == METADATA && file.bytes > LARGEST_FILE {
+            let reason = format!(
+                "{METADATA} has {} bytes, but pavlov reads {LARGEST_FILE} at most and writes no larger one",
+                file.bytes
+            );
+            return Err(Error::checkpoint(dir, reason));
+        }
+    }
+    // What can be seen without reading was seen of all: a large file is not read to its end for nothing.
+    for file in &manifest.files {
+        let path = dir.join(&file.path);
         let found = checksum(&path).map_err(Error::io("read", &path))?;
         if found != file.crc32c {
             let reason =

@@ -252,6 +252,26 @@ mod tests {
     }
 
     #[test]
+    fn metadata_too_large_to_be_read_is_refused_before_anything_is_summed() {
+        let home = tempfile::tempdir().unwrap();
+        let target = home.path().join("checkpoint_000001");
+        save(&target, "old").unwrap();
+        let mut files = read_manifest(&target).unwrap().files;
+        // The content of the first file does not fit its checksum, which would be found first.
+        files[0].crc32c += 1;
+        let bytes = crate::LARGEST_FILE + 1;
+        File::create(target.join("metadata.json")).unwrap().set_len(bytes).unwrap();
+        files.push(ManifestFile { path: "metadata.json".into(), bytes, crc32c: 0 });
+        let manifest = serde_json::to_vec(&Manifest::new("Counter", 1, files)).unwrap();
+        fs::write(target.join(MANIFEST), manifest).unwrap();
+        let message = verify(&target, None).unwrap_err().to_string();
+        assert!(
+            message.contains("metadata.json has 268435457 bytes, but pavlov reads 268435456"),
+            "{message}"
+        );
+    }
+
+    #[test]
     fn of_a_checkpoint_that_is_a_link_the_link_alone_is_removed_or_replaced() {
         let home = tempfile::tempdir().unwrap();
         let elsewhere = tempfile::tempdir().unwrap();
