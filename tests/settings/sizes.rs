@@ -69,7 +69,17 @@ fn counts_that_no_machine_can_serve_are_refused_by_their_rule() {
         (
             "PPO",
             json!({"num_workers": 1e5 as u64}),
-            "`num_workers` is 100000, but it must be at most 4096: each is",
+            "`num_workers` is 100000, but it must be at most 4096: each is a thread;",
+        ),
+        (
+            "PPO",
+            json!({"workers": "procs:99999"}),
+            "`num_workers` is 99999, but it must be at most 4096: each is a process;",
+        ),
+        (
+            "PPO",
+            json!({"workers": "ray:99999"}),
+            "`num_workers` is 99999, but it must be at most 4096: each is an actor on the cluster;",
         ),
         (
             "PPO",

@@ -314,8 +314,13 @@ impl Common {
     /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does where several do.
     pub fn validate(&self) -> Result<()> {
         let workers = |key: &str, workers: usize| {
+            let each = match self.workers.transport {
+                WorkerTransport::Threads => "a thread",
+                WorkerTransport::Procs => "a process",
+                WorkerTransport::Ray => "an actor on the cluster",
+            };
             let rule = format!(
-                "it must be at most {MOST_WORKERS}: each is a thread; for more copies of the environment raise \
+                "it must be at most {MOST_WORKERS}: each is {each}; for more copies of the environment raise \
                  `num_envs_per_worker`"
             );
             rules::refuse_if(workers > MOST_WORKERS, key, workers, rule)
