@@ -170,7 +170,7 @@ class Env(gymnasium.Env[Any, Any]):
 class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
     """Copies of a native environment, all stepped by one call without Python.
 
-    * `autoreset_mode`: Gymnasium's `AutoresetMode`. `SAME_STEP` is the fastest; the others step copies one by one.
+    * `autoreset_mode`: Gymnasium's `AutoresetMode`. With `SAME_STEP` copies are stepped together, with the others one by one.
     * `threads`: as many threads share the copies. The results are the same.
     * `copy`: without it, the arrays that `reset` and `step` return are read-only and show every later step. It saves time
       where observations are large.
@@ -210,8 +210,9 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
         self._rows, self._final_rows, self._rewards, self._terminated, self._truncated = self._native.arrays()
         space = self.single_observation_space
         self._whole: Array | None = None
-        if isinstance(space, spaces.Box) and space.dtype == self._rows.dtype:
-            self._whole = self._rows.reshape(num_envs, *space.shape)
+        self._is_box = isinstance(space, spaces.Box) and space.dtype == self._rows.dtype
+        if self._is_box:
+            self._whole = self._rows.reshape(self.observation_space.shape or ())
         elif isinstance(space, spaces.Discrete):
             self._whole = self._rows[:, 0]
         shape = () if self.single_action_space.shape is None else self.single_action_space.shape
@@ -317,9 +318,14 @@ class VectorEnv(gymnasium.vector.VectorEnv[Any, Any, Array]):
     def _add_final(self, infos: dict[str, Any]) -> None:
         """What Gymnasium's vectors tell of the episodes that ended in this step."""
         ended = self._terminated | self._truncated
-        final_obs = np.full(self.num_envs, None, dtype=object)
-        for copy in np.flatnonzero(ended).tolist():
-            final_obs[copy] = one(self.single_observation_space, self._final_rows[copy])
+        final_obs = np.empty(self.num_envs, dtype=object)
+        # One copy of the rows for all that ended: every copy of CartPole ends each twentieth step or so.
+        copies = np.flatnonzero(ended)
+        rows = self._final_rows[copies]
+        space = self.single_observation_space
+        last = rows.reshape(-1, *(space.shape or ())) if self._is_box else (one(space, row) for row in rows)
+        for copy, obs in zip(copies.tolist(), last):
+            final_obs[copy] = obs
         final_info: dict[str, Any] = {}
         masks = self._native.final_action_masks() if self._has_masks else None
         if masks is not None:
