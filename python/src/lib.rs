@@ -3,6 +3,7 @@
 //! What Gymnasium and PettingZoo ask for beyond arrays (spaces, dictionaries, render modes) is in the Python half.
 
 mod agents;
+mod blocks;
 mod copies;
 mod fault;
 mod memory;

@@ -7,7 +7,8 @@ use pavlov_envs::{DType, EnvConfig, Frame, Space};
 use pyo3::{prelude::*, types::PyBytes};
 
 use crate::{
-    copies::{Autoreset, Copies},
+    blocks::Autoreset,
+    copies::Copies,
     fault::{Fault, Result, guarded, raised},
     memory::Scalars,
 };
