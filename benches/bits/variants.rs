@@ -8,30 +8,34 @@ pub(crate) type Variant = (&'static str, &'static str, Value);
 const CARTPOLE: &str = "CartPole-v1";
 const PENDULUM: &str = "Pendulum-v1";
 
-/// Settings for environments in which agents act in turns: two policies, one of them for two agents in `turns`.
-fn two_policies(changes: Value) -> Value {
+/// The environment `turns` with two policies, one of them for two of its agents.
+fn turns(changes: Value) -> Value {
+    two_policies("a", changes)
+}
+
+/// A board game with two policies. It has legal and illegal moves.
+fn board_game(changes: Value) -> Value {
+    let mut settings = two_policies("player_1", changes);
+    settings["mask_actions"] = true.into();
+    settings
+}
+
+fn two_policies(agent_of_the_first: &str, changes: Value) -> Value {
     let mut settings = json!({
         "multiagent.policies": ["first", "second"],
-        "multiagent.policy_mapping_fn": {"a": "first", "player_1": "first", "*": "second"},
+        "multiagent.policy_mapping_fn": {agent_of_the_first: "first", "*": "second"},
     });
     let all = settings.as_object_mut().expect("an object");
     all.extend(changes.as_object().expect("an object").clone());
     settings
 }
 
-/// Two policies of a board game, which has legal and illegal moves.
-fn board_game(changes: Value) -> Value {
-    let mut settings = two_policies(changes);
-    settings["mask_actions"] = true.into();
-    settings
-}
-
 pub(crate) fn ppo() -> Vec<Variant> {
     let memory = |kind: &str| json!({kind: true, "model.lstm_cell_size": 11, "model.max_seq_len": 7});
-    let with = |mut settings: Value, name: &str, value: Value| {
-        settings[name] = value;
-        settings
-    };
+    let lstm_with_filter = json!({
+        "model.use_lstm": true, "model.lstm_cell_size": 11, "model.max_seq_len": 7,
+        "observation_filter": "MeanStdFilter",
+    });
     vec![
         ("default", CARTPOLE, json!({})),
         // Many pieces on both engines.
@@ -94,21 +98,12 @@ pub(crate) fn ppo() -> Vec<Variant> {
         ("masks", "Taxi-v4", json!({"mask_actions": true})),
         ("gru", "cut CartPole", memory("model.use_gru")),
         ("lstm", "cut CartPole", memory("model.use_lstm")),
-        (
-            "gru_complete_episodes",
-            "cut CartPole",
-            with(memory("model.use_gru"), "batch_mode", "complete_episodes".into()),
-        ),
-        (
-            "lstm_continuous",
-            "components",
-            with(memory("model.use_lstm"), "observation_filter", "MeanStdFilter".into()),
-        ),
+        ("lstm_continuous", "components", lstm_with_filter),
         ("together", "simple_spread_v3", json!({"multiagent.observation_fn": "global_state"})),
-        ("turns", "turns", two_policies(json!({"observation_filter": "MeanStdFilter"}))),
-        ("turns_complete_episodes", "turns", two_policies(json!({"batch_mode": "complete_episodes"}))),
-        ("turns_lstm", "turns", two_policies(memory("model.use_lstm"))),
-        ("turns_agent_steps", "turns", two_policies(json!({"multiagent.count_steps_by": "agent_steps"}))),
+        ("turns", "turns", turns(json!({"observation_filter": "MeanStdFilter"}))),
+        ("turns_complete_episodes", "turns", turns(json!({"batch_mode": "complete_episodes"}))),
+        ("turns_lstm", "turns", turns(memory("model.use_lstm"))),
+        ("turns_agent_steps", "turns", turns(json!({"multiagent.count_steps_by": "agent_steps"}))),
         ("board_game", "tictactoe_v3", board_game(json!({}))),
         ("board_game_rotated", "tictactoe_v3", board_game(json!({"multiagent.rotate_policies": true}))),
         ("board_game_gru", "tictactoe_v3", board_game(memory("model.use_gru"))),
@@ -147,7 +142,7 @@ pub(crate) fn dqn() -> Vec<Variant> {
         ("frozen_lake", "FrozenLake-v1", json!({"train_batch_size": 300})),
         ("taxi", "Taxi-v4", json!({})),
         ("masks", "Taxi-v4", json!({"mask_actions": true})),
-        ("turns", "turns", two_policies(json!({"n_step": 2}))),
+        ("turns", "turns", turns(json!({"n_step": 2}))),
         ("board_game", "tictactoe_v3", board_game(json!({"worker_side_prioritization": true}))),
         (
             "board_game_rotated",
@@ -178,7 +173,7 @@ pub(crate) fn sac() -> Vec<Variant> {
         ("quantiles", PENDULUM, quantiles),
         ("noise", "components", noise),
         ("masks", "Taxi-v4", json!({"mask_actions": true})),
-        ("turns", "turns", two_policies(json!({}))),
+        ("turns", "turns", turns(json!({}))),
     ]
 }
 
@@ -208,7 +203,7 @@ pub(crate) fn impala() -> Vec<Variant> {
         ("passes", "cut CartPole", passes),
         ("lstm", "cut CartPole", lstm),
         ("complete_episodes", "cut CartPole", json!({"batch_mode": "complete_episodes"})),
-        ("turns", "turns", two_policies(json!({}))),
+        ("turns", "turns", turns(json!({}))),
     ]
 }
 
@@ -250,7 +245,7 @@ pub(crate) const ACTING: [&str; 11] = [
 /// Variants of which only such episodes are hashed, too.
 pub(crate) const PLAYING: [&str; 8] = [
     "PPO/lstm",
-    "PPO/gru_complete_episodes",
+    "PPO/gru",
     "PPO/turns",
     "PPO/board_game_rotated",
     "PPO/board_game_gru",

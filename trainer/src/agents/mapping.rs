@@ -86,7 +86,6 @@ impl Mapping {
     }
 }
 
-
 static REGISTERED: Mutex<BTreeMap<String, Mapping>> = Mutex::new(BTreeMap::new());
 
 /// Gives a function a name, by which `multiagent.policy_mapping_fn` finds it: in settings files, in sweeps, in the processes of

@@ -2,11 +2,11 @@
 
 use crate::base::{Error, PolicyId, Result, State, Weights};
 use crate::policy::Policy;
+use pavlov_tune::internal::HeldFolder;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::{fmt, fs};
-use pavlov_tune::internal::HeldFolder;
 
 /// Policies by id. Single-agent runs have one, [`DEFAULT_POLICY`](crate::base::DEFAULT_POLICY).
 ///

@@ -2,7 +2,7 @@
 
 use crate::agents::{Agent, Policies, Probe};
 use crate::base::{
-    Breakdown, Episode, catch, Error, Result, Spaces, State, derive, image, notice, notice_unoptimised,
+    Breakdown, Episode, Error, Result, Spaces, State, catch, derive, image, notice, notice_unoptimised,
 };
 use crate::learn::nets::CustomModel;
 use crate::plan::{LearnerInfo, Plan};
