@@ -9,7 +9,7 @@ use crate::sample::roster::Roster;
 use crate::sample::seats;
 use crate::sample::seats::Seats;
 use crate::settings::Common;
-use pavlov_envs::{AnyMultiAgentEnv, Frame};
+use pavlov_envs::Frame;
 
 /// How policies act while they are evaluated.
 #[derive(Clone, Copy, Debug)]

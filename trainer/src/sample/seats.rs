@@ -5,7 +5,7 @@
 //! has ended: only then it has all its reward, and what it led to. Slots that wait for each other have fewer rows than
 //! others, so each has a place of its own in the storage.
 
-use crate::base::{AgentReward, Error, HostTensor, PolicyId, Result, Spaces, State, Stream, host};
+use crate::base::{AgentReward, Episode, Error, HostTensor, PolicyId, Result, Spaces, State, Stream, host};
 use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
 use crate::policy::Policy;
 use crate::sample::agent_copies::{AgentCopies, AgentStep};
