@@ -58,6 +58,58 @@ fn no_file_imports_what_stands_on_it() {
     }
 }
 
+/// The rooms of the trainer, low to high: a file imports only its own room and those before it.
+const ROOMS: &[&str] = &[
+    "base",
+    "settings",
+    "experience",
+    "replay",
+    "learn::kernels",
+    "learn::params",
+    "learn::loss",
+    "learn::distributions",
+    "learn::engines",
+    "learn::nets",
+    "learn",
+    "policy",
+    "agents",
+    "sample",
+    "workers",
+    "plan",
+    "run",
+    "torch_train",
+    "prelude",
+];
+
+#[test]
+fn no_room_of_the_trainer_imports_one_above_it() {
+    let sources = sources("trainer/src");
+    let mut upward = Vec::new();
+    for (from, targets) in edges(&sources) {
+        let Some(own) = room_of(&from) else { continue };
+        for to in targets {
+            if room_of(&to).is_some_and(|room| room > own) {
+                upward.push(format!("{} imports {}", from.join("::"), to.join("::")));
+            }
+        }
+    }
+    assert!(upward.is_empty(), "move what is shared to a lower room: {upward:#?}");
+}
+
+#[test]
+fn every_folder_of_the_trainer_is_a_room_or_lies_in_one() {
+    for module in sources("trainer/src").keys().filter(|module| !module.is_empty()) {
+        assert!(room_of(module).is_some(), "{} lies in no room of ROOMS", module.join("::"));
+    }
+}
+
+/// The place in `ROOMS` of the room that a file lies in; the crate's root lies in none, since it hands out all of them.
+fn room_of(file: &[String]) -> Option<usize> {
+    let lies_in = |room: &&&str| file.starts_with(&module(room));
+    let longest = ROOMS.iter().filter(lies_in).max_by_key(|room| room.len())?;
+    ROOMS.iter().position(|room| room == longest)
+}
+
 #[test]
 fn no_crate_depends_on_one_above_it() {
     for (folder, refused) in [
