@@ -113,6 +113,7 @@ pub(crate) const BOXES: &[(&str, &str)] = &[
     ("replay", "replay buffers"),
     ("replay::buffer", "replay buffers"),
     ("replay::sum_tree::SumTree", "prioritised replay"),
+    ("replay::frames", "images in replay buffers"),
     ("replay::fragments", "IMPALA's replay"),
     ("replay::minibatch_buffer", "IMPALA's passes"),
     ("workers::learner_group", "several learners"),
@@ -197,11 +198,10 @@ pub(crate) const READINGS: &[Reading] = &[
             "plan::target",
             "replay",
             "replay::buffer",
-            "replay::frames",
             "replay::sum_tree",
             "sample::nstep",
         ],
-        most_lines: 13_611,
+        most_lines: 13_323,
     },
     // Continuous actions.
     Reading {
@@ -232,6 +232,7 @@ pub(crate) const READINGS: &[Reading] = &[
         ],
         rule: &[
             "learn::dist::squashed",
+            "learn::exploration",
             "learn::nets::critics",
             "learn::nets::mlp",
             "learn::nets::quantiles",
@@ -242,9 +243,8 @@ pub(crate) const READINGS: &[Reading] = &[
             "plan::target",
             "replay",
             "replay::buffer",
-            "replay::frames",
             "sample::nstep",
         ],
-        most_lines: 13_238,
+        most_lines: 13_348,
     },
 ];
