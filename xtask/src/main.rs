@@ -1,10 +1,11 @@
-//! The chores of the checkout: `cargo xtask setup | demo | test | outside | wheel | learn | bench | bits`.
+//! The chores of the checkout: `cargo xtask setup | demo | test | outside | wheel | learn | bench | bits | executed`.
 //!
 //! It is the first thing built on a fresh machine, so it depends on neither tch nor pavlov.
 
 mod bench;
 mod bits;
 mod demo;
+mod executed;
 mod learn;
 mod libtorch;
 mod outside;
@@ -33,6 +34,8 @@ usage: cargo xtask COMMAND
   bits [REV] [OPTION..]
                    train with REV (where this branch left main) and with the checkout; print the hashes that differ;
                    options go to benches/bits: --case TEXT, --skip-column NAME, --skip-stat NAME, --verbose
+  executed [ALGORITHM]
+                   count the lines that one iteration of PPO, DQN and SAC executes; of one with its files
 
 example: cargo xtask setup && cargo run --release -- train PPO --env CartPole-v1
 ";
@@ -43,6 +46,9 @@ type Result<T> = std::result::Result<T, String>;
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    if executed::is_compiler() {
+        return executed::compile(&arguments);
+    }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lies in the checkout");
     let done = match arguments.as_slice() {
         ["setup"] => setup::setup(root, setup::Kind::Cpu),
@@ -58,6 +64,8 @@ fn main() -> ExitCode {
         ["learn", names @ .., "--set", change] if are_names(names) => learn::learn(root, names, Some(change)),
         ["learn", names @ ..] if are_names(names) => learn::learn(root, names, None),
         ["bench", names @ ..] if are_names(names) => bench::bench(root, names),
+        ["executed"] => executed::executed(root, None),
+        ["executed", algorithm] => executed::executed(root, Some(algorithm)),
         ["bits", options @ ..] if are_options(options) => bits::bits(root, None, options),
         ["bits", revision, options @ ..] if are_options(options) => bits::bits(root, Some(revision), options),
         [] | ["help" | "-h" | "--help"] => {
