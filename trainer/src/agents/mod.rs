@@ -5,7 +5,7 @@ mod edit;
 mod env_info;
 mod mapping;
 mod policies;
-mod seating;
+mod policy_assignment;
 
 pub use agent::Agent;
 pub use edit::PolicyChange;
@@ -15,4 +15,4 @@ pub(crate) use env_info::Probe;
 pub use mapping::register_policy_mapping_fn;
 pub(crate) use policies::EVALUATED_BY;
 pub use policies::Policies;
-pub(crate) use seating::Seating;
+pub(crate) use policy_assignment::PolicyAssignment;

@@ -9,9 +9,9 @@ use crate::base::{Error, Result, Stream, StreamState, host};
 use crate::experience::{BatchValues, SampleBatch};
 pub use crate::learn::engines::Report;
 use crate::learn::engines::{Backend, forward};
-use crate::learn::loss::{About, Input, Net, Observed};
+use crate::learn::loss::{Input, MinibatchInfo, Net, Observed};
 pub use crate::learn::loss::{Loss, Rows, Value, min};
-use crate::learn::params::{Encoding, GroupRange, Live, Params, clip_grad_norm};
+use crate::learn::params::{Encoding, GroupRange, LearningGroups, Params, clip_grad_norm};
 pub use crate::learn::params::{Group, Optimizer, OptimizerConfig};
 use crate::learn::together::Together;
 use serde::{Deserialize, Serialize};
@@ -142,9 +142,13 @@ impl Learner {
     {
         self.out.resize(batch.rows(), 0.0);
         if batch.rows() > 0 {
-            let live = Live { groups: &self.groups, learning: &[] };
-            let about =
-                About { count: batch.rows(), timestep: self.timestep, has_target: self.sets.len() > 1, live };
+            let live = LearningGroups { groups: &self.groups, learning: &[] };
+            let about = MinibatchInfo {
+                count: batch.rows(),
+                timestep: self.timestep,
+                has_target: self.sets.len() > 1,
+                live,
+            };
             self.backend.per_row(&self.sets, batch, about, &f, &mut self.out)?;
         }
         Ok(&self.out)
@@ -193,11 +197,11 @@ impl Learner {
         if batch.rows() == 0 {
             return Err(Error::state("a batch", "it has no rows to learn from"));
         }
-        let about = About {
+        let about = MinibatchInfo {
             count: batch.rows(),
             timestep: self.timestep,
             has_target: self.sets.len() > 1,
-            live: Live { groups: &self.groups, learning: groups },
+            live: LearningGroups { groups: &self.groups, learning: groups },
         };
         let (sets, gradient) = (&self.sets, &mut self.gradient);
         if let Some(together) = self.together.as_ref().filter(|together| together.lost().is_none()) {

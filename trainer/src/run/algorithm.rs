@@ -8,7 +8,7 @@ use crate::run::recipe::Recipe;
 use crate::run::resolve::{resolve, to_config, validate};
 use crate::run::trainer::Trainer;
 use crate::run::training::Run;
-use crate::sample::{Action, Desk, Evaluation, EvaluationTask, Session, play, rows};
+use crate::sample::{Action, Evaluation, EvaluationTask, Inference, Session, play, rows};
 use crate::settings::{Common, PolicyMapping};
 use crate::workers::WorkerSet;
 use pavlov_envs::{Element, EnvCreator};
@@ -148,7 +148,7 @@ impl<T: Trainer> Algorithm<T> {
         let (run, filters) = (self.run()?, self.run()?.workers().filters());
         let timestep = run.workers().counters().num_env_steps_sampled;
         run.workers().learners.lend_policy(id, |policy| {
-            let mut desk = Desk::new(run.spec(), run.dtypes(), (id, &*policy), rngs, filters.get(id))?;
+            let mut desk = Inference::new(run.spec(), run.dtypes(), (id, &*policy), rngs, filters.get(id))?;
             desk.actions(policy, obs, explore, timestep)
         })?
     }

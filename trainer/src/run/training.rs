@@ -7,7 +7,7 @@ use crate::base::{
 use crate::learn::nets::CustomModel;
 use crate::plan::{LearnerInfo, Plan};
 use crate::run::results::{EpisodeWindow, summarize};
-use crate::sample::{CallbacksMaker, Changes, EvaluationTask, Origin, RunHandle, Until, WorkerSpec};
+use crate::sample::{CallbacksMaker, Changes, EvaluationEnd, EvaluationTask, Origin, RunHandle, WorkerSpec};
 use crate::settings::{Common, CountStepsBy};
 use crate::workers::WorkerSet;
 use pavlov_envs::{DType, EnvCreator, Frame};
@@ -221,7 +221,7 @@ impl Run {
             let (task, workers) = self.prepare_evaluation(self.pictures_of_evaluations())?;
             // Dropped when training is over, by an error or a panic too: an evaluation may wait for that.
             let training = Arc::new(());
-            let until = Until::new(self.common(), Arc::downgrade(&training));
+            let until = EvaluationEnd::new(self.common(), Arc::downgrade(&training));
             std::thread::scope(|scope| {
                 let evaluating = scope.spawn(move || Self::play(&workers, task, &until));
                 let result = self.train();
@@ -242,7 +242,8 @@ impl Run {
                 None => {
                     let start = Instant::now();
                     let (task, workers) = self.prepare_evaluation(self.pictures_of_evaluations())?;
-                    let evaluation = Self::play(&workers, task, &Until::new(self.common(), Weak::new()))?;
+                    let evaluation =
+                        Self::play(&workers, task, &EvaluationEnd::new(self.common(), Weak::new()))?;
                     evaluated = start.elapsed();
                     evaluation
                 }
@@ -412,7 +413,7 @@ impl Run {
     /// lets the run go on without it.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         let (task, workers) = self.prepare_evaluation(0)?;
-        let (metrics, _) = Self::play(&workers, task, &Until::new(self.common(), Weak::new()))?;
+        let (metrics, _) = Self::play(&workers, task, &EvaluationEnd::new(self.common(), Weak::new()))?;
         self.last_evaluation = Value::Object(metrics.clone());
         Ok(metrics)
     }
@@ -465,7 +466,11 @@ impl Run {
     }
 
     /// Plays episodes from number 0 on as `task` says, until there are enough.
-    fn play(workers: &WorkerSet, mut task: EvaluationTask, until: &Until) -> Result<(Metrics, Pictures)> {
+    fn play(
+        workers: &WorkerSet,
+        mut task: EvaluationTask,
+        until: &EvaluationEnd,
+    ) -> Result<(Metrics, Pictures)> {
         let (mut episodes, mut steps, mut pictures) = (Vec::<Episode>::new(), 0, Pictures::default());
         loop {
             let next = until.next(episodes.len() as u64, steps, workers.num_healthy_workers());

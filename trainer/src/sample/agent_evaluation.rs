@@ -4,8 +4,8 @@ use crate::agents::{Agent, Policies};
 use crate::base::{Episode, Result};
 use crate::policy::PolicyMap;
 use crate::sample::agent_copies::AgentCopies;
+use crate::sample::episode_schedule::EpisodeSchedule;
 use crate::sample::filter::FilterStats;
-use crate::sample::roster::Roster;
 use crate::sample::seats;
 use crate::sample::seats::Seats;
 use crate::settings::Common;
@@ -29,7 +29,7 @@ pub(crate) fn play_agents(
     (agents, policies): (&[Agent], &Policies),
     map: &mut PolicyMap,
     filters: &FilterStats,
-    mut roster: Roster<'_>,
+    mut roster: EpisodeSchedule<'_>,
     Acting { explore, timestep, worker, frames: most_frames }: Acting,
 ) -> Result<(Vec<Episode>, Vec<Frame>)> {
     let mut teams = Vec::new();

@@ -3,14 +3,14 @@
 //! Episode `k` is a function of the evaluation's seed and `k`, whichever copy or worker plays it, and every copy plays
 //! a fixed share of the episodes: stopping at the first `n` that happen to end would favour short ones.
 
-use crate::agents::Seating;
+use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, Spaces};
 use crate::policy::PolicyMap;
 use crate::sample::agent_copies::AgentCopies;
 use crate::sample::agent_evaluation::{Acting, play_agents};
+use crate::sample::connector::Connector;
+use crate::sample::episode_schedule::EpisodeSchedule;
 use crate::sample::filter::FilterStats;
-use crate::sample::pilot::Pilot;
-use crate::sample::roster::Roster;
 use crate::sample::worker::WorkerSpec;
 use crate::settings::{Common, DurationUnit, EvaluationDuration};
 use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, StepOut};
@@ -38,20 +38,20 @@ pub struct EvaluationTask {
 
 /// When an evaluation has played enough.
 #[derive(Clone, Debug)]
-pub(crate) enum Until {
+pub(crate) enum EvaluationEnd {
     /// So many episodes.
     Episodes(u64),
     /// At least so many steps.
     Timesteps(u64),
     /// What this points to is gone, at the earliest after one episode per worker.
-    Gone(Weak<()>),
+    TrainingEnds(Weak<()>),
 }
 
-impl Until {
+impl EvaluationEnd {
     /// As the settings say; `training` lives as long as the training beside it.
     pub(crate) fn new(common: &Common, training: Weak<()>) -> Self {
         match (common.evaluation_duration, common.evaluation_duration_unit) {
-            (EvaluationDuration::Auto, _) => Self::Gone(training),
+            (EvaluationDuration::Auto, _) => Self::TrainingEnds(training),
             (EvaluationDuration::Units(n), DurationUnit::Episodes) => Self::Episodes(n),
             (EvaluationDuration::Units(n), DurationUnit::Timesteps) => Self::Timesteps(n),
         }
@@ -64,8 +64,8 @@ impl Until {
             Self::Timesteps(n) if steps >= *n => 0,
             Self::Timesteps(n) if episodes == 0 => (*n).min(COPIES as u64),
             Self::Timesteps(n) => (n - steps).div_ceil(steps.div_ceil(episodes).max(1)),
-            Self::Gone(it) if episodes > 0 && it.strong_count() == 0 => 0,
-            Self::Gone(_) => workers.max(1) as u64,
+            Self::TrainingEnds(it) if episodes > 0 && it.strong_count() == 0 => 0,
+            Self::TrainingEnds(_) => workers.max(1) as u64,
         };
         episodes..episodes + more
     }
@@ -131,13 +131,13 @@ pub(crate) fn play(
     };
     let played = match &mut stage {
         Stage::Vector(env) => {
-            let roster = Roster::new(&task.episodes, task.seed, n, None, worker);
+            let roster = EpisodeSchedule::new(&task.episodes, task.seed, n, None, worker);
             play_vector(env.as_mut(), spec, worker, task, policies, filters, roster)?
         }
         Stage::Agents(copies, render_fps) => {
             let seated = spec.policies.in_evaluation();
-            let seating = Seating::new(&spec.agents, &seated);
-            let roster = Roster::new(&task.episodes, task.seed, n, Some(seating), worker);
+            let seating = PolicyAssignment::new(&spec.agents, &seated);
+            let roster = EpisodeSchedule::new(&task.episodes, task.seed, n, Some(seating), worker);
             let who = (spec.agents.as_slice(), &seated);
             let EvaluationTask { explore, timestep, frames, .. } = *task;
             let how = Acting { explore, timestep, worker, frames };
@@ -156,7 +156,7 @@ fn play_vector(
     task: &EvaluationTask,
     policies: &mut PolicyMap,
     filters: &FilterStats,
-    mut roster: Roster<'_>,
+    mut roster: EpisodeSchedule<'_>,
 ) -> Result<Evaluation> {
     let n = env.num_envs();
     let (spaces, dtype) = (Spaces::of(env), env.act_dtype());
@@ -174,7 +174,7 @@ fn play_vector(
     let id = spec.policies.in_evaluation().of(&spec.agents[0].name);
     let (common, policy) = (spec.common_of(&id), policies.get_mut(&id)?.as_mut());
     let mut pilot =
-        Pilot::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filters.get(&id))?;
+        Connector::new(&spaces, dtype, common, policy, worker, rngs)?.filtered_by(filters.get(&id))?;
     let mut storage = pilot.steps(1)?;
     let (mut rewards, mut terminated, mut truncated) = (vec![0.0; n], vec![false; n], vec![false; n]);
     let mut frames = Vec::new();

@@ -5,7 +5,7 @@ use crate::base::{Error, Result};
 use crate::learn::params::Encoding;
 use crate::policy::Policy;
 use crate::sample::filter::RunningStat;
-use crate::sample::session::{Desk, Session};
+use crate::sample::session::{Inference, Session};
 use pavlov_envs::{DType, Element, NpRandom, Space};
 use pavlov_tune as tune;
 use std::ffi::{OsStr, OsString};
@@ -75,7 +75,7 @@ struct Entrance {
 }
 
 impl Entrance {
-    fn of(desk: &Desk) -> Self {
+    fn of(desk: &Inference) -> Self {
         let boxes = matches!((&desk.space, &desk.stored), (Space::Box { .. }, Space::Box { .. }));
         let filter = desk.pilot.filter.as_ref().map(|filter| filter.running());
         let same = desk.space == desk.stored || (boxes && filter.is_none());
@@ -138,8 +138,8 @@ fn stretched(actions: Tensor, [low, high]: &[Tensor; 2]) -> Tensor {
 }
 
 /// Whether the exported function says of raw observations what the policy says of them on the way that acting takes.
-fn compare(module: &CModule, desk: &mut Desk, policy: &mut dyn Policy) -> Result<()> {
-    let Desk { pilot, storage, space, .. } = desk;
+fn compare(module: &CModule, desk: &mut Inference, policy: &mut dyn Policy) -> Result<()> {
+    let Inference { pilot, storage, space, .. } = desk;
     let tame = tame(space);
     let mut random = NpRandom::new(0);
     for _ in 0..COMPARISONS {

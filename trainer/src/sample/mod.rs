@@ -1,26 +1,26 @@
 //! From environments to rows: acting, sampling, filters, evaluation, and the worker that does all of it on request.
 
+mod acting_rows;
 mod agent_copies;
 mod agent_evaluation;
 mod callbacks;
 mod complete_episodes;
-mod counting;
+mod connector;
+mod episode_schedule;
 mod evaluation;
 mod export;
 mod filter;
 mod follower;
-mod gather;
 mod masks;
 mod memory;
 mod multi_agent;
-mod pilot;
-mod roster;
+mod rollout_buffer;
+mod running_episodes;
 mod sampler;
 mod seats;
 mod session;
 mod source;
 mod spec_by_name;
-mod steps;
 mod transforms;
 mod worker;
 
@@ -28,12 +28,12 @@ pub(crate) use callbacks::CallbacksMaker;
 pub(crate) use callbacks::Changes;
 pub use callbacks::{Callbacks, RunHandle, StepView};
 pub use evaluation::{Evaluation, EvaluationTask};
-pub(crate) use evaluation::{Until, play};
+pub(crate) use evaluation::{EvaluationEnd, play};
 pub(crate) use filter::saved_filters;
 pub use filter::{FilterStats, MeanStdFilter, RunningStat};
 pub use follower::Follow;
 pub use session::{Action, Session};
-pub(crate) use session::{Desk, rows};
+pub(crate) use session::{Inference, rows};
 pub(crate) use spec_by_name::SpecByName;
 pub use transforms::{normalize, unsquash};
 pub(crate) use worker::{EnvRunner, Hooks};

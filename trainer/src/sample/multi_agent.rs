@@ -3,13 +3,13 @@
 //! Policies act on the rows of those agents whose turn it is, in one call per policy and step, whatever copies they are
 //! in. Per step there is no allocation and no lock.
 
-use crate::agents::{Agent, Policies, Seating};
+use crate::agents::{Agent, Policies, PolicyAssignment};
 use crate::base::{Episode, Error, Laps, Result, SamplerPerf, State, Stream, notice_once};
 use crate::policy::PolicyMap;
 use crate::sample::agent_copies::AgentCopies;
 use crate::sample::callbacks::{Callbacks, StepView};
-use crate::sample::counting::Counting;
 use crate::sample::filter::MeanStdFilter;
+use crate::sample::running_episodes::RunningEpisodes;
 use crate::sample::seats;
 use crate::sample::seats::Seats;
 use crate::sample::source::{FragmentSource, TakeRows};
@@ -22,7 +22,7 @@ use std::collections::BTreeMap;
 pub(crate) struct MultiAgentSampler {
     copies: AgentCopies,
     teams: Vec<Team>,
-    counting: Counting,
+    counting: RunningEpisodes,
     common: Common,
     perf: SamplerPerf,
 }
@@ -78,8 +78,8 @@ impl MultiAgentSampler {
                 },
             });
         }
-        let counting = Counting::new(run_seed, first_env, copies.len());
-        let counting = counting.with_agents(Seating::new(agents, policies));
+        let counting = RunningEpisodes::new(run_seed, first_env, copies.len());
+        let counting = counting.with_agents(PolicyAssignment::new(agents, policies));
         let mut sampler =
             Self { copies, teams, counting, common: common.clone(), perf: SamplerPerf::default() };
         sampler.start_episodes(callbacks)?;

@@ -8,12 +8,12 @@
 use crate::base::{AgentReward, Episode, Error, HostTensor, PolicyId, Result, Spaces, State, Stream, host};
 use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
 use crate::policy::Policy;
+use crate::sample::acting_rows::ActingRows;
 use crate::sample::agent_copies::{AgentCopies, AgentStep};
-use crate::sample::counting::not_finite_at;
+use crate::sample::connector::Connector;
 use crate::sample::filter::{MeanStdFilter, RunningStat};
-use crate::sample::gather::Gathered;
-use crate::sample::pilot::Pilot;
-use crate::sample::steps::Steps;
+use crate::sample::rollout_buffer::RolloutBuffer;
+use crate::sample::running_episodes::not_finite_at;
 use crate::settings::{ClipRewards, Common};
 use tch::{Kind, Tensor};
 
@@ -25,9 +25,9 @@ pub(crate) struct Seats {
     places: Vec<(usize, usize)>,
     /// Slots of a copy: the agents that act by this policy in some episode.
     agents: usize,
-    pilot: Pilot,
-    storage: Steps,
-    gathered: Gathered,
+    pilot: Connector,
+    storage: RolloutBuffer,
+    gathered: ActingRows,
     /// Observations are counted by the filter.
     learning: bool,
 
@@ -66,7 +66,7 @@ impl Seats {
         steps: usize,
     ) -> Result<Self> {
         let slots = rngs.len();
-        let pilot = Pilot::new(spaces, copies.act_dtype(), common, policy, worker, rngs)?;
+        let pilot = Connector::new(spaces, copies.act_dtype(), common, policy, worker, rngs)?;
         Ok(Self {
             id,
             places: (0..copies.len())

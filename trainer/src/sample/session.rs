@@ -2,9 +2,9 @@
 
 use crate::base::{Error, PolicyId, Result, Stream};
 use crate::policy::{Policy, PolicyMap};
+use crate::sample::connector::Connector;
 use crate::sample::filter::RunningStat;
-use crate::sample::pilot::Pilot;
-use crate::sample::steps::Steps;
+use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::worker::WorkerSpec;
 use pavlov_envs::{DType, Element, Space};
 
@@ -36,7 +36,7 @@ impl Action {
 #[derive(Debug)]
 pub struct Session {
     pub(super) id: PolicyId,
-    pub(super) desk: Desk,
+    pub(super) desk: Inference,
     pub(super) policies: PolicyMap,
     copies: usize,
     timestep: u64,
@@ -56,7 +56,7 @@ impl Session {
         let copies = rngs.len();
         let policy = policies.get_mut(id)?;
         policy.on_global_var_update(timestep);
-        let desk = Desk::new(spec, dtypes, (id, policy.as_ref()), rngs, filter)?;
+        let desk = Inference::new(spec, dtypes, (id, policy.as_ref()), rngs, filter)?;
         Ok(Self { id: id.to_owned(), desk, policies, copies, timestep })
     }
 
@@ -115,9 +115,9 @@ impl Session {
 
 /// One step at a time, by whichever policy.
 #[derive(Debug)]
-pub(crate) struct Desk {
-    pub(super) pilot: Pilot,
-    pub(super) storage: Steps,
+pub(crate) struct Inference {
+    pub(super) pilot: Connector,
+    pub(super) storage: RolloutBuffer,
     pub(super) space: Space,
     /// Observations as the policy takes them.
     pub(super) stored: Space,
@@ -125,7 +125,7 @@ pub(crate) struct Desk {
     action_width: usize,
 }
 
-impl Desk {
+impl Inference {
     /// One copy per stream.
     pub(crate) fn new(
         spec: &WorkerSpec,
@@ -136,7 +136,7 @@ impl Desk {
     ) -> Result<Self> {
         let spaces = spec.policies.spaces(id, &spec.agents)?;
         let common = spec.common_of(id);
-        let pilot = Pilot::new(spaces, dtypes.1, common, policy, 0, rngs)?.filtered_by(filter)?;
+        let pilot = Connector::new(spaces, dtypes.1, common, policy, 0, rngs)?.filtered_by(filter)?;
         Ok(Self {
             storage: pilot.steps(1)?,
             pilot,

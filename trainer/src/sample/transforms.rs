@@ -8,7 +8,7 @@ use pavlov_envs::{DType, Space};
 
 /// Raw rows of the environment to rows as they are stored: the same, or flattened to f32.
 #[derive(Debug)]
-pub(crate) struct Preprocess {
+pub(crate) struct EnvToPolicy {
     space: Space,
     /// The environment may write stored rows itself.
     pub(crate) direct: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Preprocess {
     pub(crate) raw_bytes: usize,
 }
 
-impl Preprocess {
+impl EnvToPolicy {
     /// From rows of `space` to rows of `stored`.
     pub(crate) fn new(space: &Space, stored: &Space) -> Self {
         let boxes = matches!((space, stored), (Space::Box { .. }, Space::Box { .. }));
@@ -44,7 +44,7 @@ impl Preprocess {
 
 /// The policy's actions to the environment's.
 #[derive(Debug)]
-pub(crate) enum ToEnv {
+pub(crate) enum PolicyToEnv {
     /// Discrete: the space's first value is added. `sizes` are the actions of each choice.
     Int { start: i64, sizes: Vec<usize>, buffer: Vec<i64> },
     /// Continuous: stretched from [-1, 1] to the bounds, or clipped to them, or left alone.
@@ -59,7 +59,7 @@ pub(crate) enum FloatActions {
     Keep,
 }
 
-impl ToEnv {
+impl PolicyToEnv {
     /// For `n` copies whose actions are scalars of `dtype`.
     pub(crate) fn new(space: &Space, dtype: DType, n: usize, common: &Common) -> Result<Self> {
         let refuse = |needs: &str| {

@@ -20,7 +20,7 @@ const LONGEST_REST: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(crate) struct Health {
     pool: Box<dyn WorkerPool>,
-    workers: Vec<Condition>,
+    workers: Vec<WorkerStatus>,
     timeout: Option<Duration>,
     start_timeout: Option<Duration>,
     tolerance: usize,
@@ -31,19 +31,19 @@ pub(crate) struct Health {
 }
 
 #[derive(Debug)]
-struct Condition {
+struct WorkerStatus {
     up: bool,
     /// Failures since it last delivered.
     failures: usize,
     /// It is replaced at this time, and asked then what it owes.
     rests_until: Option<Instant>,
     /// What it owes, in the order it was asked.
-    owes: VecDeque<Owed>,
+    owes: VecDeque<PendingRequest>,
 }
 
 /// A request that has no answer yet.
 #[derive(Debug)]
-struct Owed {
+struct PendingRequest {
     /// Stays the same when a replaced worker is asked again. None: the answer is not waited for.
     ticket: Option<u64>,
     /// As the transport numbered it; 0 while the worker rests.
@@ -68,7 +68,7 @@ pub(crate) enum Event {
 impl Health {
     /// Every worker of `pool` is up.
     pub(crate) fn new(pool: Box<dyn WorkerPool>, common: &Common) -> Self {
-        let condition = |_| Condition { up: true, failures: 0, rests_until: None, owes: VecDeque::new() };
+        let condition = |_| WorkerStatus { up: true, failures: 0, rests_until: None, owes: VecDeque::new() };
         Self {
             workers: (0..pool.len()).map(condition).collect(),
             pool,
@@ -104,7 +104,8 @@ impl Health {
 
     /// Fragments that a worker was asked for and that the plan waits for.
     pub(crate) fn fragments_owed(&self, worker: usize) -> usize {
-        let is_fragment = |o: &&Owed| o.ticket.is_some() && matches!(o.request, Some(Request::Sample { .. }));
+        let is_fragment =
+            |o: &&PendingRequest| o.ticket.is_some() && matches!(o.request, Some(Request::Sample { .. }));
         self.workers[worker].owes.iter().filter(is_fragment).count()
     }
 
@@ -130,7 +131,8 @@ impl Health {
             None => self.pool.submit(worker, request.clone())?,
             Some(_) => 0,
         };
-        let owed = Owed { ticket, number, request: Some(request), since: Instant::now(), is_said: false };
+        let owed =
+            PendingRequest { ticket, number, request: Some(request), since: Instant::now(), is_said: false };
         self.workers[worker].owes.push_back(owed);
         Ok(())
     }
@@ -159,7 +161,7 @@ impl Health {
     }
 
     /// When a worker that does not rest should have answered what it owes first, or when it is said that it has not.
-    fn deadline(&self, condition: &Condition) -> Option<Instant> {
+    fn deadline(&self, condition: &WorkerStatus) -> Option<Instant> {
         let owed = condition.owes.front().filter(|_| condition.rests_until.is_none())?;
         let limit = match (&owed.request, self.timeout) {
             (None, _) => self.start_timeout,
@@ -198,7 +200,7 @@ impl Health {
     /// Nothing came in time: the first worker that is overdue has failed, if there is a limit.
     fn late(&mut self, revive: &mut impl FnMut() -> Vec<Request>) -> Result<Option<Event>> {
         let now = Instant::now();
-        let is_late = |w: &Condition| self.deadline(w).is_some_and(|deadline| deadline <= now);
+        let is_late = |w: &WorkerStatus| self.deadline(w).is_some_and(|deadline| deadline <= now);
         let Some(worker) = self.workers.iter().position(is_late) else { return Ok(None) };
         let is_start = self.workers[worker].owes.front().is_some_and(|owed| owed.request.is_none());
         if !is_start && self.timeout.is_none() {
@@ -227,7 +229,7 @@ impl Health {
         &mut self,
         worker: usize,
         fault: &Fault,
-        owed: Option<Owed>,
+        owed: Option<PendingRequest>,
         revive: &mut impl FnMut() -> Vec<Request>,
     ) -> Result<Option<Event>> {
         let (Fault::App(reason) | Fault::Dead(reason)) = fault;
@@ -255,7 +257,7 @@ impl Health {
         tracing::warn!("worker {} failed and is replaced: {reason}", worker + 1);
         // Requests without a waiting plan were meant for the worker that was replaced.
         let owes = owed.into_iter().chain(owes).filter(|o| o.ticket.is_some());
-        condition.owes = owes.map(|owed| Owed { number: 0, ..owed }).collect();
+        condition.owes = owes.map(|owed| PendingRequest { number: 0, ..owed }).collect();
         let rest = match failures {
             ..2 => Duration::ZERO,
             _ => LONGEST_REST.min(REST * (1 << (failures - 2).min(16))),
@@ -275,14 +277,15 @@ impl Health {
             self.workers[worker].rests_until = None;
             let owes = std::mem::take(&mut self.workers[worker].owes);
             let number = self.pool.respawn(worker)?;
-            let start = Owed { ticket: None, number, request: None, since: Instant::now(), is_said: false };
+            let start =
+                PendingRequest { ticket: None, number, request: None, since: Instant::now(), is_said: false };
             self.workers[worker].owes.push_back(start);
             self.restarts += 1;
             for request in revive() {
                 self.submit(worker, None, request)?;
             }
             // What was told while it rested, it has been told now.
-            for Owed { ticket, request, .. } in owes.into_iter().filter(|o| o.ticket.is_some()) {
+            for PendingRequest { ticket, request, .. } in owes.into_iter().filter(|o| o.ticket.is_some()) {
                 if let Some(request) = request {
                     self.submit(worker, ticket, request)?;
                 }

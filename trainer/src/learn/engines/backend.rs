@@ -3,7 +3,7 @@
 use crate::base::{Error, Result, Stats, Stream};
 use crate::experience::SampleBatch;
 use crate::learn::Together;
-use crate::learn::loss::{About, Input, Loss, Net, Observed, Rows, Value};
+use crate::learn::loss::{Input, Loss, MinibatchInfo, Net, Observed, Rows, Value};
 use crate::learn::params::{Group, Params};
 use pulp::Arch;
 use std::fmt::Debug;
@@ -69,7 +69,7 @@ pub(crate) trait Backend: Send + Debug {
         &mut self,
         sets: &Sets,
         batch: &SampleBatch,
-        about: About<'_>,
+        about: MinibatchInfo<'_>,
         beside: (Option<&mut Stream>, Option<&Together>),
         loss: &dyn LossFn,
         gradient: &mut Tensor,
@@ -91,7 +91,7 @@ pub(crate) trait Backend: Send + Debug {
         &mut self,
         sets: &Sets,
         batch: &SampleBatch,
-        about: About<'_>,
+        about: MinibatchInfo<'_>,
         f: &dyn RowFn,
         out: &mut [f32],
     ) -> Result<()>;

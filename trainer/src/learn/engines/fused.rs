@@ -10,10 +10,10 @@ use crate::learn::engines::recurrence::ScanPlace;
 use crate::learn::engines::tape::{LayerPlace, NormPlace, Tape};
 use crate::learn::kernels::{LANES, exp, ln, share_out};
 use crate::learn::loss::{
-    About, Graph, Input, Join, Layer, MASKED, Net, Observed, Op, Remembered, Rows, Stat, Value, Which,
-    explained,
+    Graph, Input, Layer, MASKED, MinibatchInfo, Net, Observed, Op, ParamSet, Reduction, Remembered, Rows,
+    Stat, Value, explained,
 };
-use crate::learn::params::{Encoding, Layout, Live, Raw, readable};
+use crate::learn::params::{Encoding, Layout, LearningGroups, Raw, readable};
 use crate::settings::Activation;
 use pulp::Arch;
 use std::ops::Range;
@@ -38,7 +38,7 @@ struct FusedGraph<'t> {
     encoding: &'t Encoding,
     /// The network's, then the target copy's.
     flats: &'t [&'t [f32]],
-    live: Live<'t>,
+    live: LearningGroups<'t>,
 }
 
 impl Graph for FusedGraph<'_> {
@@ -102,10 +102,10 @@ impl Graph for FusedGraph<'_> {
         }
     }
 
-    fn layer(&self, layer: Layer, which: Which, operands: &[usize]) -> usize {
-        let set = usize::from(which == Which::Target);
+    fn layer(&self, layer: Layer, which: ParamSet, operands: &[usize]) -> usize {
+        let set = usize::from(which == ParamSet::Target);
         let flat = self.flats[set];
-        let learns = |start| which == Which::Online && self.live.at(start);
+        let learns = |start| which == ParamSet::Online && self.live.at(start);
         match layer {
             Layer::Dense { weight, inputs, out, activation } => {
                 let weight = self.layout.range(weight).start;
@@ -202,7 +202,7 @@ struct Part<'a> {
 #[derive(Clone, Copy, Debug)]
 struct Joined {
     name: &'static str,
-    join: Join,
+    join: Reduction,
     /// The number, or the sums of an explained variance.
     sums: [f64; 5],
 }
@@ -210,9 +210,9 @@ struct Joined {
 impl Joined {
     fn none(stat: &Stat<'_>) -> Self {
         let first = match stat.join {
-            Join::Mean | Join::ExplainedVariance => 0.0,
-            Join::Min => f64::INFINITY,
-            Join::Max => f64::NEG_INFINITY,
+            Reduction::Mean | Reduction::ExplainedVariance => 0.0,
+            Reduction::Min => f64::INFINITY,
+            Reduction::Max => f64::NEG_INFINITY,
         };
         Self { name: stat.name, join: stat.join, sums: [first, 0.0, 0.0, 0.0, 0.0] }
     }
@@ -221,11 +221,11 @@ impl Joined {
     fn add(&mut self, tape: &Tape, stat: &Stat<'_>, share: f64) -> Result<()> {
         let id = stat.of[0].id();
         match self.join {
-            Join::Mean if tape.cols(id) > 0 => return Err(not_a_number(self.name, tape.cols(id))),
-            Join::Mean => self.sums[0] += share * f64::from(tape.data(id)[0]),
-            Join::Min => tape.numbers(id, |x| self.sums[0] = self.sums[0].min(f64::from(x))),
-            Join::Max => tape.numbers(id, |x| self.sums[0] = self.sums[0].max(f64::from(x))),
-            Join::ExplainedVariance => {
+            Reduction::Mean if tape.cols(id) > 0 => return Err(not_a_number(self.name, tape.cols(id))),
+            Reduction::Mean => self.sums[0] += share * f64::from(tape.data(id)[0]),
+            Reduction::Min => tape.numbers(id, |x| self.sums[0] = self.sums[0].min(f64::from(x))),
+            Reduction::Max => tape.numbers(id, |x| self.sums[0] = self.sums[0].max(f64::from(x))),
+            Reduction::ExplainedVariance => {
                 let (wanted, found) = (tape.data(id), tape.data(stat.of[1].id()));
                 for (&w, &f) in wanted.iter().zip(found.iter()).take(tape.rows()) {
                     let (w, d) = (f64::from(w), f64::from(w) - f64::from(f));
@@ -239,16 +239,16 @@ impl Joined {
 
     fn join(&mut self, other: &Self) {
         match self.join {
-            Join::Min => self.sums[0] = self.sums[0].min(other.sums[0]),
-            Join::Max => self.sums[0] = self.sums[0].max(other.sums[0]),
-            Join::Mean | Join::ExplainedVariance => {
+            Reduction::Min => self.sums[0] = self.sums[0].min(other.sums[0]),
+            Reduction::Max => self.sums[0] = self.sums[0].max(other.sums[0]),
+            Reduction::Mean | Reduction::ExplainedVariance => {
                 self.sums.iter_mut().zip(other.sums).for_each(|(sum, x)| *sum += x);
             }
         }
     }
 
     fn value(&self) -> f64 {
-        if self.join == Join::ExplainedVariance { explained(self.sums) } else { self.sums[0] }
+        if self.join == Reduction::ExplainedVariance { explained(self.sums) } else { self.sums[0] }
     }
 }
 
@@ -269,7 +269,7 @@ impl Backend for Fused {
         &mut self,
         sets: &Sets,
         batch: &SampleBatch,
-        about: About<'_>,
+        about: MinibatchInfo<'_>,
         (_noise, together): (Option<&mut Stream>, Option<&Together>),
         loss: &dyn LossFn,
         gradient: &mut Tensor,
@@ -334,14 +334,14 @@ impl Backend for Fused {
         let mut own = None;
         let (raw, encoding) = (Raw::of(readable(seen.obs, &mut own)), &*self.encoding);
         let (layout, flats) = (sets[0].layout(), [host::read::<f32>(sets[0].flat())]);
-        let live = Live { groups: &[], learning: &[] };
+        let live = LearningGroups { groups: &[], learning: &[] };
         let choices = seen.mask.map_or(0, |mask| mask.len() / rows);
         let look = |tape: &Tape, rows: &Selection, out: &mut [f32]| {
             let graph = FusedGraph { tape, layout, encoding, flats: &flats, live };
             let obs = encoded(tape, encoding, raw, rows);
             let mask = seen.mask.map(|mask| fill(tape, mask, choices, rows, f32::from));
             let of = |id| Value::new(&graph, id);
-            let value = head.at(Net::new(&graph, Which::Frozen), Input::new(of(obs), mask.map(of)));
+            let value = head.at(Net::new(&graph, ParamSet::Frozen), Input::new(of(obs), mask.map(of)));
             scatter(tape, value.id(), out);
         };
         if let Some(Remembered { memory, resets, lengths }) = seen.remembered {
@@ -372,7 +372,7 @@ impl Backend for Fused {
         &mut self,
         sets: &Sets,
         batch: &SampleBatch,
-        about: About<'_>,
+        about: MinibatchInfo<'_>,
         f: &dyn RowFn,
         out: &mut [f32],
     ) -> Result<()> {
@@ -402,7 +402,7 @@ impl Slot {
         (layout, encoding): (&Layout, &Encoding),
         flats: &[&[f32]],
         batch: &SampleBatch,
-        about: About<'_>,
+        about: MinibatchInfo<'_>,
         (gradient, errors): (&mut [f32], &mut [f32]),
         loss: &dyn LossFn,
     ) -> Result<()> {

@@ -9,10 +9,10 @@ use crate::learn::engines::norm::EPSILON as NORM_EPSILON;
 use crate::learn::engines::quantiles;
 use crate::learn::engines::sequences::Sequences;
 use crate::learn::loss::{
-    About, EPSILON, Graph, Input, Join, Layer, MASKED, Net, Observed, Op, Remembered, Rows, Stat, Value,
-    Which,
+    EPSILON, Graph, Input, Layer, MASKED, MinibatchInfo, Net, Observed, Op, ParamSet, Reduction, Remembered,
+    Rows, Stat, Value,
 };
-use crate::learn::params::{Encoding, Live, Params};
+use crate::learn::params::{Encoding, LearningGroups, Params};
 use crate::settings::Activation;
 use rayon::prelude::*;
 use std::cell::RefCell;
@@ -49,7 +49,7 @@ impl Leaves {
 struct TorchGraph<'t> {
     nodes: RefCell<Vec<Tensor>>,
     leaves: &'t Leaves,
-    live: Live<'t>,
+    live: LearningGroups<'t>,
     noise: Option<RefCell<Stream>>,
     /// As many rows as the piece has. What is the same for every row takes its length from it, so that an exported
     /// module takes any number of rows.
@@ -60,17 +60,17 @@ struct TorchGraph<'t> {
 }
 
 impl<'t> TorchGraph<'t> {
-    fn new(leaves: &'t Leaves, live: Live<'t>, rows: usize) -> Self {
+    fn new(leaves: &'t Leaves, live: LearningGroups<'t>, rows: usize) -> Self {
         Self { nodes: RefCell::default(), leaves, live, noise: None, like: None, rows, sequences: None }
     }
 
-    fn leaf(&self, which: Which, i: usize) -> &Tensor {
+    fn leaf(&self, which: ParamSet, i: usize) -> &Tensor {
         match which {
-            Which::Online if self.live.at(self.leaves.online.layout().range(i).start) => {
+            ParamSet::Online if self.live.at(self.leaves.online.layout().range(i).start) => {
                 self.leaves.online.leaf(i)
             }
-            Which::Online | Which::Frozen => self.leaves.frozen.leaf(i),
-            Which::Target => {
+            ParamSet::Online | ParamSet::Frozen => self.leaves.frozen.leaf(i),
+            ParamSet::Target => {
                 let target = self.leaves.target.as_ref().expect("`Rows::target` was asked");
                 target.leaf(i)
             }
@@ -82,7 +82,7 @@ impl<'t> TorchGraph<'t> {
     }
 
     /// `x (W + S e)^T + b + s e`, with factorised Gaussian noise (Fortunato et al. 2018); without noise the means alone.
-    fn noisy(&self, which: Which, first: usize, inputs: usize, out: usize, x: &Tensor) -> Tensor {
+    fn noisy(&self, which: ParamSet, first: usize, inputs: usize, out: usize, x: &Tensor) -> Tensor {
         let (weight, bias) = (self.leaf(which, first), self.leaf(which, first + 1));
         let Some(noise) = &self.noise else { return x.linear(weight, Some(bias)) };
         let noise = &mut *noise.borrow_mut();
@@ -146,7 +146,7 @@ impl Graph for TorchGraph<'_> {
         self.insert(result)
     }
 
-    fn layer(&self, layer: Layer, which: Which, operands: &[usize]) -> usize {
+    fn layer(&self, layer: Layer, which: ParamSet, operands: &[usize]) -> usize {
         let result = {
             let nodes = self.nodes.borrow();
             let x = || &nodes[operands[0]];
@@ -249,7 +249,7 @@ pub(crate) struct Torch {
 /// A piece's gradient, statistics and errors.
 struct Piece {
     gradient: Tensor,
-    stats: Vec<(&'static str, Join, Tensor)>,
+    stats: Vec<(&'static str, Reduction, Tensor)>,
     errors: Option<Tensor>,
     noise: Option<Stream>,
 }
@@ -296,11 +296,11 @@ impl Torch {
         let before = Tensor::from_slice(memory).view([lengths.len() as i64, -1]).to_device(device);
         let resets = Tensor::from_slice(resets).to_device(device);
         let leaves = self.threads[0].get_mut().unwrap_or_else(PoisonError::into_inner);
-        let live = Live { groups: &[], learning: &[] };
+        let live = LearningGroups { groups: &[], learning: &[] };
         let mut graph = TorchGraph::new(leaves, live, rows);
         graph.noise = noise.map(RefCell::new);
         graph.sequences = Some(Sequences::new(lengths, before, resets));
-        let value = head.at(Net::new(&graph, Which::Frozen), input(&graph, obs, mask)).id();
+        let value = head.at(Net::new(&graph, ParamSet::Frozen), input(&graph, obs, mask)).id();
         let value = graph.tensor(value).to_device(Device::Cpu).contiguous();
         if let Some(sequences) = graph.sequences {
             let behind = sequences.behind().to_device(Device::Cpu).contiguous();
@@ -319,7 +319,7 @@ impl Backend for Torch {
         &mut self,
         sets: &Sets,
         batch: &SampleBatch,
-        about: About<'_>,
+        about: MinibatchInfo<'_>,
         (noise, together): (Option<&mut Stream>, Option<&Together>),
         loss: &dyn LossFn,
         gradient: &mut Tensor,
@@ -381,14 +381,14 @@ impl Backend for Torch {
         let cut = |t: &Tensor, start: usize, len: usize| t.narrow(0, start as i64, len as i64);
         let inputs = bounds(rows, piece_size(rows, device))
             .map(|(start, len)| (cut(obs, start, len), mask.as_ref().map(|mask| cut(mask, start, len))));
-        let live = Live { groups: &[], learning: &[] };
+        let live = LearningGroups { groups: &[], learning: &[] };
         let outputs =
             self.on_threads(inputs.collect(), |leaves, (obs, mask): (Tensor, Option<Tensor>)| {
                 let _guard = tch::no_grad_guard();
                 let mut graph = TorchGraph::new(leaves, live, obs.size()[0] as usize);
                 graph.noise = noise.clone().map(RefCell::new);
                 let x = input(&graph, &obs, mask.as_ref());
-                let value = head.at(Net::new(&graph, Which::Frozen), x);
+                let value = head.at(Net::new(&graph, ParamSet::Frozen), x);
                 Ok(graph.tensor(value.id()).to_device(Device::Cpu).contiguous())
             })?;
         let mut start = 0;
@@ -404,7 +404,7 @@ impl Backend for Torch {
         &mut self,
         sets: &Sets,
         batch: &SampleBatch,
-        about: About<'_>,
+        about: MinibatchInfo<'_>,
         f: &dyn RowFn,
         out: &mut [f32],
     ) -> Result<()> {
@@ -435,7 +435,7 @@ pub(crate) fn forward(
     head: &dyn HeadFn,
 ) -> Tensor {
     let leaves = Leaves::new(sets, encoding);
-    let live = Live { groups: &[], learning: &[] };
+    let live = LearningGroups { groups: &[], learning: &[] };
     let mut graph = TorchGraph::new(&leaves, live, inputs[0].size()[0] as usize);
     graph.like = Some(encoding.rows(&inputs[0]));
     if let Some(memory) = memory {
@@ -444,7 +444,7 @@ pub(crate) fn forward(
         graph.sequences = Some(Sequences::new(vec![1; rows as usize], memory.shallow_clone(), resets));
     }
     let x = input(&graph, &inputs[0], inputs.get(1));
-    let value = head.at(Net::new(&graph, Which::Frozen), x);
+    let value = head.at(Net::new(&graph, ParamSet::Frozen), x);
     graph.tensor(value.id())
 }
 
@@ -452,7 +452,7 @@ pub(crate) fn forward(
 fn learn(
     leaves: &Leaves,
     batch: &SampleBatch,
-    about: About<'_>,
+    about: MinibatchInfo<'_>,
     noise: Option<Stream>,
     loss: &dyn LossFn,
 ) -> Result<Piece> {
@@ -509,11 +509,11 @@ fn share_reports(together: &Together, own: Vec<Piece>, pieces: usize) -> Result<
 fn of_piece(graph: &TorchGraph<'_>, stat: &Stat<'_>) -> Result<Tensor> {
     let value = graph.tensor(stat.of[0].id()).detach();
     Ok(match stat.join {
-        Join::Mean if value.dim() > 0 => return Err(not_a_number(stat.name, value.size()[1] as usize)),
-        Join::Mean => value.to_kind(Kind::Float),
-        Join::Min => value.min(),
-        Join::Max => value.max(),
-        Join::ExplainedVariance => {
+        Reduction::Mean if value.dim() > 0 => return Err(not_a_number(stat.name, value.size()[1] as usize)),
+        Reduction::Mean => value.to_kind(Kind::Float),
+        Reduction::Min => value.min(),
+        Reduction::Max => value.max(),
+        Reduction::ExplainedVariance => {
             let found = graph.tensor(stat.of[1].id()).detach().to_kind(Kind::Double);
             let wanted = value.to_kind(Kind::Double);
             let off = &wanted - found;
@@ -535,11 +535,11 @@ fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
             let all: Vec<&Tensor> = pieces.iter().map(|piece| &piece.stats[i].2).collect();
             let all = Tensor::stack(&all, 0);
             match join {
-                Join::Mean if pieces.len() == 1 => all.get(0),
-                Join::Mean => all.dot(&shares),
-                Join::Min => all.min(),
-                Join::Max => all.max(),
-                Join::ExplainedVariance => explained(&all.sum_dim_intlist(0, false, Kind::Double)),
+                Reduction::Mean if pieces.len() == 1 => all.get(0),
+                Reduction::Mean => all.dot(&shares),
+                Reduction::Min => all.min(),
+                Reduction::Max => all.max(),
+                Reduction::ExplainedVariance => explained(&all.sum_dim_intlist(0, false, Kind::Double)),
             }
         })
         .collect();

@@ -57,7 +57,7 @@ pub(crate) const MASKED: f32 = -1e9;
 
 /// Parameters as a loss sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Which {
+pub(crate) enum ParamSet {
     /// Those that learn.
     Online,
     /// The same, which this use does not change.
@@ -121,7 +121,7 @@ impl Cell {
 /// Where values are computed: libtorch's graph of one piece, or a tape in plain memory.
 pub(crate) trait Graph: Debug {
     fn apply(&self, op: Op, operands: &[usize]) -> usize;
-    fn layer(&self, layer: Layer, which: Which, operands: &[usize]) -> usize;
+    fn layer(&self, layer: Layer, which: ParamSet, operands: &[usize]) -> usize;
     /// A column of a batch, `[rows, columns]`.
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize>;
     /// A column of observations in the network's numbers.

@@ -6,9 +6,9 @@ mod rows;
 mod seen;
 pub(crate) mod value;
 
-pub(crate) use graph::{Cell, Graph, Layer, MASKED, Op, Which};
+pub(crate) use graph::{Cell, Graph, Layer, MASKED, Op, ParamSet};
 pub use net::{Input, Net};
-pub(crate) use rows::About;
+pub(crate) use rows::MinibatchInfo;
 pub use rows::Rows;
 pub use seen::Seen;
 pub(crate) use seen::{Observed, Remembered};
@@ -22,18 +22,18 @@ pub struct Loss<'t> {
     pub(crate) td_errors: Option<Value<'t>>,
 }
 
-/// A statistic of some rows. [`Join`] says how those of pieces become one of the whole.
+/// A statistic of some rows. [`Reduction`] says how those of pieces become one of the whole.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stat<'t> {
     pub(crate) name: &'static str,
-    pub(crate) join: Join,
+    pub(crate) join: Reduction,
     /// The value; of an explained variance the second operand as well.
     pub(crate) of: [Value<'t>; 2],
 }
 
 /// How the statistics of pieces become that of all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Join {
+pub(crate) enum Reduction {
     Mean,
     Min,
     Max,
@@ -68,25 +68,25 @@ impl<'t> Loss<'t> {
     #[must_use]
     pub fn mean(self, name: &'static str, value: Value<'t>) -> Self {
         let mean = if value.columns() == 0 { value } else { value.mean() };
-        self.with(name, Join::Mean, [mean, mean])
+        self.with(name, Reduction::Mean, [mean, mean])
     }
 
     /// Reports the smallest number of all rows of the minibatch.
     #[must_use]
     pub fn min(self, name: &'static str, value: Value<'t>) -> Self {
-        self.with(name, Join::Min, [value, value])
+        self.with(name, Reduction::Min, [value, value])
     }
 
     /// Reports the largest number of all rows of the minibatch.
     #[must_use]
     pub fn max(self, name: &'static str, value: Value<'t>) -> Self {
-        self.with(name, Join::Max, [value, value])
+        self.with(name, Reduction::Max, [value, value])
     }
 
     /// Reports `1 - var(wanted - found) / var(wanted)` over all rows of the minibatch, from moments that add up.
     #[must_use]
     pub fn explained_variance(self, name: &'static str, wanted: Value<'t>, found: Value<'t>) -> Self {
-        self.with(name, Join::ExplainedVariance, [wanted, found])
+        self.with(name, Reduction::ExplainedVariance, [wanted, found])
     }
 
     /// The error of each row, for prioritised replay.
@@ -95,7 +95,7 @@ impl<'t> Loss<'t> {
         Self { td_errors: Some(errors), ..self }
     }
 
-    fn with(mut self, name: &'static str, join: Join, of: [Value<'t>; 2]) -> Self {
+    fn with(mut self, name: &'static str, join: Reduction, of: [Value<'t>; 2]) -> Self {
         self.stats.push(Stat { name, join, of });
         self
     }

@@ -1,6 +1,6 @@
 //! Parameters and observations as a loss sees them.
 
-use crate::learn::loss::graph::{Graph, Layer, Which};
+use crate::learn::loss::graph::{Graph, Layer, ParamSet};
 use crate::learn::loss::value::Value;
 
 /// Parameters as a loss sees them: those that learn, the same without their gradient, or the target copy's.
@@ -11,11 +11,11 @@ use crate::learn::loss::value::Value;
 #[derive(Clone, Copy, Debug)]
 pub struct Net<'t> {
     graph: &'t (dyn Graph + 't),
-    which: Which,
+    which: ParamSet,
 }
 
 impl<'t> Net<'t> {
-    pub(crate) fn new(graph: &'t (dyn Graph + 't), which: Which) -> Self {
+    pub(crate) fn new(graph: &'t (dyn Graph + 't), which: ParamSet) -> Self {
         Self { graph, which }
     }
 

@@ -2,10 +2,10 @@
 
 use crate::base::Result;
 use crate::experience::{Column, SampleBatch};
-use crate::learn::loss::graph::{Graph, Which};
+use crate::learn::loss::graph::{Graph, ParamSet};
 use crate::learn::loss::net::{Input, Net};
 use crate::learn::loss::value::Value;
-use crate::learn::params::{Group, Live};
+use crate::learn::params::{Group, LearningGroups};
 use std::cell::Cell;
 
 /// A piece of a batch, and the network on it.
@@ -13,23 +13,23 @@ use std::cell::Cell;
 pub struct Rows<'t> {
     graph: &'t (dyn Graph + 't),
     batch: &'t SampleBatch,
-    about: About<'t>,
+    about: MinibatchInfo<'t>,
     obs: Cell<Option<Input<'t>>>,
     next_obs: Cell<Option<Input<'t>>>,
 }
 
 /// What is the same for all pieces.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct About<'t> {
+pub(crate) struct MinibatchInfo<'t> {
     /// Rows of the whole minibatch.
     pub(crate) count: usize,
     pub(crate) timestep: u64,
     pub(crate) has_target: bool,
-    pub(crate) live: Live<'t>,
+    pub(crate) live: LearningGroups<'t>,
 }
 
 impl<'t> Rows<'t> {
-    pub(crate) fn new(graph: &'t (dyn Graph + 't), batch: &'t SampleBatch, about: About<'t>) -> Self {
+    pub(crate) fn new(graph: &'t (dyn Graph + 't), batch: &'t SampleBatch, about: MinibatchInfo<'t>) -> Self {
         Self { graph, batch, about, obs: Cell::default(), next_obs: Cell::default() }
     }
 
@@ -110,12 +110,12 @@ impl<'t> Rows<'t> {
 
     /// The parameters that learn.
     pub fn online(&self) -> Net<'t> {
-        Net::new(self.graph, Which::Online)
+        Net::new(self.graph, ParamSet::Online)
     }
 
     /// The parameters that learn, which this use does not change.
     pub fn frozen(&self) -> Net<'t> {
-        Net::new(self.graph, Which::Frozen)
+        Net::new(self.graph, ParamSet::Frozen)
     }
 
     /// The parameters of the target copy.
@@ -128,7 +128,7 @@ impl<'t> Rows<'t> {
             self.about.has_target,
             "the network has no target copy: call `NetBuilder::target` in `build`"
         );
-        Net::new(self.graph, Which::Target)
+        Net::new(self.graph, ParamSet::Target)
     }
 
     /// Whether a group learns in this pass; a loss may leave out what would reach no other.

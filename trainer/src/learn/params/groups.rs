@@ -56,12 +56,12 @@ pub(crate) struct GroupRange {
 
 /// The groups that a gradient is taken by; the others count as frozen.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Live<'a> {
+pub(crate) struct LearningGroups<'a> {
     pub(crate) groups: &'a [GroupRange],
     pub(crate) learning: &'a [Group],
 }
 
-impl Live<'_> {
+impl LearningGroups<'_> {
     /// Whether the parameter that begins there learns.
     pub(crate) fn at(&self, start: usize) -> bool {
         self.learning.iter().any(|group| self.groups[group.0].range.contains(&start))

@@ -13,7 +13,7 @@ mod optim;
 pub use encoding::Encoding;
 pub(crate) use encoding::{Raw, readable};
 pub use groups::{Group, Rule};
-pub(crate) use groups::{GroupRange, Live};
+pub(crate) use groups::{GroupRange, LearningGroups};
 pub(crate) use layout::Layout;
 pub(crate) use optim::clip_grad_norm;
 pub use optim::{Optimizer, OptimizerConfig};

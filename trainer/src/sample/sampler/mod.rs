@@ -10,11 +10,11 @@ mod source;
 use crate::base::{Error, Laps, PolicyId, Result, SamplerPerf, Spaces, Stream, host};
 use crate::policy::{Policy, PolicyMap};
 use crate::sample::callbacks::{Callbacks, StepView};
-use crate::sample::counting::{Counting, Numbers};
+use crate::sample::connector::Connector;
 use crate::sample::filter::MeanStdFilter;
-use crate::sample::pilot::Pilot;
+use crate::sample::rollout_buffer::RolloutBuffer;
+use crate::sample::running_episodes::{Numbers, RunningEpisodes};
 use crate::sample::sampler::endings::Endings;
-use crate::sample::steps::Steps;
 use crate::settings::{ClipRewards, Common, ObservationFilter};
 use pavlov_envs::{AnyVectorEnv, StepOut};
 use tch::Kind;
@@ -25,9 +25,9 @@ pub(crate) struct Sampler {
     env: Box<dyn AnyVectorEnv>,
     /// The id of the policy that acts.
     policy: PolicyId,
-    pilot: Pilot,
-    storage: Steps,
-    counting: Counting,
+    pilot: Connector,
+    storage: RolloutBuffer,
+    counting: RunningEpisodes,
     clip_rewards: Option<ClipRewards>,
     total_envs: u64,
     steps: usize,
@@ -56,7 +56,7 @@ impl Sampler {
         let (n, t) = (env.num_envs(), common.rollout_fragment_length);
         let rngs = (0..n as u64).map(|i| Stream::new(run_seed, "action", first_env + i)).collect();
         let spaces = Spaces::of(env.as_ref());
-        let mut pilot = Pilot::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?;
+        let mut pilot = Connector::new(&spaces, env.act_dtype(), common, policy, worker, rngs)?;
         pilot.filter = match common.observation_filter {
             ObservationFilter::NoFilter => None,
             ObservationFilter::MeanStdFilter => Some(MeanStdFilter::new(pilot.encoding().width())),
@@ -65,7 +65,7 @@ impl Sampler {
             policy: id,
             storage: pilot.steps(t)?,
             pilot,
-            counting: Counting::new(run_seed, first_env, n),
+            counting: RunningEpisodes::new(run_seed, first_env, n),
             clip_rewards: common.clip_rewards,
             total_envs: common.total_envs() as u64,
             steps: t,

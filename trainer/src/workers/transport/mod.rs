@@ -4,7 +4,7 @@
 //! above it.
 
 mod check;
-mod life;
+mod connection;
 mod pool;
 mod procs;
 mod ray;

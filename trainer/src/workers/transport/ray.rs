@@ -6,7 +6,7 @@
 use crate::base::Result;
 use crate::sample::{Request, SpecByName, WorkerSpec};
 use crate::settings::Common;
-use crate::workers::transport::life::{Life, Place};
+use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, Fault, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use pavlov_tune::internal::{ChildCommand, RayEngine, rollout_command};
@@ -18,7 +18,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct RayPool {
     spec: Arc<SpecByName>,
-    lives: Vec<Life>,
+    lives: Vec<Connection>,
     completions: Receiver<Completion>,
     send_completions: Sender<Completion>,
     requests: u64,
@@ -75,15 +75,15 @@ impl RayPool {
         self.engine.node_address()
     }
 
-    fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Life, u64)> {
+    fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Connection, u64)> {
         self.requests += 1;
-        let place = Place { worker, incarnation, completions: self.send_completions.clone() };
+        let place = WorkerAddress { worker, incarnation, completions: self.send_completions.clone() };
         let start = json!({
             "pool": self.number, "worker": worker, "resources": resources(&self.spec.common),
             "labels": self.spec.common.label_selector_per_worker, "program": command(&self.spec)?,
         });
         let (body, socket) = self.engine.start(start)?;
-        let life = Life::start(Box::new(body), socket, &self.spec, place, self.requests)?;
+        let life = Connection::start(Box::new(body), socket, &self.spec, place, self.requests)?;
         Ok((life, self.requests))
     }
 }
@@ -165,8 +165,8 @@ impl WorkerPool for RayPool {
 impl Drop for RayPool {
     fn drop(&mut self) {
         // All at once, and then each is waited for.
-        self.lives.iter_mut().for_each(Life::close);
-        self.lives.iter_mut().for_each(Life::bury);
+        self.lives.iter_mut().for_each(Connection::close);
+        self.lives.iter_mut().for_each(Connection::bury);
         self.engine.release(self.number);
     }
 }

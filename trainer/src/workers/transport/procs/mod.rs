@@ -9,7 +9,7 @@ pub(crate) use child::serve;
 
 use crate::base::Result;
 use crate::sample::{Request, SpecByName, WorkerSpec};
-use crate::workers::transport::life::{Life, Place};
+use crate::workers::transport::connection::{Connection, WorkerAddress};
 use crate::workers::transport::pool::{Completion, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use pavlov_tune::internal::RolloutProcess;
@@ -21,7 +21,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct ProcessPool {
     spec: Arc<SpecByName>,
-    lives: Vec<Life>,
+    lives: Vec<Connection>,
     pids: Vec<u32>,
     /// Becomes the next worker that is replaced, which then need not wait until libtorch is loaded.
     spare: Option<(RolloutProcess, UnixStream)>,
@@ -61,15 +61,15 @@ impl ProcessPool {
         self.pids.clone()
     }
 
-    fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Life, u64)> {
+    fn spawn(&mut self, worker: usize, incarnation: u64) -> Result<(Connection, u64)> {
         self.requests += 1;
-        let place = Place { worker, incarnation, completions: self.send_completions.clone() };
+        let place = WorkerAddress { worker, incarnation, completions: self.send_completions.clone() };
         let (process, socket) = match self.spare.take() {
             Some(spare) => spare,
             None => self.process()?,
         };
         self.pids[worker] = process.id();
-        let life = Life::start(Box::new(process), socket, &self.spec, place, self.requests)?;
+        let life = Connection::start(Box::new(process), socket, &self.spec, place, self.requests)?;
         Ok((life, self.requests))
     }
 
@@ -121,7 +121,7 @@ impl WorkerPool for ProcessPool {
 impl Drop for ProcessPool {
     fn drop(&mut self) {
         // All at once, and then each is waited for.
-        self.lives.iter_mut().for_each(Life::close);
-        self.lives.iter_mut().for_each(Life::bury);
+        self.lives.iter_mut().for_each(Connection::close);
+        self.lives.iter_mut().for_each(Connection::bury);
     }
 }

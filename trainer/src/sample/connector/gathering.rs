@@ -2,18 +2,18 @@
 
 use crate::base::Result;
 use crate::policy::{Policy, StepColumns};
-use crate::sample::gather::Gathered;
-use crate::sample::pilot::Pilot;
-use crate::sample::pilot::choosing::{Choices, Choosing};
-use crate::sample::steps::Steps;
+use crate::sample::acting_rows::ActingRows;
+use crate::sample::connector::Connector;
+use crate::sample::connector::choosing::{Choices, Choosing};
+use crate::sample::rollout_buffer::RolloutBuffer;
 
-impl Pilot {
+impl Connector {
     /// As [`act`](Self::act), but only the copies that `gathered` names act, each by its row `at`; the others wait.
     pub(crate) fn act_some(
         &mut self,
         policy: &mut dyn Policy,
-        steps: &mut Steps,
-        gathered: &mut Gathered,
+        steps: &mut RolloutBuffer,
+        gathered: &mut ActingRows,
         at: &[usize],
         explore: bool,
         timestep: u64,
@@ -34,7 +34,7 @@ impl Pilot {
         }
         let acting = gathered.slots.len();
         let (rows, obs, rngs, memory, noise, resets) = gathered.acting();
-        let Steps { masks, actions, columns, .. } = rows;
+        let RolloutBuffer { masks, actions, columns, .. } = rows;
         let actions = actions.bytes_mut(0);
         let bytes = actions.len() / self.copies * acting;
         let choices = Choices {
@@ -69,15 +69,15 @@ impl Pilot {
     }
 
     /// Room for the copies that act while others wait.
-    pub(crate) fn gathered(&self) -> Result<Gathered> {
-        Ok(Gathered::new(self.steps(1)?, self.copies, self.memory_width, self.noise_width))
+    pub(crate) fn gathered(&self) -> Result<ActingRows> {
+        Ok(ActingRows::new(self.steps(1)?, self.copies, self.memory_width, self.noise_width))
     }
 
     /// The observation of one copy as its environment writes it becomes its part of row `t`. With `learn` the filter
     /// counts it.
     pub(crate) fn observe_one(
         &mut self,
-        steps: &mut Steps,
+        steps: &mut RolloutBuffer,
         (t, copy): (usize, usize),
         raw: &[u8],
         learn: bool,
@@ -102,7 +102,7 @@ impl Pilot {
     }
 
     /// The actions of row `t` as the environment takes them.
-    pub(crate) fn taken<'a>(&'a mut self, steps: &'a mut Steps, t: usize) -> &'a [u8] {
+    pub(crate) fn taken<'a>(&'a mut self, steps: &'a mut RolloutBuffer, t: usize) -> &'a [u8] {
         self.to_env.apply(steps.actions.bytes_mut(t))
     }
 }

@@ -1,10 +1,10 @@
 //! What acting needs to go on in the middle of episodes.
 
 use crate::base::{Error, Result, State, Stream, StreamState, host};
-use crate::sample::pilot::Pilot;
+use crate::sample::connector::Connector;
 use tch::Tensor;
 
-impl Pilot {
+impl Connector {
     /// Adds what [`set_state`](Self::set_state) reads.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         state.set("filter", &self.filter)?;

@@ -3,7 +3,7 @@
 use crate::base::{Result, Stream};
 use crate::learn::loss::Seen;
 use crate::policy::{Act, Policy, StepColumns};
-use crate::sample::transforms::ToEnv;
+use crate::sample::transforms::PolicyToEnv;
 use tch::Tensor;
 
 /// What the copies that act have at hand, and where their choices go.
@@ -19,7 +19,7 @@ pub(crate) struct Choices<'a> {
 
 /// How they choose.
 pub(crate) struct Choosing<'a> {
-    pub(super) to_env: &'a ToEnv,
+    pub(super) to_env: &'a PolicyToEnv,
     pub(super) worker: (usize, usize),
     pub(super) explore: bool,
     pub(super) timestep: u64,

@@ -28,13 +28,13 @@ const PROBE: u64 = 0;
 
 /// Whose life it is, and where its completions go.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub(crate) struct WorkerAddress {
     pub(super) worker: usize,
     pub(super) incarnation: u64,
     pub(super) completions: Sender<Completion>,
 }
 
-impl Place {
+impl WorkerAddress {
     fn complete(&self, request: u64, result: Result<Reply, Fault>) {
         let Self { worker, incarnation, .. } = *self;
         // The pool may be gone.
@@ -44,8 +44,8 @@ impl Place {
 
 /// A worker's process and what it owes.
 #[derive(Debug)]
-pub(crate) struct Life {
-    place: Place,
+pub(crate) struct Connection {
+    place: WorkerAddress,
     outgoing: Option<Sender<Outgoing>>,
     shared: Arc<Shared>,
     reader: Option<JoinHandle<()>>,
@@ -61,11 +61,11 @@ enum Outgoing {
 struct Shared {
     socket: UnixStream,
     process: Mutex<Box<dyn Body>>,
-    owed: Mutex<Owed>,
+    owed: Mutex<PendingRequest>,
 }
 
 #[derive(Debug, Default)]
-struct Owed {
+struct PendingRequest {
     /// In the order they were asked.
     requests: VecDeque<u64>,
     /// What the life ended by, as far as that is known before its process is gone.
@@ -74,16 +74,16 @@ struct Owed {
     gone: Option<String>,
 }
 
-impl Life {
+impl Connection {
     /// Tells the process at the other end of the socket what it is. It answers `start` when it is ready.
     pub(super) fn start(
         process: Box<dyn Body>,
         socket: UnixStream,
         spec: &Arc<SpecByName>,
-        place: Place,
+        place: WorkerAddress,
         start: u64,
     ) -> Result<Self> {
-        let owed = Owed { requests: VecDeque::from([start]), ..Owed::default() };
+        let owed = PendingRequest { requests: VecDeque::from([start]), ..PendingRequest::default() };
         let shared = Arc::new(Shared { socket, process: Mutex::new(process), owed: Mutex::new(owed) });
         let probe_timeout = spec.common.worker_health_probe_timeout_s.map(Duration::from_secs_f64);
         let _ = shared.socket.set_read_timeout(probe_timeout.map(|timeout| timeout / PROBES));
@@ -208,7 +208,7 @@ impl Read for Probed<'_> {
 }
 
 /// Reads replies until the process is gone, and then completes what it owes.
-fn receive(shared: &Shared, place: &Place, probes: Sender<Outgoing>) {
+fn receive(shared: &Shared, place: &WorkerAddress, probes: Sender<Outgoing>) {
     let mut from = BufReader::new(Probed { shared, probes, lives: false, unanswered: 0 });
     loop {
         let (number, result) = match wire::read_reply(&mut from) {

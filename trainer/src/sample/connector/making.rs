@@ -4,11 +4,11 @@ use crate::base::{Result, Spaces, Stream};
 use crate::experience::Column;
 use crate::learn::params::Encoding;
 use crate::policy::Policy;
+use crate::sample::connector::Connector;
 use crate::sample::filter::{MeanStdFilter, RunningStat};
 use crate::sample::memory::Memories;
-use crate::sample::pilot::Pilot;
-use crate::sample::steps::Steps;
-use crate::sample::transforms::{Preprocess, ToEnv};
+use crate::sample::rollout_buffer::RolloutBuffer;
+use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 use crate::settings::Common;
 use pavlov_envs::{DType, Space};
 
@@ -17,7 +17,7 @@ fn row_bytes(encoding: &Encoding) -> usize {
     encoding.shape().iter().product::<i64>() as usize * encoding.kind().elt_size_in_bytes()
 }
 
-impl Pilot {
+impl Connector {
     /// For as many copies as there are streams; `act_dtype` is that of actions.
     pub(crate) fn new(
         spaces: &Spaces,
@@ -29,7 +29,7 @@ impl Pilot {
     ) -> Result<Self> {
         let copies = rngs.len();
         let stored = common.stored(spaces);
-        let preprocess = Preprocess::new(&spaces.observation_space, &stored.observation_space);
+        let preprocess = EnvToPolicy::new(&spaces.observation_space, &stored.observation_space);
         let encoding = Encoding::of(&stored.observation_space);
         let (columns, memory_width) = (policy.step_columns(), policy.memory_width());
         let noise_width = match &spaces.action_space {
@@ -37,7 +37,7 @@ impl Pilot {
             _ => 0,
         };
         Ok(Self {
-            to_env: ToEnv::new(&spaces.action_space, act_dtype, copies, common)?,
+            to_env: PolicyToEnv::new(&spaces.action_space, act_dtype, copies, common)?,
             spaces: spaces.clone(),
             copies,
             worker: (worker, common.num_workers),
@@ -77,11 +77,11 @@ impl Pilot {
     }
 
     /// Storage of so many steps.
-    pub(crate) fn steps(&self, steps: usize) -> Result<Steps> {
+    pub(crate) fn steps(&self, steps: usize) -> Result<RolloutBuffer> {
         let widths = self.columns.iter().map(|(_, width)| *width);
         let space = &self.spaces.action_space;
         let obs = (self.encoding.shape(), self.encoding.kind());
-        let mut storage = Steps::new(steps, self.copies, obs, space, widths, self.masked)?;
+        let mut storage = RolloutBuffer::new(steps, self.copies, obs, space, widths, self.masked)?;
         storage.memories = (self.memory_width > 0)
             .then(|| Memories::new(steps, self.copies, self.memory_width, self.max_seq_len));
         Ok(storage)
@@ -104,7 +104,7 @@ impl Pilot {
 
     /// Whether actions are choices; otherwise they are numbers.
     pub(crate) fn is_discrete(&self) -> bool {
-        matches!(self.to_env, ToEnv::Int { .. })
+        matches!(self.to_env, PolicyToEnv::Int { .. })
     }
 
     /// What the environment takes.
@@ -128,7 +128,7 @@ impl Pilot {
     }
 
     /// A stored row as the model takes it: that of copy `i` in row `t`, or what [`final_obs`](Self::final_obs) made last.
-    pub(crate) fn model_row(&mut self, steps: &mut Steps, at: Option<(usize, usize)>) -> &[f32] {
+    pub(crate) fn model_row(&mut self, steps: &mut RolloutBuffer, at: Option<(usize, usize)>) -> &[f32] {
         let bytes = self.row_bytes();
         let row = match at {
             Some((t, copy)) => &steps.obs.bytes_mut(t)[copy * bytes..][..bytes],

@@ -8,7 +8,7 @@ use tch::Kind;
 
 /// Rows of every copy, time-major. Observations and masks have one row more: what the last step led to.
 #[derive(Debug)]
-pub(crate) struct Steps {
+pub(crate) struct RolloutBuffer {
     /// `[T + 1, N, ...]`, in the scalars of [`Spaces::stored`](crate::base::Spaces::stored).
     pub(crate) obs: HostTensor,
     /// `[T + 1, N, options]`.
@@ -23,7 +23,7 @@ pub(crate) struct Steps {
     copies: usize,
 }
 
-impl Steps {
+impl RolloutBuffer {
     /// Room for `steps` steps of `copies` copies; `columns` are the widths of the policy's own.
     pub(crate) fn new(
         steps: usize,
@@ -54,7 +54,7 @@ impl Steps {
     }
 
     /// Copies what one copy sees in row `t` into place `i` of `to`.
-    pub(crate) fn lend_seen(&mut self, (t, copy): (usize, usize), to: &mut Steps, i: usize) {
+    pub(crate) fn lend_seen(&mut self, (t, copy): (usize, usize), to: &mut RolloutBuffer, i: usize) {
         let copies = self.copies;
         to.obs.part_mut(0, i, copies).copy_from_slice(self.obs.part_mut(t, copy, copies));
         if let (Some(from), Some(to)) = (&mut self.masks, &mut to.masks) {
@@ -63,7 +63,7 @@ impl Steps {
     }
 
     /// Copies what was chosen in place `i` of `from` into row `t` of one copy.
-    pub(crate) fn take_choice(&mut self, (t, copy): (usize, usize), from: &mut Steps, i: usize) {
+    pub(crate) fn take_choice(&mut self, (t, copy): (usize, usize), from: &mut RolloutBuffer, i: usize) {
         let copies = self.copies;
         self.actions.part_mut(t, copy, copies).copy_from_slice(from.actions.part_mut(0, i, copies));
         for (to, from) in self.columns.iter_mut().zip(&mut from.columns) {

@@ -6,12 +6,12 @@ use crate::base::{AgentReward, Episode};
 
 /// Says at the beginning of an episode which policy each agent acts by.
 #[derive(Clone, Debug)]
-pub(crate) struct Seating {
+pub(crate) struct PolicyAssignment {
     agents: Vec<Agent>,
     policies: Policies,
 }
 
-impl Seating {
+impl PolicyAssignment {
     pub(crate) fn new(agents: &[Agent], policies: &Policies) -> Self {
         Self { agents: agents.to_vec(), policies: policies.clone() }
     }

@@ -1,23 +1,23 @@
 //! The episodes in progress, step by step, and the check that their numbers are finite.
 
-use crate::agents::Seating;
+use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, State, episode_seed};
 use crate::sample::callbacks::{Callbacks, StepView};
 
 /// One running episode per copy, the seeds of the next ones, and those that ended.
 #[derive(Debug)]
-pub(crate) struct Counting {
+pub(crate) struct RunningEpisodes {
     run_seed: u64,
     running: Vec<Episode>,
     next_seeds: Vec<u64>,
     finished: Vec<Episode>,
     /// Who acts by which policy, where there are several agents.
-    seating: Option<Seating>,
+    seating: Option<PolicyAssignment>,
     /// Environment steps of complete fragments.
     sampled: u64,
 }
 
-impl Counting {
+impl RunningEpisodes {
     /// The first episodes of `copies` copies, of which the first is number `first_env` in the whole run.
     pub(crate) fn new(run_seed: u64, first_env: u64, copies: usize) -> Self {
         let running: Vec<Episode> = (0..copies as u64)
@@ -32,7 +32,7 @@ impl Counting {
     }
 
     /// Episodes tell what each of these agents got.
-    pub(crate) fn with_agents(mut self, seating: Seating) -> Self {
+    pub(crate) fn with_agents(mut self, seating: PolicyAssignment) -> Self {
         for episode in &mut self.running {
             episode.agent_rewards = seating.of(episode);
         }

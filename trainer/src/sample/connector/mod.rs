@@ -10,10 +10,10 @@ use crate::base::{Result, Spaces, Stream};
 use crate::experience::Column;
 use crate::learn::params::Encoding;
 use crate::policy::{Policy, StepColumns};
+use crate::sample::connector::choosing::{Choices, Choosing};
 use crate::sample::filter::MeanStdFilter;
-use crate::sample::pilot::choosing::{Choices, Choosing};
-use crate::sample::steps::Steps;
-use crate::sample::transforms::{Preprocess, ToEnv};
+use crate::sample::rollout_buffer::RolloutBuffer;
+use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 
 /// What acting needs besides a policy: how observations are stored and filtered, the memory of every copy, random
 /// streams, random first steps, and the way of actions to the environment.
@@ -23,7 +23,7 @@ use crate::sample::transforms::{Preprocess, ToEnv};
 /// * What copy `i` does depends on its own observations, memory and stream only.
 /// * Nothing is allocated per step.
 #[derive(Debug)]
-pub(crate) struct Pilot {
+pub(crate) struct Connector {
     spaces: Spaces,
     copies: usize,
     worker: (usize, usize),
@@ -31,11 +31,11 @@ pub(crate) struct Pilot {
     pub(crate) gamma: f64,
     /// Steps of the run in which actions are drawn at random.
     random_timesteps: u64,
-    preprocess: Preprocess,
+    preprocess: EnvToPolicy,
     /// How stored rows become the model's numbers.
     encoding: Encoding,
     pub(crate) filter: Option<MeanStdFilter>,
-    to_env: ToEnv,
+    to_env: PolicyToEnv,
     columns: Vec<(Column, usize)>,
     names: Vec<Column>,
     /// `[copies, width]`.
@@ -65,7 +65,7 @@ pub(crate) struct Exchange<'a> {
     pub(crate) final_obs: &'a mut [u8],
 }
 
-impl Pilot {
+impl Connector {
     /// Copy `i` begins an episode: it remembers nothing, and its noise has not drifted. A stream replaces its own.
     pub(crate) fn begin(&mut self, copy: usize, stream: Option<Stream>) {
         self.memory[copy * self.memory_width..][..self.memory_width].fill(0.0);
@@ -77,7 +77,7 @@ impl Pilot {
     }
 
     /// Where first observations are written: row 0, or what [`observe`](Self::observe) makes it of.
-    pub(crate) fn first<'a>(&'a mut self, steps: &'a mut Steps) -> &'a mut [u8] {
+    pub(crate) fn first<'a>(&'a mut self, steps: &'a mut RolloutBuffer) -> &'a mut [u8] {
         let Self { preprocess, raw, copies, .. } = self;
         match preprocess.direct {
             true => steps.obs.bytes_mut(0),
@@ -86,7 +86,7 @@ impl Pilot {
     }
 
     /// What was just written becomes row `t`. With `learn` the filter counts it.
-    pub(crate) fn observe(&mut self, steps: &mut Steps, t: usize, learn: bool) -> Result<()> {
+    pub(crate) fn observe(&mut self, steps: &mut RolloutBuffer, t: usize, learn: bool) -> Result<()> {
         if !self.preprocess.direct {
             let bytes = self.copies * self.preprocess.raw_bytes;
             self.preprocess.apply(&bytemuck::cast_slice(&self.raw)[..bytes], steps.obs.bytes_mut(t))?;
@@ -113,12 +113,12 @@ impl Pilot {
     pub(crate) fn act(
         &mut self,
         policy: &mut dyn Policy,
-        steps: &mut Steps,
+        steps: &mut RolloutBuffer,
         t: usize,
         explore: bool,
         timestep: u64,
     ) -> Result<()> {
-        let Steps { obs, masks, actions, columns, memories, .. } = steps;
+        let RolloutBuffer { obs, masks, actions, columns, memories, .. } = steps;
         if let Some(memories) = memories {
             memories.store(t, &self.memory, &self.resets);
         }
@@ -144,7 +144,7 @@ impl Pilot {
     }
 
     /// The actions of step `t` as the environment takes them, and where it writes what they lead to.
-    pub(crate) fn exchange<'a>(&'a mut self, steps: &'a mut Steps, t: usize) -> Exchange<'a> {
+    pub(crate) fn exchange<'a>(&'a mut self, steps: &'a mut RolloutBuffer, t: usize) -> Exchange<'a> {
         let Self { preprocess, raw, raw_final, to_env, copies, .. } = self;
         let bytes = *copies * preprocess.raw_bytes;
         Exchange {

@@ -1,6 +1,6 @@
 //! Who plays which episode of an evaluation, and what has come of it.
 
-use crate::agents::Seating;
+use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, Stream, derive};
 
 /// Steps of one episode, at most: a greedy policy may stand still for ever where there is no time limit.
@@ -9,10 +9,10 @@ const MOST_STEPS: u64 = 1_000_000;
 /// Episodes dealt to copies: copy `i` of `n` plays those at positions `i`, `i + n`, `i + 2n`, ... Which they are and how
 /// they go depends on the evaluation's seed and their numbers only.
 #[derive(Debug)]
-pub(crate) struct Roster<'a> {
+pub(crate) struct EpisodeSchedule<'a> {
     episodes: &'a [u64],
     seed: u64,
-    seating: Option<Seating>,
+    seating: Option<PolicyAssignment>,
     worker: usize,
     /// By copy: the position it is at, its episode, and the seed of the one that follows.
     at: Vec<usize>,
@@ -22,13 +22,13 @@ pub(crate) struct Roster<'a> {
     left: usize,
 }
 
-impl<'a> Roster<'a> {
+impl<'a> EpisodeSchedule<'a> {
     /// `seating` is for several agents.
     pub(crate) fn new(
         episodes: &'a [u64],
         seed: u64,
         copies: usize,
-        seating: Option<Seating>,
+        seating: Option<PolicyAssignment>,
         worker: usize,
     ) -> Self {
         let mut roster = Self {
