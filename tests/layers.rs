@@ -34,12 +34,6 @@ const ALLOWED: &[(&str, &str, &str, &str)] = &[
     ("envs/src", "error", "space", "an invalid action is reported with the space that it is not in"),
     ("envs/src", "registry", "native", "the registry starts with the built-in environments"),
     ("envs/src", "multi_agent::registry", "native", "so does the one of multi-agent environments"),
-    (
-        "trainer/src",
-        "sample::evaluation",
-        "sample::worker",
-        "a worker evaluates, and what it is made from says how",
-    ),
 ];
 
 #[test]

@@ -1,8 +1,7 @@
 //! What a run must know of its environment before workers start.
 
 use crate::agents::agent::Agent;
-use crate::base::Result;
-use crate::run::{check_groups, with_way_out};
+use crate::base::{Result, image};
 use crate::settings::Common;
 use pavlov_envs::{DType, EnvCopies, EnvCreator, check_any_multi_agent_env, check_vector_env};
 
@@ -32,5 +31,66 @@ impl Probe {
             .map_err(with_way_out)?;
         }
         Ok(Self { agents, obs_dtype, act_dtype })
+    }
+}
+
+pub(crate) fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
+    match error {
+        pavlov_envs::Error::Contract { check, message } => pavlov_envs::Error::Contract {
+            check,
+            message: format!(
+                "{message}; mend the environment, or train on it as it is with `disable_env_checking = true`"
+            ),
+        },
+        other => other,
+    }
+}
+
+/// Numbers of an observation above which a fully connected network is reported.
+const WIDE: usize = 10_000;
+
+/// What to say of observations that are too wide for a fully connected network.
+pub(crate) fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
+    let space = common.stored(&agent.spaces).observation_space;
+    let width = space.flat_width();
+    (image(&space).is_none() && width >= WIDE).then(|| {
+        format!(
+            "observations of {width} numbers go into a fully connected network. Images go through convolutions \
+             (`model.conv_filters`) where they keep their three dimensions: without `observation_filter` and \
+             `FlattenObservation`; `ResizeObservation` and `AtariPreprocessing` make them smaller"
+        )
+    })
+}
+
+/// Refuses groups that no agent of the environment belongs to.
+pub(crate) fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
+    if common.multiagent.agent_groups.is_empty() {
+        return Ok(());
+    }
+    let copies = env.wrapped(&common.wrappers).make(&common.env_config, 1)?;
+    let agents = Agent::of(&copies)?;
+    common.multiagent.check_groups(&agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::Spaces;
+    use crate::settings::ObservationFilter;
+    use pavlov_envs::Space;
+
+    #[test]
+    fn pixels_that_miss_the_convolutions_are_reported() {
+        let agent = |observation_space| Agent {
+            name: "agent".into(),
+            spaces: Spaces { observation_space, action_space: Space::discrete(2) },
+        };
+        let pixels = agent(Space::image(&[210, 160, 3]));
+        let mut common = Common::default();
+        assert_eq!(too_wide(&common, &pixels), None);
+        common.observation_filter = ObservationFilter::MeanStdFilter;
+        let text = too_wide(&common, &pixels).unwrap_or_default();
+        assert!(text.contains("100800 numbers") && text.contains("observation_filter"), "{text}");
+        assert_eq!(too_wide(&common, &agent(Space::real(&[4]))), None);
     }
 }

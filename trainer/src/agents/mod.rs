@@ -10,8 +10,7 @@ mod policy_assignment;
 pub use agent::Agent;
 pub use edit::PolicyChange;
 pub(crate) use edit::PolicyEdit;
-pub(crate) use env_info::Probe;
-
+pub(crate) use env_info::{Probe, too_wide};
 pub use mapping::register_policy_mapping_fn;
 pub(crate) use policies::EVALUATED_BY;
 pub use policies::Policies;

@@ -14,5 +14,4 @@ mod values;
 
 pub use learner::Learner;
 pub(crate) use learner::Moment;
-
 pub(crate) use together::Together;

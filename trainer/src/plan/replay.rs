@@ -13,7 +13,7 @@ use tch::Tensor;
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct Replay {
-    buffer: SharedReplay,
+    pub(crate) buffer: SharedReplay,
     rows: usize,
 }
 

@@ -1,7 +1,9 @@
 //! A whole training run: what an algorithm's author writes, what users call, and the settings that all algorithms share.
 
+mod acting;
 mod algorithm;
 mod builder;
+mod evaluation;
 mod gif;
 mod league;
 mod loading;
@@ -17,13 +19,12 @@ mod training;
 
 pub use algorithm::Algorithm;
 pub use builder::{Builder, TrainerExt};
+
 pub use gif::write_gif;
 pub use league::{League, LeagueConfig};
 pub use loading::load_session;
 pub use memory::Memory;
 pub use policies::policies_of;
 pub use resolve::{overlay_known, overlay_what_fits, resolve, to_config, validate};
-
 pub use trainer::Trainer;
 pub use training::Run;
-pub(crate) use training::{check_groups, with_way_out};

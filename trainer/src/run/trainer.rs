@@ -91,7 +91,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     fn get_default_config() -> Self;
 
     /// Rules between settings; may adjust them. `spaces` are those of the first agent. Errors name the field, its value and the rule;
-    /// [`rules::all`](crate::settings::rules::all) reports every rule that is broken. The rules of [`Common`] are checked
+    /// [`rules::all`](crate::base::all) reports every rule that is broken. The rules of [`Common`] are checked
     /// besides.
     ///
     /// # Errors

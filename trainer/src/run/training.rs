@@ -1,100 +1,40 @@
 //! A training run under way: workers, plan, evaluation, and the results they make.
 
-use crate::agents::{Agent, Policies, Probe};
-use crate::base::{
-    Breakdown, Episode, Error, Result, Spaces, State, catch, derive, image, notice, notice_unoptimised,
-};
+use crate::agents::{Agent, Policies, Probe, too_wide};
+use crate::base::{Breakdown, Error, Result, Spaces, State, catch, notice, notice_unoptimised};
 use crate::learn::nets::CustomModel;
 use crate::plan::{LearnerInfo, Plan};
-use crate::run::results::{EpisodeWindow, summarize};
-use crate::sample::{CallbacksMaker, Changes, EvaluationEnd, EvaluationTask, Origin, RunHandle, WorkerSpec};
+use crate::run::evaluation::{EvaluationEnd, Pictures};
+use crate::run::results::EpisodeWindow;
+use crate::sample::{CallbacksMaker, Changes, Origin, RunHandle, WorkerSpec};
 use crate::settings::{Common, CountStepsBy};
 use crate::workers::WorkerSet;
-use pavlov_envs::{DType, EnvCreator, Frame};
+use pavlov_envs::{DType, EnvCreator};
 use pavlov_tune::Metrics;
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tch::Device;
 
-/// Pictures of an evaluation's first episode, at most.
-const MOST_PICTURES: usize = 1000;
-
-/// Pictures of an evaluation's first episode, and how many of them make a second, if the environment says.
-pub(crate) type Pictures = (Vec<Frame>, Option<f64>);
-
 /// Everything that trains.
 pub struct Run {
-    spec: WorkerSpec,
+    pub(crate) spec: WorkerSpec,
     obs_dtype: DType,
     act_dtype: DType,
-    workers: WorkerSet,
+    pub(crate) workers: WorkerSet,
     plan: Option<Plan>,
-    evaluation: Option<WorkerSet>,
-    window: EpisodeWindow,
-    iteration: u64,
-    last_evaluation: Value,
+    pub(crate) evaluation: Option<WorkerSet>,
+    pub(crate) window: EpisodeWindow,
+    pub(crate) iteration: u64,
+    pub(crate) last_evaluation: Value,
     /// Pictures of the evaluation in the last iteration, until they are taken.
-    pictures: Option<Pictures>,
+    pub(crate) pictures: Option<Pictures>,
 }
 
 impl std::fmt::Debug for Run {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Run").field("iteration", &self.iteration).finish_non_exhaustive()
     }
-}
-
-pub(crate) fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
-    match error {
-        pavlov_envs::Error::Contract { check, message } => pavlov_envs::Error::Contract {
-            check,
-            message: format!(
-                "{message}; mend the environment, or train on it as it is with `disable_env_checking = true`"
-            ),
-        },
-        other => other,
-    }
-}
-
-/// Steps of each copy after which an environment that has ended no episode is reported.
-const ENDLESS: u64 = 10_000;
-
-/// What to say of an environment without episodes, when its copies have just taken so many steps.
-fn endless(env: &str, copies: usize, before: u64, now: u64) -> Option<String> {
-    let limit = ENDLESS * copies as u64;
-    (before < limit && limit <= now).then(|| {
-        format!(
-            "no episode of {env} has ended in {ENDLESS} steps of each copy: returns are unknown and an evaluation would \
-             not end. Give it a time limit: `Env::max_episode_steps`, the wrapper `TimeLimit`, or \
-             `EnvSpec.max_episode_steps` where it is registered"
-        )
-    })
-}
-
-/// Numbers of an observation above which a fully connected network is reported.
-const WIDE: usize = 10_000;
-
-/// What to say of observations that are too wide for a fully connected network.
-fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
-    let space = common.stored(&agent.spaces).observation_space;
-    let width = space.flat_width();
-    (image(&space).is_none() && width >= WIDE).then(|| {
-        format!(
-            "observations of {width} numbers go into a fully connected network. Images go through convolutions \
-             (`model.conv_filters`) where they keep their three dimensions: without `observation_filter` and \
-             `FlattenObservation`; `ResizeObservation` and `AtariPreprocessing` make them smaller"
-        )
-    })
-}
-
-/// Refuses groups that no agent of the environment belongs to.
-pub(crate) fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
-    if common.multiagent.agent_groups.is_empty() {
-        return Ok(());
-    }
-    let copies = env.wrapped(&common.wrappers).make(&common.env_config, 1)?;
-    let agents = Agent::of(&copies)?;
-    common.multiagent.check_groups(&agents.iter().map(|agent| agent.name.as_str()).collect::<Vec<_>>())
 }
 
 impl Run {
@@ -305,193 +245,6 @@ impl Run {
         self.result(&before, &info)
     }
 
-    fn result(&mut self, before: &crate::workers::Counters, info: &LearnerInfo) -> Result<Metrics> {
-        let common = &self.spec.common;
-        let counters = self.workers.counters();
-        let episodes = self.workers.ledger.take_episodes();
-        let episodes_this_iter = episodes.len();
-        let before_steps = before.num_env_steps_sampled;
-        self.window.add(episodes, common.metrics_num_episodes_for_smoothing);
-        if let Some(text) =
-            endless(self.spec.env.name(), common.total_envs(), before_steps, counters.num_env_steps_sampled)
-                .filter(|_| self.window.is_empty())
-        {
-            notice(&text);
-        }
-        let mut sampler_results = self.window.summarize(common.keep_per_episode_custom_metrics);
-        sampler_results.insert("episodes_this_iter".into(), json!(episodes_this_iter));
-        sampler_results
-            .insert("sampler_perf".into(), Value::Object(self.workers.ledger.sampler_perf().report()));
-
-        let mut learner = Map::new();
-        for (id, info) in info.policies() {
-            let means = info.means();
-            if let Some((name, value)) = means.iter().find(|(_, v)| !v.is_finite()) {
-                let hint = "lower `lr`, set `grad_clip`, or scale rewards and observations".to_owned();
-                let what = format!("the statistic `{name}` of the learner of `{id}`");
-                return Err(Error::NotFinite {
-                    what,
-                    value: *value,
-                    step: counters.num_env_steps_sampled,
-                    hint,
-                });
-            }
-            let mut policy = Map::new();
-            let mut stats = json!(means);
-            let timestep = counters.num_env_steps_sampled;
-            let current = self
-                .workers
-                .learners
-                .lend(|policies, _| Ok::<_, Error>(policies.get_mut(id)?.current_values(timestep)))?;
-            if let Some(stats) = stats.as_object_mut() {
-                stats.extend(current.into_iter().map(|(k, v)| (k, json!(v))));
-            }
-            policy.insert("learner_stats".into(), stats);
-            policy.insert("custom_metrics".into(), json!(info.custom_means()));
-            policy.insert("num_agent_steps_trained".into(), json!(info.rows()));
-            if let Some(error) = info.mean_td_error() {
-                policy.insert("mean_td_error".into(), json!(error));
-            }
-            learner.insert(id.into(), Value::Object(policy));
-        }
-        let sampled = counters.num_env_steps_sampled;
-        let trained = counters.num_env_steps_trained;
-        let (agents_sampled, agents_trained) =
-            (counters.num_agent_steps_sampled, counters.num_agent_steps_trained);
-        let counts = json!({
-            "num_env_steps_sampled": sampled,
-            "num_agent_steps_sampled": agents_sampled,
-            "num_env_steps_trained": trained,
-            "num_agent_steps_trained": agents_trained,
-            "num_target_updates": counters.num_target_updates,
-            "last_target_update_ts": counters.last_target_update_ts,
-            "num_weight_syncs": counters.num_weight_syncs,
-        });
-        let mut block = Map::new();
-        block.insert("learner".into(), Value::Object(learner));
-        if let Value::Object(counts) = &counts {
-            block.extend(counts.clone());
-        }
-        block.insert("policy_lag".into(), json!(self.workers.ledger.policy_lag()));
-        block.extend(self.workers.ledger.learner_queue_sizes().map(|sizes| ("learner_queue".into(), sizes)));
-
-        let mut result = Metrics::new();
-        result.extend(sampler_results.clone());
-        result.insert("sampler_results".into(), Value::Object(sampler_results));
-        result.insert("info".into(), Value::Object(block));
-        result.insert("num_healthy_workers".into(), json!(self.workers.num_healthy_workers()));
-        result.insert("num_remote_worker_restarts".into(), json!(self.workers.num_worker_restarts()));
-        if self.workers.common().num_learners > 1 {
-            result.insert("num_healthy_learners".into(), json!(self.workers.num_healthy_learners()));
-            result.insert("num_learner_restarts".into(), json!(self.workers.num_learner_restarts()));
-        }
-        for (key, value) in [
-            ("num_env_steps_sampled", sampled),
-            ("num_agent_steps_sampled", agents_sampled),
-            ("num_env_steps_trained", trained),
-            ("num_agent_steps_trained", agents_trained),
-            ("num_env_steps_sampled_this_iter", sampled - before.num_env_steps_sampled),
-            ("num_env_steps_trained_this_iter", trained - before.num_env_steps_trained),
-            ("num_agent_steps_sampled_this_iter", agents_sampled - before.num_agent_steps_sampled),
-            ("num_agent_steps_trained_this_iter", agents_trained - before.num_agent_steps_trained),
-            ("timesteps_this_iter", sampled - before.num_env_steps_sampled),
-            ("timesteps_total", sampled),
-            ("agent_timesteps_total", agents_sampled),
-        ] {
-            result.insert(key.into(), json!(value));
-        }
-        result.insert("timers".into(), Value::Object(self.workers.ledger.timers()));
-        result.insert("counters".into(), counts);
-        Ok(result)
-    }
-
-    /// Plays evaluation episodes now; returns the block that results carry under `evaluation`. There is no training
-    /// beside it: with `evaluation_duration` "auto" every evaluation worker plays one episode.
-    ///
-    /// # Errors
-    /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no setting
-    /// lets the run go on without it.
-    pub fn evaluate(&mut self) -> Result<Metrics> {
-        let (task, workers) = self.prepare_evaluation(0)?;
-        let (metrics, _) = Self::play(&workers, task, &EvaluationEnd::new(self.common(), Weak::new()))?;
-        self.last_evaluation = Value::Object(metrics.clone());
-        Ok(metrics)
-    }
-
-    fn pictures_of_evaluations(&self) -> usize {
-        if self.common().render_env { MOST_PICTURES } else { 0 }
-    }
-
-    /// The number of the iteration that has just ended and the pictures of its evaluation, if it had one that is drawn.
-    pub(crate) fn take_pictures(&mut self) -> Option<(u64, Pictures)> {
-        self.pictures.take().map(|pictures| (self.iteration, pictures))
-    }
-
-    /// Workers with the learner's weights and filter, and what they are to play, without episodes yet.
-    fn prepare_evaluation(&mut self, frames: usize) -> Result<(EvaluationTask, WorkerSet)> {
-        let common = &self.spec.common;
-        let workers = match &self.evaluation {
-            Some(workers) => workers.clone(),
-            None => {
-                let mut spec = self.spec.clone();
-                spec.sampling = false;
-                spec.common.num_workers = common.evaluation_num_workers;
-                spec.common.env_config.extend(common.evaluation_config.env_config.clone());
-                if let Some(id) = &common.evaluation_config.env {
-                    spec.env = EnvCreator::from(id.as_str());
-                }
-                let env = spec.env.name();
-                if common.render_env && (env.starts_with("py:") || env.starts_with("pz:")) {
-                    // Python environments draw only when they were made for it.
-                    let kwargs = spec.common.env_config.entry("kwargs").or_insert_with(|| json!({}));
-                    if let Value::Object(kwargs) = kwargs {
-                        kwargs.entry("render_mode").or_insert_with(|| "rgb_array".into());
-                    }
-                }
-                let workers = WorkerSet::new(&spec, Device::Cpu)?;
-                self.evaluation = Some(workers.clone());
-                workers
-            }
-        };
-        workers.set_weights(&self.workers.get_weights())?;
-        workers.set_filters(&self.workers.filters())?;
-        let task = EvaluationTask {
-            episodes: Vec::new(),
-            seed: derive(self.workers.seed(), "evaluation", self.iteration),
-            explore: common.evaluation_config.explore,
-            timestep: self.workers.counters().num_env_steps_sampled,
-            frames,
-        };
-        Ok((task, workers))
-    }
-
-    /// Plays episodes from number 0 on as `task` says, until there are enough.
-    fn play(
-        workers: &WorkerSet,
-        mut task: EvaluationTask,
-        until: &EvaluationEnd,
-    ) -> Result<(Metrics, Pictures)> {
-        let (mut episodes, mut steps, mut pictures) = (Vec::<Episode>::new(), 0, Pictures::default());
-        loop {
-            let next = until.next(episodes.len() as u64, steps, workers.num_healthy_workers());
-            if next.is_empty() {
-                break;
-            }
-            task.episodes = next.collect();
-            let played = workers.evaluate(&task)?;
-            if task.frames > 0 {
-                pictures = (played.frames, played.render_fps);
-                task.frames = 0;
-            }
-            steps += played.episodes.iter().map(|e| e.length).sum::<u64>();
-            episodes.extend(played.episodes);
-        }
-        let mut metrics = summarize(episodes.iter(), false);
-        metrics.insert("episodes_this_iter".into(), json!(episodes.len()));
-        metrics.insert("timesteps_this_iter".into(), json!(steps));
-        Ok((metrics, pictures))
-    }
-
     /// Calls the trainer's own hook; what it asks for is still to be done.
     pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<Changes> {
         let task = self.workers.task();
@@ -541,39 +294,5 @@ impl Run {
             self.workers.learners.with_callbacks(|callbacks| callbacks.set_state(&state))?;
         }
         Ok(())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::settings::ObservationFilter;
-    use pavlov_envs::Space;
-
-    #[test]
-    fn an_environment_without_an_end_is_reported_once() {
-        let reports =
-            [(0, 19_999), (19_999, 20_001), (20_001, 40_000)].map(|(from, to)| endless("Maze", 2, from, to));
-        assert_eq!(reports.iter().filter(|report| report.is_some()).count(), 1);
-        let text = reports[1].as_deref().unwrap_or_default();
-        assert!(
-            text.contains("no episode of Maze has ended in 10000 steps") && text.contains("TimeLimit"),
-            "{text}"
-        );
-    }
-
-    #[test]
-    fn pixels_that_miss_the_convolutions_are_reported() {
-        let agent = |observation_space| Agent {
-            name: "agent".into(),
-            spaces: Spaces { observation_space, action_space: Space::discrete(2) },
-        };
-        let pixels = agent(Space::image(&[210, 160, 3]));
-        let mut common = Common::default();
-        assert_eq!(too_wide(&common, &pixels), None);
-        common.observation_filter = ObservationFilter::MeanStdFilter;
-        let text = too_wide(&common, &pixels).unwrap_or_default();
-        assert!(text.contains("100800 numbers") && text.contains("observation_filter"), "{text}");
-        assert_eq!(too_wide(&common, &agent(Space::real(&[4]))), None);
     }
 }

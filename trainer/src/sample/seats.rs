@@ -5,7 +5,7 @@
 //! has ended: only then it has all its reward, and what it led to. Slots that wait for each other have fewer rows than
 //! others, so each has a place of its own in the storage.
 
-use crate::base::{AgentReward, Episode, Error, HostTensor, PolicyId, Result, Spaces, State, Stream, host};
+use crate::base::{AgentReward, Episode, Error, HostTensor, PolicyId, Result, Spaces, State, Stream};
 use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
 use crate::policy::Policy;
 use crate::sample::acting_rows::ActingRows;
@@ -25,33 +25,33 @@ pub(crate) struct Seats {
     places: Vec<(usize, usize)>,
     /// Slots of a copy: the agents that act by this policy in some episode.
     agents: usize,
-    pilot: Connector,
-    storage: RolloutBuffer,
+    pub(crate) pilot: Connector,
+    pub(crate) storage: RolloutBuffer,
     gathered: ActingRows,
     /// Observations are counted by the filter.
     learning: bool,
 
     /// By slot: its agent acts by this policy in this episode.
-    plays: Vec<bool>,
+    pub(crate) plays: Vec<bool>,
     /// By slot: rows that are closed. What it sees now, and the row that is open, stand behind them.
-    closed: Vec<usize>,
+    pub(crate) closed: Vec<usize>,
     /// It is to act in the next step.
-    due: Vec<bool>,
+    pub(crate) due: Vec<bool>,
     /// It has acted, and the row is not closed yet.
-    open: Vec<bool>,
+    pub(crate) open: Vec<bool>,
     /// Its reward since.
-    earned: Vec<f64>,
+    pub(crate) earned: Vec<f64>,
     /// What it remembered when it acted, and whether its episode began with that; only where the policy remembers.
-    before: Vec<f32>,
-    began: Vec<bool>,
+    pub(crate) before: Vec<f32>,
+    pub(crate) began: Vec<bool>,
 
     /// Time-major `[T * slots]`.
     rewards: Vec<f32>,
     terminated: Vec<bool>,
     truncated: Vec<bool>,
     /// Rows that ended an episode, in whatever order, and what was behind each.
-    ended: Vec<usize>,
-    ended_obs: Vec<u8>,
+    pub(crate) ended: Vec<usize>,
+    pub(crate) ended_obs: Vec<u8>,
 }
 
 impl Seats {
@@ -126,7 +126,7 @@ impl Seats {
         Ok(())
     }
 
-    fn slots(&self) -> usize {
+    pub(crate) fn slots(&self) -> usize {
         self.closed.len()
     }
 
@@ -371,80 +371,6 @@ impl Seats {
                 }),
             },
         )
-    }
-
-    /// Forgets the closed rows. What every agent sees now, and the rows that are open, move to the front.
-    pub(crate) fn carry(&mut self) {
-        for slot in 0..self.slots() {
-            if self.closed[slot] > 0 {
-                // Behind the rows of who is not to act there is nothing.
-                if self.due[slot] || self.open[slot] {
-                    self.storage.carry_copy(self.closed[slot], slot, self.open[slot]);
-                }
-                self.closed[slot] = 0;
-                if self.open[slot] {
-                    self.reopen(slot);
-                }
-            }
-        }
-        if let Some(memories) = &mut self.storage.memories {
-            memories.behind.clear();
-        }
-        self.ended.clear();
-        self.ended_obs.clear();
-    }
-
-    /// What an open row began with stands at the front, too.
-    fn reopen(&mut self, slot: usize) {
-        let slots = self.slots();
-        if let Some(memories) = &mut self.storage.memories {
-            let width = self.before.len() / slots;
-            let memory = &self.before[slot * width..][..width];
-            memories.store_one(0, (slot, slots), memory, self.began[slot]);
-        }
-    }
-
-    /// Everything the next rows depend on; closed rows are carried before.
-    pub(crate) fn state(&self) -> Result<State> {
-        let mut state = State::default();
-        self.storage.save_chosen(&mut state);
-        if self.plays.contains(&false) {
-            state.set("plays", &self.plays)?;
-        }
-        state.set("due", &self.due)?;
-        state.set("open", &self.open)?;
-        state.set("earned", &self.earned)?;
-        state.set("resets", &self.pilot.resets())?;
-        if !self.before.is_empty() {
-            state.set_tensor("before", &Tensor::from_slice(&self.before));
-            state.set("began", &self.began)?;
-        }
-        self.pilot.save(&mut state)?;
-        Ok(state)
-    }
-
-    /// Whether a state is of as many agents.
-    pub(crate) fn fits(&self, state: &State) -> Result<bool> {
-        Ok(state.get::<Vec<bool>>("due")?.len() == self.slots())
-    }
-
-    /// Continues from [`state`](Self::state) in the middle of episodes.
-    pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
-        let resets: Vec<bool> = state.get("resets")?;
-        self.pilot.set_state(state, resets.into_iter())?;
-        self.carry();
-        self.storage.restore_chosen(state)?;
-        let (due, open, earned) = (state.get("due")?, state.get("open")?, state.get("earned")?);
-        (self.due, self.open, self.earned) = (due, open, earned);
-        self.plays = if state.has("plays") { state.get("plays")? } else { vec![true; self.slots()] };
-        if !self.before.is_empty() {
-            self.before.copy_from_slice(host::read(&state.tensor("before")?));
-            self.began = state.get("began")?;
-        }
-        for slot in (0..self.slots()).filter(|&slot| self.open[slot]).collect::<Vec<_>>() {
-            self.reopen(slot);
-        }
-        Ok(())
     }
 }
 

@@ -5,7 +5,7 @@ use crate::policy::{Policy, PolicyMap};
 use crate::sample::connector::Connector;
 use crate::sample::filter::RunningStat;
 use crate::sample::rollout_buffer::RolloutBuffer;
-use crate::sample::worker::WorkerSpec;
+use crate::sample::spec::WorkerSpec;
 use pavlov_envs::{DType, Element, Space};
 
 /// An action as the environment takes it.

@@ -2,7 +2,7 @@
 
 use crate::agents::Agent;
 use crate::base::{Error, PolicyId, Result};
-use crate::sample::worker::{Origin, WorkerSpec};
+use crate::sample::spec::{Origin, WorkerSpec};
 use crate::settings::Common;
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};

@@ -14,8 +14,8 @@ mod other_libraries;
 mod own_defaults;
 mod refused_keys;
 mod replay;
+mod validation;
 
-pub use crate::base::{Piecewise, Schedule, exponential, polynomial, rules};
 pub use common::{BatchMode, ClipRewards, Common, OPEN_KEYS, ObservationFilter};
 pub use conv_filters::{ConvFilters, Filter, Padding};
 pub use evaluation::{DurationUnit, EvaluationConfig, EvaluationDuration};
@@ -28,6 +28,8 @@ pub use multi_agent::{CountStepsBy, MultiAgentConfig, ObservationFn, ReplayMode}
 pub(crate) use noise::Noise;
 pub use other_libraries::{synonym, translate};
 pub use own_defaults::OverDefaults;
-pub use pavlov_tune::{PlacementStrategy, WorkerTransport, Workers};
 pub(crate) use refused_keys::REFUSED_KEYS;
 pub use replay::{OffPolicy, ReplayBufferConfig, ReplayKind};
+
+pub use crate::base::{Piecewise, Schedule, exponential, polynomial, rules};
+pub use pavlov_tune::{PlacementStrategy, WorkerTransport, Workers};

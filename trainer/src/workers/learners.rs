@@ -1,6 +1,6 @@
 //! The policies that learn, and what learning draws and remembers. No environment, no transport.
 
-use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State, Stream, Weights, lock};
+use crate::base::{Error, PolicyId, Result, Stream, Weights, lock};
 use crate::experience::{SampleBatch, TrainBatch};
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer};
@@ -8,6 +8,7 @@ use crate::sample::{Callbacks, CallbacksMaker, Hooks, WorkerSpec};
 use crate::settings::{ReplayBufferConfig, ReplayKind, ReplayMode};
 use crate::workers::learner_group::LearnerGroup;
 use crate::workers::learner_queue::LearnerQueue;
+use crate::workers::learners_state::part_of;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tch::Device;
@@ -19,10 +20,10 @@ use tch::Device;
 /// a gradient.
 #[derive(Clone, Debug)]
 pub struct Learners {
-    learning: Arc<Mutex<Learning>>,
-    published: Arc<Mutex<Published>>,
+    pub(crate) learning: Arc<Mutex<Learning>>,
+    pub(crate) published: Arc<Mutex<Published>>,
     /// What a learner thread has still to learn from.
-    queue: Arc<LearnerQueue>,
+    pub(crate) queue: Arc<LearnerQueue>,
     /// The policies that learn.
     to_train: Arc<[PolicyId]>,
     device: Device,
@@ -30,25 +31,25 @@ pub struct Learners {
     replay_mode: ReplayMode,
 }
 
-struct Learning {
-    policies: PolicyMap,
-    callbacks: Hooks,
-    rng: Stream,
-    replay: BTreeMap<PolicyId, Replay>,
+pub(crate) struct Learning {
+    pub(crate) policies: PolicyMap,
+    pub(crate) callbacks: Hooks,
+    pub(crate) rng: Stream,
+    pub(crate) replay: BTreeMap<PolicyId, Replay>,
     /// Fragments that are mixed in among new ones, and how many there may be.
-    fragments: Option<(Fragments, usize)>,
+    pub(crate) fragments: Option<(Fragments, usize)>,
     /// Batches that are learned from several times in turn.
-    minibatches: MinibatchBuffer,
+    pub(crate) minibatches: MinibatchBuffer,
     /// Since weights were published the last time.
-    learned: bool,
+    pub(crate) learned: bool,
     /// Training batches since then, where not every one is followed by new weights.
-    batches: usize,
+    pub(crate) batches: usize,
     /// Those that learn along in other processes.
     group: Option<LearnerGroup>,
 }
 
 impl Learning {
-    fn changed(&mut self) {
+    pub(crate) fn changed(&mut self) {
         self.learned = true;
         self.group.iter_mut().for_each(LearnerGroup::out_of_step);
     }
@@ -61,9 +62,9 @@ impl std::fmt::Debug for Learning {
 }
 
 #[derive(Debug)]
-struct Replay {
-    buffer: Arc<Mutex<ReplayBuffer>>,
-    store_in_checkpoints: bool,
+pub(crate) struct Replay {
+    pub(crate) buffer: Arc<Mutex<ReplayBuffer>>,
+    pub(crate) store_in_checkpoints: bool,
 }
 
 /// Weights as workers have them or are to have them. Before the first publication there are none: every worker starts
@@ -315,106 +316,4 @@ impl Learners {
         };
         Err(Error::config("multiagent.replay_mode", "\"lockstep\"", rule))
     }
-
-    /// Policies and replay buffer as parts of a checkpoint, and `with_workers` the weights that these have if others were
-    /// learned since; the rest goes into the state of the run. A learner thread learns its queue empty before.
-    pub(crate) fn save(&self, run: &mut State, with_workers: bool) -> Result<Vec<(String, State)>> {
-        self.queue.wait()?;
-        let learning = lock(&self.learning);
-        run.set("learner_rng", &learning.rng.state())?;
-        run.set("weights_version", &self.published().version)?;
-        let mut parts = vec![("policies".to_owned(), learning.policies.get_state()?)];
-        let published = lock(&self.published).weights.clone().filter(|_| with_workers && learning.learned);
-        if let Some(weights) = published {
-            run.set("batches_since_broadcast", &learning.batches)?;
-            parts.push(("broadcast_weights".to_owned(), State::clone(&weights)));
-        }
-        for (id, replay) in learning.replay.iter().filter(|(_, r)| r.store_in_checkpoints) {
-            parts.push((part_of("replay_buffer", id), lock(&replay.buffer).state()?));
-        }
-        if let Some((fragments, _)) = &learning.fragments {
-            run.set("keeps_fragments", &true)?;
-            parts.push(("fragments".to_owned(), fragments.state()?));
-        }
-        if learning.minibatches.has_several() {
-            run.set("keeps_minibatches", &true)?;
-            parts.push(("minibatches".to_owned(), learning.minibatches.state()?));
-        }
-        Ok(parts)
-    }
-
-    /// What [`save`](Self::save) saved, and publishes the weights that workers are to go on with.
-    pub(crate) fn restore(
-        &self,
-        run: &State,
-        timestep: u64,
-        read: &dyn Fn(&str) -> Result<State>,
-    ) -> Result<()> {
-        // What it has still to learn from belongs to the run before; if it has failed, the next round says so.
-        let _ = self.queue.wait();
-        let learning = &mut *lock(&self.learning);
-        // For policies that do not save it.
-        learning.policies.on_global_var_update(timestep);
-        learning.changed();
-        learning.policies.set_state(&read("policies")?).map_err(|e| e.within("policies"))?;
-        learning.learned = run.has("batches_since_broadcast");
-        learning.batches = if learning.learned { run.get("batches_since_broadcast")? } else { 0 };
-        let workers_have = match learning.learned {
-            true => Weights::new(read("broadcast_weights")?),
-            false => learning.policies.get_weights(),
-        };
-        learning.rng = Stream::from_state(run.get("learner_rng")?);
-        // Runs of the first layout had no versions.
-        let version = if run.has("weights_version") { run.get("weights_version")? } else { 0 };
-        let mut published = lock(&self.published);
-        // Never back: workers ignore what is older than what they have.
-        let version = published.version.max(version);
-        *published = Published { version, weights: Some(workers_have) };
-        drop(published);
-        // A run that kept none may go on with settings that keep some.
-        let kept = learning.fragments.as_mut().filter(|_| run.has("keeps_fragments"));
-        if let Some((fragments, capacity)) = kept {
-            let saved = read("fragments")?;
-            *fragments = Fragments::from_state(&saved, *capacity).map_err(|e| e.within("fragments"))?;
-        }
-        learning.minibatches = match run.has("keeps_minibatches") {
-            true => {
-                learning.minibatches.restored(&read("minibatches")?).map_err(|e| e.within("minibatches"))?
-            }
-            false => learning.minibatches.emptied(),
-        };
-        for (id, replay) in &learning.replay {
-            if replay.store_in_checkpoints {
-                let part = part_of("replay_buffer", id);
-                let state = read(&part)?;
-                lock(&replay.buffer).set_state(&state).map_err(|e| e.within(&part))?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Warns that a restored run starts with empty replay buffers, if it does.
-    pub(crate) fn tell_of_empty_buffers(&self) {
-        if lock(&self.learning).replay.values().any(|replay| !replay.store_in_checkpoints) {
-            tracing::warn!(
-                "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"
-            );
-        }
-    }
-
-    /// Goes on with the hooks of `others`, and with the replay buffers of policies that both have.
-    pub(crate) fn take_over(&self, others: &Self) {
-        let (own, others) = (&mut *lock(&self.learning), &mut *lock(&others.learning));
-        std::mem::swap(&mut own.callbacks, &mut others.callbacks);
-        for (id, replay) in &own.replay {
-            if let Some(before) = others.replay.get(id) {
-                std::mem::swap(&mut *lock(&replay.buffer), &mut *lock(&before.buffer));
-            }
-        }
-    }
-}
-
-/// The name of what a policy has for itself; that of a single-agent run has the short one.
-fn part_of(name: &str, id: &str) -> String {
-    if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
 }

@@ -1,10 +1,12 @@
 //! What a plan drives, as one cheap handle: workers that sample, policies that learn, and the book of the run.
 
 mod fleet;
+mod fleet_state;
 mod health;
 mod learner_group;
 mod learner_queue;
 mod learners;
+mod learners_state;
 mod ledger;
 mod metrics;
 mod transport;
@@ -15,11 +17,10 @@ pub(crate) use learner_queue::LearnerQueue;
 pub use learners::Learners;
 pub use ledger::Ledger;
 pub use metrics::{Counters, PolicyCounters};
-
 pub(crate) use transport::serve;
 pub use transport::{Completion, Fault, ProcessPool, RayPool, ThreadPool, WorkerPool, check_worker_pool};
 
-use crate::base::{Error, Result, State, Weights, lock, notice};
+use crate::base::{Error, Result, Weights, lock, notice};
 use crate::experience::TrainBatch;
 use crate::policy::Policy;
 use crate::replay::SharedReplay;
@@ -373,33 +374,5 @@ impl WorkerSet {
     /// Whether a worker or learner failed last, and no setting lets the run go on without it.
     pub fn are_broken(&self) -> bool {
         lock(&self.fleet).is_broken() || self.learners.are_broken()
-    }
-
-    /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer. After a failure that
-    /// ended the run, workers that do not answer are left out.
-    ///
-    /// # Errors
-    /// Fails if a policy cannot save its state, the learner thread has failed, or a worker fails and no setting lets
-    /// the run go on without it.
-    pub fn state(&self) -> Result<Vec<(String, State)>> {
-        let mut run = State::default();
-        let mut parts = self.learners.save(&mut run, self.has_workers)?;
-        parts.extend(lock(&self.fleet).save(&mut run)?);
-        self.ledger.save(&mut run)?;
-        parts.push(("run".to_owned(), run));
-        Ok(parts)
-    }
-
-    /// Continues from [`state`](Self::state); `read` gives a part by its name. A worker that had failed by then starts
-    /// new episodes.
-    ///
-    /// # Errors
-    /// Fails if `read` or a worker does. Returns [`Error::State`](crate::Error::State) if a part does not fit. Some
-    /// parts are taken over then, and others are not.
-    pub fn set_state(&self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
-        let run = read("run")?;
-        self.ledger.restore(&run)?;
-        self.learners.restore(&run, self.counters().num_env_steps_sampled, &read)?;
-        lock(&self.fleet).restore(&run, &read)
     }
 }

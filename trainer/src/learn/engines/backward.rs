@@ -1,7 +1,8 @@
 //! The way back through a [`Tape`]: what every operation adds to the gradients of its operands.
 
 use crate::learn::engines::tape::{LayerPlace, Made, Node, Tape, part};
-use crate::learn::kernels::{self, Left, exp};
+use crate::learn::kernels;
+use crate::learn::kernels::{Left, exp};
 use crate::learn::loss::Op;
 use crate::settings::Activation;
 

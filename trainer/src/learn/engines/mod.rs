@@ -15,6 +15,7 @@ mod backward;
 mod buffer;
 mod cut;
 mod fused;
+mod fused_graph;
 mod load;
 mod norm;
 mod quantiles;

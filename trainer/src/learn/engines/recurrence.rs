@@ -1,6 +1,7 @@
 //! What recurrent layers on the tape are made of: the sequences that rows are, places of parameters, gates.
 
-use crate::learn::kernels::{self, exp};
+use crate::learn::kernels;
+use crate::learn::kernels::exp;
 use crate::learn::loss::Cell;
 use pulp::Arch;
 use std::cell::RefCell;

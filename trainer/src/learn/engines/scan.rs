@@ -5,7 +5,8 @@
 
 use crate::learn::engines::recurrence::ScanPlace;
 use crate::learn::engines::tape::{Made, Node, Tape};
-use crate::learn::kernels::{self, Left};
+use crate::learn::kernels;
+use crate::learn::kernels::Left;
 use crate::learn::loss::Cell;
 
 impl Tape {

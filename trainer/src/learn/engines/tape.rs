@@ -5,7 +5,8 @@
 
 use crate::learn::engines::buffer::{Buffer, Spare};
 use crate::learn::engines::recurrence::{ScanPlace, TapeSequences};
-use crate::learn::kernels::{self, Left, exp, ln};
+use crate::learn::kernels;
+use crate::learn::kernels::{Left, exp, ln};
 use crate::learn::loss::Op;
 use crate::settings::Activation;
 use pulp::Arch;

@@ -7,7 +7,6 @@ use crate::learn::nets::layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
 use crate::learn::nets::torso::Torso;
 use crate::learn::params::{Encoding, Group, GroupRange, ParamsBuilder, Rule};
 use crate::settings::{Activation, Filter};
-
 use std::fmt::Debug;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};

@@ -20,10 +20,8 @@ pub use quantiles::{CriticLoss, Quantiles};
 pub use torso::Torso;
 
 pub use crate::base::Spaces;
-
 pub use crate::learn::loss::{Input, Net, OnLibtorch};
 pub use crate::learn::params::{Encoding, Group, Params, ParamsBuilder, Rule};
-
 pub use crate::settings::{
     Activation, Architecture, ConvFilters, Filter, HiddenLayers, Initializer, ModelConfig, Padding,
 };

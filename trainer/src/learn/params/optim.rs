@@ -5,7 +5,8 @@
 //! few operations of libtorch on the whole buffer, whatever the number of layers.
 
 use crate::base::{Error, Result, State, Stats, host};
-use crate::learn::kernels::{self, Adam};
+use crate::learn::kernels;
+use crate::learn::kernels::Adam;
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use tch::{Device, Tensor};

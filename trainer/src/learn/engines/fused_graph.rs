@@ -1,0 +1,155 @@
+//! Operations of a loss, recorded on the tape of the fused engine.
+
+use crate::base::Result;
+use crate::experience::{Column, SampleBatch};
+use crate::learn::engines::load::{encoded, fill};
+use crate::learn::engines::recurrence::ScanPlace;
+use crate::learn::engines::tape::{LayerPlace, NormPlace, Tape};
+use crate::learn::kernels::{exp, ln};
+use crate::learn::loss::{Graph, Layer, MASKED, Op, ParamSet};
+use crate::learn::params::{Encoding, Layout, LearningGroups, Raw, readable};
+use crate::settings::Activation;
+use tch::Tensor;
+
+/// A tape and the parameters that its layers read.
+#[derive(Debug)]
+pub(crate) struct FusedGraph<'t> {
+    pub(crate) tape: &'t Tape,
+    pub(crate) layout: &'t Layout,
+    pub(crate) encoding: &'t Encoding,
+    /// The network's, then the target copy's.
+    pub(crate) flats: &'t [&'t [f32]],
+    pub(crate) live: LearningGroups<'t>,
+}
+
+impl Graph for FusedGraph<'_> {
+    fn apply(&self, op: Op, operands: &[usize]) -> usize {
+        let (tape, a) = (self.tape, operands[0]);
+        let unary = |f: fn(f32) -> f32| tape.unary(op, a, f);
+        match op {
+            Op::Exp => tape.unary(op, a, exp),
+            Op::Log => tape.unary(op, a, ln),
+            Op::Sqrt => unary(f32::sqrt),
+            Op::Square => tape.unary(op, a, |x| x * x),
+            Op::Abs => tape.unary(op, a, f32::abs),
+            Op::Sign => unary(|x| if x == 0.0 { 0.0 } else { x.signum() }),
+            Op::Tanh => tape.tanh(a),
+            Op::Sigmoid => tape.unary(op, a, |x| 1.0 / (1.0 + exp(-x))),
+            Op::Softplus => tape.unary(op, a, |x| {
+                let size = x.abs();
+                (x + size) * 0.5 + ln(1.0 + exp(-size))
+            }),
+            // Not `f32::max`: what is not a number must stay so.
+            Op::Relu => tape.unary(op, a, |x| if x < 0.0 { 0.0 } else { x }),
+            Op::Clamp(low, high) => {
+                let (low, high) = (low as f32, high as f32);
+                // Comparisons, not `f32::clamp`: what is not a number must stay so.
+                tape.unary(op, a, move |x| {
+                    if x < low {
+                        low
+                    } else if x > high {
+                        high
+                    } else {
+                        x
+                    }
+                })
+            }
+            Op::Scale(scale, shift) => {
+                let (scale, shift) = (scale as f32, shift as f32);
+                tape.unary(op, a, move |x| x * scale + shift)
+            }
+            Op::LogSoftmax => tape.log_softmax(a),
+            Op::LogSumExp => tape.logsumexp(a),
+            Op::SortColumns => tape.sort_columns(a),
+            Op::Argmax => tape.argmax(a),
+            Op::SumColumns => tape.sum_cols(a),
+            Op::MeanColumns => {
+                let share = 1.0 / tape.cols(a) as f64;
+                self.apply(Op::Scale(share, 0.0), &[tape.sum_cols(a)])
+            }
+            Op::Mean => tape.mean(a),
+            Op::Detach => tape.detach(a),
+            Op::Narrow(start, len) => tape.narrow(a, start, len),
+            Op::Gather => tape.pick(a, operands[1]),
+            Op::Cat => tape.cat(a, operands[1]),
+            Op::QuantileHuber => tape.quantile_huber(a, operands[1]),
+            Op::Add => self.binary(op, operands, |a, b| a + b),
+            Op::Sub => self.binary(op, operands, |a, b| a - b),
+            Op::Mul => self.binary(op, operands, |a, b| a * b),
+            Op::Div => self.binary(op, operands, |a, b| a / b),
+            Op::Minimum => self.binary(op, operands, |a, b| if b < a || b.is_nan() { b } else { a }),
+            Op::Maximum => self.binary(op, operands, |a, b| if b > a || b.is_nan() { b } else { a }),
+            Op::Mask => self.binary(op, operands, |x, mask| if mask == 0.0 { MASKED } else { x }),
+        }
+    }
+
+    fn layer(&self, layer: Layer, which: ParamSet, operands: &[usize]) -> usize {
+        let set = usize::from(which == ParamSet::Target);
+        let flat = self.flats[set];
+        let learns = |start| which == ParamSet::Online && self.live.at(start);
+        match layer {
+            Layer::Dense { weight, inputs, out, activation } => {
+                let weight = self.layout.range(weight).start;
+                let (from, learns) = (operands[0], learns(weight));
+                self.tape.layer(LayerPlace { from, set, learns, weight, inputs, out, activation }, flat)
+            }
+            Layer::Norm { weight, width } => {
+                let weight = self.layout.range(weight).start;
+                let (from, learns) = (operands[0], learns(weight));
+                self.tape.norm(NormPlace { from, set, learns, weight, width, moments: 0 }, flat)
+            }
+            Layer::Recurrent { weight, units, cell, memory } => {
+                let (weight, inputs) = (self.layout.range(weight).start, self.tape.cols(operands[0]));
+                let (learns, out, activation) = (learns(weight), cell.gates() * units, Activation::Linear);
+                let of_input = LayerPlace { from: operands[0], set, learns, weight, inputs, out, activation };
+                let (from, weight) = (self.tape.layer(of_input, flat), of_input.biases().end);
+                let place = ScanPlace { from, set, learns, weight, units, cell, memory, trace: 0 };
+                self.tape.scan(place, flat)
+            }
+            Layer::Free { parameter } => {
+                let range = self.layout.range(parameter);
+                self.tape.param(range.start, &flat[range.clone()], learns(range.start))
+            }
+            other => unreachable!("the builder leaves {other:?} to libtorch"),
+        }
+    }
+
+    fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
+        let source = batch.source(column)?;
+        let (cols, rows) = (source.cols, source.rows);
+        Ok(match Raw::of(readable(source.base, &mut None)) {
+            Raw::F32(from) => fill(self.tape, from, cols, rows, |x| x),
+            Raw::I64(from) => fill(self.tape, from, cols, rows, |x| x as f32),
+            Raw::U8(from) => fill(self.tape, from, cols, rows, f32::from),
+        })
+    }
+
+    fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
+        let source = batch.source(column)?;
+        self.encoding.check(source.cols)?;
+        Ok(encoded(self.tape, self.encoding, Raw::of(readable(source.base, &mut None)), source.rows))
+    }
+
+    fn number(&self, number: f32) -> usize {
+        self.tape.constant(number)
+    }
+
+    fn columns(&self, id: usize) -> usize {
+        self.tape.cols(id)
+    }
+
+    fn tensor(&self, _: usize) -> Tensor {
+        unreachable!("who has an `OnLibtorch` is on libtorch")
+    }
+
+    fn insert(&self, _: Tensor) -> usize {
+        unreachable!("who has an `OnLibtorch` is on libtorch")
+    }
+}
+
+impl FusedGraph<'_> {
+    fn binary(&self, op: Op, operands: &[usize], f: impl Fn(f32, f32) -> f32) -> usize {
+        let (a, b) = self.tape.pair(operands[0], operands[1]);
+        self.tape.binary(op, a, b, f)
+    }
+}

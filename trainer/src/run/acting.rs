@@ -1,0 +1,138 @@
+//! Acting with the policies of an algorithm: single actions, sessions, whole episodes, export.
+
+use crate::base::{Error, Result, Stream};
+use crate::run::algorithm::Algorithm;
+use crate::run::trainer::Trainer;
+use crate::sample::{Action, Evaluation, EvaluationTask, Inference, Session, play, rows};
+use pavlov_envs::Element;
+use std::path::{Path, PathBuf};
+
+impl<T: Trainer> Algorithm<T> {
+    /// Plays `episodes` whole episodes; greedy unless `explore`. Keeps at most `frames` pictures of the first.
+    ///
+    /// # Errors
+    /// Fails if an environment or a policy does, or an episode does not end. Returns [`Error::State`] if the algorithm
+    /// is not set up.
+    pub fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation> {
+        let run = self.run()?;
+        let task = EvaluationTask {
+            episodes: (0..episodes).collect(),
+            seed,
+            explore,
+            timestep: run.workers().counters().num_env_steps_sampled,
+            frames,
+        };
+        let filters = run.workers().filters();
+        let spec = run.spec();
+        run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, &filters, &mut None))
+    }
+
+    /// The action for one observation, preprocessed and filtered as in training and stretched to the environment's
+    /// bounds. `obs` is one row as the environment writes it.
+    ///
+    /// Every call begins an episode: a policy with memory has none yet. [`session`](Self::session) goes on with one.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if `obs` is not one row, and fails whenever [`compute_actions`](Self::compute_actions)
+    /// does.
+    pub fn compute_single_action<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Action> {
+        let mut actions = self.compute_actions(obs, explore)?;
+        match actions.len() {
+            1 => Ok(actions.remove(0)),
+            n => Err(Error::state("an observation", format!("{n} rows were given where one is needed"))),
+        }
+    }
+
+    /// The actions for several observations, one row after the other, each as in
+    /// [`compute_single_action`](Self::compute_single_action).
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if `obs` are not rows of the space in its scalars, the run has several policies, or the
+    /// algorithm is not set up; fails if the policy does.
+    pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
+        let id = self.run()?.spec().policies.sole()?.to_owned();
+        self.compute_actions_of(&id, obs, explore)
+    }
+
+    /// As [`compute_actions`](Self::compute_actions), by the policy `id`.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `obs` are not rows of the space
+    /// in its scalars or the algorithm is not set up; fails if the policy does.
+    pub fn compute_actions_of<O: Element>(
+        &mut self,
+        id: &str,
+        obs: &[O],
+        explore: bool,
+    ) -> Result<Vec<Action>> {
+        let run = self.run()?;
+        let copies = rows(obs, &run.spaces(id)?.observation_space, run.dtypes().0)?;
+        if copies == 0 {
+            return Ok(Vec::new());
+        }
+        let rngs = self.inference_rngs(copies);
+        let (run, filters) = (self.run()?, self.run()?.workers().filters());
+        let timestep = run.workers().counters().num_env_steps_sampled;
+        run.workers().learners.lend_policy(id, |policy| {
+            let mut desk = Inference::new(run.spec(), run.dtypes(), (id, &*policy), rngs, filters.get(id))?;
+            desk.actions(policy, obs, explore, timestep)
+        })?
+    }
+
+    /// Acts in `copies` episodes of yours with a replica of the run's only policy as it is now.
+    ///
+    /// # Errors
+    /// Returns [`Error::State`] if the run has several policies, `copies` is 0, or the algorithm is not set up.
+    pub fn session(&mut self, copies: usize) -> Result<Session> {
+        let id = self.run()?.spec().policies.sole()?.to_owned();
+        self.session_of(&id, copies)
+    }
+
+    /// Acts for one agent in each of `copies` episodes of yours with a replica of the policy `id` as it is now.
+    ///
+    /// # Errors
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id, and [`Error::State`] if `copies` is 0 or the
+    /// algorithm is not set up.
+    pub fn session_of(&mut self, id: &str, copies: usize) -> Result<Session> {
+        if copies == 0 {
+            return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
+        }
+        self.run()?;
+        let rngs = self.inference_rngs(copies);
+        self.replica(id, rngs)
+    }
+
+    /// A replica of the policy `id` as it is now, with a copy per stream.
+    fn replica(&self, id: &str, rngs: Vec<Stream>) -> Result<Session> {
+        let run = self.run()?;
+        let mut policies = run.spec().policies(0, tch::Device::Cpu)?;
+        policies.set_weights(&run.workers().get_weights())?;
+        let (filters, timestep) = (run.workers().filters(), run.workers().counters().num_env_steps_sampled);
+        Session::new(id, run.spec(), run.dtypes(), policies, rngs, filters.get(id), timestep)
+    }
+
+    fn inference_rngs(&mut self, copies: usize) -> Vec<Stream> {
+        (0..copies).map(|_| Stream::new(self.inference_rng.below(u64::MAX), "inference", 0)).collect()
+    }
+
+    /// Writes the run's only policy as TorchScript, `model.pt` in `dir`; see [`Session::export`].
+    ///
+    /// # Errors
+    /// Fails whenever [`Session::export`] does. Returns [`Error::State`] if the run has several policies, `dir` cannot
+    /// be made, or the algorithm is not set up.
+    pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
+        self.export_policy_model_of(self.run()?.spec().policies.sole()?, dir)
+    }
+
+    /// As [`export_policy_model`](Self::export_policy_model), the policy `id`.
+    ///
+    /// # Errors
+    /// Fails whenever [`Session::export`] does. Returns [`Error::UnknownPolicy`] for an id that no policy has, and
+    /// [`Error::State`] if `dir` cannot be made or the algorithm is not set up.
+    pub fn export_policy_model_of(&self, id: &str, dir: &Path) -> Result<PathBuf> {
+        let path = dir.join("model.pt");
+        std::fs::create_dir_all(dir).map_err(pavlov_tune::Error::io("create", dir))?;
+        self.replica(id, vec![Stream::new(0, "export", 0)])?.export(&path)?;
+        Ok(path)
+    }
+}

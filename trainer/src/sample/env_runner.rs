@@ -1,0 +1,255 @@
+//! Environments that are stepped with policies which are lent to them.
+
+use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, SamplerPerf, State};
+use crate::experience::{SampleBatch, TrainBatch};
+use crate::policy::PolicyMap;
+use crate::sample::callbacks::Callbacks;
+use crate::sample::complete_episodes::EpisodeCollector;
+use crate::sample::evaluation::{Evaluation, EvaluationTask, Stage, play};
+use crate::sample::filter::{FilterStats, MeanStdFilter, saved_filters};
+use crate::sample::messages::Sampled;
+use crate::sample::multi_agent::MultiAgentSampler;
+use crate::sample::sampler::Sampler;
+use crate::sample::source::FragmentSource;
+use crate::sample::spec::WorkerSpec;
+use crate::settings::BatchMode;
+use pavlov_envs::EnvCopies;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+/// Environments stepped with policies that are lent.
+#[derive(Debug)]
+pub(crate) struct EnvRunner {
+    spec: WorkerSpec,
+    pub(crate) index: usize,
+    source: Option<Box<dyn FragmentSource>>,
+    /// By policy, with `batch_mode = "complete_episodes"`.
+    collectors: Option<BTreeMap<PolicyId, EpisodeCollector>>,
+    /// By policy, without environments: what the rollout workers' filters have seen, or what to evaluate with.
+    merged_filters: BTreeMap<PolicyId, MeanStdFilter>,
+    /// Environments of the last evaluation.
+    evaluated_on: Option<Stage>,
+}
+
+/// Hooks of a worker, if it has any.
+pub(crate) type Hooks = Option<Box<dyn Callbacks>>;
+
+impl EnvRunner {
+    /// Environments of the worker with that index, or none.
+    pub(crate) fn new(
+        spec: WorkerSpec,
+        index: usize,
+        with_env: bool,
+        policies: &mut PolicyMap,
+        callbacks: &mut Hooks,
+    ) -> Result<Self> {
+        let merged_filters = BTreeMap::new();
+        let mut runner =
+            Self { spec, index, source: None, collectors: None, merged_filters, evaluated_on: None };
+        if with_env {
+            runner.start_source(policies, callbacks)?;
+        }
+        Ok(runner)
+    }
+
+    fn start_source(&mut self, policies: &mut PolicyMap, callbacks: &mut Hooks) -> Result<()> {
+        let WorkerSpec { common, agents, policies: who, .. } = &self.spec;
+        let n = common.num_envs_per_worker;
+        let copies = common.changed(&self.spec.env).make(&common.env_config, n)?;
+        if let Some(callbacks) = callbacks {
+            callbacks.on_sub_environment_created(self.index, n)?;
+        }
+        // Copies are numbered through the whole run: those of worker 1 first. The local worker has the first numbers
+        // when it is alone, and numbers behind all others when it samples besides them.
+        let first = match (self.index, common.num_workers) {
+            (0, 0) => 0,
+            (0, workers) => workers * n,
+            (i, _) => (i - 1) * n,
+        };
+        let (seeds, callbacks) = ((self.spec.seed, first as u64), callbacks.as_mut());
+        self.source = Some(match copies {
+            EnvCopies::Vector(env) => {
+                let id = who.of(&agents[0].name);
+                let (policy, common) = (&**policies.get_mut(&id)?, self.spec.common_of(&id));
+                Box::new(Sampler::new(env, common, (id, policy), self.index, seeds, callbacks)?)
+            }
+            EnvCopies::MultiAgent(envs) => {
+                let who = (agents.as_slice(), who);
+                Box::new(MultiAgentSampler::new(envs, common, who, policies, self.index, seeds, callbacks)?)
+            }
+        });
+        self.collectors = match common.batch_mode {
+            BatchMode::TruncateEpisodes => None,
+            BatchMode::CompleteEpisodes => Some(BTreeMap::new()),
+        };
+        Ok(())
+    }
+
+    /// One fragment: `rollout_fragment_length` steps of every copy, or whole episodes of at least as many.
+    pub(crate) fn sample(
+        &mut self,
+        policies: &mut PolicyMap,
+        callbacks: &mut Hooks,
+        timestep: u64,
+    ) -> Result<Sampled> {
+        let start = Instant::now();
+        let Self { spec, index, source, collectors, .. } = self;
+        let Some(source) = source else {
+            let reason = "it has no environment; set `create_env_on_driver`".to_owned();
+            return Err(Error::Worker { worker: *index, reason });
+        };
+        if *index > 0 {
+            policies.on_global_var_update(timestep);
+        }
+        let (explore, goal) = (spec.common.explore, spec.common.rollout_fragment_length * source.copies());
+        let (mut batch, mut episodes) = (TrainBatch::default(), Vec::new());
+        match collectors {
+            None => {
+                source.fill(policies, explore, timestep, callbacks.as_mut())?;
+                batch.env_steps = goal as u64;
+                source.lend(&mut |id, fragment| {
+                    let mut rows = policies.get_mut(id)?.postprocess_trajectory(fragment)?;
+                    if let Some(callbacks) = callbacks {
+                        callbacks.on_postprocess_trajectory(id, &mut rows)?;
+                    }
+                    batch.policies.insert(id.to_owned(), rows);
+                    Ok(())
+                })?;
+            }
+            Some(collectors) => {
+                let mut now = timestep;
+                while batch.env_steps < goal as u64 {
+                    source.fill(policies, explore, now, callbacks.as_mut())?;
+                    now += spec.common.steps_per_round() as u64;
+                    source.lend(&mut |id, fragment| {
+                        if !collectors.contains_key(id) {
+                            collectors.insert(id.to_owned(), EpisodeCollector::default());
+                        }
+                        let collector = collectors.get_mut(id).expect("just added");
+                        collector.add(&fragment);
+                        collector.check_length()
+                    })?;
+                    let ended = source.take_episodes();
+                    batch.env_steps += ended.iter().map(|episode| episode.length).sum::<u64>();
+                    episodes.extend(ended);
+                }
+                for (id, collector) in collectors {
+                    let policy = policies.get_mut(id)?.as_mut();
+                    let rows = collector.take((id, policy), callbacks.as_mut())?;
+                    // Without an episode that has ended there are not even columns.
+                    if !rows.is_empty() {
+                        batch.policies.insert(id.clone(), SampleBatch::concat(rows)?);
+                    }
+                }
+            }
+        }
+        if let Some(callbacks) = callbacks {
+            callbacks.on_sample_end(*index, &mut batch)?;
+        }
+        let perf = SamplerPerf { total: start.elapsed(), ..source.take_perf() };
+        episodes.extend(source.take_episodes());
+        Ok(Sampled { batch, episodes, version: 0, perf })
+    }
+
+    /// Changes the task of the environments, if there are any.
+    pub(crate) fn set_task(&mut self, task: &Value) -> Result<()> {
+        self.source.as_mut().map_or(Ok(()), |source| source.set_task(task))
+    }
+
+    /// Plays the episodes of `task`.
+    pub(crate) fn evaluate(&mut self, policies: &mut PolicyMap, task: &EvaluationTask) -> Result<Evaluation> {
+        let filters = self.filter_stats();
+        play(&self.spec, self.index, task, policies, &filters, &mut self.evaluated_on)
+    }
+
+    /// By policy, the filters: the sampler's, or those that collect what rollout workers have seen.
+    fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter> {
+        match &mut self.source {
+            Some(source) => source.filters(),
+            None => self.merged_filters.iter_mut().map(|(id, filter)| (id.as_str(), filter)).collect(),
+        }
+    }
+
+    /// The policy's filter, made if there is none.
+    fn filter_or_new(&mut self, id: &str, width: usize) -> &mut MeanStdFilter {
+        match self.source.as_mut().and_then(|source| source.filters().remove(id)) {
+            Some(filter) => filter,
+            None => self.merged_filters.entry(id.to_owned()).or_insert_with(|| MeanStdFilter::new(width)),
+        }
+    }
+
+    /// What the filters have seen; nothing of those that have seen nothing, which cannot normalise.
+    pub(crate) fn filter_stats(&mut self) -> FilterStats {
+        let seen = self.filters().into_iter().filter(|(_, filter)| filter.running().count() > 0);
+        seen.map(|(id, filter)| (id.to_owned(), filter.running().clone())).collect()
+    }
+
+    /// What the filters have seen since the last call.
+    pub(crate) fn flush_filters(&mut self) -> FilterStats {
+        self.filters().into_iter().map(|(id, filter)| (id.to_owned(), filter.flush())).collect()
+    }
+
+    /// Adds what another worker's filters have seen.
+    pub(crate) fn merge_filters(&mut self, seen: &FilterStats) {
+        seen.iter().for_each(|(id, seen)| self.filter_or_new(id, seen.mean().len()).merge(seen));
+    }
+
+    /// Replaces the statistics of the policies' filters.
+    pub(crate) fn set_filter_stats(&mut self, stats: &FilterStats) -> Result<()> {
+        stats.iter().try_for_each(|(id, stat)| self.filter_or_new(id, stat.mean().len()).set_running(stat))
+    }
+
+    /// Adds the filters to what a checkpoint has of the run: that of `default_policy` alone, as in older versions.
+    pub(crate) fn save_filters(&mut self, run: &mut State) -> Result<()> {
+        let mut filters = self.filters();
+        run.set("filter", &filters.remove(DEFAULT_POLICY))?;
+        if filters.is_empty() { Ok(()) } else { run.set("filters", &filters) }
+    }
+
+    /// Continues with saved filters.
+    pub(crate) fn restore_filters(&mut self, run: &State) -> Result<()> {
+        let mut saved = saved_filters(run, self.spec.policies.classes().map(|(id, _)| id))?;
+        let own = self.source.as_mut().map(|source| source.filters());
+        for (id, own) in own.into_iter().flatten() {
+            *own = saved.remove(id).unwrap_or_else(|| own.clone());
+        }
+        self.merged_filters = saved;
+        Ok(())
+    }
+
+    /// Everything the next fragment depends on.
+    pub(crate) fn state(&self) -> Result<State> {
+        let mut state = State::default();
+        if let Some(source) = &self.source {
+            state.nest("sampler", source.state()?);
+        }
+        for (id, collector) in self.collectors.iter().flatten() {
+            state.nest(&collector_part(id), collector.state()?);
+        }
+        Ok(state)
+    }
+
+    /// Continues from [`state`](Self::state).
+    pub(crate) fn set_state(&mut self, state: &State, callbacks: &mut Hooks) -> Result<()> {
+        let Some(source) = &mut self.source else { return Ok(()) };
+        let continued = source.set_state(&state.nested("sampler")?, callbacks.as_mut())?;
+        let Some(collectors) = &mut self.collectors else { return Ok(()) };
+        collectors.clear();
+        // Without their environments, the rows that waited belong to episodes that will not end.
+        for (id, _) in self.spec.policies.classes().filter(|_| continued) {
+            let part = collector_part(id);
+            if state.has(&part) {
+                let mut collector = EpisodeCollector::default();
+                collector.set_state(&state.nested(&part)?)?;
+                collectors.insert(id.clone(), collector);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The name of what a policy's rows wait in; that of a single-agent run has the short one.
+fn collector_part(id: &str) -> String {
+    if id == DEFAULT_POLICY { "collector".to_owned() } else { format!("collector_{id}") }
+}

@@ -1,0 +1,131 @@
+//! What a checkpoint holds of the rollout workers.
+
+use crate::base::{Array, Result, State, lock};
+use crate::sample::{Reply, Request, Sampled};
+use crate::workers::WorkerSet;
+use crate::workers::fleet::Fleet;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+impl Fleet {
+    /// Every worker's state as a part of a checkpoint, and the fragments that came before their turn. Where workers failed
+    /// so that the run could not go on, those that still do not answer have no part in it.
+    pub(crate) fn save(&mut self, run: &mut State) -> Result<Vec<(String, State)>> {
+        let mut parts = vec![("worker0".to_owned(), self.local.state()?)];
+        self.local.save_filters(run)?;
+        if let Some(task) = &self.task {
+            run.set("task", task.as_ref())?;
+        }
+        if self.is_empty() {
+            return Ok(parts);
+        }
+        // Workers answer in order: whatever fragment was asked for is here by then.
+        let was_broken = self.is_broken || self.learners.are_broken();
+        let replies = match self.ask_all(|_| Request::GetState) {
+            Err(_) if was_broken => BTreeMap::new(),
+            replies => replies?,
+        };
+        run.set("workers", &replies.keys().map(|w| w + 1).collect::<Vec<_>>())?;
+        for (worker, reply) in replies {
+            if let Reply::State(state) = reply {
+                parts.push((format!("worker{}", worker + 1), state));
+            }
+        }
+        if self.turn > 0 {
+            run.set("turn", &(self.turn + 1))?;
+        }
+        // A worker is named once for every fragment.
+        let early = || {
+            let of_worker = |(w, parts): (usize, &'_ VecDeque<Sampled>)| vec![w + 1; parts.len()];
+            self.early.iter().enumerate().flat_map(of_worker).zip(self.early.iter().flatten())
+        };
+        if early().next().is_some() {
+            let mut sampled = State::default();
+            run.set("ahead", &early().map(|(worker, _)| worker).collect::<Vec<_>>())?;
+            for (i, (worker, part)) in early().enumerate() {
+                sampled
+                    .nest(&early_name(early().map(|(w, _)| w), i, worker), part.state(Array::from_tensor)?);
+            }
+            parts.push(("ahead".to_owned(), sampled));
+        }
+        Ok(parts)
+    }
+
+    /// Continues from [`save`](Self::save), with the weights that were published last. A worker that had failed by then
+    /// starts new episodes.
+    pub(crate) fn restore(&mut self, run: &State, read: &dyn Fn(&str) -> Result<State>) -> Result<()> {
+        if run.has("task") {
+            self.set_task(Arc::new(run.get("task")?))?;
+        }
+        let Self { local, learners, .. } = self;
+        let own = read("worker0")?;
+        learners.lend(|_, hooks| local.set_state(&own, hooks)).map_err(|e| e.within("worker0"))?;
+        local.restore_filters(run)?;
+        if self.is_empty() {
+            return Ok(());
+        }
+        self.health.forget_all();
+        self.early.iter_mut().for_each(VecDeque::clear);
+        let saved: Vec<usize> = run.get("workers")?;
+        let states: BTreeMap<usize, Arc<State>> = saved
+            .into_iter()
+            .map(|i| Ok((i, Arc::new(read(&format!("worker{i}"))?))))
+            .collect::<Result<_>>()?;
+        self.send_weights()?;
+        let stats = self.local.filter_stats();
+        self.send_filters(stats)?;
+        // A worker without a state is asked for it, which changes nothing.
+        let request = |w: usize| {
+            states.get(&(w + 1)).map_or(Request::GetState, |state| Request::SetState(Arc::clone(state)))
+        };
+        self.ask_all(request)?;
+        if run.has("ahead") {
+            let (sampled, workers) = (read("ahead")?, run.get::<Vec<usize>>("ahead")?);
+            for (i, &worker) in workers.iter().enumerate() {
+                let name = early_name(workers.iter().copied(), i, worker);
+                let part = sampled.nested(&name).and_then(|mut state| Sampled::from_state(&mut state));
+                self.early[worker - 1].push_back(part.map_err(|e| e.within("ahead"))?);
+            }
+        }
+        self.turn = if run.has("turn") { run.get::<usize>("turn")? - 1 } else { 0 };
+        Ok(())
+    }
+}
+
+/// The name of the `i`th early fragment, which is `worker`'s: a checkpoint's first of a worker has the worker's.
+fn early_name(workers: impl Iterator<Item = usize>, i: usize, worker: usize) -> String {
+    match workers.take(i).filter(|&w| w == worker).count() {
+        0 => format!("worker{worker}"),
+        before => format!("worker{worker}_{before}"),
+    }
+}
+
+impl WorkerSet {
+    /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer. After a failure that
+    /// ended the run, workers that do not answer are left out.
+    ///
+    /// # Errors
+    /// Fails if a policy cannot save its state, the learner thread has failed, or a worker fails and no setting lets
+    /// the run go on without it.
+    pub fn state(&self) -> Result<Vec<(String, State)>> {
+        let mut run = State::default();
+        let mut parts = self.learners.save(&mut run, self.has_workers)?;
+        parts.extend(lock(&self.fleet).save(&mut run)?);
+        self.ledger.save(&mut run)?;
+        parts.push(("run".to_owned(), run));
+        Ok(parts)
+    }
+
+    /// Continues from [`state`](Self::state); `read` gives a part by its name. A worker that had failed by then starts
+    /// new episodes.
+    ///
+    /// # Errors
+    /// Fails if `read` or a worker does. Returns [`Error::State`](crate::Error::State) if a part does not fit. Some
+    /// parts are taken over then, and others are not.
+    pub fn set_state(&self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
+        let run = read("run")?;
+        self.ledger.restore(&run)?;
+        self.learners.restore(&run, self.counters().num_env_steps_sampled, &read)?;
+        lock(&self.fleet).restore(&run, &read)
+    }
+}

@@ -1,0 +1,109 @@
+//! What a checkpoint holds of the policies that learn, and of their replay buffers.
+
+use crate::base::{DEFAULT_POLICY, Result, State, Stream, Weights, lock};
+use crate::replay::Fragments;
+use crate::workers::learners::{Learners, Published};
+
+impl Learners {
+    /// Policies and replay buffer as parts of a checkpoint, and `with_workers` the weights that these have if others were
+    /// learned since; the rest goes into the state of the run. A learner thread learns its queue empty before.
+    pub(crate) fn save(&self, run: &mut State, with_workers: bool) -> Result<Vec<(String, State)>> {
+        self.queue.wait()?;
+        let learning = lock(&self.learning);
+        run.set("learner_rng", &learning.rng.state())?;
+        run.set("weights_version", &self.published().version)?;
+        let mut parts = vec![("policies".to_owned(), learning.policies.get_state()?)];
+        let published = lock(&self.published).weights.clone().filter(|_| with_workers && learning.learned);
+        if let Some(weights) = published {
+            run.set("batches_since_broadcast", &learning.batches)?;
+            parts.push(("broadcast_weights".to_owned(), State::clone(&weights)));
+        }
+        for (id, replay) in learning.replay.iter().filter(|(_, r)| r.store_in_checkpoints) {
+            parts.push((part_of("replay_buffer", id), lock(&replay.buffer).state()?));
+        }
+        if let Some((fragments, _)) = &learning.fragments {
+            run.set("keeps_fragments", &true)?;
+            parts.push(("fragments".to_owned(), fragments.state()?));
+        }
+        if learning.minibatches.has_several() {
+            run.set("keeps_minibatches", &true)?;
+            parts.push(("minibatches".to_owned(), learning.minibatches.state()?));
+        }
+        Ok(parts)
+    }
+
+    /// What [`save`](Self::save) saved, and publishes the weights that workers are to go on with.
+    pub(crate) fn restore(
+        &self,
+        run: &State,
+        timestep: u64,
+        read: &dyn Fn(&str) -> Result<State>,
+    ) -> Result<()> {
+        // What it has still to learn from belongs to the run before; if it has failed, the next round says so.
+        let _ = self.queue.wait();
+        let learning = &mut *lock(&self.learning);
+        // For policies that do not save it.
+        learning.policies.on_global_var_update(timestep);
+        learning.changed();
+        learning.policies.set_state(&read("policies")?).map_err(|e| e.within("policies"))?;
+        learning.learned = run.has("batches_since_broadcast");
+        learning.batches = if learning.learned { run.get("batches_since_broadcast")? } else { 0 };
+        let workers_have = match learning.learned {
+            true => Weights::new(read("broadcast_weights")?),
+            false => learning.policies.get_weights(),
+        };
+        learning.rng = Stream::from_state(run.get("learner_rng")?);
+        // Runs of the first layout had no versions.
+        let version = if run.has("weights_version") { run.get("weights_version")? } else { 0 };
+        let mut published = lock(&self.published);
+        // Never back: workers ignore what is older than what they have.
+        let version = published.version.max(version);
+        *published = Published { version, weights: Some(workers_have) };
+        drop(published);
+        // A run that kept none may go on with settings that keep some.
+        let kept = learning.fragments.as_mut().filter(|_| run.has("keeps_fragments"));
+        if let Some((fragments, capacity)) = kept {
+            let saved = read("fragments")?;
+            *fragments = Fragments::from_state(&saved, *capacity).map_err(|e| e.within("fragments"))?;
+        }
+        learning.minibatches = match run.has("keeps_minibatches") {
+            true => {
+                learning.minibatches.restored(&read("minibatches")?).map_err(|e| e.within("minibatches"))?
+            }
+            false => learning.minibatches.emptied(),
+        };
+        for (id, replay) in &learning.replay {
+            if replay.store_in_checkpoints {
+                let part = part_of("replay_buffer", id);
+                let state = read(&part)?;
+                lock(&replay.buffer).set_state(&state).map_err(|e| e.within(&part))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Warns that a restored run starts with empty replay buffers, if it does.
+    pub(crate) fn tell_of_empty_buffers(&self) {
+        if lock(&self.learning).replay.values().any(|replay| !replay.store_in_checkpoints) {
+            tracing::warn!(
+                "this run does not keep its replay buffer in checkpoints (`store_buffer_in_checkpoints`): it starts empty"
+            );
+        }
+    }
+
+    /// Goes on with the hooks of `others`, and with the replay buffers of policies that both have.
+    pub(crate) fn take_over(&self, others: &Self) {
+        let (own, others) = (&mut *lock(&self.learning), &mut *lock(&others.learning));
+        std::mem::swap(&mut own.callbacks, &mut others.callbacks);
+        for (id, replay) in &own.replay {
+            if let Some(before) = others.replay.get(id) {
+                std::mem::swap(&mut *lock(&replay.buffer), &mut *lock(&before.buffer));
+            }
+        }
+    }
+}
+
+/// The name of what a policy has for itself; that of a single-agent run has the short one.
+pub(crate) fn part_of(name: &str, id: &str) -> String {
+    if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
+}
