@@ -24,7 +24,6 @@ pub use profile::SamplerPerf;
 pub(crate) use profile::{Breakdown, Laps};
 pub use rng::Stream;
 pub(crate) use rng::{StreamState, derive, episode_seed};
-
 pub use schedule::{Piecewise, Schedule, exponential, polynomial};
 pub use spaces::Spaces;
 pub(crate) use spaces::{channels_first, image};

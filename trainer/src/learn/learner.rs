@@ -8,12 +8,11 @@
 use crate::base::{Error, Result, Stream, StreamState, host};
 use crate::experience::{BatchValues, SampleBatch};
 pub use crate::learn::engines::Report;
-use crate::learn::engines::{Backend, forward};
+use crate::learn::engines::{Backend, Together, forward};
 use crate::learn::loss::{Input, MinibatchInfo, Net, Observed};
 pub use crate::learn::loss::{Loss, Rows, Value, min};
 use crate::learn::params::{Encoding, GroupRange, LearningGroups, Params, clip_grad_norm};
 pub use crate::learn::params::{Group, Optimizer, OptimizerConfig};
-use crate::learn::together::Together;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -9,9 +9,7 @@ mod learner_state;
 pub(crate) mod loss;
 pub mod nets;
 pub(crate) mod params;
-mod together;
 mod values;
 
 pub use learner::Learner;
 pub(crate) use learner::Moment;
-pub(crate) use together::Together;

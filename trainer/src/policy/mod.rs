@@ -4,7 +4,6 @@ mod act;
 mod class;
 mod net_policy;
 mod policy_map;
-mod spill;
 
 pub use act::Act;
 pub(crate) use act::StepColumns;

@@ -1,58 +1,18 @@
 //! Evaluations of a run: when one is due, what it plays, and its pictures.
 
 use crate::base::{Episode, Result, derive};
-use crate::run::results::summarize;
+use crate::run::episode_window::summarize;
 use crate::run::training::Run;
-use crate::sample::{COPIES, EvaluationTask};
-use crate::settings::{Common, DurationUnit, EvaluationDuration};
+use crate::sample::{EvaluationEnd, EvaluationTask, Pictures};
 use crate::workers::WorkerSet;
-use pavlov_envs::{EnvCreator, Frame};
+use pavlov_envs::EnvCreator;
 use pavlov_tune::Metrics;
 use serde_json::{Value, json};
-use std::ops::Range;
 use std::sync::Weak;
 use tch::Device;
 
-/// When an evaluation has played enough.
-#[derive(Clone, Debug)]
-pub(crate) enum EvaluationEnd {
-    /// So many episodes.
-    Episodes(u64),
-    /// At least so many steps.
-    Timesteps(u64),
-    /// What this points to is gone, at the earliest after one episode per worker.
-    TrainingEnds(Weak<()>),
-}
-
-impl EvaluationEnd {
-    /// As the settings say; `training` lives as long as the training beside it.
-    pub(crate) fn new(common: &Common, training: Weak<()>) -> Self {
-        match (common.evaluation_duration, common.evaluation_duration_unit) {
-            (EvaluationDuration::Auto, _) => Self::TrainingEnds(training),
-            (EvaluationDuration::Units(n), DurationUnit::Episodes) => Self::Episodes(n),
-            (EvaluationDuration::Units(n), DurationUnit::Timesteps) => Self::Timesteps(n),
-        }
-    }
-
-    /// The episodes to play next, after `episodes` with `steps` in all; none when that is enough.
-    pub(crate) fn next(&self, episodes: u64, steps: u64, workers: usize) -> Range<u64> {
-        let more = match self {
-            Self::Episodes(n) => n.saturating_sub(episodes),
-            Self::Timesteps(n) if steps >= *n => 0,
-            Self::Timesteps(n) if episodes == 0 => (*n).min(COPIES as u64),
-            Self::Timesteps(n) => (n - steps).div_ceil(steps.div_ceil(episodes).max(1)),
-            Self::TrainingEnds(it) if episodes > 0 && it.strong_count() == 0 => 0,
-            Self::TrainingEnds(_) => workers.max(1) as u64,
-        };
-        episodes..episodes + more
-    }
-}
-
 /// Pictures of an evaluation's first episode, at most.
 const MOST_PICTURES: usize = 1000;
-
-/// Pictures of an evaluation's first episode, and how many of them make a second, if the environment says.
-pub(crate) type Pictures = (Vec<Frame>, Option<f64>);
 
 impl Run {
     /// Plays evaluation episodes now; returns the block that results carry under `evaluation`. There is no training

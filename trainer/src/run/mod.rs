@@ -3,6 +3,7 @@
 mod acting;
 mod algorithm;
 mod builder;
+mod episode_window;
 mod evaluation;
 mod gif;
 mod league;
@@ -19,7 +20,6 @@ mod training;
 
 pub use algorithm::Algorithm;
 pub use builder::{Builder, TrainerExt};
-
 pub use gif::write_gif;
 pub use league::{League, LeagueConfig};
 pub use loading::load_session;

@@ -12,8 +12,11 @@ use crate::sample::connector::Connector;
 use crate::sample::episode_schedule::EpisodeSchedule;
 use crate::sample::filter::FilterStats;
 use crate::sample::spec::WorkerSpec;
+use crate::settings::{Common, DurationUnit, EvaluationDuration};
 use pavlov_envs::{AnyVectorEnv, EnvCopies, Frame, StepOut};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
+use std::sync::Weak;
 
 /// Copies stepped together while evaluating, at most.
 pub(crate) const COPIES: usize = 16;
@@ -178,3 +181,41 @@ fn play_vector(
     }
     Ok(Evaluation { episodes: roster.into_episodes(), frames, render_fps: env.render_fps() })
 }
+
+/// When an evaluation has played enough.
+#[derive(Clone, Debug)]
+pub(crate) enum EvaluationEnd {
+    /// So many episodes.
+    Episodes(u64),
+    /// At least so many steps.
+    Timesteps(u64),
+    /// What this points to is gone, at the earliest after one episode per worker.
+    TrainingEnds(Weak<()>),
+}
+
+impl EvaluationEnd {
+    /// As the settings say; `training` lives as long as the training beside it.
+    pub(crate) fn new(common: &Common, training: Weak<()>) -> Self {
+        match (common.evaluation_duration, common.evaluation_duration_unit) {
+            (EvaluationDuration::Auto, _) => Self::TrainingEnds(training),
+            (EvaluationDuration::Units(n), DurationUnit::Episodes) => Self::Episodes(n),
+            (EvaluationDuration::Units(n), DurationUnit::Timesteps) => Self::Timesteps(n),
+        }
+    }
+
+    /// The episodes to play next, after `episodes` with `steps` in all; none when that is enough.
+    pub(crate) fn next(&self, episodes: u64, steps: u64, workers: usize) -> Range<u64> {
+        let more = match self {
+            Self::Episodes(n) => n.saturating_sub(episodes),
+            Self::Timesteps(n) if steps >= *n => 0,
+            Self::Timesteps(n) if episodes == 0 => (*n).min(COPIES as u64),
+            Self::Timesteps(n) => (n - steps).div_ceil(steps.div_ceil(episodes).max(1)),
+            Self::TrainingEnds(it) if episodes > 0 && it.strong_count() == 0 => 0,
+            Self::TrainingEnds(_) => workers.max(1) as u64,
+        };
+        episodes..episodes + more
+    }
+}
+
+/// Pictures of an evaluation's first episode, and how many of them make a second, if the environment says.
+pub(crate) type Pictures = (Vec<Frame>, Option<f64>);

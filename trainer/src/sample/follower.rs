@@ -2,7 +2,8 @@
 
 use crate::base::{Error, PolicyId, Result, State};
 use crate::experience::SampleBatch;
-use crate::learn::{Moment, Together};
+use crate::learn::Moment;
+use crate::learn::engines::Together;
 use crate::policy::PolicyMap;
 use pavlov_train::SocketCollective;
 use pavlov_tune::internal::{Secret, listen_here, meet};

@@ -8,7 +8,6 @@ use crate::base::Result;
 use crate::policy::PolicyMap;
 use crate::sample::callbacks::CallbacksMaker;
 use crate::sample::env_runner::{EnvRunner, Hooks};
-
 use crate::sample::follower::Follower;
 use crate::sample::messages::{Reply, Request, Sampled};
 use crate::sample::spec::WorkerSpec;

@@ -7,7 +7,7 @@
 
 use crate::base::{Array, Error, Result, State};
 use crate::experience::SampleBatch;
-use crate::learn::Together;
+use crate::learn::engines::Together;
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::sample::{Follow, Reply, Request, WorkerSpec};
 use crate::settings::Common;

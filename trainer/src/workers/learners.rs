@@ -1,6 +1,6 @@
 //! The policies that learn, and what learning draws and remembers. No environment, no transport.
 
-use crate::base::{Error, PolicyId, Result, Stream, Weights, lock};
+use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, Stream, Weights, lock};
 use crate::experience::{SampleBatch, TrainBatch};
 use crate::policy::{Learned, Policy, PolicyMap};
 use crate::replay::{Fragments, MinibatchBuffer, ReplayBuffer};
@@ -8,7 +8,6 @@ use crate::sample::{Callbacks, CallbacksMaker, Hooks, WorkerSpec};
 use crate::settings::{ReplayBufferConfig, ReplayKind, ReplayMode};
 use crate::workers::learner_group::LearnerGroup;
 use crate::workers::learner_queue::LearnerQueue;
-use crate::workers::learners_state::part_of;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tch::Device;
@@ -316,4 +315,9 @@ impl Learners {
         };
         Err(Error::config("multiagent.replay_mode", "\"lockstep\"", rule))
     }
+}
+
+/// The name of what a policy has for itself; that of a single-agent run has the short one.
+pub(crate) fn part_of(name: &str, id: &str) -> String {
+    if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
 }

@@ -1,8 +1,8 @@
 //! What a checkpoint holds of the policies that learn, and of their replay buffers.
 
-use crate::base::{DEFAULT_POLICY, Result, State, Stream, Weights, lock};
+use crate::base::{Result, State, Stream, Weights, lock};
 use crate::replay::Fragments;
-use crate::workers::learners::{Learners, Published};
+use crate::workers::learners::{Learners, Published, part_of};
 
 impl Learners {
     /// Policies and replay buffer as parts of a checkpoint, and `with_workers` the weights that these have if others were
@@ -101,9 +101,4 @@ impl Learners {
             }
         }
     }
-}
-
-/// The name of what a policy has for itself; that of a single-agent run has the short one.
-pub(crate) fn part_of(name: &str, id: &str) -> String {
-    if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
 }

@@ -2,7 +2,7 @@
 
 use crate::base::{Error, Result, Stats, Stream};
 use crate::experience::SampleBatch;
-use crate::learn::Together;
+use crate::learn::engines::together::Together;
 use crate::learn::loss::{Input, Loss, MinibatchInfo, Net, Observed, Rows, Value};
 use crate::learn::params::{Group, Params};
 use pulp::Arch;

@@ -2,12 +2,12 @@
 
 use crate::base::{Result, Stats, Stream, host, lock};
 use crate::experience::{SampleBatch, Selection};
-use crate::learn::Together;
 use crate::learn::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
 use crate::learn::engines::cut::{bounds, even, sequence_parts};
 use crate::learn::engines::fused_graph::FusedGraph;
 use crate::learn::engines::load::{encoded, fill, scatter, sequences};
 use crate::learn::engines::tape::Tape;
+use crate::learn::engines::together::Together;
 use crate::learn::kernels::{LANES, share_out};
 use crate::learn::loss::{
     Input, MinibatchInfo, Net, Observed, ParamSet, Reduction, Remembered, Rows, Stat, Value, explained,

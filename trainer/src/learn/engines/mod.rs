@@ -23,9 +23,11 @@ mod recurrence;
 mod scan;
 mod sequences;
 mod tape;
+mod together;
 mod torch;
 
 pub(crate) use backend::Backend;
 pub use backend::Report;
 pub(crate) use fused::Fused;
+pub(crate) use together::Together;
 pub(crate) use torch::{Torch, forward};

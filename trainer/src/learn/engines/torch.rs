@@ -2,12 +2,12 @@
 
 use crate::base::{Result, Stats, Stream, host};
 use crate::experience::{Column, SampleBatch};
-use crate::learn::Together;
 use crate::learn::engines::backend::{Backend, HeadFn, LossFn, Report, RowFn, Sets, not_a_number};
 use crate::learn::engines::cut::{bounds, pieces};
 use crate::learn::engines::norm::EPSILON as NORM_EPSILON;
 use crate::learn::engines::quantiles;
 use crate::learn::engines::sequences::Sequences;
+use crate::learn::engines::together::Together;
 use crate::learn::loss::{
     EPSILON, Graph, Input, Layer, MASKED, MinibatchInfo, Net, Observed, Op, ParamSet, Reduction, Remembered,
     Rows, Stat, Value,

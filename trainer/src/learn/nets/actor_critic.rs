@@ -3,9 +3,8 @@
 use crate::base::{Error, Result};
 use crate::learn::distributions::{ActionDist, Dist};
 use crate::learn::loss::{Input, Net, Value};
-use crate::learn::nets::builder::NetBuilder;
+use crate::learn::nets::builder::{NetBuilder, Torso};
 use crate::learn::nets::layers::{Dense, Free};
-use crate::learn::nets::torso::Torso;
 use crate::settings::{Activation, ModelConfig};
 
 /// Actor and critic on two torsos, or on one that they share.

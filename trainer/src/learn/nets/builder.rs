@@ -1,10 +1,9 @@
 //! What a policy is built for, and the builder that lays out its parameters.
 
 use crate::base::{Error, Result, Spaces, Stream, image, interned};
-use crate::learn::loss::{Cell, Layer, OnLibtorch};
+use crate::learn::loss::{Cell, Input, Layer, Net, OnLibtorch, Value};
 use crate::learn::nets::init::Init;
 use crate::learn::nets::layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
-use crate::learn::nets::torso::Torso;
 use crate::learn::params::{Encoding, Group, GroupRange, ParamsBuilder, Rule};
 use crate::settings::{Activation, Filter};
 use std::fmt::Debug;
@@ -299,4 +298,13 @@ impl<'a> NetBuilder<'a> {
     pub fn free(&mut self, name: &str, init: &[f32]) -> Free {
         Free { layer: Layer::Free { parameter: self.params.add(name, Tensor::from_slice(init)) } }
     }
+}
+
+/// What stands between observations and heads. Write one to bring a network of your own to any algorithm.
+pub trait Torso: Debug + Send + Sync {
+    /// How many features a row has.
+    fn width(&self) -> usize;
+
+    /// The features, `[rows, width]`.
+    fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
 }

@@ -2,10 +2,9 @@
 
 use crate::base::Result;
 use crate::learn::loss::{Input, Net, Value};
-use crate::learn::nets::builder::NetBuilder;
+use crate::learn::nets::builder::{NetBuilder, Torso};
 use crate::learn::nets::init::Init;
 use crate::learn::nets::layers::{Conv2d, Dense};
-use crate::learn::nets::torso::Torso;
 use crate::settings::{Activation, ModelConfig};
 
 /// Convolutions, then fully connected layers.

@@ -11,13 +11,12 @@ mod quantiles;
 mod torso;
 
 pub use actor_critic::ActorCritic;
-pub use builder::{CustomModel, NetBuilder, PolicySpec};
+pub use builder::{CustomModel, NetBuilder, PolicySpec, Torso};
 pub use critics::Critics;
 pub use init::Init;
 pub use layers::{Conv2d, Dense, Free, LayerNorm, Recurrent};
 pub use mlp::Mlp;
 pub use quantiles::{CriticLoss, Quantiles};
-pub use torso::Torso;
 
 pub use crate::base::Spaces;
 pub use crate::learn::loss::{Input, Net, OnLibtorch};

@@ -2,20 +2,11 @@
 
 use crate::base::{Error, Result, image};
 use crate::learn::loss::{Input, Net, Value};
-use crate::learn::nets::builder::NetBuilder;
+use crate::learn::nets::builder::{NetBuilder, Torso};
 use crate::learn::nets::conv_tower::ConvTower;
 use crate::learn::nets::layers::{Dense, Recurrent};
 use crate::settings::{Activation, Initializer, ModelConfig};
 use std::fmt::Debug;
-
-/// What stands between observations and heads. Write one to bring a network of your own to any algorithm.
-pub trait Torso: Debug + Send + Sync {
-    /// How many features a row has.
-    fn width(&self) -> usize;
-
-    /// The features, `[rows, width]`.
-    fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
-}
 
 impl NetBuilder<'_> {
     /// Hidden layers as the `model` settings say, convolutions for images, with parameters `name.0.weight` and so on; or

@@ -82,7 +82,7 @@ mod tests {
     use super::*;
     use crate::base::Spaces;
     use crate::experience::{Column, SampleBatch};
-    use crate::learn::learner::Learner;
+    use crate::learn::Learner;
     use crate::learn::loss::Loss;
     use crate::learn::loss::Rows;
     use crate::learn::nets::{Init, NetBuilder, PolicySpec};
