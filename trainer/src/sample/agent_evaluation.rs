@@ -49,7 +49,7 @@ pub(crate) fn play_agents(
     }
     for (copy, seed) in roster.seeds().into_iter().enumerate() {
         copies.reset(copy, seed)?;
-        seats::begin(teams.iter_mut(), copies, (copy, roster.running(copy)), &|_| None)?;
+        seats::begin(&mut teams, |seats| seats, copies, (copy, roster.running(copy)), &|_| None)?;
     }
     let mut frames = Vec::new();
     while roster.goes_on() {
@@ -74,7 +74,7 @@ pub(crate) fn play_agents(
                 let episode = roster.running(copy);
                 copies.reset(copy, episode.seed)?;
                 let stream = |agent| Some(roster.stream(copy, agent));
-                seats::begin(teams.iter_mut(), copies, (copy, episode), &stream)?;
+                seats::begin(&mut teams, |seats| seats, copies, (copy, episode), &stream)?;
             }
         }
     }

@@ -53,7 +53,7 @@ pub(crate) enum Stage {
     /// A vector environment.
     Vector(Box<dyn AnyVectorEnv>),
     /// Copies in which several agents act, and the pictures that make a second, if the environment says.
-    Agents(AgentCopies, Option<f64>),
+    Agents(Box<AgentCopies>, Option<f64>),
 }
 
 impl Stage {
@@ -62,7 +62,7 @@ impl Stage {
             EnvCopies::Vector(env) => Self::Vector(env),
             EnvCopies::MultiAgent(envs) => {
                 let render_fps = envs.first().and_then(|env| env.render_fps());
-                Self::Agents(AgentCopies::new(envs), render_fps)
+                Self::Agents(Box::new(AgentCopies::new(envs)), render_fps)
             }
         })
     }

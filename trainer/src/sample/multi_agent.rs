@@ -96,7 +96,7 @@ impl MultiAgentSampler {
         let Self { copies, teams, counting, .. } = self;
         let episode = counting.running(copy);
         copies.reset(copy, episode.seed)?;
-        seats::begin(teams.iter_mut().map(|team| &mut team.seats), copies, (copy, episode), &|_| None)
+        seats::begin(teams, |team| &mut team.seats, copies, (copy, episode), &|_| None)
     }
 
     /// Counts the step in the episodes, and starts new ones where they have ended.

@@ -375,17 +375,17 @@ impl Seats {
 }
 
 /// One copy begins an episode with all policies; see [`Seats::begin`].
-pub(crate) fn begin<'a>(
-    all: impl Iterator<Item = &'a mut Seats>,
+pub(crate) fn begin<T>(
+    all: &mut [T],
+    seats_of: impl Fn(&mut T) -> &mut Seats,
     copies: &AgentCopies,
     (copy, episode): (usize, &Episode),
     stream: &dyn Fn(usize) -> Option<Stream>,
 ) -> Result<()> {
-    let (seated, mut playing, mut ids) = (&episode.agent_rewards, 0, Vec::new());
-    for seats in all {
-        playing += seats.begin(copies, (copy, seated), stream)?;
-        let seats: &Seats = seats;
-        ids.push(seats);
+    let seated = &episode.agent_rewards;
+    let mut playing = 0;
+    for one in all.iter_mut() {
+        playing += seats_of(one).begin(copies, (copy, seated), stream)?;
     }
     if playing == seated.len() {
         return Ok(());
@@ -394,9 +394,10 @@ pub(crate) fn begin<'a>(
         let slots = seats.slots_of(copy);
         slots.into_iter().any(|slot| seats.plays[slot] && seats.places[slot].1 == agent)
     };
-    let unseated = (0..seated.len()).find(|&agent| !ids.iter().any(|seats| plays(agent, seats)));
+    let all: Vec<&Seats> = all.iter_mut().map(|one| &*seats_of(one)).collect();
+    let unseated = (0..seated.len()).find(|&agent| !all.iter().any(|seats| plays(agent, seats)));
     let AgentReward { agent, policy, .. } = &seated[unseated.unwrap_or_default()];
-    let ids = ids.iter().map(|seats| seats.id()).collect::<Vec<_>>().join(", ");
+    let ids = all.iter().map(|seats| seats.id()).collect::<Vec<_>>().join(", ");
     let rule = format!(
         "in episode {} of environment copy {} it says so of the agent `{agent}`, and there is {ids}, some of them perhaps \
          for agents with other spaces. Answer with one of these in every episode, or add the policy to \

@@ -1,6 +1,6 @@
 //! `Deserialize` of an algorithm's settings: a setting that is left out has the algorithm's own default.
 
-use crate::settings::{Common, OffPolicy};
+use crate::settings::{Common, OPEN_KEYS, OffPolicy};
 use pavlov_tune::Config;
 use serde::{
     Serialize,
@@ -129,7 +129,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OverDefaults<A> {
         let value = match self.default.take() {
             Some(default) if self.given_ended => default,
             Some(default @ Value::Object(_)) if self.shared.contains_key(&self.key) => {
-                laid_over(default, self.given.next_value()?)
+                laid_over(&self.key, default, self.given.next_value()?)
             }
             _ => return self.given.next_value_seed(seed),
         };
@@ -137,10 +137,11 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for OverDefaults<A> {
     }
 }
 
-/// Merges objects key by key, as layers of settings files are: other values are replaced, and so are objects of another
-/// `type`.
-fn laid_over(default: Value, given: Value) -> Value {
+/// Merges objects key by key, as layers of settings files are. Other values are replaced, and so are objects of another
+/// `type` and those with keys of the user's own ([`OPEN_KEYS`]). `path` is the dotted name of the setting.
+fn laid_over(path: &str, default: Value, given: Value) -> Value {
     match (default, given) {
+        (_, given) if OPEN_KEYS.contains(&path) => given,
         (Value::Object(mut all), Value::Object(given)) => {
             let changes_type =
                 given.get("type").is_some_and(|kind| all.get("type").is_some_and(|old| old != kind));
@@ -149,7 +150,8 @@ fn laid_over(default: Value, given: Value) -> Value {
             }
             for (key, value) in given {
                 let default = all.shift_remove(&key).unwrap_or(Value::Null);
-                all.insert(key, laid_over(default, value));
+                let value = laid_over(&format!("{path}.{key}"), default, value);
+                all.insert(key, value);
             }
             Value::Object(all)
         }
