@@ -18,18 +18,18 @@
 //! }
 //! ```
 //!
-//! # The four things
+//! # The four concepts
 //!
 //! * An **environment** is an [`Env`](envs::Env): spaces, `reset`, `step`. The built-in ones have ids
-//!   ([`envs::ids`]); one of your own is a closure that makes a copy: `ppo.build(|| Corridor::new(10))`.
+//!   ([`envs::ids`]); for your own, pass a closure that makes a copy: `ppo.build(|| Corridor::new(10))`.
 //! * An **algorithm** is its settings: a struct with public fields that implements
 //!   [`Trainer`](trainer::Trainer). Change fields, then [`build`](trainer::TrainerExt::build).
-//! * What `build` gives is a [`Driver`](tune::Driver): `train`, `save`, `restore`, `stop`, and through it the
-//!   [`Algorithm`](trainer::Algorithm): `evaluate`, `compute_single_action`, `get_weights`.
-//! * A **result** is a JSON object ([`Metrics`](tune::Metrics)) with Ray's names. It goes to the run directory
-//!   (`~/pavlov_results/...`) as `result.json`, `progress.csv` and TensorBoard events.
+//! * A **run** is the [`Driver`](tune::Driver) that `build` returns. It has `train`, `save`, `restore` and `stop`,
+//!   and the methods of its [`Algorithm`](trainer::Algorithm): `evaluate`, `compute_single_action`, `get_weights`.
+//! * A **result** is a JSON object ([`Metrics`](tune::Metrics)) with Ray's names. The run directory
+//!   (`~/pavlov_results/...`) stores results as `result.json`, `progress.csv` and TensorBoard events.
 //!
-//! Stop and go on later, in another process, as if never stopped:
+//! A run can be saved and continued in another process, with the same results as without the break:
 //!
 //! ```no_run
 //! # use pavlov::prelude::*;
@@ -86,18 +86,18 @@
 //!
 //! # Where to look
 //!
-//! | module | what |
+//! | module | content |
 //! |---|---|
-//! | [`algorithms`] | PPO, DQN: one file each, read from top to bottom |
-//! | [`trainer`] | to write an algorithm, a policy or callbacks |
-//! | [`envs`] | to write an environment, one copy or many at once |
-//! | [`tune`] | the lifecycle, checkpoints, loggers, settings in layers, sweeps; knows no reinforcement learning |
+//! | [`algorithms`] | PPO, DQN, SAC, DDPG, TD3, IMPALA and QMIX |
+//! | [`trainer`] | interfaces for your own algorithm, policy or callbacks |
+//! | [`envs`] | interfaces for your own environment, one copy or many at once |
+//! | [`tune`] | lifecycle, checkpoints, loggers, layers of settings, sweeps; independent of reinforcement learning |
 //! | [`data`], [`train`] | datasets in batches; training loops over them, alone or on several workers |
 //! | [`registry`], [`presets`] | algorithms by name, tuned settings by name |
 //! | [`torch`] | tch, libtorch's Rust interface, in the version that pavlov uses |
 //!
-//! The command `pavlov` does all this without a program: `pavlov train PPO --env CartPole-v1`. With `cli::main` a
-//! program of your own becomes that command with your algorithms and environments in it.
+//! The command `pavlov` does all this without a program: `pavlov train PPO --env CartPole-v1`. With `cli::main` your
+//! own program becomes that command, with your algorithms and environments in it.
 
 pub use pavlov_algorithms as algorithms;
 pub use pavlov_data as data;
@@ -108,8 +108,8 @@ pub use pavlov_tune as tune;
 
 /// tch, libtorch's Rust interface.
 ///
-/// Public items of pavlov speak of its tensors, so this re-export follows tch's major version, and tch's version
-/// follows PyTorch's: `cargo update -p tch --precise` picks the one that fits the libtorch you have.
+/// Public items of pavlov have tch's types in their signatures, so this re-export follows tch's major version, and
+/// tch's version follows PyTorch's: `cargo update -p tch --precise` selects the version that fits your libtorch.
 pub use tch as torch;
 
 #[cfg(feature = "cli")]
@@ -122,7 +122,7 @@ mod load;
 pub use load::{load, load_policy};
 pub use pavlov_trainer::{Error, Result};
 
-/// What most programs need: `use pavlov::prelude::*`.
+/// The names that most programs need: `use pavlov::prelude::*`.
 pub mod prelude {
     pub use crate::algorithms::{Ddpg, Dqn, Impala, Ppo, Qmix, Sac, Td3};
     pub use crate::data::{Dataset, IterBatches, Shuffle};

@@ -1,18 +1,19 @@
 //! Deep deterministic policy gradients (Lillicrap et al. 2016), in Ray's form.
 //!
-//! 1. An actor acts, without chance but for the noise that exploration adds; what it saw goes to a buffer.
-//! 2. A critic moves towards the reward and the discounted value of the next action, both by slow copies of the networks.
-//! 3. The actor moves to where the critic is high.
+//! 1. An actor acts deterministically, apart from exploration noise; its experience goes to a replay buffer.
+//! 2. A critic moves towards the reward plus the discounted value of the next action; both come from target networks,
+//!    which follow slowly.
+//! 3. The actor moves towards actions with a high value.
 //!
-//! Three settings make TD3 of it (Fujimoto et al. 2018; [`Td3`](crate::Td3) has them as defaults), against values that are
-//! too high:
+//! With three settings DDPG becomes TD3, which counters overestimated values (Fujimoto et al. 2018; defaults of
+//! [`Td3`](crate::Td3)):
 //!
 //! * `twin_q`: the smaller of two critics gives the target.
-//! * `smooth_target_policy`: the target's action gets noise, so that a narrow peak of the critic counts for little.
+//! * `smooth_target_policy`: the target's action gets noise, so that a narrow peak of the critic has little effect.
 //! * `policy_delay`: the actor learns less often than the critics.
 //!
-//! Actions are in [-1, 1] everywhere, noise too, and are stretched to the bounds of their space once. (Ray 1.13 stretches
-//! them twice; between -1 and 1 that is the same.)
+//! Actions and noise are in [-1, 1] everywhere, and are stretched to the bounds of the action space once. (Ray 1.13
+//! stretches them twice, which changes nothing if the bounds are -1 and 1.)
 
 use pavlov_trainer::{
     own_defaults,
@@ -35,40 +36,40 @@ pub struct Ddpg {
     /// Settings of the replay buffer and of learning from it.
     #[serde(flatten)]
     pub off_policy: OffPolicy,
-    /// Learn two critics and use the smaller of their values in targets, against overestimation.
+    /// Whether to learn two critics and use the smaller of their values in targets, against overestimation.
     pub twin_q: bool,
-    /// The actor learns at the first of every so many learning steps.
+    /// Learning steps per learning step of the actor: it learns in the first of every `policy_delay` steps.
     pub policy_delay: usize,
-    /// Move the target copy only when the actor has learned, as TD3's paper and most libraries do; without it the copy moves
-    /// after every learning step, as in Ray.
+    /// Whether the target networks move only when the actor has learned, as in TD3's paper and most libraries;
+    /// otherwise they move after every learning step, as in Ray.
     pub delay_target: bool,
-    /// Add noise to the actions that targets are made with.
+    /// Whether to add noise to the next actions that targets are computed with.
     pub smooth_target_policy: bool,
-    /// Standard deviation of the noise of targets, where -1 and 1 are the bounds of actions.
+    /// Standard deviation of the noise in targets, for actions in [-1, 1].
     pub target_noise: f64,
-    /// Bound of the noise of targets, on either side of 0.
+    /// Bound of the noise in targets, on either side of 0.
     pub target_noise_clip: f64,
-    /// Units of the actor's hidden layers.
+    /// Units of each hidden layer of the actor.
     pub actor_hiddens: Vec<usize>,
-    /// Activation behind each of the actor's hidden layers.
+    /// Activation after each hidden layer of the actor.
     pub actor_hidden_activation: Activation,
-    /// Units of each critic's hidden layers.
+    /// Units of each hidden layer of a critic.
     pub critic_hiddens: Vec<usize>,
-    /// Activation behind each of a critic's hidden layers.
+    /// Activation after each hidden layer of a critic.
     pub critic_hidden_activation: Activation,
     /// Step size of Adam for the actor.
     pub actor_lr: f64,
     /// Step size of Adam for the critics.
     pub critic_lr: f64,
-    /// Share of the way that the target copy goes towards the network each time. Typical: 0.002 to 0.02.
+    /// Fraction by which the target networks move towards the networks each time. Typical: 0.002 to 0.02.
     pub tau: f64,
-    /// Count errors of the critics by Huber's loss; without it by half their square.
+    /// Whether the critics' loss is Huber's; otherwise it is half the squared error.
     pub use_huber: bool,
-    /// Error from which on Huber's loss grows in a straight line.
+    /// Error above which Huber's loss is linear.
     pub huber_threshold: f64,
-    /// Half of this times the sum of a network's squared weights is added to its loss. Higher keeps weights smaller.
+    /// Weight decay: half of this times the sum of a network's squared weights is added to its loss.
     pub l2_reg: f64,
-    /// Bound of the norm of each network's gradient.
+    /// Bound of the norm of each network's gradient; null: none.
     pub grad_clip: Option<f64>,
 }
 
@@ -123,7 +124,7 @@ impl Default for Ddpg {
     }
 }
 
-/// Ray's settings of DDPG and TD3 that have no meaning here.
+/// Ray's settings of DDPG and TD3 that do not exist here, and the reasons.
 pub(crate) const REFUSED_KEYS: &[(&str, &str)] = &[
     (
         "use_state_preprocessor",
@@ -133,7 +134,7 @@ pub(crate) const REFUSED_KEYS: &[(&str, &str)] = &[
 ];
 
 impl Ddpg {
-    /// The rules, for the algorithm of that name.
+    /// Checks the settings, for the algorithm with this name (DDPG or TD3).
     pub(crate) fn validate_as(&mut self, name: &str, spaces: &Spaces) -> Result<()> {
         let exploration = &self.common.exploration_config;
         let networks = "`actor_hiddens` and `critic_hiddens`";
@@ -222,7 +223,7 @@ impl Trainer for Ddpg {
     }
 }
 
-/// An actor, and one or two critics.
+/// The networks of DDPG: an actor, and one or two critics.
 #[derive(Debug)]
 struct DdpgPolicy {
     config: Ddpg,
@@ -233,7 +234,7 @@ struct DdpgPolicy {
     worker: (usize, usize),
 }
 
-/// Standard normal numbers for the actions that targets are made with.
+/// Column of standard normal numbers: the noise on actions in targets.
 const NOISE: Column = Column::new("noise");
 
 impl DdpgPolicy {
@@ -242,7 +243,7 @@ impl DdpgPolicy {
         self.actor.on(net, s.obs()).tanh()
     }
 
-    /// The action that follows, by the target actor.
+    /// The target actor's next action, with noise if `smooth_target_policy` is set.
     fn next_action<'t>(&self, rows: &Rows<'t>, s2: Input<'t>) -> Result<Value<'t>> {
         let Ddpg { smooth_target_policy, target_noise, target_noise_clip: c, .. } = self.config;
         let a2 = self.mu(rows.target(), s2);
@@ -253,7 +254,7 @@ impl DdpgPolicy {
         Ok((a2 + noise).clamp(-1.0, 1.0))
     }
 
-    /// How an error of a critic counts.
+    /// A critic's loss for this error: Huber's, or half its square.
     fn size<'t>(&self, error: Value<'t>) -> Value<'t> {
         let threshold = self.config.huber_threshold;
         match self.config.use_huber {
@@ -262,7 +263,7 @@ impl DdpgPolicy {
         }
     }
 
-    /// Whether the actor learns at this learning step, the first of which is 0.
+    /// Whether the actor learns in this learning step; the first step is 0.
     fn actor_learns_at(&self, step: u64) -> bool {
         step.is_multiple_of(self.config.policy_delay as u64)
     }
@@ -320,8 +321,8 @@ impl NetPolicy for DdpgPolicy {
         Ok(())
     }
 
-    /// The critics' losses, and the actor's when it learns. Each reaches its own parameters only: one backward pass
-    /// serves all.
+    /// The losses of the critics and, when it learns, of the actor. Each loss has gradients for its own parameters
+    /// only, so one backward pass serves all.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let (s, s2, discount) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
         let [a, r] = rows.columns([Column::ACTIONS, Column::REWARDS])?;
@@ -341,7 +342,7 @@ impl NetPolicy for DdpgPolicy {
             return Ok(loss);
         }
 
-        // The critic's parameters stand still; what it says of mu(s) reaches the actor through the action.
+        // The critic's parameters are constant here; the gradient of its value reaches the actor through the action.
         let sa = s.obs().cat(self.mu(rows.online(), s));
         Ok(loss.plus("actor_loss", -self.q.first(rows.frozen(), sa).mean()))
     }

@@ -1,10 +1,11 @@
 //! Deep Q-learning (Mnih et al. 2015) with the parts of Rainbow (Hessel et al. 2018), in Ray's form.
 //!
-//! 1. Workers act greedily on the values of a network, or at random with probability epsilon, and store what they saw.
-//! 2. Batches are drawn from the store, surprising rows more often.
+//! 1. Workers act greedily by the Q-values of a network, or at random with probability epsilon, and store their
+//!    experience.
+//! 2. Batches are drawn from the replay buffer; rows with larger errors are drawn more often.
 //! 3. The network moves towards `r + gamma^n Q_target(s', argmax Q(s'))`, by Huber loss; with atoms it learns the
 //!    distribution of returns instead of their mean.
-//! 4. Now and then the target network becomes a copy of the network.
+//! 4. Now and then the weights of the network are copied to the target network.
 
 use pavlov_envs::Space;
 use pavlov_trainer::{
@@ -41,34 +42,35 @@ pub struct Dqn {
     pub common: Common,
     /// Step size of Adam.
     pub lr: f64,
-    /// Replaces `lr`: `[[step, value], ...]`.
+    /// Schedule of the step size, which replaces `lr`: `[[step, value], ...]`.
     pub lr_schedule: Option<Piecewise>,
     /// Adam's epsilon.
     pub adam_epsilon: f64,
-    /// Bound of the gradient's norm.
+    /// Bound of the gradient's norm; null: none.
     pub grad_clip: Option<f64>,
     /// Settings of the replay buffer and of learning from it.
     #[serde(flatten)]
     pub off_policy: OffPolicy,
-    /// Let the network choose the next action and the target network value it (van Hasselt et al. 2016).
+    /// Double DQN: the network chooses the next action, and the target network values it (van Hasselt et al. 2016).
     pub double_q: bool,
-    /// Compute values and advantages in separate heads (Wang et al. 2016).
+    /// Whether to compute values and advantages in separate heads (Wang et al. 2016).
     pub dueling: bool,
-    /// Units of each hidden layer of the heads, ReLU; empty puts the output right on the model.
+    /// Units of each hidden layer of the heads (ReLU); if empty, the output layer follows the model directly.
     pub hiddens: Vec<usize>,
-    /// Atoms to learn the distribution of returns on (Bellemare et al. 2017); 1 learns its mean alone.
+    /// Atoms of the learned distribution of returns (Bellemare et al. 2017); with 1 only the mean return is learned.
     pub num_atoms: usize,
-    /// Lowest return that atoms stand for.
+    /// Lowest return among the atoms.
     pub v_min: f64,
-    /// Highest return that atoms stand for.
+    /// Highest return among the atoms.
     pub v_max: f64,
-    /// Explore by noisy layers in the heads (Fortunato et al. 2018); set `final_epsilon` to 0 to explore by them alone. Noise is
-    /// drawn anew for each step and each training batch. In one step all environment copies of all workers act with the same
-    /// noise, so that a run does not depend on how copies are divided among workers.
+    /// Whether to explore by noisy layers in the heads (Fortunato et al. 2018); set `final_epsilon` to 0 to explore
+    /// by these alone. New noise is drawn for each step and each training batch. In one step all environment copies
+    /// of all workers act with the same noise, so that a run does not depend on how copies are divided among workers.
     pub noisy: bool,
-    /// Initial noise of noisy layers.
+    /// Initial size of the noise in noisy layers.
     pub sigma0: f64,
-    /// Give new rows their error as priority, not the highest so far; it costs a pass through the network per fragment.
+    /// Whether workers compute the priority of new rows from their error, by a pass through the network per fragment;
+    /// otherwise new rows get the highest priority so far.
     pub worker_side_prioritization: bool,
 }
 
@@ -182,7 +184,7 @@ impl Trainer for Dqn {
         memory.add_layers("the heads", "hiddens", features, &self.hiddens);
         let (units, actions) =
             (self.hiddens.last().copied().unwrap_or(features), spaces.action_space.flat_width());
-        // Their outputs: weights with all that is kept of them, and values of a batch.
+        // Output layers: their weights with gradients and optimizer state, and the values of a batch.
         let outputs = [("num_atoms", self.num_atoms)];
         memory.add("the heads", &outputs, 16 * (units as u128) * (actions as u128));
         let rows = ("train_batch_size", self.common.train_batch_size);
@@ -214,22 +216,22 @@ impl Trainer for Dqn {
     }
 }
 
-/// A Q-network.
+/// The network of DQN: a model and its heads.
 #[derive(Debug)]
 struct DqnPolicy {
     config: Dqn,
     actions: usize,
     torso: Box<dyn Torso>,
     advantage: Vec<Dense>,
-    /// Only if dueling.
+    /// Head of the state's value; only with `dueling`.
     value: Option<Vec<Dense>>,
-    /// With several atoms the network says distributions of returns, in libtorch's tensors.
+    /// With several atoms the outputs are distributions of returns, computed by libtorch.
     atoms: Option<OnLibtorch>,
     worker: (usize, usize),
 }
 
 impl DqnPolicy {
-    /// Values `[rows, actions]`.
+    /// Q-values of all actions, `[rows, actions]`.
     fn values<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         let (q, value) = self.outputs(net, x);
         match self.atoms {
@@ -238,7 +240,7 @@ impl DqnPolicy {
         }
     }
 
-    /// The last layers: of each action (and of each of its atoms), and, if dueling, of the state.
+    /// Outputs of the heads: per action (and atom), and, with `dueling`, of the state.
     fn outputs<'t>(&self, net: Net<'t>, x: Input<'t>) -> (Value<'t>, Option<Value<'t>>) {
         let features = self.torso.on(net, x);
         let run = |layers: &[Dense]| layers.iter().fold(features, |x, layer| layer.on(net, x));
@@ -255,7 +257,7 @@ impl DqnPolicy {
         }
     }
 
-    /// The mean returns of such distributions, `[rows, actions]`.
+    /// Mean of each distribution of returns, `[rows, actions]`.
     fn means(&self, logits: &Tensor) -> Tensor {
         let Dqn { v_min, v_max, num_atoms, .. } = self.config;
         let support = Tensor::linspace(v_min, v_max, num_atoms as i64, (Kind::Float, Device::Cpu));
@@ -263,9 +265,10 @@ impl DqnPolicy {
         values.sum_dim_intlist(-1, false, Kind::Float)
     }
 
-    /// The error of each row and the value of the chosen action, `[rows, 1]`.
+    /// The error of each row, and the Q-value of its action, `[rows, 1]`.
     ///
-    /// Without atoms the error is `Q(s, a) - target`, with atoms the cross-entropy to the projected target distribution.
+    /// Without atoms the error is `Q(s, a) - target`; with atoms it is the cross-entropy to the projected target
+    /// distribution.
     fn td_error<'t>(&self, rows: &Rows<'t>) -> Result<(Value<'t>, Value<'t>)> {
         let [rewards, actions] = rows.columns([Column::REWARDS, Column::ACTIONS])?;
         let (s, s2, discounts) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
@@ -359,14 +362,14 @@ impl NetPolicy for DqnPolicy {
         if !self.config.worker_side_prioritization {
             return Ok(batch);
         }
-        // Without noise: first priorities are then a function of weights and rows, on whatever worker.
+        // Noise is left out, so that first priorities depend on weights and rows only, not on the worker.
         let errors = learner.per_row(&batch, |rows| Ok(self.td_error(rows)?.0))?;
         let eps = self.config.off_policy.replay_buffer_config.prioritized_replay_eps as f32;
         let priorities: Vec<f32> = errors.iter().map(|e| e.abs() + eps).collect();
         Ok(batch.with_f32s(Column::WEIGHTS, &priorities))
     }
 
-    /// Huber's loss, or the cross-entropy of distributions.
+    /// Huber's loss of the errors, or the cross-entropy of the distributions.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let (error, q) = self.td_error(rows)?;
         let of_rows = if self.atoms.is_some() { error } else { error.huber() };
@@ -386,7 +389,7 @@ impl NetPolicy for DqnPolicy {
     }
 }
 
-/// Hidden ReLU layers and an output layer, with learned noise if the settings say so.
+/// Lays out hidden ReLU layers and an output layer; these are noisy if `noisy` is set.
 fn lay_out_head(net: &mut NetBuilder<'_>, name: &str, inputs: usize, out: usize, config: &Dqn) -> Vec<Dense> {
     let hidden = config.hiddens.iter().map(|&units| (units, Activation::Relu));
     let (mut layers, mut width) = (Vec::new(), inputs);
@@ -401,8 +404,8 @@ fn lay_out_head(net: &mut NetBuilder<'_>, name: &str, inputs: usize, out: usize,
     layers
 }
 
-/// Moves the atoms' probabilities by `r + discount z` and spreads them over the fixed atoms (Bellemare et al. 2017,
-/// algorithm 1). `probs` is `[rows, atoms]`, the others `[rows]`.
+/// Moves each atom `z` to `r + discount z`, and spreads its probability over the nearest fixed atoms (Bellemare et
+/// al. 2017, algorithm 1). `probs` is `[rows, atoms]`, `rewards` and `discounts` are `[rows]`.
 pub fn project(probs: &Tensor, rewards: &Tensor, discounts: &Tensor, v_min: f64, v_max: f64) -> Tensor {
     let atoms = probs.size()[1];
     let step = (v_max - v_min) / (atoms - 1) as f64;

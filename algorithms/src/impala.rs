@@ -1,8 +1,9 @@
 //! Importance-weighted actor-learner architecture (Espeholt et al. 2018), in Ray's form.
 //!
 //! 1. Workers sample without waiting for the learner, with weights that are a few updates old.
-//! 2. V-trace corrects for that: targets and advantages by the ratio of the new policy to the one that acted.
-//! 3. One step per batch: policy gradient, value loss and entropy bonus, summed up over its rows.
+//! 2. V-trace corrects value targets and advantages by the ratio of the new policy's probabilities to the acting
+//!    policy's.
+//! 3. Each batch gives one step: policy gradient, value loss and entropy bonus, summed up over its rows.
 //! 4. Workers get the new weights with their next request.
 
 use pavlov_trainer::{
@@ -21,50 +22,54 @@ pub struct Impala {
     /// Settings that all algorithms share.
     #[serde(flatten)]
     pub common: Common,
-    /// Bound of the ratio in value targets: below 1 the critic learns the value of an older policy.
+    /// Bound of the probability ratio in value targets: below 1 the critic learns the value of an older policy.
     pub vtrace_clip_rho_threshold: f64,
-    /// Bound of the ratio in advantages.
+    /// Bound of the probability ratio in advantages.
     pub vtrace_clip_pg_rho_threshold: f64,
-    /// Fragments of a worker that are under way or waiting. More keep workers busier, and make what they sample older.
+    /// Fragments per worker that are being sampled or wait. More of them keep workers busier, but their experience is
+    /// older.
     pub max_sample_requests_in_flight_per_worker: usize,
-    /// `"deterministic"` takes fragments worker by worker and repeats bit for bit, `"first_come"` takes them as they come.
+    /// `"deterministic"` takes fragments worker by worker and repeats bit for bit, `"first_come"` takes fragments as
+    /// they arrive.
     pub sample_order: Order,
-    /// Training batches between two shipments of weights.
+    /// Number of training batches from one sending of weights to the next.
     pub broadcast_interval: usize,
-    /// Training batches that may wait for a thread that does nothing but learn. With 0 the trainer's own thread learns while
-    /// the workers go on, and a run repeats bit for bit; with more it does not.
+    /// Number of training batches that may wait for a separate learner thread. With 0 the trainer's own thread learns
+    /// while the workers sample, and a run repeats bit for bit; with more it does not.
     pub learner_queue_size: usize,
     /// Passes over each batch; V-trace is computed anew for each.
     pub num_sgd_iter: usize,
-    /// Batches that take turns with their passes: with more than one, other batches come between two passes over the same.
+    /// Number of batches in use at once: with more than one, the passes over a batch alternate with those over other
+    /// batches.
     pub minibatch_buffer_size: usize,
-    /// Earlier fragments that are joined to each new one.
+    /// Number of earlier fragments that are added to each new one.
     pub replay_proportion: f64,
-    /// How many earlier fragments are kept for `replay_proportion`.
+    /// Number of earlier fragments that are kept for `replay_proportion`.
     pub replay_buffer_num_slots: usize,
-    /// Which optimizer learns.
+    /// The optimizer: Adam or RMSprop.
     pub opt_type: OptType,
     /// Step size: higher learns faster and less steadily. Typical: 1e-4 to 1e-3.
     pub lr: f64,
-    /// Replaces `lr`: `[[step, value], ...]`.
+    /// Schedule of the step size, which replaces `lr`: `[[step, value], ...]`.
     pub lr_schedule: Option<Piecewise>,
-    /// Bound of the gradient's norm. The loss is a sum over the batch, so it is larger than elsewhere.
+    /// Bound of the gradient's norm; null: none. The loss is a sum over the batch, so the norm is larger than for a
+    /// mean.
     pub grad_clip: Option<f64>,
-    /// RMSprop's decay of the second moment.
+    /// Decay of RMSprop's second moment.
     pub decay: f64,
     /// RMSprop's momentum.
     pub momentum: f64,
-    /// What RMSprop adds to the root of the second moment.
+    /// Number that RMSprop adds to the root of the second moment.
     pub epsilon: f64,
     /// Weight of the value loss.
     pub vf_loss_coeff: f64,
     /// Weight of the entropy bonus: higher explores longer. Typical: 0 to 0.02.
     pub entropy_coeff: f64,
-    /// Replaces `entropy_coeff`: `[[step, value], ...]`.
+    /// Schedule of the entropy bonus, which replaces `entropy_coeff`: `[[step, value], ...]`.
     pub entropy_coeff_schedule: Option<Piecewise>,
 }
 
-/// The optimizers that IMPALA can learn with.
+/// The optimizers that IMPALA can use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OptType {
@@ -82,7 +87,7 @@ impl Default for Impala {
             common: Common {
                 rollout_fragment_length: 50,
                 train_batch_size: 500,
-                // Ray reports every ten seconds, which no run repeats.
+                // Ray reports every ten seconds, which would differ from run to run.
                 min_sample_timesteps_per_reporting: Some(5000),
                 ..Common::default()
             },
@@ -91,7 +96,7 @@ impl Default for Impala {
             max_sample_requests_in_flight_per_worker: 2,
             sample_order: Order::Deterministic,
             broadcast_interval: 1,
-            // Ray's 16 starts a thread, whose runs do not repeat.
+            // Ray's 16 starts a learner thread, whose runs do not repeat bit for bit.
             learner_queue_size: 0,
             num_sgd_iter: 1,
             minibatch_buffer_size: 1,
@@ -244,7 +249,7 @@ impl Trainer for Impala {
     }
 }
 
-/// Actor and critic.
+/// The networks of IMPALA: an actor and a critic.
 #[derive(Debug)]
 struct ImpalaPolicy {
     nets: ActorCritic,
@@ -297,7 +302,7 @@ impl NetPolicy for ImpalaPolicy {
         Ok(fragment.rows_with_trajectories())
     }
 
-    /// V-trace with the parameters before the step.
+    /// Computes V-trace with the parameters before the step.
     fn prepare(&self, learner: &mut Learner, batch: &mut SampleBatch) -> Result<()> {
         let values = learner.values(batch, |net, x| self.nets.value(net, x))?;
         let log_rhos = learner.per_row(batch, |rows| {
@@ -310,7 +315,7 @@ impl NetPolicy for ImpalaPolicy {
         Ok(())
     }
 
-    /// Section 4.2 of the paper. Ray's losses are sums over the batch, and its `grad_clip` is meant for those.
+    /// The loss of section 4.2 of the paper, as a sum over the batch like Ray's, whose `grad_clip` is meant for sums.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let [actions, advantages, targets] =
             rows.columns([Column::ACTIONS, Column::ADVANTAGES, Column::VALUE_TARGETS])?;

@@ -1,7 +1,7 @@
 //! Proximal policy optimisation (Schulman et al. 2017), in Ray's form.
 //!
 //! 1. Every worker samples a fragment with the current policy.
-//! 2. Advantages by GAE; an episode that was cut is bootstrapped from the observation it was cut at.
+//! 2. Advantages are computed by GAE; a cut episode is bootstrapped from the observation at the cut.
 //! 3. Several passes over the batch in shuffled minibatches maximise the clipped surrogate (equation 7), with a value
 //!    loss, an entropy bonus and a KL penalty (equation 8) whose coefficient adapts.
 //! 4. The workers get the new weights.
@@ -30,21 +30,22 @@ pub struct Ppo {
     pub common: Common,
     /// Step size of Adam: higher learns faster and less steadily. Typical: 1e-5 to 1e-3.
     pub lr: f64,
-    /// Replaces `lr`: `[[step, value], ...]`.
+    /// Schedule of the step size, which replaces `lr`: `[[step, value], ...]`.
     pub lr_schedule: Option<Piecewise>,
     /// Adam's epsilon. CleanRL and baselines use 1e-5.
     pub adam_epsilon: f64,
-    /// Subtract the critic's values from returns (without GAE).
+    /// Whether to subtract the critic's values from returns when `use_gae` is false.
     pub use_critic: bool,
-    /// Estimate advantages by generalised advantage estimation (GAE).
+    /// Whether to estimate advantages by generalised advantage estimation (GAE).
     pub use_gae: bool,
     /// GAE's lambda: 1 trusts returns (more variance), 0 trusts the critic (more bias). Typical: 0.9 to 1.
     pub lambda: f64,
-    /// Initial coefficient of the KL penalty; 0 leaves it out.
+    /// Initial coefficient of the KL penalty; 0 turns the penalty off.
     pub kl_coeff: f64,
-    /// The KL to aim at: `kl_coeff` grows when the measured KL is above twice this, and shrinks below half of it.
+    /// Target KL of the penalty: `kl_coeff` grows when the measured KL is above twice this, and shrinks below half of
+    /// this.
     pub kl_target: f64,
-    /// Rows of one gradient step.
+    /// Rows per gradient step.
     pub sgd_minibatch_size: usize,
     /// Passes over each batch.
     pub num_sgd_iter: usize,
@@ -52,37 +53,37 @@ pub struct Ppo {
     pub vf_loss_coeff: f64,
     /// Weight of the entropy bonus: higher explores longer. Typical: 0 to 0.02.
     pub entropy_coeff: f64,
-    /// Replaces `entropy_coeff`: `[[step, value], ...]`.
+    /// Schedule of the entropy bonus, which replaces `entropy_coeff`: `[[step, value], ...]`.
     pub entropy_coeff_schedule: Option<Piecewise>,
     /// How far the probability ratio may move from 1 before its gradient stops. Typical: 0.1 to 0.3.
     pub clip_param: f64,
-    /// Replaces `clip_param`: `[[step, value], ...]`.
+    /// Schedule of the clip range, which replaces `clip_param`: `[[step, value], ...]`.
     pub clip_param_schedule: Option<Piecewise>,
-    /// Bound of the value loss; what it bounds is `vf_clip`.
+    /// Bound in the value loss; `vf_clip` tells which quantity is bounded.
     pub vf_clip_param: f64,
-    /// How the value loss is bounded.
+    /// Which quantity of the value loss `vf_clip_param` bounds.
     pub vf_clip: ValueClip,
-    /// Over which rows advantages are brought to mean 0 and standard deviation 1.
+    /// The rows over which advantages are standardised to mean 0 and standard deviation 1.
     pub normalize_advantages: NormalizeAdvantages,
-    /// Bound of the gradient's norm. Typical: 0.5.
+    /// Bound of the gradient's norm; null: none. Typical: 0.5.
     pub grad_clip: Option<f64>,
-    /// End the passes over a batch when the policy has moved by 1.5 times this KL. Typical: 0.01 to 0.05.
+    /// KL at which the passes over a batch end early: at 1.5 times this. Typical: 0.01 to 0.05.
     pub target_kl: Option<f64>,
 }
 
-/// What `vf_clip_param` bounds.
+/// The quantity of the value loss that `vf_clip_param` bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ValueClip {
-    /// The bound is on the squared error (Ray 1.13): rows beyond it give no gradient, so raise it for large returns.
+    /// The squared error (Ray 1.13): rows beyond the bound give no gradient, so raise it for large returns.
     SquaredError,
-    /// The bound is on the change of the prediction since acting (Ray up to 1.9, baselines, CleanRL).
+    /// The change of the prediction since acting (Ray up to 1.9, baselines, CleanRL).
     AroundOld,
-    /// Nothing is bounded (Stable-Baselines3).
+    /// The value loss is not bounded (Stable-Baselines3).
     None,
 }
 
-/// Over which rows advantages are standardised.
+/// The rows over which advantages are standardised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NormalizeAdvantages {
@@ -153,7 +154,7 @@ impl Trainer for Ppo {
             ActionDist::for_space(&spaces.action_space).map(|_| ()),
             fitted,
             rules::refuse_if(
-                // A batch of 0 has its own refusal.
+                // A batch of 0 rows is refused by a rule of its own.
                 batch > 0 && !(1..=batch).contains(&minibatch),
                 "sgd_minibatch_size",
                 minibatch,
@@ -204,7 +205,7 @@ impl Trainer for Ppo {
     }
 }
 
-/// Actor and critic, and what of PPO's settings changes while it learns.
+/// The networks of PPO, and its settings that change while it learns.
 #[derive(Debug)]
 struct PpoPolicy {
     config: Ppo,
@@ -238,17 +239,17 @@ impl NetPolicy for PpoPolicy {
         act.sample(&self.nets.dist, head)
     }
 
-    /// The KL penalty needs the old distribution, the clipped surrogate only the old probability.
+    /// The KL penalty needs the old distribution; the clipped surrogate needs only the old probability.
     fn step_columns(&self) -> Vec<(Column, usize)> {
         let inputs = (Column::ACTION_DIST_INPUTS, self.nets.dist.num_inputs());
         let penalty = (self.config.kl_coeff > 0.0).then_some(inputs);
         [(Column::ACTION_LOGP, 1)].into_iter().chain(penalty).collect()
     }
 
-    /// The rows of a fragment with advantages and what the critic should have said.
+    /// The rows of a fragment, with advantages and targets of the critic.
     fn postprocess(&self, learner: &mut Learner, f: &Fragment<'_>) -> Result<SampleBatch> {
         let values = f.values(learner, |net, x| self.nets.value(net, x))?;
-        // Without GAE: the discounted return, which is GAE with lambda 1 before the value is added.
+        // Without GAE advantages are discounted returns: GAE with lambda 1, plus the value.
         let lambda = if self.config.use_gae { self.config.lambda } else { 1.0 };
         let advantages = f.advantages(&values, self.config.common.gamma, lambda);
         let vf_preds = values.rows();
@@ -264,7 +265,7 @@ impl NetPolicy for PpoPolicy {
         })
     }
 
-    /// The surrogate objective of equations 7 and 9.
+    /// The clipped surrogate objective with value loss and entropy bonus (equations 7 and 9), and the KL penalty.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let [actions, old_logp] = rows.columns([Column::ACTIONS, Column::ACTION_LOGP])?;
         let [advantages, targets] = rows.columns([Column::ADVANTAGES, Column::VALUE_TARGETS])?;
@@ -300,7 +301,7 @@ impl NetPolicy for PpoPolicy {
             total = total + kl * self.kl_coeff;
             kl
         } else {
-            // Schulman's estimator; it only reports.
+            // Schulman's estimator of the KL, for statistics only.
             (ratio - log_ratio - 1.0).mean()
         };
         let beyond = ((ratio - 1.0).detach().abs() - clip).sign().relu();
@@ -357,7 +358,8 @@ impl NetPolicy for PpoPolicy {
     }
 }
 
-/// Half as much again when the measured KL is above twice the target, half when it is below half of it.
+/// The next KL coefficient: 1.5 times as high if the measured KL is above twice the target, half as high if below
+/// half of it.
 pub fn adapt_kl_coeff(coeff: f64, sampled_kl: f64, kl_target: f64) -> f64 {
     if sampled_kl > 2.0 * kl_target {
         coeff * 1.5

@@ -1,15 +1,17 @@
-//! QMIX (Rashid et al. 2018) and VDN (Sunehag et al. 2018): one value for a whole team, mixed from a value per member.
+//! QMIX (Rashid et al. 2018) and VDN (Sunehag et al. 2018): one value for a whole team, computed from a value per
+//! member.
 //!
-//! 1. A group of agents is one agent (`multiagent.agent_groups`): it sees what its members see, chooses for each, and gets the
-//!    sum of their rewards.
-//! 2. One network, shared by the members, values each member's actions by what that member sees. Each acts by its own values:
-//!    greedily, or at random with probability epsilon.
-//! 3. A mixer makes one value of those of the chosen actions. VDN adds them up. QMIX has a network whose weights follow from the
-//!    state, what all members see, and are never negative: what is best for a member's value is best for the team's.
-//! 4. The mixed value moves towards `r + gamma^n Q_tot'(s', argmax of each member)`, and now and then the target network becomes a
-//!    copy of the network.
+//! 1. A group of agents acts as one agent (`multiagent.agent_groups`): it observes all members' observations, chooses
+//!    an action for each member, and gets the sum of their rewards.
+//! 2. One network, shared by the members, gives the values of a member's actions from that member's observation. Each
+//!    member acts by its own values: greedily, or at random with probability epsilon.
+//! 3. A mixer turns the values of the chosen actions into one value. VDN adds them up. QMIX uses a network whose
+//!    weights are computed from the state (the observations of all members) and are never negative: an action that is
+//!    best for a member is then best for the team.
+//! 4. The mixed value moves towards `r + gamma^n Q_tot'(s', argmax of each member)`, and now and then the weights of
+//!    the network are copied to the target network.
 //!
-//! Members have no memory: the papers' recurrent networks are left out.
+//! The networks are not recurrent, unlike in the papers.
 
 use pavlov_envs::Space;
 use pavlov_trainer::{
@@ -22,17 +24,17 @@ use pavlov_trainer::{
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// How the values of the members become that of the team.
+/// How the members' values are mixed into the team's value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mixing {
-    /// By a network that follows from the state and rises in every member's value.
+    /// Mixes by a network whose weights are computed from the state, and which rises in every member's value.
     Qmix,
-    /// By their sum.
+    /// Adds the members' values.
     Vdn,
 }
 
-/// Settings of QMIX. Defaults are those of Ray 1.13, as far as they are not about recurrent networks.
+/// Settings of QMIX. Defaults are those of Ray 1.13, except for settings of recurrent networks.
 ///
 /// ```no_run
 /// use pavlov_algorithms::Qmix;
@@ -48,21 +50,22 @@ pub struct Qmix {
     /// Settings that all algorithms share.
     #[serde(flatten)]
     pub common: Common,
-    /// How the values of the members are mixed; null learns each by itself, from the reward of the team.
+    /// How the members' values are mixed; null: each member learns by itself, from the reward of the team.
     pub mixer: Option<Mixing>,
-    /// Units of the mixing network of `qmix`.
+    /// Units of the mixing network, with `mixer = "qmix"`.
     pub mixing_embed_dim: usize,
-    /// Let the network choose the next actions and the target network value them (van Hasselt et al. 2016).
+    /// Double Q-learning: the network chooses the next actions, and the target network values them (van Hasselt et
+    /// al. 2016).
     pub double_q: bool,
     /// Step size of RMSprop.
     pub lr: f64,
-    /// Replaces `lr`: `[[step, value], ...]`.
+    /// Schedule of the step size, which replaces `lr`: `[[step, value], ...]`.
     pub lr_schedule: Option<Piecewise>,
     /// Decay of RMSprop's second moment.
     pub optim_alpha: f64,
     /// RMSprop's epsilon.
     pub optim_eps: f64,
-    /// Bound of the gradient's norm; Ray's `grad_norm_clipping`.
+    /// Bound of the gradient's norm (Ray's `grad_norm_clipping`); null: none.
     pub grad_clip: Option<f64>,
     /// Settings of the replay buffer and of learning from it.
     #[serde(flatten)]
@@ -117,10 +120,10 @@ impl Default for Qmix {
     }
 }
 
-/// The members of a group and the actions that each chooses from.
+/// The number of members of a group, and the number of actions of each.
 ///
 /// # Errors
-/// Returns [`Error::Space`] if the agent is no group, or its members differ.
+/// Returns [`Error::Space`] if the agent is not a group, or its members have different spaces.
 fn members_and_actions(spaces: &Spaces) -> Result<(usize, usize)> {
     if let (Space::Tuple(seen), Space::MultiDiscrete { nvec }) =
         (&spaces.observation_space, &spaces.action_space)
@@ -212,20 +215,20 @@ impl Trainer for Qmix {
     }
 }
 
-/// The network that all members share, and what mixes their values.
+/// The network that all members share, and the mixer of their values.
 #[derive(Debug)]
 struct QmixPolicy {
     config: Qmix,
     members: usize,
     actions: usize,
     agent: Vec<Dense>,
-    /// Only with `mixer = "qmix"`.
+    /// The mixing network; only with `mixer = "qmix"`.
     mixer: Option<Mixer>,
     worker: (usize, usize),
 }
 
-/// A network of two layers from the values of the members to that of the team. Its weights and biases are what networks of
-/// the state say (section 4 of the paper, figure 2).
+/// A network of two layers from the members' values to the team's value. Other networks compute its weights and
+/// biases from the state (section 4 of the paper, figure 2).
 #[derive(Debug)]
 struct Mixer {
     embed: usize,
@@ -241,7 +244,7 @@ impl Mixer {
         let mut of = |name: &str, inputs: usize, out: usize, activation: Activation, init: Init| {
             net.dense(&format!("mixer.{name}"), inputs, out, activation, init)
         };
-        // Weights that begin near zero: with larger ones the values of a team run away from its rewards.
+        // Small initial weights: with larger ones the values of a team diverge from its rewards.
         let (small, usual) = (Init::Orthogonal(0.01), Init::Uniform);
         Self {
             embed,
@@ -255,7 +258,7 @@ impl Mixer {
         }
     }
 
-    /// `Q_tot = |w2(s)| elu(sum_i |w1_i(s)| q_i + b1(s)) + b2(s)`, `[rows, 1]`.
+    /// The team's value: `Q_tot = |w2(s)| elu(sum_i |w1_i(s)| q_i + b1(s)) + b2(s)`, `[rows, 1]`.
     fn on<'t>(&self, net: Net<'t>, s: Value<'t>, q: &[Value<'t>]) -> Value<'t> {
         let w1 = self.w1.on(net, s).abs();
         let weighted = q.iter().enumerate().map(|(i, &q)| w1.narrow(i * self.embed, self.embed) * q);
@@ -266,7 +269,7 @@ impl Mixer {
 }
 
 impl QmixPolicy {
-    /// The values of every member's actions, one member behind the other: `[rows, members * actions]`.
+    /// The values of all members' actions, member after member: `[rows, members * actions]`.
     fn values<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t> {
         let seen = x.obs().columns() / self.members;
         let of = |i: usize| {
@@ -276,12 +279,12 @@ impl QmixPolicy {
         (1..self.members).fold(of(0), |all, i| all.cat(of(i)))
     }
 
-    /// The part of one member.
+    /// One member's part of the values: `[rows, actions]`.
     fn of_member<'t>(&self, values: Value<'t>, i: usize) -> Value<'t> {
         values.narrow(i * self.actions, self.actions)
     }
 
-    /// What the members' values `[rows, 1]` are worth to the team: one value, or without a mixer one per member.
+    /// The team's value, from the members' values `[rows, 1]`; without a mixer, the members' values themselves.
     fn mixed<'t>(&self, net: Net<'t>, x: Input<'t>, q: Vec<Value<'t>>) -> Vec<Value<'t>> {
         match (self.config.mixer, &self.mixer) {
             (None, _) => q,
@@ -290,7 +293,7 @@ impl QmixPolicy {
         }
     }
 
-    /// The errors `Q_tot(s, a) - target`, and the values of the chosen actions.
+    /// The errors `Q_tot(s, a) - target`, and the mixed values of the chosen actions.
     fn td_errors<'t>(&self, rows: &Rows<'t>) -> Result<(Vec<Value<'t>>, Vec<Value<'t>>)> {
         let [rewards, actions] = rows.columns([Column::REWARDS, Column::ACTIONS])?;
         let (s, s2, discounts) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
@@ -308,7 +311,7 @@ impl QmixPolicy {
 }
 
 impl NetPolicy for QmixPolicy {
-    /// The settings, the members and the actions of each.
+    /// The settings, the number of members, and the number of actions of each.
     type Config = (Qmix, usize, usize);
 
     fn build((config, members, actions): &Self::Config, net: &mut NetBuilder<'_>) -> Result<Self> {

@@ -1,15 +1,16 @@
 //! Soft actor-critic (Haarnoja et al. 2018, with the learned temperature of the second paper), in Ray's form.
 //!
-//! 1. A stochastic actor acts; what it saw goes to a buffer.
-//! 2. Two critics move towards the reward and the discounted value of the actor's next action, less its log-probability.
-//! 3. The actor moves to where the smaller critic is high and its own probability low; the temperature that weighs the
-//!    two keeps the entropy near a target.
-//! 4. A slow copy of the critics gives the targets.
+//! 1. A stochastic actor acts; its experience goes to a replay buffer.
+//! 2. Two critics move towards the reward plus the discounted value of the actor's next action, less its
+//!    log-probability times the temperature.
+//! 3. The actor moves towards actions with a high value (of the smaller critic) and a low log-probability, weighted
+//!    by the temperature; the temperature adapts so that the entropy stays near a target.
+//! 4. Target critics, which follow the critics slowly, give the values for step 2.
 //!
-//! Continuous actions are drawn for the losses. Of discrete ones (Christodoulou 2019) the critics value every choice, and
-//! the losses take the mean over all by their probabilities.
+//! For continuous actions the losses draw actions from the actor. For discrete ones (Christodoulou 2019) the critics
+//! value every choice, and the losses take the mean over all choices, weighted by their probabilities.
 //!
-//! With several quantiles per critic it is TQC (Kuznetsov et al. 2020): targets leave out the largest quantiles.
+//! With several quantiles per critic this is TQC (Kuznetsov et al. 2020): targets leave out the largest quantiles.
 
 use pavlov_envs::Space;
 pub use pavlov_trainer::models::CriticLoss;
@@ -34,32 +35,32 @@ pub struct Sac {
     /// Settings of the replay buffer and of learning from it.
     #[serde(flatten)]
     pub off_policy: OffPolicy,
-    /// Learn two critics and use the smaller of their values, against overestimation.
+    /// Whether to learn two critics and use the smaller of their values, against overestimation.
     pub twin_q: bool,
-    /// How many critics there are, and how many quantiles each learns.
+    /// The number of critics, and the number of quantiles that each learns.
     #[serde(flatten)]
     pub quantiles: Quantiles,
     /// Hidden layers of the actor.
     pub policy_model_config: HiddenLayers,
     /// Hidden layers of each critic.
     pub q_model_config: HiddenLayers,
-    /// Step sizes of Adam.
+    /// Step sizes and weight decay of Adam.
     pub optimization: Optimization,
-    /// Share of the way that the target copy goes towards the network each time. Typical: 0.005 to 0.02.
+    /// Fraction by which the target critics move towards the critics each time. Typical: 0.005 to 0.02.
     pub tau: f64,
-    /// The temperature to begin with: higher explores longer.
+    /// Initial temperature: a higher one explores longer.
     pub initial_alpha: f64,
-    /// Entropy that the temperature aims at; null is minus the number of the action's components, or 0.98 of the entropy of
-    /// choices that are all as likely. With `mask_actions` these are the legal choices of each row: a row with one has the
-    /// target 0. A number holds for all rows.
+    /// Target entropy of the temperature. Null: minus the number of components of a continuous action, or 0.98 of the
+    /// entropy of equally likely choices. With `mask_actions` only the legal choices of a row count: a row with one
+    /// legal choice has the target 0. A number is the target of all rows.
     pub target_entropy: Option<f64>,
-    /// Bound of the norm of each network's gradient.
+    /// Bound of the norm of each network's gradient; null: none.
     pub grad_clip: Option<f64>,
-    /// How an error of the critics counts.
+    /// The critics' loss of an error.
     pub critic_loss: CriticLoss,
 }
 
-/// Step sizes of Adam.
+/// Step sizes and weight decay of Adam.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Optimization {
@@ -69,7 +70,7 @@ pub struct Optimization {
     pub critic_learning_rate: f64,
     /// Step size of the temperature; 0 keeps it at `initial_alpha`.
     pub entropy_learning_rate: f64,
-    /// Weight decay of the actor and the critics (AdamW); 0 is Adam.
+    /// Weight decay of the actor and the critics (AdamW); with 0 the optimizer is Adam.
     pub weight_decay: f64,
 }
 
@@ -202,7 +203,7 @@ impl Trainer for Sac {
     }
 }
 
-/// The actor's distributions: over choices, or squashed between bounds.
+/// The actor's distribution: over discrete choices, or squashed between bounds.
 fn action_dist(space: &Space) -> Result<ActionDist> {
     match space {
         Space::Discrete { .. } => ActionDist::for_space(space),
@@ -210,7 +211,7 @@ fn action_dist(space: &Space) -> Result<ActionDist> {
     }
 }
 
-/// An actor, one or two critics, a temperature.
+/// The networks of SAC: an actor, one or two critics, and a temperature.
 #[derive(Debug)]
 struct SacPolicy {
     config: Sac,
@@ -219,34 +220,34 @@ struct SacPolicy {
     q: Critics,
     log_alpha: Free,
     target_entropy: f64,
-    /// That the temperature runs away was said.
+    /// Whether the log has warned of a growing temperature.
     warned: bool,
 }
 
-/// The target of choices, as a share of the largest entropy that they can have.
+/// Default target entropy of discrete actions, as a share of the largest possible entropy.
 const SHARE_OF_ENTROPY: f64 = 0.98;
-/// A temperature so many times as high as at the start, and at least that high, runs away.
+/// Temperature that the log warns of, as a multiple of the initial one (of 1, if the initial one is lower).
 const RUNAWAY: f64 = 100.0;
-/// Learning steps after which the temperature is looked at again.
+/// Number of learning steps from one check of the temperature to the next.
 const STEPS_BETWEEN_LOOKS: u64 = 50;
 
-/// What the actor does in some rows: an action that was drawn, or every choice.
+/// The actor's policy in a batch: one drawn action per row, or the probabilities of all discrete choices.
 struct Pi<'t> {
-    /// What the critics look at: the observation, and beside it the action that was drawn.
+    /// Input of the critics: the observation, followed by the drawn action if actions are continuous.
     sa: Value<'t>,
     logp: Value<'t>,
-    /// Of every choice; none where an action was drawn.
+    /// Probabilities of all choices; `None` for continuous actions.
     p: Option<Value<'t>>,
 }
 
 impl<'t> Pi<'t> {
-    /// The mean over the actor's actions; of a drawn one its number.
+    /// Mean of `x` over the actor's actions; for a drawn action `x` itself.
     fn mean(&self, x: Value<'t>) -> Value<'t> {
         self.p.map_or(x, |p| (p * x).sum_columns())
     }
 }
 
-/// Standard normal numbers for the actions that the loss draws.
+/// Columns of standard normal numbers, from which the loss draws actions and next actions.
 const NOISE: Column = Column::new("noise");
 const NEXT_NOISE: Column = Column::new("next_noise");
 
@@ -261,7 +262,7 @@ impl SacPolicy {
         Ok(Pi { sa: s.obs().cat(a), logp, p: None })
     }
 
-    /// Says once that the temperature runs away, if it does.
+    /// Warns once if the temperature has grown far beyond its initial value.
     fn warn_of_runaway(&mut self, alpha: Option<f64>) {
         let initial = self.config.initial_alpha;
         let Some(alpha) = alpha.filter(|alpha| *alpha > RUNAWAY * initial.max(1.0)) else { return };
@@ -274,15 +275,15 @@ impl SacPolicy {
         ));
     }
 
-    /// The target entropy of each row where rows differ in how many choices are legal.
+    /// The target entropy of each row, if it depends on the number of legal choices.
     fn target_of_rows<'t>(&self, rows: &Rows<'t>, s: Input<'t>, logp: Value<'t>) -> Option<Value<'t>> {
         let differ = self.dist.is_discrete() && rows.has(Column::ACTION_MASK);
-        // Zeros for the legal choices: the sum of their exponentials is their number.
+        // Zeros for the legal choices: the sum of their exponentials is the number of legal choices.
         (differ && self.config.target_entropy.is_none())
             .then(|| s.masked(logp.detach() * 0.0).logsumexp() * SHARE_OF_ENTROPY)
     }
 
-    /// What each critic says of the actions that were taken.
+    /// Each critic's values of the actions that were taken.
     fn values<'t>(&self, net: Net<'t>, s: Input<'t>, a: Value<'t>) -> Vec<Value<'t>> {
         match self.dist.is_discrete() {
             true => self.q.on(net, s.obs()).into_iter().map(|q| q.gather(a)).collect(),
@@ -344,7 +345,7 @@ impl NetPolicy for SacPolicy {
         Ok(())
     }
 
-    /// The sum of three losses, each of which reaches its own parameters only: one backward pass serves all.
+    /// The sum of three losses. Each has gradients for its own parameters only, so one backward pass serves all.
     fn loss<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>> {
         let (online, frozen, target) = (rows.online(), rows.frozen(), rows.target());
         let (s, s2, discount) = (rows.obs()?, rows.next_obs()?, rows.discounts()?);
@@ -359,8 +360,8 @@ impl NetPolicy for SacPolicy {
         let size = |q: Value<'t>| quantiles.loss(self.config.critic_loss, q, y);
         let critic_loss = q.iter().map(|&q| (size(q) * weights).mean()).sum();
 
-        // The critics' parameters stand still; what they say of a ~ pi(s) reaches the actor through a, or through its
-        // probability.
+        // The critics' parameters are constant here; the gradient of their values for a ~ pi(s) reaches the actor
+        // through a, or through its probability.
         let pi = self.pi(online, s, rows, NOISE)?;
         let actor_loss = pi.mean(alpha * pi.logp - quantiles.worth(self.q.on(frozen, pi.sa))).mean();
 
@@ -385,7 +386,7 @@ impl NetPolicy for SacPolicy {
         let mut report = learner.gradient(batch, |rows| self.loss(rows))?;
         learner.clip(&mut report);
         learner.step(&report);
-        // Not at every step: a GPU would be waited for.
+        // Not at every step: reading the temperature waits for the GPU.
         if !self.warned && learner.steps().is_multiple_of(STEPS_BETWEEN_LOOKS) {
             self.warn_of_runaway(report.stats.read("alpha_value"));
         }

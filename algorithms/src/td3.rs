@@ -1,7 +1,7 @@
-//! TD3 (Fujimoto et al. 2018): DDPG with two critics, noise on the actions of targets, and an actor that rests every other
-//! step.
+//! TD3 (Fujimoto et al. 2018): DDPG with two critics, noise on the actions of targets, and an actor that learns in
+//! every second step only.
 //!
-//! As in Ray it is DDPG with other defaults; `ddpg.rs` is the algorithm.
+//! As in Ray, TD3 is DDPG with other defaults; the algorithm is in `ddpg.rs`.
 
 use crate::ddpg::{Ddpg, REFUSED_KEYS};
 use pavlov_trainer::{
@@ -13,7 +13,7 @@ use pavlov_trainer::{
 use serde::{Deserialize, Serialize};
 use std::ops::{Deref, DerefMut};
 
-/// Settings of TD3, those of [`Ddpg`]. Defaults are those of Ray 1.13.
+/// Settings of TD3, which are those of [`Ddpg`]. Defaults are those of Ray 1.13.
 ///
 /// ```
 /// use pavlov_algorithms::Td3;

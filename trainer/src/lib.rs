@@ -1,25 +1,25 @@
-//! Training: the [`Trainer`] trait, the [`WorkerSet`] that samples environments, and execution plans that learn from
-//! what was sampled, on libtorch.
+//! Training on libtorch: the [`Trainer`] trait, the [`WorkerSet`] that samples environments, and execution plans that
+//! learn from the samples.
 //!
 //! From the outside in:
 //!
-//! * [`Trainer`] is what the author of an algorithm writes, on the algorithm's own settings struct. [`Algorithm`] makes
-//!   any of them a `Trainable` of the lifecycle crate; [`TrainerExt::build`] hands it to a user. [`settings`] has what all
-//!   algorithms share.
-//! * [`plan`]: a training loop as a lazy std iterator that reads in the order things happen.
-//! * [`WorkerSet`]: policies that learn ([`Learners`]), rollout workers on threads, and the book of the run ([`Ledger`]).
-//!   [`workers`] has what is sent between them.
-//! * [`policy`]: what sees batches of observations, acts and learns.
-//! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over [`learner::Value`]s,
-//!   which libtorch computes, or for fully connected and recurrent networks on the CPU a fused engine in plain memory.
-//!   [`models`] are the networks.
-//! * [`batch`], [`returns`], [`replay`]: experience, advantages, the store of experience.
-//! * [`rng`]: every random number is a function of the run's seed, what it is for, and an index; never of the worker.
-//! * [`state`]: what a checkpoint holds.
+//! * [`Trainer`] is the trait that the author of an algorithm implements, on the algorithm's own settings struct.
+//!   [`Algorithm`] makes any of them a `Trainable` of the lifecycle crate; [`TrainerExt::build`] hands it to a user.
+//!   [`settings`] has the settings that all algorithms share.
+//! * [`plan`]: a training loop as a lazy std iterator, which reads in the order of execution.
+//! * [`WorkerSet`]: policies that learn ([`Learners`]), rollout workers on threads, processes or a Ray cluster, and
+//!   the counters of a run ([`Ledger`]). [`workers`] has the transports and the requests and replies that they carry.
+//! * [`policy`]: a policy observes batches of observations, chooses actions and learns.
+//! * [`learner`]: a network with its parameters, gradients and optimizer. Losses are closures over
+//!   [`learner::Value`]s, computed by libtorch or, for fully connected and recurrent networks on the CPU, by a fused
+//!   engine in plain memory. [`models`] has the networks.
+//! * [`batch`], [`returns`], [`replay`]: experience, advantages, and the replay buffer.
+//! * [`rng`]: every random number is a function of the run's seed, its purpose and an index; never of the worker.
+//! * [`state`]: the values and arrays that a checkpoint stores.
 //! * [`DatasetExt`]: batches of a dataset as tensors.
 //! * [`TorchTrainer`]: several workers that train one model, without reinforcement learning.
 //!
-//! [`prelude`] names what authors use.
+//! [`prelude`] has the names that authors of algorithms use.
 
 pub mod agents;
 mod base;
@@ -49,10 +49,11 @@ pub use workers::{Learners, Ledger, WorkerSet};
 
 pub use crate::base::{rng, state};
 pub use crate::learn::{learner, nets as models};
-/// What [`SampleBatch::array`](batch::SampleBatch::array) returns views of.
+/// The crate whose array views [`SampleBatch::array`](batch::SampleBatch::array) returns.
 pub use ndarray;
 
-/// Experience as named columns, and what a plan carries: the rows of every policy.
+/// Experience: rows as named columns ([`SampleBatch`](batch::SampleBatch)), and the rows of every policy
+/// ([`TrainBatch`](batch::TrainBatch)).
 pub mod batch {
     pub use crate::base::{DEFAULT_POLICY, PolicyId};
     pub use crate::experience::{Column, SampleBatch, Source, TrainBatch, Trajectory, env_major, read_f32};

@@ -4,27 +4,27 @@ use crate::base::{Error, Result, Spaces};
 use pavlov_envs::EnvCopies;
 use serde::{Deserialize, Serialize};
 
-/// An agent of an environment. An environment with a single agent has one named `agent0`.
+/// One agent of an environment. In an environment with a single agent it is named `agent0`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Agent {
     /// The agent's name in the environment.
     pub name: String,
-    /// What the agent observes and does.
+    /// The agent's observation space and action space.
     pub spaces: Spaces,
 }
 
 impl Agent {
-    /// The agent of an environment that has only one.
+    /// The only agent of an environment for single agents.
     pub fn only(spaces: Spaces) -> Vec<Self> {
         vec![Self { name: "agent0".into(), spaces }]
     }
 }
 
 impl Agent {
-    /// The agents of an environment.
+    /// All agents of an environment.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if it is an environment of several agents without a copy to ask, or without agents.
+    /// Returns [`Error::State`] for a multi-agent environment without copies or without agents.
     pub fn of(copies: &EnvCopies) -> Result<Vec<Self>> {
         match copies {
             EnvCopies::Vector(copies) => Ok(Self::only(Spaces::of(copies.as_ref()))),

@@ -1,32 +1,33 @@
-//! A policy that is added or removed, as it changes the settings.
+//! Adding or removing a policy, as a change of the settings.
 
 use crate::base::{Error, PolicyId, Result};
 use crate::settings::{MultiAgentConfig, PolicyMapping};
 use pavlov_tune::Config;
 
-/// What changes with a policy that is added or removed. What is `None` stays as it is.
+/// Settings to change together with adding or removing a policy. Fields that are `None` change nothing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct PolicyChange {
-    /// Which policy agents act by from now on.
+    /// Which policy each agent acts by from now on.
     pub policy_mapping_fn: Option<PolicyMapping>,
-    /// The policies that learn from now on. As long as the setting `multiagent.policies_to_train` is null, all do.
+    /// The policies that learn from now on. While the setting `multiagent.policies_to_train` is null, all policies
+    /// learn.
     pub policies_to_train: Option<Vec<PolicyId>>,
 }
 
-/// One change of the policies.
+/// One policy to add or to remove.
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyEdit {
     pub(crate) id: PolicyId,
-    /// The settings of its own that a new policy has; none of one that is removed.
+    /// Own settings of a policy to add; `None` to remove the policy.
     pub(crate) added: Option<Config>,
     pub(crate) change: PolicyChange,
 }
 
 impl PolicyEdit {
-    /// Makes the change in the settings.
+    /// Applies the change to the settings.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if there is such a policy already, or none to remove.
+    /// Returns [`Error::Config`] if the policy to add exists already, or the policy to remove does not.
     pub(crate) fn apply(&self, multi: &mut MultiAgentConfig) -> Result<()> {
         let ids = multi.policies.keys().cloned().collect::<Vec<_>>().join(", ");
         match &self.added {

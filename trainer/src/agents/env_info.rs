@@ -1,11 +1,11 @@
-//! What a run must know of its environment before workers start.
+//! Facts about the environment that a run needs before workers start.
 
 use crate::agents::agent::Agent;
 use crate::base::{Result, image};
 use crate::settings::Common;
 use pavlov_envs::{DType, EnvCopies, EnvCreator, check_any_multi_agent_env, check_vector_env};
 
-/// What an environment is like, found out by making two copies of it.
+/// Facts about an environment, found by making two copies of it.
 #[derive(Clone, Debug)]
 pub(crate) struct Probe {
     pub(crate) agents: Vec<Agent>,
@@ -14,7 +14,8 @@ pub(crate) struct Probe {
 }
 
 impl Probe {
-    /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops it again.
+    /// Makes the environment, checks its contract unless `disable_env_checking` is set, and drops the environment
+    /// again.
     pub(crate) fn new(env: &EnvCreator, common: &Common) -> Result<Self> {
         let mut copies = common.changed(env).make(&common.env_config, 2)?;
         let agents = Agent::of(&copies)?;
@@ -46,10 +47,10 @@ pub(crate) fn with_way_out(error: pavlov_envs::Error) -> pavlov_envs::Error {
     }
 }
 
-/// Numbers of an observation above which a fully connected network is reported.
+/// Size of an observation above which a fully connected network is reported.
 const WIDE: usize = 10_000;
 
-/// What to say of observations that are too wide for a fully connected network.
+/// The warning about observations that are too large for a fully connected network.
 pub(crate) fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
     let space = common.stored(&agent.spaces).observation_space;
     let width = space.flat_width();
@@ -62,7 +63,7 @@ pub(crate) fn too_wide(common: &Common, agent: &Agent) -> Option<String> {
     })
 }
 
-/// Refuses groups that no agent of the environment belongs to.
+/// Returns an error for groups that no agent of the environment belongs to.
 pub(crate) fn check_groups(env: &EnvCreator, common: &Common) -> Result<()> {
     if common.multiagent.agent_groups.is_empty() {
         return Ok(());

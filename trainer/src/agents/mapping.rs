@@ -1,4 +1,4 @@
-//! Which policy an agent acts by, as the settings say: by patterns of its name, or by a function that the program registered.
+//! Which policy an agent acts by: by patterns of its name, or by a function that the program registered.
 
 use crate::base::{DEFAULT_POLICY, Episode, Error, PolicyId, Result, derive, lock};
 use crate::settings::{PolicyMapping, answer, check};
@@ -7,13 +7,14 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::{Arc, Mutex};
 
-/// Copies and episodes of each for which a function is asked beforehand, to find what it answers.
+/// Number of environment copies, and of episodes of each, for which a mapping function is called beforehand to learn
+/// its answers.
 const TRIED_COPIES: u64 = 8;
 const TRIED_EPISODES: u64 = 32;
-/// Episodes of each copy that are looked at once at the start of a run, for answers that no policy has.
+/// Number of episodes of each copy that are checked at the start of a run for answers that name no policy.
 const FORESEEN_EPISODES: u64 = 4096;
 
-/// Answers the name of an agent, when an episode begins, with the id of a policy.
+/// Maps the name of an agent, and the episode that begins, to the id of a policy.
 type Answer = dyn Fn(&str, &Episode) -> PolicyId + Send + Sync;
 
 /// Which policy an agent acts by.
@@ -30,17 +31,17 @@ impl fmt::Debug for Mapping {
 }
 
 impl Mapping {
-    /// An agent acts by the same policy in all episodes.
+    /// Makes a mapping by which an agent acts by the same policy in all episodes.
     pub(crate) fn by_name(answer: impl Fn(&str) -> PolicyId + Send + Sync + 'static) -> Self {
         Self { answer: Arc::new(move |agent, _| answer(agent)), by_episode: false }
     }
 
-    /// The function is asked at the beginning of each episode.
+    /// Makes a mapping whose function is called at the beginning of each episode.
     pub(crate) fn by_episode(answer: impl Fn(&str, &Episode) -> PolicyId + Send + Sync + 'static) -> Self {
         Self { answer: Arc::new(answer), by_episode: true }
     }
 
-    /// Whether an agent may act by several policies.
+    /// Whether an agent may act by several policies, depending on the episode.
     pub(crate) fn changes(&self) -> bool {
         self.by_episode
     }
@@ -50,7 +51,7 @@ impl Mapping {
         (self.answer)(agent, episode)
     }
 
-    /// The policies of an agent: all that it has in the first episodes, if they change.
+    /// The policies that an agent acts by; those of the first episodes, if they depend on the episode.
     pub(crate) fn answers(&self, agent: &str) -> BTreeSet<PolicyId> {
         if !self.by_episode {
             return [self.of(agent, &Episode::default())].into();
@@ -58,8 +59,8 @@ impl Mapping {
         self.tried(agent, 0..TRIED_EPISODES).map(|(_, id)| id).collect()
     }
 
-    /// The first later episode in which the agent is to act by a policy that is none of the known ones, if there is one among
-    /// those that can be foreseen.
+    /// The first later episode in which the mapping gives the agent an unknown policy, and that policy; `None` if
+    /// there is none among the episodes that are checked.
     pub(crate) fn unknown_later(
         &self,
         agent: &str,
@@ -70,7 +71,7 @@ impl Mapping {
         unknown.min_by_key(|(episode, _)| episode.number)
     }
 
-    /// The answers for an agent in these episodes of the first copies, whose seeds are made up.
+    /// The mapping's answers for an agent in these episodes of the first copies, with made-up episode seeds.
     fn tried<'a>(
         &'a self,
         agent: &'a str,
@@ -88,13 +89,14 @@ impl Mapping {
 
 static REGISTERED: Mutex<BTreeMap<String, Mapping>> = Mutex::new(BTreeMap::new());
 
-/// Gives a function a name, by which `multiagent.policy_mapping_fn` finds it: in settings files, in sweeps, in the processes of
-/// workers, and in checkpoints. A function of the same name is replaced.
+/// Names a function, so that `multiagent.policy_mapping_fn` finds it in settings files, in sweeps, in the processes
+/// of workers, and in checkpoints. A function of the same name is replaced.
 ///
-/// The function is asked when an episode begins, once for each agent: its answers hold for that episode. It gets the agent's
-/// name, and of the episode what is known by then: the number of the environment copy in the whole run (`env_index`), how many
-/// episodes that copy has finished (`number`), and the `seed`. Its answers must follow from these alone, so that a run repeats
-/// bit for bit with any number of workers. It may be asked for episodes that are never played.
+/// The function is called when an episode begins, once for each agent; its answers hold for that episode. It gets the
+/// agent's name and the facts known when the episode begins: the number of the environment copy in the whole run
+/// (`env_index`), how many episodes that copy has finished (`number`), and the `seed`. Its answers must depend on
+/// these alone, so that a run repeats bit for bit with any number of workers. It may be called for episodes that are
+/// never played.
 ///
 /// ```
 /// // The first policy plays every second episode as `player_1`, and the others as `player_2`.
@@ -111,8 +113,8 @@ pub fn register_policy_mapping_fn<Id: Into<PolicyId>>(
 }
 
 impl PolicyMapping {
-    /// Refuses a function that was not registered, patterns that match none of these agents, and two of equal length that
-    /// disagree about one.
+    /// Refuses an unregistered function, patterns that match none of these agents, and two patterns of equal length
+    /// that name different policies for one agent.
     pub(crate) fn check(&self, setting: &str, agents: &[&str]) -> Result<()> {
         match self {
             Self::Patterns(patterns) => check(setting, patterns, agents),

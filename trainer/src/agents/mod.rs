@@ -1,4 +1,4 @@
-//! Who acts by which policy, and which of the policies learn.
+//! Which agent acts by which policy, and which of the policies learn.
 
 mod agent;
 mod edit;

@@ -7,10 +7,10 @@ use crate::policy::PolicyClass;
 use crate::settings::Common;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The setting that says who acts by which policy in evaluations.
+/// The setting that maps agents to policies in evaluations.
 pub(crate) const EVALUATED_BY: &str = "evaluation_config.policy_mapping_fn";
 
-/// The policies of a run by id, who acts by which, and which learn.
+/// The policies of a run by id, which agent acts by which, and which of them learn.
 ///
 /// ```
 /// # use pavlov_trainer::agents::Policies;
@@ -23,11 +23,11 @@ pub(crate) const EVALUATED_BY: &str = "evaluation_config.policy_mapping_fn";
 pub struct Policies {
     classes: BTreeMap<PolicyId, PolicyClass>,
     mapping: Mapping,
-    /// Who acts by which policy in evaluations, if that differs.
+    /// The mapping from agents to policies in evaluations, if it is another one.
     evaluated: Option<Mapping>,
     to_train: BTreeSet<PolicyId>,
     rotates: bool,
-    /// Shared settings of policies that have some of their own.
+    /// Shared settings of those policies that override some of the run's.
     settings: BTreeMap<PolicyId, Common>,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Debug for Policies {
     }
 }
 
-/// One policy, which all agents share.
+/// Makes a single policy that all agents share.
 impl From<PolicyClass> for Policies {
     fn from(class: PolicyClass) -> Self {
         Self::new([(DEFAULT_POLICY, class)], |_| DEFAULT_POLICY)
@@ -48,8 +48,8 @@ impl From<PolicyClass> for Policies {
 }
 
 impl Policies {
-    /// Policies by id, all of which learn. `mapping` answers the name of an agent with the id of the policy that it acts
-    /// by; it is asked when a run begins, and the answers hold for the whole run.
+    /// Policies by id, all of which learn. `mapping` returns the id of an agent's policy by the agent's name; it is
+    /// called when a run begins, and its answers hold for the whole run.
     pub fn new<Id: Into<PolicyId>, To: Into<PolicyId>>(
         classes: impl IntoIterator<Item = (Id, PolicyClass)>,
         mapping: impl Fn(&str) -> To + Send + Sync + 'static,
@@ -66,41 +66,42 @@ impl Policies {
         Self { classes, mapping, evaluated: None, to_train, rotates: false, settings: BTreeMap::new() }
     }
 
-    /// Lets only these policies learn. The others act, and no rows are kept of them.
+    /// Lets only these policies learn. The other policies act, and their rows are dropped.
     #[must_use]
     pub fn training<Id: Into<PolicyId>>(mut self, ids: impl IntoIterator<Item = Id>) -> Self {
         self.to_train = ids.into_iter().map(Into::into).collect();
         self
     }
 
-    /// In each episode of a copy every agent acts by the policy that the agent behind it acted by in the one before; the first
-    /// agent is behind the last. The mapping says how it is in episode 0 of copy 0, and copy 1 is one episode ahead.
+    /// Moves the policies on by one agent from episode to episode of a copy: each agent acts by the policy that the
+    /// next agent acted by in the episode before; the next agent of the last is the first. The mapping holds in
+    /// episode 0 of copy 0; copy 1 is one episode ahead.
     #[must_use]
     pub fn rotating(self, rotates: bool) -> Self {
         Self { rotates, ..self }
     }
 
-    /// Agents take turns in all policies.
+    /// Whether the policies move on by one agent after each episode.
     pub(crate) fn rotates(&self) -> bool {
         self.rotates
     }
 
-    /// Agents change their policies from episode to episode.
+    /// Whether agents may change their policies from episode to episode.
     pub(crate) fn change_seats(&self) -> bool {
         self.rotates || self.mapping.changes()
     }
 
-    /// Agents act by these policies instead.
+    /// Replaces the mapping from agents to policies.
     pub(crate) fn mapped(self, mapping: Mapping) -> Self {
         Self { mapping, ..self }
     }
 
-    /// Agents act by these policies in evaluations.
+    /// Sets the mapping from agents to policies in evaluations.
     pub(crate) fn evaluated_by(self, mapping: Mapping) -> Self {
         Self { evaluated: Some(mapping), ..self }
     }
 
-    /// As they are in evaluations.
+    /// The same policies with the mapping of evaluations.
     pub(crate) fn in_evaluation(&self) -> Self {
         match self.evaluated.clone() {
             Some(mapping) => Self { mapping, evaluated: Some(self.mapping.clone()), ..self.clone() },
@@ -108,29 +109,29 @@ impl Policies {
         }
     }
 
-    /// The policies of an agent, in evaluations, too.
+    /// Every policy that an agent may act by, in training or evaluation.
     fn answers(&self, agent: &str) -> BTreeSet<PolicyId> {
         let mappings = std::iter::once(&self.mapping).chain(&self.evaluated);
         mappings.flat_map(|mapping| mapping.answers(agent)).collect()
     }
 
-    /// These policies have shared settings of their own.
+    /// Sets the shared settings of those policies that override some of the run's.
     pub(crate) fn with_settings(mut self, settings: impl IntoIterator<Item = (PolicyId, Common)>) -> Self {
         self.settings.extend(settings);
         self
     }
 
-    /// The shared settings as they are for one policy, where those of the run are `run`.
+    /// The shared settings of one policy: its own, or those of the run (`run`).
     pub(crate) fn settings<'a>(&'a self, id: &str, run: &'a Common) -> &'a Common {
         self.settings.get(id).unwrap_or(run)
     }
 
-    /// The policy that an agent acts by; if that changes, in episode 0 of copy 0.
+    /// The policy that an agent acts by; if it depends on the episode, the policy in episode 0 of copy 0.
     pub fn of(&self, agent: &str) -> PolicyId {
         self.in_episode(agent, &Episode::default())
     }
 
-    /// The policy that the mapping says of an agent in this episode.
+    /// The policy that the mapping gives an agent in this episode.
     pub(crate) fn in_episode(&self, agent: &str, episode: &Episode) -> PolicyId {
         self.mapping.of(agent, episode)
     }
@@ -145,19 +146,19 @@ impl Policies {
         self.to_train.iter()
     }
 
-    /// Ids and constructors, in the order of the ids.
+    /// Ids and policy classes, in the order of the ids.
     pub(crate) fn classes(&self) -> impl Iterator<Item = (&PolicyId, &PolicyClass)> {
         self.classes.iter()
     }
 
-    /// What makes a policy.
+    /// The class that builds the policy of that id.
     pub(crate) fn class(&self, id: &str) -> Result<&PolicyClass> {
         let unknown = || Error::UnknownPolicy { id: id.to_owned(), have: self.ids() };
         self.classes.get(id).ok_or_else(unknown)
     }
 
-    /// What a policy observes and does: the spaces of its agents. A function that is asked for each episode may answer with a
-    /// policy later; then all agents have equal spaces.
+    /// The spaces of a policy, which are those of its agents. If a mapping function is called for each episode, a
+    /// policy may get its first agent later; then all agents must have equal spaces.
     pub(crate) fn spaces<'a>(&self, id: &str, agents: &'a [Agent]) -> Result<&'a Spaces> {
         let own = agents.iter().find(|agent| self.answers(&agent.name).contains(id));
         match own.or(agents.first().filter(|_| self.mapping.changes() && self.classes.contains_key(id))) {
@@ -166,7 +167,7 @@ impl Policies {
         }
     }
 
-    /// Places of the agents that act by a policy in some episode; none if it acts in evaluations alone.
+    /// Indices of the agents that act by a policy in some episode; none if the policy acts in evaluations only.
     pub(crate) fn places(&self, id: &str, agents: &[Agent]) -> Result<Vec<usize>> {
         let spaces = self.spaces(id, agents)?;
         let takes_turns = self.rotates && agents.iter().any(|agent| self.of(&agent.name) == id);
@@ -177,7 +178,7 @@ impl Policies {
         Ok((0..agents.len()).filter(|&place| acts(&agents[place])).collect())
     }
 
-    /// The only policy of the run, for what knows of one alone.
+    /// The id of the only policy of the run; an error if the run has several.
     pub(crate) fn sole(&self) -> Result<&str> {
         match (self.classes.first_key_value(), self.classes.len()) {
             (Some((id, _)), 1) => Ok(id),
@@ -197,12 +198,13 @@ impl Policies {
         self.classes.keys().cloned().collect::<Vec<_>>().join(", ")
     }
 
-    /// Refuses agents without a policy, policies without agents, and agents that share a policy and cannot.
+    /// Refuses agents without a policy, policies without agents, and agents that share a policy but have other
+    /// spaces.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for an agent without a policy, a policy without agents, a function that is asked for each
-    /// episode of a single agent, or a name in `policies_to_train` that
-    /// no policy has, and [`Error::State`] if the spaces of agents that share a policy differ.
+    /// Returns [`Error::Config`] for an agent without a policy, a policy without agents, a mapping function that is
+    /// called for each episode although there is one agent, or an unknown name in `policies_to_train`, and
+    /// [`Error::State`] if the spaces of agents that share a policy differ.
     pub fn check(&self, agents: &[Agent]) -> Result<()> {
         let asked =
             [("multiagent.policy_mapping_fn", Some(&self.mapping)), (EVALUATED_BY, self.evaluated.as_ref())];
@@ -273,7 +275,7 @@ impl Policies {
         }
     }
 
-    /// What to say of a function that answers with a policy which there is not, but not at once.
+    /// The warning about a mapping function that gives an unknown policy, but only in a later episode.
     pub(crate) fn unknown_later(&self, agents: &[Agent]) -> Option<String> {
         let later = |agent: &Agent| {
             let (episode, id) =
@@ -291,7 +293,7 @@ impl Policies {
         agents.iter().find_map(later)
     }
 
-    /// What to say of an agent that is to act by a policy which there is not.
+    /// The error for an agent that is mapped to an unknown policy.
     fn unknown(&self, agent: &str, id: &str) -> Error {
         let key = match self.mapping.answers(agent).contains(id) {
             true => "multiagent.policy_mapping_fn",
@@ -304,7 +306,7 @@ impl Policies {
         Error::config(key, format!("{id:?} for the agent `{agent}`"), rule)
     }
 
-    /// The seed of a policy's initial weights under a run's; that of a single-agent run has the run's own.
+    /// The seed of a policy's initial weights, from the run's seed; in a single-agent run it is the run's seed.
     pub(crate) fn seed(run: u64, id: &str) -> u64 {
         match id {
             DEFAULT_POLICY => run,

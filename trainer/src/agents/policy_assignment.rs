@@ -1,10 +1,10 @@
-//! Who acts by which policy in an episode.
+//! Which agent acts by which policy in an episode.
 
 use crate::agents::agent::Agent;
 use crate::agents::policies::Policies;
 use crate::base::{AgentReward, Episode};
 
-/// Says at the beginning of an episode which policy each agent acts by.
+/// Finds the policy of every agent at the beginning of an episode.
 #[derive(Clone, Debug)]
 pub(crate) struct PolicyAssignment {
     agents: Vec<Agent>,
@@ -16,7 +16,7 @@ impl PolicyAssignment {
         Self { agents: agents.to_vec(), policies: policies.clone() }
     }
 
-    /// The policies of all agents in an episode that begins, in which they have got nothing yet.
+    /// The policy of every agent in an episode that begins, each with reward 0.
     pub(crate) fn of(&self, episode: &Episode) -> Vec<AgentReward> {
         let agents = self.agents.len();
         let shift = match self.policies.rotates() {

@@ -6,7 +6,7 @@ use bytemuck::Pod;
 use ndarray::ArrayViewD;
 use tch::{Device, Tensor, kind};
 
-/// The numbers of a tensor where they stand, in its shape. `what` is its name in errors.
+/// Views a tensor's memory as an array of the same shape, without a copy. `what` is the tensor's name in errors.
 pub(crate) fn view<'a, T: Pod + kind::Element>(tensor: &'a Tensor, what: &str) -> Result<ArrayViewD<'a, T>> {
     let refuse = |reason: String| Err(Error::state(what, reason));
     if tensor.kind() != T::KIND {

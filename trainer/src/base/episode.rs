@@ -1,35 +1,35 @@
-//! One episode of one environment copy, while it runs and as it is reported.
+//! The record of one episode of one environment copy, while it runs and when it is reported.
 
 use crate::base::error::Result;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// What callbacks see of an episode, and what results are computed from.
+/// The record of one episode: callbacks get it, and results are computed from it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Episode {
     /// The copy's index in the whole run.
     pub env_index: u64,
-    /// How many episodes this copy has finished before.
+    /// Number of episodes that this copy finished before.
     pub number: u64,
-    /// What the environment was reset with: replaying it with the same actions gives the same episode.
+    /// Seed that the environment was reset with: replaying it with the same actions gives the same episode.
     pub seed: u64,
     /// Sum of rewards, unclipped.
     #[serde(with = "number")]
     pub total_reward: f64,
     /// Environment steps of the episode so far.
     pub length: u64,
-    /// What each agent got in the episode, in the order of the agents; empty where there is one agent.
+    /// Returns of the agents, in the order of the agents; empty if there is one agent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agent_rewards: Vec<AgentReward>,
-    /// Numbers of yours, averaged over episodes as `custom_metrics` in results.
+    /// Numbers that a callback added; results average them over episodes as `custom_metrics`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "numbers")]
     pub custom_metrics: BTreeMap<String, f64>,
-    /// Lists of yours, joined over episodes as `hist_stats` in results.
+    /// Lists that a callback added; results join them over episodes as `hist_stats`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty", with = "number_lists")]
     pub hist_data: BTreeMap<String, Vec<f64>>,
 }
 
-/// What an agent got in an episode, unclipped.
+/// The return of one agent in one episode, with unclipped rewards.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentReward {
     /// The agent's name.
@@ -41,7 +41,7 @@ pub struct AgentReward {
     pub reward: f64,
 }
 
-/// A number in JSON, which has no NaN and no infinities: those are written as text.
+/// Serializes a number to JSON, which has no NaN and no infinities: they become text.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Number {

@@ -1,9 +1,9 @@
-//! What can go wrong in this crate, each with the thing, its value, the rule and the way out.
+//! The errors of this crate: each names the thing, its value, the rule and the way out.
 
 use std::fmt;
 use {pavlov_envs as envs, pavlov_tune as tune};
 
-/// The result of most functions here.
+/// The result of most functions of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// An error of the trainer crate.
@@ -27,7 +27,7 @@ pub enum Error {
     Space {
         /// The algorithm or part.
         who: String,
-        /// What the algorithm or part accepts.
+        /// The spaces that the algorithm or part accepts.
         needs: String,
         /// The space that the environment has.
         space: String,
@@ -37,7 +37,7 @@ pub enum Error {
     MissingColumn {
         /// The name that was asked for.
         wanted: String,
-        /// The names of the columns there are.
+        /// The names of the batch's columns.
         have: String,
     },
     /// There is no policy of that id.
@@ -45,15 +45,15 @@ pub enum Error {
     UnknownPolicy {
         /// The id that was asked for.
         id: String,
-        /// The ids of the policies there are.
+        /// The ids of the existing policies.
         have: String,
     },
-    /// Something is not in the state it must be in: saved state that does not fit, an algorithm that is not set up.
+    /// Something is in the wrong state: a saved state does not fit, or an algorithm is not set up.
     #[error("{what}: {reason}")]
     State {
-        /// The thing that is not as it must be.
+        /// Name of the thing that is in the wrong state.
         what: String,
-        /// What is wrong with it.
+        /// The reason why the state is wrong.
         reason: String,
     },
     /// A value is not finite where training needs one that is.
@@ -65,7 +65,7 @@ pub enum Error {
         value: f64,
         /// The number of environment steps sampled until then.
         step: u64,
-        /// What usually helps.
+        /// A hint at what usually helps.
         hint: String,
     },
     /// A rollout worker failed.
@@ -73,21 +73,21 @@ pub enum Error {
     Worker {
         /// The index of the worker; 0 is the local worker.
         worker: usize,
-        /// What the worker reported.
+        /// The error that the worker reported.
         reason: String,
     },
-    /// A learner beside the trainer's failed.
+    /// A learner other than the trainer's own failed.
     #[error("learner {learner} failed: {reason}")]
     Learner {
-        /// The number of the learner; 0 is the trainer's.
+        /// Index of the learner; 0 is the trainer's own.
         learner: usize,
-        /// What it reported.
+        /// The error that the learner reported.
         reason: String,
     },
     /// A panic was caught at the border of a worker or of a training iteration.
     #[error("{during} panicked: {message}")]
     Panic {
-        /// What was running.
+        /// Name of the task that panicked.
         during: String,
         /// The panic's message.
         message: String,
@@ -110,12 +110,12 @@ impl fmt::Debug for Error {
 }
 
 impl Error {
-    /// [`Error::Config`] of a setting that breaks `rule`.
+    /// Makes an [`Error::Config`] for a setting that breaks `rule`.
     pub fn config(key: impl Into<String>, value: impl std::fmt::Display, rule: impl Into<String>) -> Self {
         Self::Config { key: key.into(), value: value.to_string(), rule: rule.into() }
     }
 
-    /// Names the part of a saved run that a state belongs to.
+    /// Adds to the error which part of a saved run the state belongs to.
     pub(crate) fn within(self, part: &str) -> Self {
         match self {
             Self::State { what, reason } => Self::State { what: format!("{part}: {what}"), reason },
@@ -123,7 +123,7 @@ impl Error {
         }
     }
 
-    /// [`Error::State`] of something that is not in the state it must be in.
+    /// Makes an [`Error::State`] for something that is in the wrong state.
     pub fn state(what: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::State { what: what.into(), reason: reason.into() }
     }
@@ -144,7 +144,7 @@ impl From<Error> for tune::Error {
     }
 }
 
-/// What libtorch says, without the C++ frames that it puts behind.
+/// Returns libtorch's message without the C++ stack frames that libtorch appends.
 fn without_backtrace(message: &str) -> &str {
     let end =
         ["Exception raised from", "C++ CapturedTraceback"].iter().filter_map(|mark| message.find(mark)).min();

@@ -19,26 +19,26 @@ pub(crate) struct HostTensor {
     row_bytes: usize,
 }
 
-/// Where the storage begins: to ask libtorch for it at every row costs more than to copy a row.
+/// Address of the storage, kept because asking libtorch for it at every row costs more than copying a row.
 #[derive(Clone, Copy, Debug)]
 struct Start(NonNull<u8>);
 
-// SAFETY: it goes where the tensor goes that owns the memory.
+// SAFETY: the pointer moves together with the tensor that owns the memory.
 unsafe impl Send for Start {}
 
 impl HostTensor {
-    /// Zeros of shape `[rows, tail...]`.
+    /// Makes a tensor of zeros of shape `[rows, tail...]`.
     pub(crate) fn zeros(rows: usize, tail: &[i64], kind: Kind) -> Self {
         let shape: Vec<i64> = std::iter::once(rows as i64).chain(tail.iter().copied()).collect();
         let tensor = Tensor::zeros(&shape, (kind, Device::Cpu));
         let row_bytes = tail.iter().product::<i64>() as usize * kind.elt_size_in_bytes();
         let views = (0..rows as i64).map(|i| tensor.get(i)).collect();
-        // libtorch has no memory for no numbers: its pointer is null.
+        // libtorch allocates nothing for an empty tensor: its pointer is null.
         let start = Start(NonNull::new(tensor.data_ptr().cast()).unwrap_or(NonNull::dangling()));
         Self { tensor, start, rows: views, row_bytes }
     }
 
-    /// Rows.
+    /// Number of rows.
     pub(crate) fn len(&self) -> usize {
         self.rows.len()
     }
@@ -64,24 +64,24 @@ impl HostTensor {
         }
     }
 
-    /// Row `i` as scalars of the tensor's kind.
+    /// Row `i` as a slice of scalars; `T` is the tensor's type of scalars.
     pub(crate) fn slice_mut<T: Pod>(&mut self, i: usize) -> &mut [T] {
         bytemuck::cast_slice_mut(self.bytes_mut(i))
     }
 
-    /// Row `i` of a tensor of bools.
+    /// Row `i` of a tensor of bools, as a slice.
     pub(crate) fn bools_mut(&mut self, i: usize) -> &mut [bool] {
         bytemuck::checked::cast_slice_mut(self.bytes_mut(i))
     }
 
-    /// Part `i` of the `of` equal parts of a row.
+    /// Part `i` of row `row`, cut into `of` equal parts, as bytes.
     pub(crate) fn part_mut(&mut self, row: usize, i: usize, of: usize) -> &mut [u8] {
         let bytes = self.bytes_mut(row);
         let part = bytes.len() / of;
         &mut bytes[i * part..][..part]
     }
 
-    /// Copies part `i` of row `from` over that of row `to`.
+    /// Copies part `i` of row `from` over part `i` of row `to`; rows have `of` equal parts.
     pub(crate) fn copy_part(&mut self, from: usize, to: usize, i: usize, of: usize) {
         assert!(from < self.rows.len() && to < self.rows.len() && i < of);
         let part = self.row_bytes / of;
@@ -113,7 +113,7 @@ impl HostTensor {
 /// Reads a contiguous CPU tensor's memory.
 ///
 /// # Panics
-/// Panics if the tensor is elsewhere, strided or of another kind: a bug in this crate.
+/// Panics if the tensor is on a GPU, strided or of another kind: a bug in this crate.
 pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
     assert!(tensor.is_contiguous() && tensor.device() == Device::Cpu && tensor.kind() == T::KIND);
     let numel = size(tensor).iter().product::<i64>() as usize;
@@ -124,15 +124,15 @@ pub(crate) fn read<T: Pod + tch::kind::Element>(tensor: &Tensor) -> &[T] {
     unsafe { std::slice::from_raw_parts(tensor.data_ptr().cast::<T>(), numel) }
 }
 
-/// The sizes of a tensor's axes, 1 for those it does not have. Acting asks for them at every step: unlike
+/// The sizes of a tensor's axes, padded with 1. Acting calls this at every step: unlike
 /// [`Tensor::size`] it allocates nothing.
 ///
 /// # Panics
-/// Panics if there are more axes than eight: a bug in this crate.
+/// Panics if the tensor has more than eight axes: a bug in this crate.
 pub(crate) fn size(tensor: &Tensor) -> [i64; 8] {
     let mut sizes = [1; 8];
     assert!(tensor.dim() <= sizes.len(), "{} axes", tensor.dim());
-    // SAFETY: libtorch writes one number per axis, and there is room for all.
+    // SAFETY: libtorch writes one number per axis, and `sizes` has room for all.
     unsafe { torch_sys::at_shape(tensor.as_ptr().cast_mut(), sizes.as_mut_ptr()) };
     sizes
 }
@@ -153,7 +153,7 @@ pub(crate) fn bytes(tensor: &Tensor) -> &[u8] {
 /// The numbers of a contiguous CPU tensor that the caller owns, for writing.
 ///
 /// # Panics
-/// Panics if the tensor is elsewhere, strided or of another kind: a bug in this crate.
+/// Panics if the tensor is on a GPU, strided or of another kind: a bug in this crate.
 pub(crate) fn write<T: Pod + tch::kind::Element>(tensor: &mut Tensor) -> &mut [T] {
     assert!(tensor.kind() == T::KIND);
     if tensor.numel() == 0 {
@@ -177,7 +177,7 @@ pub(crate) fn bytes_mut(tensor: &mut Tensor) -> &mut [u8] {
     }
 }
 
-/// A contiguous CPU tensor that is only read, by whatever thread.
+/// A contiguous CPU tensor that any thread may read and none may write.
 #[derive(Debug)]
 pub(crate) struct Still(Tensor);
 
@@ -185,30 +185,30 @@ pub(crate) struct Still(Tensor);
 unsafe impl Sync for Still {}
 
 impl Still {
-    /// Lends the memory of a tensor, which is not written to as long as this lives. Of one that is elsewhere or strided it
-    /// is a copy.
+    /// Borrows a tensor's memory; nobody may write to the tensor meanwhile. Copies tensors that are strided or on a
+    /// GPU.
     pub(crate) fn new(tensor: &Tensor) -> Self {
         Self(tensor.detach().to_device(Device::Cpu).contiguous())
     }
 
-    /// The tensor, to be read.
+    /// The tensor, for reading.
     pub(crate) fn tensor(&self) -> &Tensor {
         &self.0
     }
 
-    /// The tensor, whose memory no one else may have.
+    /// Returns the tensor; nothing else may share its memory.
     pub(crate) fn into_tensor(self) -> Tensor {
         self.0
     }
 }
 
-/// Bytes that are read at a time.
+/// Bytes that are read in one call.
 const AT_ONCE: usize = 256 << 10;
 
-/// A new tensor with the next bytes of `from`, read to where they stay. What has not come takes no memory to speak of.
+/// Reads the next bytes of `from` into a new tensor. Memory grows as bytes arrive.
 ///
 /// # Errors
-/// Fails with what `from` reports, and if there is no memory for so many bytes.
+/// Fails with the errors of `from`, and if the memory for these bytes cannot be allocated.
 pub(crate) fn read_from(from: &mut impl Read, kind: Kind, shape: &[i64]) -> io::Result<Tensor> {
     let tensor = Tensor::f_empty(shape, (kind, Device::Cpu))
         .map_err(|e| io::Error::new(io::ErrorKind::OutOfMemory, e))?;

@@ -1,4 +1,4 @@
-//! What everything else stands on: experience as columns, saved state, random streams, statistics, errors.
+//! The lowest layer: saved state, random streams, statistics, schedules, spaces, errors.
 
 pub(crate) mod array;
 mod episode;
@@ -34,7 +34,7 @@ pub(crate) use stats::interned;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Locks; a panic elsewhere has already become an error of its own.
+/// Locks a mutex, even a poisoned one: the panic that poisoned it was already turned into an error.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

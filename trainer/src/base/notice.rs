@@ -1,11 +1,11 @@
-//! What a user must hear though nothing failed.
+//! Warnings that a user must see although nothing failed.
 
 use crate::base::lock;
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::sync::Mutex;
 
-/// A warning to the program's `tracing` subscriber, or to standard error where there is none.
+/// Sends a warning to the program's `tracing` subscriber, or to standard error if none is set.
 pub fn notice(text: &str) {
     match tracing::dispatcher::has_been_set() {
         true => tracing::warn!("{text}"),
@@ -14,7 +14,7 @@ pub fn notice(text: &str) {
     }
 }
 
-/// A warning that each worker would repeat: the first says it for all of this program.
+/// Sends a warning that each worker would repeat only once per program.
 pub(crate) fn notice_once(text: &'static str) {
     static SAID: Mutex<BTreeSet<&str>> = Mutex::new(BTreeSet::new());
     if lock(&SAID).insert(text) {
@@ -22,7 +22,7 @@ pub(crate) fn notice_once(text: &'static str) {
     }
 }
 
-/// Says once that this program is slow because of how it was built.
+/// Warns once that this program is slow because it was built without optimisation.
 pub(crate) fn notice_unoptimised() {
     static ONCE: std::sync::Once = std::sync::Once::new();
     if let Some(text) = unoptimised(env!("PAVLOV_OPT_LEVEL")) {
@@ -30,7 +30,7 @@ pub(crate) fn notice_unoptimised() {
     }
 }
 
-/// What to say of that `opt-level`.
+/// The warning for a build with this `opt-level`, if it deserves one.
 fn unoptimised(opt_level: &str) -> Option<&'static str> {
     (opt_level == "0").then_some(
         "pavlov was built without optimisation and trains many times slower: add `[profile.dev.package.\"*\"]` with \

@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 use std::ops::{AddAssign, Div};
 use std::time::{Duration, Instant};
 
-/// What a worker's time went to, summed over steps of all its copies (Ray's `sampler_perf`).
+/// Time that a worker spent, by activity, summed over steps of all its copies (Ray's `sampler_perf`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SamplerPerf {
-    /// How many steps were taken, each by all copies at once.
+    /// Number of steps; one step moves all copies.
     pub steps: u32,
     /// Time that stepping the environments took.
     pub env_wait: Duration,
@@ -21,17 +21,17 @@ pub struct SamplerPerf {
     pub action_processing: Duration,
     /// Time of preprocessing and filtering observations, of counting episodes, and of callbacks of a step.
     pub raw_obs_processing: Duration,
-    /// Time of everything, from the request to the rows to learn from.
+    /// Time of the whole request, until the rows for learning are ready.
     pub total: Duration,
 }
 
 impl SamplerPerf {
-    /// Choosing actions and handing them over.
+    /// Time of choosing actions and converting them for the environment.
     fn act(&self) -> Duration {
         self.inference + self.action_processing
     }
 
-    /// `mean_*_ms`: milliseconds per step of all copies; null when there was none. Training renders nothing.
+    /// `mean_*_ms`: milliseconds per step of all copies, null without steps. Rendering takes no time in training.
     pub(crate) fn report(&self) -> Map<String, Value> {
         let mean = |sum: Duration| (self.steps > 0).then(|| 1e3 * sum.as_secs_f64() / f64::from(self.steps));
         [
@@ -58,7 +58,7 @@ impl AddAssign for SamplerPerf {
     }
 }
 
-/// The mean of several workers that took the same number of steps.
+/// The mean of several workers that took the same number of steps: divides every sum.
 impl Div<u32> for SamplerPerf {
     type Output = Self;
 
@@ -83,7 +83,7 @@ impl Laps {
         Self(Instant::now())
     }
 
-    /// What has passed since the last lap, or since the start.
+    /// Adds the time since the last lap, or since the start, to `sum`.
     pub(crate) fn lap(&mut self, sum: &mut Duration) {
         let now = Instant::now();
         *sum += now - self.0;
@@ -91,12 +91,12 @@ impl Laps {
     }
 }
 
-/// What an iteration's time went to, as the trainer's own thread saw it.
+/// Time that an iteration spent, by phase, as measured by the trainer's own thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Breakdown {
-    /// Waiting for a fragment of every worker, or sampling one itself.
+    /// Time of waiting for a fragment of every worker, or of sampling in the trainer's own thread.
     pub(crate) sample: Duration,
-    /// What the workers did meanwhile: the mean of all.
+    /// Time that the workers spent meanwhile, by activity: the mean of all.
     pub(crate) workers: SamplerPerf,
     pub(crate) learn: Duration,
     pub(crate) sync: Duration,

@@ -36,10 +36,10 @@ pub struct Stream {
     rng: ChaCha8Rng,
 }
 
-/// Where a [`Stream`] stands.
+/// The saved position of a [`Stream`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamState {
-    /// The seed it was made from.
+    /// The seed that the stream was made from.
     pub seed: u64,
     /// Words drawn so far (fits: a run that draws 2^64 words outlives us).
     pub word_pos: u64,
@@ -82,12 +82,12 @@ impl Stream {
         order
     }
 
-    /// Where the stream stands.
+    /// The stream's position, for checkpoints.
     pub fn state(&self) -> StreamState {
         StreamState { seed: self.seed, word_pos: self.rng.get_word_pos() as u64 }
     }
 
-    /// The stream that stands at `state`.
+    /// Makes a stream that continues from `state`.
     pub fn from_state(state: StreamState) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(state.seed);
         rng.set_word_pos(u128::from(state.word_pos));

@@ -39,7 +39,7 @@ pub fn schedules<const N: usize>(settings: [(&str, &Option<Piecewise>); N]) -> R
     all(settings.map(|(key, schedule)| schedule.as_ref().map_or(Ok(()), |s| s.validate(key))))
 }
 
-/// Refuses numbers that are not above 0 and finite.
+/// Refuses numbers that are not finite or not above 0.
 ///
 /// # Errors
 /// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
@@ -47,7 +47,7 @@ pub fn above_zero<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
     numbers(settings, |x| x > 0.0 && x.is_finite(), "it must be above 0")
 }
 
-/// Refuses numbers that are set and not above 0 and finite.
+/// Refuses numbers that are not finite or not above 0; `None` is fine.
 ///
 /// # Errors
 /// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
@@ -56,7 +56,7 @@ pub fn above_zero_or_null<const N: usize>(settings: [(&str, Option<f64>); N]) ->
     numbers(settings, |x| x > 0.0 && x.is_finite(), "it must be above 0, or null")
 }
 
-/// Refuses numbers below 0 or not finite.
+/// Refuses numbers that are negative or not finite.
 ///
 /// # Errors
 /// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
@@ -64,7 +64,7 @@ pub fn not_negative<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
     numbers(settings, |x| x >= 0.0 && x.is_finite(), "it must not be negative")
 }
 
-/// Refuses numbers outside of 0 to 1.
+/// Refuses numbers outside 0..=1.
 ///
 /// # Errors
 /// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
@@ -72,7 +72,7 @@ pub fn share<const N: usize>(settings: [(&str, f64); N]) -> Result<()> {
     numbers(settings, |x| (0.0..=1.0).contains(&x), "it must be in 0..=1")
 }
 
-/// Refuses 0.
+/// Refuses settings that are 0.
 ///
 /// # Errors
 /// Fails as [`all`] does, with [`Error::Config`] for each setting that breaks the rule.
@@ -80,8 +80,7 @@ pub fn at_least_one<const N: usize>(settings: [(&str, usize); N]) -> Result<()> 
     all(settings.map(|(key, value)| refuse_if(value == 0, key, value, "it must be at least 1")))
 }
 
-/// The number of components of actions between bounds; refuses spaces of other actions. `who` asks for it; the error names
-/// it.
+/// Number of components of bounded continuous actions; refuses other action spaces. Errors name `who`.
 ///
 /// # Errors
 /// Returns [`Error::Space`] for any space but a Box of at most one dimension whose bounds are finite.

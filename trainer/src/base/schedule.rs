@@ -41,22 +41,22 @@ impl Piecewise {
     }
 }
 
-/// A number, or how it changes with the steps of the run.
+/// A number, constant or changing with the steps of the run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Schedule {
-    /// The number is always the same.
+    /// The number never changes.
     Constant(f64),
-    /// Points and lines between them.
+    /// The number follows straight lines between points.
     Piecewise(Piecewise),
 }
 
 impl Schedule {
-    /// The schedule if there is one, else the constant.
+    /// Makes a schedule from `schedule` if it is given, else from the constant.
     pub fn of(constant: f64, schedule: Option<&Piecewise>) -> Self {
         schedule.cloned().map_or(Self::Constant(constant), Self::Piecewise)
     }
 
-    /// The value of the schedule at step `t`.
+    /// The schedule's value at step `t`.
     pub fn at(&self, t: u64) -> f64 {
         match self {
             Self::Constant(value) => *value,

@@ -15,7 +15,7 @@ use std::path::Path;
 use std::sync::Arc;
 use tch::{Device, Kind, TchError, Tensor};
 
-/// The contents of a tensor on the host. Clones share them.
+/// The contents of a tensor on the CPU. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct Array {
     kind: Kind,
@@ -24,22 +24,22 @@ pub struct Array {
 }
 
 impl Array {
-    /// Copies a tensor, from whatever device.
+    /// Copies a tensor from any device.
     pub fn from_tensor(tensor: &Tensor) -> Self {
         Self::lent(&copied(&tensor.detach()))
     }
 
-    /// Without a copy, where the tensor is contiguous and on the CPU: it is not written to as long as the array lives.
+    /// Shares the memory of a contiguous CPU tensor without a copy: nobody may write to it while the array lives.
     pub(crate) fn lent(tensor: &Tensor) -> Self {
         Self { kind: tensor.kind(), shape: tensor.size(), memory: Arc::new(Still::new(tensor)) }
     }
 
-    /// A new tensor on the CPU.
+    /// Copies the contents to a new CPU tensor.
     pub fn to_tensor(&self) -> Tensor {
         copied(self.memory.tensor())
     }
 
-    /// The tensor itself, or a new one where another array has it, too.
+    /// The tensor; a copy if another array shares it.
     fn into_tensor(self) -> Tensor {
         Arc::try_unwrap(self.memory).map_or_else(|shared| copied(shared.tensor()), Still::into_tensor)
     }
@@ -49,12 +49,12 @@ impl Array {
         &self.shape
     }
 
-    /// A copy of these contents, as many as the shape says.
+    /// Copies `bytes` to an array; their number must match the shape.
     pub(crate) fn from_bytes(kind: Kind, shape: &[i64], bytes: &[u8]) -> Self {
         Self::lent(&Tensor::from_data_size(bytes, shape, kind))
     }
 
-    /// The next bytes of `from`, as many as the shape says.
+    /// Reads as many bytes of `from` as the shape needs.
     pub(crate) fn read_from(from: &mut impl Read, kind: Kind, shape: &[i64]) -> std::io::Result<Self> {
         Ok(Self::lent(&host::read_from(from, kind, shape)?))
     }
@@ -68,7 +68,7 @@ impl Array {
     }
 }
 
-/// A new tensor on the CPU.
+/// Copies a tensor to the CPU.
 fn copied(tensor: &Tensor) -> Tensor {
     tensor.to_device_(Device::Cpu, tensor.kind(), false, true)
 }
@@ -86,7 +86,7 @@ pub struct State {
     arrays: Vec<(String, Array)>,
 }
 
-/// Weights are a [`State`] of arrays, shared between threads without a copy.
+/// Weights of a policy: a [`State`] of arrays, shared between threads without a copy.
 pub type Weights = std::sync::Arc<State>;
 
 impl State {
@@ -109,7 +109,7 @@ impl State {
         T::deserialize(value).map_err(|e| Error::state(key, e.to_string()))
     }
 
-    /// Whether there is a value of that name.
+    /// Whether the state has a value of that name.
     pub fn has(&self, key: &str) -> bool {
         self.values.contains_key(key)
     }
@@ -139,7 +139,7 @@ impl State {
         Ok(self.array(key)?.to_tensor())
     }
 
-    /// Takes an array out as a tensor.
+    /// Removes an array and returns it as a tensor.
     ///
     /// # Errors
     /// Returns [`Error::State`] if no array has this name.
@@ -163,7 +163,7 @@ impl State {
         Ok(())
     }
 
-    /// A state of these values and arrays.
+    /// Makes a state of these values and arrays.
     pub(crate) fn from_parts(values: Map<String, Value>, arrays: Vec<(String, Array)>) -> Self {
         Self { values, arrays }
     }
@@ -180,7 +180,7 @@ impl State {
         self.arrays.into_iter()
     }
 
-    /// Bytes of all arrays.
+    /// Number of bytes of all arrays.
     pub(crate) fn bytes(&self) -> u64 {
         self.arrays.iter().map(|(_, array)| array.bytes().len() as u64).sum()
     }
@@ -190,18 +190,18 @@ impl State {
         self.arrays.iter().map(|(name, _)| name.as_str())
     }
 
-    /// Takes a value away.
+    /// Removes a value.
     pub(crate) fn remove(&mut self, key: &str) {
         self.values.remove(key);
     }
 
-    /// Adds everything of `other`.
+    /// Adds all values and arrays of `other`.
     pub fn extend(&mut self, other: State) {
         self.values.extend(other.values);
         self.arrays.extend(other.arrays);
     }
 
-    /// Puts everything of `other` under `prefix.`.
+    /// Adds all values and arrays of `other`, with `prefix.` before their names.
     pub fn nest(&mut self, prefix: &str, other: State) {
         self.values.insert(prefix.to_owned(), Value::Object(other.values));
         for (name, array) in other.arrays {
@@ -209,12 +209,12 @@ impl State {
         }
     }
 
-    /// Every `prefix` that [`nest`](Self::nest) got.
+    /// Every `prefix` that was given to [`nest`](Self::nest).
     pub(crate) fn nests(&self) -> impl Iterator<Item = &str> {
         self.values.iter().filter(|(_, value)| value.is_object()).map(|(prefix, _)| prefix.as_str())
     }
 
-    /// What [`nest`](Self::nest) put under `prefix`.
+    /// The state that [`nest`](Self::nest) put under `prefix`.
     ///
     /// # Errors
     /// Returns [`Error::State`] if nothing was put under `prefix`.
@@ -232,7 +232,7 @@ impl State {
         Ok(State { values, arrays })
     }
 
-    /// Takes out what [`nest`](Self::nest) put under `prefix`.
+    /// Removes and returns the state that [`nest`](Self::nest) put under `prefix`.
     ///
     /// # Errors
     /// Returns [`Error::State`] if nothing was put under `prefix`.
@@ -267,7 +267,7 @@ impl State {
         Ok(())
     }
 
-    /// Reads what [`write`](Self::write) wrote.
+    /// Reads the files that [`write`](Self::write) wrote.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the `.json` cannot be read, [`Error::Torch`] if the `.safetensors` cannot, and

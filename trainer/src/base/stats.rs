@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
 use tch::Tensor;
 
-/// A name that lives as long as the program. Names are a handful per program, so each is kept for good.
+/// Makes a name live as long as the program. A program has a handful of names, so none is ever freed.
 pub(crate) fn interned(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
     let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
@@ -16,7 +16,7 @@ pub(crate) fn interned(name: &str) -> &'static str {
     name
 }
 
-/// Named statistics. On a GPU they stay there until a result is made, so that no host read happens per minibatch.
+/// Named statistics. On a GPU they stay there until a result is made, so that no minibatch waits for a transfer.
 #[derive(Debug, Default)]
 pub struct Stats {
     names: Vec<&'static str>,
@@ -26,7 +26,7 @@ pub struct Stats {
 #[derive(Debug)]
 enum StatValues {
     Host(Vec<f64>),
-    /// `[names]`.
+    /// Tensor `[names]` that was not read yet.
     Unread(Tensor),
 }
 
@@ -37,13 +37,13 @@ impl Default for StatValues {
 }
 
 impl Stats {
-    /// Names and their values.
+    /// Makes statistics from names and values.
     pub fn new(named: impl IntoIterator<Item = (&'static str, f64)>) -> Self {
         let (names, values) = named.into_iter().unzip();
         Self { names, values: StatValues::Host(values) }
     }
 
-    /// Names and a tensor `[names]` that is read when a result is made.
+    /// Makes statistics from names and a tensor `[names]` that is read when a result is made.
     pub fn unread(names: Vec<&'static str>, values: Tensor) -> Self {
         Self { names, values: StatValues::Unread(values) }
     }
@@ -95,7 +95,7 @@ impl Stats {
         }
     }
 
-    /// The values while they are unread.
+    /// The tensor of values, unless they were read already.
     pub(crate) fn tensor(&self) -> Option<&Tensor> {
         match &self.values {
             StatValues::Host(_) => None,

@@ -12,29 +12,29 @@ use tch::{Device, Kind, Tensor, kind};
 
 /// Columns of equal length. Row `i` of every column is one transition.
 ///
-/// Slices and selections keep the whole columns and remember their rows; libtorch makes the copy when a column is
-/// asked for, the fused path of [`learner`](crate::learn::learner) reads the rows where they stand.
+/// Slices and selections share the whole columns and store row numbers; libtorch copies rows when a column is asked
+/// for, the fused engine of [`learner`](crate::learn::learner) reads rows without a copy.
 ///
-/// The rows of a policy that remembers are sequences, one after the other, which [`slice`](Self::slice) and
-/// [`select_sequences`](Self::select_sequences) leave whole; some columns have a row per sequence.
+/// In batches of recurrent policies the rows form consecutive sequences, which [`slice`](Self::slice) and
+/// [`select_sequences`](Self::select_sequences) never cut; some columns have one row per sequence.
 #[derive(Debug, Default)]
 pub struct SampleBatch {
     columns: Vec<Stored>,
-    /// Rows of each sequence, if the rows are sequences.
+    /// Number of rows of each sequence; `None` if the rows form no sequences.
     sequences: Option<Vec<usize>>,
-    /// Which rows follow each other, if that is known.
+    /// The trajectories of the rows, if they are known.
     pub(super) cuts: Option<Box<Cuts>>,
 }
 
-/// Which rows follow each other, and what stands behind those that were cut.
+/// The trajectories of the rows, and what was observed after each cut.
 #[derive(Debug)]
 pub(crate) struct Cuts {
     pub(super) pieces: Vec<Trajectory>,
-    /// A row for each piece that was cut, in their order.
+    /// One row for each trajectory that was cut, in order: the observation after the cut.
     pub(super) behind: SampleBatch,
 }
 
-/// A whole column, the numbers of one of its rows, and the rows that count.
+/// A whole column, the number of scalars per row, and which rows belong to the batch.
 #[derive(Debug)]
 pub(crate) struct Source<'a> {
     pub(crate) base: &'a Tensor,
@@ -45,21 +45,21 @@ pub(crate) struct Source<'a> {
 #[derive(Debug)]
 struct Stored {
     column: Column,
-    /// It has a row per sequence, not one per transition.
+    /// Whether the column has one row per sequence instead of one per transition.
     per_sequence: bool,
     base: Tensor,
     cols: usize,
     rows: Selection,
-    /// The rows as a tensor of their own; made at the first request.
+    /// The batch's rows as a tensor of their own, made at the first request.
     ready: OnceCell<Tensor>,
 }
 
-/// Which rows of a column belong to a batch.
+/// The rows of a column that belong to a batch.
 #[derive(Clone, Debug)]
 pub(crate) enum Selection {
-    /// `start..start + len`.
+    /// The rows `start..start + len` of the column.
     Range(usize, usize),
-    /// The rows that stand in `start..start + len` of a list.
+    /// The rows whose numbers are at `start..start + len` of a list.
     Index(Arc<[i64]>, usize, usize),
 }
 
@@ -92,7 +92,7 @@ impl Stored {
         Self { column, per_sequence, base: self.base.shallow_clone(), cols, rows, ready: OnceCell::new() }
     }
 
-    /// The rows at `index`.
+    /// Selects the rows at `index` of these rows.
     fn at(&self, index: &Arc<[i64]>) -> Self {
         let whole = Stored::new(self.column, self.tensor().shallow_clone());
         let rows = Selection::Index(Arc::clone(index), 0, index.len());
@@ -119,15 +119,15 @@ impl SampleBatch {
         self.columns.iter().find(|c| !c.per_sequence).map_or(0, |c| c.rows.len())
     }
 
-    /// Rows of each sequence; none unless the rows are sequences.
+    /// Number of rows of each sequence; `None` if the rows form no sequences.
     pub fn sequences(&self) -> Option<&[usize]> {
         self.sequences.as_deref()
     }
 
-    /// Says that the rows are sequences of these lengths, and adds a column with a row for each.
+    /// Declares that the rows form sequences of these lengths, and adds a column with one row per sequence.
     ///
     /// # Panics
-    /// Panics if the lengths do not add up to the rows, or `data` has another number of rows than there are sequences.
+    /// Panics if the lengths do not add up to the rows, or `data` has not one row per sequence.
     #[must_use]
     pub fn with_sequences(mut self, lengths: Vec<usize>, column: Column, data: Tensor) -> Self {
         assert_eq!(lengths.iter().sum::<usize>(), self.rows(), "rows of all sequences");
@@ -146,14 +146,14 @@ impl SampleBatch {
         }
     }
 
-    /// Adds a column and hands the batch on, for building.
+    /// Adds a column and returns the batch, for chained calls.
     #[must_use]
     pub fn with(mut self, column: Column, data: Tensor) -> Self {
         self.set(column, data);
         self
     }
 
-    /// Adds a column of one number per row and hands the batch on.
+    /// Adds a column of one number per row and returns the batch, for chained calls.
     #[must_use]
     pub fn with_f32s(self, column: Column, data: &[f32]) -> Self {
         self.with(column, Tensor::from_slice(data))
@@ -165,14 +165,14 @@ impl SampleBatch {
         self.set(column, Tensor::from_slice(data).to_device(device));
     }
 
-    /// Adds a column of `width` standard normal numbers per row. Drawn before the rows are cut, they do not depend on how.
+    /// Adds a column of `width` standard normal numbers per row, drawn before the batch is cut into minibatches.
     pub fn set_noise(&mut self, column: Column, width: usize, rng: &mut Stream) {
         let (rows, device) = (self.rows(), self.columns.first().map_or(Device::Cpu, |c| c.base.device()));
         let noise: Vec<f32> = (0..rows * width).map(|_| rng.normal()).collect();
         self.set(column, Tensor::from_slice(&noise).view([rows as i64, width as i64]).to_device(device));
     }
 
-    /// The column, or an error naming the columns there are.
+    /// The column's tensor, or an error that names the batch's columns.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if the batch has no such column.
@@ -180,12 +180,12 @@ impl SampleBatch {
         self.stored(column).map(Stored::tensor)
     }
 
-    /// The numbers of a column where they stand, in the column's shape: an array of one dimension more than an observation
-    /// has, for instance. Integers keep their type, so `T` is `u8` for images, `i64` for choices, else `f32`.
+    /// A column's memory as an array in the column's shape, without a copy: its first axis is the row.
+    /// Integers keep their type, so `T` is `u8` for images, `i64` for choices, else `f32`.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if the batch has no such column, and [`Error::State`] if the column holds
-    /// scalars of another type, is not on the CPU, or does not stand in memory as one piece.
+    /// scalars of another type, is on a GPU, or is not contiguous.
     pub fn array<T: Pod + kind::Element>(&self, column: Column) -> Result<ArrayViewD<'_, T>> {
         array::view(self.get(column)?, column.0)
     }
@@ -197,7 +197,7 @@ impl SampleBatch {
         })
     }
 
-    /// The whole column that this batch has rows of, and which.
+    /// The whole column, and which of its rows belong to this batch.
     pub(crate) fn source(&self, column: Column) -> Result<Source<'_>> {
         self.stored(column).map(|c| Source { base: &c.base, cols: c.cols, rows: &c.rows })
     }
@@ -212,14 +212,14 @@ impl SampleBatch {
         self.columns.iter().map(|c| (c.column, c.tensor()))
     }
 
-    /// The rows at `index`, in that order. They are sequences no more.
+    /// Copies the rows at `index`, in that order, to a batch without sequences.
     #[must_use]
     pub fn select(&self, index: &Arc<[i64]>) -> Self {
         let of_rows = self.columns.iter().filter(|c| !c.per_sequence);
         Self { columns: of_rows.map(|c| c.at(index)).collect(), ..Self::default() }
     }
 
-    /// The sequences at `order`, in that order; of rows that are no sequences, the rows.
+    /// Selects the sequences at `order`, in that order; without sequences, the rows.
     #[must_use]
     pub fn select_sequences(&self, order: Vec<i64>) -> Self {
         let Some(lengths) = &self.sequences else { return self.select(&order.into()) };
@@ -235,7 +235,7 @@ impl SampleBatch {
         Self { columns: columns.collect(), sequences: Some(sequences), cuts: None }
     }
 
-    /// Rows `start..start + len`. They know their trajectories unless one is cut.
+    /// Selects rows `start..start + len`. The result keeps its trajectories unless one is cut.
     ///
     /// # Panics
     /// Panics if the batch has fewer rows, or if a sequence would be cut.
@@ -265,7 +265,7 @@ impl SampleBatch {
         Self { columns: columns.collect(), sequences: Some(lengths[first..last].to_vec()), cuts }
     }
 
-    /// The rows of the batch on `device`.
+    /// Copies the batch to `device`.
     #[must_use]
     pub fn to_device(&self, device: Device) -> Self {
         let columns = self.columns.iter().map(|c| {
@@ -283,7 +283,7 @@ impl SampleBatch {
         Self { columns: columns.collect(), sequences: self.sequences.clone(), cuts }
     }
 
-    /// Adds the rows to a checkpoint.
+    /// Adds the batch to a checkpoint.
     pub(crate) fn save(&self, state: &mut State, keep: fn(&Tensor) -> Array) -> Result<()> {
         let names = |per_sequence: bool| -> Vec<&str> {
             let those = self.columns.iter().filter(|c| c.per_sequence == per_sequence);
@@ -304,7 +304,7 @@ impl SampleBatch {
         Ok(())
     }
 
-    /// What [`save`](Self::save) added.
+    /// Reads the batch that [`save`](Self::save) added to a checkpoint.
     pub(crate) fn saved(state: &mut State) -> Result<Self> {
         let mut rows = Self::default();
         for name in state.get::<Vec<String>>("columns")? {
@@ -323,7 +323,7 @@ impl SampleBatch {
         Ok(rows)
     }
 
-    /// Row-wise concatenation; the first batch decides the columns. The result knows its trajectories if all do.
+    /// Joins batches row by row; the first decides the columns. The result knows its trajectories if all do.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if a later batch lacks a column of the first.
@@ -345,7 +345,7 @@ impl SampleBatch {
         if batches.iter().all(|b| b.cuts.is_some()) {
             let cuts = || batches.iter().filter_map(|b| Some((b.rows(), b.cuts.as_ref()?)));
             let pieces = trajectories::joined(cuts().map(|(rows, cuts)| (rows, cuts.pieces.as_slice())));
-            // A batch without a cut has no row and no column behind it.
+            // A batch without a cut stores nothing after its trajectories.
             let behind = cuts().map(|(_, cuts)| &cuts.behind).filter(|behind| behind.rows() > 0);
             let behind = Self::concat(behind.map(|behind| behind.slice(0, behind.rows())).collect())?;
             out.cuts = Some(Box::new(Cuts { pieces, behind }));
@@ -354,10 +354,9 @@ impl SampleBatch {
     }
 }
 
-/// Time-major rows `[T, N, ...]` to batch rows `[N * T, ...]`, one environment copy after the other.
+/// Reorders time-major rows `[T, N, ...]` to batch rows `[N * T, ...]`, one environment copy after the other.
 ///
-/// This order is that of the copies in the run, whichever worker stepped them, so batches are equal for any number
-/// of workers.
+/// Copies are ordered as in the run, whichever worker stepped them, so batches are equal for any number of workers.
 pub fn env_major(t: &Tensor) -> Tensor {
     let size = t.size();
     let rows: Vec<i64> = std::iter::once(size[0] * size[1]).chain(size[2..].iter().copied()).collect();

@@ -1,4 +1,4 @@
-//! What a batch knows of its trajectories: which of its rows follow each other, and what stands behind those that were cut.
+//! Trajectories of a batch: which rows follow each other, and the observations after those that were cut.
 
 use crate::base::{Error, Result};
 use crate::experience::batch::{Cuts, SampleBatch};
@@ -6,11 +6,11 @@ use crate::experience::trajectories;
 use crate::experience::trajectories::Trajectory;
 
 impl SampleBatch {
-    /// Says which rows follow each other. `behind` has a row for each piece that was cut, in their order: what the policy
-    /// saw there, under the names that rows have.
+    /// Sets the trajectories of the rows. `behind` has one row for each trajectory that was cut, in order: the
+    /// observation after the cut, in columns named as those of the batch.
     ///
     /// # Panics
-    /// Panics if the pieces do not cover the rows one after the other, or `behind` has another number of rows.
+    /// Panics if the trajectories do not cover the rows one after the other, or `behind` has not one row per cut.
     #[must_use]
     pub fn with_trajectories(mut self, pieces: Vec<Trajectory>, behind: Self) -> Self {
         let covered = pieces.iter().fold(0, |end, piece| {
@@ -31,7 +31,7 @@ impl SampleBatch {
         self.cuts().map(|cuts| cuts.pieces.as_slice())
     }
 
-    /// What stands behind each trajectory that was cut, a row for each in their order.
+    /// Observations after the cuts: one row for each trajectory that was cut, in order.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the batch was made without trajectories, or single rows were selected since.

@@ -3,25 +3,25 @@
 /// One fragment's rewards, values and endings, time-major `[T * N]`.
 #[derive(Clone, Copy, Debug)]
 pub struct Trajectories<'a> {
-    /// Copies, N.
+    /// Number of copies, N.
     pub num_envs: usize,
-    /// Steps that each copy took, at most T; `None`: all took T.
+    /// Number of steps that each copy took, at most T; `None`: all took T.
     pub lengths: Option<&'a [usize]>,
-    /// Rewards of the steps.
+    /// Rewards of the steps, `[T * N]`.
     pub rewards: &'a [f32],
-    /// Values of the observations that were acted on, and of those after the last step: `[(T + 1) * N]`.
+    /// Critic's values of all observations, those after the last step included: `[(T + 1) * N]`.
     pub values: &'a [f32],
-    /// Whether the task ended with the step: nothing follows.
+    /// Whether the task ended with the step: the value after it is 0.
     pub terminated: &'a [bool],
-    /// Whether the episode was cut after the step: something would have followed.
+    /// Whether the episode was cut after the step: the value after it is that of its last observation.
     pub truncated: &'a [bool],
     /// Steps at which an episode ended, ascending.
     pub ended: &'a [usize],
-    /// Values of the last observations of those episodes.
+    /// Critic's values of the last observations of the episodes in `ended`.
     pub final_values: &'a [f32],
 }
 
-/// Advantages, env-major `[N * T]`, or as many per copy as it took steps.
+/// Advantages, env-major: `[N * T]`, or `lengths[i]` rows for copy `i`.
 ///
 /// `delta_t = r_t + gamma V(s_{t+1}) - V(s_t)`; `A_t = delta_t + gamma lambda A_{t+1}` within an episode. A terminated
 /// episode is followed by value 0, a truncated one by the value of the observation it was cut at.
@@ -29,14 +29,14 @@ pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
     let n = f.num_envs;
     let steps = f.rewards.len() / n;
     let length = |i: usize| f.lengths.map_or(steps, |lengths| lengths[i]);
-    // Where the rows of each copy begin.
+    // Index of the first row of each copy.
     let starts: Vec<usize> =
         (0..n).scan(0, |end, i| Some(std::mem::replace(end, *end + length(i)))).collect();
     let mut out = vec![0.0; (0..n).map(length).sum()];
     let mut running = vec![0.0_f32; n];
     let mut next_ended = f.ended.len();
     for t in (0..steps).rev() {
-        // `ended` is ascending: the endings of this step are the last that are left.
+        // `ended` is ascending: the endings of this step are the last ones not yet handled.
         let first = f.ended[..next_ended].partition_point(|&row| row < t * n);
         let mut endings = first..next_ended;
         next_ended = first;
@@ -56,7 +56,8 @@ pub fn advantages(f: Trajectories<'_>, gamma: f32, lambda: f32) -> Vec<f32> {
     out
 }
 
-/// The discounted sum of each step's and all later numbers of one whole episode: `y_t = x_t + gamma y_{t+1}`.
+/// For each step of one whole episode, the discounted sum of its number and all later ones:
+/// `y_t = x_t + gamma y_{t+1}`.
 pub fn discount_cumsum(x: &[f32], gamma: f32) -> Vec<f32> {
     let mut sums = x.to_vec();
     for t in (1..sums.len()).rev() {

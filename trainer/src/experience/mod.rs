@@ -1,4 +1,4 @@
-//! What was sampled: columns, batches, fragments, and the targets that follow from rewards.
+//! Sampled experience: columns, batches, fragments, and targets that are computed from rewards.
 
 mod batch;
 mod columns;

@@ -7,7 +7,7 @@ use crate::experience::fragment::Fragment;
 use tch::Tensor;
 
 impl Fragment<'_> {
-    /// Rows of `(obs, action, sum of rewards, observation n steps later, terminated, gamma^n)`, one copy after the other.
+    /// Makes rows of `(obs, action, sum of rewards, observation n steps later, terminated, gamma^n)`, copy by copy.
     ///
     /// The sum stops at the end of an episode and at the end of the fragment; such a row looks ahead fewer steps and its
     /// `discounts` say how many, so no row is biased. A truncated episode keeps `terminated` at 0 and its last observation.
@@ -18,9 +18,9 @@ impl Fragment<'_> {
         let mut rewards = vec![0.0_f32; rows];
         let mut terminated = vec![0.0_f32; rows];
         let mut discounts = vec![0.0_f32; rows];
-        // Where each row stands, time-major.
+        // Time-major index of each row.
         let mut from = vec![0; rows];
-        // Where each row's next observation stands: a row of `obs` (flattened time-major), or of `final_obs` behind them.
+        // Index of each row's next observation: in `obs` (flattened time-major), followed by `final_obs`.
         let mut next = vec![0; rows];
         let mut ending = vec![usize::MAX; stored];
         for (k, &row) in f.ended.iter().enumerate() {
@@ -73,7 +73,7 @@ impl Fragment<'_> {
             .with(Column::TERMINATED, Tensor::from_slice(&terminated))
             .with(Column::DISCOUNTS, Tensor::from_slice(&discounts));
         if let Some(masks) = f.masks {
-            // The same rows of masks as of observations.
+            // Masks are indexed as observations are.
             let all = Tensor::cat(&[masks.rows.flatten(0, 1), masks.behind.shallow_clone()], 0);
             let next: Vec<i64> = next.iter().map(|&i| i as i64).collect();
             batch.set(Column::ACTION_MASK, f.env_major(masks.rows));

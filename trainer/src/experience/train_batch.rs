@@ -1,4 +1,4 @@
-//! What a plan carries from step to step: the rows of each policy, and how many environment steps they took.
+//! The batch that the steps of a plan pass on: rows of each policy, and their number of environment steps.
 
 use crate::base::{Array, DEFAULT_POLICY, Error, PolicyId, Result, State};
 use crate::experience::batch::SampleBatch;
@@ -6,53 +6,53 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use tch::Tensor;
 
-/// Rows by policy. Steps of a plan treat every entry alike, so a plan of one policy never names it.
+/// Rows of each policy. Steps of a plan treat every entry alike, so a plan of one policy never names it.
 #[derive(Debug, Default)]
 pub struct TrainBatch {
-    /// The rows of each policy that has some.
+    /// Rows of each policy that has any.
     pub policies: BTreeMap<PolicyId, SampleBatch>,
-    /// Environment steps that the rows took together.
+    /// Number of environment steps that all rows were sampled in.
     pub env_steps: u64,
-    /// Who sampled the rows with which weights.
+    /// For each fragment of the rows, its worker and the version of its weights.
     pub sources: Vec<Source>,
 }
 
-/// Where a fragment of a batch comes from.
+/// The origin of a fragment of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Source {
     /// The worker that sampled the fragment; 0 is the trainer itself.
     pub worker: usize,
-    /// Which weights made the fragment: so many were published before them.
+    /// Version of the weights that the fragment was sampled with: the number of publications before them.
     pub version: u64,
-    /// Environment steps of the fragment.
+    /// Number of environment steps of the fragment.
     pub env_steps: u64,
 }
 
 impl TrainBatch {
-    /// The rows of one policy.
+    /// Makes a batch of one policy's rows.
     pub fn of(id: impl Into<PolicyId>, batch: SampleBatch, env_steps: u64) -> Self {
         Self { policies: BTreeMap::from([(id.into(), batch)]), env_steps, sources: Vec::new() }
     }
 
-    /// Rows of all policies: agent steps.
+    /// Number of rows of all policies, which is the number of agent steps.
     pub fn rows(&self) -> usize {
         self.policies.values().map(SampleBatch::rows).sum()
     }
 
-    /// The same rows once more, without a copy.
+    /// Shares the rows with a second batch, without a copy.
     pub(crate) fn share(&self) -> Self {
         let rows = |(id, rows): (&PolicyId, &SampleBatch)| (id.clone(), rows.slice(0, rows.rows()));
         let policies = self.policies.iter().map(rows).collect();
         Self { policies, env_steps: self.env_steps, sources: self.sources.clone() }
     }
 
-    /// Adds everything to a checkpoint.
+    /// Adds the batch to a checkpoint.
     pub(crate) fn save(&self, state: &mut State, keep: fn(&Tensor) -> Array) -> Result<()> {
         state.set("env_steps", &self.env_steps)?;
         if !self.sources.is_empty() {
             state.set("sources", &self.sources)?;
         }
-        // The rows of a single-agent run stand at the top.
+        // The rows of a single-agent run are saved without a prefix.
         if let Some(rows) = self.policies.get(DEFAULT_POLICY) {
             rows.save(state, keep)?;
         }
@@ -68,7 +68,7 @@ impl TrainBatch {
         Ok(())
     }
 
-    /// What [`save`](Self::save) added.
+    /// Reads the batch that [`save`](Self::save) added to a checkpoint.
     pub(crate) fn saved(state: &mut State) -> Result<Self> {
         let mut batch = Self { env_steps: state.get("env_steps")?, ..Self::default() };
         if state.has("sources") {
@@ -85,7 +85,7 @@ impl TrainBatch {
         Ok(batch)
     }
 
-    /// The only policy's rows.
+    /// Returns the rows of the only policy.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the batch has rows of several policies; `policies` has the rows of each.
@@ -101,7 +101,7 @@ impl TrainBatch {
         }
     }
 
-    /// Row-wise concatenation, policy by policy; steps add up.
+    /// Joins batches row by row, policy by policy; environment steps add up.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`] if a later batch lacks a column that the policy's rows have in the first.

@@ -1,34 +1,34 @@
-//! Which rows of a batch follow each other: pieces of episodes.
+//! Trajectories: pieces of episodes, as ranges of a batch's rows.
 
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
-/// Rows that follow each other within an episode. Either the task ended with the last of them, or they were cut (by the
-/// end of a fragment or of the time) and something stands behind them.
+/// Consecutive rows of one episode. Either the task ended with the last row, or the trajectory was cut (by the end of
+/// a fragment or a time limit) and the batch stores the observation after the cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trajectory {
     /// The first row of the trajectory.
     pub start: usize,
-    /// How many rows it has.
+    /// Number of rows of the trajectory.
     pub len: usize,
-    /// Whether the task ended with the last row: nothing is behind it.
+    /// Whether the task ended with the last row; otherwise the trajectory was cut.
     pub terminated: bool,
 }
 
 impl Trajectory {
-    /// The rows of the trajectory.
+    /// The trajectory's range of rows.
     pub fn rows(&self) -> Range<usize> {
         self.start..self.start + self.len
     }
 }
 
-/// Those that have something behind them.
+/// Number of trajectories that were cut.
 pub(crate) fn cuts(pieces: &[Trajectory]) -> usize {
     pieces.iter().filter(|piece| !piece.terminated).count()
 }
 
-/// The pieces that make up `rows`, counted from the first of these, and which cuts are theirs. None when a piece lies
-/// across an end.
+/// The trajectories within `rows`, relative to its start, and the range of their cuts. `None` if one crosses a
+/// border of `rows`.
 pub(crate) fn within(pieces: &[Trajectory], rows: &Range<usize>) -> Option<(Vec<Trajectory>, Range<usize>)> {
     let first = pieces.partition_point(|piece| piece.start < rows.start);
     let behind = pieces.partition_point(|piece| piece.start < rows.end);
@@ -40,7 +40,7 @@ pub(crate) fn within(pieces: &[Trajectory], rows: &Range<usize>) -> Option<(Vec<
     (begins && ends).then(|| (inside.iter().map(moved).collect(), before..before + cuts(inside)))
 }
 
-/// The pieces of several batches of so many rows, one batch behind the other.
+/// Joins the trajectories of consecutive batches, given with each batch's number of rows.
 pub(crate) fn joined<'a>(parts: impl Iterator<Item = (usize, &'a [Trajectory])>) -> Vec<Trajectory> {
     let (mut all, mut rows) = (Vec::new(), 0);
     for (len, pieces) in parts {

@@ -11,46 +11,46 @@ use tch::{Device, Kind, Tensor};
 pub struct VTrace {
     /// The discount: closer to 1 looks further ahead.
     pub gamma: f32,
-    /// Bound of the ratio in value targets, the paper's rho bar: the value that is learned is that of a policy between the
-    /// one that acted and the one that learns.
+    /// Bound of the ratio in value targets, the paper's rho bar: the learned value is that of a policy between the
+    /// acting and the learning one.
     pub clip_rho: f32,
-    /// Bound of the ratio in advantages.
+    /// Bound of the ratio in advantages, the paper's rho bar in the policy gradient.
     pub clip_pg_rho: f32,
 }
 
 /// One number for every observation of a batch whose trajectories are known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct BatchValues {
-    /// The numbers at the rows.
+    /// Numbers of the rows' observations.
     pub rows: Vec<f32>,
-    /// The numbers behind the trajectories that were cut, in their order.
+    /// Numbers of the observations after each cut, in order.
     pub behind: Vec<f32>,
 }
 
-/// What is learned from, row by row.
+/// Targets of V-trace, one of each kind per row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Targets {
-    /// What the critic should say of each row.
+    /// Value targets: the critic learns to predict them.
     pub values: Vec<f32>,
-    /// Advantages of the actions, each with its bounded ratio.
+    /// Advantages of the actions, multiplied by their bounded ratio.
     pub advantages: Vec<f32>,
 }
 
-/// Targets by V-trace. `log_rhos` are the logarithms of the ratios: how likely the policy that learns takes the action,
-/// against the one that took it.
+/// Targets by V-trace. `log_rhos` are the logarithms of the ratios: the action's probability under the learning
+/// policy over that under the acting one.
 ///
 /// With `rho = min(ratio, clip_rho)` and `c = min(ratio, 1)`, within a trajectory:
 /// `delta_t = rho_t (r_t + gamma V(s_{t+1}) - V(s_t))`,
 /// `vs_t = V(s_t) + delta_t + gamma c_t (vs_{t+1} - V(s_{t+1}))`,
 /// `A_t = min(ratio_t, clip_pg_rho) (r_t + gamma vs_{t+1} - V(s_t))`.
-/// Behind the last row `vs` is `V`: that of the observation there, or 0 where the task ended.
+/// After the last row `vs` is `V`: that of the observation after the cut, or 0 if the task ended.
 ///
 /// # Errors
 /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no rewards, and
 /// [`Error::State`](crate::Error::State) if it does not know its trajectories.
 ///
 /// # Panics
-/// Panics unless there is a value and a ratio for every row, and a value behind every cut.
+/// Panics unless every row has a value and a ratio, and every cut has a value after it.
 pub fn vtrace(
     batch: &SampleBatch,
     values: &BatchValues,

@@ -1,4 +1,4 @@
-//! Rows that know which of them follow each other, for targets over whole trajectories.
+//! Rows with their trajectories, for targets over whole trajectories.
 
 use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;
@@ -7,8 +7,8 @@ use crate::experience::trajectories::Trajectory;
 use tch::Tensor;
 
 impl Fragment<'_> {
-    /// The rows and their rewards, with what learning from whole trajectories needs: which rows follow each other, and
-    /// observation, mask and memory behind every piece of an episode that was cut, by time or by the fragment's end.
+    /// Rows and rewards with their trajectories, and the observation, mask and recurrent state after every trajectory
+    /// that was cut by a time limit or by the fragment's end.
     pub fn rows_with_trajectories(&self) -> SampleBatch {
         let n = self.num_envs;
         let mut rewards = Vec::with_capacity(self.rewards.len());
@@ -22,7 +22,7 @@ impl Fragment<'_> {
                 if !(terminated || truncated || t + 1 == self.length(copy)) {
                     continue;
                 }
-                // Of what follows the last step of every copy, then of what episodes ended at.
+                // Observations after the last step of every copy come first, then those at which episodes ended.
                 if truncated && !terminated {
                     let end =
                         self.ended.binary_search(&row).expect("an episode that ended has a last observation");
@@ -45,7 +45,7 @@ impl Fragment<'_> {
                 at_cuts.set(Column::ACTION_MASK, of(masks.rows, masks.behind));
             }
             if let Some(memory) = self.memory {
-                // Sequences of a single row.
+                // Each row after a cut is a sequence of its own.
                 let all = Tensor::from_slice(&[memory.next, memory.behind].concat());
                 let all = all.view([(n + self.ended.len()) as i64, -1]);
                 at_cuts = at_cuts.with_f32s(Column::RESETS, &vec![0.0; behind.len()]).with_sequences(

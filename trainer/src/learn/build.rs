@@ -9,10 +9,10 @@ use std::sync::Arc;
 use tch::Device;
 
 impl NetBuilder<'_> {
-    /// The network, ready to learn.
+    /// Turns the laid out network into a learner.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if a parameter stands in no group.
+    /// Returns [`Error::State`] if a parameter belongs to no group.
     pub fn finish(self) -> Result<Learner> {
         let (spec, encoding) = (self.spec(), Arc::new(self.encoding()));
         let Self {

@@ -1,4 +1,4 @@
-//! A network with its parameters, gradients and optimizers: what most policies learn with.
+//! A network with parameters, gradients and optimizers: most policies learn with one.
 //!
 //! Heads and losses are closures over [`Value`]s. Which of the two engines runs them is decided where the network is laid
 //! out: fully connected and recurrent networks on the CPU run in plain memory, everything else by libtorch. Results are
@@ -43,16 +43,16 @@ use tch::{Kind, Tensor};
 /// ```
 #[derive(Debug)]
 pub struct Learner {
-    /// The network's, then its target copy's.
+    /// Parameters of the network, then of its target copy.
     pub(crate) sets: Vec<Params>,
     pub(crate) encoding: Arc<Encoding>,
     pub(crate) groups: Vec<GroupRange>,
     pub(crate) all: Vec<Group>,
-    /// One per group.
+    /// One optimizer per parameter group.
     pub(crate) optimizers: Vec<Optimizer>,
     pub(crate) gradient: Tensor,
     pub(crate) backend: Box<dyn Backend>,
-    /// What noisy layers draw from while learning.
+    /// Random stream of noisy layers while learning.
     pub(crate) noise: Option<Stream>,
     pub(crate) rng: Stream,
     pub(crate) steps: u64,
@@ -60,13 +60,13 @@ pub struct Learner {
     pub(crate) target_in_workers: bool,
     pub(crate) memory_width: usize,
     pub(crate) max_seq_len: usize,
-    /// Results of [`evaluate`](Self::evaluate).
+    /// Scratch memory for the results of [`evaluate`](Self::evaluate).
     pub(crate) out: Vec<f32>,
-    /// The learners that it takes gradients with.
+    /// The other learners that gradients are taken with.
     pub(crate) together: Option<Together>,
 }
 
-/// Where the streams of a learner stand, and the run.
+/// Environment steps of the run, and positions of a learner's random streams.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Moment {
     timestep: u64,
@@ -74,18 +74,18 @@ pub struct Moment {
     noise: Option<StreamState>,
 }
 
-/// Scalars of one row.
+/// Number of scalars of one row.
 fn scalars(rows: &Tensor) -> usize {
     host::size(rows)[1..].iter().product::<i64>() as usize
 }
 
-/// A group's part of the flat buffer; it shares the memory.
+/// A view of a group's part of the flat buffer.
 pub(crate) fn part(flat: &Tensor, group: &GroupRange) -> Tensor {
     flat.narrow(0, group.range.start as i64, group.range.len() as i64)
 }
 
 impl Learner {
-    /// Columns of a head.
+    /// Number of columns of a head.
     pub(crate) fn columns_of<H>(&self, head: H) -> usize
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
@@ -111,7 +111,7 @@ impl Learner {
         self.look(Observed { obs, mask: None, remembered: None }, None, columns, head)
     }
 
-    /// As [`evaluate`](Self::evaluate), with masks, and noise in noisy layers.
+    /// Computes a head as [`evaluate`](Self::evaluate) does, with masks and with noise in noisy layers.
     pub(crate) fn look<H>(
         &mut self,
         seen: Observed<'_>,
@@ -153,7 +153,7 @@ impl Learner {
         Ok(&self.out)
     }
 
-    /// A head of one number at every row of `batch`, and at what stands behind its trajectories that were cut.
+    /// Computes a scalar head at every row of `batch`, and at the observation after every cut.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the batch does not know its trajectories or its observations are of another width,
@@ -169,8 +169,8 @@ impl Learner {
 
     /// Takes the gradient of `loss`, a mean over the rows of `batch`, by the parameters of all groups.
     ///
-    /// `loss` gets a piece of the rows and returns means over them. It must not depend on the other rows: what it needs of
-    /// all rows stands in columns (see [`NetPolicy::prepare`](crate::policy::NetPolicy::prepare)).
+    /// `loss` gets a piece of the rows and returns means over them. It must not depend on other rows: facts about
+    /// the whole batch belong in columns (see [`NetPolicy::prepare`](crate::policy::NetPolicy::prepare)).
     ///
     /// # Errors
     /// Fails if `loss` does. Returns [`Error::State`] if `batch` has no rows, or the loss or a mean that it reports is
@@ -185,7 +185,7 @@ impl Learner {
         report
     }
 
-    /// Takes the [`gradient`](Self::gradient) by the parameters of some groups; the others count as frozen.
+    /// Takes the [`gradient`](Self::gradient) for some parameter groups; the others count as frozen.
     ///
     /// # Errors
     /// Fails whenever [`gradient`](Self::gradient) does.
@@ -206,7 +206,7 @@ impl Learner {
         if let Some(together) = self.together.as_ref().filter(|together| together.lost().is_none()) {
             let beside = (self.noise.as_mut(), Some(together));
             let taken = self.backend.gradient(sets, batch, about, beside, &loss, gradient);
-            // What the others have not computed is computed here, and the gradient is what it would have been.
+            // This learner computes the lost learners' pieces, so the gradient stays the same.
             if taken.is_ok() || together.lost().is_none() || !together.leads() {
                 return taken;
             }
@@ -214,12 +214,12 @@ impl Learner {
         self.backend.gradient(sets, batch, about, (self.noise.as_mut(), None), &loss, gradient)
     }
 
-    /// The gradients from here on are taken with other learners, or alone.
+    /// Sets the learners that gradients are taken with from now on; `None`: this one alone.
     pub(crate) fn learn_with(&mut self, together: Option<Together>) {
         self.together = together;
     }
 
-    /// What the next gradient depends on beside parameters, optimizers and rows.
+    /// The steps and stream positions that the next gradient depends on, besides parameters, optimizers and rows.
     pub(crate) fn moment(&self) -> Moment {
         Moment {
             timestep: self.timestep,
@@ -228,36 +228,36 @@ impl Learner {
         }
     }
 
-    /// Goes on from another learner's [`moment`](Self::moment).
+    /// Continues from another learner's [`moment`](Self::moment).
     pub(crate) fn set_moment(&mut self, moment: &Moment) {
         self.timestep = moment.timestep;
         self.rng = Stream::from_state(moment.rng);
         self.noise = moment.noise.map(Stream::from_state);
     }
 
-    /// Has the fused engine compute with these instructions rather than the best that the processor has. For tests.
+    /// Sets the vector instructions of the fused engine, for tests; the default is the best that the processor has.
     #[doc(hidden)]
     pub fn set_arch(&mut self, arch: pulp::Arch) {
         self.backend.set_arch(arch);
     }
 
-    /// The gradient that [`gradient`](Self::gradient) took last, `[total]`.
+    /// The gradient that [`gradient`](Self::gradient) computed last, `[total]`.
     pub fn last_gradient(&self) -> &Tensor {
         &self.gradient
     }
 
-    /// Where a group's parameters stand in the flat buffer.
+    /// The range of a group's parameters in the flat buffer.
     pub fn range(&self, group: Group) -> std::ops::Range<usize> {
         self.groups[group.0].range.clone()
     }
 
-    /// All groups, but for one that rests.
+    /// All parameter groups, without `resting`.
     pub fn groups_but(&self, resting: Option<Group>) -> Vec<Group> {
         self.all.iter().copied().filter(|&group| Some(group) != resting).collect()
     }
 
-    /// Adds to the gradient of every reported group what `l2 / 2` times the sum of its squared weights adds: weights are
-    /// drawn towards 0, biases are left alone. Call it before [`clip`](Self::clip).
+    /// Adds the gradient of `l2 / 2` times the sum of squared weights to every reported group: it draws weights
+    /// towards 0 and leaves biases alone. Call it before [`clip`](Self::clip).
     pub fn add_l2(&mut self, l2: f64, report: &Report) {
         if l2 == 0.0 {
             return;
@@ -271,8 +271,8 @@ impl Learner {
         }
     }
 
-    /// Scales the gradient of every reported group that has a bound to at most that norm. The norms before go to the
-    /// report: as `grad_gnorm` if there is one group, else with the group's name before it.
+    /// Scales the gradient of each reported group with a bound to at most that norm. The report gets the norms before
+    /// clipping: as `grad_gnorm` if there is one group, else with the group's name in front.
     pub fn clip(&mut self, report: &mut Report) {
         for &Group(i) in &report.groups {
             let group = &self.groups[i];
@@ -283,8 +283,8 @@ impl Learner {
         }
     }
 
-    /// One step of the optimizer of every reported group, at the rate that its schedule says. The other groups keep their
-    /// moments and their count.
+    /// Steps the optimizer of every reported group, at its scheduled rate. Optimizers of other groups keep their
+    /// state.
     pub fn step(&mut self, report: &Report) {
         self.steps += 1;
         let flat = self.sets[0].flat_mut();
@@ -295,55 +295,55 @@ impl Learner {
         }
     }
 
-    /// Calls of [`step`](Self::step) so far; saved with the optimizers.
+    /// Number of calls of [`step`](Self::step) so far; saved with the optimizers.
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// `target += tau * (online - target)`; with `tau` 1 a copy. Nothing without a target.
+    /// `target += tau * (online - target)`; `tau` 1 copies. Does nothing without a target copy.
     pub fn update_target(&mut self, tau: f64) {
         if let [online, target] = self.sets.as_mut_slice() {
             target.soft_update(online, tau);
         }
     }
 
-    /// The learner's own stream: noise that a loss needs is drawn from it before a batch is cut.
+    /// The learner's own random stream, for noise that a loss needs: draw before a batch is cut.
     pub fn rng(&mut self) -> &mut Stream {
         &mut self.rng
     }
 
-    /// Environment steps of the whole run, for schedules.
+    /// Number of environment steps of the whole run, for schedules.
     pub fn timestep(&self) -> u64 {
         self.timestep
     }
 
-    /// Tells how many environment steps the run has sampled.
+    /// Sets the number of environment steps of the run, for schedules.
     pub fn set_timestep(&mut self, timestep: u64) {
         self.timestep = timestep;
     }
 
-    /// What is remembered where episodes begin, of so many copies; nothing without recurrent layers.
+    /// The initial recurrent state of `copies` copies; `None` without recurrent layers.
     fn no_memory(&self, copies: i64) -> Option<Tensor> {
         let options = (Kind::Float, self.sets[0].flat().device());
         (self.memory_width > 0).then(|| Tensor::zeros([copies, self.memory_width as i64], options))
     }
 
-    /// Rows of a sequence; 1 without recurrent layers.
+    /// Number of rows of a sequence; 1 without recurrent layers.
     pub fn max_seq_len(&self) -> usize {
         self.max_seq_len
     }
 
-    /// Numbers that recurrent layers remember per copy; 0 without one.
+    /// Number of scalars of the recurrent state per copy; 0 without recurrent layers.
     pub fn memory_width(&self) -> usize {
         self.memory_width
     }
 
-    /// Some of its layers are noisy.
+    /// Whether any layer is noisy.
     pub(crate) fn is_noisy(&self) -> bool {
         self.noise.is_some()
     }
 
-    /// The rates as they stand: `cur_lr`, or with several groups the group's name before it.
+    /// The current learning rates: `cur_lr`, or with several groups the group's name in front.
     pub(crate) fn rates(&self) -> BTreeMap<String, f64> {
         let rate = |group: &GroupRange| {
             let name = if self.groups.len() == 1 { "cur_lr".into() } else { format!("{}_lr", group.name) };
@@ -352,8 +352,8 @@ impl Learner {
         self.groups.iter().map(rate).collect()
     }
 
-    /// `head` of the network as a function that libtorch can trace, for export. `inputs` are observations `[rows, ...]` as
-    /// the environment writes them, and masks behind them if the head reads them.
+    /// Computes `head` of the network with operations that libtorch can trace, for export. `inputs` are observations
+    /// `[rows, ...]` as the environment writes them, then masks if the head reads them.
     pub fn forward<H>(&self, inputs: &[Tensor], head: H) -> Tensor
     where
         H: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync,
@@ -361,7 +361,7 @@ impl Learner {
         forward(&self.sets, &self.encoding, inputs, None, &head)
     }
 
-    /// Refuses observations that are no rows of the space.
+    /// Refuses observations whose rows do not fit the space.
     pub(crate) fn check_obs(&self, obs: &Tensor) -> Result<()> {
         self.encoding.check(scalars(obs))
     }

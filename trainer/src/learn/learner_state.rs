@@ -1,10 +1,10 @@
-//! What a checkpoint holds of a learner, and the weights that acting needs.
+//! A learner's state in checkpoints, and its weights for acting.
 
 use crate::base::{Result, State, Stream};
 use crate::learn::learner::Learner;
 
 impl Learner {
-    /// The parameters by name; those of the target copy under `target` where workers need them.
+    /// The parameters by name, with those of the target copy under `target` if workers need them.
     pub fn weights(&self) -> State {
         let mut weights = self.sets[0].weights();
         if let (true, Some(target)) = (self.target_in_workers, self.sets.get(1)) {
@@ -13,7 +13,7 @@ impl Learner {
         weights
     }
 
-    /// Replaces the parameters, and the target copy's if they are there. Nothing is changed if one of them does not fit.
+    /// Replaces the parameters, and the target copy's if given. Changes nothing if one of them does not fit.
     ///
     /// # Errors
     /// Returns [`Error::State`] if a parameter is missing or has another shape.
@@ -26,7 +26,7 @@ impl Learner {
         Ok(())
     }
 
-    /// Everything that learning depends on.
+    /// The learner's whole state, for checkpoints.
     ///
     /// # Errors
     /// Does not fail today: everything in it can be written.
@@ -54,7 +54,7 @@ impl Learner {
         Ok(state)
     }
 
-    /// Continues from [`state`](Self::state).
+    /// Continues from a state that [`state`](Self::state) saved.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the state is of another network or of another optimizer.
@@ -66,7 +66,7 @@ impl Learner {
         if let Some(noise) = &mut self.noise {
             *noise = Stream::from_state(state.get("noise")?);
         }
-        // Checkpoints from before there were parameter groups have neither.
+        // Checkpoints older than parameter groups have neither stream.
         if state.has("rng") {
             self.rng = Stream::from_state(state.get("rng")?);
             self.steps = state.get("learning_steps")?;

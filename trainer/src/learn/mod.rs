@@ -1,4 +1,4 @@
-//! What an algorithm learns with: networks, losses over values, two engines that run them, optimizers, returns.
+//! Learning: networks, losses over values, two engines that run them, optimizers.
 
 mod build;
 pub(crate) mod distributions;

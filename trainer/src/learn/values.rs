@@ -1,4 +1,4 @@
-//! A head of one number at every observation of a fragment.
+//! Values of a scalar head at every observation of a fragment.
 
 use crate::base::{Result, host};
 use crate::experience::{Fragment, FragmentMemory, Values};
@@ -7,7 +7,7 @@ use crate::learn::loss::{Input, Net, Observed, Remembered, Value};
 use tch::Tensor;
 
 impl Fragment<'_> {
-    /// A head of one number at every observation, those at which episodes ended included.
+    /// Computes a scalar head at every observation, those at which episodes ended included.
     ///
     /// # Errors
     /// Fails whenever [`Learner::evaluate`] does.
@@ -47,7 +47,7 @@ impl Fragment<'_> {
         let obs = self.env_major(self.obs);
         let mut first = host::read::<f32>(&self.first_memories(memory)).to_vec();
         let acted_on = at(&obs, &mut first, &resets, Some(&lengths))?;
-        // The observations behind the fragment and behind endings are one step further.
+        // Observations after the fragment and after endings are one step further.
         let none = vec![false; copies.max(self.ended.len())];
         let next = at(&self.behind(self.obs), &mut memory.next.to_vec(), &none[..copies], None)?;
         let at_ends = at(self.final_obs, &mut memory.behind.to_vec(), &none[..self.ended.len()], None)?;

@@ -1,10 +1,11 @@
-//! `after_training`: policies adapt to the statistics of their training batch (Ray's UpdateKL, for any setting that adapts).
+//! `after_training`: policies adapt settings to the statistics of their training batch (Ray's UpdateKL, for any
+//! setting).
 
 use crate::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
 
-/// Tells every policy that learned the means of the statistics it reported.
+/// Returns a step that tells every policy that learned the means of the statistics that it reported.
 pub fn after_training(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {
     let learners = workers.learners.clone();
     move |info| {

@@ -1,10 +1,10 @@
-//! `concat_batches`: fragments to training batches.
+//! `concat_batches`: joins fragments into training batches.
 
 use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::settings::CountStepsBy;
 
-/// Created by [`PlanExt::concat_batches`](crate::plan::PlanExt::concat_batches).
+/// The iterator that [`PlanExt::concat_batches`](crate::plan::PlanExt::concat_batches) returns.
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct ConcatBatches<I> {
@@ -18,7 +18,7 @@ impl<I> ConcatBatches<I> {
         Self { base, min_steps: min_steps as u64, unit: CountStepsBy::EnvSteps }
     }
 
-    /// What the least number of steps counts.
+    /// Sets whether the minimum number of steps counts environment steps or rows.
     pub fn count_steps_by(self, unit: CountStepsBy) -> Self {
         Self { unit, ..self }
     }

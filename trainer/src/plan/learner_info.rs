@@ -1,11 +1,11 @@
-//! What learning reported, policy by policy, unread until a result is made.
+//! The reports of learning steps, by policy; their tensors are not read until a result is made.
 
 use crate::base::{PolicyId, Stats};
 use crate::policy::Learned;
 use std::collections::BTreeMap;
 use tch::Tensor;
 
-/// The reports of a number of learning steps, by policy.
+/// The reports of one or more learning steps, by policy.
 #[derive(Debug, Default)]
 pub struct LearnerInfo {
     policies: BTreeMap<PolicyId, PolicyInfo>,
@@ -28,7 +28,7 @@ impl LearnerInfo {
         self.policies.get_mut(id).expect("just added")
     }
 
-    /// Adds the report of one learning step of a policy, and what the hook reported of it.
+    /// Adds the report of one learning step of a policy, and the statistics from the hook `on_learn_on_batch`.
     pub fn add(&mut self, id: &str, learned: Learned, custom: BTreeMap<String, f64>) {
         let info = self.entry(id);
         info.steps.push(learned.stats);
@@ -40,12 +40,12 @@ impl LearnerInfo {
         }
     }
 
-    /// Counts the rows of a policy's training batch.
+    /// Adds the number of rows of a policy's training batch.
     pub fn trained(&mut self, id: &str, rows: usize) {
         self.entry(id).rows += rows as u64;
     }
 
-    /// Adds the reports of another.
+    /// Adds the reports of another `LearnerInfo`.
     pub fn merge(&mut self, other: LearnerInfo) {
         for (id, more) in other.policies {
             let info = self.entry(&id);
@@ -56,7 +56,7 @@ impl LearnerInfo {
         }
     }
 
-    /// Whether nothing was learned.
+    /// Whether no policy has learned.
     pub fn is_empty(&self) -> bool {
         self.policies().next().is_none()
     }
@@ -68,12 +68,12 @@ impl LearnerInfo {
 }
 
 impl PolicyInfo {
-    /// Rows of the policy in training batches.
+    /// Number of rows of the policy in training batches.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Reads the statistics: the mean of each over the steps that reported it. This is where the host waits for them.
+    /// Mean of each statistic over the steps that reported it. Waits for the device, because it reads the tensors.
     pub fn means(&self) -> BTreeMap<String, f64> {
         let Some(first) = self.steps.first() else { return BTreeMap::new() };
         let alike = |step: &Stats| step.names() == first.names();
@@ -93,7 +93,7 @@ impl PolicyInfo {
         sums.into_iter().map(|(name, (sum, n))| (name.to_owned(), sum / n)).collect()
     }
 
-    /// Means of what `on_learn_on_batch` reported.
+    /// Means of the statistics that the hook `on_learn_on_batch` reported.
     pub fn custom_means(&self) -> BTreeMap<String, f64> {
         let mut sums: BTreeMap<String, (f64, f64)> = BTreeMap::new();
         for (name, value) in self.custom.iter().flatten() {
@@ -103,7 +103,7 @@ impl PolicyInfo {
         sums.into_iter().map(|(name, (sum, n))| (name, sum / n)).collect()
     }
 
-    /// The mean error of the last replayed batch.
+    /// Mean temporal-difference error of the last replayed batch.
     pub fn mean_td_error(&self) -> Option<f64> {
         self.td_error.as_ref().map(|t| t.mean(tch::Kind::Double).double_value(&[]))
     }

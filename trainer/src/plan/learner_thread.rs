@@ -1,4 +1,4 @@
-//! `learner_thread`: a step of a plan on a thread of its own (Ray's LearnerThread).
+//! `learner_thread`: runs a step of a plan on a separate thread (Ray's LearnerThread).
 
 use crate::base::{Error, Result, catch};
 use crate::plan::learner_info::LearnerInfo;
@@ -10,12 +10,13 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// Hands every item to `step` on a thread that does nothing else, and reports what it has learned since the last item. Up
-/// to `queue` items wait for it; then the plan waits as well. With 0 there is no thread: the plan's own learns.
+/// Returns a step that passes every item to `step` on a separate thread, and yields what that thread has learned
+/// since the previous item. Up to `queue` items wait for the thread; then the plan waits as well. With 0 there is no
+/// thread: `step` runs in the plan's own.
 ///
-/// What the thread learns from, and with which weights, depends on how fast everything runs, so such a run does not repeat.
-/// An error or a panic of `step` comes back with the next item, and the item after that begins a new thread. A save waits until
-/// nothing is left to learn from. The thread ends with the plan.
+/// The order of sampling and learning depends on the speed of the machine, so such a run does not repeat. An error or
+/// a panic of `step` is returned with the next item, and the item after that starts a new thread. A save waits until
+/// the queue is empty. The thread ends with the plan.
 pub fn learner_thread<T, S>(
     workers: &WorkerSet,
     queue: usize,
@@ -36,10 +37,10 @@ where
 }
 
 struct LearnerThread<T, S> {
-    /// Nothing while it runs on the thread.
+    /// The step; `None` while it runs on the thread.
     step: Option<S>,
     running: Option<Running<T, S>>,
-    /// Items that may wait.
+    /// Largest number of items that may wait.
     most: usize,
     queue: Arc<LearnerQueue>,
     ledger: Ledger,
@@ -48,9 +49,9 @@ struct LearnerThread<T, S> {
 struct Running<T, S> {
     items: Sender<T>,
     reports: Receiver<Result<LearnerInfo>>,
-    /// Learns from nothing more.
+    /// Tells the thread to skip the remaining items.
     over: Arc<AtomicBool>,
-    /// It gives the step back.
+    /// The thread, which returns the step when it ends.
     thread: JoinHandle<S>,
 }
 
@@ -68,7 +69,7 @@ where
             None => self.start()?,
         };
         let start = Instant::now();
-        // One is being learned from, the others wait. Where the thread has failed, its report says so.
+        // One item is being learned from, the others wait. If the thread has failed, its report says so.
         if self.queue.hand_over(self.most + 1) {
             let _ = running.items.send(item);
         }
@@ -117,7 +118,7 @@ where
 }
 
 impl<T, S> LearnerThread<T, S> {
-    /// Ends the thread, if there is one. What waits is not learned from.
+    /// Ends the thread, if there is one. Waiting items are dropped.
     fn stop(&mut self) {
         let Some(Running { items, over, thread, .. }) = self.running.take() else { return };
         over.store(true, Relaxed);

@@ -1,10 +1,10 @@
-//! `mix_in_replay`: whole fragments of the past among new ones (Ray's MixInReplay).
+//! `mix_in_replay`: adds earlier fragments to each new one (Ray's MixInReplay).
 
 use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::workers::{Learners, WorkerSet};
 
-/// Created by [`PlanExt::mix_in_replay`](crate::plan::PlanExt::mix_in_replay).
+/// The iterator that [`PlanExt::mix_in_replay`](crate::plan::PlanExt::mix_in_replay) returns.
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct MixInReplay<I> {

@@ -1,12 +1,12 @@
-//! Execution plans: std iterators over batches, read in the order things happen.
+//! Execution plans: std iterators over batches, which read in the order of execution.
 //!
-//! What goes from step to step is a [`TrainBatch`], the rows of every policy. A step treats all
-//! policies alike and skips those without rows, so a plan of one policy never names it.
+//! Steps pass on a [`TrainBatch`], the rows of every policy. A step treats all policies alike and skips those without
+//! rows, so a plan of one policy never names it.
 //!
-//! A plan is lazy; each `next` does one round of work and yields what the learner reported. Adapters are methods of
-//! [`PlanExt`], each in a file of its own and all of one shape; steps that change one item into another are plain
-//! functions for [`PlanExt::then`]. A plan keeps no state of its own: what must survive a checkpoint (counters, random
-//! streams, the replay buffer) lives in the [`WorkerSet`].
+//! A plan is lazy: each `next` does one round of work and yields the learner's report. Adapters are methods of
+//! [`PlanExt`], each in its own file and all of the same form; steps that turn one item into another are plain
+//! functions for [`PlanExt::then`]. A plan keeps no state: everything that must survive a checkpoint (counters,
+//! random streams, the replay buffer) lives in the [`WorkerSet`].
 //!
 //! To write one function per iteration instead, use `Box::new(std::iter::repeat_with(move || ...))`.
 
@@ -60,7 +60,7 @@ pub type Plan = Box<dyn Iterator<Item = Result<LearnerInfo>> + Send>;
 
 /// Adapters of plans. Implemented for every iterator; do not implement it.
 pub trait PlanExt: Iterator + Sized {
-    /// Hands every item to `step`.
+    /// Passes every item through `step`.
     fn then<T, U, F>(self, step: F) -> Then<Self, F>
     where
         Self: Iterator<Item = Result<T>>,
@@ -69,7 +69,7 @@ pub trait PlanExt: Iterator + Sized {
         Then::new(self, step)
     }
 
-    /// Collects batches until they took `min_steps` environment steps together.
+    /// Joins batches until they have at least `min_steps` environment steps together.
     fn concat_batches(self, min_steps: usize) -> ConcatBatches<Self>
     where
         Self: Iterator<Item = Result<TrainBatch>>,
@@ -77,8 +77,8 @@ pub trait PlanExt: Iterator + Sized {
         ConcatBatches::new(self, min_steps)
     }
 
-    /// Joins to every fragment `proportion` earlier ones (a rest of it is their probability), drawn from the last `slots`. They
-    /// are saved with the run.
+    /// Adds `proportion` earlier fragments to every fragment, drawn from the last `slots`; a fractional part is the
+    /// probability of one more. The kept fragments are saved with the run.
     fn mix_in_replay(self, workers: &WorkerSet, proportion: f64, slots: usize) -> MixInReplay<Self>
     where
         Self: Iterator<Item = Result<TrainBatch>>,
@@ -86,7 +86,7 @@ pub trait PlanExt: Iterator + Sized {
         MixInReplay::new(self, workers, proportion, slots)
     }
 
-    /// Hands on only these policies' rows; the environment steps stay counted.
+    /// Keeps only the rows of these policies; the count of environment steps stays.
     fn select(self, policies: &[&str]) -> Select<Self>
     where
         Self: Iterator<Item = Result<TrainBatch>>,

@@ -1,12 +1,13 @@
-//! `owed`: how many replayed batches the training intensity asks for.
+//! `owed`: the number of replayed batches that `training_intensity` asks for.
 
 use crate::replay::SharedReplay;
 use crate::workers::WorkerSet;
 
-/// How many batches of `train_batch_size` rows each of the buffer's policies is to learn from after a fragment: one, or as
-/// many as `training_intensity` (trained rows per sampled row, of all these policies together) owes.
+/// Returns a function that gives the number of batches of `train_batch_size` rows to learn from after a fragment, for
+/// each policy of the buffer: one, or as many as `training_intensity` (trained rows per sampled row, over all these
+/// policies) requires.
 ///
-/// The debt is computed from the counters, so no fraction is lost and a restored run owes the same.
+/// The number is computed from the counters, so no fraction is lost and a restored run continues exactly.
 pub fn owed(
     workers: &WorkerSet,
     buffer: &SharedReplay,

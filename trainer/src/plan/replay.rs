@@ -1,4 +1,4 @@
-//! `replay`: batches out of the replay buffer, a learning step on each, and new priorities into the buffer.
+//! `replay`: draws batches from the replay buffer, learns from each, and writes new priorities into the buffer.
 
 use crate::base::{PolicyId, Result};
 use crate::experience::TrainBatch;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 use tch::Tensor;
 
-/// Created by [`replay`].
+/// The iterator that [`replay`] returns.
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct Replay {
@@ -17,7 +17,7 @@ pub struct Replay {
     rows: usize,
 }
 
-/// A batch of `rows` rows of every policy, drawn from its buffer, per pull; nothing before `learning_starts`.
+/// Draws a batch of `rows` rows of every policy from its buffer, per pull; yields `None` before `learning_starts`.
 pub fn replay(buffer: &SharedReplay, rows: usize) -> Replay {
     Replay { buffer: buffer.clone(), rows }
 }
@@ -41,18 +41,19 @@ impl Replay {
     }
 }
 
-/// What was learned from a replayed batch.
+/// A replayed batch, with the errors of its rows and the learner's report.
 #[derive(Debug)]
 pub struct Replayed {
     /// The batch that was learned from.
     pub batch: TrainBatch,
-    /// The error of each row, by policy.
+    /// Temporal-difference error of each row `[rows]`, by policy.
     pub td_errors: BTreeMap<PolicyId, Tensor>,
-    /// What the learner reported.
+    /// The learner's report.
     pub info: LearnerInfo,
 }
 
-/// One optimizer step on a replayed batch, which its policy prepares first; nothing while the buffer is still filling.
+/// Returns a step that takes one optimizer step on a replayed batch, which the policy prepares first. While the
+/// buffer is filling there is no batch (`None`), and nothing is learned.
 pub fn train_on_replay(
     workers: &WorkerSet,
 ) -> impl FnMut(Option<TrainBatch>) -> Result<Option<Replayed>> + Send + use<> {
@@ -74,7 +75,7 @@ pub fn train_on_replay(
     }
 }
 
-/// Writes the rows' errors back as their priorities; a uniform buffer ignores them.
+/// Returns a step that writes the rows' errors into the buffer as priorities; a uniform buffer ignores them.
 pub fn update_priorities(
     buffer: &SharedReplay,
 ) -> impl FnMut(Option<Replayed>) -> Result<LearnerInfo> + Send + use<> {

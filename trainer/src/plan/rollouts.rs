@@ -1,10 +1,11 @@
-//! `rollouts`: a fragment of every worker, for ever (Ray's ParallelRollouts in bulk_sync mode).
+//! `rollouts`: samples one fragment with every worker per pull, without end (Ray's ParallelRollouts in bulk_sync
+//! mode).
 
 use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::workers::WorkerSet;
 
-/// Created by [`WorkerSet::rollouts`].
+/// The iterator that [`WorkerSet::rollouts`] returns.
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct Rollouts {
@@ -12,7 +13,7 @@ pub struct Rollouts {
 }
 
 impl WorkerSet {
-    /// Samples a fragment of every worker per pull. Workers start with the learner's weights.
+    /// Samples one fragment with every worker per pull. Workers start with the learner's weights.
     pub fn rollouts(&self) -> Rollouts {
         Rollouts { workers: self.clone() }
     }

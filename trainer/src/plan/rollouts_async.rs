@@ -1,10 +1,10 @@
-//! `rollouts_async`: one fragment after the other, while workers go on (Ray's ParallelRollouts in async mode).
+//! `rollouts_async`: yields single fragments while workers continue to sample (Ray's ParallelRollouts in async mode).
 
 use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::workers::{Order, WorkerSet};
 
-/// Created by [`WorkerSet::rollouts_async`].
+/// The iterator that [`WorkerSet::rollouts_async`] returns.
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct RolloutsAsync {
@@ -14,11 +14,12 @@ pub struct RolloutsAsync {
 }
 
 impl WorkerSet {
-    /// A fragment of one worker per pull. At the moment it is taken its worker is asked for the next one, so that
-    /// `in_flight` (at least 1) of each worker are under way or waiting, and workers never wait for learning.
+    /// Yields a fragment of one worker per pull. When a fragment is taken, its worker is asked for another one, so
+    /// that each worker always has `in_flight` (at least 1) fragments waiting or under way, and workers never wait
+    /// for learning.
     ///
-    /// A fragment is made with the weights that were published when it was asked for: `in_flight` fragments of that worker
-    /// earlier. Without rollout workers it is [`rollouts`](Self::rollouts), and nothing is old.
+    /// A fragment is made with the weights that were published when the fragment was requested: `in_flight` fragments
+    /// of that worker earlier. Without rollout workers this is [`rollouts`](Self::rollouts), and no weights are old.
     pub fn rollouts_async(&self, in_flight: usize, order: Order) -> RolloutsAsync {
         self.learners.publish_first();
         RolloutsAsync { workers: self.clone(), in_flight: in_flight.max(1), order }

@@ -1,20 +1,21 @@
-//! `round_robin`: two plans in turn (Ray's Concurrently in round_robin mode).
+//! `round_robin`: alternates between two plans (Ray's Concurrently in round_robin mode).
 
 use crate::base::Result;
 use crate::plan::Plan;
 use crate::plan::learner_info::LearnerInfo;
 
-/// Created by [`round_robin`].
+/// The iterator that [`round_robin`] returns.
 struct RoundRobin<F> {
     first: Plan,
     second: Plan,
     pulls: F,
 }
 
-/// Pulls `first` once, then `second` as often as `pulls` says at that moment, and yields what all of them reported.
+/// Returns a plan that pulls `first` once, then `second` as many times as `pulls` returns, and yields their joined
+/// reports.
 ///
-/// The number is asked for every round so that a ratio can be kept exactly: answer with the pulls that are owed, from
-/// counters that survive a checkpoint.
+/// `pulls` is called in every round, so that a ratio can be kept exactly: compute the number from counters that
+/// survive a checkpoint.
 pub fn round_robin(
     first: impl Iterator<Item = Result<LearnerInfo>> + Send + 'static,
     second: impl Iterator<Item = Result<LearnerInfo>> + Send + 'static,

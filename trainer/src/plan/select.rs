@@ -1,9 +1,9 @@
-//! `select`: only some policies' rows go on (Ray's SelectExperiences).
+//! `select`: keeps only the rows of some policies (Ray's SelectExperiences).
 
 use crate::base::{PolicyId, Result};
 use crate::experience::TrainBatch;
 
-/// Created by [`PlanExt::select`](crate::plan::PlanExt::select).
+/// The iterator that [`PlanExt::select`](crate::plan::PlanExt::select) returns.
 #[derive(Debug)]
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct Select<I> {

@@ -1,11 +1,11 @@
-//! `standardize`: a column to mean 0 and standard deviation 1 over the whole batch (Ray's StandardizeFields).
+//! `standardize`: scales a column to mean 0 and standard deviation 1 over the whole batch (Ray's StandardizeFields).
 
 use crate::base::{Result, host};
 use crate::experience::{Column, SampleBatch, Selection, TrainBatch};
 use crate::learn::kernels;
 use tch::{Device, Kind, Tensor};
 
-/// [`standardized`] over the rows of each policy, as a step of a plan.
+/// Returns a step that applies [`standardized`] to the rows of each policy.
 pub fn standardize(column: Column) -> impl FnMut(TrainBatch) -> Result<TrainBatch> + Send {
     move |mut batch| {
         for rows in batch.policies.values_mut().filter(|rows| rows.rows() > 0) {
@@ -15,7 +15,8 @@ pub fn standardize(column: Column) -> impl FnMut(TrainBatch) -> Result<TrainBatc
     }
 }
 
-/// The rows of `batch` with a column as `(x - mean) / max(1e-4, std)`, population standard deviation.
+/// Returns `batch` with the column replaced by `(x - mean) / max(1e-4, std)`; `std` is the population standard
+/// deviation.
 ///
 /// # Errors
 /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no such column.
@@ -35,7 +36,8 @@ pub fn standardized(batch: &SampleBatch, column: Column) -> Result<SampleBatch> 
     Ok(batch.slice(0, batch.rows()).with(column, standardized))
 }
 
-/// In plain memory: a minibatch's few hundred rows cost libtorch ten times more in calls than in arithmetic.
+/// The same arithmetic in plain memory: for a few hundred rows libtorch's calls cost ten times more than the
+/// arithmetic.
 fn on_host(x: &[f32], rows: &Selection) -> Tensor {
     let mut x: Vec<f32> = match rows {
         Selection::Range(start, len) => x[*start..start + len].to_vec(),

@@ -1,11 +1,11 @@
-//! `store_to_replay` and `keep_in_replay`: fragments into the replay buffer.
+//! `store_to_replay` and `keep_in_replay`: add fragments to the replay buffer.
 
 use crate::base::Result;
 use crate::experience::TrainBatch;
 use crate::plan::learner_info::LearnerInfo;
 use crate::replay::SharedReplay;
 
-/// Adds every row of the buffers' policies; nothing goes on.
+/// Returns a step that adds the batch's rows to their policies' buffers and yields an empty report.
 pub fn store_to_replay(
     buffer: &SharedReplay,
 ) -> impl FnMut(TrainBatch) -> Result<LearnerInfo> + Send + use<> {
@@ -13,7 +13,7 @@ pub fn store_to_replay(
     move |batch| keep(batch).map(|_| LearnerInfo::default())
 }
 
-/// Adds every row of the buffers' policies; the batch goes on.
+/// Returns a step that adds the batch's rows to their policies' buffers and yields the batch.
 pub fn keep_in_replay(buffer: &SharedReplay) -> impl FnMut(TrainBatch) -> Result<TrainBatch> + Send + use<> {
     let buffer = buffer.clone();
     move |batch| {

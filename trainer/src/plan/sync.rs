@@ -1,10 +1,11 @@
-//! `sync_weights`, `broadcast_weights`: the learner's weights to every worker.
+//! `sync_weights`, `broadcast_weights`: send the learner's weights to every worker.
 
 use crate::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
 
-/// Sends weights after each item on which something was learned.
+/// Returns a step that sends weights to all workers after each item on which something was learned, and waits for
+/// them.
 pub fn sync_weights(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<LearnerInfo> + Send + use<> {
     let workers = workers.clone();
     move |info| {
@@ -13,9 +14,9 @@ pub fn sync_weights(workers: &WorkerSet) -> impl FnMut(LearnerInfo) -> Result<Le
     }
 }
 
-/// Publishes weights after every `interval` items on which something was learned. The plan does not wait: a worker gets them with the
-/// next request for a fragment, and what it was asked for before is made with the old ones. For
-/// [`rollouts_async`](WorkerSet::rollouts_async).
+/// Returns a step that publishes weights after every `interval` items on which something was learned, for
+/// [`rollouts_async`](WorkerSet::rollouts_async). The plan does not wait: a worker gets the weights with its next
+/// request for a fragment, and earlier requests use the old ones.
 pub fn broadcast_weights(
     workers: &WorkerSet,
     interval: usize,

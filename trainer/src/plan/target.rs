@@ -1,11 +1,11 @@
-//! `update_target`: the online network into the target network, every so many sampled steps.
+//! `update_target`: updates target networks from the online networks, at intervals of sampled steps.
 
 use crate::base::Result;
 use crate::plan::learner_info::LearnerInfo;
 use crate::workers::WorkerSet;
 
-/// Updates the target of every policy that learned, when `freq` environment steps were sampled since its last time; with
-/// 0 after every learning step.
+/// Returns a step that updates the target network of every policy that learned, if at least `freq` environment steps
+/// were sampled since its last update; with 0 after every learning step.
 pub fn update_target(
     workers: &WorkerSet,
     freq: u64,

@@ -1,8 +1,8 @@
-//! `then`: one step after the other.
+//! `then`: passes every item of a plan through a step.
 
 use crate::base::Result;
 
-/// Created by [`PlanExt::then`](crate::plan::PlanExt::then).
+/// The iterator that [`PlanExt::then`](crate::plan::PlanExt::then) returns.
 #[must_use = "plans are lazy and do nothing unless pulled"]
 pub struct Then<I, F> {
     base: I,

@@ -1,4 +1,4 @@
-//! `train_epochs`: several passes over a fresh batch in minibatches.
+//! `train_epochs`: learns from a fresh batch in several passes of minibatches.
 
 use crate::base::Result;
 use crate::experience::{SampleBatch, TrainBatch};
@@ -6,11 +6,12 @@ use crate::plan::learner_info::LearnerInfo;
 use crate::workers::{Learners, WorkerSet};
 use std::time::Instant;
 
-/// `num_sgd_iter` passes over the rows of every policy in minibatches of `sgd_minibatch_size` rows (0: all of them).
+/// Returns a step that makes `num_sgd_iter` passes over the rows of every policy, in minibatches of
+/// `sgd_minibatch_size` rows (0: all rows in one).
 ///
-/// Before each pass the policy prepares the rows, and they are shuffled anew; sequences of a policy that remembers stay whole,
-/// and a short rest is left out of that pass. A policy that reports to have moved far enough
-/// ([`Learned::stop`](crate::policy::Learned::stop)) ends its passes early.
+/// Before each pass the policy prepares the rows, and the rows are shuffled again. Sequences of a recurrent policy
+/// stay whole. Rows that do not fill a minibatch are left out of that pass. A policy whose report has
+/// [`Learned::stop`](crate::policy::Learned::stop) ends its passes early.
 pub fn train_epochs(
     workers: &WorkerSet,
     num_sgd_iter: usize,
@@ -27,7 +28,7 @@ pub fn train_epochs(
     }
 }
 
-/// So many passes over every policy's rows, in minibatches of so many rows.
+/// Makes `num_sgd_iter` passes over every policy's rows, in minibatches of `sgd_minibatch_size` rows.
 pub(crate) fn passes(
     learners: &Learners,
     batch: &TrainBatch,
@@ -55,8 +56,8 @@ pub(crate) fn passes(
     Ok(())
 }
 
-/// Starts and lengths of minibatches of `size` rows; a short rest is left out. Sequences stay whole, and as many of the
-/// longest as fit into `size` make a minibatch.
+/// Start and length of each minibatch of `size` rows; rows that do not fill one are left out. Sequences stay whole: a
+/// minibatch has as many of them as would fit if all were as long as the longest.
 fn minibatches(batch: &SampleBatch, size: usize) -> Vec<(usize, usize)> {
     let Some(lengths) = batch.sequences() else {
         return (0..batch.rows() / size).map(|i| (i * size, size)).collect();

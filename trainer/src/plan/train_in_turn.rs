@@ -1,4 +1,4 @@
-//! `train_in_turn`: whole training batches, which take turns with their passes.
+//! `train_in_turn`: learns from whole training batches, several of which take turns.
 
 use crate::base::Result;
 use crate::experience::TrainBatch;
@@ -8,11 +8,12 @@ use crate::replay::MinibatchBuffer;
 use crate::workers::WorkerSet;
 use std::time::Instant;
 
-/// `num_sgd_iter` passes over the rows of every policy, a whole batch in one step. Up to `slots` batches are kept and take
-/// turns (Ray's `minibatch_buffer_size`): a new one is learned from once, and then whatever batch is next, as long as no
-/// slot is free whose turn it is. With one slot a batch has all its passes at once, as in [`train_epochs`](crate::plan::train::train_epochs).
+/// Returns a step that makes `num_sgd_iter` passes over the rows of every policy, each with the whole batch in one
+/// learning step. Up to `slots` batches are kept and take turns (Ray's `minibatch_buffer_size`): a new batch is
+/// learned from once, and then the kept batches follow in turn until a free slot is next. With one slot a batch has
+/// all its passes at once, as in [`train_epochs`](crate::plan::train::train_epochs).
 ///
-/// Batches that still have passes before them are saved with the run.
+/// Batches with passes left are saved with the run.
 pub fn train_in_turn(
     workers: &WorkerSet,
     slots: usize,

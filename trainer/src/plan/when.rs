@@ -1,8 +1,8 @@
-//! `when`: a step that a setting switches on.
+//! `when`: a step that a setting turns on or off.
 
 use crate::base::Result;
 
-/// Takes the step if `condition` holds; else items go on as they are.
+/// Returns a step that runs `step` if `condition` holds, and otherwise passes items on unchanged.
 pub fn when<T>(
     condition: bool,
     mut step: impl FnMut(T) -> Result<T> + Send,

@@ -1,6 +1,6 @@
-//! What a policy is shown when it acts, and where its choices go.
+//! What a policy gets to act (buffers, random streams, masks), and the ways to choose actions with it.
 //!
-//! Everything is lent and stands before the first step, so acting allocates nothing.
+//! All buffers are borrowed and exist before the first step: acting allocates nothing.
 
 use crate::base::{Error, HostTensor, Result, Stream};
 use crate::experience::Column;
@@ -8,12 +8,12 @@ use crate::learn::distributions::{ActionDist, ActionRows};
 use crate::learn::loss::MASKED;
 use crate::settings::{ExplorationConfig, Noise};
 
-/// Where actions go, and what may decide them beside the network.
+/// Buffers for a policy's actions, and the inputs to acting other than the network's.
 #[derive(Debug)]
 pub struct Act<'a> {
     /// One random stream per copy; copy `i` draws from `rngs[i]` only.
     pub rngs: &'a mut [Stream],
-    /// The actions of every copy, to be written.
+    /// The actions of every copy; the policy writes them.
     pub actions: ActionRows<'a>,
     /// Which discrete actions are legal, as in [`Seen::mask`].
     pub mask: Option<&'a [bool]>,
@@ -21,25 +21,25 @@ pub struct Act<'a> {
     pub explore: bool,
     /// Environment steps sampled in the whole run, as in [`Seen::timestep`].
     pub timestep: u64,
-    /// Which worker acts, 0 in the trainer, and how many rollout workers there are.
+    /// Index of the worker that acts (0 in the trainer), and the number of rollout workers.
     pub worker: (usize, usize),
-    /// Noise that drifts from step to step, `[copies, components]` of continuous actions; zeros where an episode begins.
+    /// Correlated exploration noise, `[copies, components]` of continuous actions; zeros where an episode begins.
     pub(crate) noise: &'a mut [f32],
     pub(crate) columns: StepColumns<'a>,
 }
 
-/// This step's rows of the policy's own columns.
+/// This step's rows of the columns that the policy adds.
 #[derive(Debug)]
 pub(crate) struct StepColumns<'a> {
     pub(crate) names: &'a [Column],
     pub(crate) rows: &'a mut [HostTensor],
     pub(crate) step: usize,
-    /// How many copies act, and of how many.
+    /// Number of copies that act in this step, and number of all copies.
     pub(crate) acting: (usize, usize),
 }
 
 impl StepColumns<'_> {
-    /// The rows of those that act, of the column at that place.
+    /// The rows of the acting copies, of column number `at`.
     fn row(&mut self, at: usize) -> &mut [f32] {
         let row: &mut [f32] = self.rows[at].slice_mut(self.step);
         let width = row.len() / self.acting.1.max(1);
@@ -48,8 +48,8 @@ impl StepColumns<'_> {
 }
 
 impl Act<'_> {
-    /// This step's rows of a column of the policy's own, `[copies, width]`; `None` unless
-    /// [`step_columns`](crate::policy::Policy::step_columns) names it.
+    /// This step's rows of a column that the policy adds, `[copies, width]`; `None` unless
+    /// [`step_columns`](crate::policy::Policy::step_columns) names the column.
     pub fn column(&mut self, column: Column) -> Option<&mut [f32]> {
         let at = self.columns.names.iter().position(|name| *name == column)?;
         Some(self.columns.row(at))
@@ -62,18 +62,18 @@ impl Act<'_> {
     /// among its columns.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the distribution is of another kind than the actions, or if parameters, the mask or
-    /// one of the two columns have another size than the copies need.
+    /// Returns [`Error::State`] if the distribution is of another kind than the actions, or if parameters, the mask
+    /// or one of the two columns have another size than the copies need.
     pub fn sample(mut self, dist: &ActionDist, inputs: &[f32]) -> Result<()> {
         self.draw(dist, inputs)
     }
 
-    /// As [`sample`](Self::sample); while exploring, the noise that `exploration` says comes on top of the drawn actions
-    /// in [-1, 1]. A noise that drifts goes on in one direction where independent draws cancel out. The column `action_logp`
-    /// is that of the draw alone.
+    /// Like [`sample`](Self::sample), but while exploring adds the noise of `exploration` to the drawn actions in
+    /// [-1, 1]. Correlated noise keeps its direction for many steps, where independent draws cancel out. The column
+    /// `action_logp` holds the log-probability of the action before the noise.
     ///
     /// # Errors
-    /// As [`sample`](Self::sample).
+    /// Fails like [`sample`](Self::sample).
     pub fn sample_with_noise(
         mut self,
         dist: &ActionDist,
@@ -115,8 +115,9 @@ impl Act<'_> {
         Ok(())
     }
 
-    /// The legal action with the highest of these values (`[copies, actions]`), or another as `exploration` says. Of
-    /// several choices each has as many actions, and the values of one stand behind those of the other.
+    /// Chooses the legal action with the highest of these values (`[copies, actions]`), or another one by the rule of
+    /// `exploration`. An action may consist of several choices, all among equally many actions: the values of choice
+    /// 0 come first, then those of choice 1, and so on.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the actions are not discrete, or if values or the mask have another size than the
@@ -139,7 +140,7 @@ impl Act<'_> {
         Ok(())
     }
 
-    /// Actions in [-1, 1] as they are, or while exploring with the noise that `exploration` says.
+    /// Takes the outputs of the network as actions in [-1, 1]; while exploring, adds the noise of `exploration`.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the actions are discrete or `head` has another size than the copies need, and
@@ -167,7 +168,7 @@ impl Act<'_> {
         Ok(())
     }
 
-    /// Adds noise to the real components of the actions, each copy's from its own stream, while exploring.
+    /// Adds noise to the real components of the actions while exploring; every copy draws from its own stream.
     fn add_noise(&mut self, noise: Noise, exploration: &ExplorationConfig) {
         let ActionRows::Float(actions) = &mut self.actions else { return };
         if !self.explore {

@@ -1,12 +1,13 @@
-//! How a policy is made: the function that builds it, under a name.
+//! A policy class: the function that builds a policy, and its name.
 
 use crate::base::Result;
 use crate::learn::nets::PolicySpec;
 use crate::policy::Policy;
 
-/// How a policy is built: Ray's `get_default_policy_class`, as a function because Rust has no class objects.
+/// Builds policies of one kind: Ray's `get_default_policy_class`, as a function because Rust has no class objects.
 ///
-/// It is called once for the learner and once per worker, always with the same seed, so all start equal.
+/// The function is called once for the learner and once per worker, always with the same seed: all start with equal
+/// weights.
 #[derive(Clone)]
 pub struct PolicyClass {
     name: &'static str,
@@ -15,7 +16,7 @@ pub struct PolicyClass {
 }
 
 impl PolicyClass {
-    /// A class of that name, with its constructor.
+    /// Names a constructor of policies.
     pub fn new<P: Policy + 'static>(
         name: &'static str,
         make: impl Fn(&PolicySpec) -> Result<P> + Send + Sync + 'static,
@@ -31,7 +32,7 @@ impl PolicyClass {
         (self.make)(spec)
     }
 
-    /// The name of the class.
+    /// The name of the policy class.
     pub fn name(&self) -> &'static str {
         self.name
     }

@@ -1,4 +1,4 @@
-//! The policy contract. A policy sees batches only, so one virtual call serves many environment copies.
+//! The trait of policies. Each call handles a batch, so one virtual call serves many environment copies.
 
 mod act;
 mod class;
@@ -23,14 +23,14 @@ pub use crate::learn::nets::PolicySpec;
 use std::collections::BTreeMap;
 use tch::Tensor;
 
-/// What a policy reports of one learning step.
+/// The results of one learning step: statistics, TD errors, and whether to stop early.
 #[derive(Debug)]
 pub struct Learned {
     /// Statistics for `info.learner.<policy>.learner_stats`.
     pub stats: Stats,
-    /// Per-row errors for prioritised replay.
+    /// TD error of each row, for prioritised replay.
     pub td_errors: Option<Tensor>,
-    /// The policy has moved far enough: no further passes over this batch (a target KL was exceeded).
+    /// Whether to skip the remaining passes over this batch, as the policy has moved far enough (beyond a target KL).
     pub stop: bool,
 }
 
@@ -40,17 +40,18 @@ impl From<Report> for Learned {
     }
 }
 
-/// A decision maker that can learn.
+/// Chooses actions, and may learn to choose better ones.
 ///
 /// # Contract
 ///
 /// * `compute_actions` with equal observations, memory, streams, timestep and weights gives equal actions; a row's
 ///   result does not depend on the other rows beyond rounding.
-/// * `get_state` holds everything `learn_on_batch` depends on: after `set_state` another instance continues bit for bit.
-/// * A policy that is only asked to act (a worker's replica) gets `set_weights` and `on_global_var_update`.
+/// * `get_state` holds everything that `learn_on_batch` depends on: after `set_state` another instance continues bit
+///   for bit.
+/// * A policy that only acts (a worker's replica) is called with `set_weights` and `on_global_var_update` only.
 ///
-/// [`NetPolicy`] is the way to write one that learns: all of this follows from its network and its loss. This trait
-/// suits others, such as a scripted opponent, which may leave weights and state out:
+/// To write a policy that learns, implement [`NetPolicy`]: its network and its loss give all of this. This trait
+/// suits other policies, such as a scripted opponent, which may leave out weights and state:
 ///
 /// ```no_run
 /// use pavlov_trainer::{policy::{Act, ActionRows, Seen}, prelude::*};
@@ -76,12 +77,12 @@ impl From<Report> for Learned {
 /// let class = PolicyClass::new("AtRandom", |_| Ok(AtRandom { n: 2 }));
 /// ```
 pub trait Policy: Send + std::fmt::Debug {
-    /// Columns the policy wants stored with every step, and their widths.
+    /// Columns that the policy stores with every step, and their widths.
     fn step_columns(&self) -> Vec<(Column, usize)> {
         Vec::new()
     }
 
-    /// Numbers that it remembers per copy from one step of an episode to the next.
+    /// How many numbers of recurrent state the policy keeps per copy from one step of an episode to the next.
     fn memory_width(&self) -> usize {
         0
     }
@@ -89,12 +90,12 @@ pub trait Policy: Send + std::fmt::Debug {
     /// Chooses one action per row.
     ///
     /// # Errors
-    /// An error ends the fragment. It counts as a failure of the worker; in the trainer's own thread it fails the
+    /// An error ends the fragment and counts as a failure of the worker; in the trainer's own thread it fails the
     /// iteration.
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()>;
 
-    /// Turns a fragment into rows to learn from (advantages, n-step returns), ordered as [`env_major`](crate::experience::env_major);
-    /// by default single steps, discounted by the `gamma` of the run.
+    /// Turns a fragment into rows to learn from (advantages, n-step returns), in the order of
+    /// [`env_major`](crate::experience::env_major); by default single steps, discounted by the `gamma` of the run.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
@@ -102,8 +103,8 @@ pub trait Policy: Send + std::fmt::Debug {
         Ok(fragment.transitions(1, fragment.gamma))
     }
 
-    /// What must be known of the whole batch, or drawn for it, before it is shuffled and cut: once before every pass over
-    /// a training batch, and before the step on a replayed one.
+    /// Adds columns that depend on the whole batch, or are drawn for it, before the batch is shuffled and cut into
+    /// minibatches: once before every pass over a training batch, and before each step on a replayed one.
     ///
     /// # Errors
     /// An error fails the training iteration.
@@ -111,7 +112,7 @@ pub trait Policy: Send + std::fmt::Debug {
         Ok(())
     }
 
-    /// Rows of the sequences that it learns from, if it remembers: what it remembers is stored at the first row of each.
+    /// Rows per sequence of a recurrent policy; the recurrent state is stored at the first row of each sequence.
     fn max_seq_len(&self) -> usize {
         1
     }
@@ -127,17 +128,17 @@ pub trait Policy: Send + std::fmt::Debug {
         ))
     }
 
-    /// What the policy learns with, if it has a network.
+    /// The network's parameters, optimizers and target copy; `None` if the policy has no network.
     fn learner_mut(&mut self) -> Option<&mut Learner> {
         None
     }
 
-    /// What acting needs: all a worker's replica is sent.
+    /// The weights that acting needs; replicas in workers get nothing else.
     fn get_weights(&self) -> Weights {
         Weights::default()
     }
 
-    /// Replaces the weights; refuses others' names or shapes and then changes nothing.
+    /// Replaces the weights; changes nothing if a name or a shape does not fit.
     ///
     /// # Errors
     /// Returns [`Error::State`] if a parameter is missing or has another shape.
@@ -145,7 +146,7 @@ pub trait Policy: Send + std::fmt::Debug {
         Ok(())
     }
 
-    /// Weights, optimizer and whatever else learning depends on.
+    /// The weights, the optimizer and everything else that learning depends on.
     ///
     /// # Errors
     /// An error fails the checkpoint.
@@ -153,21 +154,22 @@ pub trait Policy: Send + std::fmt::Debug {
         Ok(State::default())
     }
 
-    /// Continues from [`get_state`](Self::get_state).
+    /// Restores the state that [`get_state`](Self::get_state) saved.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the state is of another policy.
+    /// Returns [`Error::State`] if another kind of policy saved the state.
     fn set_state(&mut self, _state: &State) -> Result<()> {
         Ok(())
     }
 
-    /// Tells how many environment steps the run has sampled, for schedules.
+    /// Sets the number of environment steps that the run has sampled, which schedules depend on.
     fn on_global_var_update(&mut self, _timestep: u64) {}
 
     /// Copies or blends the online network into the target network.
     fn update_target(&mut self) {}
 
-    /// Adapts to the means of the statistics that it reported of a training batch, by name.
+    /// Adapts coefficients to the mean of each statistic (by name) that the policy reported while it learned a
+    /// training batch.
     fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
     /// The network as a function from observations `[rows, ...]` to action distribution parameters or Q-values,
@@ -179,14 +181,14 @@ pub trait Policy: Send + std::fmt::Debug {
         Err(Error::state("the policy", "it has no network to export: implement `forward`"))
     }
 
-    /// The actions that it takes without exploring, `[rows, components]` in [-1, 1], by what [`forward`](Self::forward)
-    /// gives. They are exported in its place, stretched to the bounds of the action space. `None`: `forward` is exported,
-    /// and whoever calls it chooses.
+    /// The policy's actions without exploring, `[rows, components]` in [-1, 1], from the outputs of
+    /// [`forward`](Self::forward). The exported file gives these actions, stretched to the bounds of the action
+    /// space. `None`: it gives the outputs of `forward`, and its caller chooses the actions.
     fn best_actions(&self, _outputs: &Tensor) -> Option<Tensor> {
         None
     }
 
-    /// Settings that change while training, as they stand at `timestep`: `cur_lr`, `cur_epsilon`.
+    /// Values at `timestep` of the settings that change while training: `cur_lr`, `cur_epsilon`.
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }

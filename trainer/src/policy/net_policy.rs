@@ -1,4 +1,4 @@
-//! What the author of an algorithm writes: a network, how it acts, and a loss.
+//! The trait for authors of algorithms: a network, how it acts, and a loss.
 
 use crate::base::{Error, Result, State, Stream, Weights};
 use crate::experience::{Column, Fragment, SampleBatch};
@@ -12,45 +12,46 @@ use std::collections::BTreeMap;
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// A policy that is a network and a loss. Everything else that a [`Policy`] owes (weights, state, optimizers, schedules,
-/// export) follows from its [`Learner`], which is passed in.
+/// A policy that is a network and a loss. A [`Learner`] provides everything else that a [`Policy`] needs (weights,
+/// state, optimizers, schedules, export).
 ///
 /// # Contract
 ///
-/// * The fields are settings, layers and, if `learn` or `after_training` changes something, what `state` saves.
-/// * `loss` says the same of some rows of a batch whatever the others are.
+/// * The fields hold settings, layers, and the values that `learn` or `after_training` changes; `state` saves these
+///   values.
+/// * `loss` of a row does not depend on the other rows of the batch.
 pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
-    /// The settings that it is built from.
+    /// Settings that the policy is built from.
     type Config: Clone + Send + Sync + 'static;
 
     /// Lays out the network.
     ///
     /// # Errors
-    /// Fails if no such network can be built for these spaces or settings, and the set-up of the run with it.
+    /// An error fails the set-up of the run; return one if no such network can be built for these spaces or settings.
     fn build(config: &Self::Config, net: &mut NetBuilder<'_>) -> Result<Self>;
 
-    /// The numbers per row that acting needs: parameters of a distribution, Q-values, actions. It is also what is
-    /// exported, unless [`best_actions`](Self::best_actions) makes actions of it.
+    /// The outputs per row that acting needs: parameters of a distribution, Q-values, or actions. Exported files give
+    /// them too, unless [`best_actions`](Self::best_actions) turns them into actions.
     fn head<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
 
-    /// Chooses actions by those numbers, `[copies, columns of the head]`.
+    /// Chooses actions from the outputs of the head, `[copies, columns of the head]`.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
     fn act(&self, head: &[f32], act: Act<'_>) -> Result<()>;
 
-    /// The actions that it takes without exploring, `[rows, components]` in [-1, 1], by the numbers of the head, if they
-    /// are a function of these; for export. See [`Policy::best_actions`].
+    /// For export: the policy's actions without exploring, `[rows, components]` in [-1, 1], if they are a function of
+    /// the outputs of the head. See [`Policy::best_actions`].
     fn best_actions(&self, _head: &Tensor) -> Option<Tensor> {
         None
     }
 
-    /// Columns that are stored with every step, and their widths.
+    /// Columns that the policy stores with every step, and their widths.
     fn step_columns(&self) -> Vec<(Column, usize)> {
         Vec::new()
     }
 
-    /// Turns a fragment into rows to learn from, in the worker.
+    /// Turns a fragment into rows to learn from; this runs in the worker.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
@@ -58,8 +59,8 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         Ok(fragment.rows())
     }
 
-    /// Adds to a training batch what must be known of all its rows, or drawn for them, before it is cut. It runs before
-    /// every pass over the batch.
+    /// Adds columns to a training batch that depend on all its rows, or are drawn for them, before the batch is cut
+    /// into minibatches. This runs before every pass over the batch.
     ///
     /// # Errors
     /// An error fails the training iteration.
@@ -67,7 +68,7 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         Ok(())
     }
 
-    /// The loss: what learning makes smaller.
+    /// The loss that learning minimises.
     ///
     /// # Errors
     /// An error fails the training iteration.
@@ -84,15 +85,15 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         Ok(report.into())
     }
 
-    /// Moves the target copy when the plan says so.
+    /// Updates the target copy of the network; called when the plan asks for it.
     fn update_target(&self, learner: &mut Learner) {
         learner.update_target(1.0);
     }
 
-    /// Adapts to the means of the statistics that were reported while a training batch was learned.
+    /// Adapts coefficients to the mean of each statistic that was reported while a training batch was learned.
     fn after_training(&mut self, _means: &BTreeMap<String, f64>) {}
 
-    /// What `learn` and `after_training` change, for checkpoints.
+    /// The values that `learn` and `after_training` change, for checkpoints.
     ///
     /// # Errors
     /// An error fails the checkpoint.
@@ -100,33 +101,33 @@ pub trait NetPolicy: Debug + Send + Sync + Sized + 'static {
         Ok(State::default())
     }
 
-    /// Continues from [`state`](Self::state).
+    /// Restores the values that [`state`](Self::state) saved.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the state is of another policy.
+    /// Returns [`Error::State`] if another kind of policy saved the state.
     fn set_state(&mut self, _state: &State) -> Result<()> {
         Ok(())
     }
 
-    /// Settings that change while training as they stand at `timestep`, for results. Rates of optimizers are there
-    /// already.
+    /// Values at `timestep` of the settings that change while training, for results; the optimizers' learning rates
+    /// are added by the caller.
     fn current_values(&self, _timestep: u64) -> BTreeMap<String, f64> {
         BTreeMap::new()
     }
 }
 
-/// A [`NetPolicy`] and its learner.
+/// A [`NetPolicy`] together with its learner.
 #[derive(Debug)]
 struct Networked<P> {
     policy: P,
     learner: Learner,
-    /// Columns of the head.
+    /// Number of outputs of the head.
     columns: usize,
     seed: u64,
 }
 
 impl PolicyClass {
-    /// The policy `P` with these settings.
+    /// Builds the policy `P` from these settings.
     pub fn net<P: NetPolicy>(name: &'static str, config: &P::Config) -> Self {
         let config = config.clone();
         Self::new(name, move |spec| {
@@ -160,7 +161,7 @@ impl<P: NetPolicy> Policy for Networked<P> {
 
     fn compute_actions(&mut self, seen: Seen<'_>, act: Act<'_>) -> Result<()> {
         let Self { policy, learner, columns, seed } = self;
-        // Noise of noisy layers follows from the run's step, so that workers need no state for it.
+        // The noise of noisy layers depends on the run's step alone, so workers need no state for it.
         let noise =
             (learner.is_noisy() && seen.explore).then(|| Stream::new(*seed, "noisy acting", seen.timestep));
         let remembered = (learner.memory_width() > 0).then_some(Remembered {

@@ -1,4 +1,4 @@
-//! Policies by id, of which those that were not used for long may wait on disk.
+//! The policies of a run by id; those that were not used for long may be kept on disk.
 
 use crate::base::{Error, PolicyId, Result, State, Weights};
 use crate::policy::Policy;
@@ -10,16 +10,16 @@ use std::{fmt, fs};
 
 /// Policies by id. Single-agent runs have one, [`DEFAULT_POLICY`](crate::base::DEFAULT_POLICY).
 ///
-/// With a capacity (`multiagent.policy_map_capacity`) it keeps so many policies in memory, and the states of the others in
-/// files. Who asks for one of these gets it back as it was, and the one that was not used for the longest time makes room.
-/// The weights of all stay in memory, as workers are sent them.
+/// With a capacity (`multiagent.policy_map_capacity`) the map keeps that many policies in memory, and the states of
+/// the others in files. A policy on disk is loaded when it is asked for; the least recently used one is written out
+/// for it. The weights of all policies stay in memory, as they are sent to workers.
 #[derive(Debug, Default)]
 pub struct PolicyMap {
     pub(crate) policies: BTreeMap<PolicyId, Place>,
     pub(crate) spilling: Option<Spilling>,
-    /// Counts uses.
+    /// Number of uses so far, to find the least recently used policy.
     pub(crate) clock: u64,
-    /// What policies were told last of the time.
+    /// Number of environment steps that the policies were last told.
     pub(crate) timestep: Option<u64>,
 }
 
@@ -30,10 +30,11 @@ impl PolicyMap {
         self.policies.insert(id.into(), Place::Here { policy, used: self.clock });
     }
 
-    /// The policy of that id, or an error naming those there are.
+    /// The policy of that id; the error for an unknown id lists the ids of the map.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id. Fails if a policy cannot be written to disk or read.
+    /// Returns [`Error::UnknownPolicy`] if no policy has that id. Fails if a policy cannot be written to disk or
+    /// read.
     pub fn get_mut(&mut self, id: &str) -> Result<&mut Box<dyn Policy>> {
         if !self.policies.contains_key(id) {
             let have = self.policies.keys().cloned().collect::<Vec<_>>().join(", ");
@@ -86,8 +87,9 @@ impl PolicyMap {
     /// Replaces the weights of the policies that `weights` names, nested by id. Other policies keep theirs.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `weights` names no policy or
-    /// the weights of one do not fit; those before it are replaced then. Fails as [`get_mut`](Self::get_mut) does.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `weights` names no
+    /// policy or the weights of one do not fit; the policies before that one have the new weights then. Fails as
+    /// [`get_mut`](Self::get_mut) does.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         if weights.nests().next().is_none() {
             let reason = "they are of no policy; give them nested by id, as `get_weights` does";
@@ -96,7 +98,7 @@ impl PolicyMap {
         for id in weights.nests() {
             let own = Arc::new(weights.nested(id)?);
             match self.policies.get(id) {
-                // Most were sent before.
+                // Most policies on disk already have these weights.
                 Some(Place::OnDisk { weights, .. }) if *weights == own => {}
                 _ => self.get_mut(id)?.set_weights(&own)?,
             }
@@ -121,11 +123,11 @@ impl PolicyMap {
         Ok(all)
     }
 
-    /// Continues from [`get_state`](Self::get_state).
+    /// Restores the states that [`get_state`](Self::get_state) saved.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if a policy has no state in it, or its own does not fit; those before it go on from
-    /// theirs then. Fails as [`get_mut`](Self::get_mut) does.
+    /// Returns [`Error::State`] if `state` lacks a policy or does not fit one; the policies before that one are
+    /// restored then. Fails as [`get_mut`](Self::get_mut) does.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         for id in self.policies.keys().cloned().collect::<Vec<_>>() {
             self.get_mut(&id)?.set_state(&state.nested(&id)?)?;
@@ -140,12 +142,12 @@ pub(crate) enum Place {
     OnDisk { stem: String, weights: Weights },
 }
 
-/// Makes a policy as it is in the beginning.
+/// Builds the policy of an id with its initial weights.
 type Make = dyn Fn(&str) -> Result<Box<dyn Policy>> + Send + Sync;
 
 pub(crate) struct Spilling {
     capacity: usize,
-    /// It is removed with the map, or by the next one where the process was killed.
+    /// The folder of the policies on disk; removed with the map, or by the next map if the process was killed.
     pub(crate) dir: HeldFolder,
     make: Arc<Make>,
 }
@@ -160,8 +162,8 @@ impl fmt::Debug for Spilling {
 }
 
 impl PolicyMap {
-    /// An empty map that keeps at most `capacity` policies in memory, and the others in a new folder in `cache`, or in the
-    /// machine's folder for temporary files. `make` makes a policy as it is in the beginning.
+    /// Makes an empty map that keeps at most `capacity` policies in memory, and the others in a new folder in `cache`
+    /// (by default in the machine's temporary folder). `make` builds a policy with its initial weights.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if the folder cannot be made.
@@ -182,7 +184,7 @@ impl PolicyMap {
         Ok(Self { spilling: Some(Spilling { capacity, dir, make: Arc::new(make) }), ..Self::default() })
     }
 
-    /// Has the policy in memory, and marks it as used.
+    /// Loads the policy if it is on disk, and marks it as used.
     pub(crate) fn fetch(&mut self, id: &str) -> Result<()> {
         self.clock += 1;
         let (Some(place), Some(spilling)) = (self.policies.get_mut(id), &self.spilling) else {
@@ -200,7 +202,7 @@ impl PolicyMap {
                 if let Some(timestep) = self.timestep {
                     policy.on_global_var_update(timestep);
                 }
-                // What cannot be removed is removed with the folder.
+                // A file that cannot be removed now is removed with the folder.
                 for ending in ["json", "safetensors"] {
                     let _ = fs::remove_file(dir.join(format!("{stem}.{ending}")));
                 }
@@ -210,10 +212,10 @@ impl PolicyMap {
         self.make_room()
     }
 
-    /// Writes the policies that were not used for the longest time to disk, until there are no more in memory than there may be.
+    /// Writes the least recently used policies to disk until at most `capacity` of them are in memory.
     ///
     /// # Errors
-    /// Fails if a policy cannot save its state, or it cannot be written.
+    /// Fails if a policy cannot save its state, or a file cannot be written.
     pub(crate) fn make_room(&mut self) -> Result<()> {
         let Some(spilling) = &self.spilling else { return Ok(()) };
         loop {

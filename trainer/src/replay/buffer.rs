@@ -1,4 +1,4 @@
-//! The ring of rows.
+//! The replay buffer: a ring of rows.
 
 use crate::base::{Error, Result, State, Stream, StreamState, host};
 use crate::experience::{Column, SampleBatch};
@@ -7,16 +7,16 @@ use crate::replay::sum_tree::SumTree;
 use crate::settings::{ReplayBufferConfig, ReplayKind};
 use tch::{Device, Kind, Tensor};
 
-/// Rows of experience, the newest `capacity` of them.
+/// The newest `capacity` rows of experience.
 ///
-/// Storage is allocated once, when the first batch shows the columns; adding and drawing copy rows on the host. Long rows
-/// (256 bytes and more) are kept as frames instead, and equal frames once: an observation is not kept a second time as
-/// the next one of the row before, nor is a frame of a stack.
+/// Storage is allocated once, when the first batch shows the columns; adding and drawing copy rows on the CPU. Long
+/// rows (256 bytes and more) are stored as frames, each distinct frame once: an observation shares memory with the
+/// `new_obs` of the row before, and stacks of frames share their frames.
 #[derive(Debug)]
 pub struct ReplayBuffer {
     config: ReplayBufferConfig,
     columns: Vec<(Column, Kept)>,
-    /// Frames of each length that occurs.
+    /// Stores of frames, one for each length of frame.
     frames: Vec<Frames>,
     len: usize,
     next: usize,
@@ -26,16 +26,16 @@ pub struct ReplayBuffer {
     rng: Stream,
 }
 
-/// How the rows of a column are kept.
+/// How the buffer stores one column.
 #[derive(Debug)]
 enum Kept {
-    /// `[capacity, ...]`.
+    /// Tensor `[capacity, ...]` of rows.
     Plain(Tensor),
     Frames(Rows),
 }
 
 impl Kept {
-    /// Room for rows like those of `data`.
+    /// Allocates a column for rows like those of `data`.
     fn new(data: &Tensor, capacity: usize, frames: &mut Vec<Frames>) -> Self {
         Rows::new(data, capacity, frames).map_or_else(
             || {
@@ -46,7 +46,7 @@ impl Kept {
         )
     }
 
-    /// Sizes and kind of a tensor of so many rows.
+    /// Shape and kind of a tensor of `rows` rows.
     fn of(&self, rows: usize) -> (Vec<i64>, Kind) {
         match self {
             Self::Plain(storage) => {
@@ -58,7 +58,7 @@ impl Kept {
         }
     }
 
-    /// Rows of `data` go to the slots from `first` on, round the ring.
+    /// Writes rows of `data` to the slots from `first` on, wrapping around the ring.
     fn write(&mut self, data: &Tensor, first: usize, capacity: usize, frames: &mut [Frames]) {
         let rows = data.size()[0] as usize;
         let from = host::bytes(data);
@@ -74,7 +74,7 @@ impl Kept {
         }
     }
 
-    /// The rows in these slots.
+    /// Copies the rows in these slots to a tensor.
     fn read(&self, index: &[usize], capacity: usize, frames: &[Frames]) -> Tensor {
         let (shape, kind) = self.of(index.len());
         let mut drawn = Tensor::empty(&shape, (kind, Device::Cpu));
@@ -95,7 +95,7 @@ impl Kept {
 }
 
 impl ReplayBuffer {
-    /// An empty buffer that draws from `rng`.
+    /// Makes an empty buffer that draws rows with `rng`.
     pub fn new(config: ReplayBufferConfig, rng: Stream) -> Self {
         let prioritized = config.kind == ReplayKind::PrioritizedReplayBuffer;
         Self {
@@ -111,7 +111,7 @@ impl ReplayBuffer {
         }
     }
 
-    /// How many rows are in the buffer.
+    /// Number of rows in the buffer.
     pub fn len(&self) -> usize {
         self.len
     }
@@ -121,22 +121,22 @@ impl ReplayBuffer {
         self.len == 0
     }
 
-    /// How many rows were ever added.
+    /// Number of rows that were ever added.
     pub fn added(&self) -> u64 {
         self.added
     }
 
-    /// Rows that must have been added before any is drawn.
+    /// Number of rows that must be added before any is drawn.
     pub fn learning_starts(&self) -> usize {
         self.config.learning_starts
     }
 
-    /// Whether rows may be drawn yet.
+    /// Whether enough rows were added for drawing.
     pub fn ready(&self) -> bool {
         self.len > 0 && self.added >= self.config.learning_starts as u64
     }
 
-    /// Bytes of memory that the rows take.
+    /// Number of bytes of memory that the rows take.
     pub fn bytes(&self) -> usize {
         let columns = self.columns.iter().map(|(_, kept)| match kept {
             Kept::Plain(storage) => storage.numel() * storage.kind().elt_size_in_bytes(),
@@ -145,17 +145,17 @@ impl ReplayBuffer {
         columns.sum::<usize>() + self.frames.iter().map(Frames::held).sum::<usize>()
     }
 
-    /// How rows are drawn.
+    /// The way of drawing rows: uniformly or by priority.
     pub fn kind(&self) -> ReplayKind {
         self.config.kind
     }
 
-    /// Copies every row; the oldest make room. A `weights` column holds the rows' first priorities; without it they
-    /// get the highest priority so far.
+    /// Copies every row of `batch`, over the oldest if the buffer is full. A `weights` column holds the rows' first
+    /// priorities; without it they get the highest priority so far.
     ///
     /// # Errors
-    /// Returns [`Error::MissingColumn`] if a column of earlier rows is missing, [`Error::State`] if one has other rows,
-    /// [`Error::NotFinite`] if a first priority is not finite.
+    /// Returns [`Error::MissingColumn`] if a column of earlier rows is missing, [`Error::State`] if a column's rows
+    /// have another shape, [`Error::NotFinite`] if a first priority is not finite.
     pub fn add(&mut self, batch: &SampleBatch) -> Result<()> {
         let capacity = self.config.capacity;
         if self.columns.is_empty() {
@@ -164,7 +164,7 @@ impl ReplayBuffer {
             }
         }
         let rows = batch.rows();
-        // All is looked at before anything is written.
+        // All columns are checked before anything is written.
         for (column, kept) in &self.columns {
             let data = batch.get(*column)?;
             let (found, wanted) = ((data.size(), data.kind()), kept.of(rows));
@@ -183,7 +183,7 @@ impl ReplayBuffer {
             let what = "a first priority".into();
             return Err(Error::NotFinite { what, value: value.into(), step: self.added, hint });
         }
-        // Room first, so that old frames do not stand beside the new ones.
+        // The old rows are released first, so that their frames make room for the new ones.
         for (_, kept) in &mut self.columns {
             if let Kept::Frames(kept) = kept {
                 let slots = (0..rows.min(capacity)).map(|i| (self.next + i) % capacity);
@@ -209,7 +209,7 @@ impl ReplayBuffer {
         Ok(())
     }
 
-    /// Draws `rows` rows with replacement; nothing before `learning_starts`.
+    /// Draws `rows` rows with replacement; `None` before `learning_starts` rows were added.
     ///
     /// A prioritised buffer adds `weights`, `(p_min / p)^beta` (each row's `(p N)^-beta` over the largest), and
     /// `batch_indexes` for [`update_priorities`](Self::update_priorities).
@@ -267,10 +267,10 @@ impl ReplayBuffer {
         Ok(())
     }
 
-    /// All rows, priorities and the random stream.
+    /// The rows, priorities and random stream, for a checkpoint.
     ///
     /// # Errors
-    /// Does not fail today: everything in it can be written.
+    /// Never fails today: every part of the buffer can be written.
     pub fn state(&self) -> Result<State> {
         let mut state = State::default();
         let names: Vec<&str> = self.columns.iter().map(|(c, _)| c.name()).collect();
@@ -285,7 +285,7 @@ impl ReplayBuffer {
         for (column, kept) in &self.columns {
             match kept {
                 Kept::Plain(data) => state.set_tensor(column.name(), &data.narrow(0, 0, self.len as i64)),
-                // One row says what the others are like.
+                // The first row's shape is that of all rows.
                 Kept::Frames(_) if self.len > 0 => {
                     let one = kept.read(&[0], self.config.capacity, &self.frames);
                     state.set_tensor(column.name(), &one);
@@ -312,10 +312,10 @@ impl ReplayBuffer {
         Ok(state)
     }
 
-    /// Continues from [`state`](Self::state).
+    /// Continues from a state that [`state`](Self::state) saved.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the state has another type or capacity, or is not whole.
+    /// Returns [`Error::State`] if the state has another type or capacity, or is incomplete.
     pub fn set_state(&mut self, state: &State) -> Result<()> {
         let (kind, capacity): (ReplayKind, usize) = (state.get("kind")?, state.get("capacity")?);
         if kind != self.config.kind || capacity != self.config.capacity {
@@ -342,7 +342,7 @@ impl ReplayBuffer {
                     let frames = state.tensor(&format!("frames{}", kept.store()))?;
                     kept.restore(&state.tensor(&ids)?, &frames, &mut self.frames)?;
                 }
-                // Also where long rows were saved as they are.
+                // Long rows of older checkpoints were saved as plain rows: they become frames here.
                 _ => kept.write(&rows, 0, capacity, &mut self.frames),
             }
             self.columns.push((Column::named(name), kept));
@@ -357,7 +357,7 @@ impl ReplayBuffer {
     }
 }
 
-/// Rows of `width` bytes at `index`, one after the other. Short rows are moved in registers.
+/// Copies rows of `width` bytes at `index`, one after the other. Short rows are moved in registers.
 fn copy_rows(from: &[u8], width: usize, index: &[usize], to: &mut [u8]) {
     fn short<const W: usize>(from: &[u8], index: &[usize], to: &mut [u8]) {
         let (from, _) = from.as_chunks::<W>();

@@ -1,18 +1,18 @@
-//! Whole fragments of the past, for algorithms that mix them in among new ones.
+//! A store of whole past fragments, for algorithms that mix them with new ones.
 
 use crate::base::{Array, Error, Result, State, Stream};
 use crate::experience::TrainBatch;
 
-/// A ring of fragments: the newest takes the place of the oldest.
+/// A ring of fragments: the newest replaces the oldest.
 #[derive(Debug, Default)]
 pub(crate) struct Fragments {
     slots: Vec<TrainBatch>,
-    /// The oldest, once all slots are taken.
+    /// Index of the oldest fragment, once all slots are taken.
     next: usize,
 }
 
 impl Fragments {
-    /// Keeps a fragment, one of `capacity`.
+    /// Adds a fragment to a ring of at most `capacity`.
     pub(crate) fn add(&mut self, fragment: TrainBatch, capacity: usize) {
         if self.slots.len() < capacity {
             self.slots.push(fragment);
@@ -22,7 +22,7 @@ impl Fragments {
         }
     }
 
-    /// One of them, each equally often; none if there is none. It shares its rows with the one that is kept.
+    /// Draws a stored fragment uniformly, `None` if the ring is empty. The rows are shared, not copied.
     pub(crate) fn draw(&self, rng: &mut Stream) -> Option<TrainBatch> {
         match self.slots.len() {
             0 => None,
@@ -30,7 +30,7 @@ impl Fragments {
         }
     }
 
-    /// Everything, for checkpoints.
+    /// The whole ring, for checkpoints.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         state.set("fragments", &self.slots.len())?;
@@ -43,7 +43,7 @@ impl Fragments {
         Ok(state)
     }
 
-    /// What [`state`](Self::state) saved.
+    /// Restores the ring that [`state`](Self::state) saved.
     pub(crate) fn from_state(state: &State, capacity: usize) -> Result<Self> {
         let saved: usize = state.get("fragments")?;
         if saved > capacity {

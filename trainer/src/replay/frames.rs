@@ -1,23 +1,23 @@
-//! Long rows, kept as frames that stand in memory once, however many rows show them.
+//! Long rows, stored as frames: equal frames share memory, in however many rows they occur.
 //!
-//! The observation that follows one is the next row's, and a stack of frames shares all but one with the stack before. The
-//! store finds that out by comparing bytes: a frame that is there already is used again. That holds from fragment to fragment, for every
-//! copy, and where an episode was cut.
+//! An observation's successor is the next row's observation, and a stack of frames shares all but one with the stack
+//! before. The store compares bytes and uses a stored frame again if it is equal: across fragments, in every copy,
+//! and where an episode was cut.
 
 use crate::base::{Error, Result, channels_first, host};
 use std::collections::HashMap;
 use tch::{Kind, Tensor};
 
-/// Rows of fewer bytes are kept as they are: to share them costs as much as it saves.
+/// Rows of fewer bytes are stored as they are: sharing them costs as much as it saves.
 const LONG: usize = 256;
 
-/// Memory is taken in pieces of about so many bytes.
+/// Memory is allocated in chunks of about this many bytes.
 const CHUNK: usize = 1 << 18;
 
-/// A place in [`Rows::ids`] that holds nothing yet.
+/// Marks a place in [`Rows::ids`] that refers to no frame yet.
 const NONE: u32 = u32::MAX;
 
-/// Frames of equal length, counted by their uses.
+/// Distinct frames of equal length, with a count of uses for each.
 #[derive(Debug)]
 pub(crate) struct Frames {
     bytes: usize,
@@ -25,7 +25,7 @@ pub(crate) struct Frames {
     uses: Vec<u32>,
     hashes: Vec<u64>,
     free: Vec<u32>,
-    /// A frame with that hash.
+    /// For each hash, the id of a frame with this hash.
     known: HashMap<u64, u32>,
 }
 
@@ -55,7 +55,7 @@ impl Frames {
         &self.chunks[chunk][range]
     }
 
-    /// The frame with these bytes, used once more.
+    /// Returns the id of the frame with these bytes and counts one more use of it.
     fn put(&mut self, frame: &[u8]) -> u32 {
         let hash = hash(frame);
         if let Some(&id) = self.known.get(&hash)
@@ -80,7 +80,7 @@ impl Frames {
         id
     }
 
-    /// The frame is used once less.
+    /// Counts one use of a frame less, and frees it after the last.
     fn release(&mut self, id: u32) {
         if id == NONE {
             return;
@@ -96,7 +96,7 @@ impl Frames {
         }
     }
 
-    /// Bytes of memory, what is kept about the frames included.
+    /// Number of bytes of the frames and of the tables about them.
     pub(super) fn held(&self) -> usize {
         let about = size_of::<u32>() * (self.uses.capacity() + self.free.capacity());
         let known = self.known.capacity() * size_of::<(u64, u32)>();
@@ -107,7 +107,7 @@ impl Frames {
     }
 }
 
-/// Not for secrets: fast, and equal frames are compared byte by byte.
+/// Hashes fast, not for secrets: frames with equal hashes are compared byte by byte.
 fn hash(bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
     let mix = |sum: u64, word: u64| (sum.rotate_left(5) ^ word).wrapping_mul(0x517c_c1b7_2722_0a95);
@@ -115,25 +115,25 @@ fn hash(bytes: &[u8]) -> u64 {
     rest.iter().fold(sum, |sum, &byte| mix(sum, u64::from(byte)))
 }
 
-/// Rows of a column as numbers of frames: one per channel of an image and per member of a stack, else one per row.
+/// Rows of a column as ids of frames: one per channel of an image and per member of a stack, else one per row.
 #[derive(Debug)]
 pub(crate) struct Rows {
-    /// Sizes of a row.
+    /// Shape of a row.
     shape: Vec<i64>,
     kind: Kind,
-    /// Frames of a row, and whether they stand in it element by element.
+    /// Number of frames per row, and whether their elements alternate in the row.
     planes: usize,
     interleaved: bool,
-    /// `[capacity, planes]`.
+    /// Frame ids `[capacity, planes]`.
     ids: Vec<u32>,
-    /// Which [`Frames`] they are.
+    /// Index of the [`Frames`] that hold the frames.
     store: usize,
-    /// A row, frame by frame.
+    /// Scratch memory: one row, frame by frame.
     split: Vec<u8>,
 }
 
 impl Rows {
-    /// Room for rows like those of `data`, if they are long.
+    /// Allocates ids for rows like those of `data`; `None` if these rows are short.
     pub(super) fn new(data: &Tensor, capacity: usize, stores: &mut Vec<Frames>) -> Option<Self> {
         let (shape, kind) = (data.size()[1..].to_vec(), data.kind());
         let row_bytes = shape.iter().product::<i64>() as usize * kind.elt_size_in_bytes();
@@ -146,7 +146,7 @@ impl Rows {
             [_, _, channels] => (*channels, *channels > 1),
             _ => (1, false),
         };
-        // Smaller frames cost more than they save.
+        // Shorter frames cost more than they save.
         let (planes, interleaved) =
             if row_bytes / planes < LONG / 4 { (1, false) } else { (planes, interleaved) };
         let bytes = row_bytes / planes;
@@ -158,19 +158,19 @@ impl Rows {
         Some(Self { shape, kind, planes, interleaved, ids: vec![NONE; capacity * planes], store, split })
     }
 
-    /// Sizes and kind of a tensor of so many rows.
+    /// Shape and kind of a tensor of `rows` rows.
     pub(super) fn of(&self, rows: usize) -> (Vec<i64>, Kind) {
         (std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect(), self.kind)
     }
 
-    /// A row is forgotten.
+    /// Releases the frames of the row in `slot`.
     pub(super) fn clear(&mut self, slot: usize, stores: &mut [Frames]) {
         for id in &mut self.ids[slot * self.planes..][..self.planes] {
             stores[self.store].release(std::mem::replace(id, NONE));
         }
     }
 
-    /// A row takes the place of another.
+    /// Writes a row to `slot`, over the one that was there.
     pub(super) fn write(&mut self, slot: usize, row: &[u8], stores: &mut [Frames]) {
         let (frames, planes, element) = (&mut stores[self.store], self.planes, self.kind.elt_size_in_bytes());
         let split = match self.interleaved {
@@ -188,7 +188,7 @@ impl Rows {
         }
     }
 
-    /// A row as it was written.
+    /// Copies the row in `slot` to `to`, as it was written.
     pub(super) fn read(&self, slot: usize, stores: &[Frames], to: &mut [u8]) {
         let (frames, element) = (&stores[self.store], self.kind.elt_size_in_bytes());
         let ids = &self.ids[slot * self.planes..][..self.planes];
@@ -207,12 +207,12 @@ impl Rows {
         }
     }
 
-    /// Which of the stores its frames are in.
+    /// Index of the [`Frames`] that hold the frames.
     pub(super) fn store(&self) -> usize {
         self.store
     }
 
-    /// The rows that were [`Saved`].
+    /// Restores rows that were [`Saved`].
     pub(super) fn restore(&mut self, ids: &Tensor, frames: &Tensor, stores: &mut [Frames]) -> Result<()> {
         let (bytes, saved) = (stores[self.store].bytes, host::bytes(frames));
         let ids = host::read::<i64>(ids);
@@ -230,13 +230,13 @@ impl Rows {
         }
     }
 
-    /// Bytes of memory besides those of the frames.
+    /// Number of bytes of memory without those of the frames.
     pub(super) fn held(&self) -> usize {
         self.ids.capacity() * size_of::<u32>() + self.split.capacity()
     }
 }
 
-/// `[rows, columns]` elements to `[columns, rows]`.
+/// Transposes `[rows, columns]` elements to `[columns, rows]`.
 fn transpose(from: &[u8], to: &mut [u8], (rows, columns): (usize, usize), element: usize) {
     for (column, to) in to.chunks_exact_mut(rows * element).enumerate() {
         match element {
@@ -249,16 +249,16 @@ fn transpose(from: &[u8], to: &mut [u8], (rows, columns): (usize, usize), elemen
     }
 }
 
-/// Saved rows: the frames that they use, numbered by their first use, and the numbers of each row.
+/// Saved rows: the frames in use, numbered by their first use, and the frame numbers of each row.
 pub(crate) struct Saved {
-    /// `[frames, bytes]`.
+    /// Bytes of the frames, `[frames, bytes]`.
     pub(super) frames: Tensor,
-    /// `[rows, planes]` of each column.
+    /// Frame numbers `[rows, planes]` of each column.
     pub(super) ids: Vec<Tensor>,
 }
 
 impl Saved {
-    /// The first `len` rows of all columns that stand in a store.
+    /// Saves the first `len` rows of all columns whose frames are in one store.
     pub(super) fn new(frames: &Frames, columns: &[&Rows], len: usize) -> Self {
         let mut numbers = HashMap::new();
         let mut bytes = Vec::new();

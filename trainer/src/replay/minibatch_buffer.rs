@@ -1,14 +1,14 @@
-//! Training batches that are learned from several times in turn (Ray's MinibatchBuffer).
+//! Training batches that are each learned from several times (Ray's MinibatchBuffer).
 
 use crate::base::{Array, Error, Result, State};
 use crate::experience::TrainBatch;
 
-/// A ring of batches, each of which is used a number of times: once, then those in the other slots come first.
+/// A ring of batches, each used several times; the slots take turns, one use each.
 #[derive(Debug)]
 pub(crate) struct MinibatchBuffer {
-    /// A batch and how often it is still to be used.
+    /// For each slot, its batch and the number of uses that are left.
     slots: Vec<Option<(TrainBatch, usize)>>,
-    /// Whose turn it is.
+    /// Index of the slot that is next.
     turn: usize,
 }
 
@@ -23,23 +23,23 @@ impl MinibatchBuffer {
         Self { slots: (0..slots).map(|_| None).collect(), turn: 0 }
     }
 
-    /// As many slots as this one, all free.
+    /// Makes a buffer with as many slots as this one, all free.
     pub(crate) fn emptied(&self) -> Self {
         Self::new(self.slots.len())
     }
 
-    /// Whether there is more than one slot. With only one nothing stays in it.
+    /// Whether the buffer has more than one slot. A single slot never keeps a batch.
     pub(crate) fn has_several(&self) -> bool {
         self.slots.len() > 1
     }
 
-    /// Puts a batch, to be used so many times, into the slot whose turn it is. It is free once [`next`](Self::next) gives
-    /// nothing.
+    /// Puts a batch, to be used `uses` times, into the next slot. That slot is free once [`next`](Self::next) returns
+    /// `None`.
     pub(crate) fn add(&mut self, batch: TrainBatch, uses: usize) {
         self.slots[self.turn] = Some((batch, uses));
     }
 
-    /// The batch whose turn it is; nothing where a new one is needed.
+    /// Returns the batch of the slot that is next, `None` if that slot needs a new batch.
     pub(crate) fn next(&mut self) -> Option<TrainBatch> {
         let slot = &mut self.slots[self.turn];
         let (batch, left) = slot.take()?;
@@ -50,7 +50,7 @@ impl MinibatchBuffer {
         Some(batch)
     }
 
-    /// Everything, for checkpoints.
+    /// The whole buffer, for checkpoints.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         let left = |slot: &Option<(TrainBatch, usize)>| slot.as_ref().map_or(0, |(_, left)| *left);
@@ -66,7 +66,7 @@ impl MinibatchBuffer {
         Ok(state)
     }
 
-    /// What [`state`](Self::state) saved, for as many slots as this one has.
+    /// Restores a buffer that [`state`](Self::state) saved, with as many slots as this one.
     pub(crate) fn restored(&self, state: &State) -> Result<Self> {
         let left: Vec<usize> = state.get("left")?;
         let (saved, slots) = (left.len(), self.slots.len());

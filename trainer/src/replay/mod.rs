@@ -17,7 +17,7 @@ pub use crate::settings::{OffPolicy, ReplayBufferConfig, ReplayKind};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 
-/// A buffer of rows for each of some policies, shared by the steps of a plan.
+/// Replay buffers, one for each of several policies, shared by the steps of a plan.
 #[derive(Clone, Debug, Default)]
 pub struct SharedReplay {
     buffers: BTreeMap<PolicyId, Arc<Mutex<ReplayBuffer>>>,
@@ -25,20 +25,21 @@ pub struct SharedReplay {
 }
 
 impl SharedReplay {
-    /// Shares a buffer of that policy's rows, too.
+    /// Adds a shared buffer for that policy's rows.
     #[must_use]
     pub fn with(mut self, policy: impl Into<PolicyId>, buffer: Arc<Mutex<ReplayBuffer>>) -> Self {
         self.buffers.insert(policy.into(), buffer);
         self
     }
 
-    /// The buffers get equally many rows at a time. Those of one stream then draw rows that were added together.
+    /// Puts the buffers in lockstep: all get equally many rows at a time, so equal random streams draw rows of the
+    /// same steps.
     #[must_use]
     pub fn in_lockstep(self, lockstep: bool) -> Self {
         Self { lockstep, ..self }
     }
 
-    /// Refuses rows that the buffers cannot keep in lockstep, if they are to.
+    /// Refuses rows that break lockstep, if the buffers are in lockstep.
     pub(crate) fn check(&self, batch: &TrainBatch) -> Result<()> {
         if !self.lockstep {
             return Ok(());
@@ -57,12 +58,12 @@ impl SharedReplay {
         }
     }
 
-    /// The policies whose rows these are, in the order of the ids.
+    /// The ids of the policies that have a buffer, in order.
     pub fn policies(&self) -> impl Iterator<Item = &str> {
         self.buffers.keys().map(String::as_str)
     }
 
-    /// The buffer of one policy, for this caller alone until the guard is dropped.
+    /// Locks the buffer of one policy until the guard is dropped.
     pub fn lock(&self, policy: &str) -> Option<MutexGuard<'_, ReplayBuffer>> {
         self.buffers.get(policy).map(|buffer| lock(buffer))
     }

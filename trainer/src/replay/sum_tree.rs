@@ -9,7 +9,7 @@ pub struct SumTree {
 }
 
 impl SumTree {
-    /// A tree of `capacity` leaves of priority 0.
+    /// Makes a tree of `capacity` leaves with priority 0.
     pub fn new(capacity: usize) -> Self {
         let leaves = capacity.next_power_of_two();
         Self { leaves, sums: vec![0.0; 2 * leaves], minima: vec![f64::INFINITY; 2 * leaves] }
@@ -37,17 +37,17 @@ impl SumTree {
         self.sums[1]
     }
 
-    /// The smallest priority that was set.
+    /// The smallest priority; leaves that were never set do not count.
     pub fn min(&self) -> f64 {
         self.minima[1]
     }
 
-    /// The leaf at which the running sum of priorities passes `mass`, which must be below [`total`](Self::total).
+    /// The leaf at which the running sum of priorities exceeds `mass`, which must be below [`total`](Self::total).
     pub fn find(&self, mut mass: f64) -> usize {
         let mut i = 1;
         while i < self.leaves {
             i *= 2;
-            // Rounding may leave some mass over at a subtree of zeros: stay where there is some.
+            // Rounding may leave a rest of mass at a subtree of zeros: go where priorities are.
             if mass >= self.sums[i] && self.sums[i + 1] > 0.0 {
                 mass -= self.sums[i];
                 i += 1;

@@ -8,11 +8,12 @@ use pavlov_envs::Element;
 use std::path::{Path, PathBuf};
 
 impl<T: Trainer> Algorithm<T> {
-    /// Plays `episodes` whole episodes; greedy unless `explore`. Keeps at most `frames` pictures of the first.
+    /// Plays `episodes` whole episodes, greedily unless `explore` is set. Keeps at most `frames` pictures of the
+    /// first episode.
     ///
     /// # Errors
-    /// Fails if an environment or a policy does, or an episode does not end. Returns [`Error::State`] if the algorithm
-    /// is not set up.
+    /// Fails if an environment or a policy does, or an episode does not end. Returns [`Error::State`] if the
+    /// algorithm is not set up.
     pub fn play(&mut self, episodes: u64, seed: u64, explore: bool, frames: usize) -> Result<Evaluation> {
         let run = self.run()?;
         let task = EvaluationTask {
@@ -27,14 +28,15 @@ impl<T: Trainer> Algorithm<T> {
         run.workers().learners.lend(|policies, _| play(spec, 0, &task, policies, &filters, &mut None))
     }
 
-    /// The action for one observation, preprocessed and filtered as in training and stretched to the environment's
-    /// bounds. `obs` is one row as the environment writes it.
+    /// The action for one observation, preprocessed and filtered as in training and scaled to the environment's
+    /// bounds. `obs` is one row, as the environment writes it.
     ///
-    /// Every call begins an episode: a policy with memory has none yet. [`session`](Self::session) goes on with one.
+    /// Every call begins a new episode: a recurrent policy starts without memory. Use [`session`](Self::session) for
+    /// whole episodes.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `obs` is not one row, and fails whenever [`compute_actions`](Self::compute_actions)
-    /// does.
+    /// Returns [`Error::State`] if `obs` is not one row, and fails whenever
+    /// [`compute_actions`](Self::compute_actions) does.
     pub fn compute_single_action<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Action> {
         let mut actions = self.compute_actions(obs, explore)?;
         match actions.len() {
@@ -47,18 +49,18 @@ impl<T: Trainer> Algorithm<T> {
     /// [`compute_single_action`](Self::compute_single_action).
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `obs` are not rows of the space in its scalars, the run has several policies, or the
-    /// algorithm is not set up; fails if the policy does.
+    /// Returns [`Error::State`] if `obs` are not rows of the space in its scalars, the run has several policies, or
+    /// the algorithm is not set up; fails if the policy does.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let id = self.run()?.spec().policies.sole()?.to_owned();
         self.compute_actions_of(&id, obs, explore)
     }
 
-    /// As [`compute_actions`](Self::compute_actions), by the policy `id`.
+    /// As [`compute_actions`](Self::compute_actions), with the policy `id`.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `obs` are not rows of the space
-    /// in its scalars or the algorithm is not set up; fails if the policy does.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if `obs` are not rows of
+    /// the space in its scalars or the algorithm is not set up; fails if the policy does.
     pub fn compute_actions_of<O: Element>(
         &mut self,
         id: &str,
@@ -79,7 +81,8 @@ impl<T: Trainer> Algorithm<T> {
         })?
     }
 
-    /// Acts in `copies` episodes of yours with a replica of the run's only policy as it is now.
+    /// Returns a session that acts in `copies` episodes of your own, with a copy of the run's only policy in its
+    /// current state.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the run has several policies, `copies` is 0, or the algorithm is not set up.
@@ -88,11 +91,12 @@ impl<T: Trainer> Algorithm<T> {
         self.session_of(&id, copies)
     }
 
-    /// Acts for one agent in each of `copies` episodes of yours with a replica of the policy `id` as it is now.
+    /// Returns a session that acts for one agent in each of `copies` episodes of your own, with a copy of the policy
+    /// `id`.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id, and [`Error::State`] if `copies` is 0 or the
-    /// algorithm is not set up.
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id, and [`Error::State`] if `copies` is 0 or
+    /// the algorithm is not set up.
     pub fn session_of(&mut self, id: &str, copies: usize) -> Result<Session> {
         if copies == 0 {
             return Err(Error::state("a session", "it was asked for 0 copies, but it needs at least 1"));
@@ -102,7 +106,7 @@ impl<T: Trainer> Algorithm<T> {
         self.replica(id, rngs)
     }
 
-    /// A replica of the policy `id` as it is now, with a copy per stream.
+    /// A session with a copy of the policy `id` and one episode per random stream.
     fn replica(&self, id: &str, rngs: Vec<Stream>) -> Result<Session> {
         let run = self.run()?;
         let mut policies = run.spec().policies(0, tch::Device::Cpu)?;
@@ -118,13 +122,13 @@ impl<T: Trainer> Algorithm<T> {
     /// Writes the run's only policy as TorchScript, `model.pt` in `dir`; see [`Session::export`].
     ///
     /// # Errors
-    /// Fails whenever [`Session::export`] does. Returns [`Error::State`] if the run has several policies, `dir` cannot
-    /// be made, or the algorithm is not set up.
+    /// Fails whenever [`Session::export`] does. Returns [`Error::State`] if the run has several policies, `dir`
+    /// cannot be made, or the algorithm is not set up.
     pub fn export_policy_model(&self, dir: &Path) -> Result<PathBuf> {
         self.export_policy_model_of(self.run()?.spec().policies.sole()?, dir)
     }
 
-    /// As [`export_policy_model`](Self::export_policy_model), the policy `id`.
+    /// As [`export_policy_model`](Self::export_policy_model), for the policy `id`.
     ///
     /// # Errors
     /// Fails whenever [`Session::export`] does. Returns [`Error::UnknownPolicy`] for an id that no policy has, and

@@ -1,4 +1,4 @@
-//! A [`Trainer`] that runs: the blanket [`Trainable`] of all algorithms, and what users call on it.
+//! [`Algorithm`]: any [`Trainer`] as a [`Trainable`], and the methods that users call on it.
 
 use crate::agents::{Agent, Probe};
 use crate::base::{Error, Result, Stream, Weights, catch, rules};
@@ -15,16 +15,16 @@ use pavlov_tune::{Bundle, Config, ExportFormat, Metrics, Resources, Trainable, T
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
-/// An algorithm under way.
+/// A run of an algorithm: its settings, environment, workers and plan.
 pub struct Algorithm<T: Trainer> {
     pub(super) recipe: Recipe<T>,
     pub(super) settings: T,
     pub(super) env: EnvCreator,
     pub(super) run: Option<Run>,
-    /// Where the run keeps its files.
+    /// The folder of the run's files.
     logdir: PathBuf,
     pub(super) inference_rng: Stream,
-    /// Policies were added or removed since the run was set up.
+    /// Whether policies were added or removed since the run was set up.
     pub(super) policies_changed: bool,
 }
 
@@ -46,7 +46,8 @@ impl<T: Trainer> From<Recipe<T>> for Algorithm<T> {
 }
 
 impl<T: Trainer> Algorithm<T> {
-    /// An algorithm that starts from `settings` when it is set up; what a sweep's configuration says goes over them.
+    /// Makes an algorithm that starts from `settings` when it is set up; a sweep's configuration overrides
+    /// `settings`.
     pub fn new(settings: T, env: EnvCreator) -> Self {
         Recipe::new(settings, env).into()
     }
@@ -64,7 +65,7 @@ impl<T: Trainer> Algorithm<T> {
         self.run.as_mut().ok_or_else(|| Error::state("the algorithm", "it is not set up"))
     }
 
-    /// The workers. A restore replaces them: ask again after it.
+    /// The workers of the run. A restore replaces them, so call this again afterwards.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the algorithm is not set up.
@@ -72,25 +73,25 @@ impl<T: Trainer> Algorithm<T> {
         Ok(self.run()?.workers())
     }
 
-    /// Evaluates as `evaluation_*` settings say; the block that results carry under `evaluation`.
+    /// Evaluates by the `evaluation_*` settings. Returns the block that results have under `evaluation`.
     ///
     /// # Errors
-    /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no setting
-    /// lets the run go on without it. Returns [`Error::State`] if the algorithm is not set up.
+    /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no
+    /// setting lets the run go on without it. Returns [`Error::State`] if the algorithm is not set up.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         self.run_mut()?.evaluate()
     }
 
-    /// Calls `f` with the learning policy of that id.
+    /// Calls `f` with the learning policy `id`.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id, and [`Error::State`] if the algorithm is not
-    /// set up.
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id, and [`Error::State`] if the algorithm is
+    /// not set up.
     pub fn get_policy<R>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> R) -> Result<R> {
         self.workers()?.with_policy(id, f)
     }
 
-    /// The learner's weights, nested by policy id.
+    /// The weights of all policies, nested by policy id.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the algorithm is not set up.
@@ -98,20 +99,22 @@ impl<T: Trainer> Algorithm<T> {
         Ok(self.workers()?.get_weights())
     }
 
-    /// Returns the weights of some policies, nested by id.
+    /// The weights of the policies `ids`, nested by policy id.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if the algorithm is not set up.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, and [`Error::State`] if the algorithm is not
+    /// set up.
     pub fn get_weights_of(&self, ids: &[&str]) -> Result<Weights> {
         self.workers()?.learners.lend(|policies, _| policies.get_weights_of(ids))
     }
 
-    /// Replaces the weights of the learner and of every worker. Policies that `weights` does not name keep theirs.
+    /// Replaces the weights of the learner and of every worker. Policies that `weights` does not name keep their
+    /// weights.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, [`Error::State`] if `weights` names no policy, a
-    /// parameter is missing or has another shape, or the algorithm is not set up, and [`Error::Worker`] if a worker fails
-    /// and no setting lets the run go on without it.
+    /// Returns [`Error::UnknownPolicy`] for an id that no policy has, [`Error::State`] if `weights` names no policy,
+    /// a parameter is missing or has another shape, or the algorithm is not set up, and [`Error::Worker`] if a worker
+    /// fails and no setting lets the run go on without it.
     pub fn set_weights(&mut self, weights: &Weights) -> Result<()> {
         self.workers()?.set_weights(weights)
     }
@@ -135,7 +138,8 @@ impl<T: Trainer> Algorithm<T> {
         Ok(())
     }
 
-    /// Writes the pictures of this iteration's evaluation, if there are any, as an animation, and names it in the result.
+    /// Writes the pictures of this iteration's evaluation, if there are any, as a GIF, and puts its path into the
+    /// result.
     fn write_video(&mut self, result: &mut Metrics) -> Result<()> {
         let Some((iteration, (frames, render_fps))) = self.run_mut()?.take_pictures() else { return Ok(()) };
         let video = format!("videos/iteration_{iteration:06}.gif");
@@ -146,7 +150,8 @@ impl<T: Trainer> Algorithm<T> {
         Ok(())
     }
 
-    /// Writes what a function answers into the settings, name by name: checkpoints, results and other processes know it then.
+    /// Writes the policy of each agent, as the user's function answers, into the settings, so that checkpoints,
+    /// results and other processes have the answers.
     fn write_mapping(&self, settings: &mut T, agents: &[Agent]) -> Result<()> {
         let Some(mapping) = &self.recipe.policy_mapping_fn else { return Ok(()) };
         match &mut settings.common_mut().multiagent.policy_mapping_fn {
@@ -251,7 +256,7 @@ impl<T: Trainer> Trainable for Algorithm<T> {
         let mut others = Vec::new();
         for (workers, number, each) in kinds {
             if has_actors && !Common::are_actors(workers, number) {
-                // Those that are no actors are on the machine of the trial.
+                // Workers that are not Ray actors run on the machine of the trial.
                 *own.entry("CPU".into()).or_default() += number as f64 * each["CPU"];
             } else {
                 others.extend(std::iter::repeat_n(each, number));

@@ -1,4 +1,4 @@
-//! What users call on any [`Trainer`]: from its settings to a [`Driver`] or a sweep.
+//! [`TrainerExt`] and [`Builder`]: from an algorithm's settings to a [`Driver`] or a sweep.
 
 use crate::base::{PolicyId, Result};
 use crate::learn::nets::CustomModel;
@@ -13,21 +13,21 @@ use pavlov_tune::{Config, Driver, LoggerChoice, RunOptions, TrainableFactory};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What users call on any [`Trainer`]. Implemented for all; do not implement it.
+/// Methods that every [`Trainer`] has for its users. Implemented for all; do not implement it.
 pub trait TrainerExt: Trainer {
-    /// Makes it ready to train: `Ppo::get_default_config().build("CartPole-v1")?.train()?`.
+    /// Makes a run that is ready to train: `Ppo::get_default_config().build("CartPole-v1")?.train()?`.
     ///
-    /// The environment is an id, a closure that makes one copy, or an [`EnvCreator`].
-    /// Nothing is written before the first result or checkpoint.
+    /// The environment is an id, a closure that makes one copy, or an [`EnvCreator`]. The run writes no files before
+    /// its first result or checkpoint.
     ///
     /// # Errors
-    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting breaks a rule, or the environment or a policy cannot be
-    /// made.
+    /// Returns [`Error::Tune`](crate::Error::Tune) if a setting breaks a rule, or the environment or a policy cannot
+    /// be made.
     fn build(self, env: impl IntoEnvCreator) -> Result<Driver<Algorithm<Self>>> {
         self.builder(env).build()
     }
 
-    /// What a sweep trains: trials whose settings go over these.
+    /// The algorithm for a sweep; the settings of a trial override these settings.
     ///
     /// ```no_run
     /// use pavlov_tune::{Tuner, search::loguniform};
@@ -44,7 +44,7 @@ pub trait TrainerExt: Trainer {
         factory(&Recipe::new(self.clone(), env.into_env_creator()))
     }
 
-    /// A builder: [`build`](Self::build) with callbacks, a run directory or loggers of your own.
+    /// A builder: as [`build`](Self::build), with your own callbacks, run directory or loggers.
     fn builder(self, env: impl IntoEnvCreator) -> Builder<Self> {
         Builder::new(self, env.into_env_creator())
     }
@@ -52,7 +52,7 @@ pub trait TrainerExt: Trainer {
 
 impl<T: Trainer> TrainerExt for T {}
 
-/// What makes the algorithm in trials, and its rollout workers in processes.
+/// The factory that makes the algorithm in trials, and its rollout workers in processes.
 fn factory<T: Trainer>(recipe: &Recipe<T>) -> TrainableFactory {
     let (trials, workers) = (recipe.clone(), recipe.clone());
     TrainableFactory::new(recipe.name(), move |_| Ok(Algorithm::from(trials.clone()))).with_rollout_workers(
@@ -63,7 +63,7 @@ fn factory<T: Trainer>(recipe: &Recipe<T>) -> TrainableFactory {
     )
 }
 
-/// A [`Driver`] in the making.
+/// Collects the options of a run, and builds its [`Driver`].
 #[derive(Debug)]
 pub struct Builder<T: Trainer> {
     recipe: Recipe<T>,
@@ -71,7 +71,7 @@ pub struct Builder<T: Trainer> {
 }
 
 impl<T: Trainer> Builder<T> {
-    /// A builder of a run with these settings in this environment.
+    /// Makes a builder of a run with these settings in this environment.
     pub fn new(settings: T, env: EnvCreator) -> Self {
         let recipe = Recipe::new(settings, env);
         let options = RunOptions {
@@ -82,30 +82,32 @@ impl<T: Trainer> Builder<T> {
         Self { recipe, options }
     }
 
-    /// Calls these hooks; each worker makes an instance of its own.
+    /// Adds callbacks to the run; `make` is called once in every worker.
     #[must_use]
     pub fn callbacks<C: Callbacks + 'static>(mut self, make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         self.recipe.callbacks = Some(CallbacksMaker::new(make));
         self
     }
 
-    /// Puts this network in the place of the `model` settings' own layers. What restores the run must say so too.
+    /// Uses this network instead of the layers of the `model` settings. A program that restores the run must set it,
+    /// too.
     #[must_use]
     pub fn custom_model(mut self, model: CustomModel) -> Self {
         self.recipe.custom_model = Some(model);
         self
     }
 
-    /// Trains this policy instead of the algorithm's own. What restores the run must say so too.
+    /// Trains this policy instead of the algorithm's own. A program that restores the run must set it, too.
     #[must_use]
     pub fn policy_class(mut self, policy_class: PolicyClass) -> Self {
         self.recipe.policy_class = Some(policy_class);
         self
     }
 
-    /// Asks this function which policy an agent acts by, once for each agent when the run is set up. The answers stand in the
-    /// settings from then on (`multiagent.policy_mapping_fn`) and go before the patterns there. A function that is asked for
-    /// each episode has a name: see [`register_policy_mapping_fn`](crate::register_policy_mapping_fn).
+    /// Sets the policy of each agent: the function is called once per agent when the run is set up. Its answers are
+    /// then in the settings (`multiagent.policy_mapping_fn`) and take precedence over the patterns there. For a
+    /// function that is called in each episode, see
+    /// [`register_policy_mapping_fn`](crate::register_policy_mapping_fn).
     ///
     /// ```no_run
     /// # use pavlov_trainer::{Trainer, TrainerExt};
@@ -126,29 +128,29 @@ impl<T: Trainer> Builder<T> {
         self
     }
 
-    /// Writes to this run directory; one that exists is continued.
+    /// Sets the run directory. If the directory has a run already, that run is continued.
     #[must_use]
     pub fn logdir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.options.logdir = Some(dir.into());
         self
     }
 
-    /// Says which loggers see the results.
+    /// Sets the loggers that get the results.
     #[must_use]
     pub fn loggers(mut self, loggers: LoggerChoice) -> Self {
         self.options.loggers = loggers;
         self
     }
 
-    /// Changes everything else about the run.
+    /// Changes all other options of the run.
     #[must_use]
     pub fn options(mut self, change: impl FnOnce(&mut RunOptions)) -> Self {
         change(&mut self.options);
         self
     }
 
-    /// What `child_main` and a sweep get: this algorithm with its callbacks, network and policy. With `workers = "procs"` the
-    /// processes of rollout workers are made from it.
+    /// The algorithm for `child_main` and for a sweep, with its callbacks, network and policy. With `workers =
+    /// "procs"` the processes of rollout workers are made from it.
     ///
     /// ```no_run
     /// # use pavlov_trainer::{Trainer, TrainerExt, settings::Workers};
@@ -164,7 +166,7 @@ impl<T: Trainer> Builder<T> {
         factory(&self.recipe)
     }
 
-    /// Makes the workers and the plan.
+    /// Makes the run: its workers, its plan and its driver.
     ///
     /// # Errors
     /// Returns [`Error::Tune`](crate::Error::Tune) if a setting or an option breaks a rule, or the environment or a

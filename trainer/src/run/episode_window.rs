@@ -6,14 +6,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, VecDeque};
 
-/// The last episodes, for smoothing.
+/// The most recent episodes, over which results are averaged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct EpisodeWindow {
     episodes: VecDeque<Episode>,
 }
 
 impl EpisodeWindow {
-    /// Adds new episodes and keeps `window`, or all new ones if they are more.
+    /// Adds new episodes and keeps the last `window` episodes, or all new ones if they are more.
     pub(crate) fn add(&mut self, new: Vec<Episode>, window: usize) {
         let keep = window.max(new.len());
         self.episodes.extend(new);
@@ -22,18 +22,18 @@ impl EpisodeWindow {
         }
     }
 
-    /// No episode has ended yet.
+    /// Whether no episode has ended yet.
     pub(crate) fn is_empty(&self) -> bool {
         self.episodes.is_empty()
     }
 
-    /// The statistics of the window.
+    /// The statistics of the most recent episodes.
     pub(crate) fn summarize(&self, per_episode: bool) -> Metrics {
         summarize(self.episodes.iter(), per_episode)
     }
 }
 
-/// `episode_reward_mean` and its kin. A mean over no episodes is null.
+/// The statistics of these episodes: `episode_reward_mean` and similar keys. A mean over no episodes is null.
 pub(crate) fn summarize<'a>(
     episodes: impl Iterator<Item = &'a Episode> + Clone,
     per_episode: bool,

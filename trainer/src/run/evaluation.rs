@@ -11,16 +11,16 @@ use serde_json::{Value, json};
 use std::sync::Weak;
 use tch::Device;
 
-/// Pictures of an evaluation's first episode, at most.
+/// Largest number of pictures of an evaluation's first episode.
 const MOST_PICTURES: usize = 1000;
 
 impl Run {
-    /// Plays evaluation episodes now; returns the block that results carry under `evaluation`. There is no training
-    /// beside it: with `evaluation_duration` "auto" every evaluation worker plays one episode.
+    /// Plays evaluation episodes now. Returns the block that results have under `evaluation`. No training runs in
+    /// parallel: with `evaluation_duration` "auto" every evaluation worker plays one episode.
     ///
     /// # Errors
-    /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no setting
-    /// lets the run go on without it.
+    /// Fails if an environment or a policy does, an episode does not end, or an evaluation worker fails and no
+    /// setting lets the run go on without it.
     pub fn evaluate(&mut self) -> Result<Metrics> {
         let (task, workers) = self.prepare_evaluation(0)?;
         let (metrics, _) = Self::play(&workers, task, &EvaluationEnd::new(self.common(), Weak::new()))?;
@@ -32,12 +32,12 @@ impl Run {
         if self.common().render_env { MOST_PICTURES } else { 0 }
     }
 
-    /// The number of the iteration that has just ended and the pictures of its evaluation, if it had one that is drawn.
+    /// Takes the pictures of the last iteration's evaluation, with the iteration's number; `None` without pictures.
     pub(crate) fn take_pictures(&mut self) -> Option<(u64, Pictures)> {
         self.pictures.take().map(|pictures| (self.iteration, pictures))
     }
 
-    /// Workers with the learner's weights and filter, and what they are to play, without episodes yet.
+    /// Returns the evaluation workers, with the learner's weights and filters, and a task without episodes.
     pub(crate) fn prepare_evaluation(&mut self, frames: usize) -> Result<(EvaluationTask, WorkerSet)> {
         let common = &self.spec.common;
         let workers = match &self.evaluation {
@@ -52,7 +52,7 @@ impl Run {
                 }
                 let env = spec.env.name();
                 if common.render_env && (env.starts_with("py:") || env.starts_with("pz:")) {
-                    // Python environments draw only when they were made for it.
+                    // A Python environment draws pictures only if it was made with a `render_mode`.
                     let kwargs = spec.common.env_config.entry("kwargs").or_insert_with(|| json!({}));
                     if let Value::Object(kwargs) = kwargs {
                         kwargs.entry("render_mode").or_insert_with(|| "rgb_array".into());
@@ -75,7 +75,7 @@ impl Run {
         Ok((task, workers))
     }
 
-    /// Plays episodes from number 0 on as `task` says, until there are enough.
+    /// Plays episodes by `task`, numbered from 0, until there are enough.
     pub(crate) fn play(
         workers: &WorkerSet,
         mut task: EvaluationTask,

@@ -1,4 +1,5 @@
-//! Animations without a display or ffmpeg: one palette for all frames, and of each frame only the rectangle that changed.
+//! Writes GIF animations without a display or ffmpeg: one palette for all frames, and per frame only the rectangle
+//! that changed.
 
 use crate::base::{Error, Result};
 use gif::{DisposalMethod, Encoder, Repeat};
@@ -9,12 +10,12 @@ use std::fs;
 use std::io::Write;
 use std::path::Path;
 
-/// Colours of a GIF's palette.
+/// Number of colours in a GIF's palette.
 const COLORS: usize = 256;
 
 type Rgb = [u8; 3];
 
-/// Writes frames of equal size as an animation that repeats, `render_fps` of them a second. Makes the file's folder.
+/// Writes frames of equal size as a GIF that repeats, with `render_fps` frames per second. Creates the file's folder.
 ///
 /// # Errors
 /// Fails if there are no pictures, if they differ in size, or if the file cannot be written.
@@ -28,8 +29,8 @@ pub fn write_gif(path: &Path, frames: &[Frame], render_fps: Option<f64>) -> Resu
     Ok(fs::write(path, content).map_err(TuneError::io("write", path))?)
 }
 
-/// Hundredths of a second between pictures of which so many make a second, 50 where it is not known. Most viewers take
-/// less than 2 for 10.
+/// Time between frames in hundredths of a second; 50 if `render_fps` is unknown. The result is at least 2, because
+/// most viewers show smaller values as 10.
 fn frame_delay(render_fps: Option<f64>) -> u16 {
     let per_second = render_fps.filter(|rate| rate.is_finite() && *rate > 0.0).unwrap_or(50.0);
     (100.0 / per_second).round().clamp(2.0, f64::from(u16::MAX)) as u16
@@ -81,7 +82,7 @@ struct Rectangle {
 }
 
 impl Rectangle {
-    /// What differs between frame `i` and the one before; all of the first frame.
+    /// The rectangle that differs between frame `i` and the frame before; the whole picture for the first frame.
     fn changed(frames: &[Frame], i: usize) -> Rectangle {
         let frame = &frames[i];
         let Some(before) = i.checked_sub(1).map(|i| &frames[i]) else {
@@ -113,7 +114,7 @@ impl Rectangle {
 struct Palette {
     colors: Vec<Rgb>,
     indices: HashMap<Rgb, u8>,
-    /// Neighbouring pixels are mostly equal.
+    /// The last colour and its index, because neighbouring pixels are mostly equal.
     last: Option<(Rgb, u8)>,
 }
 

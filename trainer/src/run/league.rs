@@ -1,4 +1,4 @@
-//! Self-play against a league of frozen snapshots.
+//! Self-play: a policy learns against a league of frozen earlier versions of itself.
 
 use crate::base::{Error, PolicyId, Result, State, Stream, Weights, rules};
 use crate::sample::{Callbacks, RunHandle};
@@ -7,35 +7,36 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// The rating that the first players begin with.
+/// Elo rating of the first players.
 const FIRST_ELO: f64 = 1000.0;
-/// Points of difference that make the better player ten times as likely to win.
+/// Difference in Elo rating at which the better player is ten times as likely to win.
 const ELO_SCALE: f64 = 400.0;
-/// What is left of an earlier result when a new one counts, so that win rates follow a policy that learns.
+/// Factor by which the weight of earlier games shrinks with each new result, so that win rates follow the policy as
+/// it learns.
 const REMEMBERED: f64 = 0.8;
 
 /// Settings of a [`League`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeagueConfig {
-    /// The policy that learns.
+    /// Id of the policy that learns.
     pub main: PolicyId,
-    /// The policy that plays against it with the weights of a snapshot. It must not learn
-    /// (`multiagent.policies_to_train`), and its network is that of `main`.
+    /// Id of the policy that plays against `main`, with the weights of a snapshot. This policy must not learn
+    /// (`multiagent.policies_to_train`), and must have the same network as `main`.
     pub opponent: PolicyId,
-    /// Share of the iterations in which `opponent` has the weights that `main` has then (Berner et al. 2019 took 0.8). In the
-    /// others a snapshot plays. With 0, `main` meets one player from its past for a whole iteration, learns what beats that
-    /// one, and forgets what beats others.
+    /// Share of the iterations in which `opponent` has the current weights of `main` (Berner et al. 2019 used 0.8).
+    /// In the others a snapshot plays. With 0, `main` meets one old player for a whole iteration, learns to beat that
+    /// one, and forgets how to beat others.
     pub self_play: f64,
-    /// Iterations between two snapshots of `main`.
+    /// Number of iterations between two snapshots of `main`.
     pub snapshot_interval: u64,
-    /// Most snapshots that are kept: the one that loses most often makes room.
+    /// Largest number of snapshots; when it is reached, the snapshot that loses most often is removed.
     pub capacity: usize,
-    /// How much more often those are chosen that `main` loses to: an opponent's weight is the share of games that `main` does
-    /// not win, to this power (Vinyals et al. 2019). 0 chooses all alike.
+    /// Exponent of the choice of opponents: a snapshot's weight is the share of games that `main` does not win
+    /// against it, to this power (Vinyals et al. 2019). 0 chooses all snapshots equally often.
     pub pfsp_power: f64,
-    /// Rating points that an iteration of nothing but surprises moves.
+    /// Largest change of a rating in one iteration, in Elo points.
     pub elo_k: f64,
-    /// Seed of the choices.
+    /// Seed of the random choice of opponents.
     pub seed: u64,
 }
 
@@ -54,21 +55,22 @@ impl Default for LeagueConfig {
     }
 }
 
-/// Lets a policy learn against earlier versions of itself: callbacks for [`Builder::callbacks`](crate::Builder::callbacks).
+/// Lets a policy learn against earlier versions of itself: callbacks for
+/// [`Builder::callbacks`](crate::Builder::callbacks).
 ///
-/// 1. Every few iterations `main` is frozen, and the snapshot joins the league.
-/// 2. After every iteration the next opponent is drawn, and the policy `opponent` gets its weights: mostly those of `main`
-///    itself, or else those of a member, the more likely the less `main` wins against it (prioritised fictitious self-play,
-///    Vinyals et al. 2019).
-/// 3. Episodes are won, lost or drawn by the sign of what the agents of `main` got. An episode counts for the opponent that
-///    played when it ended.
+/// 1. Every few iterations a snapshot of `main` joins the league.
+/// 2. After every iteration the next opponent is drawn, and the policy `opponent` gets its weights: mostly those of
+///    `main` itself, otherwise those of a snapshot; a snapshot is more likely the less `main` wins against it
+///    (prioritised fictitious self-play, Vinyals et al. 2019).
+/// 3. An episode is won, lost or drawn by the sign of the total reward of the agents of `main`. It counts for the
+///    opponent at its end.
 ///
-/// A filter of observations is no part of a snapshot: `opponent` has one of its own.
+/// A snapshot does not include the observation filter: `opponent` has its own.
 ///
-/// Every result says under `league` what `elo` the policy has, which member the `opponent` of the iteration was (the `iteration`
-/// of its snapshot; null where it was `main` itself, whose games against itself move no rating), and of each of the
-/// `members` its `iteration`, its `elo` and the `win_rate` of `main` against it (Elo 1978). Checkpoints keep the league: a
-/// restored run goes on with the same opponents, bit for bit.
+/// Every result has under `league`: the `elo` of `main`; the `opponent` of the iteration, as the `iteration` of its
+/// snapshot (null for `main` itself, whose games against itself change no rating); and for each of the `members` its
+/// `iteration`, its `elo` and the `win_rate` of `main` against it (Elo 1978). Checkpoints keep the league: a restored
+/// run continues with the same opponents, bit for bit.
 ///
 /// ```no_run
 /// use pavlov_trainer::{League, LeagueConfig, Trainer, TrainerExt};
@@ -86,27 +88,28 @@ impl Default for LeagueConfig {
 pub struct League {
     config: LeagueConfig,
     book: Book,
-    /// Of each member, in their order.
+    /// Weights of each snapshot, in the order of `members`.
     weights: Vec<Weights>,
 }
 
-/// What is known of the players.
+/// Ratings and results of the players.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Book {
     iteration: u64,
-    /// The rating of `main`.
+    /// Elo rating of `main`.
     elo: f64,
     members: Vec<Member>,
-    /// Which member plays; `main` itself if none does.
+    /// Index of the snapshot that plays; `None` if `main` plays against itself.
     opponent: Option<usize>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Member {
-    /// When it was frozen.
+    /// Iteration in which the snapshot was made.
     iteration: u64,
     elo: f64,
-    /// Games against `main`, and what `main` got of them: 1 for a win, 1/2 for a draw. Old ones count less.
+    /// Number of games against `main`, and the points of `main` in them: 1 for a win, 1/2 for a draw. Old games count
+    /// less.
     games: f64,
     score: f64,
 }
@@ -116,14 +119,14 @@ impl Member {
         Self { iteration, elo, games: 0.0, score: 0.0 }
     }
 
-    /// The share of games that `main` wins; one half where nothing is known.
+    /// The share of games that `main` wins against this member; one half before the first game.
     fn win_rate(&self) -> f64 {
         (self.score + 0.5) / (self.games + 1.0)
     }
 }
 
 impl League {
-    /// A league whose only member is what `opponent` is when training begins.
+    /// Makes a league whose only member has the initial weights of `opponent`.
     pub fn new(config: LeagueConfig) -> Self {
         let book = Book { iteration: 0, elo: FIRST_ELO, members: Vec::new(), opponent: Some(0) };
         Self { config, book, weights: Vec::new() }
@@ -134,7 +137,7 @@ impl League {
         Ok(Arc::new(run.get_weights(&[id])?.nested(id)?))
     }
 
-    /// Counts `games` against the member that plays, of which `main` got `score`.
+    /// Counts `games` games against the current opponent, in which `main` got `score` points.
     fn count(&mut self, games: f64, score: f64) {
         let Book { elo, members, opponent, .. } = &mut self.book;
         if let Some(opponent) = *opponent
@@ -161,7 +164,7 @@ impl League {
         self.weights.push(weights);
     }
 
-    /// Draws the next opponent: a member, or `main` itself.
+    /// Draws the next opponent: the index of a snapshot, or `None` for `main` itself.
     fn choose(&self) -> Option<usize> {
         let mut rng = Stream::new(self.config.seed, "league", self.book.iteration);
         (rng.uniform_f64() >= self.config.self_play).then(|| self.member(&mut rng))
@@ -183,7 +186,7 @@ impl League {
     }
 }
 
-/// Games that ended in this iteration, and what the policy got of them.
+/// Number of games that ended in this iteration, and the points of the policy in them.
 fn games_of(result: &Metrics, policy: &str) -> Result<(f64, f64)> {
     let ended = result.get("episodes_this_iter").and_then(Value::as_u64).unwrap_or(0) as usize;
     let rewards = result.get("hist_stats").and_then(|stats| stats.get(format!("policy_{policy}_reward")));
@@ -263,8 +266,8 @@ impl Callbacks for League {
 mod tests {
     use super::*;
 
-    /// Vinyals et al. (2019), prioritised fictitious self-play: a player's weight is the share of games that `main` does not
-    /// win, to a power.
+    /// Vinyals et al. (2019), prioritised fictitious self-play: a player's weight is the share of games that `main`
+    /// does not win, to a power.
     #[test]
     fn a_member_plays_the_more_often_the_less_main_wins_against_it() {
         let shares = |pfsp_power| {

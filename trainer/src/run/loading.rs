@@ -1,4 +1,4 @@
-//! Acting with a saved policy: from a checkpoint alone, without its settings, its environment or workers.
+//! Acting with a saved policy, from a checkpoint alone: no settings, environment or workers are needed.
 
 use crate::agents::Agent;
 use crate::base::{Error, Result, State, Stream, catch};
@@ -13,17 +13,17 @@ use pavlov_tune::Config;
 use std::path::Path;
 use tch::Device;
 
-/// A saved policy that acts in `copies` episodes of yours: the one of that id, or the only one. `T` is the algorithm
-/// that saved the checkpoint; `pavlov::load` finds it by its name.
+/// Loads a saved policy that acts in `copies` episodes of your own: the one named `policy`, or the only one. `T` is
+/// the algorithm that saved the checkpoint; `pavlov::load` finds the algorithm by its name.
 ///
-/// Weights, the observation filter, the spaces and what happens to actions come from the checkpoint. No environment is
-/// made, no worker is started, and nothing that the checkpoint names is run.
+/// Weights, the observation filter, the spaces and the transformation of actions come from the checkpoint. No
+/// environment is made, no worker is started, and no code that the checkpoint names is run.
 ///
 /// # Errors
-/// Returns [`Error::Tune`] if the checkpoint is damaged or of another algorithm, and [`Error::UnknownPolicy`] if it has
-/// no policy of that id. Returns [`Error::State`] if it has no spaces, as those of older versions; if it has several
-/// policies and none is named; if a policy has a network or a class of your own, which a checkpoint does not describe;
-/// and if `copies` is 0.
+/// Returns [`Error::Tune`] if the checkpoint is damaged or of another algorithm, and [`Error::UnknownPolicy`] if it
+/// has no policy of that id. Returns [`Error::State`] if the checkpoint is of an older version without spaces; if it
+/// has several policies and `policy` is `None`; if a policy has your own network or policy class, which a checkpoint
+/// does not describe; and if `copies` is 0.
 pub fn load_session<T: Trainer>(checkpoint: &Path, policy: Option<&str>, copies: usize) -> Result<Session> {
     pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
     let within = |error: Error| error.within(&checkpoint.display().to_string());

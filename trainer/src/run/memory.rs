@@ -1,18 +1,18 @@
-//! The memory that a run needs: added up from its settings, before anything of that size is made.
+//! The memory that a run needs, computed from its settings before anything large is made.
 
 use crate::base::{Error, Result, Spaces, image};
 use crate::settings::{Common, DurationUnit, EvaluationDuration, HiddenLayers, OffPolicy, ReplayKind};
 use serde_json::json;
 
-/// A weight, its gradient and two moments of Adam, in bytes.
+/// Bytes per weight that learns: the weight, its gradient and two moments of Adam.
 const LEARNED: u128 = 16;
-/// The thread of a worker with what libtorch keeps for it, in bytes.
+/// Bytes per worker thread, including libtorch's own memory for the thread.
 const THREAD: u128 = 1 << 20;
-/// What is kept of an episode, in bytes.
+/// Bytes per finished episode.
 const EPISODE: u128 = 128;
 
-/// A sum over the parts of a run. Every part is counted at its full size, a buffer too that will only grow to it. The sum
-/// is a lower bound: it has the parts that settings make large.
+/// The memory of a run as a sum over its parts. Every part counts at its full size, also a buffer that fills slowly.
+/// The sum is a lower bound: it has only the parts that settings can make large.
 #[derive(Clone, Debug, Default)]
 pub struct Memory {
     parts: Vec<Part>,
@@ -21,17 +21,17 @@ pub struct Memory {
 #[derive(Clone, Debug)]
 struct Part {
     what: String,
-    /// Settings, as `key` and value.
+    /// Settings that determine the size, as key and value.
     settings: Vec<(String, String)>,
-    /// What their product is divided by.
+    /// Setting by which the product is divided, as key and value.
     per: Option<(String, String)>,
-    /// Which of the settings is the largest.
+    /// Index of the setting with the largest value.
     largest: usize,
     bytes: u128,
 }
 
 impl Memory {
-    /// What the shared settings make a run need.
+    /// The memory that the settings of all algorithms require.
     pub(crate) fn of(common: &Common, spaces: &Spaces) -> Self {
         let mut memory = Self::default();
         memory.add_sampling(common, spaces);
@@ -40,12 +40,12 @@ impl Memory {
         memory
     }
 
-    /// A part whose size is the product of these settings, in units of `bytes`.
+    /// Adds a part whose size is the product of these settings, in units of `bytes`.
     pub fn add(&mut self, what: &str, settings: &[(&str, usize)], bytes: u128) {
         self.add_per(what, settings, None, bytes);
     }
 
-    /// As [`add`](Self::add), divided by another setting, which is above 0.
+    /// As [`add`](Self::add), divided by the setting `per`, which is above 0.
     fn add_per(&mut self, what: &str, settings: &[(&str, usize)], per: Option<(&str, usize)>, bytes: u128) {
         let largest = (0..settings.len()).max_by_key(|&i| settings[i].1).unwrap_or(0);
         let product = settings.iter().fold(bytes, |product, (_, n)| product.saturating_mul(*n as u128));
@@ -55,13 +55,13 @@ impl Memory {
         self.parts.push(Part { what: what.into(), settings, per, largest, bytes });
     }
 
-    /// A part that one setting makes.
+    /// Adds a part of `bytes` bytes that depends on one setting.
     fn add_one(&mut self, what: &str, key: &str, value: String, bytes: u128) {
         let settings = vec![(key.into(), value)];
         self.parts.push(Part { what: what.into(), settings, per: None, largest: 0, bytes });
     }
 
-    /// Fully connected layers of these widths behind so many inputs, with all that learning keeps of a weight.
+    /// Adds fully connected layers of these widths after `inputs` inputs, with gradients and optimizer state.
     pub fn add_layers(&mut self, what: &str, key: &str, inputs: usize, widths: &[usize]) {
         let mut weights = 0_u128;
         let mut inputs = inputs as u128;
@@ -73,7 +73,7 @@ impl Memory {
         self.add_one(what, key, format!("{widths:?}"), weights.saturating_mul(LEARNED));
     }
 
-    /// The hidden layers of one network of several; `key` is where their `fcnet_hiddens` stand.
+    /// Adds the hidden layers of one network of several; `key` is the setting that contains its `fcnet_hiddens`.
     pub fn add_hidden_layers(&mut self, key: &str, inputs: usize, layers: &HiddenLayers) {
         self.add_layers("the networks", key, inputs, &layers.widths());
         if let Some(part) = self.parts.last_mut() {
@@ -81,7 +81,7 @@ impl Memory {
         }
     }
 
-    /// A replay buffer and what else these settings make.
+    /// Adds a replay buffer and the other parts that these settings require.
     pub fn add_off_policy(&mut self, off_policy: &OffPolicy, spaces: &Spaces) {
         let config = &off_policy.replay_buffer_config;
         let mut row = 32 + 8 * spaces.action_space.width() as u128 + kept_observations(spaces);
@@ -110,7 +110,7 @@ impl Memory {
             if let EvaluationDuration::Units(units) = common.evaluation_duration {
                 let bytes = match common.evaluation_duration_unit {
                     DurationUnit::Episodes => EPISODE,
-                    // Of episodes with so many steps or fewer.
+                    // Episodes of this many steps or fewer.
                     DurationUnit::Timesteps => 1,
                 };
                 let units = usize::try_from(units).unwrap_or(usize::MAX);
@@ -147,12 +147,12 @@ impl Memory {
         }
     }
 
-    /// Refuses a sum that does not fit into the memory that is available now.
+    /// Returns an error if the sum does not fit into the memory that is available now.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] of the setting that is to blame, with the sum and what it is made of.
+    /// Returns [`Error::Config`] about the setting of the largest part, with the sum and its parts.
     pub fn check(&self) -> Result<()> {
-        // Where the system does not say, at least nothing that no machine could address is tried.
+        // If the available memory is unknown, at least sizes that no machine could address are refused.
         self.check_against(pavlov_tune::available_memory().unwrap_or(1 << 47).into())
     }
 
@@ -181,7 +181,7 @@ impl Memory {
     }
 }
 
-/// What says how many rows are sampled at a time.
+/// Settings whose product is the number of rows that are sampled at a time.
 fn sampled(common: &Common) -> [(&'static str, usize); 3] {
     [
         ("num_workers", common.num_workers.max(1)),
@@ -190,14 +190,15 @@ fn sampled(common: &Common) -> [(&'static str, usize); 3] {
     ]
 }
 
-/// Bytes of a row: observation, action, reward, flags, and what policies add.
+/// Bytes of a row: observation, action, reward, flags, and columns that policies add.
 fn row(spaces: &Spaces) -> u128 {
     let space = &spaces.observation_space;
     let (obs, action) = (space.width() * space.dtype().size(), spaces.action_space.width());
     obs as u128 + 8 * action as u128 + 16
 }
 
-/// Bytes that a replay buffer keeps of a row's two observations. Long ones are kept as frames, each once.
+/// Bytes that a replay buffer keeps for the two observations of a row. Long observations are stored as frames, each
+/// once.
 fn kept_observations(spaces: &Spaces) -> u128 {
     let space = &spaces.observation_space;
     let bytes = (space.width() * space.dtype().size()) as u128;
@@ -206,7 +207,7 @@ fn kept_observations(spaces: &Spaces) -> u128 {
     if bytes < 256 { 2 * bytes } else { bytes / planes as u128 }
 }
 
-/// `12.3 GB`
+/// Bytes as text, such as `12.3 GB`.
 fn shown(bytes: u128) -> String {
     const UNITS: [&str; 7] = ["bytes", "kB", "MB", "GB", "TB", "PB", "EB"];
     let mut value = bytes as f64;

@@ -1,4 +1,4 @@
-//! A whole training run: what an algorithm's author writes, what users call, and the settings that all algorithms share.
+//! A whole training run: the trait that an algorithm implements, and the methods that users call.
 
 mod acting;
 mod algorithm;

@@ -1,4 +1,4 @@
-//! The policies of a run as its `multiagent` settings say, each with settings of its own laid over the run's.
+//! The policies of a run, from its `multiagent` settings; each policy can have settings that override the run's.
 
 use crate::agents::{Agent, EVALUATED_BY, Policies};
 use crate::base::{Error, PolicyId, Result, rules};
@@ -10,10 +10,10 @@ use pavlov_tune::Config;
 use pavlov_tune::config::{Layer, decode};
 use serde_json::Value;
 
-/// The setting that says who acts by which policy.
+/// Key of the setting that maps agents to policies.
 const MAPPED_BY: &str = "multiagent.policy_mapping_fn";
 
-/// Shared settings that a policy may have of its own; the others are the run's.
+/// Common settings that one policy may override; all others hold for the whole run.
 const OF_A_POLICY: [&str; 7] = [
     "gamma",
     "model",
@@ -24,12 +24,13 @@ const OF_A_POLICY: [&str; 7] = [
     "mask_actions",
 ];
 
-/// Returns the policies of a run of these settings among these agents: those of `multiagent.policies`, or of
-/// [`Trainer::policies`] where there are none.
+/// Returns the policies of a run with these settings and agents: those of `multiagent.policies`, or those of
+/// [`Trainer::policies`] if that setting names none.
 ///
 /// # Errors
-/// Returns [`Error::Config`] if a policy's own setting breaks a rule or belongs to the whole run, or a pattern matches no
-/// agent, a function is not registered, and [`Error::Tune`] for a setting that does not exist or for several errors; fails if [`Trainer::policies`] does.
+/// Returns [`Error::Config`] if a policy's own setting breaks a rule or belongs to the whole run, if a pattern
+/// matches no agent, or if a function is not registered; [`Error::Tune`] for a setting that does not exist or for
+/// several errors. Fails if [`Trainer::policies`] does.
 pub fn policies_of<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies> {
     let multi = settings.common().multiagent.clone();
     let names: Vec<&str> = agents.iter().map(|agent| agent.name.as_str()).collect();
@@ -85,7 +86,7 @@ fn with_settings<T: Trainer>(settings: &T, agents: &[Agent]) -> Result<Policies>
     Ok(Policies::of_classes(classes, mapping).with_settings(commons))
 }
 
-/// The run's settings with those of one policy over them.
+/// The run's settings, overridden by the settings `own` of one policy.
 fn own_settings<T: Trainer>(settings: &T, own: &Config) -> Result<T> {
     let runs = |settings: serde_json::Result<Value>, kept: &[&str]| -> Vec<String> {
         let keys: Option<Vec<String>> =
@@ -116,7 +117,7 @@ fn own_settings<T: Trainer>(settings: &T, own: &Config) -> Result<T> {
     Ok(decode(&overlay_known::<T>(&to_config(&base)?, vec![layer])?.config)?)
 }
 
-/// The error with the keys of a policy's own settings as the run's settings have them.
+/// Renames the keys in an error about a policy's own settings to their full keys in the run's settings.
 fn of_policy(id: &PolicyId, own: &Config, error: Error) -> Error {
     placed(error, &|key: &str| match own.contains_key(key.split(['.', '[']).next().unwrap_or_default()) {
         true => format!("multiagent.policies.{id}.{key}"),

@@ -1,4 +1,4 @@
-//! Policies that are added and removed while a run trains.
+//! Adding and removing policies while a run trains.
 
 use crate::agents::{Policies, PolicyChange, PolicyEdit};
 use crate::base::{DEFAULT_POLICY, Error, Result, State};
@@ -12,18 +12,18 @@ use pavlov_tune::Config;
 use std::collections::BTreeMap;
 
 impl<T: Trainer> Algorithm<T> {
-    /// Adds a policy, which begins with weights of its own. `config` has the settings that it has instead of the run's, as in
+    /// Adds a policy with new weights. The settings in `config` override the run's for this policy, as in
     /// `multiagent.policies`.
     ///
-    /// All that the run has learned, counted and stored stays. The workers are made anew: every environment copy begins a new
-    /// episode, and fragments that workers have sampled ahead are dropped. Checkpoints keep the change: a run that is restored
-    /// has the policies of its checkpoint. Callbacks add policies by [`RunHandle::add_policy`](crate::RunHandle::add_policy).
-    ///
+    /// Everything that the run has learned, counted and stored stays. The workers are made again: every environment
+    /// copy begins a new episode, and fragments that were sampled ahead are dropped. Checkpoints keep the change: a
+    /// restored run has the policies of its checkpoint. Callbacks add policies by
+    /// [`RunHandle::add_policy`](crate::RunHandle::add_policy).
     /// ```no_run
     /// # use pavlov_trainer::{Algorithm, Result, Trainer, settings::PolicyMapping, state::State};
     /// # use pavlov_trainer::{PolicyChange};
     /// # fn freeze<T: Trainer>(run: &mut Algorithm<T>) -> Result<()> {
-    /// // A copy of `main` as it is now plays on as `frozen` and does not learn.
+    /// // A copy of `main` in its current state plays on as `frozen` and does not learn.
     /// let change = PolicyChange {
     ///     policy_mapping_fn: Some(PolicyMapping::from([("player_1", "main"), ("player_2", "frozen")])),
     ///     policies_to_train: Some(vec!["main".into()]),
@@ -37,19 +37,19 @@ impl<T: Trainer> Algorithm<T> {
     /// ```
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if there is a policy of that id, or it would not fit its agents, and [`Error::State`] if the
-    /// algorithm is not set up; the run goes on as it is then. If workers cannot be made anew, the run is over: restore its
-    /// last checkpoint.
+    /// Returns [`Error::Config`] if there is a policy of that id, or if the policy does not fit its agents, and
+    /// [`Error::State`] if the algorithm is not set up; the run is unchanged then. If the workers cannot be made
+    /// again, the run is over: restore its last checkpoint.
     pub fn add_policy(&mut self, id: &str, config: Config, change: PolicyChange) -> Result<()> {
         self.edit_policies(&[PolicyEdit { id: id.into(), added: Some(config), change }])
     }
 
-    /// Removes a policy with its weights and its replay buffer; see [`add_policy`](Self::add_policy). If agents act by it,
-    /// `change` says by which policies they act now.
+    /// Removes a policy with its weights and its replay buffer; see [`add_policy`](Self::add_policy). If agents act
+    /// by this policy, `change` must give them others.
     ///
     /// # Errors
-    /// Fails as [`add_policy`](Self::add_policy) does, and returns [`Error::Config`] if there is no policy of that id or an
-    /// agent would be left without one.
+    /// Fails as [`add_policy`](Self::add_policy) does, and returns [`Error::Config`] if there is no policy of that id
+    /// or an agent would be left without one.
     pub fn remove_policy(&mut self, id: &str, change: PolicyChange) -> Result<()> {
         self.edit_policies(&[PolicyEdit { id: id.into(), added: None, change }])
     }
@@ -73,10 +73,10 @@ impl<T: Trainer> Algorithm<T> {
         let policies = self.recipe.policies(&settings, &probe.agents)?;
         check_stay(&run.spec().policies, &policies, edits)?;
         policies.check(&probe.agents)?;
-        // After it nothing is left that was learned and not sent.
+        // Afterwards workers have everything that was learned.
         run.workers().sync_weights()?;
         let (saved, learners) = (run.state()?, run.workers().learners.clone());
-        // Its workers make room for the new ones.
+        // Ends the old workers, to make room for the new ones.
         self.run = None;
         let mut run = self.make_run(&settings, &self.env, probe)?;
         run.take_over(saved, &learners)?;
@@ -85,7 +85,7 @@ impl<T: Trainer> Algorithm<T> {
     }
 }
 
-/// Refuses a run whose policies come from code, which settings cannot repeat.
+/// Returns an error if the run's policies come from code, because settings cannot describe those.
 fn check_stay(old: &Policies, new: &Policies, edits: &[PolicyEdit]) -> Result<()> {
     fn names(policies: &Policies) -> BTreeMap<&str, &'static str> {
         policies.classes().map(|(id, class)| (id.as_str(), class.name())).collect()
@@ -104,12 +104,12 @@ fn check_stay(old: &Policies, new: &Policies, edits: &[PolicyEdit]) -> Result<()
     }
 }
 
-/// Of a saved run, what belongs to policies that may be others now: fragments with rows of all policies.
+/// Parts of a saved run that hold rows of all policies; dropped when the policies change.
 const OF_ALL_POLICIES: [&str; 3] = ["ahead", "fragments", "minibatches"];
 const KEPT: [&str; 3] = ["ahead", "keeps_fragments", "keeps_minibatches"];
 
 impl Run {
-    /// Continues a run with other policies, whose state is `saved`.
+    /// Continues the run with changed policies, from `saved`, the state before the change.
     fn take_over(&mut self, saved: Vec<(String, State)>, learners: &Learners) -> Result<()> {
         let mut parts: BTreeMap<String, State> = self.state()?.into_iter().collect();
         for (name, mut part) in saved {

@@ -1,4 +1,4 @@
-//! What an algorithm is made from, here and in the processes of its workers.
+//! [`Recipe`]: the settings and code from which an algorithm is made, in this process and in those of its workers.
 
 use crate::agents::{Agent, Policies};
 use crate::base::{Error, PolicyId, Result};
@@ -12,13 +12,13 @@ use pavlov_envs::EnvCreator;
 use pavlov_tune::config::decode;
 use std::sync::Arc;
 
-/// Answers the name of an agent with the id of its policy.
+/// A function from the name of an agent to the id of its policy.
 pub(crate) type MappingByName = Arc<dyn Fn(&str) -> PolicyId + Send + Sync>;
 
-/// Settings, an environment, and the code of a user's own.
+/// Settings, an environment, and the user's own code: callbacks, network, policy.
 #[derive(Clone)]
 pub(crate) struct Recipe<T: Trainer> {
-    /// What settings of a sweep go over.
+    /// The settings of the run; those of a sweep override them.
     pub(crate) settings: T,
     pub(crate) env: EnvCreator,
     pub(crate) callbacks: Option<CallbacksMaker>,
@@ -42,7 +42,7 @@ impl<T: Trainer> Recipe<T> {
         Self { settings, env, callbacks, policy_class, custom_model, policy_mapping_fn }
     }
 
-    /// The name of the trainable, by which processes find it.
+    /// The name by which processes find the trainable.
     pub(crate) fn name(&self) -> String {
         format!("{}_{}", T::NAME, self.env.name())
     }
@@ -50,8 +50,8 @@ impl<T: Trainer> Recipe<T> {
     /// The policies of a run with these settings.
     ///
     /// # Errors
-    /// Fails if there is a policy class for the whole run and the settings name policies, and whenever [`policies_of`]
-    /// does.
+    /// Fails if there is a policy class for the whole run and the settings name policies, and whenever
+    /// [`policies_of`] does.
     pub(crate) fn policies(&self, settings: &T, agents: &[Agent]) -> Result<Policies> {
         let named = settings.common().multiagent.policies.keys().next();
         match (&self.policy_class, named) {
@@ -67,7 +67,7 @@ impl<T: Trainer> Recipe<T> {
         }
     }
 
-    /// Where the workers of a run with these settings come from.
+    /// A description of the run from which workers in other processes are made.
     ///
     /// # Errors
     /// Fails if serde does not write the settings as a JSON object.
@@ -75,11 +75,11 @@ impl<T: Trainer> Recipe<T> {
         Ok(Origin { trainable: self.name(), settings: to_config(settings)? })
     }
 
-    /// What the workers of a run are made from, in a process of their own.
+    /// The spec from which a worker is made in its own process.
     ///
     /// # Errors
-    /// Fails if the settings cannot be read or the policies cannot be found, and if the run has code that this recipe has
-    /// not.
+    /// Fails if the settings cannot be read, if the policies cannot be found, or if the run has code that this recipe
+    /// lacks.
     pub(crate) fn worker_spec(&self, names: SpecByName) -> Result<WorkerSpec> {
         let settings: T = decode(&names.settings)?;
         let policies = self.policies(&settings, &names.agents)?;

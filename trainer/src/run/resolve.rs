@@ -1,4 +1,4 @@
-//! An algorithm's settings as JSON, and other settings laid over them.
+//! An algorithm's settings as JSON, and their overrides by other settings.
 
 use crate::base::{Error, Result, Spaces, catch, rules};
 use crate::run::memory::Memory;
@@ -11,11 +11,11 @@ use pavlov_tune::config::{Layer, Resolved, decode, overlay_what_is_known};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// Settings with `config` laid over them; `env` in it replaces the environment.
+/// Returns settings overridden by `config`; its key `env` replaces the environment.
 ///
 /// # Errors
-/// Fails whenever [`overlay_known`] does. Returns [`Error::Config`] if `env` is not a string. Whether it is a known id
-/// shows when copies are made.
+/// Fails whenever [`overlay_known`] does. Returns [`Error::Config`] if `env` is not a string. An unknown id fails
+/// only when environments are made.
 pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Result<(T, EnvCreator)> {
     let mut config = config.clone();
     let env = match config.shift_remove("env") {
@@ -31,17 +31,17 @@ pub fn resolve<T: Trainer>(base: &T, config: &Config, env: &EnvCreator) -> Resul
     Ok((settings, env))
 }
 
-/// Lays `layers`, later over earlier, over `defaults`.
+/// Overrides `defaults` by `layers`; later layers override earlier ones.
 ///
 /// # Errors
-/// Fails with the errors of all settings that are unknown, have no meaning here, have a value of the wrong kind, or
-/// have no effect: as [`rules::all`] does.
+/// Fails if settings are unknown, are refused here, have a value of the wrong kind, or have no effect; one error
+/// names all of them, as [`rules::all`] does.
 pub fn overlay_known<T: Trainer>(defaults: &Config, layers: Vec<Layer>) -> Result<Resolved> {
     let (resolved, refused) = overlay_what_fits::<T>(defaults, layers);
     refused.map(|()| resolved)
 }
 
-/// As [`overlay_known`], with what is left where settings are refused: then the rules of the others can be checked as well.
+/// As [`overlay_known`], but also returns the accepted settings, so that their rules can be checked as well.
 pub fn overlay_what_fits<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) -> (Resolved, Result<()>) {
     let mut checks = Vec::new();
     for layer in &mut layers {
@@ -51,14 +51,14 @@ pub fn overlay_what_fits<T: Trainer>(defaults: &Config, mut layers: Vec<Layer>) 
     let (mut resolved, unknown) = overlay_what_is_known(defaults, layers, OPEN_KEYS);
     checks.push(unknown.map_err(Error::from));
     checks.push(refuse_replaced(&resolved, &origins));
-    // serde's `flatten` forgets where it was: an error in a common setting names its key only when read alone.
+    // serde's `flatten` loses the key: an error in a common setting names its key only when read alone.
     checks.push(kinds::<Common>(defaults, &mut resolved.config));
     checks.push(kinds::<OffPolicy>(defaults, &mut resolved.config));
     checks.push(kinds::<T>(defaults, &mut resolved.config));
     (resolved, rules::all(checks))
 }
 
-/// Refuses values of the wrong kind for `T`, and puts the default in the place of each.
+/// Returns an error for values of the wrong kind for `T`, and replaces each by its default.
 fn kinds<T: DeserializeOwned>(defaults: &Config, config: &mut Config) -> Result<()> {
     let mut checks = Vec::new();
     while let Err(error) = decode::<T>(config) {
@@ -74,14 +74,14 @@ fn kinds<T: DeserializeOwned>(defaults: &Config, config: &mut Config) -> Result<
     rules::all(checks)
 }
 
-/// Settings that a schedule of another name replaces; besides them `x_schedule` replaces `x`.
+/// Settings and the schedules that replace them, where the schedule is not named `x_schedule` for the setting `x`.
 const SCHEDULED: [(&str, &str); 3] = [
     ("exploration_config.initial_epsilon", "exploration_config.epsilon_schedule"),
     ("exploration_config.final_epsilon", "exploration_config.epsilon_schedule"),
     ("exploration_config.epsilon_timesteps", "exploration_config.epsilon_schedule"),
 ];
 
-/// Refuses a setting that was given over a schedule which replaces it.
+/// Returns an error for a setting that has no effect because a schedule replaces it.
 fn refuse_replaced(resolved: &Resolved, layers: &[String]) -> Result<()> {
     let rank = |key: &str| {
         let origin = resolved.origins.get(key)?;
@@ -108,8 +108,8 @@ fn refuse_replaced(resolved: &Resolved, layers: &[String]) -> Result<()> {
 /// Checks the rules of the common settings and those of the algorithm, which may adjust its settings.
 ///
 /// # Errors
-/// Fails with the errors of all rules that are broken, as [`rules::all`] does. Where memory would not suffice, the
-/// algorithm's rules are left out.
+/// Fails with the errors of all broken rules, as [`rules::all`] does. If the memory does not suffice, the algorithm's
+/// rules are not checked.
 pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
     settings.common_mut().settle_workers();
     let common = settings.common().validate();
@@ -119,7 +119,7 @@ pub fn validate<T: Trainer>(settings: &mut T, spaces: &Spaces) -> Result<()> {
     }
     let own = catch(|| format!("the rules of {}", T::NAME), || settings.validate_config(spaces));
     match own {
-        // They may count on the common rules.
+        // The algorithm's rules may rely on the common rules.
         Err(Error::Panic { .. }) if common.is_err() => common,
         own => rules::all([common, own]),
     }
@@ -139,7 +139,7 @@ pub fn to_config<T: Trainer>(settings: &T) -> Result<Config> {
     }
 }
 
-/// All the memory that a run of these settings needs.
+/// The whole memory that a run with these settings needs.
 pub(crate) fn memory_of<T: Trainer>(settings: &T, spaces: &Spaces) -> Memory {
     let mut memory = Memory::of(settings.common(), spaces);
     // Every policy has a network and, where there is replay, a buffer.

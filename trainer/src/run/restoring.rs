@@ -1,4 +1,4 @@
-//! What a checkpoint says of an [`Algorithm`], and how one continues from it.
+//! Checkpoints of an [`Algorithm`]: the descriptive file in them, and how a run continues from them.
 
 use crate::base::{Error, Result, State, Stream};
 use crate::run::algorithm::Algorithm;
@@ -10,28 +10,29 @@ use pavlov_tune::config::decode;
 use serde_json::Value;
 use std::path::Path;
 
-/// The file in a checkpoint that says what was trained.
+/// Name of the checkpoint's file that describes the run: algorithm, settings, spaces.
 pub(crate) const SETTINGS: &str = "settings";
 
-/// In it: the agents with their spaces, and the scalar types of observations and actions. They are what acting needs to
-/// know of an environment.
+/// Key in that file of the agents with their spaces, and of the scalar types of observations and actions: everything
+/// that acting needs to know of an environment.
 pub(crate) const SPACES: &str = "spaces";
 pub(crate) const DTYPES: &str = "dtypes";
 
-/// In it, if policies were added or removed while the run trained: its `multiagent` settings are those of the checkpoint.
+/// Key in that file, present if policies were added or removed during training: a restore then takes the checkpoint's
+/// `multiagent` settings.
 const POLICIES_CHANGED: &str = "policies_changed";
 
-/// Settings that say which parts a saved run has: a run with others has no place for them.
+/// Settings that determine the parts of a saved run; a run with other values cannot restore them.
 const FIXED_SETTINGS: [&str; 5] =
     ["num_workers", "num_envs_per_worker", "create_env_on_driver", "batch_mode", "observation_filter"];
 
 impl<T: Trainer> Algorithm<T> {
-    /// Reads the weights and the filters of a checkpoint, and nothing else of it: for acting, in whatever number of
-    /// workers.
+    /// Reads only the weights and the observation filters of a checkpoint, to act with them; the number of workers
+    /// may differ.
     ///
     /// # Errors
-    /// Returns [`Error::Tune`] if the checkpoint is damaged or of another algorithm, and [`Error::State`] if it is of
-    /// another network or the algorithm is not set up.
+    /// Returns [`Error::Tune`] if the checkpoint is damaged or of another algorithm, and [`Error::State`] if its
+    /// network differs or the algorithm is not set up.
     pub fn restore_policies(&mut self, checkpoint: &Path) -> Result<()> {
         pavlov_tune::checkpoint::verify(checkpoint, Some(T::NAME))?;
         let run = self.run()?;
@@ -44,7 +45,7 @@ impl<T: Trainer> Algorithm<T> {
         run.workers().sync_weights()
     }
 
-    /// Writes what a checkpoint says of the run besides its state.
+    /// Writes the descriptive file of a checkpoint: algorithm, settings, spaces.
     pub(super) fn write_about(&self, dir: &Path) -> Result<()> {
         self.about()?.write(dir, SETTINGS)
     }
@@ -75,7 +76,7 @@ impl<T: Trainer> Algorithm<T> {
         Ok(about)
     }
 
-    /// Refuses a saved run whose parts have no place in this one.
+    /// Returns an error if the saved run has parts that this run cannot restore.
     fn check_fits(&self, saved: &State) -> Result<()> {
         let own = self.about()?;
         for space in ["observation_space", "action_space"] {
@@ -121,13 +122,13 @@ impl<T: Trainer> Algorithm<T> {
         Ok(())
     }
 
-    /// Makes a run that continues the saved one. This one goes on unchanged if that fails, unless it has actors of a Ray
-    /// cluster, which may not have room for both.
+    /// Makes a run that continues the saved one. If that fails, this run goes on unchanged, unless it has actors on a
+    /// Ray cluster, which may lack room for both runs.
     pub(super) fn load(&mut self, dir: &Path) -> Result<()> {
         let saved = State::read(dir, SETTINGS)?;
         self.check_fits(&saved)?;
         let (mut settings, config) = (self.settings.clone(), saved.get::<Config>("config")?);
-        // Everything random follows from it, what is still to come included.
+        // All random numbers follow from the seed, also those of later iterations.
         settings.common_mut().seed = config.get("seed").and_then(Value::as_u64);
         let changed = saved.has(POLICIES_CHANGED);
         if changed || self.policies_changed {

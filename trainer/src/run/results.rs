@@ -7,10 +7,10 @@ use crate::run::training::Run;
 use pavlov_tune::Metrics;
 use serde_json::{Map, Value, json};
 
-/// Steps of each copy after which an environment that has ended no episode is reported.
+/// Steps per copy after which an environment without a finished episode is reported.
 const ENDLESS: u64 = 10_000;
 
-/// What to say of an environment without episodes, when its copies have just taken so many steps.
+/// The warning about an environment without finished episodes, once its copies have taken `ENDLESS` steps.
 fn endless(env: &str, copies: usize, before: u64, now: u64) -> Option<String> {
     let limit = ENDLESS * copies as u64;
     (before < limit && limit <= now).then(|| {

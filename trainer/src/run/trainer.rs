@@ -1,4 +1,4 @@
-//! What the author of an algorithm writes: one trait, on the settings struct itself.
+//! [`Trainer`]: the trait that the author of an algorithm implements, on the settings struct itself.
 
 use crate::agents::{Agent, Policies};
 use crate::base::{Error, Result, Spaces};
@@ -12,21 +12,21 @@ use pavlov_tune::Metrics;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// An algorithm, implemented on its settings: the config is the algorithm.
+/// An algorithm. The trait is implemented on the algorithm's settings struct.
 ///
-/// Every `Trainer` is a [`Trainable`](pavlov_tune::Trainable) through [`Algorithm`](crate::Algorithm), so the whole lifecycle (train,
-/// save, restore, sweeps) comes with these few methods.
+/// Every `Trainer` is a [`Trainable`](pavlov_tune::Trainable) through [`Algorithm`](crate::Algorithm), so the whole
+/// lifecycle (train, save, restore, sweeps) comes with these few methods.
 ///
 /// # Contract
 ///
-/// * `get_default_config` is complete; a setting that is not in it is unknown.
-/// * Settings are what serde reads and writes; put [`Common`] under `#[serde(flatten)]`. With
+/// * `get_default_config` has every setting; any other setting is unknown.
+/// * serde reads and writes the settings; put [`Common`] under `#[serde(flatten)]`. With
 ///   [`own_defaults`](crate::own_defaults), a partial object read by serde takes the algorithm's own defaults.
 /// * `execution_plan` starts with equal weights in all workers and leaves no state in the plan itself.
 ///
 /// # Example
 ///
-/// The least that a trainer is: its policy always chooses action 0, and its plan samples without learning.
+/// The smallest trainer: its policy always chooses action 0, and its plan samples without learning.
 ///
 /// ```no_run
 /// use pavlov_trainer::{policy::{Act, ActionRows, Seen}, prelude::*};
@@ -80,42 +80,43 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// The name of the algorithm as users type it.
     const NAME: &'static str;
 
-    /// Settings that Ray's users know and that have no meaning here, each with the reason.
+    /// Settings that Ray has and that this algorithm refuses, each with the reason.
     const REFUSED_KEYS: &'static [(&'static str, &'static str)] = &[];
 
-    /// Settings of its own that its plan reads: the whole run has them, and no policy has others (`multiagent.policies`). Those
-    /// of [`OffPolicy`](crate::settings::OffPolicy) are known to be such.
+    /// The algorithm's own settings that its plan reads: they hold for the whole run, and no policy can override them
+    /// (`multiagent.policies`). The settings of [`OffPolicy`](crate::settings::OffPolicy) are included already.
     const PLAN_KEYS: &'static [&'static str] = &[];
 
-    /// Every setting with its default.
+    /// The default settings: every setting with its default value.
     fn get_default_config() -> Self;
 
-    /// Rules between settings; may adjust them. `spaces` are those of the first agent. Errors name the field, its value and the rule;
-    /// [`rules::all`](crate::base::all) reports every rule that is broken. The rules of [`Common`] are checked
-    /// besides.
+    /// Checks rules between settings; may adjust settings. `spaces` are those of the first agent. Errors name the
+    /// field, its value and the rule; [`rules::all`](crate::settings::rules::all) reports every broken rule. The
+    /// rules of [`Common`] are checked separately.
     ///
     /// # Errors
-    /// An error fails the set-up: [`Error::Config`] if a rule is broken, [`Error::Tune`] with all of them if several
+    /// An error fails the set-up: [`Error::Config`] if one rule is broken, [`Error::Tune`] with all errors if several
     /// are.
     fn validate_config(&mut self, _spaces: &Spaces) -> Result<()> {
         Ok(())
     }
 
-    /// Adds the parts of a run that this algorithm's own settings make large: replay buffers, heads of networks. What the
-    /// shared settings make is in the sum already. It is asked before [`validate_config`](Self::validate_config).
+    /// Adds the parts of a run whose size depends on this algorithm's own settings: replay buffers, heads of
+    /// networks. The sum already has the parts of the common settings. This method is called before
+    /// [`validate_config`](Self::validate_config).
     fn memory(&self, _spaces: &Spaces, _memory: &mut Memory) {}
 
-    /// The policy for these spaces.
+    /// Returns the kind of policy that the algorithm trains for these spaces.
     ///
     /// # Errors
     /// Returns [`Error::Space`] if the algorithm cannot work with these spaces.
     fn get_default_policy_class(&self, spaces: &Spaces) -> Result<PolicyClass>;
 
-    /// The policies of a run, and which agent acts by which. By default there is the one of
-    /// [`get_default_policy_class`](Self::get_default_policy_class), and all agents share it: each learns by itself from
-    /// what all have done. An environment that has no agents of its own has one.
+    /// Returns the policies of a run, and the policy by which each agent acts. By default all agents share the one
+    /// policy of [`get_default_policy_class`](Self::get_default_policy_class), which learns from the rows of all
+    /// agents. A single-agent environment has one agent.
     ///
-    /// It is not asked where a user names policies in `multiagent.policies`.
+    /// This method is not called if the user names policies in `multiagent.policies`.
     ///
     /// # Errors
     /// Fails whenever [`get_default_policy_class`](Self::get_default_policy_class) does, and if there are no agents.
@@ -126,7 +127,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
         }
     }
 
-    /// One round of training after the other, as a lazy sequence.
+    /// Returns the training loop: a lazy sequence of training rounds.
     fn execution_plan(&self, workers: &WorkerSet) -> Plan;
 
     /// The settings that all algorithms share.
@@ -135,7 +136,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
     /// The settings that all algorithms share, to change.
     fn common_mut(&mut self) -> &mut Common;
 
-    /// Called when workers and plan exist: once for a new run, once more for each that continues a checkpoint.
+    /// Called when workers and plan exist: once for a new run, and again after each restore of a checkpoint.
     ///
     /// # Errors
     /// An error fails the set-up of the run, or the restore.
@@ -143,7 +144,7 @@ pub trait Trainer: Clone + Serialize + DeserializeOwned + Send + Sync + std::fmt
         Ok(())
     }
 
-    /// One training iteration, with an evaluation if one is due.
+    /// Runs one training iteration, with an evaluation if one is due.
     ///
     /// # Errors
     /// An error fails the iteration.

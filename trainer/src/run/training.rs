@@ -1,4 +1,4 @@
-//! A training run under way: workers, plan, evaluation, and the results they make.
+//! [`Run`]: a training run with its workers, plan and evaluation, which makes the results.
 
 use crate::agents::{Agent, Policies, Probe, too_wide};
 use crate::base::{Breakdown, Error, Result, Spaces, State, catch, notice, notice_unoptimised};
@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tch::Device;
 
-/// Everything that trains.
+/// A training run: its workers, plan, evaluation and results.
 pub struct Run {
     pub(crate) spec: WorkerSpec,
     obs_dtype: DType,
@@ -26,7 +26,7 @@ pub struct Run {
     pub(crate) window: EpisodeWindow,
     pub(crate) iteration: u64,
     pub(crate) last_evaluation: Value,
-    /// Pictures of the evaluation in the last iteration, until they are taken.
+    /// Pictures of the last iteration's evaluation, until they are taken.
     pub(crate) pictures: Option<Pictures>,
 }
 
@@ -37,7 +37,7 @@ impl std::fmt::Debug for Run {
 }
 
 impl Run {
-    /// Workers for these settings, without a plan yet.
+    /// Makes a run with workers for these settings, and without a plan.
     pub(crate) fn new(
         common: &Common,
         env: &EnvCreator,
@@ -49,12 +49,12 @@ impl Run {
     ) -> Result<Self> {
         notice_unoptimised();
         policies.check(&probe.agents)?;
-        // A function that panics about an episode that is far away is asked again when it begins.
+        // A mapping that panics for a far episode is called again when that episode begins.
         let foreseen = catch(|| "the policy mapping".into(), || Ok(policies.unknown_later(&probe.agents)));
         if let Ok(Some(text)) = foreseen {
             notice(&text);
         }
-        // Small networks: libtorch's own threads cost more than they bring; see `learner`.
+        // For small networks libtorch's own threads cost more than they save; see `learner`.
         tch::set_num_threads(1);
         let device = match common.num_gpus {
             0 => Device::Cpu,
@@ -100,7 +100,7 @@ impl Run {
         })
     }
 
-    /// Trains by this plan from now on.
+    /// Sets the plan by which the run trains from now on.
     pub fn set_plan(&mut self, plan: Plan) {
         self.plan = Some(plan);
     }
@@ -115,12 +115,12 @@ impl Run {
         &self.spec.common
     }
 
-    /// The agents of the environment, one in most.
+    /// The agents of the environment; most environments have one.
     pub fn agents(&self) -> &[Agent] {
         &self.spec.agents
     }
 
-    /// What a policy observes and does.
+    /// The observation and action spaces of a policy.
     ///
     /// # Errors
     /// Returns [`Error::UnknownPolicy`] if no agent acts by a policy of that id.
@@ -132,7 +132,7 @@ impl Run {
         &self.spec
     }
 
-    /// What the environment is like.
+    /// The properties of the environment, found when the run was made: agents, spaces, types.
     pub(crate) fn probe(&self) -> Probe {
         Probe { agents: self.spec.agents.clone(), obs_dtype: self.obs_dtype, act_dtype: self.act_dtype }
     }
@@ -142,9 +142,10 @@ impl Run {
         (self.obs_dtype, self.act_dtype)
     }
 
-    /// Makes one iteration: rounds of the plan until enough was sampled and trained, and an evaluation if one is due.
+    /// Runs one iteration: rounds of the plan until enough steps were sampled and trained, and an evaluation if one
+    /// is due.
     ///
-    /// The result's `time_breakdown` says what the time went to: seconds by phase, which add up to `total_s`.
+    /// The result's `time_breakdown` has the seconds spent in each phase, which add up to `total_s`.
     ///
     /// # Errors
     /// Fails if the plan, a worker, the filters' synchronisation or the evaluation does. Returns [`Error::NotFinite`]
@@ -158,7 +159,8 @@ impl Run {
         let mut evaluation = None;
         let mut result = if due && self.common().evaluation_parallel_to_training {
             let (task, workers) = self.prepare_evaluation(self.pictures_of_evaluations())?;
-            // Dropped when training is over, by an error or a panic too: an evaluation may wait for that.
+            // Dropped when the iteration's training ends, also by an error or a panic: a parallel evaluation may wait
+            // for that.
             let training = Arc::new(());
             let until = EvaluationEnd::new(self.common(), Arc::downgrade(&training));
             std::thread::scope(|scope| {
@@ -211,7 +213,8 @@ impl Run {
             match plan.next() {
                 Some(round) => {
                     let round = round?;
-                    // Plans that send weights have told it; schedules go on in the others, too.
+                    // Plans that send weights have already told policies the number of steps; this is for all others,
+                    // so that schedules advance.
                     if !round.is_empty() {
                         self.workers.tell_time();
                     }
@@ -244,7 +247,7 @@ impl Run {
         self.result(&before, &info)
     }
 
-    /// Calls the trainer's own hook; what it asks for is still to be done.
+    /// Calls the hook `on_train_result`. Returns the changes that the hook asks for; the caller applies them.
     pub(crate) fn on_train_result(&self, result: &mut Metrics) -> Result<Changes> {
         let task = self.workers.task();
         self.workers.learners.lend(|policies, callbacks| {
@@ -254,18 +257,18 @@ impl Run {
         })
     }
 
-    /// Sets the weights and the task that a hook gave.
+    /// Applies the weights and the task that a hook asked for.
     pub(crate) fn change(&self, Changes { weights, task, .. }: &Changes) -> Result<()> {
         weights.iter().try_for_each(|weights| self.workers.set_weights(weights))?;
         task.as_ref().map_or(Ok(()), |task| self.workers.set_task(task.as_ref().clone()))
     }
 
-    /// Calls the trainer's own hook.
+    /// Calls the hook `on_trainer_init`.
     pub(crate) fn on_trainer_init(&self) -> Result<()> {
         self.workers.learners.with_callbacks(|callbacks| callbacks.on_trainer_init())
     }
 
-    /// Every part of the state, by name.
+    /// The state of the run, as parts by name.
     pub(crate) fn state(&self) -> Result<Vec<(String, State)>> {
         let mut parts = self.workers.state()?;
         let mut own = State::default();
@@ -281,7 +284,7 @@ impl Run {
         Ok(parts)
     }
 
-    /// Continues from [`state`](Self::state).
+    /// Restores what [`state`](Self::state) returned; `read` returns a part by its name.
     pub(crate) fn set_state(&mut self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
         let own = read("results")?;
         let (iteration, window, last) =

@@ -1,28 +1,28 @@
-//! Room for the rows of those copies that act while others wait, one behind the other.
+//! Buffers for the rows of the copies that act in a step while other copies wait; the rows lie without gaps.
 
 use crate::base::Stream;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use tch::Tensor;
 
-/// Rows of as many copies as act, up to all. Everything stands before the first step.
+/// Rows of the copies that act in one step. All buffers exist before the first step, for at most all copies.
 #[derive(Debug)]
 pub(crate) struct ActingRows {
-    /// Who acts: the copy that each row is of.
+    /// The copy that each row belongs to.
     pub(crate) slots: Vec<usize>,
-    /// One step; as many of its rows count as there are `slots`.
+    /// Storage of one step; only the first `slots.len()` rows are used.
     pub(crate) rows: RolloutBuffer,
-    /// Their streams, memory, noise and reset flags.
+    /// Random stream, recurrent state, noise and reset flag of each acting copy.
     pub(crate) rngs: Vec<Stream>,
     pub(crate) memory: Vec<f32>,
     pub(crate) noise: Vec<f32>,
     pub(crate) resets: Vec<bool>,
-    /// The observations of the first 0, 1, ... rows.
+    /// Views of the observations: entry `n` shows the first `n` rows.
     views: Vec<Tensor>,
 }
 
 impl ActingRows {
-    /// For up to `copies` copies that remember `memory_width` numbers each and have `noise_width` numbers of noise; `rows` is
-    /// storage of one step.
+    /// Makes buffers for at most `copies` copies with `memory_width` numbers of recurrent state and `noise_width`
+    /// numbers of noise each; `rows` is storage of one step.
     pub(crate) fn new(rows: RolloutBuffer, copies: usize, memory_width: usize, noise_width: usize) -> Self {
         let views = (0..=copies as i64).map(|acting| rows.obs.row(0).narrow(0, 0, acting)).collect();
         Self {
@@ -36,7 +36,8 @@ impl ActingRows {
         }
     }
 
-    /// The parts that acting reads and writes: rows, observations, streams, memory, noise, reset flags.
+    /// The parts that acting reads and writes, cut to the acting copies: rows, observations, streams, memory, noise,
+    /// reset flags.
     #[allow(clippy::type_complexity)]
     pub(crate) fn acting(
         &mut self,

@@ -1,19 +1,21 @@
-//! Copies of an environment with several agents, and the rows they write: in bytes, one agent behind the other.
+//! Copies of a multi-agent environment, and the bytes that they read and write, agent after agent.
 
 use crate::base::{Error, Result, State};
 use pavlov_envs::{AnyMultiAgentEnv, DType, Frame, MultiAgentOut};
 use std::ops::Range;
 use tch::Tensor;
 
-/// Copies, and what their last reset or step gave. Everything that is per agent stands copy by copy.
+/// Copies of a multi-agent environment, and the results of their last reset or step, ordered by copy and then by
+/// agent.
 #[derive(Debug)]
 pub(crate) struct AgentCopies {
     envs: Vec<Box<dyn AnyMultiAgentEnv>>,
     names: Vec<String>,
-    /// Bytes of each agent's observation and action among those of its copy.
+    /// Byte range of each agent's observation (and action) within the row of its copy.
     obs_ranges: Vec<Range<usize>>,
     action_ranges: Vec<Range<usize>>,
-    /// Rows in scalars of eight bytes, so that they are aligned for whatever an environment writes, and so many per copy.
+    /// Observations (and actions), one row per copy; eight-byte words, so that rows are aligned for every scalar
+    /// type.
     obs: Vec<u64>,
     actions: Vec<u64>,
     obs_words: usize,
@@ -25,13 +27,13 @@ pub(crate) struct AgentCopies {
     acting: Vec<bool>,
 }
 
-/// What an agent's last step gave.
+/// One agent's result of the last step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AgentStep {
     pub(crate) reward: f64,
     pub(crate) terminated: bool,
     pub(crate) truncated: bool,
-    /// It is to act in the next step.
+    /// Whether the agent acts in the next step.
     pub(crate) acting: bool,
 }
 
@@ -72,7 +74,7 @@ impl AgentCopies {
         }
     }
 
-    /// Copies.
+    /// Number of environment copies.
     pub(crate) fn len(&self) -> usize {
         self.envs.len()
     }
@@ -92,7 +94,7 @@ impl AgentCopies {
         self.envs[copy].as_ref()
     }
 
-    /// A picture of one copy.
+    /// Renders one copy.
     pub(crate) fn render(&mut self, copy: usize) -> Result<Option<Frame>> {
         Ok(self.envs[copy].render()?)
     }
@@ -102,7 +104,7 @@ impl AgentCopies {
         self.call(copy, |env, _, out| env.reset(Some(seed), out))
     }
 
-    /// Steps every copy by the actions that were written.
+    /// Steps every copy with the actions written before.
     pub(crate) fn step(&mut self) -> Result<()> {
         (0..self.envs.len()).try_for_each(|copy| self.call(copy, |env, actions, out| env.step(actions, out)))
     }
@@ -134,25 +136,25 @@ impl AgentCopies {
                 let message = format!("copy {copy}: {agent} {fault}");
                 return Err(pavlov_envs::Error::Contract { check: "turn", message }.into());
             }
-            // Nothing comes after an end with both flags, so it is no cut.
+            // Nothing follows an end with both flags, so the episode was not cut.
             self.truncated[row] &= !self.terminated[row];
         }
         Ok(())
     }
 
-    /// What one agent sees.
+    /// One agent's current observation, in bytes.
     pub(crate) fn obs(&self, copy: usize, agent: usize) -> &[u8] {
         let words = &self.obs[copy * self.obs_words..][..self.obs_words];
         &bytemuck::cast_slice(words)[self.obs_ranges[agent].clone()]
     }
 
-    /// What one agent does in the next step, to be written.
+    /// Bytes of one agent's action in the next step; the caller writes them.
     pub(crate) fn action_mut(&mut self, copy: usize, agent: usize) -> &mut [u8] {
         let words = &mut self.actions[copy * self.action_words..][..self.action_words];
         &mut bytemuck::cast_slice_mut(words)[self.action_ranges[agent].clone()]
     }
 
-    /// What one agent's last step gave.
+    /// One agent's result of the last step.
     pub(crate) fn agent(&self, copy: usize, agent: usize) -> AgentStep {
         let row = copy * self.names.len() + agent;
         AgentStep {
@@ -163,18 +165,19 @@ impl AgentCopies {
         }
     }
 
-    /// Rewards of one copy's agents.
+    /// Rewards of one copy's agents in the last step.
     pub(crate) fn rewards(&self, copy: usize) -> &[f64] {
         &self.rewards[copy * self.names.len()..][..self.names.len()]
     }
 
-    /// Whether the episode of one copy has just ended, and whether it was cut: no agent is alive, and at least one was cut.
+    /// Whether the episode of one copy has just ended, and whether it was cut: no agent is alive, and at least one
+    /// was cut.
     pub(crate) fn ended(&self, copy: usize) -> (bool, bool) {
         let rows = copy * self.names.len()..(copy + 1) * self.names.len();
         (!self.alive[rows.clone()].contains(&true), self.truncated[rows].contains(&true))
     }
 
-    /// Adds the environments in the middle of their episodes; `None` for those that cannot be saved.
+    /// Saves the environments in the middle of their episodes; `None` for those that cannot be saved.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         let saved: Option<Vec<Vec<u8>>> = self.envs.iter().map(|env| env.save_state()).collect();
         let Some(saved) = saved else { return state.set("envs", &Option::<u8>::None) };
@@ -183,7 +186,7 @@ impl AgentCopies {
         Ok(())
     }
 
-    /// Continues from what [`save`](Self::save) saved.
+    /// Restores the environments that [`save`](Self::save) saved.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
         let (sizes, all) = (state.get::<Vec<usize>>("env_sizes")?, state.tensor("envs")?);
         let mut rest = crate::base::read::<u8>(&all);

@@ -1,4 +1,4 @@
-//! Whole episodes of an environment with several agents, played for their returns.
+//! Evaluation of policies in a multi-agent environment: plays whole episodes for their returns.
 
 use crate::agents::{Agent, Policies};
 use crate::base::{Episode, Result};
@@ -11,18 +11,18 @@ use crate::sample::seats::Seats;
 use crate::settings::Common;
 use pavlov_envs::Frame;
 
-/// How policies act while they are evaluated.
+/// How policies act in an evaluation.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Acting {
     pub(crate) explore: bool,
     pub(crate) timestep: u64,
-    /// The worker that plays.
+    /// Index of the worker that plays the episodes.
     pub(crate) worker: usize,
-    /// Pictures to keep of the first episode, at most.
+    /// Number of pictures of the first episode to keep, at most.
     pub(crate) frames: usize,
 }
 
-/// Plays what is on the roster; one environment per copy.
+/// Plays the scheduled episodes, with one environment per copy, and returns them with the pictures.
 pub(crate) fn play_agents(
     copies: &mut AgentCopies,
     common: &Common,
@@ -35,7 +35,7 @@ pub(crate) fn play_agents(
     let mut teams = Vec::new();
     for (id, _) in policies.classes() {
         let own = policies.places(id, agents)?;
-        // It acts in training alone.
+        // The policy acts in training only.
         if own.is_empty() {
             continue;
         }

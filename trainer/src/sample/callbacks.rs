@@ -9,12 +9,12 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What just happened to one copy.
+/// The result of one step of one environment copy.
 #[derive(Clone, Copy, Debug)]
 pub struct StepView<'a> {
-    /// The observation that the step led to, as the model takes it; empty where there are several agents.
+    /// The observation after the step, as the model's input; empty in multi-agent environments.
     pub obs: &'a [f32],
-    /// The reward of the step; that of all agents together.
+    /// The reward of the step; with several agents, the sum of their rewards.
     pub reward: f32,
     /// Whether the task ended with the step.
     pub terminated: bool,
@@ -22,13 +22,14 @@ pub struct StepView<'a> {
     pub truncated: bool,
 }
 
-/// Hooks; each does nothing unless you say otherwise. Every worker and the trainer have an instance of their own.
+/// Hooks into sampling and training; by default each does nothing. The trainer and every worker have their own
+/// instance.
 ///
-/// A restored run has new instances. Checkpoints hold the [`Episode`]s, and what the trainer's instance gives in
-/// [`state`](Self::state); an instance of a worker keeps in the episodes what is to go on.
+/// A restored run makes new instances. Checkpoints hold the [`Episode`]s, and the [`state`](Self::state) of the
+/// trainer's instance; an instance of a worker must keep in the episodes whatever a restored run needs.
 #[allow(unused_variables)]
 pub trait Callbacks: Send {
-    /// A worker has made its environment copies.
+    /// Called when a worker has made its environment copies.
     ///
     /// # Errors
     /// An error fails the set-up of the run, or later the iteration in which a failed worker is replaced.
@@ -36,7 +37,7 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// The trainer is set up.
+    /// Called when the trainer is set up.
     ///
     /// # Errors
     /// An error fails the set-up of the run, or the restore, which sets it up anew.
@@ -44,16 +45,16 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// An episode starts; its environment has been reset.
+    /// Called when an episode starts; its environment has been reset.
     ///
     /// # Errors
-    /// An error at the first episodes fails the set-up of the run. Later it is a failure of the worker, or of the
-    /// iteration.
+    /// An error at the first episodes fails the set-up of the run. Later it counts as a failure of the worker; in the
+    /// trainer's own thread it fails the training iteration.
     fn on_episode_start(&mut self, episode: &mut Episode) -> Result<()> {
         Ok(())
     }
 
-    /// A step of an episode, already counted in it.
+    /// Called after a step of an episode; `episode` counts the step already.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
@@ -61,7 +62,7 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// An episode ended.
+    /// Called when an episode has ended.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
@@ -69,7 +70,7 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// A fragment went through [`Policy::postprocess_trajectory`](crate::policy::Policy::postprocess_trajectory).
+    /// Called after [`Policy::postprocess_trajectory`](crate::policy::Policy::postprocess_trajectory) of a fragment.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
@@ -77,7 +78,7 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// A worker hands over what it sampled.
+    /// Called when a worker has sampled a fragment, before it sends the fragment.
     ///
     /// # Errors
     /// An error counts as a failure of the worker; in the trainer's own thread it fails the training iteration.
@@ -85,7 +86,8 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// A policy is about to learn from a minibatch. What is put into `result` is averaged into `custom_metrics` of the learner.
+    /// Called before a policy learns from a minibatch. Numbers put into `result` are averaged into `custom_metrics`
+    /// of the learner.
     ///
     /// # Errors
     /// An error fails the training iteration.
@@ -98,7 +100,7 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// A result is complete and about to be logged; keys may be added, and the run told what to do next.
+    /// Called when a result is complete, before it is logged; the hook may add keys and change the run.
     ///
     /// # Errors
     /// An error fails the call of `train`, but the iteration counts.
@@ -106,7 +108,7 @@ pub trait Callbacks: Send {
         Ok(())
     }
 
-    /// What the trainer's instance keeps from iteration to iteration, for checkpoints.
+    /// The state of the trainer's instance, for checkpoints.
     ///
     /// # Errors
     /// An error fails the checkpoint.
@@ -114,7 +116,7 @@ pub trait Callbacks: Send {
         Ok(State::default())
     }
 
-    /// The trainer's instance goes on from [`state`](Self::state).
+    /// Restores the [`state`](Self::state) of the trainer's instance.
     ///
     /// # Errors
     /// An error fails the restore.
@@ -123,7 +125,7 @@ pub trait Callbacks: Send {
     }
 }
 
-/// What [`Callbacks::on_train_result`] can see of the run and change in it.
+/// The run, as [`Callbacks::on_train_result`] can read and change it.
 #[derive(Debug)]
 pub struct RunHandle<'a> {
     task: Option<Arc<Value>>,
@@ -131,7 +133,7 @@ pub struct RunHandle<'a> {
     changes: Changes,
 }
 
-/// What a hook has asked for.
+/// Changes to the run that a hook has asked for.
 #[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) task: Option<Arc<Value>>,
@@ -152,26 +154,27 @@ impl<'a> RunHandle<'a> {
         self.policies.get_weights_of(ids)
     }
 
-    /// Replaces the weights of the policies that `weights` names, nested by id, in the learner and in every worker, when the
-    /// hook returns. Episodes that run go on with them. Weights that do not fit fail the call of `train` then.
+    /// Replaces the weights of the policies that `weights` names, nested by id, in the learner and in every worker,
+    /// when the hook returns. Running episodes continue with the new weights. Weights that do not fit fail the call
+    /// of `train` then.
     pub fn set_weights(&mut self, weights: Weights) {
         self.changes.weights.push(weights);
     }
 
-    /// The task of the environments, if one was set; a restored run has that of its checkpoint.
+    /// The task of the environments, if one was set; a restored run has the task of its checkpoint.
     pub fn task(&self) -> Option<&Value> {
         self.task.as_deref()
     }
 
-    /// Changes the task of all environments that are sampled, each from its next episode on, when the hook returns: see
-    /// [`Env::set_task`](pavlov_envs::Env::set_task). Checkpoints keep it. Evaluations make environments of their own,
-    /// which have the task that they are made with.
+    /// Changes the task of all environments that workers sample, each from its next episode on, when the hook
+    /// returns: see [`Env::set_task`](pavlov_envs::Env::set_task). Checkpoints keep the task. Evaluations make their
+    /// own environments, which keep the task that they are made with.
     pub fn set_task(&mut self, task: impl Into<Value>) {
         self.task = Some(Arc::new(task.into()));
         self.changes.task.clone_from(&self.task);
     }
 
-    /// Adds a policy when the hook returns, before weights that it gave are set: see
+    /// Adds a policy when the hook returns, before the weights that the hook set: see
     /// [`Algorithm::add_policy`](crate::Algorithm::add_policy).
     pub fn add_policy(&mut self, id: &str, config: Config, change: PolicyChange) {
         self.changes.policies.push(PolicyEdit { id: id.into(), added: Some(config), change });
@@ -182,23 +185,23 @@ impl<'a> RunHandle<'a> {
         self.changes.policies.push(PolicyEdit { id: id.into(), added: None, change });
     }
 
-    /// What the hook has asked for.
+    /// The changes that the hook has asked for.
     pub(crate) fn changes(self) -> Changes {
         self.changes
     }
 }
 
-/// Makes one instance per worker.
+/// Makes the [`Callbacks`] of each worker and of the trainer.
 #[derive(Clone)]
 pub struct CallbacksMaker(std::sync::Arc<dyn Fn() -> Box<dyn Callbacks> + Send + Sync>);
 
 impl CallbacksMaker {
-    /// A maker that calls this constructor.
+    /// Makes every instance by this constructor.
     pub fn new<C: Callbacks + 'static>(make: impl Fn() -> C + Send + Sync + 'static) -> Self {
         Self(std::sync::Arc::new(move || Box::new(make())))
     }
 
-    /// Makes a new instance.
+    /// Makes a new instance of the hooks.
     pub fn make(&self) -> Box<dyn Callbacks> {
         (self.0)()
     }

@@ -1,4 +1,4 @@
-//! `batch_mode = "complete_episodes"`: rows are kept per copy until their episode ends.
+//! `batch_mode = "complete_episodes"`: the rows of each copy are kept until its episode ends.
 
 use crate::base::{Error, Result, State};
 use crate::experience::{Column, Fragment, FragmentMasks, SampleBatch};
@@ -7,7 +7,7 @@ use crate::sample::callbacks::Callbacks;
 use serde::{Deserialize, Serialize};
 use tch::Tensor;
 
-/// Rows of one copy that wait for more: tensors `[rows, 1, ...]` in the order they came.
+/// Rows of one copy's unfinished episode: tensors `[rows, 1, ...]` in the order of the steps.
 #[derive(Debug, Default)]
 struct Pending {
     obs: Vec<Tensor>,
@@ -17,13 +17,13 @@ struct Pending {
     rewards: Vec<f32>,
 }
 
-/// An episode that has ended, ready to be postprocessed as a fragment of its own.
+/// A finished episode, to be postprocessed as a fragment of its own.
 #[derive(Debug)]
 struct Complete {
     rows: Pending,
-    /// `[1, width]`.
+    /// The last observation, `[1, width]`.
     final_obs: Tensor,
-    /// `[1, options]`.
+    /// Legal actions at the last observation, `[1, options]`.
     final_mask: Option<Tensor>,
     terminated: bool,
 }
@@ -43,11 +43,11 @@ pub(crate) struct EpisodeCollector {
     gamma: f64,
 }
 
-/// An episode of more steps counts as one that never ends.
+/// Steps after which an episode is taken to be endless.
 const ENDLESS: usize = 1_000_000;
 
 impl EpisodeCollector {
-    /// Cuts a fragment at the ends of its episodes. Complete ones are ordered by when they ended.
+    /// Adds a fragment, cut at the ends of its episodes. Finished episodes are ordered by when they ended.
     pub(crate) fn add(&mut self, f: &Fragment<'_>) {
         self.names = f.columns.iter().map(|(c, _)| *c).collect();
         self.gamma = f.gamma;
@@ -85,7 +85,7 @@ impl EpisodeCollector {
         pending.rewards.extend((start..end).map(|t| f.rewards[t * f.num_envs + copy]));
     }
 
-    /// Refuses to wait for ever.
+    /// Returns an error if an episode is so long that it seems endless.
     pub(crate) fn check_length(&self) -> Result<()> {
         match self.pending.iter().map(|p| p.rewards.len()).max() {
             Some(longest) if longest > ENDLESS => {
@@ -98,7 +98,7 @@ impl EpisodeCollector {
         }
     }
 
-    /// Postprocesses every complete episode on its own.
+    /// Postprocesses every finished episode on its own.
     pub(crate) fn take(
         &mut self,
         (id, policy): (&str, &mut dyn Policy),
@@ -143,7 +143,8 @@ impl EpisodeCollector {
         Ok(batches)
     }
 
-    /// The rows that wait. Complete episodes never do: they leave with the fragment that completed them.
+    /// The rows of unfinished episodes. Finished episodes are not saved: they leave with the fragment that completes
+    /// them.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         for (i, pending) in self.pending.iter().enumerate() {

@@ -18,25 +18,26 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-/// Environments stepped with policies that are lent.
+/// Environments of one worker, stepped with policies that the caller lends.
 #[derive(Debug)]
 pub(crate) struct EnvRunner {
     spec: WorkerSpec,
     pub(crate) index: usize,
     source: Option<Box<dyn FragmentSource>>,
-    /// By policy, with `batch_mode = "complete_episodes"`.
+    /// Unfinished episodes by policy id; only with `batch_mode = "complete_episodes"`.
     collectors: Option<BTreeMap<PolicyId, EpisodeCollector>>,
-    /// By policy, without environments: what the rollout workers' filters have seen, or what to evaluate with.
+    /// Observation filters of a worker without environments, by policy id: merged from the rollout workers, or set
+    /// for evaluation.
     merged_filters: BTreeMap<PolicyId, MeanStdFilter>,
-    /// Environments of the last evaluation.
+    /// Environments kept from the last evaluation.
     evaluated_on: Option<Stage>,
 }
 
-/// Hooks of a worker, if it has any.
+/// Hooks of one worker, if the run has any.
 pub(crate) type Hooks = Option<Box<dyn Callbacks>>;
 
 impl EnvRunner {
-    /// Environments of the worker with that index, or none.
+    /// Makes the runner of one worker, with or without environments to sample.
     pub(crate) fn new(
         spec: WorkerSpec,
         index: usize,
@@ -60,8 +61,8 @@ impl EnvRunner {
         if let Some(callbacks) = callbacks {
             callbacks.on_sub_environment_created(self.index, n)?;
         }
-        // Copies are numbered through the whole run: those of worker 1 first. The local worker has the first numbers
-        // when it is alone, and numbers behind all others when it samples besides them.
+        // Copies are numbered through the whole run, beginning with those of worker 1. The copies of the local worker
+        // have the first numbers if it samples alone, and the last ones if it samples besides the others.
         let first = match (self.index, common.num_workers) {
             (0, 0) => 0,
             (0, workers) => workers * n,
@@ -86,7 +87,8 @@ impl EnvRunner {
         Ok(())
     }
 
-    /// One fragment: `rollout_fragment_length` steps of every copy, or whole episodes of at least as many.
+    /// Samples one fragment: `rollout_fragment_length` steps of every copy, or whole episodes with at least as many
+    /// steps.
     pub(crate) fn sample(
         &mut self,
         policies: &mut PolicyMap,
@@ -137,7 +139,7 @@ impl EnvRunner {
                 for (id, collector) in collectors {
                     let policy = policies.get_mut(id)?.as_mut();
                     let rows = collector.take((id, policy), callbacks.as_mut())?;
-                    // Without an episode that has ended there are not even columns.
+                    // Until an episode ends, a policy has no rows and not even columns.
                     if !rows.is_empty() {
                         batch.policies.insert(id.clone(), SampleBatch::concat(rows)?);
                     }
@@ -152,7 +154,7 @@ impl EnvRunner {
         Ok(Sampled { batch, episodes, version: 0, perf })
     }
 
-    /// Changes the task of the environments, if there are any.
+    /// Changes the task of the sampled environments, if there are any.
     pub(crate) fn set_task(&mut self, task: &Value) -> Result<()> {
         self.source.as_mut().map_or(Ok(()), |source| source.set_task(task))
     }
@@ -163,7 +165,7 @@ impl EnvRunner {
         play(&self.spec, self.index, task, policies, &filters, &mut self.evaluated_on)
     }
 
-    /// By policy, the filters: the sampler's, or those that collect what rollout workers have seen.
+    /// Observation filters by policy id: the sampler's, or those merged from rollout workers.
     fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter> {
         match &mut self.source {
             Some(source) => source.filters(),
@@ -171,7 +173,7 @@ impl EnvRunner {
         }
     }
 
-    /// The policy's filter, made if there is none.
+    /// The observation filter of one policy; makes one if there is none.
     fn filter_or_new(&mut self, id: &str, width: usize) -> &mut MeanStdFilter {
         match self.source.as_mut().and_then(|source| source.filters().remove(id)) {
             Some(filter) => filter,
@@ -179,18 +181,18 @@ impl EnvRunner {
         }
     }
 
-    /// What the filters have seen; nothing of those that have seen nothing, which cannot normalise.
+    /// Statistics of each filter; empty filters are left out, they cannot normalise.
     pub(crate) fn filter_stats(&mut self) -> FilterStats {
         let seen = self.filters().into_iter().filter(|(_, filter)| filter.running().count() > 0);
         seen.map(|(id, filter)| (id.to_owned(), filter.running().clone())).collect()
     }
 
-    /// What the filters have seen since the last call.
+    /// Statistics of each filter since the last call.
     pub(crate) fn flush_filters(&mut self) -> FilterStats {
         self.filters().into_iter().map(|(id, filter)| (id.to_owned(), filter.flush())).collect()
     }
 
-    /// Adds what another worker's filters have seen.
+    /// Adds the statistics of another worker's filters.
     pub(crate) fn merge_filters(&mut self, seen: &FilterStats) {
         seen.iter().for_each(|(id, seen)| self.filter_or_new(id, seen.mean().len()).merge(seen));
     }
@@ -200,14 +202,15 @@ impl EnvRunner {
         stats.iter().try_for_each(|(id, stat)| self.filter_or_new(id, stat.mean().len()).set_running(stat))
     }
 
-    /// Adds the filters to what a checkpoint has of the run: that of `default_policy` alone, as in older versions.
+    /// Saves the filters in a checkpoint; the filter of `default_policy` has an entry of its own, as in older
+    /// versions.
     pub(crate) fn save_filters(&mut self, run: &mut State) -> Result<()> {
         let mut filters = self.filters();
         run.set("filter", &filters.remove(DEFAULT_POLICY))?;
         if filters.is_empty() { Ok(()) } else { run.set("filters", &filters) }
     }
 
-    /// Continues with saved filters.
+    /// Restores the filters of a checkpoint.
     pub(crate) fn restore_filters(&mut self, run: &State) -> Result<()> {
         let mut saved = saved_filters(run, self.spec.policies.classes().map(|(id, _)| id))?;
         let own = self.source.as_mut().map(|source| source.filters());
@@ -218,7 +221,7 @@ impl EnvRunner {
         Ok(())
     }
 
-    /// Everything the next fragment depends on.
+    /// The state that the next fragment depends on.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         if let Some(source) = &self.source {
@@ -230,13 +233,14 @@ impl EnvRunner {
         Ok(state)
     }
 
-    /// Continues from [`state`](Self::state).
+    /// Restores the [`state`](Self::state).
     pub(crate) fn set_state(&mut self, state: &State, callbacks: &mut Hooks) -> Result<()> {
         let Some(source) = &mut self.source else { return Ok(()) };
         let continued = source.set_state(&state.nested("sampler")?, callbacks.as_mut())?;
         let Some(collectors) = &mut self.collectors else { return Ok(()) };
         collectors.clear();
-        // Without their environments, the rows that waited belong to episodes that will not end.
+        // If the environments could not be restored, the unfinished rows belong to episodes that will never end: drop
+        // them.
         for (id, _) in self.spec.policies.classes().filter(|_| continued) {
             let part = collector_part(id);
             if state.has(&part) {
@@ -249,7 +253,7 @@ impl EnvRunner {
     }
 }
 
-/// The name of what a policy's rows wait in; that of a single-agent run has the short one.
+/// Name of a policy's unfinished episodes in a checkpoint; the short name belongs to single-agent runs.
 fn collector_part(id: &str) -> String {
     if id == DEFAULT_POLICY { "collector".to_owned() } else { format!("collector_{id}") }
 }

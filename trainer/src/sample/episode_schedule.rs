@@ -1,20 +1,20 @@
-//! Who plays which episode of an evaluation, and what has come of it.
+//! Which copy plays which episode of an evaluation, and the results.
 
 use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, Stream, derive};
 
-/// Steps of one episode, at most: a greedy policy may stand still for ever where there is no time limit.
+/// Limit of steps per episode: without a time limit a greedy policy may stand still for ever.
 const MOST_STEPS: u64 = 1_000_000;
 
-/// Episodes dealt to copies: copy `i` of `n` plays those at positions `i`, `i + n`, `i + 2n`, ... Which they are and how
-/// they go depends on the evaluation's seed and their numbers only.
+/// The episodes of an evaluation, shared out to copies: copy `i` of `n` plays the episodes at positions `i`, `i + n`,
+/// `i + 2n`, ... The result of an episode depends on the evaluation's seed and the episode's number only.
 #[derive(Debug)]
 pub(crate) struct EpisodeSchedule<'a> {
     episodes: &'a [u64],
     seed: u64,
     seating: Option<PolicyAssignment>,
     worker: usize,
-    /// By copy: the position it is at, its episode, and the seed of the one that follows.
+    /// For each copy: the position of its episode, the episode itself, and the seed of its next episode.
     at: Vec<usize>,
     running: Vec<Episode>,
     next_seeds: Vec<u64>,
@@ -23,7 +23,7 @@ pub(crate) struct EpisodeSchedule<'a> {
 }
 
 impl<'a> EpisodeSchedule<'a> {
-    /// `seating` is for several agents.
+    /// Shares out the episodes to `copies` copies; `seating` is `None` for a single agent.
     pub(crate) fn new(
         episodes: &'a [u64],
         seed: u64,
@@ -65,32 +65,32 @@ impl<'a> EpisodeSchedule<'a> {
         self.running.iter().map(|episode| episode.seed).collect()
     }
 
-    /// Seeds of those that follow.
+    /// Seeds of each copy's next episode.
     pub(crate) fn next_seeds(&self) -> &[u64] {
         &self.next_seeds
     }
 
-    /// The episode that a copy plays now.
+    /// The episode that one copy plays now.
     pub(crate) fn running(&self, copy: usize) -> &Episode {
         &self.running[copy]
     }
 
-    /// The stream of one agent in the episode of one copy; a single agent is number 0.
+    /// Random stream of one agent in one copy's episode; a single agent has number 0.
     pub(crate) fn stream(&self, copy: usize, agent: usize) -> Stream {
         Stream::new(self.running[copy].seed, "evaluation action", agent as u64)
     }
 
-    /// Whether copy 0 is at the first episode of all.
+    /// Whether copy 0 plays its first episode.
     pub(crate) fn at_first(&self) -> bool {
         self.at[0] == 0
     }
 
-    /// Whether there is something left to play.
+    /// Whether some episodes are not finished.
     pub(crate) fn goes_on(&self) -> bool {
         self.left > 0
     }
 
-    /// Counts a step of one copy in which all agents together got `reward`, and each what `agents` says.
+    /// Counts a step of one copy: `reward` of all agents together, `agents` the reward of each.
     pub(crate) fn count(&mut self, copy: usize, reward: f64, agents: &[f64]) -> Result<()> {
         let episode = &mut self.running[copy];
         episode.total_reward += reward;
@@ -108,7 +108,7 @@ impl<'a> EpisodeSchedule<'a> {
         Ok(())
     }
 
-    /// The episode of one copy has ended, and its next one begins.
+    /// Finishes the episode of one copy and starts its next one.
     pub(crate) fn follow(&mut self, copy: usize) {
         let copies = self.at.len();
         let next = self.fresh(self.at[copy] + copies);
@@ -121,7 +121,7 @@ impl<'a> EpisodeSchedule<'a> {
         self.next_seeds[copy] = self.seed_of(self.at[copy] + copies);
     }
 
-    /// The episodes, in their order.
+    /// The finished episodes, in the order of the request.
     pub(crate) fn into_episodes(self) -> Vec<Episode> {
         self.done.into_iter().flatten().collect()
     }

@@ -1,7 +1,7 @@
 //! Whole episodes played for their returns: evaluation during training, and `pavlov evaluate`.
 //!
-//! Episode `k` is a function of the evaluation's seed and `k`, whichever copy or worker plays it, and every copy plays
-//! a fixed share of the episodes: stopping at the first `n` that happen to end would favour short ones.
+//! The result of episode `k` depends on the evaluation's seed and `k` only, whichever copy or worker plays it. Every
+//! copy plays a fixed share of the episodes: taking the first `n` to end would favour short ones.
 
 use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, Spaces};
@@ -18,41 +18,41 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use std::sync::Weak;
 
-/// Copies stepped together while evaluating, at most.
+/// Number of environment copies of an evaluation, at most.
 pub(crate) const COPIES: usize = 16;
 
-/// Which episodes to play.
+/// A request to play episodes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct EvaluationTask {
-    /// The numbers of the episodes.
+    /// Numbers of the episodes to play.
     pub episodes: Vec<u64>,
     /// Seed of the evaluation.
     pub seed: u64,
-    /// Whether policies sample and explore; false is greedy.
+    /// Whether policies sample their actions and explore; otherwise they are greedy.
     pub explore: bool,
-    /// Steps sampled so far, for exploration schedules.
+    /// Environment steps of the run so far, for exploration schedules.
     pub timestep: u64,
-    /// Keep pictures of the first episode, at most so many.
+    /// Number of pictures of the first episode to keep, at most.
     pub frames: usize,
 }
 
-/// What evaluation episodes gave.
+/// Results of an evaluation.
 #[derive(Clone, Debug, Default)]
 pub struct Evaluation {
-    /// The episodes in the order of their numbers.
+    /// The finished episodes in the order of their numbers.
     pub episodes: Vec<Episode>,
-    /// Pictures of the first one, if asked for.
+    /// Pictures of the first episode, if the task asks for some.
     pub frames: Vec<Frame>,
-    /// How many of them make a second, if the environment says.
+    /// Pictures per second, if the environment has a rate.
     pub render_fps: Option<f64>,
 }
 
-/// Environments of an evaluation, for the next one: those in Python take a process each, which is slow to start.
+/// Environments kept from one evaluation to the next: starting the process of a Python environment is slow.
 #[derive(Debug)]
 pub(crate) enum Stage {
-    /// A vector environment.
+    /// A vector of single-agent environments.
     Vector(Box<dyn AnyVectorEnv>),
-    /// Copies in which several agents act, and the pictures that make a second, if the environment says.
+    /// Copies of a multi-agent environment, and its pictures per second, if it has a rate.
     Agents(Box<AgentCopies>, Option<f64>),
 }
 
@@ -75,8 +75,9 @@ impl Stage {
     }
 }
 
-/// Plays the episodes of `task` on the environments in `kept`, if these are as many as it needs, and leaves its own there. An
-/// episode begins with a seed, so it is the same on new environments and on used ones. After an error none are kept.
+/// Plays the episodes of `task` on the environments in `kept` if their number fits, otherwise on new ones, and keeps
+/// these in `kept`. Episodes begin with a seed, so they are the same on new and on used environments. After an error
+/// none are kept.
 pub(crate) fn play(
     spec: &WorkerSpec,
     worker: usize,
@@ -89,7 +90,7 @@ pub(crate) fn play(
     if n == 0 {
         return Ok(Evaluation::default());
     }
-    // Others are dropped first: there is never room for both.
+    // Other environments are dropped first: memory may not suffice for both.
     let mut stage = match kept.take().filter(|stage| stage.copies() == n) {
         Some(stage) => stage,
         None => Stage::new(spec, n)?,
@@ -182,19 +183,19 @@ fn play_vector(
     Ok(Evaluation { episodes: roster.into_episodes(), frames, render_fps: env.render_fps() })
 }
 
-/// When an evaluation has played enough.
+/// How long an evaluation lasts.
 #[derive(Clone, Debug)]
 pub(crate) enum EvaluationEnd {
-    /// So many episodes.
+    /// Number of episodes.
     Episodes(u64),
-    /// At least so many steps.
+    /// Number of steps, at least.
     Timesteps(u64),
-    /// What this points to is gone, at the earliest after one episode per worker.
+    /// Until training ends, and at least one episode per worker.
     TrainingEnds(Weak<()>),
 }
 
 impl EvaluationEnd {
-    /// As the settings say; `training` lives as long as the training beside it.
+    /// The duration in the settings; `training` is dropped when the parallel training ends.
     pub(crate) fn new(common: &Common, training: Weak<()>) -> Self {
         match (common.evaluation_duration, common.evaluation_duration_unit) {
             (EvaluationDuration::Auto, _) => Self::TrainingEnds(training),
@@ -203,7 +204,8 @@ impl EvaluationEnd {
         }
     }
 
-    /// The episodes to play next, after `episodes` with `steps` in all; none when that is enough.
+    /// Numbers of the episodes to play next, after `episodes` episodes with `steps` steps; empty when the evaluation
+    /// is over.
     pub(crate) fn next(&self, episodes: u64, steps: u64, workers: usize) -> Range<u64> {
         let more = match self {
             Self::Episodes(n) => n.saturating_sub(episodes),
@@ -217,5 +219,5 @@ impl EvaluationEnd {
     }
 }
 
-/// Pictures of an evaluation's first episode, and how many of them make a second, if the environment says.
+/// Pictures of an evaluation's first episode, and the frames per second if the environment gives a rate.
 pub(crate) type Pictures = (Vec<Frame>, Option<f64>);

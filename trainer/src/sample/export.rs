@@ -1,5 +1,5 @@
-//! A policy as TorchScript: one function from observations as the environment writes them to the network's outputs, or to
-//! actions as the environment takes them, with the observation filter inside.
+//! Export of a policy as TorchScript: a function from raw observations to the network's outputs, or to actions in the
+//! environment's form, with the observation filter inside.
 
 use crate::base::{Error, Result};
 use crate::learn::params::Encoding;
@@ -15,23 +15,24 @@ use std::path::Path;
 use std::{fs, io};
 use tch::{CModule, Device, Kind, Tensor};
 
-/// How often the exported function is compared with the policy, with other observations each time.
+/// Number of comparisons of the exported function with the policy, each on other observations.
 const COMPARISONS: usize = 8;
 
 impl Session {
-    /// Writes the policy as TorchScript: a function from observations `[rows, ...]` as the environment writes them to what
-    /// the policy says, `[rows, columns]`. One-hot coding and the observation filter are inside of it.
+    /// Writes the policy as TorchScript: a function from raw observations `[rows, ...]` to the outputs of the policy,
+    /// `[rows, columns]`. One-hot coding and the observation filter are part of the function.
     ///
-    /// A policy whose best action is a function of its network ([`Policy::best_actions`]: SAC on a box, TD3, DDPG) gives
-    /// the actions as the environment takes them, stretched to its bounds. Others give parameters of the action distribution
-    /// or Q-values; what follows (the best choice, stretching to the bounds, masks) is the caller's.
+    /// If the best action is a function of the network ([`Policy::best_actions`]: SAC on a box, TD3, DDPG), the
+    /// outputs are actions, stretched to the bounds of the action space. Otherwise they are parameters of the action
+    /// distribution or Q-values; the caller chooses the best action, masks illegal ones, and stretches actions to the
+    /// bounds.
     ///
-    /// Before `file` is there, the function is read back and compared with what the policy is given and says when it acts
-    /// here.
+    /// Before `file` appears, the function is read back and compared with the policy.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the policy has memory or no network, or if the function answers differently from it,
-    /// and [`Error::State`] or [`Error::Torch`] if the file cannot be written or libtorch cannot trace the network.
+    /// Returns [`Error::State`] if the policy has memory or no network, or if the function's answers differ from the
+    /// policy's, and [`Error::State`] or [`Error::Torch`] if the file cannot be written or libtorch cannot trace the
+    /// network.
     pub fn export(&mut self, file: &Path) -> Result<()> {
         let Self { id, desk, policies, .. } = self;
         let policy = policies.get_mut(id)?.as_mut();
@@ -42,7 +43,7 @@ impl Session {
         }
         let _guard = tch::no_grad_guard();
         let traced = trace(policy, &Entrance::of(desk), &desk.space, desk.pilot.action_space())?;
-        // The file appears whole, and only when it answers as the policy does.
+        // The file appears complete, and only if its function agrees with the policy.
         let mut unfinished = OsString::from(file);
         unfinished.push(".unfinished");
         let room = 2 * policy.get_weights().bytes() + (1 << 20);
@@ -52,25 +53,25 @@ impl Session {
             .and_then(|()| compare(&CModule::load(&unfinished)?, desk, policy))
             .and_then(|()| Ok(fs::rename(&unfinished, file).map_err(tune::Error::io("write", file))?));
         if written.is_err() {
-            // It may not be there.
+            // The unfinished file may not exist.
             let _ = fs::remove_file(&unfinished);
         }
         written
     }
 }
 
-/// Refuses a disk without room for so many bytes: on a full one libtorch ends the process.
+/// Returns an error if the disk has no room for `bytes` bytes: on a full disk libtorch ends the process.
 fn refuse_full_disk(file: &OsStr, bytes: u64) -> io::Result<()> {
     let (mut file, piece) = (File::create(file)?, [0; 1 << 16]);
     (0..bytes.div_ceil(1 << 16)).try_for_each(|_| file.write_all(&piece))
 }
 
-/// From raw observations to what the policy reads, in operations that libtorch can trace.
+/// Conversion of raw observations to the policy's input, in operations that libtorch can trace.
 struct Entrance {
     space: Space,
-    /// The policy reads flat rows.
+    /// Whether the policy takes flat rows.
     flat: bool,
-    /// Means, and deviations to divide by.
+    /// Means, and standard deviations to divide by.
     filter: Option<(Tensor, Tensor)>,
 }
 
@@ -84,7 +85,7 @@ impl Entrance {
 
     fn pass(&self, raw: &Tensor) -> Tensor {
         let rows = match (&self.space, self.flat) {
-            // Pixels keep their numbers and their order, as in `Space::flatten_into`.
+            // Pixels are not scaled and keep their order, as in `Space::flatten_into`.
             (Space::Box { .. }, true) => raw.reshape([-1, self.space.width() as i64]).to_kind(Kind::Float),
             (space, true) => Encoding::of(space).encode(raw),
             (_, false) if raw.kind() == Kind::Double => raw.to_kind(Kind::Float),
@@ -97,7 +98,7 @@ impl Entrance {
     }
 }
 
-/// The numbers of [`MeanStdFilter::apply`](crate::sample::filter::MeanStdFilter::apply).
+/// Means and divisors, as [`MeanStdFilter::apply`](crate::sample::filter::MeanStdFilter::apply) computes them.
 fn statistics(running: &RunningStat) -> (Tensor, Tensor) {
     let width = running.mean().len();
     let std: Vec<f64> = (0..width).map(|i| running.variance(i).sqrt() + 1e-6).collect();
@@ -124,7 +125,7 @@ fn trace(policy: &dyn Policy, entrance: &Entrance, space: &Space, actions: &Spac
     }
 }
 
-/// The bounds of a Box. (They are made before the trace: libtorch does not record how memory was filled.)
+/// Lower and upper bounds of a Box. (Made before the trace: libtorch does not record how memory was filled.)
 fn bounds(space: &Space) -> Option<[Tensor; 2]> {
     let Space::Box { low, high, .. } = space else { return None };
     let tensor =
@@ -132,12 +133,12 @@ fn bounds(space: &Space) -> Option<[Tensor; 2]> {
     Some([tensor(low), tensor(high)])
 }
 
-/// Actions in [-1, 1] between the bounds, as [`unsquash`](crate::sample::transforms::unsquash) does it.
+/// Stretches actions in [-1, 1] to the bounds, like [`unsquash`](crate::sample::transforms::unsquash).
 fn stretched(actions: Tensor, [low, high]: &[Tensor; 2]) -> Tensor {
     (low + (actions + 1.0) * (high - low) / 2.0).clamp_tensor(Some(low), Some(high))
 }
 
-/// Whether the exported function says of raw observations what the policy says of them on the way that acting takes.
+/// Returns an error if the exported function differs from the policy on random raw observations.
 fn compare(module: &CModule, desk: &mut Inference, policy: &mut dyn Policy) -> Result<()> {
     let Inference { pilot, storage, space, .. } = desk;
     let tame = tame(space);
@@ -196,7 +197,7 @@ fn draw(space: &Space, random: &mut NpRandom, rows: &mut [u8]) {
     }
 }
 
-/// The space without bounds that are only the greatest number of their type: what is drawn from it is of a common size.
+/// The same space, but unbounded where a bound is above a million: random draws then have a usual size.
 fn tame(space: &Space) -> Space {
     match space.clone() {
         Space::Box { low, high, shape, dtype } => {

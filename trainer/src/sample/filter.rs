@@ -4,7 +4,7 @@ use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, State};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Welford's running mean and sum of squares, merged in parallel form (Chan et al. 1979).
+/// Welford's running mean and sum of squares; two are merged in parallel form (Chan et al. 1979).
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunningStat {
     count: u64,
@@ -13,7 +13,7 @@ pub struct RunningStat {
 }
 
 impl RunningStat {
-    /// A statistic that has seen no observation yet.
+    /// Makes a statistic of no observations.
     pub fn new(width: usize) -> Self {
         Self { count: 0, mean: vec![0.0; width], sum_of_squares: vec![0.0; width] }
     }
@@ -29,7 +29,7 @@ impl RunningStat {
         }
     }
 
-    /// Adds everything `other` has seen.
+    /// Merges the observations of `other` into this statistic.
     pub fn update(&mut self, other: &RunningStat) {
         if other.count == 0 {
             return;
@@ -43,17 +43,17 @@ impl RunningStat {
         self.count += other.count;
     }
 
-    /// How many observations were seen.
+    /// Number of observations.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The mean of each component.
+    /// Mean of each component.
     pub fn mean(&self) -> &[f64] {
         &self.mean
     }
 
-    /// The variance of component `i` (n - 1 in the divisor); the square of the mean for a single observation, as Ray does.
+    /// Variance of component `i` (divisor n - 1); for a single observation the square of its mean, as in Ray.
     pub fn variance(&self, i: usize) -> f64 {
         if self.count > 1 {
             self.sum_of_squares[i] / (self.count - 1) as f64
@@ -63,10 +63,10 @@ impl RunningStat {
     }
 }
 
-/// By policy: what a filter has seen.
+/// Statistics of each policy's observation filter, by policy id.
 pub type FilterStats = BTreeMap<PolicyId, RunningStat>;
 
-/// A mean-std filter: all it has seen, and what it has seen since the last synchronisation.
+/// An observation filter: statistics of all observations, and of those since the last synchronisation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct MeanStdFilter {
     running: RunningStat,
@@ -74,12 +74,12 @@ pub struct MeanStdFilter {
 }
 
 impl MeanStdFilter {
-    /// A filter of rows of `width` numbers.
+    /// Makes a filter for observations of `width` numbers.
     pub fn new(width: usize) -> Self {
         Self { running: RunningStat::new(width), buffer: RunningStat::new(width) }
     }
 
-    /// Normalises rows in place; with `update` it learns from them first.
+    /// Normalises rows in place; with `update` adds them to the statistics first.
     pub fn apply(&mut self, rows: &mut [f32], update: bool) {
         for row in rows.chunks_exact_mut(self.running.mean.len().max(1)) {
             if update {
@@ -93,26 +93,26 @@ impl MeanStdFilter {
         }
     }
 
-    /// The statistic of what was seen since the last call.
+    /// Statistics of the observations since the last call.
     pub fn flush(&mut self) -> RunningStat {
         let width = self.running.mean.len();
         std::mem::replace(&mut self.buffer, RunningStat::new(width))
     }
 
-    /// Adds what another worker has seen.
+    /// Adds the observations of another worker.
     pub fn merge(&mut self, seen: &RunningStat) {
         self.running.update(seen);
     }
 
-    /// The statistic of all that was seen.
+    /// Statistics of all observations.
     pub fn running(&self) -> &RunningStat {
         &self.running
     }
 
-    /// Takes over another filter's statistics, which must be of the same width.
+    /// Replaces the statistics by those of another filter of the same width.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if the width is another one.
+    /// Returns [`Error::State`] if the width differs.
     pub fn set_running(&mut self, running: &RunningStat) -> Result<()> {
         if running.mean.len() != self.running.mean.len() {
             let reason = format!(
@@ -127,7 +127,8 @@ impl MeanStdFilter {
     }
 }
 
-/// The filters that a checkpoint has of these policies. Older versions saved one, of whatever name its only policy had.
+/// The filters of these policies in a checkpoint. Older versions saved one filter, which belongs to the run's only
+/// policy.
 pub(crate) fn saved_filters<'a>(
     run: &State,
     policies: impl Iterator<Item = &'a PolicyId>,

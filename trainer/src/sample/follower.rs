@@ -1,4 +1,4 @@
-//! A learner that does as the trainer's does, in a process of its own.
+//! One of several learners, which repeats the steps of the trainer's learner in another process.
 
 use crate::base::{Error, PolicyId, Result, State};
 use crate::experience::SampleBatch;
@@ -12,54 +12,54 @@ use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-/// What a learner is asked.
+/// A request to a learner in another process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Follow {
-    /// Listen for the other learners. The answer says where.
+    /// Listen for the other learners; the reply is the address.
     Listen,
-    /// Meet them.
+    /// Connect to the other learners.
     Meet {
-        /// The number of this learner; the trainer's is 0.
+        /// Number of this learner; the trainer's has number 0.
         rank: usize,
-        /// Where each of them listens.
+        /// Address of each learner.
         addresses: Vec<SocketAddr>,
-        /// What only they know.
+        /// Secret by which the learners know each other.
         secret: Secret,
     },
-    /// Go on from the trainer's policies.
+    /// Take over the state of the trainer's policies.
     SetPolicies {
-        /// Their state.
+        /// State of all policies.
         #[serde(skip)]
         state: Arc<State>,
     },
-    /// Take a learning step of a policy.
+    /// Take a learning step with one policy.
     Learn {
-        /// The policy.
+        /// Id of the policy that learns.
         policy: PolicyId,
-        /// Where the streams of the trainer's stand, if it has a network.
+        /// Positions of the random streams in the trainer's learner; `None` if the policy has no network.
         moment: Option<Moment>,
-        /// The rows.
+        /// Rows to learn from.
         #[serde(skip)]
         batch: Arc<State>,
     },
-    /// Move a policy's target network.
+    /// Update the target network of one policy.
     UpdateTarget {
-        /// The policy.
+        /// Id of the policy with the target network.
         policy: PolicyId,
     },
-    /// Adapt a policy to the means of its statistics.
+    /// Pass the mean of each statistic to one policy, which may adapt.
     AfterTraining {
-        /// The policy.
+        /// Id of the policy that adapts.
         policy: PolicyId,
-        /// The bits of the means, which may not be numbers.
+        /// Mean of each statistic by name, as the bits of an `f64`, since JSON has no NaN.
         means: BTreeMap<String, u64>,
     },
 }
 
 impl Follow {
-    /// What of it is sent as arrays.
+    /// The part of the request that is sent as binary arrays.
     pub(crate) fn arrays(&self) -> Option<&State> {
         match self {
             Self::SetPolicies { state } => Some(state),
@@ -68,7 +68,7 @@ impl Follow {
         }
     }
 
-    /// The same with what was sent as arrays.
+    /// The same request with `arrays` put in.
     pub(crate) fn with_arrays(mut self, arrays: State) -> Self {
         if let Self::SetPolicies { state: place } | Self::Learn { batch: place, .. } = &mut self {
             *place = Arc::new(arrays);
@@ -77,7 +77,7 @@ impl Follow {
     }
 }
 
-/// Where a learner stands among the others.
+/// Connections of a learner to the other learners.
 #[derive(Debug, Default)]
 pub(crate) struct Follower {
     listener: Option<TcpListener>,
@@ -85,7 +85,8 @@ pub(crate) struct Follower {
 }
 
 impl Follower {
-    /// Does what is asked; returns where it listens, if that is asked. After an error the other learners do not wait for this one.
+    /// Handles a request; returns the address if the request is to listen. After an error the connections are closed,
+    /// so that the other learners do not wait for this one.
     pub(crate) fn handle(&mut self, policies: &mut PolicyMap, follow: Follow) -> Result<Option<SocketAddr>> {
         let reply = self.follow(policies, follow);
         if reply.is_err() {
@@ -120,7 +121,8 @@ impl Follower {
                     learner.learn_with(None);
                 }
                 if self.together.as_ref().is_some_and(|together| together.lost().is_some()) {
-                    // The trainer has lost the same learner, and hears the reason from it or from whoever started it.
+                    // The trainer has lost the same learner, and gets the reason from that learner or from the
+                    // program that started it.
                     self.together = None;
                     return Ok(None);
                 }

@@ -1,16 +1,16 @@
-//! Which discrete actions are legal: what the environment says of every observation, checked.
+//! Masks of legal discrete actions: read from the environment at every observation, and checked.
 
 use crate::base::{Error, HostTensor, Result};
 use pavlov_envs::{AnyMultiAgentEnv, AnyVectorEnv, Space};
 
-/// One row of flags per step, `[rows, copies, options]`; all actions are legal until an environment says otherwise.
+/// Masks of legal actions, `[rows, copies, options]`; all actions are legal until an environment masks some.
 #[derive(Debug)]
 pub(crate) struct Masks {
     pub(crate) rows: HostTensor,
-    /// Actions of each choice; their flags stand one after the other.
+    /// Number of actions of each choice; the flags of choice 0 come first, then those of choice 1, and so on.
     choices: Vec<usize>,
     options: usize,
-    /// Of the episodes that ended in a step, `[copies, options]`.
+    /// Legal actions at the last observations of the episodes that ended in this step, `[copies, options]`.
     ended: Vec<bool>,
 }
 
@@ -30,7 +30,7 @@ impl Masks {
         Ok(Self { rows, choices, options, ended: vec![true; copies * options] })
     }
 
-    /// Flags of one copy.
+    /// Number of flags per copy.
     pub(crate) fn options(&self) -> usize {
         self.options
     }
@@ -40,7 +40,7 @@ impl Masks {
         self.rows.bools_mut(i)
     }
 
-    /// Asks which actions are legal now.
+    /// Asks the environment which actions are legal now, and stores the answer as row `i`.
     pub(crate) fn read(&mut self, env: &dyn AnyVectorEnv, i: usize) -> Result<()> {
         if !env.action_masks(self.rows.bools_mut(i)) {
             let rule = "this environment does not say which actions are legal: implement `action_mask`, or leave it out";
@@ -49,7 +49,7 @@ impl Masks {
         self.check(i)
     }
 
-    /// Asks which actions are legal for one agent, whose flags stand at place `slot` of row `i`.
+    /// Asks which actions are legal for one agent, and stores the answer at place `slot` of row `i`.
     pub(crate) fn read_agent(
         &mut self,
         env: &dyn AnyMultiAgentEnv,
@@ -71,7 +71,7 @@ impl Masks {
         Err(Error::state("the action mask", reason))
     }
 
-    /// Refuses a copy that may do nothing.
+    /// Returns an error if row `i` leaves some copy without a legal action.
     pub(crate) fn check(&mut self, i: usize) -> Result<()> {
         let (choices, options) = (&self.choices, self.options);
         for (copy, mask) in self.rows.bools_mut(i).chunks_exact(options).enumerate() {
@@ -86,15 +86,16 @@ impl Masks {
         Ok(())
     }
 
-    /// Asks which actions were legal when episodes ended in this step. Where the environment cannot say, all were.
+    /// Asks which actions were legal at the last observations of episodes that ended in this step; all, if the
+    /// environment cannot tell.
     pub(crate) fn read_ended(&mut self, env: &dyn AnyVectorEnv) {
         if !env.final_action_masks(&mut self.ended) {
             self.ended.fill(true);
         }
     }
 
-    /// The mask behind the episode of copy `i` that has just ended. A choice without a legal action means there that
-    /// nothing is masked.
+    /// Legal actions at the last observation of one copy's finished episode; all actions, if some choice has no legal
+    /// one.
     pub(crate) fn ended(&mut self, copy: usize) -> &[bool] {
         let mask = &mut self.ended[copy * self.options..][..self.options];
         if choice_without_action(&self.choices, mask).is_some() {

@@ -1,20 +1,20 @@
-//! What a policy remembers, beside the steps of a fragment: at the first row of every sequence, and behind every cut.
+//! Recurrent state of a policy in a fragment: at the first row of every sequence, and after every cut.
 
 use crate::base::HostTensor;
 use tch::Kind;
 
-/// Memory of every copy, stored at every `every`-th step.
+/// Recurrent state of every copy, stored at every `every`-th step.
 #[derive(Debug)]
 pub(crate) struct Memories {
-    /// Rows of a sequence.
+    /// Number of steps per sequence.
     pub(crate) every: usize,
-    /// `[ceil(T / every), N, width]`.
+    /// Recurrent state at the start of every sequence, `[ceil(T / every), N, width]`.
     pub(crate) rows: HostTensor,
-    /// Whether an episode begins with the row, `[T * N]`.
+    /// Whether an episode begins at each step, `[T * N]`.
     pub(crate) resets: Vec<bool>,
-    /// Behind the last step of every episode that ended, `[ended, width]`.
+    /// Recurrent state after the last step of every episode that ended, `[ended, width]`.
     pub(crate) behind: Vec<f32>,
-    /// Behind the last step of the fragment, `[N, width]`.
+    /// Recurrent state after the last step of the fragment, `[N, width]`.
     pub(crate) next: Vec<f32>,
 }
 
@@ -30,7 +30,7 @@ impl Memories {
         }
     }
 
-    /// Keeps what step `t` begins with.
+    /// Stores the recurrent state of all copies before step `t`, and whether their episodes begin there.
     pub(crate) fn store(&mut self, t: usize, memory: &[f32], resets: &[bool]) {
         if t.is_multiple_of(self.every) {
             self.rows.slice_mut(t / self.every).copy_from_slice(memory);
@@ -38,7 +38,7 @@ impl Memories {
         self.resets[t * resets.len()..][..resets.len()].copy_from_slice(resets);
     }
 
-    /// Keeps what step `t` of one of `copies` copies begins with.
+    /// Stores the recurrent state of one copy before step `t`, and whether its episode begins there.
     pub(crate) fn store_one(
         &mut self,
         t: usize,

@@ -10,71 +10,71 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tch::Tensor;
 
-/// What a worker is asked to do.
+/// A request to a rollout worker.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Request {
-    /// Sample one fragment; `timestep` is the number of steps the run has sampled so far.
+    /// Sample one fragment.
     Sample {
-        /// Environment steps of the whole run.
+        /// Environment steps that the whole run has sampled so far.
         timestep: u64,
     },
-    /// Take over the learner's weights.
+    /// Replace the weights by the learner's.
     SetWeights {
-        /// How many times weights were published until then.
+        /// Number of times that the learner has published weights.
         version: u64,
         /// The weights of all policies.
         weights: Weights,
     },
     /// Play whole episodes without learning from them.
     Evaluate(EvaluationTask),
-    /// Hand over everything the next fragment depends on.
+    /// Return the state that the next fragment depends on.
     GetState,
-    /// Continue from such a state.
+    /// Restore the state that `GetState` returned.
     SetState(Arc<State>),
-    /// Hand over what the filters have seen since the last time.
+    /// Return the statistics of the observation filters since the last such request.
     FlushFilters,
-    /// Take over the merged filters.
+    /// Replace the filters' statistics by those merged from all workers.
     SetFilters(Arc<FilterStats>),
     /// Change the task of the environments.
     SetTask(Arc<Value>),
-    /// Learn along with the trainer.
+    /// Do a step of one of several learners.
     Follow(Follow),
 }
 
-/// What a worker answers.
+/// The reply of a rollout worker to a request.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Reply {
-    /// The request is done, and there is nothing to say of it.
+    /// The request is done; it has no result.
     Done,
     /// The fragment that was asked for.
     Sample(Sampled),
-    /// Finished evaluation episodes.
+    /// The finished evaluation episodes.
     Evaluation(Evaluation),
-    /// The worker's state.
+    /// The state of the worker.
     State(State),
-    /// What the filters have seen; nothing without filters.
+    /// Statistics of the observation filters, by policy id; empty without filters.
     Filters(FilterStats),
-    /// Where a learner waits for the others.
+    /// Address at which a learner listens for the others.
     Listens(SocketAddr),
 }
 
-/// One fragment, postprocessed.
+/// One postprocessed fragment.
 #[derive(Debug)]
 pub struct Sampled {
-    /// Rows to learn from, and the environment steps they took.
+    /// Rows to learn from, and the number of environment steps in them.
     pub batch: TrainBatch,
-    /// Episodes that ended meanwhile.
+    /// Episodes that ended in the fragment.
     pub episodes: Vec<Episode>,
-    /// The version of the weights that made the fragment.
+    /// Version of the weights that the worker acted by.
     pub version: u64,
-    /// What the worker's time went to.
+    /// Times of the worker's sampling steps.
     pub perf: SamplerPerf,
 }
 
 impl Sampled {
-    /// As a checkpoint has it; what the time went to is not kept.
+    /// The fragment's state for a checkpoint, without its times.
     pub(crate) fn state(&self, keep: fn(&Tensor) -> Array) -> Result<State> {
         let mut state = State::default();
         self.batch.save(&mut state, keep)?;
@@ -83,11 +83,11 @@ impl Sampled {
         Ok(state)
     }
 
-    /// What [`state`](Self::state) saved.
+    /// Restores a fragment that [`state`](Self::state) saved.
     pub(crate) fn from_state(state: &mut State) -> Result<Self> {
         let batch = TrainBatch::saved(state)?;
         let episodes = state.get("episodes")?;
-        // Runs of the first layout had no versions.
+        // Checkpoints of the first layout have no versions.
         let version = if state.has("version") { state.get("version")? } else { 0 };
         Ok(Self { batch, episodes, version, perf: SamplerPerf::default() })
     }

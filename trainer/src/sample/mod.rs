@@ -1,4 +1,5 @@
-//! From environments to rows: acting, sampling, filters, evaluation, and the worker that does all of it on request.
+//! From environments to rows of experience: acting, sampling, filters, evaluation, and the worker that does all of it
+//! on request.
 
 mod acting_rows;
 mod agent_copies;

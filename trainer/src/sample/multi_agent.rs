@@ -1,7 +1,7 @@
-//! The loop that steps copies of an environment with several agents, and fills a fragment per policy.
+//! The loop that steps copies of a multi-agent environment, and fills a fragment per policy.
 //!
-//! Policies act on the rows of those agents whose turn it is, in one call per policy and step, whatever copies they are
-//! in. Per step there is no allocation and no lock.
+//! In each step a policy is called once, on the rows of all agents that act by it then, from all copies. A step
+//! allocates nothing and takes no lock.
 
 use crate::agents::{Agent, Policies, PolicyAssignment};
 use crate::base::{Episode, Error, Laps, Result, SamplerPerf, State, Stream, notice_once};
@@ -17,7 +17,7 @@ use crate::settings::{ClipRewards, Common, ObservationFilter};
 use pavlov_envs::AnyMultiAgentEnv;
 use std::collections::BTreeMap;
 
-/// Copies, the agents of every policy, and the episodes in progress.
+/// Copies of a multi-agent environment, the agents of every policy, and the episodes in progress.
 #[derive(Debug)]
 pub(crate) struct MultiAgentSampler {
     copies: AgentCopies,
@@ -27,7 +27,7 @@ pub(crate) struct MultiAgentSampler {
     perf: SamplerPerf,
 }
 
-/// The agents of a policy, and whether their rows are kept.
+/// The agents of one policy, and whether it learns from their rows.
 #[derive(Debug)]
 struct Team {
     seats: Seats,
@@ -36,7 +36,8 @@ struct Team {
 }
 
 impl MultiAgentSampler {
-    /// Allocates the buffers and starts the first episodes. `first_env` is the index of the first copy in the whole run.
+    /// Allocates the buffers and starts the first episodes. `first_env` is the number of the first copy in the whole
+    /// run.
     pub(crate) fn new(
         envs: Vec<Box<dyn AnyMultiAgentEnv>>,
         common: &Common,
@@ -50,12 +51,12 @@ impl MultiAgentSampler {
         let mut teams = Vec::new();
         for (id, _) in policies.classes() {
             let own = policies.places(id, agents)?;
-            // It acts in evaluations alone.
+            // The policy acts in evaluations only.
             if own.is_empty() {
                 continue;
             }
             let slots = (0..copies.len()).flat_map(|copy| own.iter().map(move |agent| (copy, *agent)));
-            // Streams are numbered through all agents of all copies of the run.
+            // Random streams are numbered over all agents of all copies of the run.
             let role = if policies.change_seats() { format!("action of {id}") } else { "action".to_owned() };
             let stream = |(copy, agent)| {
                 let slot = (first_env as usize + copy) * agents.len() + agent;
@@ -91,7 +92,7 @@ impl MultiAgentSampler {
         self.counting.start(callbacks)
     }
 
-    /// The episode that a copy is to play begins.
+    /// Resets one copy, and starts its next episode.
     fn start(&mut self, copy: usize) -> Result<()> {
         let Self { copies, teams, counting, .. } = self;
         let episode = counting.running(copy);
@@ -99,7 +100,7 @@ impl MultiAgentSampler {
         seats::begin(teams, |team| &mut team.seats, copies, (copy, episode), &|_| None)
     }
 
-    /// Counts the step in the episodes, and starts new ones where they have ended.
+    /// Counts a step of every copy, and starts new episodes where some have ended.
     fn count(&mut self, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
         for copy in 0..self.copies.len() {
             let (ended, truncated) = self.copies.ended(copy);

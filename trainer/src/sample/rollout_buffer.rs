@@ -1,4 +1,4 @@
-//! What acting reads and writes, one row per step: the storage of a fragment, or of a single step.
+//! Storage of a fragment, or of a single step: the rows that acting reads and writes.
 
 use crate::base::{HostTensor, Result, State};
 use crate::sample::masks::Masks;
@@ -6,25 +6,26 @@ use crate::sample::memory::Memories;
 use pavlov_envs::Space;
 use tch::Kind;
 
-/// Rows of every copy, time-major. Observations and masks have one row more: what the last step led to.
+/// Rows of `T` steps of `N` copies, time-major. Observations and masks have one row more, for the observation after
+/// the last step.
 #[derive(Debug)]
 pub(crate) struct RolloutBuffer {
-    /// `[T + 1, N, ...]`, in the scalars of [`Spaces::stored`](crate::base::Spaces::stored).
+    /// Observations, `[T + 1, N, ...]`, in the scalars of [`Spaces::stored`](crate::base::Spaces::stored).
     pub(crate) obs: HostTensor,
-    /// `[T + 1, N, options]`.
+    /// Legal actions, `[T + 1, N, options]`; `None` without masks.
     pub(crate) masks: Option<Masks>,
-    /// `[T, N]` or `[T, N, components]`.
+    /// Actions, `[T, N]` or `[T, N, components]`.
     pub(crate) actions: HostTensor,
-    /// The policy's own columns, `[T, N]` or `[T, N, width]`.
+    /// Columns that the policy adds, `[T, N]` or `[T, N, width]` each.
     pub(crate) columns: Vec<HostTensor>,
-    /// Only where the policy remembers.
+    /// Recurrent state; `None` if the policy is not recurrent.
     pub(crate) memories: Option<Memories>,
     steps: usize,
     copies: usize,
 }
 
 impl RolloutBuffer {
-    /// Room for `steps` steps of `copies` copies; `columns` are the widths of the policy's own.
+    /// Allocates `steps` steps of `copies` copies; `columns` are the widths of the columns that the policy adds.
     pub(crate) fn new(
         steps: usize,
         copies: usize,
@@ -53,7 +54,7 @@ impl RolloutBuffer {
         })
     }
 
-    /// Copies what one copy sees in row `t` into place `i` of `to`.
+    /// Copies the observation and mask of one copy in row `t` to place `i` of `to`.
     pub(crate) fn lend_seen(&mut self, (t, copy): (usize, usize), to: &mut RolloutBuffer, i: usize) {
         let copies = self.copies;
         to.obs.part_mut(0, i, copies).copy_from_slice(self.obs.part_mut(t, copy, copies));
@@ -62,7 +63,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Copies what was chosen in place `i` of `from` into row `t` of one copy.
+    /// Copies the action and the policy's columns at place `i` of `from` to row `t` of one copy.
     pub(crate) fn take_choice(&mut self, (t, copy): (usize, usize), from: &mut RolloutBuffer, i: usize) {
         let copies = self.copies;
         self.actions.part_mut(t, copy, copies).copy_from_slice(from.actions.part_mut(0, i, copies));
@@ -71,7 +72,8 @@ impl RolloutBuffer {
         }
     }
 
-    /// Row `t` of one copy becomes its row 0; with `chosen` what it chose there, too.
+    /// Moves one copy's observation and mask from row `t` to row 0; with `chosen` its action and the policy's
+    /// columns, too.
     pub(crate) fn carry_copy(&mut self, t: usize, copy: usize, chosen: bool) {
         let copies = self.copies;
         self.obs.copy_part(t, 0, copy, copies);
@@ -84,7 +86,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Adds row 0 with what was chosen in it to a checkpoint.
+    /// Saves row 0 with its actions and the policy's columns.
     pub(crate) fn save_chosen(&self, state: &mut State) {
         self.save(0, state);
         state.set_tensor("actions", self.actions.row(0));
@@ -93,7 +95,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// What [`save_chosen`](Self::save_chosen) saved becomes row 0.
+    /// Restores row 0 as [`save_chosen`](Self::save_chosen) saved it.
     pub(crate) fn restore_chosen(&mut self, state: &State) -> Result<()> {
         self.restore(state)?;
         state.copy_into("actions", &mut self.actions.row(0).shallow_clone())?;
@@ -103,7 +105,7 @@ impl RolloutBuffer {
         Ok(())
     }
 
-    /// What the last step led to is what the next first step begins with.
+    /// Moves the observations after the last step to row 0, where the next fragment starts.
     pub(crate) fn carry(&mut self) {
         self.obs.copy_row(self.steps, 0);
         if let Some(masks) = &mut self.masks {
@@ -111,7 +113,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// Adds row `t` to a checkpoint.
+    /// Saves the observations and masks of row `t`.
     pub(crate) fn save(&self, t: usize, state: &mut State) {
         state.set_tensor("obs", self.obs.row(t));
         if let Some(masks) = &self.masks {
@@ -119,7 +121,7 @@ impl RolloutBuffer {
         }
     }
 
-    /// A saved row becomes row 0.
+    /// Restores saved observations and masks as row 0.
     pub(crate) fn restore(&mut self, state: &State) -> Result<()> {
         state.copy_into("obs", &mut self.obs.row(0).shallow_clone())?;
         match &self.masks {

@@ -1,24 +1,24 @@
-//! The episodes in progress, step by step, and the check that their numbers are finite.
+//! The episodes in progress, updated at every step, and the check that rewards and observations are finite.
 
 use crate::agents::PolicyAssignment;
 use crate::base::{Episode, Error, Result, State, episode_seed};
 use crate::sample::callbacks::{Callbacks, StepView};
 
-/// One running episode per copy, the seeds of the next ones, and those that ended.
+/// One running episode per copy, the seed of each copy's next episode, and the episodes that ended.
 #[derive(Debug)]
 pub(crate) struct RunningEpisodes {
     run_seed: u64,
     running: Vec<Episode>,
     next_seeds: Vec<u64>,
     finished: Vec<Episode>,
-    /// Who acts by which policy, where there are several agents.
+    /// Which agent acts by which policy; `None` in single-agent environments.
     seating: Option<PolicyAssignment>,
-    /// Environment steps of complete fragments.
+    /// Environment steps of all complete fragments.
     sampled: u64,
 }
 
 impl RunningEpisodes {
-    /// The first episodes of `copies` copies, of which the first is number `first_env` in the whole run.
+    /// Starts the first episodes of `copies` copies, which are numbered from `first_env` in the whole run.
     pub(crate) fn new(run_seed: u64, first_env: u64, copies: usize) -> Self {
         let running: Vec<Episode> = (0..copies as u64)
             .map(|i| Episode {
@@ -31,7 +31,7 @@ impl RunningEpisodes {
         Self { run_seed, running, next_seeds, finished: Vec::new(), seating: None, sampled: 0 }
     }
 
-    /// Episodes tell what each of these agents got.
+    /// Records in every episode the policy and the reward of each agent.
     pub(crate) fn with_agents(mut self, seating: PolicyAssignment) -> Self {
         for episode in &mut self.running {
             episode.agent_rewards = seating.of(episode);
@@ -52,7 +52,7 @@ impl RunningEpisodes {
         }
     }
 
-    /// Environment copies.
+    /// Number of environment copies.
     pub(crate) fn copies(&self) -> usize {
         self.running.len()
     }
@@ -62,17 +62,17 @@ impl RunningEpisodes {
         self.running.iter().map(|e| e.seed).collect()
     }
 
-    /// Seeds of those that follow.
+    /// Seeds of each copy's next episode.
     pub(crate) fn next_seeds(&self) -> &[u64] {
         &self.next_seeds
     }
 
-    /// Whether each copy's episode has not taken a step yet.
+    /// For each copy, whether its episode is at step 0.
     pub(crate) fn beginnings(&self) -> impl Iterator<Item = bool> {
         self.running.iter().map(|e| e.length == 0)
     }
 
-    /// Tells that the running episodes begin.
+    /// Calls the hook for the start of every running episode.
     pub(crate) fn start(&mut self, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<()> {
         if let Some(callbacks) = callbacks {
             for episode in &mut self.running {
@@ -82,7 +82,7 @@ impl RunningEpisodes {
         Ok(())
     }
 
-    /// Counts a step of copy `i`, in which all its agents together got `reward`, in its episode; one that ended goes to
+    /// Counts a step of copy `i`, in which all its agents together got `reward`; an episode that ended is moved to
     /// the finished ones.
     pub(crate) fn step(
         &mut self,
@@ -111,7 +111,7 @@ impl RunningEpisodes {
         Ok(())
     }
 
-    /// Copy `i` goes on to its next episode; returns the one until then.
+    /// Starts the next episode of copy `i`; returns the previous one.
     fn follow(&mut self, i: usize) -> Episode {
         let episode = &mut self.running[i];
         let mut next = Episode {
@@ -127,7 +127,7 @@ impl RunningEpisodes {
         std::mem::replace(episode, next)
     }
 
-    /// All copies go on to their next episodes: the running ones cannot be continued.
+    /// Starts the next episode of every copy: the running ones cannot be continued.
     pub(crate) fn follow_all(&mut self) {
         (0..self.running.len()).for_each(|i| drop(self.follow(i)));
     }
@@ -137,14 +137,15 @@ impl RunningEpisodes {
         std::mem::take(&mut self.finished)
     }
 
-    /// Refuses numbers of a fragment that are not finite, and counts its steps.
+    /// Counts the steps of a fragment; an error if one of its numbers is not finite.
     pub(crate) fn check_and_count(&mut self, numbers: Numbers<'_>) -> Result<()> {
         numbers.check(&self.running, self.sampled)?;
         self.sampled += numbers.rewards.len() as u64;
         Ok(())
     }
 
-    /// The refusal of observations of one step, `[copies, width]`, if one of them is not finite.
+    /// The error for the first number of one step's observations, `[copies, width]`, that is not finite; `None` if
+    /// all are.
     pub(crate) fn not_finite(&self, obs: &[f32], width: usize, t: usize) -> Option<Error> {
         let i = not_finite_at(obs)?;
         let copy = self.running[i / width].env_index;
@@ -157,20 +158,20 @@ impl RunningEpisodes {
         })
     }
 
-    /// Counts so many steps; returns how many there are now.
+    /// Adds to the number of sampled steps; returns the new number.
     pub(crate) fn count(&mut self, steps: u64) -> u64 {
         self.sampled += steps;
         self.sampled
     }
 
-    /// Adds what [`set_state`](Self::set_state) reads.
+    /// Saves the state that [`set_state`](Self::set_state) restores.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         state.set("episodes", &self.running)?;
         state.set("finished", &self.finished)?;
         state.set("sampled", &self.sampled)
     }
 
-    /// Continues with the saved episodes.
+    /// Restores the saved episodes.
     pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
         let running: Vec<Episode> = state.get("episodes")?;
         if running.len() != self.running.len() {
@@ -189,7 +190,7 @@ impl RunningEpisodes {
     }
 }
 
-/// What usually helps.
+/// Advice in the error about a number that is not finite.
 const HINT: &str = "look at what the environment computes, or normalise its observations and rewards";
 
 fn observed(component: usize, copy: u64) -> String {
@@ -200,19 +201,19 @@ fn next_seed(run_seed: u64, episode: &Episode) -> u64 {
     episode_seed(run_seed, episode.env_index, episode.number + 1)
 }
 
-/// Where the first number stands that is not finite.
+/// Index of the first number that is not finite.
 pub(crate) fn not_finite_at(numbers: &[f32]) -> Option<usize> {
-    // To look at all of them fills the vectors; to stop at the first does not.
+    // Checking all numbers uses vector instructions; stopping at the first bad one would not.
     let finite = numbers.iter().fold(true, |finite, x| finite & x.is_finite());
     if finite { None } else { numbers.iter().position(|x| !x.is_finite()) }
 }
 
-/// The numbers of a fragment that environments made, time-major.
+/// Rewards and observations of a fragment, time-major.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Numbers<'a> {
-    /// `[T * N]`.
+    /// Rewards, `[T * N]`.
     pub(crate) rewards: &'a [f32],
-    /// `[(T + 1) * N, width]`.
+    /// Observations, `[(T + 1) * N, width]`.
     pub(crate) obs: &'a [f32],
     /// Steps (`t * N + copy`) at which episodes ended, and the last observation of each.
     pub(crate) ended: (&'a [usize], &'a [f32]),
@@ -220,11 +221,11 @@ pub(crate) struct Numbers<'a> {
 }
 
 impl Numbers<'_> {
-    /// `before`: environment steps until then.
+    /// Returns an error for the first number that is not finite; `before` is the number of steps before the fragment.
     fn check(&self, episodes: &[Episode], before: u64) -> Result<()> {
         let (n, width) = (episodes.len(), self.width);
         let copy = |row: usize| episodes[row % n].env_index;
-        // `rows`: steps of this fragment until then.
+        // `rows`: steps of this fragment before the error.
         let error = |what: String, value: f32, rows: usize| {
             let (value, step) = (f64::from(value), before + rows as u64);
             Err(Error::NotFinite { what, value, step, hint: HINT.into() })
@@ -240,7 +241,7 @@ impl Numbers<'_> {
             return error(component(i, copy(row)), ended_obs[i], row + 1);
         }
         if let Some(i) = not_finite_at(self.obs) {
-            // Row t of a copy was written by its step t - 1; the first rows by none.
+            // Row t of a copy was written by its step t - 1, the first rows by the reset.
             let row = i / width;
             return error(component(i, copy(row)), self.obs[i], (row + 1).saturating_sub(n));
         }

@@ -1,9 +1,9 @@
-//! The agents of one policy in all copies of an environment: whose turn it is, the rows they have finished, and the row
-//! that each is in the middle of.
+//! The agents of one policy in all copies of an environment: which of them act next, their finished rows, and the row
+//! that each has begun.
 //!
-//! A slot is a copy times an agent. It opens a row when it acts, and closes it when it is to act again or its episode
-//! has ended: only then it has all its reward, and what it led to. Slots that wait for each other have fewer rows than
-//! others, so each has a place of its own in the storage.
+//! A slot (seat) is one agent of one copy. It opens a row when it acts, and closes the row when it acts again or its
+//! episode ends: only then the reward and the next observation of the row are known. Agents that wait for each other
+//! have different numbers of rows, so every slot counts its own rows.
 
 use crate::base::{AgentReward, Episode, Error, HostTensor, PolicyId, Result, Spaces, State, Stream};
 use crate::experience::{Fragment, FragmentMasks, FragmentMemory};
@@ -17,46 +17,48 @@ use crate::sample::running_episodes::not_finite_at;
 use crate::settings::{ClipRewards, Common};
 use tch::{Kind, Tensor};
 
-/// Slots, ordered by copy and then by agent.
+/// State of all slots, ordered by copy and then by agent.
 #[derive(Debug)]
 pub(crate) struct Seats {
     id: PolicyId,
-    /// By slot: its copy, and the place of its agent among all of the copy.
+    /// For each slot: number of its copy, and index of its agent among all agents of the copy.
     places: Vec<(usize, usize)>,
-    /// Slots of a copy: the agents that act by this policy in some episode.
+    /// Number of slots per copy: the agents that act by this policy in some episode.
     agents: usize,
     pub(crate) pilot: Connector,
     pub(crate) storage: RolloutBuffer,
     gathered: ActingRows,
-    /// Observations are counted by the filter.
+    /// Whether observations update the filter.
     learning: bool,
 
-    /// By slot: its agent acts by this policy in this episode.
+    /// For each slot, whether its agent acts by this policy in this episode.
     pub(crate) plays: Vec<bool>,
-    /// By slot: rows that are closed. What it sees now, and the row that is open, stand behind them.
+    /// For each slot, the number of its finished rows; its current observation and its unfinished row come after
+    /// them.
     pub(crate) closed: Vec<usize>,
-    /// It is to act in the next step.
+    /// For each slot, whether it acts in the next step.
     pub(crate) due: Vec<bool>,
-    /// It has acted, and the row is not closed yet.
+    /// For each slot, whether it has acted and its row is not finished.
     pub(crate) open: Vec<bool>,
-    /// Its reward since.
+    /// For each slot, the sum of its rewards since it acted.
     pub(crate) earned: Vec<f64>,
-    /// What it remembered when it acted, and whether its episode began with that; only where the policy remembers.
+    /// Recurrent state before the action of each unfinished row, and whether the episode began there; empty without
+    /// recurrent layers.
     pub(crate) before: Vec<f32>,
     pub(crate) began: Vec<bool>,
 
-    /// Time-major `[T * slots]`.
+    /// Rewards (and ends) of the rows, time-major `[T * slots]`.
     rewards: Vec<f32>,
     terminated: Vec<bool>,
     truncated: Vec<bool>,
-    /// Rows that ended an episode, in whatever order, and what was behind each.
+    /// Last rows of episodes (`t * slots + slot`), unordered, and the last observation of each.
     pub(crate) ended: Vec<usize>,
     pub(crate) ended_obs: Vec<u8>,
 }
 
 impl Seats {
-    /// For the agents at these places of every copy. There is room for `steps` steps of every copy; `rngs` has a stream
-    /// per slot.
+    /// Makes the slots of the agents with these indices in every copy, with room for `steps` steps; `rngs` has a
+    /// random stream per slot.
     pub(crate) fn new(
         (id, policy): (PolicyId, &dyn Policy),
         (agents, spaces): (Vec<usize>, &Spaces),
@@ -92,14 +94,14 @@ impl Seats {
         })
     }
 
-    /// Observations pass a filter, which learns from them.
+    /// Adds a filter that normalises observations and is updated by them.
     pub(crate) fn with_filter(mut self) -> Self {
         self.pilot.filter = Some(MeanStdFilter::new(self.pilot.encoding().width()));
         self.learning = true;
         self
     }
 
-    /// Observations are normalised by these statistics, if there are any.
+    /// Normalises observations by these statistics; without statistics observations stay as they are.
     pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
         self.pilot = self.pilot.filtered_by(running)?;
         Ok(self)
@@ -110,12 +112,12 @@ impl Seats {
         &self.id
     }
 
-    /// The policy's filter and its id.
+    /// The policy's id and its observation filter, if there is one.
     pub(crate) fn filter_mut(&mut self) -> Option<(&str, &mut MeanStdFilter)> {
         self.pilot.filter.as_mut().map(|filter| (self.id.as_str(), filter))
     }
 
-    /// The filter goes on from a state that fits in nothing else, or begins anew.
+    /// Restores only the filter; without a state it starts empty.
     pub(crate) fn set_filter(&mut self, state: Option<&State>) -> Result<()> {
         if self.pilot.filter.is_some() {
             self.pilot.filter = Some(match state {
@@ -134,8 +136,9 @@ impl Seats {
         copy * self.agents..(copy + 1) * self.agents
     }
 
-    /// One copy begins an episode, in which agents act by the policies that `seated` names; agents without an action yet have no
-    /// row. `stream` gives an agent's place one of its own. Returns how many agents act by this policy.
+    /// Starts an episode of one copy, in which each agent acts by its policy in `seated`. Agents that do not act yet
+    /// get no row. `stream` may give an agent a new random stream. Returns the number of agents that act by this
+    /// policy.
     fn begin(
         &mut self,
         copies: &AgentCopies,
@@ -159,7 +162,7 @@ impl Seats {
         Ok(playing)
     }
 
-    /// It is this slot's turn: what it sees now stands behind its closed rows.
+    /// Stores the current observation of a slot that acts next, after its finished rows.
     fn see(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
         let ((copy, agent), t) = (self.places[slot], self.closed[slot]);
         self.due[slot] = true;
@@ -170,25 +173,25 @@ impl Seats {
         self.pilot.observe_one(&mut self.storage, (t, slot), raw, self.learning)
     }
 
-    /// The row in which all slots stand, if they stand in the same.
+    /// The row that all slots share, if they share one.
     fn common_row(&self) -> Option<usize> {
         let t = *self.closed.first()?;
         self.closed.iter().all(|&rows| rows == t).then_some(t)
     }
 
-    /// Refuses what this slot sees, if it is not finite.
+    /// Returns an error if the current observation of a slot is not finite.
     fn check_seen(&mut self, copies: &AgentCopies, slot: usize) -> Result<()> {
         let (slots, agent) = (self.slots(), self.places[slot].1);
         let obs = self.storage.obs.part_mut(self.closed[slot], slot, slots);
         check_finite(obs, self.pilot.encoding().kind(), &copies.names()[agent])
     }
 
-    /// Refuses what agents see whose turn it is, if it is not finite.
+    /// Returns an error if the current observation of a slot that acts next is not finite.
     fn check_all_seen(&mut self, copies: &AgentCopies) -> Result<()> {
         if self.pilot.encoding().kind() != Kind::Float {
             return Ok(());
         }
-        // One look at rows that stand side by side costs less than one at each.
+        // Checking one shared row at once is faster than checking every slot.
         if let Some(t) = self.common_row()
             && not_finite_at(self.storage.obs.slice_mut(t)).is_none()
         {
@@ -202,7 +205,7 @@ impl Seats {
         Ok(())
     }
 
-    /// Every agent whose turn it is chooses an action.
+    /// Chooses the actions of all agents that act next.
     pub(crate) fn act(
         &mut self,
         policy: &mut dyn Policy,
@@ -226,7 +229,7 @@ impl Seats {
                 began[slot] = pilot.resets()[slot];
             }
         }
-        // When all agents act, each in the same row, the rows stand side by side already.
+        // If all agents act in the same row, their rows are adjacent already.
         let actions = if let Some(t) = common_row.filter(|_| acting == slots) {
             pilot.act(policy, storage, t, explore, timestep)?;
             pilot.taken(storage, t)
@@ -243,7 +246,7 @@ impl Seats {
         Ok(())
     }
 
-    /// Books what the step gave to each agent: rewards, endings, and who acts next.
+    /// Adds each agent's result of the step: rewards, ends of episodes, and which agents act next.
     pub(crate) fn settle(&mut self, copies: &AgentCopies) -> Result<()> {
         for slot in 0..self.slots() {
             if !self.plays[slot] {
@@ -294,7 +297,7 @@ impl Seats {
         Ok(())
     }
 
-    /// Lends the closed rows to `f`, if there are any.
+    /// Passes the finished rows to `f`, if there are any.
     pub(crate) fn lend(
         &mut self,
         clip: Option<ClipRewards>,
@@ -308,7 +311,7 @@ impl Seats {
         if let Some(clip) = clip {
             clip.apply(&mut self.rewards[..steps * slots]);
         }
-        // Slots are in different rows at the same time, so endings come in no order.
+        // Slots reach a row at different times, so the ends are unordered.
         let mut order: Vec<usize> = (0..self.ended.len()).collect();
         order.sort_by_key(|&k| self.ended[k]);
         let ended: Vec<usize> = order.iter().map(|&k| self.ended[k]).collect();
@@ -320,7 +323,7 @@ impl Seats {
         if let Some(memories) = &mut self.storage.memories {
             let remembers = memories.next.len() / slots;
             for slot in 0..slots {
-                // What it sees behind its closed rows, it sees with what it remembered before it acted on it.
+                // The current observation goes with the recurrent state from before the action on it.
                 memories.next[slot * remembers..][..remembers].copy_from_slice(match self.open[slot] {
                     true => &self.before[slot * remembers..][..remembers],
                     false => self.pilot.memory(slot),
@@ -339,7 +342,7 @@ impl Seats {
         let (obs, actions) = (cut(storage.obs.tensor(), steps + 1), cut(storage.actions.tensor(), steps));
         let columns: Vec<Tensor> =
             storage.columns.iter().map(HostTensor::tensor).map(|column| cut(column, steps)).collect();
-        // No environment of several agents says what was legal behind an ending.
+        // Multi-agent environments do not tell which actions were legal at the end of an episode.
         let masks = storage.masks.as_ref().map(|masks| {
             let behind = [ended.len() as i64, masks.options() as i64];
             let behind = Tensor::ones(behind, (Kind::Bool, tch::Device::Cpu));
@@ -374,7 +377,7 @@ impl Seats {
     }
 }
 
-/// One copy begins an episode with all policies; see [`Seats::begin`].
+/// Starts an episode of one copy in the seats of all policies; see [`Seats::begin`].
 pub(crate) fn begin<T>(
     all: &mut [T],
     seats_of: impl Fn(&mut T) -> &mut Seats,
@@ -407,7 +410,7 @@ pub(crate) fn begin<T>(
     Err(Error::config("multiagent.policy_mapping_fn", format_args!("{policy:?}"), rule))
 }
 
-/// Integers are always finite.
+/// Returns an error if an observation is not finite; integers always are.
 fn check_finite(obs: &[u8], kind: Kind, agent: &str) -> Result<()> {
     if kind != Kind::Float {
         return Ok(());
@@ -421,7 +424,7 @@ fn check_finite(obs: &[u8], kind: Kind, agent: &str) -> Result<()> {
     }
 }
 
-/// `step` is put in by who counts them.
+/// The error for a number that is not finite; the caller fills in `step`.
 fn not_finite(what: String, value: f64) -> Error {
     let hint = "look at what the environment computes, or normalise its observations and rewards".into();
     Error::NotFinite { what, value, step: 0, hint }

@@ -5,11 +5,11 @@ use crate::sample::seats::Seats;
 use tch::Tensor;
 
 impl Seats {
-    /// Forgets the closed rows. What every agent sees now, and the rows that are open, move to the front.
+    /// Removes the finished rows; moves each slot's current observation and unfinished row to the front.
     pub(crate) fn carry(&mut self) {
         for slot in 0..self.slots() {
             if self.closed[slot] > 0 {
-                // Behind the rows of who is not to act there is nothing.
+                // A waiting seat has nothing to carry over.
                 if self.due[slot] || self.open[slot] {
                     self.storage.carry_copy(self.closed[slot], slot, self.open[slot]);
                 }
@@ -26,7 +26,7 @@ impl Seats {
         self.ended_obs.clear();
     }
 
-    /// What an open row began with stands at the front, too.
+    /// Stores the recurrent state of a slot's unfinished row at the front, too.
     fn reopen(&mut self, slot: usize) {
         let slots = self.slots();
         if let Some(memories) = &mut self.storage.memories {
@@ -36,7 +36,7 @@ impl Seats {
         }
     }
 
-    /// Everything the next rows depend on; closed rows are carried before.
+    /// The state that the next rows depend on; call [`carry`](Self::carry) before.
     pub(crate) fn state(&self) -> Result<State> {
         let mut state = State::default();
         self.storage.save_chosen(&mut state);
@@ -55,12 +55,12 @@ impl Seats {
         Ok(state)
     }
 
-    /// Whether a state is of as many agents.
+    /// Whether the state has as many seats.
     pub(crate) fn fits(&self, state: &State) -> Result<bool> {
         Ok(state.get::<Vec<bool>>("due")?.len() == self.slots())
     }
 
-    /// Continues from [`state`](Self::state) in the middle of episodes.
+    /// Restores the [`state`](Self::state) in the middle of episodes.
     pub(crate) fn set_state(&mut self, state: &State) -> Result<()> {
         let resets: Vec<bool> = state.get("resets")?;
         self.pilot.set_state(state, resets.into_iter())?;

@@ -1,4 +1,4 @@
-//! Acting in a user's hands: raw observations in, actions out.
+//! Acting outside of training: raw observations in, actions out.
 
 use crate::base::{Error, PolicyId, Result, Stream};
 use crate::policy::{Policy, PolicyMap};
@@ -8,17 +8,17 @@ use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::spec::WorkerSpec;
 use pavlov_envs::{DType, Element, Space};
 
-/// An action as the environment takes it.
+/// An action in the environment's form.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Action {
-    /// Discrete choices.
+    /// One number per discrete choice.
     Int(Vec<i64>),
-    /// Real components.
+    /// One number per component of a continuous action.
     Float(Vec<f32>),
 }
 
 impl Action {
-    /// The choice of a `Discrete` space.
+    /// The chosen action, if the action space is `Discrete`.
     pub fn discrete(&self) -> Option<i64> {
         match self {
             Self::Int(choices) if choices.len() == 1 => Some(choices[0]),
@@ -27,12 +27,12 @@ impl Action {
     }
 }
 
-/// Acts in episodes of yours, for instance in production. Made by
+/// Acts by a trained policy in episodes of your own, for instance in production. Made by
 /// [`Algorithm::session`](crate::run::Algorithm::session), or from a checkpoint by
 /// [`load_session`](crate::run::load_session).
 ///
-/// It has a replica of the policy as it was when the session was made: training goes on without changing it. A policy
-/// with memory remembers each copy's episode from one call to the next.
+/// A session copies the policy when it is made: later training does not change it. A policy with memory remembers
+/// each copy's episode from one call to the next.
 #[derive(Debug)]
 pub struct Session {
     pub(super) id: PolicyId,
@@ -43,7 +43,7 @@ pub struct Session {
 }
 
 impl Session {
-    /// One copy per stream; `timestep` is that of exploration's schedules.
+    /// Makes a session with one copy per random stream; exploration schedules are at step `timestep`.
     pub(crate) fn new(
         id: &str,
         spec: &WorkerSpec,
@@ -60,7 +60,7 @@ impl Session {
         Ok(Self { id: id.to_owned(), desk, policies, copies, timestep })
     }
 
-    /// The best action for one observation, one row as the environment writes it, in a session of one copy.
+    /// The best action for one raw observation, in a session of one copy.
     ///
     /// # Errors
     /// Returns [`Error::State`] if the session has several copies, and fails whenever
@@ -73,17 +73,17 @@ impl Session {
         Ok(self.compute_actions(obs, false)?.remove(0))
     }
 
-    /// What the environment observes: `act` takes one row of it.
+    /// The environment's observation space: `act` takes one row of it.
     pub fn observation_space(&self) -> &Space {
         &self.desk.space
     }
 
-    /// The actions for one observation per copy, one row after the other as the environment writes them, preprocessed
-    /// and filtered as in training.
+    /// The actions for one raw observation per copy, given copy after copy. Observations are preprocessed and
+    /// filtered as in training.
     ///
     /// # Errors
-    /// Returns [`Error::State`] if `obs` is not one row per copy in the space's scalars, or a mask leaves no action;
-    /// fails if the policy does.
+    /// Returns [`Error::State`] if `obs` is not one row per copy in the space's scalars, or a mask leaves no action.
+    /// Fails if the policy does.
     pub fn compute_actions<O: Element>(&mut self, obs: &[O], explore: bool) -> Result<Vec<Action>> {
         let rows = self.desk.rows(obs)?;
         if rows != self.copies {
@@ -93,7 +93,7 @@ impl Session {
         self.desk.actions(self.policies.get_mut(&self.id)?.as_mut(), obs, explore, self.timestep)
     }
 
-    /// Copy `copy` begins an episode: what the policy remembers of the last one is forgotten.
+    /// Starts an episode of copy `copy`: the policy forgets the previous episode.
     ///
     /// # Errors
     /// Returns [`Error::State`] if there is no such copy.
@@ -106,27 +106,27 @@ impl Session {
         Ok(())
     }
 
-    /// Which actions are legal from now on, `[copies, options]`, to be written; all are at first. `None` unless the
-    /// algorithm's settings have `mask_actions`.
+    /// Flags of the actions that are legal from now on, `[copies, options]`, for the caller to write; at first all
+    /// are legal. `None` unless the algorithm's settings have `mask_actions`.
     pub fn mask_mut(&mut self) -> Option<&mut [bool]> {
         self.desk.storage.masks.as_mut().map(|masks| masks.row(0))
     }
 }
 
-/// One step at a time, by whichever policy.
+/// Acting for sessions and exports: one step at a time, by a policy that the caller passes.
 #[derive(Debug)]
 pub(crate) struct Inference {
     pub(super) pilot: Connector,
     pub(super) storage: RolloutBuffer,
     pub(super) space: Space,
-    /// Observations as the policy takes them.
+    /// The observation space as the policy gets it.
     pub(super) stored: Space,
     obs_dtype: DType,
     action_width: usize,
 }
 
 impl Inference {
-    /// One copy per stream.
+    /// Makes one copy per random stream.
     pub(crate) fn new(
         spec: &WorkerSpec,
         dtypes: (DType, DType),
@@ -151,7 +151,7 @@ impl Inference {
         rows(obs, &self.space, self.obs_dtype)
     }
 
-    /// The actions for as many rows as there are copies.
+    /// The actions for one observation per copy.
     pub(crate) fn actions<O: Element>(
         &mut self,
         policy: &mut dyn Policy,
@@ -178,7 +178,7 @@ fn chunks<T: Element>(bytes: &[u8], width: usize) -> impl Iterator<Item = Vec<T>
     bytemuck::cast_slice(bytes).chunks_exact(width).map(<[T]>::to_vec)
 }
 
-/// How many rows of the environment these scalars are.
+/// Number of raw observations in these scalars; an error if they are of another type or no whole number of rows.
 pub(crate) fn rows<O: Element>(obs: &[O], space: &Space, dtype: DType) -> Result<usize> {
     let width = space.width();
     if O::DTYPE != dtype || !obs.len().is_multiple_of(width) {

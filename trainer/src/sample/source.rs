@@ -1,4 +1,4 @@
-//! Where fragments come from: environments of one agent, or of several.
+//! The source of fragments: copies of a single-agent or a multi-agent environment.
 
 use crate::base::{Episode, Result, SamplerPerf, State};
 use crate::experience::Fragment;
@@ -9,10 +9,10 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt::Debug;
 
-/// Takes the rows of a policy.
+/// Receives the rows of one policy, by its id.
 pub(crate) type TakeRows<'a> = dyn FnMut(&str, Fragment<'_>) -> Result<()> + 'a;
 
-/// Copies of an environment, and what has been sampled of them.
+/// Copies of an environment, and the fragment sampled from them.
 pub(crate) trait FragmentSource: Send + Debug {
     /// Steps every copy `rollout_fragment_length` times.
     fn fill(
@@ -23,10 +23,10 @@ pub(crate) trait FragmentSource: Send + Debug {
         callbacks: Option<&mut Box<dyn Callbacks>>,
     ) -> Result<()>;
 
-    /// Lends what was filled: the rows of every policy that learns and has some.
+    /// Passes the sampled rows of every learning policy to `f`, if it has some.
     fn lend(&mut self, f: &mut TakeRows<'_>) -> Result<()>;
 
-    /// Environment copies.
+    /// Number of environment copies.
     fn copies(&self) -> usize;
 
     /// The episodes that ended since the last call.
@@ -35,16 +35,16 @@ pub(crate) trait FragmentSource: Send + Debug {
     /// Changes the task of all copies, from their next episodes on.
     fn set_task(&mut self, task: &Value) -> Result<()>;
 
-    /// What the time went to since the last call.
+    /// Times of the sampling steps since the last call.
     fn take_perf(&mut self) -> SamplerPerf;
 
-    /// By policy: the filter, if there is one.
+    /// Observation filters by policy id.
     fn filters(&mut self) -> BTreeMap<&str, &mut MeanStdFilter>;
 
-    /// Everything the next fragment depends on, environments in the middle of their episodes included.
+    /// The state that the next fragment depends on, including environments in the middle of episodes.
     fn state(&self) -> Result<State>;
 
-    /// Continues from [`state`](Self::state). `false`: these environments cannot be brought back to the middle of an
-    /// episode and started new ones.
+    /// Restores the [`state`](Self::state). Returns `false` if these environments cannot be restored in the middle of
+    /// an episode; they start new episodes then.
     fn set_state(&mut self, state: &State, callbacks: Option<&mut Box<dyn Callbacks>>) -> Result<bool>;
 }

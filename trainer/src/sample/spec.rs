@@ -9,7 +9,7 @@ use crate::settings::Common;
 use pavlov_envs::EnvCreator;
 use pavlov_tune::Config;
 
-/// All that is needed to make a worker, in this process or another.
+/// Everything needed to make a worker, in this process or another.
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
     /// The common settings, already validated.
@@ -20,38 +20,39 @@ pub struct WorkerSpec {
     pub env: EnvCreator,
     /// The agents that act in the environment.
     pub agents: Vec<Agent>,
-    /// The policies, and which agent acts by which.
+    /// The policies, and which agent acts by which policy.
     pub policies: Policies,
-    /// A network of the user's own, in place of the `model` settings'.
+    /// The user's own network, used instead of the `model` settings.
     pub custom_model: Option<CustomModel>,
-    /// What makes the hooks of each worker.
+    /// Makes the hooks of each worker.
     pub callbacks: Option<CallbacksMaker>,
     /// Whether rollout workers sample; those of an evaluation only play episodes.
     pub sampling: bool,
-    /// Where processes find all this; without it workers are threads.
+    /// The names by which other processes make the same workers; without them workers are threads.
     pub origin: Option<Origin>,
 }
 
-/// Where workers come from: the trainable that `main` gives to `child_main`, and the settings of the run.
+/// The names by which another process makes the same workers: the trainable that `main` gives to `child_main`, and
+/// the settings of the run.
 #[derive(Clone, Debug)]
 pub struct Origin {
     /// The name of the trainable.
     pub trainable: String,
-    /// The settings of the algorithm, complete.
+    /// The complete settings of the algorithm.
     pub settings: Config,
 }
 
 impl WorkerSpec {
-    /// The shared settings as they are for one policy.
+    /// The shared settings of one policy: its own, or those of the run.
     pub(crate) fn common_of(&self, id: &str) -> &Common {
         self.policies.settings(id, &self.common)
     }
 
-    /// The policies as a worker of that index has them; all workers start with equal weights.
+    /// Builds the policies for one worker (0: the trainer); all workers start with equal weights.
     ///
     /// # Errors
-    /// Fails if a policy cannot be made, or there are more than `multiagent.policy_map_capacity` and no folder for them.
-    /// Returns [`Error::UnknownPolicy`] if no agent acts by one of them.
+    /// Fails if a policy cannot be built, or if there are more than `multiagent.policy_map_capacity` and their folder
+    /// cannot be made. Returns [`Error::UnknownPolicy`] for a policy by which no agent acts.
     pub fn policies(&self, worker_index: usize, device: tch::Device) -> Result<PolicyMap> {
         let (capacity, all) = (self.common.multiagent.policy_map_capacity, self.policies.classes().count());
         let mut map = match all > capacity {
@@ -68,7 +69,7 @@ impl WorkerSpec {
         Ok(map)
     }
 
-    /// One of them as it is in the beginning.
+    /// Builds one policy with its initial weights.
     fn policy(&self, id: &str, worker_index: usize, device: tch::Device) -> Result<Box<dyn Policy>> {
         let spaces = self.policies.spaces(id, &self.agents)?;
         let spec = PolicySpec {

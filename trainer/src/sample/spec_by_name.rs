@@ -1,4 +1,5 @@
-//! What workers are made from, in names and numbers: all that another process of the same executable needs.
+//! The description of workers by names and numbers: all that another process of the same executable needs to make
+//! them.
 
 use crate::agents::Agent;
 use crate::base::{Error, PolicyId, Result};
@@ -7,7 +8,7 @@ use crate::settings::Common;
 use pavlov_tune::Config;
 use serde::{Deserialize, Serialize};
 
-/// A [`WorkerSpec`] that can be sent. Code is named: what it names is found in the executable.
+/// A [`WorkerSpec`] that can be sent to another process. It names code, which the same executable has there.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct SpecByName {
     pub(crate) trainable: String,
@@ -17,17 +18,17 @@ pub(crate) struct SpecByName {
     pub(crate) env: String,
     pub(crate) agents: Vec<Agent>,
     pub(crate) sampling: bool,
-    /// The class of each policy.
+    /// Policy ids, and the name of each policy's class.
     classes: Vec<(PolicyId, String)>,
     has_custom_model: bool,
     has_callbacks: bool,
 }
 
 impl SpecByName {
-    /// The names of what `spec` is made of.
+    /// Describes `spec` by names.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if nothing says which trainable the workers belong to.
+    /// Returns [`Error::Config`] if the name of the workers' trainable is unknown.
     pub(crate) fn of(spec: &WorkerSpec) -> Result<Self> {
         let Some(Origin { trainable, settings }) = spec.origin.clone() else {
             let rule =
@@ -49,10 +50,10 @@ impl SpecByName {
         })
     }
 
-    /// Refuses what was found by these names where it is something else.
+    /// Returns an error if `found`, made from these names, differs from the spec that they describe.
     ///
     /// # Errors
-    /// Returns [`Error::State`] with what differs, and the way out.
+    /// Returns [`Error::State`] with the difference and the way out.
     pub(crate) fn check(&self, found: &WorkerSpec) -> Result<()> {
         let differs = [
             ("callbacks", self.has_callbacks != found.callbacks.is_some()),

@@ -1,23 +1,23 @@
-//! What stands between environment and policy: raw observations to stored rows, a policy's actions to what the
-//! environment takes.
+//! Conversions between environment and policy: raw observations to stored ones, and the policy's actions to the
+//! environment's form.
 
 use crate::base::{Error, Result, Stream};
 use crate::learn::distributions::ActionRows;
 use crate::settings::{Common, any};
 use pavlov_envs::{DType, Space};
 
-/// Raw rows of the environment to rows as they are stored: the same, or flattened to f32.
+/// Converts raw observations to the stored form: unchanged, or flattened to f32.
 #[derive(Debug)]
 pub(crate) struct EnvToPolicy {
     space: Space,
-    /// The environment may write stored rows itself.
+    /// Whether both forms are equal, so that the environment writes stored observations itself.
     pub(crate) direct: bool,
-    /// Bytes of one raw row.
+    /// Bytes of one raw observation.
     pub(crate) raw_bytes: usize,
 }
 
 impl EnvToPolicy {
-    /// From rows of `space` to rows of `stored`.
+    /// Makes the conversion from observations of `space` to observations of `stored`.
     pub(crate) fn new(space: &Space, stored: &Space) -> Self {
         let boxes = matches!((space, stored), (Space::Box { .. }, Space::Box { .. }));
         Self {
@@ -28,11 +28,11 @@ impl EnvToPolicy {
     }
 
     pub(crate) fn buffer(&self, n: usize) -> Vec<u64> {
-        // Eight-byte scalars, so that the bytes are aligned for whatever the environment writes.
+        // Eight-byte words, so that the bytes are aligned for every scalar type.
         if self.direct { Vec::new() } else { vec![0; (n * self.raw_bytes).div_ceil(8)] }
     }
 
-    /// Raw rows to stored rows.
+    /// Converts raw observations to stored ones.
     pub(crate) fn apply(&self, raw: &[u8], out: &mut [u8]) -> Result<()> {
         if self.direct {
             out.copy_from_slice(raw);
@@ -42,16 +42,16 @@ impl EnvToPolicy {
     }
 }
 
-/// The policy's actions to the environment's.
+/// Converts the policy's actions to the environment's form.
 #[derive(Debug)]
 pub(crate) enum PolicyToEnv {
-    /// Discrete: the space's first value is added. `sizes` are the actions of each choice.
+    /// Discrete actions: the first value of the space is added. `sizes` has the number of actions of each choice.
     Int { start: i64, sizes: Vec<usize>, buffer: Vec<i64> },
-    /// Continuous: stretched from [-1, 1] to the bounds, or clipped to them, or left alone.
+    /// Continuous actions: stretched from [-1, 1] to the bounds, clipped to the bounds, or unchanged.
     Float { low: Vec<f32>, high: Vec<f32>, how: FloatActions, buffer: Vec<f32> },
 }
 
-/// What happens to continuous actions on their way to the environment.
+/// Conversion of continuous actions for the environment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FloatActions {
     Unsquash,
@@ -60,7 +60,7 @@ pub(crate) enum FloatActions {
 }
 
 impl PolicyToEnv {
-    /// For `n` copies whose actions are scalars of `dtype`.
+    /// Makes the conversion for `n` copies whose actions are scalars of `dtype`.
     pub(crate) fn new(space: &Space, dtype: DType, n: usize, common: &Common) -> Result<Self> {
         let refuse = |needs: &str| {
             let space = format!("{space} with {dtype} actions");
@@ -96,7 +96,7 @@ impl PolicyToEnv {
         }
     }
 
-    /// Stored actions as scalars, for a policy to write.
+    /// Stored actions as scalars, which the policy writes.
     pub(crate) fn rows<'a>(&self, actions: &'a mut [u8]) -> ActionRows<'a> {
         match self {
             Self::Int { .. } => ActionRows::Int(bytemuck::cast_slice_mut(actions)),
@@ -104,8 +104,8 @@ impl PolicyToEnv {
         }
     }
 
-    /// Draws actions as a policy gives them: one of each choice, of the legal ones if there is a mask; between the
-    /// bounds, or a standard normal number where there are none.
+    /// Draws random actions in the policy's form. Discrete: one legal action of each choice. Continuous: uniform
+    /// between the bounds, or standard normal where there are none.
     pub(crate) fn draw(&self, actions: &mut [u8], mask: Option<&[bool]>, rngs: &mut [Stream]) {
         let width = actions.len() / rngs.len();
         for (copy, (row, rng)) in actions.chunks_exact_mut(width).zip(rngs).enumerate() {
@@ -131,7 +131,7 @@ impl PolicyToEnv {
         }
     }
 
-    /// The actions as the environment takes them.
+    /// Converts actions to the environment's form.
     pub(crate) fn apply<'a>(&'a mut self, actions: &'a mut [u8]) -> &'a [u8] {
         match self {
             Self::Int { start: 0, .. } => actions,
@@ -159,7 +159,7 @@ impl PolicyToEnv {
     }
 }
 
-/// -1 to `low`, 1 to `high`, beyond them clipped (Ray's `unsquash_action`).
+/// Maps an action in [-1, 1] to the range from `low` to `high`, and clips it (Ray's `unsquash_action`).
 pub fn unsquash(action: f32, low: f32, high: f32) -> f32 {
     (low + (action + 1.0) * (high - low) / 2.0).clamp(low, high)
 }

@@ -1,8 +1,8 @@
 //! A rollout worker: environments, policies, filter and callbacks, driven by requests.
 //!
-//! An `EnvRunner` steps environments with policies that it is lent: in the trainer those that learn. A
-//! [`RolloutWorker`] is a runner with policies of its own that answers [`Request`]s, so a transport only has to carry
-//! them.
+//! An `EnvRunner` steps environments with policies that it borrows: in the trainer, the policies that learn. A
+//! [`RolloutWorker`] is a runner with its own policies that answers [`Request`]s, so a transport only has to send
+//! these and the replies.
 
 use crate::base::Result;
 use crate::policy::PolicyMap;
@@ -12,7 +12,7 @@ use crate::sample::follower::Follower;
 use crate::sample::messages::{Reply, Request, Sampled};
 use crate::sample::spec::WorkerSpec;
 
-/// Environments and policies of its own, driven by requests.
+/// A worker with its own environments and policies, driven by requests.
 pub struct RolloutWorker {
     runner: EnvRunner,
     policies: PolicyMap,
@@ -28,7 +28,7 @@ impl std::fmt::Debug for RolloutWorker {
 }
 
 impl RolloutWorker {
-    /// The worker with that index, counted from 1.
+    /// Makes the worker with this index, counted from 1.
     ///
     /// # Errors
     /// Fails if the environment or a policy cannot be made, or a hook fails.
@@ -43,8 +43,8 @@ impl RolloutWorker {
     /// Answers a request.
     ///
     /// # Errors
-    /// Fails if the environment, a policy or a hook does, and returns [`Error::State`] if weights, a state or a filter
-    /// do not fit.
+    /// Fails if the environment, a policy or a hook does. Returns [`Error::State`] if weights, a state or a filter do
+    /// not fit.
     pub fn handle(&mut self, request: Request) -> Result<Reply> {
         let Self { runner, policies, callbacks, version, follower } = self;
         Ok(match request {
@@ -52,7 +52,7 @@ impl RolloutWorker {
                 let part = runner.sample(policies, callbacks, timestep)?;
                 Reply::Sample(Sampled { version: *version, ..part })
             }
-            // Older ones than it has may come late.
+            // Older weights may arrive late; they are ignored.
             Request::SetWeights { version: new, weights } => {
                 if new >= *version {
                     policies.set_weights(&weights)?;

@@ -1,10 +1,10 @@
-//! How fragments make batches, exactly.
+//! Arithmetic of batches: how many fragments make one batch.
 
 use crate::base::{Error, Result};
 use crate::settings::common::{BatchMode, Common};
 
 impl Common {
-    /// Copies of the environment in the whole run.
+    /// Number of environment copies in the whole run.
     pub fn total_envs(&self) -> usize {
         self.num_workers.max(1) * self.num_envs_per_worker
     }
@@ -49,7 +49,7 @@ impl Common {
         Ok(())
     }
 
-    /// The arithmetic of one batch of fragments that come one by one, in words.
+    /// Describes in words how fragments that arrive one by one make a batch.
     pub fn fragment_arithmetic(&self) -> String {
         let (envs, fragment) = (self.num_envs_per_worker, self.rollout_fragment_length);
         match self.batch_mode {
@@ -66,7 +66,7 @@ impl Common {
         }
     }
 
-    /// The arithmetic of one on-policy batch, in words.
+    /// Describes in words how whole rounds of fragments make one on-policy batch.
     pub fn batch_arithmetic(&self) -> String {
         let (workers, envs, fragment) =
             (self.num_workers.max(1), self.num_envs_per_worker, self.rollout_fragment_length);

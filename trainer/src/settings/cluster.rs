@@ -1,14 +1,14 @@
-//! The rules of the settings that ask for learners beside the trainer, and for a Ray cluster.
+//! Rules of the settings for additional learners and for a Ray cluster.
 
 use crate::base::{Result, rules};
 use crate::settings::common::Common;
 use pavlov_tune::{PlacementStrategy, WorkerTransport};
 
-/// Gradients go through all learners in turn.
+/// The limit of learners: a gradient passes through all of them in turn, so many are slow.
 const MOST_LEARNERS: usize = 64;
 
 impl Common {
-    /// Checks what is asked of learners beside the trainer.
+    /// Checks the settings of additional learners.
     pub(super) fn validate_learners(&self) -> Result<()> {
         let (learners, transport) = (self.num_learners, self.learners.transport);
         let kind = format!("\"{}\"", transport.name());
@@ -46,7 +46,7 @@ impl Common {
         ])
     }
 
-    /// Checks what is asked of a Ray cluster.
+    /// Checks the settings of a Ray cluster.
     pub(super) fn validate_cluster(&self) -> Result<()> {
         let without = "only workers on a Ray cluster have it: set `workers` to \"ray\" or leave it out";
         let is_elsewhere = self.workers.transport != WorkerTransport::Ray;

@@ -10,17 +10,17 @@ use pavlov_tune::{Config, PlacementStrategy, WorkerTransport, Workers};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// Which filter observations pass.
+/// The filter that observations pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ObservationFilter {
-    /// Observations pass as they are.
+    /// No filter: observations stay as they are.
     #[default]
     NoFilter,
     /// Each component becomes itself minus its running mean, divided by its running standard deviation.
     MeanStdFilter,
 }
 
-/// How fragments end.
+/// When fragments end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BatchMode {
@@ -31,11 +31,11 @@ pub enum BatchMode {
     CompleteEpisodes,
 }
 
-/// What happens to rewards before an algorithm sees them.
+/// How rewards are clipped before an algorithm sees them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum ClipRewards {
-    /// `true` leaves the sign of rewards, `false` leaves rewards as they are.
+    /// `true` replaces rewards by their sign, `false` leaves rewards as they are.
     Sign(bool),
     /// Rewards are clamped to plus and minus this number.
     Within(f32),
@@ -60,24 +60,24 @@ impl ClipRewards {
 pub struct Common {
     /// Rollout workers that sample; with 0 the trainer's own thread samples.
     pub num_workers: usize,
-    /// What rollout workers are: `"threads"`, `"procs"` or `"ray"`; `"procs:4"` says how many besides, and goes over
+    /// Where rollout workers run: `"threads"`, `"procs"` or `"ray"`; a number, as in `"procs:4"`, overrides
     /// `num_workers`.
     pub workers: Workers,
-    /// Learners that share the work of each gradient, the trainer among them; 0 and 1 are the trainer alone.
+    /// Number of learners that share the work of each gradient, the trainer included; 0 counts as 1.
     pub num_learners: usize,
-    /// What the learners beside the trainer are: `"procs"` or `"ray"`; `"ray:4"` says how many learn in all besides, and goes
-    /// over `num_learners`.
+    /// Where the additional learners run: `"procs"` or `"ray"`; a number, as in `"ray:4"`, overrides `num_learners`
+    /// and includes the trainer.
     pub learners: Workers,
     /// Copies of the environment that each worker steps together.
     pub num_envs_per_worker: usize,
-    /// Give the trainer's own worker an environment even when there are rollout workers.
+    /// Whether the trainer's own worker has an environment even when there are rollout workers.
     pub create_env_on_driver: bool,
-    /// Steps of every copy per fragment.
+    /// Environment steps of every copy per fragment.
     pub rollout_fragment_length: usize,
-    /// How fragments end.
+    /// When fragments end: after a number of steps, or with an episode.
     pub batch_mode: BatchMode,
-    /// Rollout workers sample the next fragment while the trainer learns from this one, so with the weights from before
-    /// that: both are busy all the time, and experience is one update old. As repeatable as without it.
+    /// Rollout workers sample the next fragment while the trainer learns from the last one: both are always busy, and
+    /// experience is one update old. Runs stay repeatable.
     pub sample_async: bool,
     /// Rows of one training batch.
     pub train_batch_size: usize,
@@ -85,25 +85,25 @@ pub struct Common {
     pub gamma: f64,
     /// The network of the policy.
     pub model: ModelConfig,
-    /// Where several agents act: the policies, and which agent acts by which.
+    /// The policies of several agents, and which agent acts by which policy.
     pub multiagent: MultiAgentConfig,
     /// Arguments of the environment.
     pub env_config: Config,
     /// Wrappers around every copy of the environment, the first of them innermost: `["TimeLimit(200)", "FrameStack(4)"]`.
     /// Training, evaluation and saved policies see the environment through them.
     pub wrappers: Vec<WrapperSpec>,
-    /// What happens to rewards before the algorithm sees them; results report them unclipped.
+    /// How rewards are clipped before the algorithm sees them; results report unclipped rewards.
     pub clip_rewards: Option<ClipRewards>,
     /// Policies act in [-1, 1]; actions are stretched to the environment's bounds.
     pub normalize_actions: bool,
-    /// Without `normalize_actions`: clip actions to the bounds.
+    /// Whether actions are clipped to the bounds; it counts only without `normalize_actions`.
     pub clip_actions: bool,
-    /// Choose only actions that the environment allows: it says which by `Env::action_mask`, and the masks stand beside
+    /// Policies choose only actions that the environment's `Env::action_mask` allows; batches store the masks with
     /// the observations.
     pub mask_actions: bool,
-    /// Skip the contract check of the environment at the start.
+    /// Skip the check at the start that the environment keeps its contract.
     pub disable_env_checking: bool,
-    /// Normalisation of observations; every policy has a filter of its own.
+    /// Filter that normalises observations; every policy has its own.
     pub observation_filter: ObservationFilter,
     /// Workers continue from the merged filters, not from their own.
     pub synchronize_filters: bool,
@@ -111,12 +111,12 @@ pub struct Common {
     pub explore: bool,
     /// How policies explore.
     pub exploration_config: ExplorationConfig,
-    /// Evaluate every so many iterations; null never evaluates.
+    /// Number of iterations from one evaluation to the next; null never evaluates.
     pub evaluation_interval: Option<u64>,
     /// Draw the first episode of each evaluation during training, at most 1000 steps of it, as an animation: in
     /// `videos/` of the run directory, and in TensorBoard as `eval/video`.
     pub render_env: bool,
-    /// How much an evaluation plays: a number, or `"auto"`, which lasts as training does and so depends on the machine.
+    /// Length of an evaluation: a number, or `"auto"`, which lasts as long as training and so depends on the machine.
     pub evaluation_duration: EvaluationDuration,
     /// Unit of `evaluation_duration`.
     pub evaluation_duration_unit: DurationUnit,
@@ -124,19 +124,19 @@ pub struct Common {
     pub evaluation_num_workers: usize,
     /// Evaluate while training, with the weights from before the iteration; needs `evaluation_num_workers`.
     pub evaluation_parallel_to_training: bool,
-    /// What differs while evaluating.
+    /// Settings that differ in evaluations.
     pub evaluation_config: EvaluationConfig,
-    /// Repeat the last evaluation in results between evaluations.
+    /// Repeat the last evaluation in the results of iterations without one.
     pub always_attach_evaluation_results: bool,
-    /// Episodes over which results average.
+    /// Number of episodes over which results average.
     pub metrics_num_episodes_for_smoothing: usize,
     /// Report custom metrics per episode instead of mean, min and max.
     pub keep_per_episode_custom_metrics: bool,
-    /// Seconds that an iteration takes at least. Iterations then differ between runs: prefer the two settings in steps.
+    /// Least seconds per iteration. Iterations then differ between runs: prefer the two settings in steps.
     pub min_time_s_per_reporting: Option<f64>,
-    /// An iteration samples at least so many environment steps.
+    /// Least number of environment steps that an iteration samples.
     pub min_sample_timesteps_per_reporting: Option<u64>,
-    /// An iteration trains on at least so many rows.
+    /// Least number of rows that an iteration trains on.
     pub min_train_timesteps_per_reporting: Option<u64>,
     /// Carry on without workers that failed.
     pub ignore_worker_failures: bool,
@@ -144,34 +144,34 @@ pub struct Common {
     pub recreate_failed_workers: bool,
     /// Seconds after which a worker that has not answered counts as failed; null waits for ever.
     pub worker_timeout_s: Option<f64>,
-    /// Seconds in which a worker that was started must be ready; then its process, if it has one, must answer a probe in this
-    /// time. Null waits for ever.
+    /// Seconds until a started worker must be ready, and until a worker process must answer a probe.
+    /// Null waits for ever.
     pub worker_health_probe_timeout_s: Option<f64>,
-    /// Failures of a worker in a row that `recreate_failed_workers` and `ignore_worker_failures` put up with.
+    /// Number of failures in a row per worker that `recreate_failed_workers` and `ignore_worker_failures` tolerate.
     pub num_consecutive_worker_failures_tolerance: usize,
-    /// Wait at the start of a run until every worker is ready; else a worker that is not is a failure later.
+    /// Wait at the start of a run until every worker is ready; otherwise a late worker counts as failed later.
     pub validate_workers_after_construction: bool,
     /// Report processor and memory use with every result.
     pub log_sys_usage: bool,
-    /// The seed that everything random follows from. Null draws one at the start, which results and checkpoints keep; a
-    /// restored run goes on with the saved one.
+    /// Seed of everything random. Null draws one at the start, and results and checkpoints store it; a
+    /// restored run continues with the stored one.
     pub seed: Option<u64>,
     /// GPUs to learn on: 0 learns on the CPU, 1 on the first GPU.
     pub num_gpus: usize,
-    /// Cores that each rollout worker asks a sweep for, and a Ray cluster.
+    /// Cores per rollout worker, requested from a sweep and from a Ray cluster.
     pub num_cpus_per_worker: usize,
-    /// GPUs or shares of one that each rollout worker asks a Ray cluster for, for environments that use one. Policies act on
-    /// the CPU.
+    /// GPUs (or fractions of one) per rollout worker, requested from a Ray cluster for environments that use a GPU.
+    /// Policies of workers act on the CPU.
     pub num_gpus_per_worker: f64,
-    /// What else each rollout worker asks a Ray cluster for, by the names that its machines were started with.
+    /// Further resources per rollout worker, requested from a Ray cluster by the names that its machines give them.
     pub custom_resources_per_worker: BTreeMap<String, f64>,
-    /// Which labels a machine of a Ray cluster must have for rollout workers, as Ray's `label_selector` says them.
+    /// Labels that a Ray cluster's machine must have to run rollout workers, as in Ray's `label_selector`.
     pub label_selector_per_worker: BTreeMap<String, String>,
-    /// Cores that each learner beside the trainer asks a sweep for, and a Ray cluster, and the threads that it computes with.
+    /// Cores per additional learner, requested from a sweep and a Ray cluster; also its number of threads.
     pub num_cpus_per_learner: usize,
     /// How a Ray cluster places rollout workers, and learners, on its machines.
     pub placement_strategy: PlacementStrategy,
-    /// Cores that the trainer itself asks a sweep for.
+    /// Cores for the trainer itself, requested from a sweep.
     pub num_cpus_for_driver: usize,
 }
 
@@ -235,7 +235,7 @@ impl Default for Common {
     }
 }
 
-/// Keys under which any name is allowed.
+/// Keys whose objects may contain any names.
 pub const OPEN_KEYS: &[&str] = &[
     "env_config",
     "evaluation_config.env_config",
@@ -248,12 +248,12 @@ pub const OPEN_KEYS: &[&str] = &[
 ];
 
 impl Common {
-    /// The spaces as policies see them behind these settings' filter.
+    /// The spaces as policies see them after the observation filter.
     pub(crate) fn stored(&self, spaces: &Spaces) -> Spaces {
         spaces.stored(self.observation_filter != ObservationFilter::NoFilter)
     }
 
-    /// Refuses actions that are not stretched to their bounds, for algorithms that act in [-1, 1].
+    /// Refuses `normalize_actions = false`, for algorithms that act in [-1, 1].
     ///
     /// # Errors
     /// Returns [`Error::Config`] when `normalize_actions` is false.
@@ -263,7 +263,7 @@ impl Common {
         rules::refuse_if(!self.normalize_actions, "normalize_actions", false, rule)
     }
 
-    /// The environment as these settings change it.
+    /// The environment with these settings' wrappers, `observation_fn` and groups of agents.
     pub fn changed(&self, env: &EnvCreator) -> EnvCreator {
         let env = env.wrapped(&self.wrappers);
         let env = match self.multiagent.observation_fn {
@@ -277,7 +277,7 @@ impl Common {
         env.with_agent_groups(move |agent| groups.group_of(agent).map(str::to_owned))
     }
 
-    /// How many numbers at the front of an observation an actor may look at, where not all.
+    /// How many leading numbers of an observation the actor may see; `None`: all.
     pub(crate) fn own_obs(&self, spaces: &Spaces) -> Option<usize> {
         let (Some(ObservationFn::GlobalState), Space::Dict(parts)) =
             (self.multiagent.observation_fn, &spaces.observation_space)
@@ -287,24 +287,24 @@ impl Common {
         parts.iter().find(|(name, _)| *name == "obs").map(|(_, own)| own.flat_width())
     }
 
-    /// Gives `num_workers` the number that `workers` says, and `num_learners` that of `learners`.
+    /// Copies the numbers in `workers` and `learners`, if given, to `num_workers` and `num_learners`.
     pub(crate) fn settle_workers(&mut self) {
         self.num_learners = self.learners.number.take().unwrap_or(self.num_learners);
         self.num_workers = self.workers.number.take().unwrap_or(self.num_workers);
     }
 
-    /// Whether these workers are actors of a Ray cluster, if there are any.
+    /// Whether there are such workers and they are actors of a Ray cluster.
     pub(crate) fn are_actors(workers: Workers, number: usize) -> bool {
         workers.transport == WorkerTransport::Ray && number > 0
     }
 
-    /// Whether a run has actors of a Ray cluster.
+    /// Whether the run uses actors of a Ray cluster.
     pub(crate) fn has_actors(&self) -> bool {
         Self::are_actors(self.workers, self.num_workers + self.evaluation_num_workers)
             || Self::are_actors(self.learners, self.num_learners.saturating_sub(1))
     }
 
-    /// Whether steps of agents are counted, not those of environments.
+    /// Whether the run counts agent steps instead of environment steps.
     pub(crate) fn counts_agent_steps(&self) -> bool {
         self.multiagent.count_steps_by == CountStepsBy::AgentSteps
     }

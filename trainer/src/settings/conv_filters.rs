@@ -1,4 +1,4 @@
-//! The setting `model.conv_filters`: which convolutions images pass.
+//! The setting `model.conv_filters`: the convolutional layers for images.
 
 use crate::base::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -9,13 +9,13 @@ use serde_json::{Value as Json, json};
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Json", into = "Json")]
 pub enum ConvFilters {
-    /// Three layers without zeros around the image, then 512 units (Mnih et al. 2015).
+    /// Three convolutions without padding, then a layer of 512 units (Mnih et al. 2015).
     Nature,
-    /// One after the other. In a setting all but the last have zeros around the image, as in Ray.
+    /// The listed convolutions in order. As a setting, all but the last have zero padding, as in Ray.
     Layers(Vec<Filter>),
 }
 
-/// What the setting may be.
+/// The rule of the setting, for errors.
 const RULE: &str = "it must be \"nature\" or a list of [channels, kernel, stride], where kernel and stride are a number above 0 or [height, width]";
 
 impl TryFrom<Json> for ConvFilters {
@@ -55,7 +55,7 @@ impl From<ConvFilters> for Json {
 }
 
 impl ConvFilters {
-    /// Channels, kernel and stride of each layer; all but the last have zeros around the image.
+    /// Makes the setting from channels, kernel and stride of each layer; all but the last have zero padding.
     pub fn layers(filters: &[(usize, [usize; 2], [usize; 2])]) -> Self {
         let padding = |i| if i + 1 < filters.len() { Padding::Same } else { Padding::Valid };
         let layers = filters.iter().enumerate().map(|(i, &(channels, kernel, stride))| Filter {
@@ -67,7 +67,7 @@ impl ConvFilters {
         Self::Layers(layers.collect())
     }
 
-    /// Ray's for images of that size.
+    /// Ray's default layers for images of this height and width.
     pub(super) fn of_size(height: usize, width: usize) -> Result<Self> {
         let square = |filters: &[(usize, usize, usize)]| {
             Self::layers(&filters.iter().map(|&(n, k, s)| (n, [k, k], [s, s])).collect::<Vec<_>>())
@@ -92,8 +92,8 @@ impl ConvFilters {
         })
     }
 
-    /// How many numbers the layers learn for an image of that height, width and number of channels, and how many leave the
-    /// last one. What does not fit ends the count: no network is made of it.
+    /// Number of parameters of the layers for an image `[height, width, channels]`, and number of outputs of the
+    /// last one. The count ends at a layer that does not fit, of which no network is made.
     pub(super) fn sizes(self, [height, width, mut channels]: [usize; 3]) -> (u128, usize) {
         let (filters, units) = self.unfolded();
         let (mut weights, mut image) = (0_u128, [height, width]);
@@ -111,7 +111,7 @@ impl ConvFilters {
         (weights.saturating_add(behind), units)
     }
 
-    /// The layers, and the units behind them.
+    /// The convolutions, and the units of the fully connected layer after them, if any.
     pub(crate) fn unfolded(self) -> (Vec<Filter>, Option<usize>) {
         match self {
             Self::Layers(filters) => (filters, None),
@@ -128,21 +128,21 @@ impl ConvFilters {
     }
 }
 
-/// Channels of a convolution's output, the sides of its kernel, how far it moves, and what stands around the image.
+/// A convolutional layer: output channels, kernel size, stride and padding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Filter {
-    /// Channels of the output.
+    /// Number of output channels.
     pub channels: usize,
-    /// Height and width of the kernel.
+    /// Height and width of the kernel, in pixels.
     pub kernel: [usize; 2],
-    /// How far the kernel moves, down and to the right.
+    /// Stride of the kernel, down and to the right, in pixels.
     pub stride: [usize; 2],
-    /// Zeros around the image, or none.
+    /// Zero padding around the image.
     pub padding: Padding,
 }
 
 impl Filter {
-    /// For an image of this height and width: zeros to the left, to the right, above and below it, then height and width of
+    /// For an image `[height, width]`: padding left, right, top and bottom, then height and width of
     /// the output. `None`: the kernel does not fit.
     pub(crate) fn on(&self, image: [usize; 2]) -> Option<([usize; 4], [usize; 2])> {
         let (mut around, mut sides) = ([0; 4], [0; 2]);
@@ -156,7 +156,7 @@ impl Filter {
                 Padding::Same => {
                     let covered = ((side.div_ceil(stride) - 1) * stride).checked_add(kernel)?;
                     let zeros = covered.saturating_sub(side);
-                    // Left and right stand before top and bottom.
+                    // Padding lists left and right before top and bottom.
                     (around[2 - 2 * axis], around[3 - 2 * axis]) = (zeros / 2, zeros - zeros / 2);
                     side.checked_add(zeros)?
                 }
@@ -167,11 +167,11 @@ impl Filter {
     }
 }
 
-/// What stands around an image.
+/// The padding around an image.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Padding {
-    /// There are so many zeros that the output has the input's size over the stride, rounded up.
+    /// Zero padding, so that the output has the input's size over the stride, rounded up.
     Same,
-    /// There is nothing: the kernel stays within the image.
+    /// No padding: the kernel stays within the image.
     Valid,
 }

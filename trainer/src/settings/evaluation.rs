@@ -6,14 +6,14 @@ use pavlov_tune::Config;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use serde_json::Value;
 
-/// How much one evaluation plays: a number, or `"auto"`.
+/// Length of one evaluation: a number, or `"auto"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EvaluationDuration {
-    /// An evaluation lasts as long as the training beside it (`evaluation_parallel_to_training`): one episode per
-    /// evaluation worker, and again until training is done. How many episodes that are depends on the machine, and with
-    /// it everything that follows from their mean; episode `k` and what training learns do not.
+    /// An evaluation lasts as long as the parallel training (`evaluation_parallel_to_training`): one episode per
+    /// evaluation worker, repeated until training is done. The number of episodes, and so their mean, depends on the
+    /// machine; episode `k` and the learned weights do not.
     Auto,
-    /// An evaluation lasts so many units of `evaluation_duration_unit`.
+    /// An evaluation lasts this many units of `evaluation_duration_unit`.
     Units(u64),
 }
 
@@ -37,14 +37,14 @@ impl<'de> Deserialize<'de> for EvaluationDuration {
     }
 }
 
-/// The unit of `evaluation_duration`, if that is a number.
+/// The unit of `evaluation_duration` if that is a number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum DurationUnit {
-    /// Units are whole episodes.
+    /// The unit is an episode.
     #[default]
     Episodes,
-    /// Units are environment steps, rounded up to whole episodes.
+    /// The unit is an environment step; an evaluation ends with a whole episode.
     Timesteps,
 }
 
@@ -52,14 +52,15 @@ pub enum DurationUnit {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct EvaluationConfig {
-    /// Sample from stochastic policies and explore with others; false chooses the best known action.
+    /// Whether policies sample or explore; false chooses the best known action.
     pub explore: bool,
-    /// Arguments of the environment, merged over `env_config`.
+    /// Arguments of the environment that override `env_config` in evaluations.
     pub env_config: Config,
     /// Another environment to evaluate in, with the same spaces.
     pub env: Option<String>,
-    /// Which policy an agent acts by, in place of `multiagent.policy_mapping_fn`: fixed opponents, for example. It may name
-    /// policies that no agent acts by in training, if they do not learn (`multiagent.policies_to_train`).
+    /// Policies of the agents in evaluations, in place of `multiagent.policy_mapping_fn`: fixed opponents, for
+    /// example. It may name policies that no agent acts by in training, if they do not learn
+    /// (`multiagent.policies_to_train`).
     pub policy_mapping_fn: Option<PolicyMapping>,
 }
 

@@ -1,4 +1,4 @@
-//! Exploration of value-based and deterministic policies (Ray's exploration strategies of the spine).
+//! Exploration, by the names of Ray's strategies.
 
 use crate::base::{Error, Piecewise, Result, Stream, rules};
 use crate::settings::noise::Noise;
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub enum ExplorationConfig {
     /// Actions are sampled from the policy's own distribution.
     StochasticSampling {
-        /// Act at random for so many steps first.
+        /// Number of environment steps at the start with random actions.
         #[serde(default)]
         random_timesteps: u64,
     },
@@ -28,22 +28,22 @@ pub enum ExplorationConfig {
         /// Steps of the decay from `initial_epsilon` to `final_epsilon`.
         #[serde(default = "d_epsilon_timesteps")]
         epsilon_timesteps: u64,
-        /// Replaces the other fields: `[[step, epsilon], ...]`.
+        /// The schedule of epsilon, `[[step, epsilon], ...]`; it replaces the other fields.
         #[serde(default)]
         epsilon_schedule: Option<Piecewise>,
     },
-    /// Worker `i` has the constant epsilon `0.4^(1 + 7 (i - 1) / (N - 1))` (Horgan et al. 2018), the local one has 0.
+    /// Worker `i` has the constant epsilon `0.4^(1 + 7 (i - 1) / (N - 1))` (Horgan et al. 2018), the local worker 0.
     PerWorkerEpsilonGreedy {
-        /// Epsilon at step 0 of a run without rollout workers, which is like [`EpsilonGreedy`](Self::EpsilonGreedy).
+        /// Epsilon at step 0, used only without rollout workers, as by [`EpsilonGreedy`](Self::EpsilonGreedy).
         #[serde(default = "one")]
         initial_epsilon: f64,
-        /// Epsilon after the decay, without rollout workers.
+        /// Epsilon after the decay, used only without rollout workers.
         #[serde(default = "d_final_epsilon")]
         final_epsilon: f64,
-        /// Steps at `initial_epsilon` before the decay starts, without rollout workers.
+        /// Steps at `initial_epsilon` before the decay starts, used only without rollout workers.
         #[serde(default)]
         warmup_timesteps: u64,
-        /// Steps of the decay, without rollout workers.
+        /// Steps of the decay, used only without rollout workers.
         #[serde(default = "d_epsilon_timesteps")]
         epsilon_timesteps: u64,
     },
@@ -57,7 +57,7 @@ pub enum ExplorationConfig {
     Random {},
     /// A deterministic action gets Gaussian noise, clipped to the bounds.
     GaussianNoise {
-        /// Act at random for so many steps first.
+        /// Number of environment steps at the start with random actions.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
         /// Standard deviation of the noise.
@@ -66,36 +66,36 @@ pub enum ExplorationConfig {
         /// Scale of the noise at step 0.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// Scale of the noise in the end.
+        /// Scale of the noise after the last step of the decay.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
         /// Steps from `initial_scale` to `final_scale`.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
-    /// A deterministic action gets Gaussian noise. Worker `i` has a constant scale, as the epsilon of
-    /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy), and the local one adds no noise.
+    /// A deterministic action gets Gaussian noise. Worker `i` has a constant scale, computed as the epsilon of
+    /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy); the local worker adds no noise.
     PerWorkerGaussianNoise {
-        /// Act at random for so many steps first.
+        /// Number of environment steps at the start with random actions.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
         /// Standard deviation of the noise at scale 1.
         #[serde(default = "d_stddev")]
         stddev: f64,
-        /// Scale of the noise at step 0, without rollout workers.
+        /// Scale of the noise at step 0, used only without rollout workers.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// Scale of the noise in the end, without rollout workers.
+        /// Scale of the noise after the decay, used only without rollout workers.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// Steps from `initial_scale` to `final_scale`, without rollout workers.
+        /// Steps from `initial_scale` to `final_scale`, used only without rollout workers.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
-    /// A deterministic action gets noise that drifts (Uhlenbeck and Ornstein 1930), clipped to the bounds. The noise of each
-    /// copy starts at 0 with every episode.
+    /// A deterministic action gets noise that drifts (Uhlenbeck and Ornstein 1930), clipped to the bounds. Each
+    /// copy's noise starts at 0 in every episode.
     OrnsteinUhlenbeckNoise {
-        /// Act at random for so many steps first.
+        /// Number of environment steps at the start with random actions.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
         /// Share of the way between the bounds that a noise of 1 moves the action.
@@ -110,17 +110,17 @@ pub enum ExplorationConfig {
         /// Scale of the noise at step 0.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// Scale of the noise in the end.
+        /// Scale of the noise after the last step of the decay.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
         /// Steps from `initial_scale` to `final_scale`.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
-    /// A deterministic action gets noise that drifts. Worker `i` has a constant scale, as the epsilon of
-    /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy), and the local one adds no noise.
+    /// A deterministic action gets noise that drifts. Worker `i` has a constant scale, computed as the epsilon of
+    /// [`PerWorkerEpsilonGreedy`](Self::PerWorkerEpsilonGreedy); the local worker adds no noise.
     PerWorkerOrnsteinUhlenbeckNoise {
-        /// Act at random for so many steps first.
+        /// Number of environment steps at the start with random actions.
         #[serde(default = "d_random_timesteps")]
         random_timesteps: u64,
         /// Share of the way between the bounds that a noise of 1 moves the action.
@@ -132,13 +132,13 @@ pub enum ExplorationConfig {
         /// Standard deviation of what each step adds to the noise.
         #[serde(default = "d_ou_sigma")]
         ou_sigma: f64,
-        /// Scale of the noise at step 0, without rollout workers.
+        /// Scale of the noise at step 0, used only without rollout workers.
         #[serde(default = "one")]
         initial_scale: f64,
-        /// Scale of the noise in the end, without rollout workers.
+        /// Scale of the noise after the decay, used only without rollout workers.
         #[serde(default = "d_final_scale")]
         final_scale: f64,
-        /// Steps from `initial_scale` to `final_scale`, without rollout workers.
+        /// Steps from `initial_scale` to `final_scale`, used only without rollout workers.
         #[serde(default = "d_scale_timesteps")]
         scale_timesteps: u64,
     },
@@ -191,7 +191,7 @@ impl ExplorationConfig {
         }
     }
 
-    /// Refuses probabilities, temperatures and deviations that are none.
+    /// Refuses probabilities, temperatures, deviations and scales outside their ranges.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a probability or `ou_theta` is not in 0..=1, `temperature` is not above 0, a deviation or
@@ -229,12 +229,12 @@ impl ExplorationConfig {
         }
     }
 
-    /// Whether it adds noise to deterministic actions.
+    /// Whether the strategy adds noise to deterministic actions.
     pub fn is_noise(&self) -> bool {
         self.noise().is_some()
     }
 
-    /// The noise that it adds to deterministic actions, if it adds any.
+    /// The noise that the strategy adds to deterministic actions, if any.
     pub(crate) fn noise(&self) -> Option<Noise> {
         match *self {
             Self::GaussianNoise { stddev, .. } | Self::PerWorkerGaussianNoise { stddev, .. } => {
@@ -248,7 +248,7 @@ impl ExplorationConfig {
         }
     }
 
-    /// The scale of the noise at the start and in the end, and the steps from one to the other.
+    /// Scale of the noise at the start, scale at the end, and the steps of the decay between them.
     fn scales(&self) -> Option<(f64, f64, u64)> {
         match *self {
             Self::GaussianNoise { initial_scale, final_scale, scale_timesteps, .. }
@@ -292,7 +292,7 @@ impl ExplorationConfig {
         }
     }
 
-    /// Steps at the start of a run in which every action is drawn at random.
+    /// Number of environment steps at the start of a run with random actions.
     pub fn random_timesteps(&self) -> u64 {
         match self {
             Self::StochasticSampling { random_timesteps }
@@ -304,12 +304,12 @@ impl ExplorationConfig {
         }
     }
 
-    /// Picks an action from the values of each; ties go to the first.
+    /// Picks one of the actions with these values; ties go to the first.
     pub fn choose(&self, q_values: &[f32], epsilon: f64, explore: bool, rng: &mut Stream) -> i64 {
         self.choose_legal(q_values, None, epsilon, explore, rng)
     }
 
-    /// Picks an action from the values of the legal ones; without a mask all are.
+    /// Picks one of the legal actions by their values; without a mask all are legal.
     pub fn choose_legal(
         &self,
         q_values: &[f32],
@@ -370,7 +370,7 @@ impl ExplorationConfig {
     }
 }
 
-/// One of `n` actions, of the legal ones if there is a mask; each is as likely.
+/// Draws one of `n` actions uniformly, among the legal ones if there is a mask.
 pub(crate) fn any(n: usize, mask: Option<&[bool]>, rng: &mut Stream) -> i64 {
     let Some(mask) = mask else { return rng.below(n as u64) as i64 };
     let legal = || (0..n).filter(|&i| mask[i]);

@@ -4,15 +4,14 @@ use crate::base::{Error, PolicyId, Result, rules};
 use serde::{Deserialize, Deserializer, Serialize, de};
 use std::collections::BTreeMap;
 
-/// Which policy an agent acts by.
+/// How agents are mapped to policies.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum PolicyMapping {
-    /// Ids of policies by the names of agents, in which `*` stands for any characters. Of several patterns that match the
-    /// longest one counts, and before all patterns the name itself. An agent that no pattern matches acts by
-    /// `default_policy`.
+    /// Policy ids by agents' names, in which `*` matches any characters. An exact name goes before all patterns, and
+    /// the longest of several matching patterns counts. An agent without a match acts by `default_policy`.
     Patterns(BTreeMap<String, PolicyId>),
-    /// The function that [`register_policy_mapping_fn`] got under this name.
+    /// The function that was passed to [`register_policy_mapping_fn`] under this name.
     Registered(String),
 }
 
@@ -54,13 +53,13 @@ impl<'de> Deserialize<'de> for PolicyMapping {
 }
 
 impl PolicyMapping {
-    /// Whether the setting says nothing.
+    /// Whether the mapping is empty, so that all agents act by `default_policy`.
     pub fn is_empty(&self) -> bool {
         matches!(self, Self::Patterns(patterns) if patterns.is_empty())
     }
 }
 
-/// Refuses patterns that match none of these agents, and two of equal length that disagree about one.
+/// Refuses patterns that match none of the agents, and two of equal length that map one agent differently.
 pub(crate) fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: &[&str]) -> Result<()> {
     let key = |pattern: &str| format!("{setting}.{pattern}");
     let unused = patterns.iter().map(|(pattern, id)| {
@@ -91,7 +90,7 @@ pub(crate) fn check(setting: &str, patterns: &BTreeMap<String, String>, agents: 
     rules::all(unused.chain(ambiguous))
 }
 
-/// What stands under the agent's name, or else under the longest pattern that matches it.
+/// The value under the agent's exact name, or under the longest pattern that matches the name.
 pub(crate) fn answer<'a>(patterns: &'a BTreeMap<String, String>, agent: &str) -> Option<&'a str> {
     if let Some(answer) = patterns.get(agent) {
         return Some(answer);
@@ -100,12 +99,12 @@ pub(crate) fn answer<'a>(patterns: &'a BTreeMap<String, String>, agent: &str) ->
     matching.max_by_key(|(pattern, _)| literal(pattern)).map(|(_, answer)| answer.as_str())
 }
 
-/// Characters that stand for themselves.
+/// Number of characters of a pattern other than `*`.
 fn literal(pattern: &str) -> usize {
     pattern.chars().filter(|c| *c != '*').count()
 }
 
-/// Whether `name` is `pattern`, in which `*` stands for any characters or none.
+/// Whether `name` matches `pattern`, in which `*` matches any characters or none.
 fn matches(pattern: &str, name: &str) -> bool {
     let Some((before, behind)) = pattern.split_once('*') else { return pattern == name };
     let Some(rest) = name.strip_prefix(before) else { return false };

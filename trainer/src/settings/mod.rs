@@ -1,4 +1,4 @@
-//! Everything that a user may type, with its default and its rules; and the names that other libraries have for it.
+//! All settings with defaults and rules, and the names that other libraries use for them.
 
 mod batch_arithmetic;
 mod cluster;

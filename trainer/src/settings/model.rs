@@ -6,44 +6,45 @@ use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 
 /// The `model` settings (Ray's MODEL_DEFAULTS). A network of the user's own
-/// ([`Builder::custom_model`](crate::run::Builder::custom_model)) takes the place of the layers that they
-/// describe.
+/// ([`Builder::custom_model`](crate::run::Builder::custom_model)) replaces the layers that they describe.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ModelConfig {
-    /// Units of each hidden layer. Images have convolutions instead.
+    /// Units of each hidden layer. Images pass convolutions instead.
     pub fcnet_hiddens: Vec<usize>,
-    /// Convolutions for images (boxes of three dimensions, channels last or first): `[[channels, kernel, stride], ...]`,
-    /// `"nature"`, or null for Ray's, which exist for 84x84, 42x42, 96x96, 10x10, 240x320 and 480x640.
-    /// `post_fcnet_hiddens` stand behind them.
+    /// Convolutions for images (boxes of three dimensions, channels last or first):
+    /// `[[channels, kernel, stride], ...]`, `"nature"`, or null for Ray's defaults, which exist for 84x84, 42x42,
+    /// 96x96, 10x10, 240x320 and 480x640. The layers of `post_fcnet_hiddens` follow.
     pub conv_filters: Option<ConvFilters>,
     /// Activation of the convolutions.
     pub conv_activation: Activation,
     /// Activation of the hidden layers: tanh, relu, elu, swish or linear.
     pub fcnet_activation: Activation,
-    /// Units of more hidden layers, behind `fcnet_hiddens` or the convolutions.
+    /// Units of further hidden layers, after `fcnet_hiddens` or the convolutions.
     pub post_fcnet_hiddens: Vec<usize>,
     /// Activation of `post_fcnet_hiddens`.
     pub post_fcnet_activation: Activation,
-    /// The last hidden layer is the output itself, activation included.
+    /// Whether the last hidden layer, with its activation, is the output.
     pub no_final_linear: bool,
-    /// Continuous actions: the log standard deviations are parameters of their own, not outputs of the network.
+    /// Whether the log standard deviations of continuous actions are free parameters instead of outputs of the
+    /// network.
     pub free_log_std: bool,
-    /// Actor and critic share their hidden layers. Algorithms set their own default.
+    /// Whether actor and critic share their hidden layers. Each algorithm has its own default.
     pub vf_share_layers: bool,
-    /// `normc` (Ray's: unit-norm rows of normal numbers) or `orthogonal` (Stable-Baselines3's and CleanRL's).
+    /// How weights start: `normc` (Ray's: rows of normal numbers with unit norm) or `orthogonal` (Stable-Baselines3's
+    /// and CleanRL's).
     pub fcnet_initializer: Initializer,
-    /// A gated recurrent unit behind the hidden layers: the policy remembers. Actor and critic then share all layers but
-    /// the last.
+    /// Adds a gated recurrent unit after the hidden layers, so that the policy remembers. Actor and critic then share
+    /// all layers but the last.
     pub use_gru: bool,
-    /// Long short-term memory behind the hidden layers, in place of `use_gru`.
+    /// Adds a long short-term memory (LSTM) after the hidden layers, instead of `use_gru`.
     pub use_lstm: bool,
     /// Units of the recurrent layer.
     pub lstm_cell_size: usize,
-    /// Steps that a recurrent layer learns over at a time.
+    /// Number of steps per sequence that recurrent layers learn from.
     pub max_seq_len: usize,
-    /// Run fully connected and recurrent networks on the CPU by [`learner`](crate::learn::learner)'s fused engine; false leaves them to
-    /// libtorch. Results are equal up to rounding.
+    /// Whether [`learner`](crate::learn::learner)'s fused engine runs fully connected and recurrent networks on the
+    /// CPU; false leaves them to libtorch. Results are equal up to rounding.
     pub fused: bool,
 }
 
@@ -70,7 +71,7 @@ impl Default for ModelConfig {
 }
 
 impl ModelConfig {
-    /// Refuses what no network can be built from.
+    /// Refuses settings from which no network can be built.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does where several do.
@@ -99,12 +100,12 @@ impl ModelConfig {
         ])
     }
 
-    /// Whether the policy remembers: it has a recurrent layer.
+    /// Whether the policy has a recurrent layer, and so remembers.
     pub fn is_recurrent(&self) -> bool {
         self.use_gru || self.use_lstm
     }
 
-    /// What follows the last layer before the heads.
+    /// The activation of the last layer before the heads.
     pub(crate) fn last_activation(&self, for_images: bool) -> Activation {
         match (for_images, self.hidden_layers().last()) {
             (true, _) if self.post_fcnet_hiddens.is_empty() => self.conv_activation,
@@ -113,10 +114,10 @@ impl ModelConfig {
         }
     }
 
-    /// The convolutions for images of that height, width and number of channels.
+    /// The convolutions for images of this height, width and number of channels.
     ///
     /// # Errors
-    /// [`Error::Config`]: none are set, and there are no default ones for that size.
+    /// Returns [`Error::Config`] if none are set and images of this size have no default.
     pub(crate) fn filters(&self, [height, width, _]: [usize; 3]) -> Result<ConvFilters> {
         match &self.conv_filters {
             Some(filters) => Ok(filters.clone()),
@@ -124,12 +125,12 @@ impl ModelConfig {
         }
     }
 
-    /// How many numbers the convolutions learn for such images, and how many leave them.
+    /// Number of parameters of the convolutions for images `[height, width, channels]`, and number of outputs.
     pub(crate) fn convolutions(&self, image: [usize; 3]) -> (u128, usize) {
         self.filters(image).map_or((0, 0), |filters| filters.sizes(image))
     }
 
-    /// How many numbers leave the hidden layers, or the convolutions and the layers behind them.
+    /// Number of outputs of the last layer before the heads.
     pub fn features(&self, spaces: &Spaces) -> usize {
         let before = match image(&spaces.observation_space) {
             Some(image) => self.convolutions(image).1,
@@ -138,7 +139,7 @@ impl ModelConfig {
         self.post_fcnet_hiddens.last().copied().unwrap_or(before)
     }
 
-    /// The hidden layers: units and activation of each.
+    /// Units and activation of each hidden layer.
     pub fn hidden_layers(&self) -> Vec<(usize, Activation)> {
         let first = self.fcnet_hiddens.iter().map(|&n| (n, self.fcnet_activation));
         first.chain(self.post_fcnet_hiddens.iter().map(|&n| (n, self.post_fcnet_activation))).collect()
@@ -153,21 +154,21 @@ pub struct HiddenLayers {
     pub fcnet_hiddens: Vec<usize>,
     /// Activation of each hidden layer.
     pub fcnet_activation: Activation,
-    /// Whether layer normalisation stands between each hidden layer and its activation.
+    /// Whether each hidden layer has layer normalisation before its activation.
     pub layer_norm: bool,
-    /// How the layers are put together: `mlp` or `simba`.
+    /// How the layers are connected: `mlp` or `simba`.
     pub architecture: Architecture,
 }
 
-/// How hidden layers are put together.
+/// How hidden layers are connected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Architecture {
-    /// One layer behind the other.
+    /// A plain stack of layers.
     Mlp,
-    /// SimBa (Lee et al. 2024): a linear layer, then a residual block for each entry of `fcnet_hiddens`, which must all be
-    /// equal, then layer normalisation. A block adds to its input what layer normalisation, a layer of four times the units
-    /// and a linear layer make of it.
+    /// SimBa (Lee et al. 2024): a linear layer, a residual block for each entry of `fcnet_hiddens` (all must be
+    /// equal), then layer normalisation. A block adds to its input the result of layer normalisation, a layer of four
+    /// times the units and a linear layer.
     Simba,
 }
 
@@ -183,11 +184,11 @@ impl Default for HiddenLayers {
 }
 
 impl ModelConfig {
-    /// Refuses all settings but `fused`, for algorithms that read no other; `networks` says where theirs stand. Recurrent
-    /// layers have a refusal of their own, [`OffPolicy::validate`](crate::settings::replay::OffPolicy::validate).
+    /// Refuses all settings but `fused`, for algorithms that read no other; `networks` names their settings of
+    /// networks. [`OffPolicy::validate`](crate::settings::replay::OffPolicy::validate) refuses recurrent layers.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if another setting than `fused` is not its default.
+    /// Returns [`Error::Config`] if any setting but `fused` is changed from its default.
     pub fn refuse_all_but_fused(&self, who: &str, networks: &str) -> Result<()> {
         if *self == (Self { fused: self.fused, ..Self::default() }) || self.is_recurrent() {
             return Ok(());
@@ -198,11 +199,11 @@ impl ModelConfig {
 }
 
 impl HiddenLayers {
-    /// Refuses layers without units, and blocks that no residual network is made of; `key` is where they stand among the
-    /// settings.
+    /// Refuses layers without units, and residual blocks of unequal widths; `key` is the path of the settings in
+    /// errors.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for the first rule that they break.
+    /// Returns [`Error::Config`] for the first broken rule.
     pub fn validate(&self, key: &str) -> Result<()> {
         let (hiddens, is_simba) = (&self.fcnet_hiddens, self.architecture == Architecture::Simba);
         let refuse = |broken, rule| {
@@ -222,7 +223,7 @@ impl HiddenLayers {
         )
     }
 
-    /// Units of every layer, those within blocks included.
+    /// Number of units of every layer, those within blocks included.
     pub(crate) fn widths(&self) -> Vec<usize> {
         match self.architecture {
             Architecture::Mlp => self.fcnet_hiddens.clone(),
@@ -235,17 +236,17 @@ impl HiddenLayers {
     }
 }
 
-/// How weights start.
+/// Distribution of initial weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Initializer {
-    /// Normal numbers, each unit's weights scaled to a given norm.
+    /// Normal numbers, scaled so that each unit's weights have a given norm.
     Normc,
     /// Orthogonal rows or columns, scaled by a gain.
     Orthogonal,
 }
 
-/// What follows a hidden layer.
+/// Activation function of a hidden layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Activation {
@@ -258,6 +259,6 @@ pub enum Activation {
     /// `x * sigmoid(x)`.
     #[serde(alias = "silu")]
     Swish,
-    /// Numbers stay as they are.
+    /// The identity: numbers stay as they are.
     Linear,
 }

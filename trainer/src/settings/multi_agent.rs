@@ -1,4 +1,4 @@
-//! The `multiagent` settings: which policies there are, and which agent acts by which.
+//! The `multiagent` settings: the policies, and which agent acts by which policy.
 
 use crate::base::{Error, PolicyId, Result, rules};
 use crate::settings::mapping::{PolicyMapping, answer, check};
@@ -24,33 +24,33 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MultiAgentConfig {
-    /// The policies by id, each with the settings that it has instead of the run's; `{}` where there are none. A list of
+    /// Policies by id, each with its settings that differ from the run's; `{}` if none does. A list of
     /// ids is fine, too.
     #[serde(deserialize_with = "ids_or_settings")]
     pub policies: BTreeMap<PolicyId, Config>,
-    /// Which policy an agent acts by: a table of agents' names, or the name of a function that is asked for each episode.
+    /// The policy of each agent: a table of agents' names, or the name of a function that is called for each episode.
     pub policy_mapping_fn: PolicyMapping,
-    /// In each episode of a copy every agent acts by the policy that the agent behind it acted by in the one before, so that
-    /// policies take turns in all seats; `policy_mapping_fn` says how it is in episode 0 of copy 0. All agents must have equal
-    /// spaces then.
+    /// After each episode of a copy, every agent takes the policy of the next agent, so that policies take turns in
+    /// all seats; `policy_mapping_fn` gives the policies in episode 0 of copy 0. All agents must have equal spaces.
     pub rotate_policies: bool,
-    /// The policies that learn; all if null. The others act, and no rows are kept of them.
+    /// Ids of the policies that learn; null: all. The others act, and their rows are not stored.
     pub policies_to_train: Option<Vec<PolicyId>>,
-    /// What agents see besides their own observations.
+    /// Function that extends each agent's observations.
     pub observation_fn: Option<ObservationFn>,
-    /// Agents that are one agent together: names of groups by the names of agents, with `*` as in `policy_mapping_fn`. A group
-    /// sees a tuple of what its members see, chooses for all of them, and gets the sum of their rewards. All other settings
-    /// then know the groups by their names, and the agents no more.
+    /// Groups of agents that act as one agent: names of groups by names of agents, with `*` as in
+    /// `policy_mapping_fn`. A group observes a tuple of its members' observations, chooses for all of them, and gets
+    /// the sum of their rewards. All other settings use the groups' names instead of the agents'.
     #[serde(deserialize_with = "null_is_none")]
     pub agent_groups: BTreeMap<String, String>,
-    /// What `train_batch_size` and the least numbers of steps per result count.
+    /// Unit of `train_batch_size` and of the least numbers of steps per result.
     pub count_steps_by: CountStepsBy,
     /// How rows of several policies are drawn from their replay buffers.
     pub replay_mode: ReplayMode,
-    /// So many policies stay in memory, in the learner and in each worker. The states of others wait in files, and are read when
-    /// a policy acts or learns: the one that was not used for the longest time makes room.
+    /// Number of policies kept in memory, in the learner and in each worker. Other policies wait in files and are
+    /// read when they act or learn, in place of the least recently used policy.
     pub policy_map_capacity: usize,
-    /// The folder for these files; that of the machine for temporary files if null. The run removes them.
+    /// Folder for the files of policies that are not in memory; null: the machine's folder for temporary files. The
+    /// run removes them.
     pub policy_map_cache: Option<PathBuf>,
 }
 
@@ -71,12 +71,12 @@ impl Default for MultiAgentConfig {
     }
 }
 
-/// What agents see besides their own observations.
+/// Function that extends each agent's observations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ObservationFn {
-    /// Critics see the observations of all agents, as in MAPPO (Yu et al. 2022); actors see their own, in training as later.
-    /// Observations become `Dict(obs, state)`. When a policy acts, it does not read `state`: zeros do.
+    /// Critics see the observations of all agents, as in MAPPO (Yu et al. 2022); actors see only their own.
+    /// Observations become `Dict(obs, state)`. Acting does not read `state`; zeros may replace it.
     GlobalState,
 }
 
@@ -84,10 +84,10 @@ pub enum ObservationFn {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountStepsBy {
-    /// A step of an environment, however many agents act in it.
+    /// An environment step, however many agents act in it.
     #[default]
     EnvSteps,
-    /// A step of one agent of a policy that learns.
+    /// A step of one agent whose policy learns.
     AgentSteps,
 }
 
@@ -95,15 +95,15 @@ pub enum CountStepsBy {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ReplayMode {
-    /// Each policy's rows are drawn by themselves.
+    /// Each policy draws its rows independently.
     #[default]
     Independent,
-    /// Rows that were sampled in the same steps are drawn together: row `i` of one policy's batch is of the same step as row `i` of
-    /// another's. Buffers must draw uniformly, and policies must have equally many rows of each step.
+    /// Rows of the same environment steps are drawn together: row `i` of all policies' batches is of one step.
+    /// Buffers must draw uniformly, and policies must have equally many rows of each step.
     Lockstep,
 }
 
-/// Reads policies with settings of their own, or a list of ids.
+/// Reads a table of policies with their settings, or a list of ids.
 fn ids_or_settings<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<PolicyId, Config>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -119,17 +119,17 @@ fn ids_or_settings<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<Policy
     })
 }
 
-/// Ray's default for a mapping is null.
+/// Reads a mapping; null, which is Ray's default, is an empty one.
 fn null_is_none<'de, D: Deserializer<'de>>(from: D) -> Result<BTreeMap<String, PolicyId>, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
 impl MultiAgentConfig {
-    /// Checks the ids of the policies, and how many stay in memory.
+    /// Checks the ids of policies, the capacity of the policy map, and its folder.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for an id that cannot be part of a file's name, a capacity of 0, and a folder that nothing would
-    /// be written to.
+    /// Returns [`Error::Config`] for an id that cannot be part of a file's name, a capacity of 0, and a folder
+    /// that stays unused.
     pub fn validate(&self) -> Result<()> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
         let ids = self.policies.keys().map(|id| {
@@ -161,11 +161,11 @@ impl MultiAgentConfig {
         answer(&self.agent_groups, agent)
     }
 
-    /// Refuses patterns of groups that match none of these agents, which are to be grouped, and two of equal length that
-    /// disagree about one.
+    /// Refuses groups' patterns that match none of these agents, and two of equal length that put an agent in
+    /// different groups.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] for such a pattern; fails as [`rules::all`] does where there are several.
+    /// Returns [`Error::Config`] for such a pattern; fails as [`rules::all`] does if there are several.
     pub fn check_groups(&self, agents: &[&str]) -> Result<()> {
         check("multiagent.agent_groups", &self.agent_groups, agents)
     }

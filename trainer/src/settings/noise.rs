@@ -1,21 +1,21 @@
-//! Noise on deterministic actions, while acting.
+//! Noise that is added to deterministic actions while acting.
 
 use crate::base::{Result, Stream, rules};
 
-/// The way from -1 to 1, the bounds of actions as policies give them.
+/// Width of the range of actions, [-1, 1].
 const WIDTH: f64 = 2.0;
 
-/// A kind of noise.
+/// The kinds of noise on actions.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Noise {
-    /// Independent from step to step.
+    /// Noise that is independent from step to step.
     Gaussian { stddev: f64 },
-    /// It drifts; the noise of one step depends on that of the step before.
+    /// Noise that drifts: each step's noise depends on the one before.
     OrnsteinUhlenbeck { ou_base_scale: f64, ou_theta: f64, ou_sigma: f64 },
 }
 
 impl Noise {
-    /// Adds noise to an action in [-1, 1] and clips it to that. `state` is the noise that drifts, one number per component.
+    /// Adds noise to an action and clips the action to [-1, 1]. `state` is drifting noise `[components]`.
     pub(crate) fn add(self, scale: f64, action: &mut [f32], state: &mut [f32], rng: &mut Stream) {
         match self {
             Self::Gaussian { stddev } => {
@@ -34,7 +34,7 @@ impl Noise {
         }
     }
 
-    /// Refuses deviations below 0, and noise that would grow without end.
+    /// Refuses negative deviations, and noise that grows without end.
     pub(crate) fn validate(self) -> Result<()> {
         match self {
             Self::Gaussian { stddev } => rules::not_negative([("exploration_config.stddev", stddev)]),

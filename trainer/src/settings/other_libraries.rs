@@ -1,12 +1,12 @@
-//! Settings under the names that other libraries have for them.
+//! Other libraries' names of settings, and errors that name the setting to use here.
 
 use crate::base::{Error, Result, rules};
 use pavlov_tune::Config;
 use serde_json::Value;
 
-/// What others call a setting, and what it is called here: of several names the first that the algorithm has.
+/// Other libraries' names of a setting, and names of it here: the first that the algorithm has counts.
 ///
-/// Stable-Baselines3 and RL Baselines3 Zoo, CleanRL, Ray 2.x.
+/// The libraries are Stable-Baselines3 and RL Baselines3 Zoo, CleanRL, and Ray 2.x.
 const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["minibatch_size", "mini_batch_size", "batch_size"], &["sgd_minibatch_size", "train_batch_size"]),
     (&["train_batch_size_per_learner", "total_batch_size"], &["train_batch_size"]),
@@ -47,7 +47,7 @@ const SYNONYMS: &[(&[&str], &[&str])] = &[
     (&["total_timesteps", "n_timesteps"], &["the stop criterion timesteps_total"]),
 ];
 
-/// Settings of the same libraries that have no counterpart, and what to do instead.
+/// Settings of other libraries without a counterpart here, and what to do instead.
 const NO_COUNTERPART: &[(&str, &str)] = &[
     ("use_sde", "noise that depends on the state (gSDE) is not there; leave it out"),
     ("sde_sample_freq", "noise that depends on the state (gSDE) is not there; leave it out"),
@@ -67,8 +67,7 @@ const NO_COUNTERPART: &[(&str, &str)] = &[
     ("capture_video", "give `render_env` = true and an `evaluation_interval` instead"),
 ];
 
-/// Where a setting stands under its own name, for `key` as other libraries call it; `None`: no library that is known
-/// calls anything so.
+/// The name here of the setting that other libraries call `key`; `None` if no known library has such a setting.
 pub fn synonym(key: &str, defaults: &Config) -> Option<&'static str> {
     let (_, names) = SYNONYMS.iter().find(|(others, _)| others.contains(&key))?;
     names.iter().find(|name| name.contains(' ') || is_known(name, defaults)).copied()
@@ -80,12 +79,12 @@ fn is_known(path: &str, defaults: &Config) -> bool {
     parts.try_fold(top, |level, part| Some(level?.get(part))).flatten().is_some()
 }
 
-/// Readies settings for [`overlay`](pavlov_tune::config::overlay): takes out what asks for nothing, and what is refused by
-/// reason or by its name here.
+/// Prepares settings for [`overlay`](pavlov_tune::config::overlay): drops keys of Ray's without effect, and refuses
+/// keys without a meaning here and other libraries' names.
 ///
 /// # Errors
 /// Fails as [`rules::all`] does, with [`Error::Config`] for each key of Ray's that has no meaning here and each setting
-/// that stands under the name that another library has for it.
+/// written under another library's name.
 pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &str)]]) -> Result<()> {
     let mut checks: Vec<_> = refused.iter().map(|refused| refuse_keys(values, refused)).collect();
     let mut beside_model = Config::new();
@@ -110,15 +109,15 @@ pub fn translate(values: &mut Config, defaults: &Config, refused: &[&[(&str, &st
     if !beside_model.is_empty()
         && let Value::Object(model) = values.entry("model").or_insert_with(|| Config::new().into())
     {
-        // What stands in `model` itself counts.
+        // Keys within `model` itself take precedence.
         beside_model.extend(std::mem::take(model));
         *model = beside_model;
     }
     rules::all(checks)
 }
 
-/// Refuses keys of Ray's that have no meaning here, with the reason. Where such a key asks for nothing that is not so
-/// anyway (`"framework": "torch"`, `"horizon": null`), it is dropped.
+/// Refuses keys of Ray's without a meaning here, and gives the reason. A value that changes nothing
+/// (`"framework": "torch"`, `"horizon": null`) is dropped instead.
 ///
 /// # Errors
 /// Fails as [`rules::all`] does, with [`Error::Config`] for each key, and the reason.
@@ -136,22 +135,22 @@ fn refuse_keys(values: &mut Config, refused: &[(&str, &str)]) -> Result<()> {
     rules::all(checks)
 }
 
-/// Whether this value of a key without a meaning here asks for nothing that is not so anyway.
+/// Whether this value of a key without a meaning here would change nothing.
 fn is_harmless(key: &str, value: &Value) -> bool {
     match (key, value) {
         ("framework", Value::String(_)) => true,
         ("input", Value::String(input)) => input == "sampler",
         ("log_level", Value::String(level)) => level == "WARN",
-        // As Ray writes its own defaults.
+        // Ray writes its own default as a class.
         ("callbacks", Value::String(class)) => class.contains("DefaultCallbacks"),
         ("sample_collector", Value::String(class)) => class.contains("SimpleListCollector"),
         ("metrics_episode_collection_timeout_s", value) => *value == 180,
-        // Always so.
+        // These values are always in force.
         ("vtrace" | "shuffle_sequences", value) => *value == true,
         ("num_multi_gpu_tower_stacks", value) => *value == 1,
-        // Not the default here.
+        // Ray's default is not the default here: only null changes nothing.
         ("prioritized_replay", value) => value.is_null(),
-        // Ray's defaults, without effect where the key that they belong to asks for nothing.
+        // Ray's defaults, without effect unless another key turns them on.
         ("tf_session_args" | "local_tf_session_args", Value::Object(_)) => true,
         ("input_evaluation" | "output_compress_columns", Value::Array(_)) => true,
         ("eager_max_retraces", value) => *value == 20,
@@ -174,7 +173,7 @@ fn is_harmless(key: &str, value: &Value) -> bool {
             | "model.attention_use_n_prev_rewards",
             Value::Number(number),
         ) if number.as_f64() == Some(0.0) => true,
-        // What Ray gives to keys that it has replaced.
+        // Ray's mark for replaced keys.
         (_, Value::Number(number)) => number.as_f64() == Some(-1.0),
         (_, value) => asks_for_nothing(value),
     }

@@ -1,4 +1,4 @@
-//! `Deserialize` of an algorithm's settings: a setting that is left out has the algorithm's own default.
+//! `Deserialize` for an algorithm's settings: settings that are left out get the algorithm's own defaults.
 
 use crate::settings::{Common, OPEN_KEYS, OffPolicy};
 use pavlov_tune::Config;
@@ -71,15 +71,15 @@ macro_rules! own_defaults {
     };
 }
 
-/// The settings that were given, and then the defaults of all others.
+/// A reader of the given settings, followed by the defaults of all others.
 #[derive(Debug)]
 pub struct OverDefaults<A> {
     given: A,
-    /// Defaults of settings that were not given so far.
+    /// Defaults of the settings that were not given so far.
     defaults: Config,
-    /// Keys whose objects are laid over their default. Other objects have the defaults of their own type.
+    /// Keys whose objects are merged into their default. Other objects have the defaults of their own type.
     shared: Config,
-    /// The default of the setting whose value is read next.
+    /// Default of the setting whose value is read next.
     default: Option<Value>,
     key: String,
     given_ended: bool,

@@ -1,6 +1,6 @@
-//! Settings of Ray's that say nothing here.
+//! Ray's settings that are refused here because they have no meaning.
 
-/// Ray's keys that have no meaning here, and why.
+/// Ray's refused keys, each with the reason.
 pub(crate) const REFUSED_KEYS: &[(&str, &str)] = &[
     ("framework", "there is one framework, libtorch; leave it out"),
     ("eager_tracing", "it belongs to TensorFlow; leave it out"),

@@ -4,13 +4,13 @@ use crate::base::{Result, rules};
 use crate::settings::common::Common;
 use serde::{Deserialize, Serialize};
 
-/// The ways of drawing rows.
+/// How rows are drawn from a replay buffer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReplayKind {
-    /// Every row is drawn equally often.
+    /// Draws every row equally often.
     #[serde(alias = "MultiAgentReplayBuffer", alias = "LocalReplayBuffer")]
     ReplayBuffer,
-    /// Rows are drawn in proportion to the error at the last visit (Schaul et al. 2016).
+    /// Draws rows in proportion to the error at the last visit (Schaul et al. 2016).
     #[default]
     #[serde(alias = "MultiAgentPrioritizedReplayBuffer")]
     PrioritizedReplayBuffer,
@@ -20,18 +20,18 @@ pub enum ReplayKind {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct ReplayBufferConfig {
-    /// How rows are drawn.
+    /// How rows are drawn: uniformly or by priority.
     #[serde(rename = "type")]
     pub kind: ReplayKind,
-    /// Rows that are kept; the oldest make room.
+    /// Number of rows that are kept; new rows replace the oldest.
     pub capacity: usize,
-    /// Rows that must be there before any is drawn.
+    /// Number of rows that must be stored before any is drawn.
     pub learning_starts: usize,
     /// Exponent of the priorities: 0 is uniform, 1 fully proportional.
     pub prioritized_replay_alpha: f64,
     /// Exponent of the importance weights: 1 corrects the whole bias.
     pub prioritized_replay_beta: f64,
-    /// Added to every error, so that no row is never drawn.
+    /// Number added to every error, so that every row can be drawn.
     pub prioritized_replay_eps: f64,
 }
 
@@ -49,7 +49,7 @@ impl Default for ReplayBufferConfig {
 }
 
 impl ReplayBufferConfig {
-    /// Checks rules between the settings and with the rows drawn at a time.
+    /// Checks the rules between these settings, and against the number of rows drawn at a time.
     ///
     /// # Errors
     /// Returns [`Error::Config`] for the setting that breaks a rule; fails as [`rules::all`] does
@@ -88,19 +88,19 @@ impl ReplayBufferConfig {
     }
 }
 
-/// Settings of learning from a replay buffer. Put them under `#[serde(flatten)]`.
+/// Settings of algorithms that learn from a replay buffer. Put them under `#[serde(flatten)]`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OffPolicy {
-    /// The store of experience.
+    /// Settings of the replay buffer.
     pub replay_buffer_config: ReplayBufferConfig,
-    /// Keep the replay buffer in checkpoints. Without it a continued run starts with an empty one.
+    /// Whether checkpoints store the replay buffer. Without it a continued run starts with an empty one.
     pub store_buffer_in_checkpoints: bool,
-    /// Trained rows per sampled step; null learns one batch per fragment.
+    /// Trained rows per sampled step; null trains one batch per fragment.
     pub training_intensity: Option<f64>,
     /// Sampled environment steps between two moves of the target network; 0 moves it after every learning step.
     pub target_network_update_freq: u64,
-    /// Steps of reward before the value of what follows.
+    /// Number of rewards that a target sums up before it adds the value of the next observation.
     pub n_step: usize,
 }
 
@@ -117,7 +117,7 @@ impl Default for OffPolicy {
 }
 
 impl OffPolicy {
-    /// Refuses what no learning can be done with.
+    /// Refuses settings with which no learning is possible.
     ///
     /// # Errors
     /// Returns [`Error::Config`](crate::Error::Config) for the setting that breaks a rule; fails as [`rules::all`] does

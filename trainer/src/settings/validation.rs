@@ -5,7 +5,7 @@ use crate::settings::common::{BatchMode, ClipRewards, Common};
 use crate::settings::evaluation::EvaluationDuration;
 use pavlov_tune::WorkerTransport;
 
-/// More than machines have cores.
+/// Limit of rollout workers, above the cores of any machine.
 const MOST_WORKERS: usize = 4096;
 
 impl Common {

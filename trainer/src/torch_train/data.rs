@@ -1,4 +1,4 @@
-//! Batches of a [`Dataset`] as tensors.
+//! Batches of a [`Dataset`] as libtorch tensors.
 
 use crate::base::{Error, Result};
 use pavlov_data::{Batches, Block, Column, Dataset, IterBatches};
@@ -7,13 +7,13 @@ use std::collections::BTreeMap;
 use std::ops::Index;
 use tch::{Device, Kind, Tensor};
 
-/// Tensors out of a [`Dataset`]. Do not implement it.
+/// Reads a [`Dataset`] as batches of tensors. Do not implement this trait.
 pub trait DatasetExt {
-    /// The batches of [`Dataset::iter_batches`], with the columns as tensors on `device`: `[batch_size, ...]`, the
-    /// shape of a row's value behind.
+    /// Returns the batches of [`Dataset::iter_batches`], with each column as a tensor on `device` of shape
+    /// `[batch_size, ...]`; `...` is the shape of a row's value.
     ///
-    /// `dtypes` is one type for all columns, or types by name; a column without one keeps that of the dataset: `Double`,
-    /// `Int64` or `Bool`. Tensors are made when they are asked for, what comes before is made ahead.
+    /// `dtypes` is one type for all columns, or types by column name; other columns keep the dataset's type:
+    /// `Double`, `Int64` or `Bool`. Rows are read ahead; tensors are made when the iterator is pulled.
     ///
     /// ```no_run
     /// use pavlov_trainer::DatasetExt;
@@ -28,8 +28,8 @@ pub trait DatasetExt {
     /// ```
     ///
     /// # Errors
-    /// Fails whenever [`Dataset::iter_batches`] does. The iterator fails on a text column, on a type for a column that
-    /// is not there, and where libtorch refuses.
+    /// Fails whenever [`Dataset::iter_batches`] does. The iterator fails on a text column, on a type for a column
+    /// that does not exist, and when libtorch cannot make a tensor.
     fn iter_torch_batches(
         &self,
         options: IterBatches,
@@ -49,7 +49,7 @@ impl DatasetExt for Dataset {
     }
 }
 
-/// Types of tensors; by default those of the dataset.
+/// Types of the tensors of a batch; by default those of the dataset.
 #[derive(Clone, Debug, Default)]
 pub struct Dtypes {
     all: Option<Kind>,
@@ -68,26 +68,26 @@ impl<N: Into<String>, const C: usize> From<[(N, Kind); C]> for Dtypes {
     }
 }
 
-/// Columns of a batch as tensors, by name: `&batch["x"]`.
+/// The columns of a batch as tensors, by name: `&batch["x"]`.
 #[derive(Debug)]
 pub struct TorchBatch {
     tensors: BTreeMap<String, Tensor>,
 }
 
 impl TorchBatch {
-    /// The tensor of a column.
+    /// The tensor of a column; `None` if there is no such column.
     pub fn get(&self, name: &str) -> Option<&Tensor> {
         self.tensors.get(name)
     }
 
-    /// Names and tensors, sorted by name.
+    /// Names and tensors of all columns, sorted by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &Tensor)> {
         self.tensors.iter().map(|(name, tensor)| (name.as_str(), tensor))
     }
 }
 
 /// # Panics
-/// Panics if there is no such column; the message lists those there are.
+/// Panics if there is no such column; the message lists the columns that exist.
 impl Index<&str> for TorchBatch {
     type Output = Tensor;
 
@@ -99,7 +99,7 @@ impl Index<&str> for TorchBatch {
     }
 }
 
-/// Batches of a dataset as tensors: see [`DatasetExt`].
+/// Iterator over the batches of a dataset as tensors; see [`DatasetExt`].
 #[derive(Debug)]
 #[must_use = "batches are made when they are asked for"]
 pub struct TorchBatches {

@@ -5,29 +5,29 @@ use pavlov_tune::{Error, Result};
 use tch::nn::VarStore;
 use tch::{Device, Kind, Tensor, no_grad};
 
-/// A [`DataParallelTrainer`] whose loop trains a model of libtorch; the loop calls what [`TorchWorker`] has.
+/// A [`DataParallelTrainer`] whose loop trains a libtorch model; the loop calls the methods of [`TorchWorker`].
 ///
 /// Each worker's process gives libtorch as many threads as the worker has CPUs.
 pub type TorchTrainer<L> = DataParallelTrainer<L>;
 
-/// What a worker does for a model that all workers train, as Ray's `train.torch` does.
+/// Methods of a worker for a model that all workers train together, as in Ray's `train.torch`.
 ///
-/// Models are of 32-bit floats on the CPU, as long as there is no collective for GPUs. Without other workers any model
-/// will do, and nothing happens.
+/// Models must have 32-bit floats on the CPU, because there is no collective for GPUs yet. With a single worker any
+/// model is allowed, and the methods do nothing.
 pub trait TorchWorker {
-    /// Gives all variables the values that they have in worker 0. Call it before training, after loading a checkpoint.
+    /// Copies the values of all variables from worker 0. Call it before training, after loading a checkpoint.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a variable is not of 32-bit floats on the CPU, and fails whenever
+    /// Returns [`Error::Config`] if a variable does not have 32-bit floats on the CPU, and fails whenever
     /// [`broadcast`](pavlov_train::Collective::broadcast) does.
     fn prepare_model(&self, model: &VarStore) -> Result<()>;
 
-    /// Replaces the gradients by their means over all workers, by one `all_reduce`. Call it between `backward` and the
-    /// step of the optimizer; with batches of equal size and a loss that is a mean over rows, the gradients are those of
-    /// the joined batch.
+    /// Replaces each gradient by its mean over all workers, in one `all_reduce`. Call it between `backward` and the
+    /// optimizer's step. With batches of equal size and a loss that is a mean over rows, the result is the gradient
+    /// of the joined batch.
     ///
     /// # Errors
-    /// Returns [`Error::Config`] if a gradient is not of 32-bit floats on the CPU, and fails whenever
+    /// Returns [`Error::Config`] if a gradient does not have 32-bit floats on the CPU, and fails whenever
     /// [`all_reduce`](pavlov_train::Collective::all_reduce) does, as when workers have gradients of different sizes.
     fn average_gradients(&self, model: &VarStore) -> Result<()>;
 }
@@ -51,7 +51,7 @@ impl TorchWorker for WorkerContext {
     }
 }
 
-/// Replaces the tensors' values by what `call` makes of them, all in one buffer.
+/// Copies the tensors into one buffer, applies `call` to that buffer, and copies the result back.
 fn together(
     collective: &dyn Collective,
     mut tensors: Vec<Tensor>,

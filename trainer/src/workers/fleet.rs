@@ -1,4 +1,4 @@
-//! The workers of a run: in which order they are asked and heard, and what came before its turn.
+//! The rollout workers of a run: the order of their requests and replies, and fragments that arrive early.
 
 use crate::base::{Error, Result};
 use crate::experience::Source;
@@ -12,34 +12,37 @@ use serde_json::Value;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-/// In which order fragments of asynchronous workers are taken.
+/// The order in which fragments of asynchronous workers are taken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Order {
-    /// Fragments are taken worker by worker: which weights made one is known beforehand, so a run repeats bit for bit.
-    /// A slow worker holds the others up once they are as far ahead as they may be.
+    /// Takes fragments worker by worker. The weights that made each fragment are known beforehand, so a run repeats
+    /// bit for
+    /// bit. A slow worker holds up the others once each has `in_flight` fragments waiting or under way.
     #[default]
     Deterministic,
-    /// Fragments are taken as they come, for environments that take uneven time. A run does not repeat.
+    /// Takes fragments as they arrive, for environments whose steps take uneven time. A run does not repeat.
     FirstCome,
 }
 
-/// Rollout workers over a transport, and the runner in the plan's own thread. It belongs to the thread that pulls the
-/// plan; nothing else sends requests to workers.
+/// Rollout workers over a transport, and the environments of the plan's own thread. Only the thread that runs the
+/// plan
+/// sends requests to workers.
 #[derive(Debug)]
 pub(crate) struct Fleet {
     pub(crate) health: Health,
     pub(crate) local: EnvRunner,
     pub(crate) learners: Learners,
-    /// By worker: fragments that came before the plan asked for them.
+    /// For each worker, fragments that arrived before the plan asked for them.
     pub(crate) early: Vec<VecDeque<Sampled>>,
-    /// By worker: the version of the weights that it was sent last.
+    /// For each worker, the version of the weights that were sent to it last.
     sent: Vec<u64>,
-    /// What the environments were last told to do.
+    /// The task that the environments were given last.
     pub(crate) task: Option<Arc<Value>>,
-    /// Whose fragment is taken next, counted from 0; where they come in any order, who is looked at first.
+    /// Index of the worker whose fragment is taken next; with `Order::FirstCome`, of the worker that is checked
+    /// first.
     pub(crate) turn: usize,
-    /// A worker failed, and no setting lets the run go on without it.
+    /// Whether a worker failed and no setting lets the run go on without it.
     pub(crate) is_broken: bool,
 }
 
@@ -69,22 +72,22 @@ impl Fleet {
         self.early.is_empty()
     }
 
-    /// Workers that answer, counted from 0.
+    /// Indices of the workers that answer, counted from 0.
     pub(crate) fn up(&self) -> Vec<usize> {
         self.health.up().collect()
     }
 
-    /// How many workers answer and do not wait to be replaced.
+    /// Number of workers that answer and do not wait to be replaced.
     pub(crate) fn healthy(&self) -> usize {
         self.health.healthy()
     }
 
-    /// Workers that were replaced.
+    /// Number of times that workers were replaced.
     pub(crate) fn restarts(&self) -> u64 {
         self.health.restarts()
     }
 
-    /// Whether the last that was heard of the workers is that the run cannot go on without one that failed.
+    /// Whether a worker failed last and no setting lets the run go on without it.
     pub(crate) fn is_broken(&self) -> bool {
         self.is_broken
     }
@@ -94,7 +97,7 @@ impl Fleet {
         &mut self.local
     }
 
-    /// The next event; a fragment is put aside and is none.
+    /// Waits for the next event. A fragment is stored for later, and the result is `None`.
     fn next(&mut self) -> Result<Option<Event>> {
         let Self { health, local, learners, early, task, .. } = self;
         let revive = || {
@@ -116,7 +119,8 @@ impl Fleet {
         }
     }
 
-    /// Sends a request to every worker that is up and waits for all; replies by worker, counted from 0.
+    /// Sends a request to every worker that answers and waits for all replies. Returns them by worker, counted from
+    /// 0.
     pub(crate) fn ask_all(&mut self, request: impl Fn(usize) -> Request) -> Result<BTreeMap<usize, Reply>> {
         let mut waiting = BTreeMap::new();
         for worker in self.up() {
@@ -139,7 +143,8 @@ impl Fleet {
         }
     }
 
-    /// One fragment of every worker, in their order. One that was asked for before is the next.
+    /// Returns one fragment of every worker, in the order of the workers; fragments that were requested earlier come
+    /// first.
     pub(crate) fn round(&mut self, timestep: u64) -> Result<Vec<Sampled>> {
         if self.is_empty() {
             let Self { local, learners, .. } = self;
@@ -162,8 +167,9 @@ impl Fleet {
         if parts.is_empty() { Err(no_worker_left()) } else { Ok(parts) }
     }
 
-    /// The next fragment of one worker, in that order. The worker is asked for another one at this moment, so that
-    /// `in_flight` are under way or waiting at all times; weights that were published since it was asked last go before.
+    /// Returns the next fragment of one worker, chosen by `order`, and asks that worker for another one, so that each
+    /// worker always has `in_flight` fragments waiting or under way. Newly published weights are sent before the
+    /// request.
     pub(crate) fn take(&mut self, in_flight: usize, order: Order, timestep: u64) -> Result<Sampled> {
         for worker in self.up() {
             while self.early[worker].len() + self.health.fragments_owed(worker) < in_flight {
@@ -186,7 +192,7 @@ impl Fleet {
         Ok(from_worker(worker + 1, part))
     }
 
-    /// The worker whose fragment can be taken; none if it must be waited for.
+    /// The worker whose fragment can be taken now; `None` if the plan must wait for one.
     fn ready(&self, order: Order) -> Result<Option<usize>> {
         let workers = self.early.len();
         let mut from_turn = (0..workers).map(|i| (self.turn + i) % workers);
@@ -199,7 +205,7 @@ impl Fleet {
         })
     }
 
-    /// Asks a worker for a fragment, with the weights that were published last.
+    /// Asks a worker for a fragment; sends it the newest published weights first if it lacks them.
     fn ask_fragment(&mut self, worker: usize, timestep: u64) -> Result<()> {
         let Published { version, weights } = self.learners.published();
         if let (true, Some(weights)) = (version > self.sent[worker], weights) {
@@ -210,7 +216,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Asks every worker for a fragment and does not wait for it.
+    /// Asks every worker for a fragment and does not wait for the fragments.
     pub(crate) fn ask_ahead(&mut self, timestep: u64) -> Result<()> {
         for worker in self.up() {
             self.health.ask(worker, Request::Sample { timestep })?;
@@ -218,7 +224,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Sends every worker the weights that were published last, and waits until they have them.
+    /// Sends the newest published weights to every worker and waits until all workers have them.
     pub(crate) fn send_weights(&mut self) -> Result<()> {
         let published = self.learners.published();
         let Some(weights) = published.weights else { return Ok(()) };
@@ -228,18 +234,18 @@ impl Fleet {
         Ok(())
     }
 
-    /// Replaces the statistics of all filters.
+    /// Replaces the statistics of all observation filters.
     pub(crate) fn set_filters(&mut self, stats: &FilterStats) -> Result<()> {
         self.local.set_filter_stats(stats)?;
         self.send_filters(stats.clone())
     }
 
-    /// What the environments were last told to do.
+    /// The task that the environments were given last.
     pub(crate) fn task(&self) -> Option<Arc<Value>> {
         self.task.clone()
     }
 
-    /// Changes the task of all environments that are sampled.
+    /// Changes the task of all environments that sample for training.
     pub(crate) fn set_task(&mut self, task: Arc<Value>) -> Result<()> {
         self.local.set_task(&task)?;
         if !self.is_empty() {
@@ -257,7 +263,8 @@ impl Fleet {
         Ok(())
     }
 
-    /// Merges what the workers' filters have seen, in the order of the workers; with `share` they get the result back.
+    /// Merges the statistics of the workers' observation filters, in the order of the workers; with `share` sends the
+    /// result back to the workers.
     pub(crate) fn sync_filters(&mut self, share: bool) -> Result<()> {
         if self.is_empty() {
             self.local.flush_filters();

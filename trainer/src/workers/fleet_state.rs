@@ -8,8 +8,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 impl Fleet {
-    /// Every worker's state as a part of a checkpoint, and the fragments that came before their turn. Where workers failed
-    /// so that the run could not go on, those that still do not answer have no part in it.
+    /// Returns the state of every worker and the fragments that arrived early, as parts of a checkpoint. After a
+    /// failure that ended the run, workers that do not answer are left out.
     pub(crate) fn save(&mut self, run: &mut State) -> Result<Vec<(String, State)>> {
         let mut parts = vec![("worker0".to_owned(), self.local.state()?)];
         self.local.save_filters(run)?;
@@ -19,7 +19,7 @@ impl Fleet {
         if self.is_empty() {
             return Ok(parts);
         }
-        // Workers answer in order: whatever fragment was asked for is here by then.
+        // Workers answer in order: after these replies every requested fragment has arrived.
         let was_broken = self.is_broken || self.learners.are_broken();
         let replies = match self.ask_all(|_| Request::GetState) {
             Err(_) if was_broken => BTreeMap::new(),
@@ -34,7 +34,7 @@ impl Fleet {
         if self.turn > 0 {
             run.set("turn", &(self.turn + 1))?;
         }
-        // A worker is named once for every fragment.
+        // The list names a worker once for each of its fragments.
         let early = || {
             let of_worker = |(w, parts): (usize, &'_ VecDeque<Sampled>)| vec![w + 1; parts.len()];
             self.early.iter().enumerate().flat_map(of_worker).zip(self.early.iter().flatten())
@@ -51,8 +51,8 @@ impl Fleet {
         Ok(parts)
     }
 
-    /// Continues from [`save`](Self::save), with the weights that were published last. A worker that had failed by then
-    /// starts new episodes.
+    /// Restores what [`save`](Self::save) returned and sends the newest published weights. A worker without a saved
+    /// state starts new episodes.
     pub(crate) fn restore(&mut self, run: &State, read: &dyn Fn(&str) -> Result<State>) -> Result<()> {
         if run.has("task") {
             self.set_task(Arc::new(run.get("task")?))?;
@@ -74,7 +74,8 @@ impl Fleet {
         self.send_weights()?;
         let stats = self.local.filter_stats();
         self.send_filters(stats)?;
-        // A worker without a state is asked for it, which changes nothing.
+        // A worker without a saved state gets a request that changes nothing, so that all workers are asked
+        // something.
         let request = |w: usize| {
             states.get(&(w + 1)).map_or(Request::GetState, |state| Request::SetState(Arc::clone(state)))
         };
@@ -92,7 +93,7 @@ impl Fleet {
     }
 }
 
-/// The name of the `i`th early fragment, which is `worker`'s: a checkpoint's first of a worker has the worker's.
+/// The name of the `i`th early fragment in a checkpoint: `worker3` for the first one of worker 3, then `worker3_1`.
 fn early_name(workers: impl Iterator<Item = usize>, i: usize, worker: usize) -> String {
     match workers.take(i).filter(|&w| w == worker).count() {
         0 => format!("worker{worker}"),
@@ -101,8 +102,8 @@ fn early_name(workers: impl Iterator<Item = usize>, i: usize, worker: usize) -> 
 }
 
 impl WorkerSet {
-    /// Everything the run depends on, by part: policies, workers, counters, streams, replay buffer. After a failure that
-    /// ended the run, workers that do not answer are left out.
+    /// The whole state of the run, by part: policies, workers, counters, random streams, replay buffers. After a
+    /// failure that ended the run, workers that do not answer are left out.
     ///
     /// # Errors
     /// Fails if a policy cannot save its state, the learner thread has failed, or a worker fails and no setting lets
@@ -116,12 +117,12 @@ impl WorkerSet {
         Ok(parts)
     }
 
-    /// Continues from [`state`](Self::state); `read` gives a part by its name. A worker that had failed by then starts
-    /// new episodes.
+    /// Restores what [`state`](Self::state) returned; `read` returns a part by its name. A worker without a saved
+    /// state starts new episodes.
     ///
     /// # Errors
-    /// Fails if `read` or a worker does. Returns [`Error::State`](crate::Error::State) if a part does not fit. Some
-    /// parts are taken over then, and others are not.
+    /// Fails if `read` or a worker does. Returns [`Error::State`](crate::Error::State) if a part does not fit; some
+    /// parts are restored by then, and others are not.
     pub fn set_state(&self, read: impl Fn(&str) -> Result<State>) -> Result<()> {
         let run = read("run")?;
         self.ledger.restore(&run)?;

@@ -1,9 +1,9 @@
-//! The rules of health over any transport, one completion at a time.
+//! Rules for workers that fail or are late, on top of any transport.
 //!
-//! A worker is up until it fails or misses a deadline. Then it is replaced, left out, or the run ends, as the settings
-//! say. From the second failure in a row on a worker rests before it is replaced, longer each time, and the others go on. A
-//! replaced worker gets the weights and the filter before it is asked again what it still owed, and late words of its former
-//! self are dropped by their incarnation number.
+//! A worker is up until it fails or misses a deadline. Then the worker is replaced or left out, or the run ends, as
+//! the settings say. From its second failure in a row, a worker rests before it is replaced, longer each time, while
+//! the others go on. A replaced worker first gets the weights and the filters, and then the requests that are still
+//! unanswered. Late replies of the process before are recognised by their incarnation number and dropped.
 
 use crate::base::{Error, Result};
 use crate::sample::{Reply, Request};
@@ -12,7 +12,7 @@ use crate::workers::transport::{Completion, Fault, WorkerPool, not_ready};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// How long a worker rests that failed twice in a row, and at most; each failure doubles it.
+/// Rest of a worker after its second failure in a row; each further failure doubles it, up to `LONGEST_REST`.
 const REST: Duration = Duration::from_millis(100);
 const LONGEST_REST: Duration = Duration::from_secs(10);
 
@@ -33,40 +33,41 @@ pub(crate) struct Health {
 #[derive(Debug)]
 struct WorkerStatus {
     up: bool,
-    /// Failures since it last delivered.
+    /// Number of failures since the worker's last reply.
     failures: usize,
-    /// It is replaced at this time, and asked then what it owes.
+    /// Time at which the resting worker is replaced and its unanswered requests are sent again.
     rests_until: Option<Instant>,
-    /// What it owes, in the order it was asked.
+    /// Unanswered requests, oldest first.
     owes: VecDeque<PendingRequest>,
 }
 
 /// A request that has no answer yet.
 #[derive(Debug)]
 struct PendingRequest {
-    /// Stays the same when a replaced worker is asked again. None: the answer is not waited for.
+    /// Number of the request that stays the same when the request is sent again; `None` if nobody waits for the
+    /// answer.
     ticket: Option<u64>,
-    /// As the transport numbered it; 0 while the worker rests.
+    /// The transport's number of the request; 0 while the worker rests.
     number: u64,
-    /// None: that it is ready.
+    /// The request; `None` stands for the start of the worker, which answers when it is ready.
     request: Option<Request>,
-    /// When the worker could begin with it.
+    /// Earliest time at which the worker could begin with the request.
     since: Instant,
-    /// It was said that the answer takes long.
+    /// Whether the user was told that the answer takes long.
     is_said: bool,
 }
 
-/// What happened next.
+/// A reply of a worker, or the loss of one.
 #[derive(Debug)]
 pub(crate) enum Event {
-    /// A worker answered the request of that ticket.
+    /// A worker answered the request with that ticket.
     Answer { worker: usize, ticket: u64, reply: Reply },
-    /// A worker failed and is left out from now on; what it owed will not come.
+    /// A worker failed and is left out from now on; its unanswered requests stay unanswered.
     Lost { worker: usize },
 }
 
 impl Health {
-    /// Every worker of `pool` is up.
+    /// Begins with every worker of `pool` up.
     pub(crate) fn new(pool: Box<dyn WorkerPool>, common: &Common) -> Self {
         let condition = |_| WorkerStatus { up: true, failures: 0, rests_until: None, owes: VecDeque::new() };
         Self {
@@ -82,12 +83,12 @@ impl Health {
         }
     }
 
-    /// Workers that answer, counted from 0.
+    /// Indices of the workers that answer, counted from 0.
     pub(crate) fn up(&self) -> impl Iterator<Item = usize> + '_ {
         self.workers.iter().enumerate().filter(|(_, w)| w.up).map(|(worker, _)| worker)
     }
 
-    /// How many workers are up and do not rest.
+    /// Number of workers that are up and do not rest.
     pub(crate) fn healthy(&self) -> usize {
         self.workers.iter().filter(|w| w.up && w.rests_until.is_none()).count()
     }
@@ -97,24 +98,24 @@ impl Health {
         self.workers[worker].up
     }
 
-    /// Workers that were replaced.
+    /// Number of times that workers were replaced.
     pub(crate) fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// Fragments that a worker was asked for and that the plan waits for.
+    /// Number of fragments that the plan waits for from a worker.
     pub(crate) fn fragments_owed(&self, worker: usize) -> usize {
         let is_fragment =
             |o: &&PendingRequest| o.ticket.is_some() && matches!(o.request, Some(Request::Sample { .. }));
         self.workers[worker].owes.iter().filter(is_fragment).count()
     }
 
-    /// The plan no longer waits for what workers owe.
+    /// Stops waiting for the answers to all open requests.
     pub(crate) fn forget_all(&mut self) {
         self.workers.iter_mut().flat_map(|w| &mut w.owes).for_each(|o| o.ticket = None);
     }
 
-    /// Asks a worker; the answer comes with this ticket.
+    /// Sends a worker a request. Returns the ticket that comes with the answer.
     pub(crate) fn ask(&mut self, worker: usize, request: Request) -> Result<u64> {
         self.tickets += 1;
         self.submit(worker, Some(self.tickets), request)?;
@@ -137,7 +138,7 @@ impl Health {
         Ok(())
     }
 
-    /// Waits for the next thing that happens. `revive` says what a replaced worker is sent first.
+    /// Waits for the next event. `revive` returns the requests that a replaced worker gets first.
     pub(crate) fn next(&mut self, mut revive: impl FnMut() -> Vec<Request>) -> Result<Event> {
         loop {
             self.wake(&mut revive)?;
@@ -154,13 +155,13 @@ impl Health {
         }
     }
 
-    /// How long to wait until a worker misses its deadline or has rested.
+    /// Time until the first worker misses its deadline or has rested.
     fn patience(&self) -> Option<Duration> {
         let until = self.workers.iter().filter_map(|w| w.rests_until.or_else(|| self.deadline(w))).min()?;
         Some(until.saturating_duration_since(Instant::now()))
     }
 
-    /// When a worker that does not rest should have answered what it owes first, or when it is said that it has not.
+    /// Time at which the worker's oldest request is overdue, or is reported as slow; `None` for a resting worker.
     fn deadline(&self, condition: &WorkerStatus) -> Option<Instant> {
         let owed = condition.owes.front().filter(|_| condition.rests_until.is_none())?;
         let limit = match (&owed.request, self.timeout) {
@@ -182,7 +183,7 @@ impl Health {
         let condition = &mut self.workers[worker];
         let Some(place) = condition.owes.iter().position(|o| o.number == request) else { return Ok(None) };
         let Some(owed) = condition.owes.remove(place) else { return Ok(None) };
-        // It begins with the next one now.
+        // The worker begins with its next request now.
         if let Some(next) = condition.owes.front_mut().filter(|_| place == 0) {
             next.since = Instant::now();
         }
@@ -197,7 +198,7 @@ impl Health {
         }
     }
 
-    /// Nothing came in time: the first worker that is overdue has failed, if there is a limit.
+    /// Handles a wait without a reply: if there is a time limit, the first overdue worker counts as failed.
     fn late(&mut self, revive: &mut impl FnMut() -> Vec<Request>) -> Result<Option<Event>> {
         let now = Instant::now();
         let is_late = |w: &WorkerStatus| self.deadline(w).is_some_and(|deadline| deadline <= now);
@@ -224,7 +225,7 @@ impl Health {
         self.failed(worker, &fault, owed, revive)
     }
 
-    /// `owed` is what the worker failed at; what it owes besides stands behind that.
+    /// Handles a failure: `owed` is the request that the worker failed at; its later requests come after that one.
     fn failed(
         &mut self,
         worker: usize,
@@ -255,7 +256,7 @@ impl Health {
             return Ok(Some(Event::Lost { worker }));
         }
         tracing::warn!("worker {} failed and is replaced: {reason}", worker + 1);
-        // Requests without a waiting plan were meant for the worker that was replaced.
+        // Requests whose answer nobody waits for were meant for the worker that was replaced.
         let owes = owed.into_iter().chain(owes).filter(|o| o.ticket.is_some());
         condition.owes = owes.map(|owed| PendingRequest { number: 0, ..owed }).collect();
         let rest = match failures {
@@ -267,7 +268,7 @@ impl Health {
         Ok(None)
     }
 
-    /// Replaces the workers that have rested.
+    /// Replaces the workers whose rest is over.
     fn wake(&mut self, revive: &mut impl FnMut() -> Vec<Request>) -> Result<()> {
         let now = Instant::now();
         for worker in 0..self.workers.len() {
@@ -284,7 +285,7 @@ impl Health {
             for request in revive() {
                 self.submit(worker, None, request)?;
             }
-            // What was told while it rested, it has been told now.
+            // Requests without an answer that came during the rest are covered by `revive`.
             for PendingRequest { ticket, request, .. } in owes.into_iter().filter(|o| o.ticket.is_some()) {
                 if let Some(request) = request {
                     self.submit(worker, ticket, request)?;

@@ -1,9 +1,9 @@
-//! Processes that learn along with the trainer (`num_learners`).
+//! Processes that learn together with the trainer (`num_learners`).
 //!
-//! Each has the policies of the trainer and takes the same steps on the same batches. They share the work of a gradient and
-//! nothing else: each computes some pieces of the batch, and all have the whole gradient then (see
-//! [`Together`]). So the result of a run does not depend on how many there are, and a learner that is lost takes nothing with
-//! it: the trainer computes its pieces, too.
+//! Each learner has a copy of the trainer's policies and takes the same steps on the same batches. The learners share
+//! only the work of a gradient: each computes some pieces of the batch, and then all get the whole gradient (see
+//! [`Together`]). So the result of a run does not depend on the number of learners. When a learner is lost, nothing
+//! is lost with it: the trainer computes its pieces, too.
 
 use crate::base::{Array, Error, Result, State};
 use crate::experience::SampleBatch;
@@ -19,33 +19,33 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Steps that a learner may be behind the trainer, where it is not waited for.
+/// Number of steps that a learner may be behind the trainer before the trainer waits.
 const AHEAD: usize = 16;
-/// How long it may take until it is known what a learner was lost by.
+/// Longest time to wait for the reason why a learner was lost.
 const REASON: Duration = Duration::from_secs(5);
 
-/// The learners beside the trainer's, as the trainer has them.
+/// The learners in other processes, as the trainer knows them.
 #[derive(Debug)]
 pub(crate) struct LearnerGroup {
     pool: Box<dyn WorkerPool>,
-    /// The address of this machine in the cluster, if they are on one.
+    /// Address of this machine in the Ray cluster, if the learners run there.
     node: Option<String>,
     common: Common,
-    /// None before they have met, and when they must meet anew.
+    /// Connection of trainer and learners; `None` until they have connected, or when they must connect again.
     together: Option<Together>,
-    /// The trainer goes on without them.
+    /// Whether the trainer goes on without the learners in other processes.
     given_up: bool,
-    /// They have the policies that the trainer has.
+    /// Whether the learners have the same policies as the trainer.
     in_step: bool,
-    /// Steps that they have not answered.
+    /// Requests for steps that the learners have not answered.
     owed: BTreeSet<u64>,
-    /// Losses in a row.
+    /// Number of losses of learners in a row.
     losses: usize,
     restarts: u64,
 }
 
 impl LearnerGroup {
-    /// The learners that the settings ask for, if they do.
+    /// Starts the learners that the settings ask for; `None` if the trainer learns alone.
     ///
     /// # Errors
     /// Fails if a process or actor cannot be started, or cannot make its policies.
@@ -60,11 +60,11 @@ impl LearnerGroup {
             num_gpus_per_worker: 0.0,
             custom_resources_per_worker: BTreeMap::new(),
             label_selector_per_worker: BTreeMap::new(),
-            // All meet anew when one is lost, so none stands by.
+            // After a loss all learners connect again, so the pool itself replaces none.
             recreate_failed_workers: false,
             ..spec.common.clone()
         };
-        // They have policies, and no environments.
+        // Learners have policies, but no environments.
         let own = WorkerSpec { common, sampling: false, ..spec.clone() };
         let started = match spec.common.learners.transport {
             WorkerTransport::Ray => RayPool::asked(&own, learners - 1, Asked::LEARNERS).map(|pool| {
@@ -91,32 +91,32 @@ impl LearnerGroup {
         Ok(Some(group))
     }
 
-    /// How many learn, the trainer among them.
+    /// Number of processes that learn, including the trainer.
     pub(crate) fn healthy(&self) -> usize {
         if self.together.is_none() { 1 } else { self.pool.len() + 1 }
     }
 
-    /// Whether one failed last, and no setting lets the run go on without it.
+    /// Whether a learner failed last and no setting lets the run go on without it.
     pub(crate) fn is_broken(&self) -> bool {
         self.losses > 0 && self.together.is_none() && !self.given_up
     }
 
-    /// Whether the trainer goes on without them.
+    /// Whether the trainer goes on without the learners in other processes.
     pub(crate) fn is_given_up(&self) -> bool {
         self.given_up
     }
 
-    /// How many times learners were replaced.
+    /// Number of times that learners were replaced.
     pub(crate) fn restarts(&self) -> u64 {
         self.restarts
     }
 
-    /// The policies were changed otherwise than by what the learners are told.
+    /// Records that the trainer's policies were changed by something that the learners were not told.
     pub(crate) fn out_of_step(&mut self) {
         self.in_step = false;
     }
 
-    /// One learning step of that policy, by all of them.
+    /// Takes one learning step of the policy `id`, shared by trainer and learners.
     pub(crate) fn learn(
         &mut self,
         policies: &mut PolicyMap,
@@ -140,7 +140,7 @@ impl LearnerGroup {
         let learned = policy.learn_on_batch(batch);
         learn_with(policy.as_mut(), None);
         if learned.is_err() {
-            // They may have gone on, or wait for this one.
+            // The learners may have gone on, or may still wait for this step.
             self.together = None;
             return learned;
         }
@@ -157,23 +157,23 @@ impl LearnerGroup {
         learned
     }
 
-    /// Tells the learners to move that policy's target network.
+    /// Tells the learners to update the target network of the policy `id`.
     pub(crate) fn update_target(&mut self, id: &str) -> Result<()> {
         self.tell_if_in_step(|| Follow::UpdateTarget { policy: id.to_owned() })
     }
 
-    /// Tells the learners the means of that policy's statistics.
+    /// Tells the learners the means of the statistics of the policy `id`.
     pub(crate) fn after_training(&mut self, id: &str, means: &BTreeMap<String, f64>) -> Result<()> {
         let means = || means.iter().map(|(name, mean)| (name.clone(), mean.to_bits())).collect();
         self.tell_if_in_step(|| Follow::AfterTraining { policy: id.to_owned(), means: means() })
     }
 
     fn tell_if_in_step(&mut self, follow: impl FnOnce() -> Follow) -> Result<()> {
-        // Who is not gets the whole policies before the next step.
+        // Learners that are not in step get the whole policies before the next step.
         if self.in_step && self.together.is_some() { self.tell(&follow()) } else { Ok(()) }
     }
 
-    /// The learners, which have the trainer's policies; none if it learns alone from here on.
+    /// Makes the learners ready with the trainer's policies; `None` if the trainer learns alone from here on.
     fn ready(&mut self, policies: &PolicyMap) -> Result<Option<Together>> {
         while self.together.is_none() && !self.given_up {
             self.restarts += 1;
@@ -199,7 +199,7 @@ impl LearnerGroup {
         Ok(())
     }
 
-    /// Hears what they have answered, and waits where one is far behind.
+    /// Reads the learners' answers, and waits when a learner is far behind.
     fn hear(&mut self) -> Result<(), (usize, String)> {
         loop {
             let patience =
@@ -212,7 +212,7 @@ impl LearnerGroup {
         }
     }
 
-    /// A reply of a learner as it is now, and who sent it.
+    /// The reply in `completion` and the learner that sent it; `None` for a reply of a learner since replaced.
     fn answer(&mut self, completion: Completion) -> Result<Option<(usize, Reply)>, (usize, String)> {
         let Completion { worker, incarnation, request, result } = completion;
         self.owed.remove(&request);
@@ -225,7 +225,7 @@ impl LearnerGroup {
         }
     }
 
-    /// What a learner was lost by, which the collective knows as `lost`.
+    /// Finds the reason why a learner was lost; `lost` is the error of the connection between the learners.
     fn reason(&mut self, lost: String) -> (usize, String) {
         while let Ok(Some(completion)) = self.pool.next(Some(REASON)) {
             if let Err(fault) = self.answer(completion) {
@@ -235,7 +235,7 @@ impl LearnerGroup {
         (1, lost)
     }
 
-    /// Goes on as the settings say of workers that failed.
+    /// Handles the loss of a learner by the same settings as the failure of a worker.
     fn lose(&mut self, learner: usize, reason: &str) -> Result<()> {
         self.together = None;
         self.in_step = false;
@@ -261,7 +261,7 @@ impl LearnerGroup {
         self.meet()
     }
 
-    /// The learners and the trainer meet.
+    /// Connects the learners and the trainer with each other.
     fn meet(&mut self) -> Result<(), (usize, String)> {
         let here = |error: pavlov_tune::Error| (0, error.to_string());
         let (listener, own) = self.node.as_deref().map_or_else(listen_here, listen).map_err(here)?;
@@ -281,7 +281,7 @@ impl LearnerGroup {
         Ok(())
     }
 
-    /// Asks each learner by its number.
+    /// Sends each learner the request that `follow` returns for its number.
     fn ask(&mut self, follow: impl Fn(usize) -> Follow) -> Result<BTreeSet<u64>, (usize, String)> {
         let pool = &mut self.pool;
         (0..pool.len())
@@ -313,7 +313,7 @@ fn failed(learner: usize, reason: &str) -> Error {
     Error::Learner { learner, reason }
 }
 
-/// What is wrong with the processes of learners is wrong with that setting.
+/// Turns an error about `workers` or a worker into the same error about `learners` or a learner.
 fn of_learners(error: Error) -> Error {
     match error {
         Error::Config { key, value, rule } if key == "workers" => Error::config("learners", value, rule),

@@ -1,9 +1,10 @@
-//! How many batches a learner thread has still to learn from.
+//! The number of batches that wait for the learner thread.
 
 use crate::base::{Error, Result, lock};
 use std::sync::{Condvar, Mutex, PoisonError};
 
-/// Counts the batches between the thread that hands them over and the one that learns, and lets the first wait.
+/// Counts the batches between the plan's thread and the learner thread, and makes the plan wait when there are too
+/// many.
 #[derive(Debug, Default)]
 pub(crate) struct LearnerQueue {
     state: Mutex<Count>,
@@ -12,21 +13,21 @@ pub(crate) struct LearnerQueue {
 
 #[derive(Debug, Default)]
 struct Count {
-    /// Handed over and not learned from, the one that is being learned from included.
+    /// Number of batches handed over and not learned from yet, including the current one.
     batches: usize,
-    /// The thread ended with an error that was not reported yet.
+    /// Whether the thread ended with an error that was not reported yet.
     failed: bool,
 }
 
 impl LearnerQueue {
-    /// Waits until fewer than `most` batches are left, and counts one more; false if the thread has failed.
+    /// Waits until fewer than `most` batches are left, then counts one more. Returns false if the thread has failed.
     pub(crate) fn hand_over(&self, most: usize) -> bool {
         let mut count = self.until(|count| count.batches < most);
         count.batches += 1;
         !count.failed
     }
 
-    /// A batch was learned from; how many wait.
+    /// Counts a batch as learned from. Returns the number of batches that wait.
     pub(crate) fn learned(&self) -> usize {
         let mut count = lock(&self.state);
         count.batches -= 1;
@@ -34,7 +35,8 @@ impl LearnerQueue {
         count.batches
     }
 
-    /// No thread learns from what is left. With `failed` its error is still to be reported.
+    /// Records that the thread has ended and drops the batches left; `failed` marks an error that is still to be
+    /// reported.
     pub(crate) fn end(&self, failed: bool) {
         *lock(&self.state) = Count { batches: 0, failed };
         self.changed.notify_all();

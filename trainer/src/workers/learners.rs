@@ -1,4 +1,4 @@
-//! The policies that learn, and what learning draws and remembers. No environment, no transport.
+//! The policies that learn, with the replay buffers and random streams of learning; no environment and no transport.
 
 use crate::base::{DEFAULT_POLICY, Error, PolicyId, Result, Stream, Weights, lock};
 use crate::experience::{SampleBatch, TrainBatch};
@@ -12,18 +12,17 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use tch::Device;
 
-/// The policies that learn, their hooks, the stream that shuffles, and the replay buffers. A clone is another handle to
-/// them.
+/// The policies that learn, their hooks, the random stream that shuffles, and the replay buffers. A clone shares all
+/// of these.
 ///
-/// Weights that workers are sent stand in a slot of their own with their version, so sending them never waits for
-/// a gradient.
+/// The weights for workers are kept apart, with a version number, so sending them never waits for a gradient.
 #[derive(Clone, Debug)]
 pub struct Learners {
     pub(crate) learning: Arc<Mutex<Learning>>,
     pub(crate) published: Arc<Mutex<Published>>,
     /// What a learner thread has still to learn from.
     pub(crate) queue: Arc<LearnerQueue>,
-    /// The policies that learn.
+    /// Ids of the policies that learn.
     to_train: Arc<[PolicyId]>,
     device: Device,
     seed: u64,
@@ -35,15 +34,15 @@ pub(crate) struct Learning {
     pub(crate) callbacks: Hooks,
     pub(crate) rng: Stream,
     pub(crate) replay: BTreeMap<PolicyId, Replay>,
-    /// Fragments that are mixed in among new ones, and how many there may be.
+    /// Earlier fragments to mix with new ones, and the largest number kept.
     pub(crate) fragments: Option<(Fragments, usize)>,
-    /// Batches that are learned from several times in turn.
+    /// Batches that take several learning steps in turn.
     pub(crate) minibatches: MinibatchBuffer,
-    /// Since weights were published the last time.
+    /// Whether something was learned since weights were published last.
     pub(crate) learned: bool,
-    /// Training batches since then, where not every one is followed by new weights.
+    /// Number of training batches since weights were published last, for plans that do not publish after each one.
     pub(crate) batches: usize,
-    /// Those that learn along in other processes.
+    /// Learners in other processes that share the work, if any.
     group: Option<LearnerGroup>,
 }
 
@@ -66,8 +65,8 @@ pub(crate) struct Replay {
     pub(crate) store_in_checkpoints: bool,
 }
 
-/// Weights as workers have them or are to have them. Before the first publication there are none: every worker starts
-/// equal.
+/// The weights that were published last, with their version. Before the first publication there are none: every
+/// worker starts with equal weights.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Published {
     pub(crate) version: u64,
@@ -75,7 +74,7 @@ pub(crate) struct Published {
 }
 
 impl Learners {
-    /// Policies that learn on `device`.
+    /// Makes policies that learn on `device`.
     pub(crate) fn new(spec: &WorkerSpec, device: Device) -> Result<Self> {
         Ok(Self {
             learning: Arc::new(Mutex::new(Learning {
@@ -98,21 +97,21 @@ impl Learners {
         })
     }
 
-    /// Where they learn.
+    /// The device on which the policies learn.
     pub(crate) fn device(&self) -> Device {
         self.device
     }
 
-    /// What a learner thread has still to learn from.
+    /// The count of batches that wait for the learner thread.
     pub(crate) fn queue(&self) -> &Arc<LearnerQueue> {
         &self.queue
     }
 
-    /// One learning step of that policy, hooks included; with it what the hook reported.
+    /// Takes one learning step of the policy `id`, including hooks. Returns the policy's report and the hook's
+    /// statistics.
     ///
     /// # Errors
-    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id; fails if the
-    /// policy or the hook does.
+    /// Returns [`Error::UnknownPolicy`] if there is no policy of that id; fails if the policy or the hook fails.
     pub fn learn_on_batch(&self, id: &str, batch: &SampleBatch) -> Result<(Learned, BTreeMap<String, f64>)> {
         let Learning { policies, callbacks, learned, group, .. } = &mut *lock(&self.learning);
         let mut custom = BTreeMap::new();
@@ -128,8 +127,8 @@ impl Learners {
         Ok((learned, custom))
     }
 
-    /// Calls `f` with the learning policy of that id. It counts as learning: whatever `f` does, the next
-    /// synchronisation sends the weights.
+    /// Calls `f` with the learning policy `id`. The call counts as learning: the next synchronisation sends the
+    /// weights, whatever `f` does.
     ///
     /// # Errors
     /// Returns [`Error::UnknownPolicy`] if there is no policy of that id.
@@ -147,37 +146,37 @@ impl Learners {
         f(&mut learning.policies)
     }
 
-    /// Lends policies and hooks to something that leaves the weights as they are.
+    /// Calls `f` with the policies and hooks; `f` must leave the weights as they are.
     pub(crate) fn lend<T>(&self, f: impl FnOnce(&mut PolicyMap, &mut Hooks) -> T) -> T {
         let Learning { policies, callbacks, .. } = &mut *lock(&self.learning);
         f(policies, callbacks)
     }
 
-    /// Lends the policy of that id to something that leaves its weights as they are.
+    /// Calls `f` with the policy `id`; `f` must leave its weights as they are.
     pub(crate) fn lend_policy<T>(&self, id: &str, f: impl FnOnce(&mut dyn Policy) -> T) -> Result<T> {
         self.lend(|policies, _| Ok(f(policies.get_mut(id)?.as_mut())))
     }
 
-    /// Moves the target network of that policy.
+    /// Updates the target network of the policy `id`.
     pub(crate) fn update_target(&self, id: &str) -> Result<()> {
         let Learning { policies, group, .. } = &mut *lock(&self.learning);
         policies.get_mut(id)?.update_target();
         group.as_mut().map_or(Ok(()), |group| group.update_target(id))
     }
 
-    /// Has that policy adapt to the means of its statistics.
+    /// Lets the policy `id` adapt to the means of its training statistics.
     pub(crate) fn after_training(&self, id: &str, means: &BTreeMap<String, f64>) -> Result<()> {
         let Learning { policies, group, .. } = &mut *lock(&self.learning);
         policies.get_mut(id)?.after_training(means);
         group.as_mut().map_or(Ok(()), |group| group.after_training(id, means))
     }
 
-    /// How many learn, the trainer among them.
+    /// Number of processes that learn, including the trainer.
     pub(crate) fn healthy(&self) -> usize {
         lock(&self.learning).group.as_ref().map_or(1, LearnerGroup::healthy)
     }
 
-    /// How many times the others were started anew.
+    /// Number of times that the learners in other processes were restarted.
     pub(crate) fn restarts(&self) -> u64 {
         lock(&self.learning).group.as_ref().map_or(0, LearnerGroup::restarts)
     }
@@ -192,17 +191,18 @@ impl Learners {
         self.lend(|_, callbacks| callbacks.as_mut().map_or(Ok(()), f))
     }
 
-    /// The random stream of learning: shuffling.
+    /// Calls `f` with the random stream that shuffles training batches.
     pub fn rng<T>(&self, f: impl FnOnce(&mut Stream) -> T) -> T {
         f(&mut lock(&self.learning).rng)
     }
 
-    /// Keeps the last `capacity` fragments that [`mix_in`](Self::mix_in) gets.
+    /// Keeps the last `capacity` fragments that are passed to [`mix_in`](Self::mix_in).
     pub(crate) fn keep_fragments(&self, capacity: usize) {
         lock(&self.learning).fragments.get_or_insert_with(|| (Fragments::default(), capacity));
     }
 
-    /// The fragment and behind it `proportion` of those that are kept; a rest of it is their probability. It is kept itself.
+    /// Returns the fragment followed by `proportion` kept ones; a fractional part is the probability of one more.
+    /// Keeps the fragment, too.
     pub(crate) fn mix_in(&self, fragment: TrainBatch, proportion: f64) -> Result<TrainBatch> {
         let Learning { fragments, rng, .. } = &mut *lock(&self.learning);
         let Some((fragments, capacity)) = fragments else { return Ok(fragment) };
@@ -214,12 +214,12 @@ impl Learners {
         TrainBatch::concat(all)
     }
 
-    /// The batches that are learned from several times in turn.
+    /// Calls `f` with the batches that take several learning steps in turn.
     pub(crate) fn minibatches<T>(&self, f: impl FnOnce(&mut MinibatchBuffer) -> T) -> T {
         f(&mut lock(&self.learning).minibatches)
     }
 
-    /// Tells all policies how many environment steps were sampled.
+    /// Tells all policies the number of sampled environment steps.
     pub(crate) fn tell_time(&self, timestep: u64) {
         self.lend(|policies, _| policies.on_global_var_update(timestep));
     }
@@ -229,13 +229,14 @@ impl Learners {
         lock(&self.learning).policies.get_weights()
     }
 
-    /// Publishes the weights if something was learned since the last time; whether it was.
+    /// Publishes the weights if something was learned since the last publication. Returns whether it did.
     pub(crate) fn publish(&self) -> bool {
         self.publish_learned(&mut lock(&self.learning))
     }
 
-    /// As [`publish`](Self::publish), by the only holder of what is learned. It holds that until the weights stand under their
-    /// version, so that a newer version never has older weights. `published` is always locked after `learning`.
+    /// As [`publish`](Self::publish), for a caller that holds the lock of `learning`. The lock is held until the
+    /// weights are published, so a newer version never has older weights. `published` is always locked after
+    /// `learning`.
     fn publish_learned(&self, learning: &mut Learning) -> bool {
         if !std::mem::take(&mut learning.learned) {
             return false;
@@ -247,7 +248,8 @@ impl Learners {
         true
     }
 
-    /// Publishes the weights if something was learned in at least `interval` calls since the last time; whether it did.
+    /// Publishes the weights if at least `interval` calls since the last publication had learned something. Returns
+    /// whether it did.
     pub(crate) fn broadcast(&self, interval: usize) -> bool {
         let mut learning = lock(&self.learning);
         if !learning.learned {
@@ -257,7 +259,7 @@ impl Learners {
         learning.batches >= interval && self.publish_learned(&mut learning)
     }
 
-    /// Keeps the weights that every worker starts with, for a run that may be saved before others are published.
+    /// Stores the initial weights as published, for a run that is saved before the first publication.
     pub(crate) fn publish_first(&self) {
         let learning = lock(&self.learning);
         let mut published = lock(&self.published);
@@ -266,18 +268,18 @@ impl Learners {
         }
     }
 
-    /// What was published last.
+    /// The weights that were published last, with their version.
     pub(crate) fn published(&self) -> Published {
         lock(&self.published).clone()
     }
 
-    /// The policies that learn.
+    /// Ids of the policies that learn.
     pub(crate) fn to_train(&self) -> &[PolicyId] {
         &self.to_train
     }
 
-    /// The replay buffer of that policy; made at the first call. With `store_in_checkpoints` its rows are saved and
-    /// restored with the run.
+    /// The replay buffer of the policy `id`; the first call makes it. With `store_in_checkpoints` its rows are saved
+    /// and restored with the run.
     pub(crate) fn replay_buffer(
         &self,
         id: &str,
@@ -285,7 +287,7 @@ impl Learners {
         store_in_checkpoints: bool,
     ) -> Arc<Mutex<ReplayBuffer>> {
         let make = || {
-            // Equal streams draw equal places.
+            // Equal random streams draw the same rows from every buffer.
             let role = match self.replay_mode {
                 ReplayMode::Independent => part_of("replay", id),
                 ReplayMode::Lockstep => "replay".to_owned(),
@@ -297,7 +299,7 @@ impl Learners {
         lock(&self.learning).replay.entry(id.to_owned()).or_insert_with(make).buffer.clone()
     }
 
-    /// Refuses replay in lockstep where it would have no effect, or rows are drawn by priorities of their own.
+    /// Refuses replay in lockstep where it would have no effect, or where rows are drawn by priorities.
     ///
     /// # Errors
     /// Returns [`Error::Config`].
@@ -317,7 +319,7 @@ impl Learners {
     }
 }
 
-/// The name of what a policy has for itself; that of a single-agent run has the short one.
+/// The name of a policy's own part of a checkpoint: `name` alone for the default policy, else with the policy's id.
 pub(crate) fn part_of(name: &str, id: &str) -> String {
     if id == DEFAULT_POLICY { name.to_owned() } else { format!("{name}_{id}") }
 }

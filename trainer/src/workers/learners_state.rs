@@ -5,8 +5,9 @@ use crate::replay::Fragments;
 use crate::workers::learners::{Learners, Published, part_of};
 
 impl Learners {
-    /// Policies and replay buffer as parts of a checkpoint, and `with_workers` the weights that these have if others were
-    /// learned since; the rest goes into the state of the run. A learner thread learns its queue empty before.
+    /// Returns policies and replay buffers as parts of a checkpoint, and writes the rest into `run`. With
+    /// `with_workers` it adds the workers' weights if they are older than the policies. A learner thread first
+    /// finishes its queue.
     pub(crate) fn save(&self, run: &mut State, with_workers: bool) -> Result<Vec<(String, State)>> {
         self.queue.wait()?;
         let learning = lock(&self.learning);
@@ -32,17 +33,17 @@ impl Learners {
         Ok(parts)
     }
 
-    /// What [`save`](Self::save) saved, and publishes the weights that workers are to go on with.
+    /// Restores what [`save`](Self::save) returned, and publishes the weights that workers continue with.
     pub(crate) fn restore(
         &self,
         run: &State,
         timestep: u64,
         read: &dyn Fn(&str) -> Result<State>,
     ) -> Result<()> {
-        // What it has still to learn from belongs to the run before; if it has failed, the next round says so.
+        // The waiting batches belong to the run before; if the learner thread has failed, the next round reports it.
         let _ = self.queue.wait();
         let learning = &mut *lock(&self.learning);
-        // For policies that do not save it.
+        // For policies that do not save the number of steps.
         learning.policies.on_global_var_update(timestep);
         learning.changed();
         learning.policies.set_state(&read("policies")?).map_err(|e| e.within("policies"))?;
@@ -53,14 +54,14 @@ impl Learners {
             false => learning.policies.get_weights(),
         };
         learning.rng = Stream::from_state(run.get("learner_rng")?);
-        // Runs of the first layout had no versions.
+        // Checkpoints of the first layout had no versions.
         let version = if run.has("weights_version") { run.get("weights_version")? } else { 0 };
         let mut published = lock(&self.published);
-        // Never back: workers ignore what is older than what they have.
+        // The version never decreases: workers ignore weights older than theirs.
         let version = published.version.max(version);
         *published = Published { version, weights: Some(workers_have) };
         drop(published);
-        // A run that kept none may go on with settings that keep some.
+        // A run that kept no fragments may go on with settings that keep some.
         let kept = learning.fragments.as_mut().filter(|_| run.has("keeps_fragments"));
         if let Some((fragments, capacity)) = kept {
             let saved = read("fragments")?;
@@ -91,7 +92,7 @@ impl Learners {
         }
     }
 
-    /// Goes on with the hooks of `others`, and with the replay buffers of policies that both have.
+    /// Takes the hooks of `others`, and the replay buffers of policies that both have.
     pub(crate) fn take_over(&self, others: &Self) {
         let (own, others) = (&mut *lock(&self.learning), &mut *lock(&others.learning));
         std::mem::swap(&mut own.callbacks, &mut others.callbacks);

@@ -1,4 +1,4 @@
-//! Counters, timers, finished episodes and where the time went: what a result is made of.
+//! Counters, timers, finished episodes and the time spent by phase, from which a result is made.
 
 use crate::base::{Breakdown, Episode, Result, SamplerPerf, State, lock};
 use crate::experience::TrainBatch;
@@ -7,7 +7,8 @@ use crate::workers::metrics::{Counters, Sizes, Timers};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-/// The book of a run: steps of a plan write in it, a result reads it. A clone is another handle to it.
+/// The counters, timers and finished episodes of a run: steps of a plan write them, a result reads them. A clone
+/// shares them.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger(Arc<Mutex<Book>>);
 
@@ -15,26 +16,26 @@ pub struct Ledger(Arc<Mutex<Book>>);
 struct Book {
     counters: Counters,
     timers: Timers,
-    /// Since the iteration began.
+    /// Time that workers spent by phase, since the iteration began.
     perf: SamplerPerf,
     episodes: Vec<Episode>,
     lag: Lag,
-    /// Batches that waited for the learner thread, if there is one.
+    /// Number of batches that waited for the learner thread; `None` without one.
     learner_queue: Option<Sizes>,
-    /// Environment steps since policies that learn got a row.
+    /// Number of environment steps since the last row of a policy that learns.
     steps_without_rows: u64,
 }
 
-/// How old the weights were that the trained rows were made with, since the iteration began.
+/// Age of the weights that made the trained rows, since the iteration began.
 #[derive(Clone, Copy, Debug, Default)]
 struct Lag {
-    /// Versions, summed up over environment steps.
+    /// Age in published versions, summed over environment steps.
     versions: u64,
     env_steps: u64,
 }
 
 impl Ledger {
-    /// The counters as they stand.
+    /// A copy of the counters.
     pub fn counters(&self) -> Counters {
         lock(&self.0).counters.clone()
     }
@@ -44,7 +45,7 @@ impl Ledger {
         f(&mut lock(&self.0).counters);
     }
 
-    /// Records how long something took.
+    /// Records the time from `start` to now under `name`, for `units` units of work.
     pub fn time(&self, name: &'static str, start: Instant, units: u64) {
         lock(&self.0).timers.add(name, start, units);
     }
@@ -54,8 +55,8 @@ impl Ledger {
         lock(&self.0).timers.report()
     }
 
-    /// Fragments that so many workers sampled side by side: their steps, their episodes, what the mean worker's time went
-    /// to.
+    /// Records fragments that `workers` workers sampled in parallel: their steps, their episodes, and the time of the
+    /// mean worker by phase.
     pub(crate) fn sampled(&self, parts: &mut [Sampled], workers: usize) {
         let mut book = lock(&self.0);
         let mut perf = SamplerPerf::default();
@@ -67,7 +68,7 @@ impl Ledger {
         book.perf += perf / (workers as u32).max(1);
     }
 
-    /// Environment steps since policies that learn got a row, before this batch and with it.
+    /// Environment steps since the last row of a policy that learns, without and with this batch.
     pub(crate) fn steps_without_rows(&self, batch: &TrainBatch) -> (u64, u64) {
         let mut book = lock(&self.0);
         let before = book.steps_without_rows;
@@ -75,7 +76,8 @@ impl Ledger {
         (before, book.steps_without_rows)
     }
 
-    /// A training batch, which learning has taken since `start`, when so many weights had been published.
+    /// Records a training batch that was learned from since `start`; `version` is the version of the newest published
+    /// weights.
     pub(crate) fn trained(&self, batch: &TrainBatch, version: u64, start: Instant) {
         let mut book = lock(&self.0);
         for source in &batch.sources {
@@ -86,12 +88,12 @@ impl Ledger {
         book.timers.add("learn", start, batch.rows() as u64);
     }
 
-    /// The learner thread has learned from a batch, and so many wait.
+    /// Records that the learner thread has learned from a batch while `waiting` batches waited.
     pub(crate) fn learner_queue(&self, waiting: usize) {
         lock(&self.0).learner_queue.get_or_insert_default().add(waiting);
     }
 
-    /// How many batches waited for the learner thread; none without one.
+    /// Statistics of the number of batches that waited for the learner thread; `None` without one.
     pub(crate) fn learner_queue_sizes(&self) -> Option<serde_json::Value> {
         lock(&self.0).learner_queue.as_ref().map(Sizes::report)
     }
@@ -101,28 +103,28 @@ impl Ledger {
         std::mem::take(&mut lock(&self.0).episodes)
     }
 
-    /// Begins an iteration: what time went to before is forgotten.
+    /// Begins an iteration: resets the times by phase and the age of the weights.
     pub(crate) fn start_breakdown(&self) {
         let mut book = lock(&self.0);
         book.timers.restart_totals();
         (book.perf, book.lag) = (SamplerPerf::default(), Lag::default());
     }
 
-    /// How many versions older than the newest the weights were that made the experience of this iteration's training, on
-    /// average; none when what was learned from came from a replay buffer, or nothing was.
+    /// Mean age of the weights that made this iteration's training rows, in published versions. `None` if nothing was
+    /// learned or all rows came from a replay buffer.
     pub(crate) fn policy_lag(&self) -> Option<f64> {
         let Lag { versions, env_steps } = lock(&self.0).lag;
         (env_steps > 0).then(|| versions as f64 / env_steps as f64)
     }
 
-    /// What time went to since then, but for evaluation.
+    /// The time by phase since the iteration began, without evaluation.
     pub(crate) fn breakdown(&self, total: Duration) -> Breakdown {
         let book = lock(&self.0);
         let timers = &book.timers;
         Breakdown {
             sample: timers.total("sample"),
             workers: book.perf,
-            // Beside a learner thread, the trainer's own only waits for it.
+            // With a learner thread, the plan's thread only waits; that wait is counted.
             learn: timers.total(if book.learner_queue.is_some() { "learn_wait" } else { "learn" }),
             sync: timers.total("synch_weights") + timers.total("synch_filters"),
             evaluate: Duration::ZERO,
@@ -130,19 +132,19 @@ impl Ledger {
         }
     }
 
-    /// What the mean worker's time went to in this iteration.
+    /// The time of the mean worker by phase, in this iteration.
     pub(crate) fn sampler_perf(&self) -> SamplerPerf {
         lock(&self.0).perf
     }
 
-    /// Counters and episodes, into the state of the run.
+    /// Writes counters and episodes into the state of the run.
     pub(crate) fn save(&self, run: &mut State) -> Result<()> {
         let book = lock(&self.0);
         run.set("counters", &book.counters)?;
         run.set("episodes", &book.episodes)
     }
 
-    /// What [`save`](Self::save) saved.
+    /// Restores what [`save`](Self::save) wrote.
     pub(crate) fn restore(&self, run: &State) -> Result<()> {
         let (counters, episodes) = (run.get::<Counters>("counters")?, run.get("episodes")?);
         let mut book = lock(&self.0);

@@ -1,4 +1,4 @@
-//! Counters, timers and the episode window behind a result.
+//! Counters, timers and size statistics for results.
 
 use crate::base::{DEFAULT_POLICY, PolicyId};
 use crate::experience::TrainBatch;
@@ -12,21 +12,21 @@ use std::time::{Duration, Instant};
 pub struct Counters {
     /// Environment steps sampled.
     pub num_env_steps_sampled: u64,
-    /// Environment steps of training batches, each batch once.
+    /// Environment steps in training batches; each batch counts once.
     pub num_env_steps_trained: u64,
-    /// Rows sampled, of all policies: steps of agents.
+    /// Rows sampled for all policies: one row per step of an agent.
     #[serde(default)]
     pub num_agent_steps_sampled: u64,
-    /// Rows of training batches, of all policies, each batch once.
+    /// Rows in training batches of all policies; each batch counts once.
     #[serde(default)]
     pub num_agent_steps_trained: u64,
-    /// Copies of the online into the target network.
+    /// Number of target network updates.
     pub num_target_updates: u64,
-    /// `num_env_steps_sampled` when a target network was updated the last time.
+    /// Value of `num_env_steps_sampled` at the last update of a target network.
     pub last_target_update_ts: u64,
-    /// Times that the workers were sent weights.
+    /// Number of times that weights were sent to the workers.
     pub num_weight_syncs: u64,
-    /// What is counted for each policy.
+    /// Counts of each policy, by policy id.
     #[serde(default)]
     pub policies: BTreeMap<PolicyId, PolicyCounters>,
 }
@@ -34,16 +34,16 @@ pub struct Counters {
 /// Cumulative counts of one policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PolicyCounters {
-    /// Rows that were sampled for the policy.
+    /// Number of rows that were sampled for the policy.
     pub num_steps_sampled: u64,
-    /// Rows of the policy in training batches, each batch once.
+    /// Rows of the policy in training batches; each batch counts once.
     pub num_steps_trained: u64,
-    /// Environment steps that were sampled when its target network was updated the last time.
+    /// Value of `num_env_steps_sampled` at the last update of the policy's target network.
     pub last_target_update_ts: u64,
 }
 
 impl Counters {
-    /// The counts of one policy; all 0 if it has sampled and learned nothing.
+    /// The counts of one policy; all 0 if it has no rows.
     pub fn of_policy(&self, id: &str) -> PolicyCounters {
         self.policies.get(id).copied().unwrap_or_default()
     }
@@ -55,7 +55,7 @@ impl Counters {
         self.policies.get_mut(id).expect("just added")
     }
 
-    /// A fragment was sampled.
+    /// Counts a sampled fragment.
     pub(crate) fn sampled(&mut self, batch: &TrainBatch) {
         self.num_env_steps_sampled += batch.env_steps;
         self.num_agent_steps_sampled += batch.rows() as u64;
@@ -64,7 +64,7 @@ impl Counters {
         }
     }
 
-    /// A training batch was learned from.
+    /// Counts a training batch that was learned from.
     pub(crate) fn trained(&mut self, batch: &TrainBatch) {
         self.num_env_steps_trained += batch.env_steps;
         self.num_agent_steps_trained += batch.rows() as u64;
@@ -73,14 +73,15 @@ impl Counters {
         }
     }
 
-    /// A policy's target network was updated.
+    /// Counts an update of a policy's target network.
     pub(crate) fn target_updated(&mut self, id: &str) {
         self.num_target_updates += 1;
         self.last_target_update_ts = self.num_env_steps_sampled;
         self.policy(id).last_target_update_ts = self.num_env_steps_sampled;
     }
 
-    /// Counts of the first layout of checkpoints, which had a single policy and its rows as environment steps.
+    /// Fills in the counts of each policy for checkpoints of the first layout, which had a single policy and counted
+    /// its rows as environment steps.
     pub(crate) fn completed(mut self) -> Self {
         if self.policies.is_empty() {
             self.num_agent_steps_sampled = self.num_env_steps_sampled;
@@ -95,7 +96,7 @@ impl Counters {
     }
 }
 
-/// Moving means over the last ten times something took, and how long it took in all since a moment.
+/// For each name, the last ten durations and the total since a restart.
 #[derive(Debug, Default)]
 pub(crate) struct Timers(BTreeMap<&'static str, Timer>);
 
@@ -106,7 +107,7 @@ struct Timer {
 }
 
 impl Timers {
-    /// Records that `units` of `name` took since `start`.
+    /// Records the time from `start` to now for `units` units of `name`.
     pub(crate) fn add(&mut self, name: &'static str, start: Instant, units: u64) {
         let elapsed = start.elapsed();
         let Timer { window, total } = self.0.entry(name).or_default();
@@ -117,17 +118,17 @@ impl Timers {
         *total += elapsed;
     }
 
-    /// Begins new totals; the moving means go on.
+    /// Sets the totals to zero; the moving means stay.
     pub(crate) fn restart_totals(&mut self) {
         self.0.values_mut().for_each(|timer| timer.total = Duration::ZERO);
     }
 
-    /// How long `name` took since [`restart_totals`](Self::restart_totals).
+    /// Total time of `name` since [`restart_totals`](Self::restart_totals).
     pub(crate) fn total(&self, name: &str) -> Duration {
         self.0.get(name).map_or(Duration::ZERO, |timer| timer.total)
     }
 
-    /// `<name>_time_ms` and `<name>_throughput` (units per second).
+    /// The moving means, as `<name>_time_ms` and `<name>_throughput` (units per second).
     pub(crate) fn report(&self) -> Map<String, Value> {
         let mut out = Map::new();
         for (name, Timer { window, .. }) in &self.0 {
@@ -142,7 +143,7 @@ impl Timers {
     }
 }
 
-/// The last fifty sizes of something (Ray's WindowStat).
+/// The last fifty values of a size, such as a queue's length (Ray's WindowStat).
 #[derive(Debug, Default)]
 pub(crate) struct Sizes {
     window: VecDeque<usize>,
@@ -150,7 +151,7 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    /// Adds one.
+    /// Adds one size.
     pub(crate) fn add(&mut self, size: usize) {
         if self.window.len() == 50 {
             self.window.pop_front();
@@ -159,7 +160,7 @@ impl Sizes {
         self.count += 1;
     }
 
-    /// How many there were in all; mean, standard deviation, and the quantiles 0, 0.1, 0.5, 0.9 and 1 of the last fifty.
+    /// The number of all sizes; mean, standard deviation, and the quantiles 0, 0.1, 0.5, 0.9 and 1 of the last fifty.
     pub(crate) fn report(&self) -> Value {
         let n = self.window.len().max(1) as f64;
         let mean = self.window.iter().sum::<usize>() as f64 / n;

@@ -1,4 +1,4 @@
-//! What a plan drives, as one cheap handle: workers that sample, policies that learn, and the book of the run.
+//! [`WorkerSet`]: the rollout workers, the policies that learn, and the counters of a run, as one cheap handle.
 
 mod fleet;
 mod fleet_state;
@@ -38,16 +38,16 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use tch::Device;
 
-/// Steps of each copy without a row of a policy that learns, after which that is said; after five times as many it is an error.
+/// Environment steps per copy without a row of a policy that learns, until a warning; after five times as many it is
+/// an error.
 const UNSEATED: u64 = 10_000;
 
-/// Rollout workers, learning policies and the ledger of a run. A clone is another handle to the same ones, so every step
-/// of a plan can own one, or the part that it uses.
+/// Rollout workers, learning policies and counters of a run. A clone shares them, so every step of a plan can own a
+/// handle to the whole set or to a part of it.
 ///
-/// Without rollout workers the environments are stepped in the thread that pulls the plan, with the learning policies
-/// themselves.
+/// Without rollout workers the environments run in the plan's thread and act by the learning policies themselves.
 ///
-/// An [`execution_plan`](crate::Trainer::execution_plan) gets one. What a plan does, step by step:
+/// [`execution_plan`](crate::Trainer::execution_plan) gets a worker set. One round of a plan, step by step:
 ///
 /// ```no_run
 /// use pavlov_trainer::{batch::DEFAULT_POLICY, prelude::*};
@@ -65,15 +65,15 @@ pub struct WorkerSet {
     /// The counters, timers and episodes of the run.
     pub ledger: Ledger,
     fleet: Arc<Mutex<Fleet>>,
-    /// Whether there are rollout workers, also while the fleet is busy.
+    /// Whether there are rollout workers; readable without the lock of the fleet.
     has_workers: bool,
     common: Arc<Common>,
     seed: u64,
 }
 
 impl WorkerSet {
-    /// Makes policies that learn on `device`, and `spec.common.num_workers` workers of the kind that `spec.common.workers`
-    /// says.
+    /// Makes policies that learn on `device`, and `spec.common.num_workers` workers on the transport
+    /// `spec.common.workers`.
     ///
     /// # Errors
     /// Fails if the environment, a policy, a thread or a process cannot be made, or a hook fails.
@@ -81,7 +81,7 @@ impl WorkerSet {
         Self::over(spec, device, transport::workers(spec)?)
     }
 
-    /// Makes policies that learn on `device`, and takes the workers of another transport.
+    /// Makes policies that learn on `device`, with the rollout workers of `pool`.
     ///
     /// # Errors
     /// Fails if a learning policy or the environment of the plan's own thread cannot be made, or a hook fails.
@@ -110,8 +110,8 @@ impl WorkerSet {
         self.seed
     }
 
-    /// One fragment of every rollout worker (of the trainer's own environments if there are none), in the order of the
-    /// copies. With `sample_async` the workers begin the next one before this returns.
+    /// Samples one fragment with every rollout worker (without workers, with the trainer's own environments), in the
+    /// order of the copies. With `sample_async` the workers begin the next fragment before this call returns.
     ///
     /// # Errors
     /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and neither `recreate_failed_workers` nor
@@ -136,7 +136,7 @@ impl WorkerSet {
         Ok(batch)
     }
 
-    /// Refuses to wait for ever for rows of policies that no agent acts by.
+    /// Returns an error if training would wait for ever for rows, because no agent acts by a policy that learns.
     fn check_seated(&self, batch: &TrainBatch) -> Result<()> {
         let (before, now) = self.ledger.steps_without_rows(batch);
         let MultiAgentConfig { count_steps_by, .. } = &self.common.multiagent;
@@ -166,8 +166,8 @@ impl WorkerSet {
         }
     }
 
-    /// The next fragment of one rollout worker, which is asked for another one at this moment: `in_flight` of each worker
-    /// are under way or waiting. Without rollout workers it is [`sample`](Self::sample).
+    /// Returns the next fragment of one rollout worker and asks that worker for another one, so that each worker has
+    /// `in_flight` fragments waiting or under way. Without rollout workers it is [`sample`](Self::sample).
     ///
     /// # Errors
     /// Fails whenever [`sample`](Self::sample) does.
@@ -188,8 +188,9 @@ impl WorkerSet {
         Ok(part.batch)
     }
 
-    /// Publishes the learner's weights if something was learned in at least `interval` calls since the last time, and
-    /// tells the policies the time in any case. A worker gets them with the next request for a fragment; the plan does not wait.
+    /// Publishes the learner's weights if at least `interval` calls since the last publication had learned something,
+    /// and always tells the policies the number of sampled steps. A worker gets the weights with its next request for
+    /// a fragment; the plan does not wait.
     ///
     /// # Errors
     /// Does not fail today: the weights go out with the next requests for fragments.
@@ -203,16 +204,17 @@ impl WorkerSet {
         Ok(())
     }
 
-    /// Tells the policies that learn how many environment steps were sampled: schedules follow it.
+    /// Tells the learning policies the number of sampled environment steps, which schedules depend on.
     pub(crate) fn tell_time(&self) {
         self.learners.tell_time(self.counters().num_env_steps_sampled);
     }
 
-    /// Sends the learner's weights to every rollout worker if something was learned since the last time, and tells the
-    /// policies the time in any case.
+    /// Sends the learner's weights to every rollout worker if something was learned since the last time, and always
+    /// tells the policies the number of sampled steps.
     ///
     /// # Errors
-    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
+    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without
+    /// it.
     pub fn sync_weights(&self) -> Result<()> {
         let start = Instant::now();
         let mut fleet = lock(&self.fleet);
@@ -226,11 +228,12 @@ impl WorkerSet {
         Ok(())
     }
 
-    /// Merges what the workers' filters have seen, in the order of the workers; hands the result back to them if
-    /// `synchronize_filters` says so.
+    /// Merges the statistics of the workers' observation filters, in the order of the workers; with
+    /// `synchronize_filters` sends the result back to the workers.
     ///
     /// # Errors
-    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
+    /// Returns [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without
+    /// it.
     pub fn sync_filters(&self) -> Result<()> {
         if self.common.observation_filter == ObservationFilter::NoFilter {
             return Ok(());
@@ -244,16 +247,16 @@ impl WorkerSet {
         Ok(())
     }
 
-    /// Changes the task of all environments that are sampled, each from its next episode on; checkpoints keep it.
-    /// Evaluations make environments of their own, which have the task that they are made with.
+    /// Changes the task of all environments that sample for training, each from its next episode on; checkpoints keep
+    /// the task. Evaluations make environments of their own, which keep their initial task.
     ///
     /// # Errors
-    /// What [`Env::set_task`](pavlov_envs::Env::set_task) returns; workers that cannot be reached.
+    /// Fails if [`Env::set_task`](pavlov_envs::Env::set_task) does, or if a worker cannot be reached.
     pub fn set_task(&self, task: impl Into<Value>) -> Result<()> {
         lock(&self.fleet).set_task(Arc::new(task.into()))
     }
 
-    /// What [`set_task`](Self::set_task) was called with last.
+    /// The task of the last call of [`set_task`](Self::set_task).
     pub fn task(&self) -> Option<Arc<Value>> {
         lock(&self.fleet).task()
     }
@@ -267,14 +270,14 @@ impl WorkerSet {
         if fleet.is_empty() {
             return self.learners.lend(|policies, _| fleet.local().evaluate(policies, task));
         }
-        // The w-th of W workers plays every W-th episode; the share of one that is lost on the way is dealt out again.
+        // The w-th of W workers plays every W-th episode; the episodes of a lost worker are dealt out again.
         let (mut all, mut left) = (Evaluation::default(), task.episodes.clone());
         while !left.is_empty() {
             let up = fleet.up();
             let share = |worker: usize| {
                 let first = up.iter().position(|&w| w == worker).unwrap_or_default();
                 let episodes: Vec<u64> = left.iter().copied().skip(first).step_by(up.len()).collect();
-                // Pictures are of the first episode of all.
+                // Pictures show the first episode only.
                 let frames = if episodes.first() == task.episodes.first() { task.frames } else { 0 };
                 Request::Evaluate(EvaluationTask { episodes, frames, ..task.clone() })
             };
@@ -298,8 +301,8 @@ impl WorkerSet {
         })
     }
 
-    /// The replay buffer of that policy; made at the first call. With `store_in_checkpoints` its rows are saved and
-    /// restored with the run.
+    /// The replay buffer of the policy `id`; the first call makes it. With `store_in_checkpoints` its rows are saved
+    /// and restored with the run.
     pub fn replay_buffer_of(
         &self,
         id: &str,
@@ -309,7 +312,7 @@ impl WorkerSet {
         SharedReplay::default().with(id, self.learners.replay_buffer(id, config, store_in_checkpoints))
     }
 
-    /// Calls `f` with the learning policy of that id; see [`Learners::with_policy`].
+    /// Calls `f` with the learning policy `id`; see [`Learners::with_policy`].
     ///
     /// # Errors
     /// Returns [`Error::UnknownPolicy`](crate::Error::UnknownPolicy) if there is no policy of that id.
@@ -317,32 +320,32 @@ impl WorkerSet {
         self.learners.with_policy(id, f)
     }
 
-    /// The counters as they stand.
+    /// A copy of the counters.
     pub fn counters(&self) -> Counters {
         self.ledger.counters()
     }
 
-    /// How many rollout workers answer.
+    /// Number of rollout workers that answer.
     pub fn num_healthy_workers(&self) -> usize {
         lock(&self.fleet).healthy()
     }
 
-    /// How many times a rollout worker was replaced.
+    /// Number of times that a rollout worker was replaced.
     pub fn num_worker_restarts(&self) -> u64 {
         lock(&self.fleet).restarts()
     }
 
-    /// How many learners learn together; 1 is the trainer alone.
+    /// Number of learners that learn together; 1 is the trainer alone.
     pub fn num_healthy_learners(&self) -> usize {
         self.learners.healthy()
     }
 
-    /// How many times the learners beside the trainer's were started anew.
+    /// Number of times that the learners in other processes were restarted.
     pub fn num_learner_restarts(&self) -> u64 {
         self.learners.restarts()
     }
 
-    /// The learner's weights.
+    /// The weights of all learning policies.
     pub fn get_weights(&self) -> Weights {
         self.learners.get_weights()
     }
@@ -357,21 +360,21 @@ impl WorkerSet {
         self.sync_weights()
     }
 
-    /// What the policies' filters have seen, as the learner knows it.
+    /// Statistics of each policy's observation filter, as the trainer has merged them.
     pub fn filters(&self) -> FilterStats {
         lock(&self.fleet).local().filter_stats()
     }
 
-    /// Replaces what the filters of these policies have seen, everywhere.
+    /// Replaces the statistics of these policies' observation filters, in the trainer and in every worker.
     ///
     /// # Errors
-    /// Returns [`Error::State`](crate::Error::State) if the width is another one, and
+    /// Returns [`Error::State`](crate::Error::State) if the number of features is another one, and
     /// [`Error::Worker`](crate::Error::Worker) if a worker fails and no setting lets the run go on without it.
     pub fn set_filters(&self, stats: &FilterStats) -> Result<()> {
         lock(&self.fleet).set_filters(stats)
     }
 
-    /// Whether a worker or learner failed last, and no setting lets the run go on without it.
+    /// Whether a worker or learner failed last and no setting lets the run go on without it.
     pub fn are_broken(&self) -> bool {
         lock(&self.fleet).is_broken() || self.learners.are_broken()
     }

@@ -1,4 +1,4 @@
-//! What a sampler hands to a policy: a piece of several trajectories.
+//! The fragment that a sampler hands to a policy: T steps of N environment copies.
 
 mod parts;
 mod sequences;
@@ -13,60 +13,60 @@ use bytemuck::Pod;
 use ndarray::ArrayViewD;
 use tch::{Tensor, kind};
 
-/// A time-major piece of several trajectories before postprocessing. The sampler will write over it: keep copies.
+/// A time-major piece of several trajectories before postprocessing. It borrows the sampler's buffers.
 #[derive(Debug)]
 pub struct Fragment<'a> {
-    /// Steps per copy, T.
+    /// Number of steps per copy, T.
     pub steps: usize,
-    /// Copies, N; where there are several agents, copies times the agents of this policy.
+    /// Number of copies, N; with several agents, copies times the agents of this policy.
     pub num_envs: usize,
-    /// Steps that each of them took, at most T: agents wait for each other and end early. `None`: all took T. Nothing
-    /// else of a copy counts, but for the observation that its last step led to.
+    /// Number of steps that each copy took, at most T, as agents wait for each other and end early. `None`: all took
+    /// T. Later rows of a copy are unused, but for the observation after its last step.
     pub lengths: Option<&'a [usize]>,
     /// Observations `[T + 1, N, ...]`, of the space's shape and scalars; row T is where the next fragment starts.
     pub obs: &'a Tensor,
     /// Actions `[T, N]` or `[T, N, components]`.
     pub actions: &'a Tensor,
-    /// Rewards `[T * N]`, time-major, clipped if `clip_rewards` says so.
+    /// Rewards `[T * N]`, time-major, clipped by the setting `clip_rewards`.
     pub rewards: &'a [f32],
     /// Whether the task ended with this step, `[T * N]`.
     pub terminated: &'a [bool],
-    /// Whether the episode was cut after this step, `[T * N]`. Where `terminated` is set besides, nothing follows.
+    /// Whether the episode was cut after this step, `[T * N]`. If `terminated` is set too, the task ended.
     pub truncated: &'a [bool],
-    /// The policy's own columns `[T, N, width]`.
+    /// Columns that the policy computed while acting, `[T, N, width]`.
     pub columns: Vec<(Column, &'a Tensor)>,
     /// Steps (`t * N + copy`) at which an episode ended, either way.
     pub ended: &'a [usize],
-    /// The last observation of each of those episodes, `[ended, ...]`.
+    /// The last observation of each episode in `ended`, `[ended, ...]`.
     pub final_obs: &'a Tensor,
-    /// Which actions were legal; only where `mask_actions` asks for it.
+    /// Which actions were legal; present only with `mask_actions`.
     pub masks: Option<FragmentMasks<'a>>,
-    /// The discount, `gamma` of the run.
+    /// Discount factor of the run, the setting `gamma`.
     pub gamma: f64,
-    /// What the policy remembered; only where it does.
+    /// Recurrent states; present only with a recurrent policy.
     pub memory: Option<FragmentMemory<'a>>,
 }
 
 impl Fragment<'_> {
-    /// The observations where they stand, `[T + 1, N, ...]`, in the shape and the scalars of the space.
+    /// Observations `[T + 1, N, ...]` in the shape and type of the space, without a copy.
     ///
     /// # Errors
-    /// Returns [`Error::State`](crate::Error::State) if they are scalars of another type.
+    /// Returns [`Error::State`](crate::Error::State) if observations are scalars of another type.
     pub fn observations<T: Pod + kind::Element>(&self) -> Result<ArrayViewD<'_, T>> {
         array::view(self.obs, "the observations of a fragment")
     }
 
-    /// Steps that one copy took.
+    /// Number of steps that one copy took.
     pub fn length(&self, copy: usize) -> usize {
         self.lengths.map_or(self.steps, |lengths| lengths[copy])
     }
 
-    /// Turns time-major rows `[T, N, ...]` (or one more) into batch rows, one copy after the other; see [`env_major`].
+    /// Reorders time-major rows `[T, N, ...]` or `[T + 1, N, ...]` to batch rows, copy by copy; see [`env_major`].
     pub fn env_major(&self, t: &Tensor) -> Tensor {
         self.copies_of(t, self.steps, |length| length)
     }
 
-    /// The first `rows(length)` rows of every copy of `t`, which has at least `most`.
+    /// Takes the first `rows(length)` rows of every copy of `t`; `t` has at least `most` rows per copy.
     fn copies_of(&self, t: &Tensor, most: usize, rows: impl Fn(usize) -> usize) -> Tensor {
         let Some(lengths) = self.lengths else { return env_major(&t.narrow(0, 0, most as i64)) };
         let of_copy = |(copy, &length)| (0..rows(length)).map(move |t| (t * lengths.len() + copy) as i64);
@@ -88,20 +88,20 @@ impl Fragment<'_> {
         self.with_sequences(batch)
     }
 
-    /// Where the rows stand in what is time-major, one copy after the other.
+    /// Time-major indices of the rows, one copy after the other.
     pub(crate) fn places(&self) -> impl Iterator<Item = usize> {
         let of_copy = move |copy| (0..self.length(copy)).map(move |t| t * self.num_envs + copy);
         (0..self.num_envs).flat_map(of_copy)
     }
 
-    /// What stands behind the last row of every copy.
+    /// The row of `all` after the last step of every copy.
     pub(crate) fn behind(&self, all: &Tensor) -> Tensor {
         let Some(lengths) = self.lengths else { return all.get(self.steps as i64) };
         let index = lengths.iter().enumerate().map(|(copy, &length)| (length * self.num_envs + copy) as i64);
         all.flatten(0, 1).index_select(0, &Tensor::from_slice(&index.collect::<Vec<_>>()))
     }
 
-    /// Advantages by GAE, ordered as [`rows`](Self::rows).
+    /// Advantages by GAE, in the order of [`rows`](Self::rows).
     pub fn advantages(&self, values: &Values, gamma: f64, lambda: f64) -> Vec<f32> {
         let trajectories = gae::Trajectories {
             num_envs: self.num_envs,

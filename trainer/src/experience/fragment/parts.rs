@@ -1,19 +1,19 @@
-//! What a fragment has where the settings or the policy ask for it, and numbers for all that it observed.
+//! Optional parts of a fragment (recurrent states, action masks), and one number for each observation.
 
 use tch::Tensor;
 
-/// What a policy remembered in a [`Fragment`](crate::experience::fragment::Fragment).
+/// Recurrent states in a [`Fragment`](crate::experience::fragment::Fragment).
 #[derive(Clone, Copy, Debug)]
 pub struct FragmentMemory<'a> {
-    /// Rows of a sequence. The last one of a copy is shorter where T is no multiple of it.
+    /// Number of rows of a sequence. The last sequence of a copy is shorter if T is no multiple of it.
     pub max_seq_len: usize,
-    /// What was remembered at the first row of every sequence, `[ceil(T / max_seq_len), N, width]`.
+    /// Recurrent state before the first row of every sequence, `[ceil(T / max_seq_len), N, width]`.
     pub rows: &'a Tensor,
     /// Whether an episode begins with the row, `[T * N]`.
     pub resets: &'a [bool],
-    /// What was remembered behind the last step of every episode that ended, `[ended, width]`.
+    /// Recurrent state after the last step of every episode that ended, `[ended, width]`.
     pub behind: &'a [f32],
-    /// What was remembered behind the last step of the fragment, `[N, width]`.
+    /// Recurrent state after the last step of the fragment, `[N, width]`.
     pub next: &'a [f32],
 }
 
@@ -31,14 +31,15 @@ pub struct FragmentMasks<'a> {
 pub struct Values {
     pub(crate) copies: usize,
     pub(crate) lengths: Option<Vec<usize>>,
-    /// Time-major `[(T + 1) * N]`.
+    /// Numbers of the time-major observations, `[(T + 1) * N]`.
     pub(crate) at_rows: Vec<f32>,
-    /// At the observations at which episodes ended.
+    /// Numbers of the last observations of episodes that ended.
     pub(crate) at_ends: Vec<f32>,
 }
 
 impl Values {
-    /// The values of the observations that were acted on, ordered as [`Fragment::rows`](crate::experience::fragment::Fragment::rows).
+    /// Values of the observations with an action, ordered as
+    /// [`Fragment::rows`](crate::experience::fragment::Fragment::rows).
     pub fn rows(&self) -> Vec<f32> {
         let steps = self.at_rows.len() / self.copies - 1;
         let length = |copy: usize| self.lengths.as_ref().map_or(steps, |lengths| lengths[copy]);

@@ -1,4 +1,4 @@
-//! The rows of a policy that remembers: sequences, with what was remembered before each.
+//! Rows of recurrent policies: sequences, with the recurrent state before each.
 
 use crate::experience::batch::SampleBatch;
 use crate::experience::columns::Column;
@@ -7,7 +7,7 @@ use crate::experience::fragment::parts::FragmentMemory;
 use tch::Tensor;
 
 impl Fragment<'_> {
-    /// Says which rows are a sequence, where the policy remembers.
+    /// Marks the rows as sequences if the policy is recurrent.
     pub(super) fn with_sequences(&self, batch: SampleBatch) -> SampleBatch {
         let Some(memory) = self.memory else { return batch };
         let resets: Vec<f32> = self.env_major_resets(memory).map(f32::from).collect();
@@ -19,13 +19,13 @@ impl Fragment<'_> {
         )
     }
 
-    /// What was remembered at the first row of each sequence, one copy after the other.
+    /// Recurrent state before the first row of each sequence, one copy after the other.
     pub(crate) fn first_memories(&self, memory: FragmentMemory<'_>) -> Tensor {
         let sequences = |length: usize| length.div_ceil(memory.max_seq_len);
         self.copies_of(memory.rows, sequences(self.steps), sequences)
     }
 
-    /// Rows of each sequence, one copy after the other.
+    /// Number of rows of each sequence, one copy after the other.
     pub(crate) fn sequence_lengths(&self, max_seq_len: usize) -> Vec<usize> {
         let of_copy =
             |length: usize| (0..length).step_by(max_seq_len).map(move |t| (length - t).min(max_seq_len));

@@ -31,8 +31,8 @@ impl ActionDist {
         self.draw(inputs, None, rngs, explore, actions, |copy, x| logp[copy] = x);
     }
 
-    /// As [`sample`](Self::sample), of legal actions only (`mask` is `[copies, num_inputs]`); log-probabilities go to
-    /// `logp`.
+    /// Draws as [`sample`](Self::sample) does, among legal actions only (`mask` is `[copies, num_inputs]`); writes
+    /// log-probabilities to `logp`.
     pub(crate) fn draw(
         &self,
         inputs: &[f32],
@@ -92,8 +92,8 @@ impl ActionDist {
     }
 }
 
-/// An index drawn from softmax(`logits`) and its log-probability; the largest logit when not exploring. Those of
-/// illegal actions count as [`MASKED`].
+/// Draws an index from softmax(`logits`) and returns its log-probability; takes the largest logit when not exploring.
+/// Logits of illegal actions count as [`MASKED`].
 fn choose(logits: &[f32], mask: Option<&[bool]>, rng: &mut Stream, explore: bool) -> (i64, f32) {
     match mask {
         None => choose_by(|i| logits[i], logits.len(), rng, explore),

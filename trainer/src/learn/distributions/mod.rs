@@ -1,5 +1,5 @@
-//! Action distributions: log-probabilities, entropies and divergences of many rows, for losses. How actions are drawn from
-//! them stands in `draw.rs`.
+//! Action distributions: log-probabilities, entropies and divergences of many rows, for losses. `draw.rs` draws
+//! actions from them.
 
 mod draw;
 mod squashed;
@@ -12,7 +12,7 @@ use pavlov_envs::Space;
 
 /// `ln sqrt(2 pi)`.
 pub(crate) const HALF_LN_TAU: f64 = 0.918_938_533_204_672_8;
-/// Bounds of the log standard deviation of [`ActionDist::SquashedGaussian`], Ray's.
+/// Bounds of the log standard deviation of [`ActionDist::SquashedGaussian`], from Ray.
 pub(crate) const LOG_STD_RANGE: (f64, f64) = (-5.0, 2.0);
 
 /// A family of distributions over one action space.
@@ -33,7 +33,7 @@ pub enum ActionDist {
         /// Number of components.
         dim: usize,
     },
-    /// Numbers of a [`DiagGaussian`](Self::DiagGaussian), squashed into (-1, 1) by tanh.
+    /// Normal numbers as of [`DiagGaussian`](Self::DiagGaussian), squashed into (-1, 1) by tanh.
     SquashedGaussian {
         /// Number of components.
         dim: usize,
@@ -79,12 +79,12 @@ impl ActionDist {
         }
     }
 
-    /// Whether actions are choices; otherwise they are numbers.
+    /// Whether actions are discrete choices; otherwise they are real numbers.
     pub fn is_discrete(&self) -> bool {
         matches!(self, Self::Categorical { .. } | Self::MultiCategorical { .. })
     }
 
-    /// The distributions with these parameters (`[rows, num_inputs]`), for a loss.
+    /// The distributions with the parameters `inputs` (`[rows, num_inputs]`), for a loss.
     pub fn at<'t>(&self, inputs: Value<'t>) -> Dist<'_, 't> {
         let parts = match self {
             Self::Categorical { .. } => vec![inputs.log_softmax()],
@@ -110,7 +110,7 @@ impl ActionDist {
 #[derive(Debug)]
 pub struct Dist<'a, 't> {
     family: &'a ActionDist,
-    /// Log-probabilities per choice, or mean and log standard deviation.
+    /// Log-probabilities of each choice, or mean and log standard deviation.
     parts: Vec<Value<'t>>,
 }
 

@@ -6,8 +6,8 @@ use crate::learn::loss::Value;
 use pavlov_envs::Space;
 
 impl ActionDist {
-    /// The distribution of actions that are squashed between the bounds of a Box; refuses other spaces, and components
-    /// without bounds. `who` asks for it; the error names it.
+    /// The distribution of actions squashed between the bounds of a Box; refuses other spaces, and components
+    /// without bounds. Errors name `who`.
     ///
     /// # Errors
     /// Returns [`Error::Space`](crate::Error::Space) for any space but a Box of at most one dimension whose bounds are

@@ -1,4 +1,4 @@
-//! What runs a network, and what it is asked.
+//! The interface between a learner and the two engines that run its network.
 
 use crate::base::{Error, Result, Stats, Stream};
 use crate::experience::SampleBatch;
@@ -9,7 +9,7 @@ use pulp::Arch;
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// A loss as an engine takes it; closures are losses.
+/// A loss; closures implement it.
 pub(crate) trait LossFn: Sync {
     fn at<'t>(&self, rows: &Rows<'t>) -> Result<Loss<'t>>;
 }
@@ -20,7 +20,7 @@ impl<F: for<'t> Fn(&Rows<'t>) -> Result<Loss<'t>> + Sync> LossFn for F {
     }
 }
 
-/// A number per row; closures are.
+/// One number per row; implemented for closures.
 pub(crate) trait RowFn: Sync {
     fn at<'t>(&self, rows: &Rows<'t>) -> Result<Value<'t>>;
 }
@@ -31,7 +31,7 @@ impl<F: for<'t> Fn(&Rows<'t>) -> Result<Value<'t>> + Sync> RowFn for F {
     }
 }
 
-/// What a network says of an observation; closures are heads.
+/// A head: computes outputs of a network from an observation; closures implement it.
 pub(crate) trait HeadFn: Sync {
     fn at<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
 }
@@ -42,29 +42,30 @@ impl<F: for<'t> Fn(Net<'t>, Input<'t>) -> Value<'t> + Sync> HeadFn for F {
     }
 }
 
-/// What came with a gradient.
+/// Statistics and errors of the rows that a gradient was taken on.
 #[derive(Debug)]
 pub struct Report {
     /// The loss's statistics over all rows.
     pub stats: Stats,
-    /// The error of each row.
+    /// The TD error of each row, for prioritised replay.
     pub td_errors: Option<Tensor>,
-    /// The groups that the gradient was taken by.
+    /// The parameter groups that the gradient was taken for.
     pub(crate) groups: Vec<Group>,
 }
 
 /// The network's parameters and those of its target copy.
 pub(crate) type Sets = [Params];
 
-/// What runs a network.
+/// An engine that runs a network.
 ///
 /// # Contract
 ///
 /// * Both engines give equal results up to the order of sums.
-/// * The bits depend on the rows alone: not on cores, threads or what else runs.
+/// The bits depend on the rows alone: not on cores, threads or other programs.
 pub(crate) trait Backend: Send + Debug {
-    /// The gradient of the mean of `loss` over the rows of `batch`, `[total]`, written to `gradient`; zero outside of the
-    /// groups that learn. `beside`: what noisy layers draw from, and the learners that compute some of its pieces.
+    /// Writes the gradient of the mean of `loss` over the rows of `batch` to `gradient`, `[total]`; zero outside of
+    /// the learning groups. `beside`: the random stream of noisy layers, and the other learners that compute some
+    /// pieces.
     fn gradient(
         &mut self,
         sets: &Sets,
@@ -75,7 +76,7 @@ pub(crate) trait Backend: Send + Debug {
         gradient: &mut Tensor,
     ) -> Result<Report>;
 
-    /// `columns` numbers per row of `seen`, row by row. Nothing is differentiated.
+    /// Computes `columns` numbers per row of `seen`, row by row, without gradients.
     fn evaluate(
         &mut self,
         sets: &Sets,
@@ -86,7 +87,7 @@ pub(crate) trait Backend: Send + Debug {
         out: &mut [f32],
     ) -> Result<()>;
 
-    /// One number per row of `batch`. Nothing is differentiated, and noisy layers are silent.
+    /// Computes one number per row of `batch`, without gradients and without the noise of noisy layers.
     fn per_row(
         &mut self,
         sets: &Sets,
@@ -96,11 +97,11 @@ pub(crate) trait Backend: Send + Debug {
         out: &mut [f32],
     ) -> Result<()>;
 
-    /// Computes with these instructions rather than the best that the processor has. For tests.
+    /// Sets the vector instructions, for tests; the default is the best that the processor has.
     fn set_arch(&mut self, _arch: Arch) {}
 }
 
-/// What both engines say when a loss gives a shape they cannot use.
+/// The error for a loss of a shape that neither engine can use.
 pub(crate) fn not_a_number(name: &str, columns: usize) -> Error {
     let reason =
         format!("it has {columns} columns where one number for all rows is needed; take its `mean()`");

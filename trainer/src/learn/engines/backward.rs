@@ -1,4 +1,4 @@
-//! The way back through a [`Tape`]: what every operation adds to the gradients of its operands.
+//! The backward pass through a [`Tape`]: each operation adds to the gradients of its operands.
 
 use crate::learn::engines::tape::{LayerPlace, Made, Node, Tape, part};
 use crate::learn::kernels;
@@ -7,8 +7,8 @@ use crate::learn::loss::Op;
 use crate::settings::Activation;
 
 impl Tape {
-    /// Adds `share` times the gradient of node `of`, one number, by the parameters that learn to `grads`. `flats` are the
-    /// network's parameters and the target copy's.
+    /// Adds `share` times the gradient of the scalar node `of` to `grads`, for the parameters that learn. `flats` are
+    /// the parameters of the network and of the target copy.
     pub(crate) fn backward(&self, of: usize, share: f32, flats: &[&[f32]], grads: &mut [f32]) {
         let mut nodes = self.nodes.borrow_mut();
         if !nodes[of].wants {
@@ -77,7 +77,7 @@ impl Tape {
         self.spare.borrow_mut().put(g);
     }
 
-    /// Adds to the gradients of a node's operands.
+    /// Adds a node's contribution to the gradients of its operands.
     fn flow(&self, nodes: &mut [Node], node: &Node) {
         let (g, y) = (&node.grad[..], &node.data[..]);
         let (op, [a, b]) = match node.made {
@@ -186,14 +186,14 @@ impl Tape {
             }
             Op::Mean => {
                 let share = g[0] / self.count(nodes[a].cols) as f32;
-                // Rows beyond the batch are copies that count for nothing.
+                // Rows beyond the batch are copies without effect.
                 let rows = if nodes[a].cols == 0 { 1 } else { self.rows };
                 self.add_to(nodes, a, |to, _| to[..rows].iter_mut().for_each(|t| *t += share));
             }
         }
     }
 
-    /// Room for the gradient of a node and whether it is fresh: old numbers stand in it then. Nothing if it is not wanted.
+    /// The memory of a node's gradient, and whether it is new and holds old numbers. `None`: none is wanted.
     fn grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<(&'n mut [f32], bool)> {
         let node = &mut nodes[id];
         if !node.wants {
@@ -206,7 +206,7 @@ impl Tape {
         Some((&mut node.grad, fresh))
     }
 
-    /// As [`grad_of`](Self::grad_of), zero if it is fresh.
+    /// The memory of a node's gradient as by [`grad_of`](Self::grad_of), zeroed if it is new.
     pub(crate) fn summed_grad_of<'n>(&self, nodes: &'n mut [Node], id: usize) -> Option<&'n mut [f32]> {
         self.grad_of(nodes, id).map(|(grad, fresh)| {
             if fresh {
@@ -216,7 +216,7 @@ impl Tape {
         })
     }
 
-    /// Calls `f` with every column of a node's gradient.
+    /// Calls `f` with every column of a node's gradient and its index.
     fn add_to(&self, nodes: &mut [Node], id: usize, f: impl Fn(&mut [f32], usize)) {
         let n = if nodes[id].cols == 0 { 1 } else { self.stride };
         if let Some(grad) = self.summed_grad_of(nodes, id) {
@@ -233,7 +233,7 @@ impl Tape {
         other: usize,
         f: impl Fn(f32, f32, f32, f32) -> f32,
     ) {
-        // A column that serves for several gets the sum of what flows back to it.
+        // A column that is used for several gets the sum of their gradients.
         let shared = nodes[to].cols != node.cols;
         let Some((grad, fresh)) = self.grad_of(nodes, to) else { return };
         if fresh && shared {
@@ -260,7 +260,7 @@ impl Tape {
     }
 }
 
-/// The share of an operand of which one was chosen; equal ones share, as in libtorch.
+/// Share of the gradient that an operand of minimum or maximum gets; equal operands share it, as in libtorch.
 fn chosen(won: bool, equal: bool) -> f32 {
     match (won, equal) {
         (true, _) => 1.0,
@@ -279,7 +279,7 @@ fn sign(x: f32) -> f32 {
     }
 }
 
-/// `1 / (1 + e^-x)`.
+/// The logistic function, `1 / (1 + e^-x)`.
 fn sigmoid(x: f32) -> f32 {
     1.0 / (1.0 + exp(-x))
 }

@@ -1,9 +1,9 @@
-//! Memory that is used again.
+//! Buffers whose memory is reused.
 
 use std::ops::{Deref, DerefMut};
 
-/// The first `len` numbers of memory whose size is a power of two, so that it serves again for about as many without
-/// being cleared.
+/// The first `len` numbers of an allocation whose size is a power of two, so that buffers of similar length can reuse
+/// it without clearing.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
     memory: Vec<f32>,
@@ -24,7 +24,7 @@ impl DerefMut for Buffer {
     }
 }
 
-/// Memory that is free, by the power of two of its size.
+/// Free allocations, by the power of two of their size.
 #[derive(Debug, Default)]
 pub(crate) struct Spare(Vec<Vec<Vec<f32>>>);
 

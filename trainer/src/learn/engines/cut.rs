@@ -1,13 +1,13 @@
-//! How the rows of a batch are cut: at places that depend on the rows alone, never on cores or threads.
+//! How a batch is cut into pieces: by its rows alone, never by cores or threads.
 
 use crate::experience::SampleBatch;
 
-/// Starts and lengths of pieces of about `size` rows; one piece for less than two.
+/// Starts and lengths of pieces of about `size` rows; one piece for fewer than two times `size`.
 pub(crate) fn bounds(rows: usize, size: usize) -> impl Iterator<Item = (usize, usize)> {
     even(rows, if rows < 2 * size { 1 } else { rows.div_ceil(size) })
 }
 
-/// Starts and lengths of pieces of about `size` rows of a batch. Sequences stay whole.
+/// Starts and lengths of pieces of about `size` rows of a batch. Sequences are never cut.
 pub(crate) fn pieces(batch: &SampleBatch, size: usize) -> Vec<(usize, usize)> {
     let rows = batch.rows();
     match batch.sequences() {
@@ -16,7 +16,7 @@ pub(crate) fn pieces(batch: &SampleBatch, size: usize) -> Vec<(usize, usize)> {
     }
 }
 
-/// Starts and lengths, in rows, of so many parts of almost equally many sequences; fewer where there are fewer sequences.
+/// Starts and lengths, in rows, of `parts` parts with almost equally many sequences; at most one per sequence.
 pub(crate) fn sequence_parts(lengths: &[usize], parts: usize) -> Vec<(usize, usize)> {
     let parts = parts.min(lengths.len());
     let mut start = 0;
@@ -28,7 +28,7 @@ pub(crate) fn sequence_parts(lengths: &[usize], parts: usize) -> Vec<(usize, usi
     even(lengths.len(), parts).map(piece).collect()
 }
 
-/// Starts and lengths of so many parts of almost equal length.
+/// Starts and lengths of `parts` parts of almost equal length.
 pub(crate) fn even(rows: usize, parts: usize) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
     (0..parts).map(move |i| (i * rows / parts, (i + 1) * rows / parts - i * rows / parts))
 }

@@ -1,4 +1,4 @@
-//! The fused engine: fully connected and recurrent networks and their losses in plain memory that is used again.
+//! The fused engine: runs fully connected and recurrent networks and their losses in reused plain memory.
 
 use crate::base::{Result, Stats, Stream, host, lock};
 use crate::experience::{SampleBatch, Selection};
@@ -18,17 +18,17 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use tch::Tensor;
 
-/// Rows of a piece, about: small enough for the second-level cache.
+/// Approximate number of rows of a piece: small enough for the second-level cache.
 const PIECE: usize = 256;
-/// Gradients are added up in at most so many places.
+/// Most slots of a batch; each slot sums up its own gradient.
 const SLOTS: usize = 16;
-/// Rows of a slot, at least, whatever the network: for fewer, the products are slow.
+/// Least number of rows of a slot, whatever the network: with fewer the matrix products are slow.
 const SLOT_ROWS: usize = 128;
-/// Rows of a slot times the network's parameters, at least, up to [`PIECE`] rows: waking another thread for less costs more
-/// than it brings.
+/// Least product of a slot's rows and the network's parameters, up to [`PIECE`] rows: waking another thread for less
+/// work costs more than it saves.
 const SLOT_WORK: usize = PIECE << 14;
 
-/// The engine's memory: that of the slots, and where all but the first put their gradients.
+/// The engine's memory: one part per slot, and the gradients of all slots but the first.
 #[derive(Debug)]
 pub(crate) struct Fused {
     encoding: Arc<Encoding>,
@@ -37,7 +37,7 @@ pub(crate) struct Fused {
     errors: Vec<f32>,
 }
 
-/// Memory for some of the pieces.
+/// Memory of a slot, which computes some of the pieces.
 #[derive(Debug)]
 struct Slot {
     tape: Tape,
@@ -45,7 +45,7 @@ struct Slot {
     has_errors: bool,
 }
 
-/// The rows of a slot.
+/// The rows of one slot, and the slot's part of the output.
 struct Part<'a> {
     index: usize,
     start: usize,
@@ -53,12 +53,12 @@ struct Part<'a> {
     out: &'a mut [f32],
 }
 
-/// A statistic of the rows so far.
+/// A statistic, joined over the rows so far.
 #[derive(Clone, Copy, Debug)]
 struct Joined {
     name: &'static str,
     join: Reduction,
-    /// The number, or the sums of an explained variance.
+    /// The joined number, or the sums for an explained variance.
     sums: [f64; 5],
 }
 
@@ -72,7 +72,7 @@ impl Joined {
         Self { name: stat.name, join: stat.join, sums: [first, 0.0, 0.0, 0.0, 0.0] }
     }
 
-    /// Adds the statistic of some rows, a `share` of all.
+    /// Joins the statistic of some rows; `share` is their share of all rows.
     fn add(&mut self, tape: &Tape, stat: &Stat<'_>, share: f64) -> Result<()> {
         let id = stat.of[0].id();
         match self.join {
@@ -152,7 +152,7 @@ impl Backend for Fused {
             slot.learn((layout, encoding), &flats, batch, about, (gradient, part.out), loss)
         })?;
         drop(inputs);
-        // The first slot's is the sum itself.
+        // The first slot adds to the sum directly.
         let add = |sum: &mut [f32]| {
             for more in &gradients[own.start.max(1) - 1..own.end - 1] {
                 sum.iter_mut().zip(more).for_each(|(g, &x)| *g += x);
@@ -251,7 +251,8 @@ impl Backend for Fused {
 }
 
 impl Slot {
-    /// Gradient, written to `gradient`, errors and statistics of a slot's rows, as their share of all.
+    /// Computes gradient (in `gradient`), errors and statistics of a slot's rows, weighted by their share of all
+    /// rows.
     fn learn(
         &mut self,
         (layout, encoding): (&Layout, &Encoding),
@@ -291,13 +292,14 @@ impl Slot {
     }
 }
 
-/// The rows of slots that stand side by side.
+/// The range of rows of consecutive slots.
 fn rows_of(bounds: &[(usize, usize)]) -> Range<usize> {
     let (first, last) = (bounds[0], bounds[bounds.len() - 1]);
     first.0..last.0 + last.1
 }
 
-/// Gives the statistics of a learner's `own` slots and the errors of its `rows` to the other learners, and takes theirs.
+/// Exchanges statistics of slots and errors of rows with the other learners: gives those of `own` and `rows`, gets
+/// theirs.
 fn share_reports(
     together: &Together,
     slots: &mut [Slot],
@@ -320,13 +322,13 @@ fn share_reports(
     Ok(())
 }
 
-/// Starts and lengths of the slots' rows: more slots for wider networks, never for more threads.
+/// Starts and lengths of the slots' rows: wider networks get more slots, more threads do not.
 fn slot_bounds(rows: usize, layout: &Layout) -> impl ExactSizeIterator<Item = (usize, usize)> + Clone {
     let slot_rows = (SLOT_WORK / layout.size().max(1)).clamp(SLOT_ROWS, PIECE);
     even(rows, (rows / slot_rows).clamp(1, SLOTS))
 }
 
-/// The same of a batch. Sequences stay whole, and fill the lanes where there are enough of them.
+/// Starts and lengths of a batch's slots. Sequences are never cut, and fill the vector lanes if there are enough.
 fn slots_of(batch: &SampleBatch, layout: &Layout) -> Vec<(usize, usize)> {
     match batch.sequences() {
         None => slot_bounds(batch.rows(), layout).collect(),
@@ -334,7 +336,7 @@ fn slots_of(batch: &SampleBatch, layout: &Layout) -> Vec<(usize, usize)> {
     }
 }
 
-/// Starts and lengths of the pieces of a slot's rows.
+/// Starts and lengths of the pieces of one slot's rows.
 fn pieces_of(batch: &SampleBatch) -> Vec<(usize, usize)> {
     match batch.sequences() {
         None => bounds(batch.rows(), PIECE).collect(),
@@ -342,7 +344,7 @@ fn pieces_of(batch: &SampleBatch) -> Vec<(usize, usize)> {
     }
 }
 
-/// Runs `f` on the rows of every slot (`bounds`); each writes into its own part of `out` (`columns` numbers per row).
+/// Runs `f` on the rows of every slot (`bounds`); each writes to its own part of `out` (`columns` numbers per row).
 fn on_slots<F>(
     slots: &mut [Slot],
     bounds: impl ExactSizeIterator<Item = (usize, usize)>,

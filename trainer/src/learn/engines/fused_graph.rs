@@ -11,13 +11,13 @@ use crate::learn::params::{Encoding, Layout, LearningGroups, Raw, readable};
 use crate::settings::Activation;
 use tch::Tensor;
 
-/// A tape and the parameters that its layers read.
+/// A tape, and the parameters that its layers read.
 #[derive(Debug)]
 pub(crate) struct FusedGraph<'t> {
     pub(crate) tape: &'t Tape,
     pub(crate) layout: &'t Layout,
     pub(crate) encoding: &'t Encoding,
-    /// The network's, then the target copy's.
+    /// Parameters of the network, then of the target copy.
     pub(crate) flats: &'t [&'t [f32]],
     pub(crate) live: LearningGroups<'t>,
 }
@@ -39,11 +39,11 @@ impl Graph for FusedGraph<'_> {
                 let size = x.abs();
                 (x + size) * 0.5 + ln(1.0 + exp(-size))
             }),
-            // Not `f32::max`: what is not a number must stay so.
+            // A comparison, not `f32::max`: NaN must stay NaN.
             Op::Relu => tape.unary(op, a, |x| if x < 0.0 { 0.0 } else { x }),
             Op::Clamp(low, high) => {
                 let (low, high) = (low as f32, high as f32);
-                // Comparisons, not `f32::clamp`: what is not a number must stay so.
+                // Comparisons, not `f32::clamp`: NaN must stay NaN.
                 tape.unary(op, a, move |x| {
                     if x < low {
                         low

@@ -1,4 +1,4 @@
-//! Rows between plain memory and the tape.
+//! Copies rows between plain memory and the tape.
 
 use crate::base::{Result, host};
 use crate::experience::{Column, SampleBatch, Selection};
@@ -7,10 +7,10 @@ use crate::learn::params::{Encoding, Raw};
 use pavlov_envs::Element;
 use tch::Kind;
 
-/// Observations from memory as a node of the tape, in the network's numbers.
+/// Encodes observations from memory as a node of the tape.
 pub(crate) fn encoded(tape: &Tape, encoding: &Encoding, from: Raw<'_>, rows: &Selection) -> usize {
     match from {
-        // The numbers are the row itself.
+        // Encoding changes nothing: the row is copied.
         Raw::F32(from) if encoding.is_identity() => fill(tape, from, encoding.width(), rows, |x| x),
         Raw::F32(from) => encode(tape, encoding, from, rows),
         Raw::I64(from) => encode(tape, encoding, from, rows),
@@ -37,7 +37,7 @@ fn encode<T: Element>(tape: &Tape, encoding: &Encoding, from: &[T], rows: &Selec
     })
 }
 
-/// Rows from memory, `cols` numbers per row, as a node of the tape, feature by feature.
+/// Copies rows from memory, `cols` numbers per row, to a feature-major node of the tape.
 pub(crate) fn fill<T: Copy>(
     tape: &Tape,
     from: &[T],
@@ -64,7 +64,7 @@ pub(crate) fn fill<T: Copy>(
     })
 }
 
-/// The sequences that the rows of a batch are, if they are some.
+/// Copies the batch's sequences, if it has any, to the tape.
 pub(crate) fn sequences(tape: &mut Tape, batch: &SampleBatch) -> Result<()> {
     let Some(lengths) = batch.sequences() else { return Ok(()) };
     let [memory, resets] = [Column::STATE_IN, Column::RESETS].map(|column| batch.get(column));
@@ -74,7 +74,7 @@ pub(crate) fn sequences(tape: &mut Tape, batch: &SampleBatch) -> Result<()> {
     Ok(())
 }
 
-/// A node of the tape, row by row.
+/// Copies a node of the tape to row-major memory.
 pub(crate) fn scatter(tape: &Tape, id: usize, to: &mut [f32]) {
     let (data, stride) = (tape.data(id), tape.stride());
     let columns = data.len() / stride;

@@ -1,13 +1,13 @@
-//! Layer normalisation on the tape, and the way back.
+//! Layer normalisation on the tape, forward and backward.
 
 use crate::learn::engines::tape::{Made, Node, NormPlace, Tape};
 use crate::learn::kernels;
 
-/// Added to the variance (PyTorch's default).
+/// Number added to the variance (PyTorch's default).
 pub(crate) const EPSILON: f64 = 1e-5;
 
 impl Tape {
-    /// Each row with mean 0 and variance 1 over its columns, then scaled and shifted column by column.
+    /// Normalises each row to mean 0 and variance 1 over its columns, then scales and shifts each column.
     pub(crate) fn norm(&self, place: NormPlace, flat: &[f32]) -> usize {
         let (n, share) = (self.stride, 1.0 / place.width as f32);
         let mut moments = self.zeros(2);
@@ -39,8 +39,8 @@ impl Tape {
         self.push(Made::Norm(NormPlace { moments, ..place }), place.width, out, wants)
     }
 
-    /// The way back through [`norm`](Self::norm): with `z` the normalised row and `h = g * weight`, by the row
-    /// `(h - mean(h) - z mean(h z)) / deviation`.
+    /// The backward pass of [`norm`](Self::norm): with `z` the normalised row and `h = g * weight`, the row's
+    /// gradient is `(h - mean(h) - z mean(h z)) / deviation`.
     pub(crate) fn through_norm(
         &self,
         place: NormPlace,
@@ -54,7 +54,7 @@ impl Tape {
         let x = std::mem::take(&mut nodes[place.from].data);
         let moments = std::mem::take(&mut nodes[place.moments].data);
         let (mean, root) = moments.split_at(n);
-        // g z of one column, then the means of h and of h z.
+        // `product` is g z of one column; `means` are those of h and of h z.
         let (mut product, mut means) = (self.buffer(1), self.zeros(2));
         let (of_h, of_hz) = means.split_at_mut(n);
         for (c, (g, x)) in g.chunks_exact(n).zip(x.chunks_exact(n)).enumerate() {

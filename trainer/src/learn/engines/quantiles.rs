@@ -1,4 +1,4 @@
-//! Quantiles of a distribution: sorting the columns of a row, and the loss that quantiles learn by, on both engines.
+//! Quantiles of a distribution: sorting each row's columns, and the quantile loss, on both engines.
 
 use crate::learn::engines::tape::{Made, Node, Tape};
 use crate::learn::loss::Op;
@@ -17,8 +17,8 @@ pub(crate) fn huber(quantiles: &Tensor, samples: &Tensor) -> Tensor {
     )
 }
 
-/// Which of two columns must not be the larger one, so that `columns` columns end up in order whatever stands in them
-/// (Batcher's merge exchange; Knuth, The Art of Computer Programming 3, algorithm 5.2.2M).
+/// Calls `exchange` with pairs of columns; when each pair is put in order, `columns` columns end up sorted, whatever
+/// their numbers (Batcher's merge exchange; Knuth, The Art of Computer Programming 3, algorithm 5.2.2M).
 fn exchanges(columns: usize, mut exchange: impl FnMut(usize, usize)) {
     let mut run = 1;
     while run < columns {
@@ -26,7 +26,7 @@ fn exchanges(columns: usize, mut exchange: impl FnMut(usize, usize)) {
         while apart > 0 {
             for start in (apart % run..columns.saturating_sub(apart)).step_by(2 * apart) {
                 for low in start..(start + apart).min(columns - apart) {
-                    // Both belong to the same pair of runs.
+                    // Both columns belong to the same pair of runs.
                     if low / (2 * run) == (low + apart) / (2 * run) {
                         exchange(low, low + apart);
                     }
@@ -39,7 +39,7 @@ fn exchanges(columns: usize, mut exchange: impl FnMut(usize, usize)) {
 }
 
 impl Tape {
-    /// The columns of each row from the smallest to the largest: whole columns are compared, so rows fill the vectors.
+    /// Sorts the columns of each row, smallest first: whole columns are compared, so rows fill the vectors.
     pub(crate) fn sort_columns(&self, a: usize) -> usize {
         let (columns, n) = (self.cols(a), self.stride);
         self.leaf(columns, |to| {
@@ -56,7 +56,7 @@ impl Tape {
         })
     }
 
-    /// The quantile Huber loss of each row, the mean over all pairs of a quantile and a sample.
+    /// The quantile Huber loss of each row: the mean over all pairs of a quantile and a sample.
     pub(crate) fn quantile_huber(&self, quantiles: usize, samples: usize) -> usize {
         let mut out = self.zeros(1);
         {
@@ -78,7 +78,7 @@ impl Tape {
         self.push(made, 1, out, self.wants(quantiles))
     }
 
-    /// The way back through [`quantile_huber`](Self::quantile_huber).
+    /// The backward pass of [`quantile_huber`](Self::quantile_huber).
     pub(crate) fn through_quantile_huber(
         &self,
         nodes: &mut [Node],
@@ -86,7 +86,7 @@ impl Tape {
         [quantiles, samples]: [usize; 2],
     ) {
         let of = std::mem::take(&mut nodes[quantiles].data);
-        // The samples may be the same node.
+        // Quantiles and samples may be the same node.
         let at = if samples == quantiles { None } else { Some(std::mem::take(&mut nodes[samples].data)) };
         let seen = at.as_deref().unwrap_or(&of);
         let share = self.share_of_pair(&of, seen);
@@ -108,7 +108,7 @@ impl Tape {
         nodes[quantiles].data = of;
     }
 
-    /// Calls `f` with the level of every quantile, its number, its column and every column of samples.
+    /// Calls `f` with the level, the index and the column of every quantile, and every column of samples.
     fn pairs(&self, quantiles: &[f32], samples: &[f32], mut f: impl FnMut(f32, usize, &[f32], &[f32])) {
         let n = quantiles.len() / self.stride;
         for (i, x) in quantiles.chunks_exact(self.stride).enumerate() {
@@ -123,7 +123,7 @@ impl Tape {
     }
 }
 
-/// How far the sample lies above the quantile, and how much that counts.
+/// Difference between sample and quantile, and its weight in the loss.
 #[inline(always)]
 fn weighted(level: f32, quantile: f32, sample: f32) -> (f32, f32) {
     let error = sample - quantile;

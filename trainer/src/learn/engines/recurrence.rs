@@ -1,4 +1,4 @@
-//! What recurrent layers on the tape are made of: the sequences that rows are, places of parameters, gates.
+//! Parts of recurrent layers on the tape: sequences of rows, places of parameters, gates.
 
 use crate::learn::kernels;
 use crate::learn::kernels::exp;
@@ -6,31 +6,32 @@ use crate::learn::loss::Cell;
 use pulp::Arch;
 use std::cell::RefCell;
 
-/// The sequences that the rows of a piece are, one after the other.
+/// The sequences that the rows of a piece form, in order.
 #[derive(Debug, Default)]
 pub(crate) struct TapeSequences {
     pub(crate) count: usize,
-    /// Step by step: which sequences have it, and the row that it is.
+    /// For each step, the sequences that have it and their rows at it.
     places: Vec<(usize, usize)>,
-    /// Where the places of each step begin, and where those of the last end.
+    /// Index into `places` of each step's first entry, and the end of the last step's.
     starts: Vec<usize>,
-    /// From one remembered number to the next.
+    /// Distance from one number of the recurrent state to the next.
     pub(crate) stride: usize,
-    /// What is remembered before each, `[width][stride]`.
+    /// Recurrent state before each sequence, `[width][stride]`.
     pub(crate) before: Vec<f32>,
-    /// The same behind each, as recurrent layers wrote it.
+    /// Recurrent state after each sequence, written by recurrent layers, `[width][stride]`.
     pub(crate) behind: RefCell<Vec<f32>>,
-    /// 0 where an episode begins with the row, else 1.
+    /// For each row, 0 if an episode begins with it, else 1.
     keep: Vec<f32>,
 }
 
 impl TapeSequences {
-    /// Forgets everything but the memory.
+    /// Forgets the sequences but keeps the allocations.
     pub(crate) fn clear(&mut self) {
         self.count = 0;
     }
 
-    /// Sequences of these lengths, what is remembered before each, row by row, and where episodes begin.
+    /// Sets the sequences' lengths, the recurrent states before them, row-major, and the rows at which episodes
+    /// begin.
     pub(crate) fn set(
         &mut self,
         lengths: impl Iterator<Item = usize> + Clone,
@@ -63,7 +64,7 @@ impl TapeSequences {
         self.keep.extend(begins.map(|begins| if begins { 0.0 } else { 1.0 }));
     }
 
-    /// What is remembered behind each, row by row.
+    /// Copies the recurrent state after each sequence to `memory`, row-major.
     pub(crate) fn recall(&self, memory: &mut [f32]) {
         let (behind, width) = (self.behind.borrow(), memory.len() / self.count);
         for (s, to) in memory.chunks_exact_mut(width).enumerate() {
@@ -75,12 +76,12 @@ impl TapeSequences {
         self.starts.len() - 1
     }
 
-    /// The sequences that have a step `t`, and the row that it is.
+    /// The sequences that have a step `t`, each with its row at that step.
     pub(crate) fn at(&self, t: usize) -> &[(usize, usize)] {
         &self.places[self.starts[t]..self.starts[t + 1]]
     }
 
-    /// Columns of step `t`, from those of all rows. Sequences that are over get zeros.
+    /// Copies the columns of step `t` from those of all rows. Sequences that are over get zeros.
     pub(crate) fn gather(&self, from: &[f32], stride: usize, t: usize, to: &mut [f32]) {
         let places = self.at(t);
         for (from, to) in from.chunks_exact(stride).zip(to.chunks_exact_mut(self.stride)) {
@@ -91,7 +92,7 @@ impl TapeSequences {
         }
     }
 
-    /// Adds columns of step `t` to those of all rows.
+    /// Adds the columns of step `t` to those of all rows.
     pub(crate) fn scatter(&self, from: &[f32], t: usize, to: &mut [f32], stride: usize) {
         let places = self.at(t);
         for (from, to) in from.chunks_exact(self.stride).zip(to.chunks_exact_mut(stride)) {
@@ -101,7 +102,7 @@ impl TapeSequences {
         }
     }
 
-    /// Forgets what belongs to the episode before, where one begins with step `t`.
+    /// Zeroes the recurrent state of sequences in which an episode begins with step `t`.
     pub(crate) fn reset(&self, t: usize, memory: &mut [f32]) {
         for &(s, _) in self.at(t).iter().filter(|(_, row)| self.keep[*row] == 0.0) {
             memory.chunks_exact_mut(self.stride).for_each(|column| column[s] = 0.0);
@@ -109,22 +110,22 @@ impl TapeSequences {
     }
 }
 
-/// What a recurrent layer reads, behind the part of its input.
+/// The operands and parameters of a recurrent layer on the tape; another node computes the input's part.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ScanPlace {
-    /// What the input adds to the gates.
+    /// Node of the input's part of the gates.
     pub(crate) from: usize,
-    /// Whose weights: 0 the network's, 1 the target copy's.
+    /// Set of parameters: 0 the network's, 1 the target copy's.
     pub(crate) set: usize,
-    /// Its weights collect gradient.
+    /// Whether the layer's weights collect gradient.
     pub(crate) learns: bool,
-    /// Where the weights of the memory begin; their biases follow them.
+    /// Index of the first weight on the recurrent state; the biases follow these weights.
     pub(crate) weight: usize,
     pub(crate) units: usize,
     pub(crate) cell: Cell,
-    /// Where its memory stands among that of all layers.
+    /// Index of the layer's first number in the recurrent state of all layers.
     pub(crate) memory: usize,
-    /// The node that keeps every step for the way back.
+    /// Node that stores every step for the backward pass.
     pub(crate) trace: usize,
 }
 
@@ -138,17 +139,17 @@ impl ScanPlace {
         end..end + self.gates()
     }
 
-    /// Columns of all gates.
+    /// Number of columns of all gates.
     pub(crate) fn gates(self) -> usize {
         self.cell.gates() * self.units
     }
 
-    /// Columns of its memory.
+    /// Number of columns of the layer's recurrent state.
     pub(crate) fn width(self) -> usize {
         self.cell.memory(self.units)
     }
 
-    /// What is kept of a step: what was remembered before it, the gates, and the units before the last one.
+    /// Number of columns stored per step: recurrent state before it, gates, and inner units.
     pub(crate) fn columns(self) -> usize {
         self.width() + self.gates() + self.units
     }
@@ -160,15 +161,15 @@ impl ScanPlace {
     }
 }
 
-/// A step of all sequences.
+/// One step of all sequences.
 pub(crate) struct Step<'a> {
-    /// What was remembered before it, resets included.
+    /// Recurrent state before the step, zeroed where an episode begins.
     pub(crate) before: &'a mut [f32],
-    /// The gates; a GRU's last is what the memory adds to the new value.
+    /// Values of the gates; a GRU's last is the recurrent state's part of the new value.
     pub(crate) gates: &'a mut [f32],
-    /// A GRU's new value; the hyperbolic tangent of an LSTM's cell.
+    /// New value of a GRU; hyperbolic tangent of an LSTM's cell.
     inner: &'a mut [f32],
-    /// Numbers of one gate.
+    /// Number of scalars of one gate.
     pub(crate) n: usize,
 }
 
@@ -178,7 +179,8 @@ fn sigmoid(x: f32) -> f32 {
 }
 
 impl Step<'_> {
-    /// With PyTorch's formulas: `r` and `z` of both, the new value with `r` times what the memory adds, `(1 - z) n + z h`.
+    /// A GRU step with PyTorch's formulas: `n` takes `r` times the recurrent part, and the new state is
+    /// `(1 - z) n + z h`.
     pub(crate) fn gru(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
         let (n, before, inner) = (self.n, &*self.before, &mut *self.inner);
         let (both, from_memory) = self.gates.split_at_mut(2 * n);
@@ -202,7 +204,7 @@ impl Step<'_> {
         by_gates: &mut [f32],
     ) {
         let n = self.n;
-        // Of equal length, so that the loop is made of vectors.
+        // Slices of equal length let the compiler vectorise the loop.
         let gate = |i: usize| &self.gates[i * n..][..n];
         let ([reset, update, from_memory], before) = ([0, 1, 2].map(gate), &self.before[..n]);
         let (inner, by_state) = (&self.inner[..n], &mut by_state[..n]);
@@ -222,7 +224,7 @@ impl Step<'_> {
         });
     }
 
-    /// With PyTorch's formulas: the gates are input, forget, new value and output; the memory is `[h, c]`.
+    /// An LSTM step with PyTorch's formulas: gates are input, forget, new value and output; the state is `[h, c]`.
     pub(crate) fn lstm(&mut self, arch: Arch, input: &[f32], state: &mut [f32]) {
         let (n, before, inner) = (self.n, &*self.before, &mut *self.inner);
         let (take, rest) = self.gates.split_at_mut(n);
@@ -255,7 +257,7 @@ impl Step<'_> {
         by_gates: &mut [f32],
     ) {
         let n = self.n;
-        // Of equal length, so that the loop is made of vectors.
+        // Slices of equal length let the compiler vectorise the loop.
         let gate = |i: usize| &self.gates[i * n..][..n];
         let ([take, forget, new, output], inner) = ([0, 1, 2, 3].map(gate), &self.inner[..n]);
         let (before, (by_h, by_c)) = (&self.before[n..2 * n], by_state[..2 * n].split_at_mut(n));

@@ -1,7 +1,7 @@
-//! The way through recurrent layers on the tape, and back.
+//! The forward and the backward pass of recurrent layers on the tape.
 //!
-//! Sequences go side by side, step by step. A step is a product of the layer's weights with what all of them remember, and
-//! a pass over the gates. What the input adds is computed before, for all rows at once.
+//! All sequences advance together, step by step. A step is a product of the layer's weights with all recurrent
+//! states, and a pass over the gates. The input's part is computed before, for all rows at once.
 
 use crate::learn::engines::recurrence::ScanPlace;
 use crate::learn::engines::tape::{Made, Node, Tape};
@@ -10,7 +10,7 @@ use crate::learn::kernels::Left;
 use crate::learn::loss::Cell;
 
 impl Tape {
-    /// A recurrent layer's output at every row, with the parameters `flat`.
+    /// Computes a recurrent layer's output at every row, with the parameters `flat`.
     pub(crate) fn scan(&self, place: ScanPlace, flat: &[f32]) -> usize {
         let (sequences, spare) = (&self.sequences, |n: usize| self.spare.borrow_mut().take(n));
         let (count, stride) = (sequences.count, sequences.stride);
@@ -33,7 +33,7 @@ impl Tape {
                 Cell::Lstm => step.lstm(self.arch, &input, &mut state),
             }
             sequences.scatter(&state[..step.n], t, &mut out, self.stride);
-            // A sequence that goes on replaces it with the next step.
+            // A sequence that continues overwrites this state at its next step.
             let behind = &mut sequences.behind.borrow_mut()[own.clone()];
             for (behind, state) in behind.chunks_exact_mut(stride).zip(state.chunks_exact(stride)) {
                 for &(s, _) in sequences.at(t) {
@@ -51,7 +51,7 @@ impl Tape {
         self.push(Made::Scan(ScanPlace { trace, ..place }), place.units, out, wants)
     }
 
-    /// The way back through [`scan`](Self::scan).
+    /// The backward pass of [`scan`](Self::scan).
     pub(crate) fn through_scan(
         &self,
         place: ScanPlace,
@@ -65,7 +65,7 @@ impl Tape {
         let mut trace = std::mem::take(&mut nodes[place.trace].data);
         let mut to = self.summed_grad_of(nodes, place.from);
         let mut room = spare(kernels::outer_room(count, place.units, place.gates()));
-        // By the memory, by what the input adds to the gates, and by what the memory adds.
+        // Gradients of the recurrent state, of the input's part of the gates, and of the state's part.
         let mut by_state = spare(place.width() * stride);
         let (mut by_input, mut by_gates) = (spare(place.gates() * stride), spare(place.gates() * stride));
         by_state.fill(0.0);

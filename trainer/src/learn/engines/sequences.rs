@@ -1,4 +1,4 @@
-//! Recurrent layers by libtorch: rows of sequences, what is remembered at their first rows, and the way through them.
+//! Recurrent layers by libtorch: sequences of rows, and the recurrent states before and after them.
 
 use crate::base::Result;
 use crate::experience::{Column, SampleBatch};
@@ -6,21 +6,21 @@ use crate::learn::loss::Cell;
 use std::cell::RefCell;
 use tch::{Kind, Tensor};
 
-/// The sequences that some rows are, one after the other.
+/// The sequences that some rows form, in order.
 #[derive(Debug)]
 pub(crate) struct Sequences {
-    /// Rows of each. All have as many as the first, but those at the ends of fragments may be shorter.
+    /// Number of rows of each sequence. All are as long as the first, except shorter ones at the ends of fragments.
     lengths: Vec<i64>,
-    /// What is remembered before the first row of each, `[sequences, width]`.
+    /// Recurrent state before the first row of each sequence, `[sequences, width]`.
     memory: Tensor,
-    /// 1 where an episode begins with the row, `[rows, 1]`.
+    /// For each row, 1 if an episode begins with it, else 0: `[rows, 1]`.
     resets: Tensor,
-    /// What is remembered behind the last row of each, as recurrent layers wrote it.
+    /// Recurrent state after the last row of each sequence, written by recurrent layers.
     behind: RefCell<Tensor>,
 }
 
 impl Sequences {
-    /// Those that the rows of a batch are, if they are sequences.
+    /// The sequences of a batch's rows, if the rows form sequences.
     pub(crate) fn of(batch: &SampleBatch) -> Result<Option<Self>> {
         let Some(lengths) = batch.sequences() else { return Ok(None) };
         let lengths = lengths.iter().map(|&n| n as i64).collect();
@@ -34,13 +34,13 @@ impl Sequences {
         Self { lengths, memory, resets, behind }
     }
 
-    /// What is remembered behind the last rows, `[sequences, width]`.
+    /// Recurrent state after the last row of each sequence, `[sequences, width]`.
     pub(crate) fn behind(self) -> Tensor {
         self.behind.into_inner()
     }
 
-    /// A recurrent layer's output at every row of `x`. `weights` are those of the input and their bias, then those of the
-    /// memory; the layer's memory stands from column `memory` on.
+    /// Computes a recurrent layer's output at every row of `x`. `weights` are those of the input and their bias, then
+    /// those of the recurrent state; the layer's state begins at column `memory`.
     pub(crate) fn scan(
         &self,
         x: &Tensor,
@@ -58,7 +58,7 @@ impl Sequences {
         let mut outputs = Vec::with_capacity(steps as usize);
         let mut states = Vec::with_capacity(steps as usize);
         for t in 0..steps {
-            // Not in place: the output of the step before is the same memory.
+            // Not in place: the output of the step before shares this memory.
             let kept = &state * keep.get(t);
             state = step(cell, units as i64, &from_input.get(t), &kept, weight_hh, bias_hh);
             outputs.push(state.narrow(1, 0, units as i64));
@@ -72,7 +72,7 @@ impl Sequences {
         self.lengths.iter().all(|&length| length == steps)
     }
 
-    /// `[rows, n]` to `[steps, sequences, n]`; rows beyond the end of a sequence are zeros.
+    /// Reorders `[rows, n]` to `[steps, sequences, n]`; rows beyond the end of a sequence are zeros.
     fn by_step(&self, x: &Tensor, steps: i64) -> Tensor {
         let n = x.size()[1];
         if self.are_even(steps) {
@@ -84,7 +84,7 @@ impl Sequences {
         Tensor::stack(&padded, 1)
     }
 
-    /// The way back of [`by_step`](Self::by_step).
+    /// Undoes [`by_step`](Self::by_step).
     fn by_row(&self, x: &Tensor) -> Tensor {
         let [steps, _, n] = x.size()[..] else { unreachable!("three axes were stacked") };
         let by_sequence = x.transpose(0, 1);
@@ -113,7 +113,7 @@ impl Sequences {
     }
 }
 
-/// One step of all sequences, with PyTorch's formulas.
+/// Computes one step of all sequences, with PyTorch's formulas.
 fn step(
     cell: Cell,
     units: i64,

@@ -1,7 +1,7 @@
-//! Reverse-mode differentiation over columns of rows, in plain memory.
+//! Reverse-mode differentiation of columns of rows, in plain memory.
 //!
 //! A loss is a few dozen elementwise operations on a few hundred rows. Each costs libtorch a microsecond or two of
-//! allocation, dispatch and graph; here it is one loop over memory that is used again for the next minibatch.
+//! allocation, dispatch and graph; here it is one loop over memory that the next minibatch reuses.
 
 use crate::learn::engines::buffer::{Buffer, Spare};
 use crate::learn::engines::recurrence::{ScanPlace, TapeSequences};
@@ -12,33 +12,33 @@ use crate::settings::Activation;
 use pulp::Arch;
 use std::cell::{Ref, RefCell};
 
-/// What a node was made by; the numbers are nodes.
+/// The operation that made a node; a `usize` is the index of an operand's node.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Made {
     /// Numbers that are not differentiated.
     Leaf,
     By(Op, [usize; 2]),
-    /// One number for every row.
+    /// One number, repeated for every row.
     Expand(usize),
     /// A linear layer and its activation.
     Layer(LayerPlace),
     /// Layer normalisation.
     Norm(NormPlace),
-    /// A recurrent layer, behind the part of its input.
+    /// A recurrent layer; another node computes the input's part.
     Scan(ScanPlace),
-    /// Parameters from there on, the same for every row.
+    /// Parameters from this index on, repeated for every row.
     Param(usize),
 }
 
-/// What a layer reads: nodes of the tape, places in the flat buffer of parameters.
+/// The operands of a layer: nodes of the tape, and places in the flat buffer of parameters.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LayerPlace {
     pub(crate) from: usize,
-    /// Whose weights: 0 the network's, 1 the target copy's.
+    /// Set of parameters: 0 the network's, 1 the target copy's.
     pub(crate) set: usize,
-    /// Its weights collect gradient.
+    /// Whether the layer's weights collect gradient.
     pub(crate) learns: bool,
-    /// Where its weights begin; its biases follow them.
+    /// Index of the layer's first weight in the flat buffer; the biases follow the weights.
     pub(crate) weight: usize,
     pub(crate) inputs: usize,
     pub(crate) out: usize,
@@ -56,23 +56,23 @@ impl LayerPlace {
     }
 }
 
-/// What a layer normalisation reads.
+/// The operands of a layer normalisation on the tape.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NormPlace {
     pub(crate) from: usize,
-    /// Whose parameters: 0 the network's, 1 the target copy's.
+    /// Set of parameters: 0 the network's, 1 the target copy's.
     pub(crate) set: usize,
-    /// Its parameters collect gradient.
+    /// Whether scales and shifts collect gradient.
     pub(crate) learns: bool,
-    /// Where its scales begin; its shifts follow them.
+    /// Index of the first scale in the flat buffer; the shifts follow the scales.
     pub(crate) weight: usize,
     pub(crate) width: usize,
-    /// The node that keeps the mean of each row and one over its deviation for the way back.
+    /// Node that stores each row's mean and the inverse of its deviation for the backward pass.
     pub(crate) moments: usize,
 }
 
 impl NormPlace {
-    /// Its scales and its shifts.
+    /// The scales and the shifts, as slices of `flat`.
     pub(crate) fn parameters(self, flat: &[f32]) -> (&[f32], &[f32]) {
         flat[self.weight..self.weight + 2 * self.width].split_at(self.width)
     }
@@ -84,9 +84,9 @@ pub(crate) struct Node {
     pub(crate) made: Made,
     pub(crate) cols: usize,
     pub(crate) data: Buffer,
-    /// Empty while nothing has flowed back.
+    /// Gradient of the node; empty until the backward pass reaches the node.
     pub(crate) grad: Buffer,
-    /// Something that is differentiated stands behind it.
+    /// Whether the node depends on anything that is differentiated.
     pub(crate) wants: bool,
 }
 
@@ -98,18 +98,18 @@ pub(crate) struct Tape {
     pub(crate) stride: usize,
     pub(crate) nodes: RefCell<Vec<Node>>,
     pub(crate) spare: RefCell<Spare>,
-    /// What recurrent layers need to know of the rows.
+    /// Sequences of the rows, for recurrent layers.
     pub(crate) sequences: TapeSequences,
 }
 
 impl Tape {
-    /// Without memory yet.
+    /// Makes a tape that has allocated nothing yet.
     pub(crate) fn new(arch: Arch) -> Self {
         let (nodes, spare, sequences) = (RefCell::default(), RefCell::default(), TapeSequences::default());
         Self { arch, rows: 0, stride: 0, nodes, spare, sequences }
     }
 
-    /// Forgets everything but the memory, for another batch of `rows` rows.
+    /// Forgets all nodes but keeps the allocations, for another batch of `rows` rows.
     pub(crate) fn reset(&mut self, rows: usize) {
         self.rows = rows;
         self.stride = kernels::stride(rows);
@@ -121,7 +121,7 @@ impl Tape {
         }
     }
 
-    /// Rows that count; those up to the stride repeat the last one.
+    /// Number of rows of the batch; further rows up to the stride repeat the last one.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
@@ -130,7 +130,7 @@ impl Tape {
         self.stride
     }
 
-    /// Room for `cols` columns; what stands there is old.
+    /// Takes a buffer for `cols` columns; it may hold old numbers.
     pub(crate) fn buffer(&self, cols: usize) -> Buffer {
         self.spare.borrow_mut().take(if cols == 0 { 1 } else { cols * self.stride })
     }
@@ -147,14 +147,14 @@ impl Tape {
         nodes.len() - 1
     }
 
-    /// A node filled by `fill`, whose rows beyond the batch it must fill as well.
+    /// Adds a node that `fill` fills, rows beyond the batch included.
     pub(crate) fn leaf(&self, cols: usize, fill: impl FnOnce(&mut [f32])) -> usize {
         let mut data = self.buffer(cols);
         fill(&mut data);
         self.push(Made::Leaf, cols, data, false)
     }
 
-    /// A layer's output with the parameters `flat`.
+    /// Computes a layer's output with the parameters `flat`.
     pub(crate) fn layer(&self, place: LayerPlace, flat: &[f32]) -> usize {
         let mut out = self.buffer(place.out);
         {
@@ -165,7 +165,7 @@ impl Tape {
         let each = |out: &mut [f32], f: fn(f32) -> f32| out.iter_mut().for_each(|y| *y = f(*y));
         match place.activation {
             Activation::Tanh => kernels::tanh(self.arch, &mut out),
-            // Not `f32::max`: what is not a number must stay so.
+            // A comparison, not `f32::max`: NaN must stay NaN.
             Activation::Relu => self.arch.dispatch(|| {
                 out.iter_mut().for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y });
             }),
@@ -177,7 +177,7 @@ impl Tape {
         self.push(Made::Layer(place), place.out, out, wants)
     }
 
-    /// Parameters from `start` on, the same for every row.
+    /// Adds a node of the parameters from `start` on, repeated for every row.
     pub(crate) fn param(&self, start: usize, values: &[f32], learns: bool) -> usize {
         let mut out = self.buffer(values.len());
         for (column, &value) in out.chunks_exact_mut(self.stride).zip(values) {
@@ -194,7 +194,7 @@ impl Tape {
         self.nodes.borrow()[id].wants
     }
 
-    /// `[cols][stride]`.
+    /// The numbers of a node, `[cols][stride]`.
     pub(crate) fn data(&self, id: usize) -> Ref<'_, [f32]> {
         Ref::map(self.nodes.borrow(), |nodes| &*nodes[id].data)
     }
@@ -210,7 +210,7 @@ impl Tape {
         self.push(Made::By(op, [a, a]), cols, out, self.wants(a))
     }
 
-    /// Brings two operands to forms that go together: numbers become columns beside columns.
+    /// Makes two operands compatible: a single number becomes a column if the other operand has columns.
     pub(crate) fn pair(&self, a: usize, b: usize) -> (usize, usize) {
         match (self.cols(a), self.cols(b)) {
             (0, 0) => (a, b),
@@ -264,7 +264,7 @@ impl Tape {
         self.push(Made::By(Op::LogSumExp, [a, a]), 1, sum, self.wants(a))
     }
 
-    /// The logarithm of the sum of the exponentials of the columns.
+    /// For each row, the logarithm of the sum of the exponentials of its columns.
     fn log_sum(&self, a: usize) -> Buffer {
         let (mut max, mut sum) = (self.buffer(1), self.zeros(1));
         let a = self.data(a);
@@ -318,7 +318,7 @@ impl Tape {
         self.push(Made::By(Op::Cat, [a, b]), cols, out, self.wants(a) || self.wants(b))
     }
 
-    /// Every number of the rows that count.
+    /// Calls `f` with every number of the batch's rows, but not of rows beyond them.
     pub(crate) fn numbers(&self, id: usize, mut f: impl FnMut(f32)) {
         let (cols, data) = (self.cols(id), self.data(id));
         match cols {
@@ -347,7 +347,7 @@ impl Tape {
         self.push(made, 0, data, wants)
     }
 
-    /// One number that is not differentiated.
+    /// Adds a node of one number that is not differentiated.
     pub(crate) fn constant(&self, value: f32) -> usize {
         self.number(value, Made::Leaf, false)
     }
@@ -378,7 +378,7 @@ impl Tape {
     }
 }
 
-/// Where column `c` stands; a single column serves for all.
+/// The range of column `c` in memory; a single column is used for every `c`.
 pub(crate) fn part(c: usize, cols: usize, n: usize) -> std::ops::Range<usize> {
     let c = if cols <= 1 { 0 } else { c };
     c * n..(c + 1) * n

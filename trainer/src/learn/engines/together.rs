@@ -1,7 +1,7 @@
-//! Learners that take the gradient of the same batch together, each of some of its pieces.
+//! Several learners that take the gradient of one batch together, each on some of its pieces.
 //!
-//! How a batch is cut depends on its rows alone, and what the pieces give is added up in their order, whoever computed
-//! them. So the gradient has the bits that one learner gives it, whatever the number of learners.
+//! How a batch is cut depends on its rows alone, and the results of its pieces are added up in order, whichever
+//! learner computed them. So the gradient has the same bits for any number of learners.
 
 use crate::base::{Result, lock};
 use bytemuck::{cast_slice, cast_slice_mut};
@@ -10,13 +10,13 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// One of them.
+/// One learner's connection to the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Together {
     collective: Arc<dyn Collective>,
-    /// Why the others cannot be reached any more.
+    /// The error that ended the connection to the other learners.
     lost: Arc<Mutex<Option<String>>>,
-    /// Whether it was said that a batch is too small.
+    /// Whether the warning about too small batches was given.
     warned: Arc<AtomicBool>,
 }
 
@@ -25,17 +25,18 @@ impl Together {
         Self { collective, lost: Arc::default(), warned: Arc::default() }
     }
 
-    /// It is the trainer's, which goes on without the others.
+    /// Whether this is the trainer's own learner, which continues if the others are lost.
     pub(crate) fn leads(&self) -> bool {
         self.collective.rank() == 0
     }
 
-    /// Why the others cannot be reached any more, if so.
+    /// The error that ended the connection to the other learners, if it has ended.
     pub(crate) fn lost(&self) -> Option<String> {
         lock(&self.lost).clone()
     }
 
-    /// Which of so many pieces this learner computes; none if there are too few for all learners, and each computes all.
+    /// The range of `pieces` pieces that this learner computes; `None` if pieces are too few: then each learner
+    /// computes all.
     pub(crate) fn own(&self, pieces: usize) -> Option<Range<usize>> {
         let (rank, learners) = (self.collective.rank(), self.collective.world_size());
         let first = |rank: usize| rank * pieces / learners;
@@ -48,8 +49,8 @@ impl Together {
         (pieces >= learners).then(|| first(rank)..first(rank + 1))
     }
 
-    /// Adds up over the pieces in their order: `add` adds those of this learner to the sum of those before. All learners
-    /// have the whole sum in the end.
+    /// Sums over the pieces in order, through all learners: `add` adds this learner's pieces to the sum of those
+    /// before. All learners get the whole sum.
     pub(crate) fn add_up(&self, sum: &mut [f32], add: impl FnOnce(&mut [f32])) -> Result<()> {
         let (rank, mut add) = (self.collective.rank(), Some(add));
         for turn in 0..self.collective.world_size() {
@@ -61,7 +62,7 @@ impl Together {
         Ok(())
     }
 
-    /// What all learners have, in their order.
+    /// Collects the `own` numbers of all learners, in order of the learners.
     pub(crate) fn gather<T: bytemuck::Pod>(&self, own: &[T]) -> Result<Vec<Vec<T>>> {
         let all = self.noted(self.collective.all_gather(cast_slice(own)))?;
         let numbers =
@@ -98,7 +99,7 @@ mod tests {
         SampleBatch::default().with(Column::OBS, numbers.sin().view([rows, 3]))
     }
 
-    /// The bits of a gradient and of what is reported with it, and into how many pieces a learner's part was cut.
+    /// The bits of a gradient and of its report, and the number of pieces of a learner's part.
     fn gradient(fused: bool, rows: i64, together: Option<Together>) -> (Vec<u32>, usize) {
         let spec = PolicySpec {
             spaces: Spaces { observation_space: Space::real(&[3]), action_space: Space::discrete(2) },
@@ -133,7 +134,7 @@ mod tests {
         (all.into_iter().map(f32::to_bits).collect(), pieces.into_inner())
     }
 
-    /// What each of so many learners has, in their order.
+    /// The results of `gradient` on each of several learners, in order.
     fn gradients(fused: bool, rows: i64, learners: usize) -> Vec<(Vec<u32>, usize)> {
         let world = SocketCollective::world(learners).expect("sockets");
         let take = |one| thread::spawn(move || gradient(fused, rows, Some(Together::new(Arc::new(one)))));

@@ -19,15 +19,15 @@ use std::cell::RefCell;
 use std::sync::{Arc, Mutex, PoisonError};
 use tch::{Device, Kind, Tensor};
 
-/// Rows of a piece on the CPU: enough to be worth libtorch's overhead. A GPU gets one piece.
+/// Number of rows of a piece on the CPU: enough to be worth libtorch's overhead. A GPU gets one piece.
 const PIECE: usize = 1024;
 
-/// Tensors over the same parameters, for one thread.
+/// One thread's tensors over the shared parameters.
 #[derive(Debug)]
 pub(crate) struct Leaves {
-    /// Those that want a gradient.
+    /// Parameters that collect gradient.
     online: Params,
-    /// The same memory without one.
+    /// The memory of `online` as tensors without gradient.
     frozen: Params,
     target: Option<Params>,
     encoding: Arc<Encoding>,
@@ -51,11 +51,11 @@ struct TorchGraph<'t> {
     leaves: &'t Leaves,
     live: LearningGroups<'t>,
     noise: Option<RefCell<Stream>>,
-    /// As many rows as the piece has. What is the same for every row takes its length from it, so that an exported
-    /// module takes any number of rows.
+    /// A tensor with the piece's number of rows. Values that are equal for every row take their length from it, so
+    /// that an exported module accepts any number of rows.
     like: Option<Tensor>,
     rows: usize,
-    /// What recurrent layers need to know of the rows.
+    /// Sequences of the rows, for recurrent layers.
     sequences: Option<Sequences>,
 }
 
@@ -199,7 +199,7 @@ impl Graph for TorchGraph<'_> {
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize> {
         let data = batch.get(column)?;
         Ok(self.insert(match data.kind() {
-            // Bytes wrap around, and flags do not subtract; an index stays one.
+            // u8 would wrap around, and bools cannot be subtracted; an i64 index stays one.
             Kind::Uint8 | Kind::Bool => data.to_kind(Kind::Float),
             _ => data.shallow_clone(),
         }))
@@ -229,7 +229,7 @@ impl Graph for TorchGraph<'_> {
     }
 }
 
-/// In place where the backward pass allows.
+/// Applies an activation, in place if the backward pass allows it.
 fn activate(activation: Activation, mut x: Tensor) -> Tensor {
     match activation {
         Activation::Tanh => x.tanh_(),
@@ -240,13 +240,13 @@ fn activate(activation: Activation, mut x: Tensor) -> Tensor {
     }
 }
 
-/// Leaves over the parameters for every thread.
+/// One set of leaf tensors over the parameters for every thread.
 #[derive(Debug)]
 pub(crate) struct Torch {
     threads: Vec<Mutex<Leaves>>,
 }
 
-/// A piece's gradient, statistics and errors.
+/// Gradient, statistics and errors of one piece.
 struct Piece {
     gradient: Tensor,
     stats: Vec<(&'static str, Reduction, Tensor)>,
@@ -260,7 +260,7 @@ impl Torch {
         Self { threads: (0..threads).map(|_| Mutex::new(Leaves::new(sets, encoding))).collect() }
     }
 
-    /// Runs `f` on every input with the leaves of the thread it is on, in parallel; results are in order.
+    /// Runs `f` on every input in parallel, each with its thread's leaf tensors; results are in order.
     fn on_threads<I: Send, O: Send>(
         &self,
         inputs: Vec<I>,
@@ -278,7 +278,7 @@ impl Torch {
 }
 
 impl Torch {
-    /// A head at rows that are sequences. What is remembered behind them replaces what was before.
+    /// Computes a head at rows that form sequences. The recurrent state after each replaces the one before it.
     fn evaluate_sequences(
         &mut self,
         obs: &Tensor,
@@ -426,7 +426,7 @@ fn input<'t>(graph: &'t TorchGraph<'t>, obs: &Tensor, mask: Option<&Tensor>) -> 
     Input::new(beside(obs), mask.map(|mask| beside(here(mask))))
 }
 
-/// `head` of the network on `inputs` (observations, then masks if there are any) as libtorch traces it.
+/// Computes `head` of the network on `inputs` (observations, then masks if there are any), for libtorch to trace.
 pub(crate) fn forward(
     sets: &Sets,
     encoding: &Arc<Encoding>,
@@ -448,7 +448,7 @@ pub(crate) fn forward(
     graph.tensor(value.id())
 }
 
-/// Gradient and statistics of a piece, the gradient as its share of all rows.
+/// Computes gradient and statistics of a piece, the gradient weighted by the piece's share of all rows.
 fn learn(
     leaves: &Leaves,
     batch: &SampleBatch,
@@ -476,8 +476,8 @@ fn learn(
     Ok(Piece { gradient, stats, errors, noise: graph.noise.map(RefCell::into_inner) })
 }
 
-/// Gives the statistics and errors of a learner's own pieces to the other learners, and takes theirs. The gradients of these
-/// are left empty, and their errors stand in one piece.
+/// Exchanges statistics and errors of pieces with the other learners. Received pieces have no
+/// gradient, and their errors are joined in one piece.
 fn share_reports(together: &Together, own: Vec<Piece>, pieces: usize) -> Result<Vec<Piece>> {
     let numbers = |tensor: &Tensor| tensor.to_kind(Kind::Double).contiguous();
     let told: Vec<f64> = own
@@ -505,7 +505,7 @@ fn share_reports(together: &Together, own: Vec<Piece>, pieces: usize) -> Result<
     Ok(pieces)
 }
 
-/// One number, or the sums of an explained variance.
+/// A statistic of one piece: one number, or the sums for an explained variance.
 fn of_piece(graph: &TorchGraph<'_>, stat: &Stat<'_>) -> Result<Tensor> {
     let value = graph.tensor(stat.of[0].id()).detach();
     Ok(match stat.join {
@@ -525,7 +525,7 @@ fn of_piece(graph: &TorchGraph<'_>, stat: &Stat<'_>) -> Result<Tensor> {
     })
 }
 
-/// The statistics of all rows; they stay on the device.
+/// Joins the statistics of all pieces, on the device.
 fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
     let names: Vec<&'static str> = pieces[0].stats.iter().map(|(name, ..)| *name).collect();
     let shares = Tensor::from_slice(shares).to_device(device);
@@ -549,7 +549,7 @@ fn join(pieces: &[Piece], shares: &[f32], device: Device) -> Stats {
     }
 }
 
-/// [`explained`](crate::learn::loss::explained) on a device.
+/// Computes [`explained`](crate::learn::loss::explained) on the device.
 fn explained(sums: &Tensor) -> Tensor {
     let [rows, w, ww, d, dd] = [0, 1, 2, 3, 4].map(|i| sums.get(i));
     let variance = |sum: Tensor, squares: Tensor| (squares - sum.square() / &rows) / &rows;

@@ -1,4 +1,4 @@
-//! The step of Adam.
+//! The update rule of Adam.
 
 use crate::learn::kernels::share::share_out;
 use pulp::Arch;
@@ -9,19 +9,19 @@ pub(crate) struct Adam {
     pub(crate) one_minus_beta1: f64,
     pub(crate) one_minus_beta2: f64,
     pub(crate) eps: f64,
-    /// The step size over `1 - beta1^t`.
+    /// Learning rate over `1 - beta1^t`.
     pub(crate) rate: f64,
-    /// What the root of the second moment counts, `1 / sqrt(1 - beta2^t)`.
+    /// Factor of the root of the second moment, `1 / sqrt(1 - beta2^t)`.
     pub(crate) root: f64,
-    /// What a parameter keeps of itself: 1 without weight decay.
+    /// Factor that decays each parameter; 1 without weight decay.
     pub(crate) keep: f64,
 }
 
-/// Parameters that one thread takes at a time: for fewer, waking another costs more than it brings.
+/// Least number of parameters per thread: for fewer, waking another thread costs more than it saves.
 const ADAM_PART: usize = 1 << 15;
 
 impl Adam {
-    /// Every parameter has a step of its own, so the number of threads changes nothing.
+    /// Updates every parameter independently, so the number of threads changes no bit.
     pub(crate) fn step(self, w: &mut [f32], first: &mut [f32], second: &mut [f32], grad: &[f32]) {
         if w.len() < 2 * ADAM_PART {
             return self.step_on_thread(w, first, second, grad);

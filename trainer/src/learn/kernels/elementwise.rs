@@ -96,7 +96,7 @@ pub(crate) fn ln(x: f32) -> f32 {
     }
 }
 
-/// A sum in lanes, then in double precision.
+/// Sums `f(x)` in f32 lanes, then adds the lanes in double precision.
 pub(crate) fn sum(x: &[f32], f: impl Fn(f32) -> f32) -> f64 {
     Arch::new().dispatch(|| {
         let mut sums = [0.0_f32; LANES];

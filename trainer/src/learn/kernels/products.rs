@@ -7,25 +7,25 @@
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Rows are computed in multiples of this.
+/// Number of rows per block; rows are computed in multiples of it.
 pub(crate) const LANES: usize = 16;
 
-/// From one feature to the next: the rows in whole vectors, and an odd number of them when there are many, because
-/// features that lie a power of two apart share a few sets of the cache.
+/// Distance between features: the rows in whole vectors, an odd number of vectors if there are many, because
+/// features that are a power of two apart share a few sets of the cache.
 pub(crate) fn stride(rows: usize) -> usize {
     let vectors = rows.div_ceil(LANES).max(1);
     LANES * if vectors < 4 { vectors } else { vectors | 1 }
 }
 
-/// A weight matrix `[out, in]` as the left factor of a product, and where sums begin.
+/// The left factor of a product: a weight matrix `[out, in]`, and whether the product adds to its output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Left<'a> {
-    /// As it stands, with a bias: `in` features become `out`.
+    /// Weights `[out, in]` and a bias: `in` features become `out`.
     Weight(&'a [f32], &'a [f32]),
-    /// As it stands, each row so far from the next: `in` features are added to `out`.
+    /// Weights `[out, in]` with the given distance between rows: the product is added to `out` features.
     Apart(&'a [f32], usize),
-    /// Transposed: `out` features become `in`, or are added to them. Its columns stand in panels of so many, one panel
-    /// behind the other; see [`panels`].
+    /// Transposed weights: `out` features become `in`, or are added to them. Columns are stored in panels of `panel`
+    /// columns, one after the other; see [`panels`].
     Transposed { weight: &'a [f32], panel: usize, add: bool },
 }
 
@@ -34,17 +34,17 @@ pub(crate) fn product(arch: Arch, left: Left<'_>, x: &[f32], y: &mut [f32], rows
     arch.dispatch(Product { left, x, y, rows, strides: [stride(rows); 2] });
 }
 
-/// How many outputs a tile has with the widest vectors, and how many columns a panel.
+/// Number of outputs per tile with the widest vectors, and of columns per panel.
 const TILE: usize = 12;
 
-/// How many numbers [`panels`] puts aside. Narrow layers need none: their weights are near enough to each other to be read
-/// across.
+/// Number of scalars of scratch memory for [`panels`]. Narrow layers need none: their weights are close enough in
+/// memory to be read across.
 pub(crate) fn panels_room(inputs: usize, outputs: usize) -> usize {
     if inputs.min(outputs) < 400 { 0 } else { inputs * outputs }
 }
 
-/// Weights `[out, inputs]` for [`Left::Transposed`]: as they stand without `room`, and else with the columns of a tile
-/// beside each other. The product has the same bits.
+/// Prepares weights `[out, inputs]` for [`Left::Transposed`]: unchanged if `room` is empty, else with each tile's
+/// columns side by side. The product has the same bits.
 pub(crate) fn panels<'a>(weight: &'a [f32], inputs: usize, room: &'a mut [f32]) -> (&'a [f32], usize) {
     if room.is_empty() {
         return (weight, inputs);
@@ -63,7 +63,7 @@ struct Product<'a> {
     x: &'a [f32],
     y: &'a mut [f32],
     rows: usize,
-    /// From one feature of `x` to the next, and from one of `y`.
+    /// Distances between features of `x` and between features of `y`.
     strides: [usize; 2],
 }
 
@@ -89,7 +89,7 @@ impl WithSimd for Product<'_> {
     }
 }
 
-/// Vectors from feature to feature, and the features of both sides.
+/// Distances between features, in vectors, and numbers of features on both sides.
 #[derive(Clone, Copy)]
 struct Shape {
     strides: [usize; 2],
@@ -97,7 +97,7 @@ struct Shape {
     outputs: usize,
 }
 
-/// All outputs of `V` vectors of rows.
+/// Computes all outputs of `V` vectors of rows.
 #[inline(always)]
 fn outputs<S: Simd, const V: usize>(
     simd: S,
@@ -128,7 +128,7 @@ fn outputs<S: Simd, const V: usize>(
     }
 }
 
-/// `M` outputs of `V` vectors of rows, in registers.
+/// Computes `M` outputs of `V` vectors of rows, in registers.
 #[inline(always)]
 fn tile<S: Simd, const M: usize, const V: usize>(
     simd: S,
@@ -202,8 +202,8 @@ fn add_rows<S: Simd, const M: usize, const V: usize>(
     }
 }
 
-/// `dw[o][i] += sum over the rows of dy[o] x[i]` and `db[o] += sum of dy[o]`; `dw` is `[out, in]`. `room` is as long as
-/// [`outer_room`] says.
+/// `dw[o][i] += sum over the rows of dy[o] x[i]` and `db[o] += sum of dy[o]`; `dw` is `[out, in]`. `room` has
+/// [`outer_room`] numbers.
 pub(crate) fn outer(
     arch: Arch,
     dy: &[f32],
@@ -215,14 +215,14 @@ pub(crate) fn outer(
     arch.dispatch(Outer { dy, x, dw, db, rows, room });
 }
 
-/// Weights of a layer from which on [`outer`] turns its operands round whatever the number of rows. (Narrow layers would
-/// gain as well, but their numbers would change in the last digits.)
+/// Number of weights from which on [`outer`] transposes its operands, whatever the number of rows. (Narrow layers
+/// would gain as well, but their numbers would change in the last digits.)
 const WIDE: usize = 128 * 128;
 
-/// How many numbers [`outer`] puts aside.
+/// Number of scalars of scratch memory for [`outer`].
 ///
-/// Sums over rows that lie in the lanes of a vector end with adding up the lanes, once per weight. Few rows and wide layers
-/// are quicker turned round: then it is a product with inputs in the lanes.
+/// Sums over rows that lie in a vector's lanes end with adding up the lanes, once per weight. With few rows and wide
+/// layers it is faster to transpose: the product then has inputs in the lanes.
 pub(crate) fn outer_room(rows: usize, inputs: usize, outputs: usize) -> usize {
     let (whole, is_wide) = (inputs.is_multiple_of(LANES), inputs * outputs >= WIDE);
     let turned = whole && (is_wide || rows < 128 && outputs.is_multiple_of(LANES));
@@ -273,7 +273,7 @@ impl WithSimd for Outer<'_> {
     }
 }
 
-/// `x`, `[inputs][apart]`, as `[rows][across]`.
+/// Transposes `x` from `[inputs][apart]` to `[rows][across]`.
 #[inline(always)]
 fn transpose(x: &[f32], apart: usize, to: &mut [f32], across: usize) {
     for (i, x) in x.chunks_exact(LANES * apart).enumerate() {
@@ -288,7 +288,7 @@ fn transpose(x: &[f32], apart: usize, to: &mut [f32], across: usize) {
     }
 }
 
-/// All inputs' weights of `M` outputs.
+/// Computes the gradients of all weights of `M` outputs.
 #[inline(always)]
 fn weights_of<S: Simd, const M: usize>(
     simd: S,
@@ -315,7 +315,7 @@ fn weights_of<S: Simd, const M: usize>(
     }
 }
 
-/// `M` by `N` sums over the rows, in registers.
+/// Computes `M` by `N` sums over the rows, in registers.
 #[inline(always)]
 fn dots<S: Simd, const M: usize, const N: usize>(
     simd: S,

@@ -1,4 +1,4 @@
-//! Work that the threads of the machine share.
+//! Sharing work between the machine's threads.
 
 use crate::base::lock;
 use std::hint::spin_loop;
@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// How long a thread that has nothing left to do stays awake for the others to finish. To sleep and be woken takes longer.
+/// How long an idle thread spins for the others to finish: sleeping and waking takes longer.
 const PATIENCE: Duration = Duration::from_micros(200);
 
 /// Calls `f` with every job.
@@ -18,7 +18,7 @@ pub(crate) fn share_out<J: Send>(jobs: Vec<J>, f: impl Fn(J) + Sync) {
     let (all, done) = (jobs.len(), AtomicUsize::new(0));
     let jobs = Mutex::new(jobs.into_iter());
     let work = || {
-        // In a line of its own: the lock is held for no longer.
+        // In a statement of its own, so that the lock is released at once.
         let next = || lock(&jobs).next();
         while let Some(job) = next() {
             f(job);

@@ -1,4 +1,4 @@
-//! The operations that losses and networks are written in; an engine runs them.
+//! The operations of losses and networks; an engine runs them.
 
 use crate::base::Result;
 use crate::experience::{Column, SampleBatch};
@@ -6,7 +6,7 @@ use crate::settings::Activation;
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// One operation on numbers of a graph. An engine says how it is computed and how its gradient flows.
+/// An operation on values of a graph. Each engine computes its result and its gradient.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Op {
     Exp,
@@ -19,22 +19,22 @@ pub(crate) enum Op {
     Sigmoid,
     Softplus,
     Relu,
-    /// Within two bounds; beyond them nothing flows back.
+    /// Clamps between two bounds; beyond them the gradient is 0.
     Clamp(f64, f64),
-    /// `x * scale + shift`.
+    /// Computes `x * scale + shift`.
     Scale(f64, f64),
     LogSoftmax,
     /// The logarithm of the sum of the exponentials of the columns.
     LogSumExp,
     Argmax,
-    /// The columns of each row from the smallest to the largest; nothing flows back.
+    /// Sorts the columns of each row, smallest first; without gradient.
     SortColumns,
     SumColumns,
     MeanColumns,
     /// The mean over rows and columns.
     Mean,
     Detach,
-    /// So many columns from there on.
+    /// Selects columns: `(start, len)`.
     Narrow(usize, usize),
     Add,
     Sub,
@@ -42,40 +42,42 @@ pub(crate) enum Op {
     Div,
     Minimum,
     Maximum,
-    /// Of each row the column that the second operand names.
+    /// Selects one column per row; the second operand holds its index.
     Gather,
-    /// The columns of both.
+    /// Joins the columns of both operands.
     Cat,
-    /// The loss of the first operand's quantiles at samples, the second operand's columns; nothing flows back to those.
+    /// The quantile Huber loss: quantiles in the first operand, samples in the second, which gets no gradient.
     QuantileHuber,
-    /// The first operand where the second is not 0, else -1e9: what an illegal action's logit becomes.
+    /// Replaces the first operand by -1e9, as logits of illegal actions, where the second is 0.
     Mask,
 }
 
-/// What an illegal action's logit becomes. With infinity, entropies would be 0 times infinity.
+/// Logit of illegal actions. Infinity would make entropies 0 times infinity.
 pub(crate) const MASKED: f32 = -1e9;
 
-/// Parameters as a loss sees them.
+/// The set of parameters that a layer uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ParamSet {
-    /// Those that learn.
+    /// Parameters that learn.
     Online,
-    /// The same, which this use does not change.
+    /// Parameters that learn, without gradient in this use.
     Frozen,
-    /// The target copy.
+    /// Parameters of the target copy.
     Target,
 }
 
-/// A layer's place among the parameters, and its shape: all that an engine needs to apply it.
+/// A layer's parameters, by index, and its shape: all that an engine needs to apply the layer.
 ///
-/// Parameters are numbered as the builder laid them out; a bias is the parameter behind its weight.
+/// Parameters are numbered in the order they were laid out; a bias follows its weight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Layer {
-    /// `weight` `[out, inputs]`.
+    /// A linear layer: `weight` is `[out, inputs]`.
     Dense { weight: usize, inputs: usize, out: usize, activation: Activation },
-    /// As `Dense`, then the deviations of both; see [`NetBuilder::noisy`](crate::learn::nets::NetBuilder::noisy).
+    /// A noisy linear layer: means as of `Dense`, then deviations; see
+    /// [`NetBuilder::noisy`](crate::learn::nets::NetBuilder::noisy).
     Noisy { weight: usize, inputs: usize, out: usize, activation: Activation },
-    /// `weight` `[channels out, channels in, kernel height, kernel width]`; `padding` is left, right, top, bottom.
+    /// A convolution: `weight` is `[channels out, channels in, kernel height, kernel width]`; `padding` is left,
+    /// right, top, bottom.
     Conv2d {
         weight: usize,
         input: [usize; 3],
@@ -83,25 +85,26 @@ pub(crate) enum Layer {
         padding: [usize; 4],
         activation: Activation,
     },
-    /// A scale and a shift, `[width]` each.
+    /// Layer normalisation: a scale and a shift, `[width]` each.
     Norm { weight: usize, width: usize },
-    /// Weights on the input `[gates * units, inputs]` and their bias, then those on the memory.
+    /// A recurrent layer: weights on the input `[gates * units, inputs]` and their bias, then those on the recurrent
+    /// state.
     Recurrent { weight: usize, units: usize, cell: Cell, memory: usize },
-    /// Parameters that no layer reads, the same for every row.
+    /// Parameters that no layer reads, repeated for every row.
     Free { parameter: usize },
 }
 
-/// What a recurrent layer is made of.
+/// The kind of a recurrent layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cell {
-    /// A gated recurrent unit (Cho et al. 2014); it remembers its output.
+    /// Gated recurrent unit (Cho et al. 2014); its state is its output.
     Gru,
-    /// Long short-term memory (Hochreiter and Schmidhuber 1997); it remembers its output and its cell state.
+    /// Long short-term memory (Hochreiter and Schmidhuber 1997); its state is its output and its cell.
     Lstm,
 }
 
 impl Cell {
-    /// Numbers that it remembers per row.
+    /// Number of scalars of the recurrent state per row.
     pub(crate) fn memory(self, units: usize) -> usize {
         match self {
             Self::Gru => units,
@@ -109,7 +112,7 @@ impl Cell {
         }
     }
 
-    /// Gates, each of which has the units' weights.
+    /// Number of gates; each has weights for all units.
     pub(crate) fn gates(self) -> usize {
         match self {
             Self::Gru => 3,
@@ -118,20 +121,20 @@ impl Cell {
     }
 }
 
-/// Where values are computed: libtorch's graph of one piece, or a tape in plain memory.
+/// An engine's record of operations: libtorch's graph of one piece, or a tape in plain memory.
 pub(crate) trait Graph: Debug {
     fn apply(&self, op: Op, operands: &[usize]) -> usize;
     fn layer(&self, layer: Layer, which: ParamSet, operands: &[usize]) -> usize;
-    /// A column of a batch, `[rows, columns]`.
+    /// Adds a batch's column, `[rows, columns]`, and returns its node.
     fn column(&self, batch: &SampleBatch, column: Column) -> Result<usize>;
-    /// A column of observations in the network's numbers.
+    /// Adds a batch's column of observations, encoded for the network, and returns its node.
     fn observation(&self, batch: &SampleBatch, column: Column) -> Result<usize>;
-    /// One number that is not differentiated.
+    /// Adds one number that is not differentiated, and returns its node.
     fn number(&self, number: f32) -> usize;
-    /// Columns of a value; 0 for one number.
+    /// Number of columns of a node; 0 for one number.
     fn columns(&self, id: usize) -> usize;
-    /// The numbers of a value. Only libtorch has tensors.
+    /// The tensor of a node. Only libtorch has tensors.
     fn tensor(&self, id: usize) -> Tensor;
-    /// A value of these numbers. Only libtorch has tensors.
+    /// Adds a tensor and returns its node. Only libtorch has tensors.
     fn insert(&self, tensor: Tensor) -> usize;
 }

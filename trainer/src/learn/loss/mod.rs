@@ -1,4 +1,4 @@
-//! What a loss says about some rows: what is made smaller, and statistics that say how they join.
+//! A loss of some rows: the value to minimise, and statistics that can be joined over pieces.
 
 mod graph;
 mod net;
@@ -14,7 +14,7 @@ pub use seen::Seen;
 pub(crate) use seen::{Observed, Remembered};
 pub use value::{OnLibtorch, Value, min};
 
-/// What a loss says about some rows of a minibatch.
+/// A loss of some rows of a minibatch, with statistics and errors to report.
 #[derive(Debug)]
 pub struct Loss<'t> {
     pub(crate) total: Value<'t>,
@@ -22,16 +22,16 @@ pub struct Loss<'t> {
     pub(crate) td_errors: Option<Value<'t>>,
 }
 
-/// A statistic of some rows. [`Reduction`] says how those of pieces become one of the whole.
+/// A statistic of some rows. [`Reduction`] joins the statistics of pieces.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stat<'t> {
     pub(crate) name: &'static str,
     pub(crate) join: Reduction,
-    /// The value; of an explained variance the second operand as well.
+    /// The reported value; for an explained variance also the prediction.
     pub(crate) of: [Value<'t>; 2],
 }
 
-/// How the statistics of pieces become that of all rows.
+/// How statistics of pieces are joined to that of all rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reduction {
     Mean,
@@ -40,16 +40,16 @@ pub(crate) enum Reduction {
     ExplainedVariance,
 }
 
-/// Added to a variance that divides.
+/// Number added to a variance in a denominator.
 pub(crate) const EPSILON: f64 = 1e-8;
 
 impl<'t> Loss<'t> {
-    /// What is made smaller: the mean over the rows of a number per row, or a sum of such means.
+    /// Makes a loss to minimise: the mean over the rows of one number per row, or a sum of such means.
     pub fn new(total: Value<'t>) -> Self {
         Self { total, stats: Vec::new(), td_errors: None }
     }
 
-    /// The sum of named losses; each is reported.
+    /// Makes a loss that is the sum of named losses; each is reported.
     ///
     /// # Panics
     /// Panics if `losses` is empty.
@@ -58,7 +58,7 @@ impl<'t> Loss<'t> {
         losses.into_iter().fold(Self::new(total), |loss, (name, value)| loss.mean(name, value))
     }
 
-    /// The sum of this loss and another named one.
+    /// Adds another named loss, which is reported.
     #[must_use]
     pub fn plus(self, name: &'static str, value: Value<'t>) -> Self {
         Self { total: self.total + value, ..self }.mean(name, value)
@@ -89,7 +89,7 @@ impl<'t> Loss<'t> {
         self.with(name, Reduction::ExplainedVariance, [wanted, found])
     }
 
-    /// The error of each row, for prioritised replay.
+    /// Reports the TD error of each row, for prioritised replay.
     #[must_use]
     pub fn td_errors(self, errors: Value<'t>) -> Self {
         Self { td_errors: Some(errors), ..self }
@@ -101,7 +101,7 @@ impl<'t> Loss<'t> {
     }
 }
 
-/// The variance explained, from the number of rows and the sums of `w`, `w^2`, `w - f` and `(w - f)^2`.
+/// Explained variance, from the number of rows and the sums of `w`, `w^2`, `w - f` and `(w - f)^2`.
 pub(crate) fn explained([rows, w, ww, d, dd]: [f64; 5]) -> f64 {
     let variance = |sum: f64, squares: f64| (squares - sum * sum / rows) / rows;
     1.0 - variance(d, dd) / (variance(w, ww) + EPSILON)

@@ -1,13 +1,12 @@
-//! Parameters and observations as a loss sees them.
+//! The parameters and observations that a loss computes with.
 
 use crate::learn::loss::graph::{Graph, Layer, ParamSet};
 use crate::learn::loss::value::Value;
 
-/// Parameters as a loss sees them: those that learn, the same without their gradient, or the target copy's.
+/// A set of parameters for a loss: those that learn, the same without gradient, or the target copy's.
 ///
-/// What flows back through a layer goes to its parameters if they are [`online`](crate::learn::loss::rows::Rows::online), and to its
-/// input if that wants it, whichever they are. Frozen parameters on stored columns want nothing: nothing is kept for
-/// them.
+/// A layer's gradient goes to its parameters if they are [`online`](crate::learn::loss::rows::Rows::online), and with
+/// any parameters to an input that is differentiated. Frozen parameters on stored columns need no gradients.
 #[derive(Clone, Copy, Debug)]
 pub struct Net<'t> {
     graph: &'t (dyn Graph + 't),
@@ -24,7 +23,7 @@ impl<'t> Net<'t> {
     }
 }
 
-/// What a network may look at, for some rows.
+/// A network's input for some rows: observations and masks.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'t> {
     obs: Value<'t>,
@@ -36,13 +35,13 @@ impl<'t> Input<'t> {
         Self { obs, mask }
     }
 
-    /// The observation in numbers, `[rows, width]`: discrete ones one-hot, pixels from 0 to 1 with the channels first; see
-    /// [`Encoding`](crate::learn::params::Encoding).
+    /// The encoded observation, `[rows, width]`: discrete ones one-hot, pixels from 0 to 1 with the channels first;
+    /// see [`Encoding`](crate::learn::params::Encoding).
     pub fn obs(self) -> Value<'t> {
         self.obs
     }
 
-    /// Logits with those of illegal actions at -1e9; as they are where the environment has no masks.
+    /// Replaces logits of illegal actions by -1e9; without masks logits stay unchanged.
     #[must_use]
     pub fn masked(self, logits: Value<'t>) -> Value<'t> {
         self.mask.map_or(logits, |mask| logits.masked(mask))

@@ -1,4 +1,4 @@
-//! What a loss sees: the rows of a piece of a batch, and the network on them.
+//! The arguments of a loss: a piece of a batch's rows, and the network.
 
 use crate::base::Result;
 use crate::experience::{Column, SampleBatch};
@@ -8,7 +8,7 @@ use crate::learn::loss::value::Value;
 use crate::learn::params::{Group, LearningGroups};
 use std::cell::Cell;
 
-/// A piece of a batch, and the network on it.
+/// A piece of a batch's rows, and the network to apply to them.
 #[derive(Debug)]
 pub struct Rows<'t> {
     graph: &'t (dyn Graph + 't),
@@ -18,10 +18,10 @@ pub struct Rows<'t> {
     next_obs: Cell<Option<Input<'t>>>,
 }
 
-/// What is the same for all pieces.
+/// Facts about the whole minibatch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MinibatchInfo<'t> {
-    /// Rows of the whole minibatch.
+    /// Number of rows of the whole minibatch.
     pub(crate) count: usize,
     pub(crate) timestep: u64,
     pub(crate) has_target: bool,
@@ -58,7 +58,7 @@ impl<'t> Rows<'t> {
         self.batch.has(column)
     }
 
-    /// What the network looks at when it acts.
+    /// The network's input at the rows: observations `obs` and masks.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `obs`, and
@@ -67,7 +67,7 @@ impl<'t> Rows<'t> {
         self.input(&self.obs, Column::OBS, Column::ACTION_MASK)
     }
 
-    /// What the network may look at after the step.
+    /// The network's input after the step: observations `new_obs` and masks.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `new_obs`, and
@@ -87,7 +87,7 @@ impl<'t> Rows<'t> {
         Ok(input)
     }
 
-    /// Importance weights of replayed rows; 1 where there are none.
+    /// Importance weights of replayed rows; 1 for other batches.
     ///
     /// # Errors
     /// Does not fail today: without the column the weights are 1.
@@ -98,7 +98,7 @@ impl<'t> Rows<'t> {
         }
     }
 
-    /// `gamma^n` where something follows, 0 where the task ended.
+    /// The discount of the next value: `gamma^n`, or 0 if the task ended.
     ///
     /// # Errors
     /// Returns [`Error::MissingColumn`](crate::Error::MissingColumn) if the batch has no `discounts` or no
@@ -108,12 +108,12 @@ impl<'t> Rows<'t> {
         Ok(discounts * (1.0 - terminated))
     }
 
-    /// The parameters that learn.
+    /// The parameters that learn, with gradient.
     pub fn online(&self) -> Net<'t> {
         Net::new(self.graph, ParamSet::Online)
     }
 
-    /// The parameters that learn, which this use does not change.
+    /// The parameters that learn, without gradient in this use.
     pub fn frozen(&self) -> Net<'t> {
         Net::new(self.graph, ParamSet::Frozen)
     }
@@ -121,8 +121,8 @@ impl<'t> Rows<'t> {
     /// The parameters of the target copy.
     ///
     /// # Panics
-    /// Panics if the network was laid out without one: [`NetBuilder::target`](crate::learn::nets::NetBuilder::target) makes
-    /// it.
+    /// Panics if the network has no target copy; [`NetBuilder::target`](crate::learn::nets::NetBuilder::target) makes
+    /// one.
     pub fn target(&self) -> Net<'t> {
         assert!(
             self.about.has_target,
@@ -131,17 +131,17 @@ impl<'t> Rows<'t> {
         Net::new(self.graph, ParamSet::Target)
     }
 
-    /// Whether a group learns in this pass; a loss may leave out what would reach no other.
+    /// Whether a group learns in this pass; a loss may leave out terms that only reach other groups.
     pub fn learns(&self, group: Group) -> bool {
         self.about.live.learning.contains(&group)
     }
 
-    /// Rows of the whole minibatch, however it is cut.
+    /// Number of rows of the whole minibatch, however it is cut.
     pub fn count(&self) -> f64 {
         self.about.count as f64
     }
 
-    /// Environment steps of the whole run, for schedules.
+    /// Number of environment steps of the whole run, for schedules.
     pub fn timestep(&self) -> u64 {
         self.about.timestep
     }

@@ -1,45 +1,46 @@
-//! What a network sees of a batch: observations, masks and recurrent states.
+//! Inputs of a network: observations, masks and recurrent states.
 
 use std::fmt::Debug;
 use tch::Tensor;
 
-/// What a policy sees: one row per copy.
+/// The inputs of an acting policy, one row per copy.
 #[derive(Debug)]
 pub struct Seen<'a> {
-    /// Observations, `[copies, ...]` in the shape and the scalars of the space; behind a filter `[copies, width]` f32.
+    /// Observations, `[copies, ...]` in the shape and type of the space; after a filter `[copies, width]` f32.
     pub obs: &'a Tensor,
-    /// Which discrete actions are legal, `[copies, options]`, the options of several choices one after the other. There
-    /// are none unless `mask_actions` asks for them.
+    /// Which discrete actions are legal, `[copies, options]`, with the options of several choices one after the
+    /// other. `None` without `mask_actions`.
     pub mask: Option<&'a [bool]>,
-    /// What the policy remembers, `[copies, memory_width]`, read and written in place. It is zeros where an episode
+    /// The policy's recurrent state, `[copies, memory_width]`, read and written in place. It is zero where an episode
     /// begins.
     pub memory: &'a mut [f32],
     /// Whether the copy's episode begins with this row, `[copies]`.
     pub resets: &'a [bool],
     /// Whether to explore; false asks for the best known action, without randomness.
     pub explore: bool,
-    /// Environment steps sampled in the whole run, for schedules.
+    /// Number of environment steps of the whole run, for schedules.
     pub timestep: u64,
 }
 
-/// What a policy remembers of the rows that a head is asked about.
+/// Recurrent states of the rows that a head is computed for.
 #[derive(Debug)]
 pub(crate) struct Remembered<'a> {
-    /// `[sequences, width]`: before the first row of each, and when the head was computed, behind the last.
+    /// Recurrent state `[sequences, width]`: before the first row of each sequence; computing the head replaces it by
+    /// that after the last row.
     pub(crate) memory: &'a mut [f32],
     /// Whether an episode begins with the row, `[rows]`.
     pub(crate) resets: &'a [bool],
-    /// Rows of each sequence; without them every row is one.
+    /// Number of rows of each sequence; `None`: every row is a sequence.
     pub(crate) lengths: Option<&'a [usize]>,
 }
 
-/// The rows that a head is asked about, in plain memory of the caller.
+/// The rows that a head is computed for, in the caller's memory.
 #[derive(Debug)]
 pub(crate) struct Observed<'a> {
-    /// `[rows, ...]`.
+    /// Observations, `[rows, ...]`.
     pub(crate) obs: &'a Tensor,
     /// Which discrete actions are legal, `[rows, choices]`.
     pub(crate) mask: Option<&'a [bool]>,
-    /// Only where a policy remembers.
+    /// Recurrent states; `None` unless the policy is recurrent.
     pub(crate) remembered: Option<Remembered<'a>>,
 }

@@ -1,27 +1,28 @@
-//! Numbers per row of a batch, for losses and heads: written once, computed by either engine.
+//! Values for losses and heads: numbers per row of a batch, written once and computed by either engine.
 //!
-//! The operations carry libtorch's names.
+//! The operations have libtorch's names.
 
 use crate::learn::loss::graph::{Graph, Op};
 use crate::settings::Activation;
 use std::ops::{Add, Div, Mul, Neg, Sub};
 use tch::Tensor;
 
-/// A matrix `[rows, columns]`, or one number for the whole batch. One column goes together with several, one number
-/// with anything.
+/// A matrix `[rows, columns]`, or one number for the whole batch. One column is repeated beside several, one number
+/// beside anything.
 ///
-/// It is a handle: copying it copies no number.
+/// A value is a handle: copying it copies no numbers.
 ///
 /// # Panics
-/// Operations panic if shapes do not go together: a bug in a loss.
+/// Operations panic if shapes are incompatible: a bug in a loss.
 #[derive(Clone, Copy, Debug)]
 pub struct Value<'t> {
     graph: &'t (dyn Graph + 't),
     id: usize,
 }
 
-/// Leave to use tensors in a loss or a head. [`NetBuilder::on_libtorch`](crate::learn::nets::NetBuilder::on_libtorch) gives it
-/// and has libtorch run the network, so that no loss finds itself on the other engine.
+/// Permission to use tensors in a loss or a head.
+/// [`NetBuilder::on_libtorch`](crate::learn::nets::NetBuilder::on_libtorch) gives it and makes libtorch run the
+/// network, so that no such loss runs on the other engine.
 #[derive(Clone, Copy, Debug)]
 pub struct OnLibtorch(pub(crate) ());
 
@@ -44,7 +45,7 @@ operations! {
     square => Op::Square;
     /// `|x|`.
     abs => Op::Abs;
-    /// -1, 0 or 1; nothing flows back.
+    /// The sign, -1, 0 or 1, without gradient.
     sign => Op::Sign;
     /// The hyperbolic tangent.
     tanh => Op::Tanh;
@@ -58,9 +59,9 @@ operations! {
     log_softmax => Op::LogSoftmax;
     /// The logarithm of the sum of `e^x` over the columns, `[rows, 1]`.
     logsumexp => Op::LogSumExp;
-    /// The columns of each row from the smallest to the largest; nothing flows back.
+    /// Sorts the columns of each row, smallest first; without gradient.
     sort_columns => Op::SortColumns;
-    /// The column of the largest number of each row, the first of equal ones, `[rows, 1]`; nothing flows back.
+    /// The index of each row's largest column, the first of equal ones, `[rows, 1]`; without gradient.
     argmax => Op::Argmax;
     /// The sum over the columns, `[rows, 1]`.
     sum_columns => Op::SumColumns;
@@ -68,7 +69,7 @@ operations! {
     mean_columns => Op::MeanColumns;
     /// The mean over rows and columns, one number.
     mean => Op::Mean;
-    /// The same numbers, from which nothing flows back.
+    /// The same numbers, without gradient.
     detach => Op::Detach;
 }
 
@@ -81,19 +82,19 @@ macro_rules! operations_with {
 }
 
 operations_with! {
-    /// The smaller of two numbers, place by place.
+    /// The smaller of the two numbers at each place.
     minimum(other) => Op::Minimum;
-    /// The larger of two numbers, place by place.
+    /// The larger of the two numbers at each place.
     maximum(other) => Op::Maximum;
-    /// The number of each row in the column that `index` (one column) names, `[rows, 1]`.
+    /// Each row's number in the column whose index `index` (one column) holds, `[rows, 1]`.
     gather(index) => Op::Gather;
-    /// The columns of this and then of the other.
+    /// Joins columns: these, then those of `other`.
     cat(other) => Op::Cat;
-    /// Logits with -1e9 where `mask` is 0.
+    /// Replaces logits by -1e9 where `mask` is 0.
     masked(mask) => Op::Mask;
-    /// The quantile Huber loss (Dabney et al. 2018), `[rows, 1]`: column `i` of `N` is the quantile at `(i + 1/2) / N`, the
-    /// columns of `samples` are draws from the distribution. It is the mean over all pairs of both, with threshold 1;
-    /// nothing flows back to the samples.
+    /// The quantile Huber loss (Dabney et al. 2018) with threshold 1, `[rows, 1]`: column `i` of `N` is the quantile
+    /// at `(i + 1/2) / N`, the columns of `samples` are draws from the distribution. The loss is the mean over all
+    /// pairs of a quantile and a sample, without gradient for the samples.
     quantile_huber(samples) => Op::QuantileHuber;
 }
 
@@ -102,7 +103,7 @@ impl<'t> Value<'t> {
         Self { graph, id }
     }
 
-    /// Its number in its graph.
+    /// The value's index in its graph.
     pub(crate) fn id(self) -> usize {
         self.id
     }
@@ -115,25 +116,25 @@ impl<'t> Value<'t> {
         Self { id: self.graph.apply(op, &[self.id, other.id]), ..self }
     }
 
-    /// The numbers, clamped between `low` and `high`; beyond them nothing flows back.
+    /// Clamps the numbers between `low` and `high`; beyond them the gradient is 0.
     #[must_use]
     pub fn clamp(self, low: f64, high: f64) -> Self {
         self.unary(Op::Clamp(low, high))
     }
 
-    /// The numbers, but at most `high`.
+    /// Limits the numbers to at most `high`.
     #[must_use]
     pub fn clamp_max(self, high: f64) -> Self {
         self.clamp(f64::NEG_INFINITY, high)
     }
 
-    /// Columns `start..start + len`.
+    /// Selects columns `start..start + len`.
     #[must_use]
     pub fn narrow(self, start: usize, len: usize) -> Self {
         self.unary(Op::Narrow(start, len))
     }
 
-    /// `x^2 / 2` within plus and minus 1, `|x| - 1/2` beyond (Huber's loss).
+    /// Huber's loss: `x^2 / 2` within plus and minus 1, `|x| - 1/2` beyond.
     #[must_use]
     pub fn huber(self) -> Self {
         let size = self.abs();
@@ -141,7 +142,7 @@ impl<'t> Value<'t> {
         inner * (size - inner * 0.5)
     }
 
-    /// What an activation makes of it, for networks with something between a layer and its activation.
+    /// Applies an activation, for networks with another layer between a layer and its activation.
     #[must_use]
     pub fn activate(self, activation: Activation) -> Self {
         match activation {
@@ -153,17 +154,17 @@ impl<'t> Value<'t> {
         }
     }
 
-    /// How many columns there are; 0 for one number.
+    /// Number of columns; 0 for a single number.
     pub fn columns(self) -> usize {
         self.graph.columns(self.id)
     }
 
-    /// The numbers as a tensor `[rows, columns]` or `[]`.
+    /// The numbers as a tensor `[rows, columns]`, or `[]` for a single number.
     pub fn tensor(self, _: OnLibtorch) -> Tensor {
         self.graph.tensor(self.id)
     }
 
-    /// A tensor `[rows, columns]`, `[rows]` or `[]` as a value beside this one.
+    /// Makes a value of the same graph from a tensor `[rows, columns]`, `[rows]` or `[]`.
     #[must_use]
     pub fn beside(self, _: OnLibtorch, tensor: Tensor) -> Self {
         Self { id: self.graph.insert(tensor), ..self }
@@ -205,7 +206,7 @@ impl Neg for Value<'_> {
     }
 }
 
-/// `1.0 + x`.
+/// Adds a number and a value, as in `1.0 + x`.
 impl<'t> Add<Value<'t>> for f64 {
     type Output = Value<'t>;
     fn add(self, x: Value<'t>) -> Value<'t> {
@@ -213,7 +214,7 @@ impl<'t> Add<Value<'t>> for f64 {
     }
 }
 
-/// `1.0 - x`.
+/// Subtracts a value from a number, as in `1.0 - x`.
 impl<'t> Sub<Value<'t>> for f64 {
     type Output = Value<'t>;
     fn sub(self, x: Value<'t>) -> Value<'t> {
@@ -221,7 +222,7 @@ impl<'t> Sub<Value<'t>> for f64 {
     }
 }
 
-/// `2.0 * x`.
+/// Multiplies a number and a value, as in `2.0 * x`.
 impl<'t> Mul<Value<'t>> for f64 {
     type Output = Value<'t>;
     fn mul(self, x: Value<'t>) -> Value<'t> {
@@ -229,20 +230,20 @@ impl<'t> Mul<Value<'t>> for f64 {
     }
 }
 
-/// The sum of several, number by number.
+/// The sum of several values at each place.
 ///
 /// # Panics
-/// Panics if there is no value.
+/// Panics if the iterator is empty.
 impl std::iter::Sum for Value<'_> {
     fn sum<I: Iterator<Item = Self>>(values: I) -> Self {
         values.reduce(|a, b| a + b).expect("at least one value")
     }
 }
 
-/// The smallest of several, number by number.
+/// The smallest of several values at each place.
 ///
 /// # Panics
-/// Panics if there is no value.
+/// Panics if the iterator is empty.
 pub fn min<'t>(values: impl IntoIterator<Item = Value<'t>>) -> Value<'t> {
     values.into_iter().reduce(Value::minimum).expect("at least one value")
 }

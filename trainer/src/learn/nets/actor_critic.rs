@@ -1,4 +1,4 @@
-//! Actor and critic on two torsos, or on one that they share.
+//! An actor and a critic, on a torso each or on a shared one.
 
 use crate::base::{Error, Result};
 use crate::learn::distributions::{ActionDist, Dist};
@@ -7,21 +7,21 @@ use crate::learn::nets::builder::{NetBuilder, Torso};
 use crate::learn::nets::layers::{Dense, Free};
 use crate::settings::{Activation, ModelConfig};
 
-/// Actor and critic on two torsos, or on one that they share.
+/// An actor and a critic, on a torso each or on a shared one.
 #[derive(Debug)]
 pub struct ActorCritic {
-    /// The distributions of the actions.
+    /// The family of the action distributions.
     pub dist: ActionDist,
     torso: Box<dyn Torso>,
     actor: Dense,
-    /// Log standard deviations that no observation changes.
+    /// Log standard deviations as free parameters, equal for all observations.
     free_log_std: Option<Free>,
     critic_torso: Option<Box<dyn Torso>>,
     critic: Dense,
 }
 
 impl ActorCritic {
-    /// Lays out the networks as the `model` settings say.
+    /// Lays out the networks by the `model` settings.
     ///
     /// # Errors
     /// Fails if the action space has no distribution, and whenever [`NetBuilder::torso`] does.
@@ -41,7 +41,7 @@ impl ActorCritic {
         let torso = net.actor_torso("actor", model)?;
         let actor = net.dense("actor.out", torso.width(), outputs, behind, init);
         let free_log_std = free.then(|| net.free("actor.log_std", &vec![0.0; outputs]));
-        // Acting runs the actor alone, so what a critic of its own remembers would stand still.
+        // Acting runs only the actor, so a critic's own recurrent state would never advance.
         let shares = model.vf_share_layers || net.memory_width > 0;
         let critic_torso = if shares { None } else { Some(net.torso("critic", model)?) };
         let width = critic_torso.as_ref().unwrap_or(&torso).width();
@@ -69,7 +69,7 @@ impl ActorCritic {
         self.critic.on(net, self.critic_torso.as_ref().unwrap_or(&self.torso).on(net, x))
     }
 
-    /// The action distributions and the critic's values, with what they share computed once.
+    /// The action distributions and the critic's values; shared layers are computed once.
     pub fn pi_and_value<'t>(&self, net: Net<'t>, x: Input<'t>) -> (Dist<'_, 't>, Value<'t>) {
         let features = self.torso.on(net, x);
         let pi = self.dist.at(self.inputs_from(net, x, features));

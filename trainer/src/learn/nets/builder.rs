@@ -1,4 +1,4 @@
-//! What a policy is built for, and the builder that lays out its parameters.
+//! The specification of a policy, and the builder that lays out its network.
 
 use crate::base::{Error, Result, Spaces, Stream, image, interned};
 use crate::learn::loss::{Cell, Input, Layer, Net, OnLibtorch, Value};
@@ -10,33 +10,33 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use tch::{Device, Kind, Tensor};
 
-/// What a policy is built for.
+/// The specification that a policy is built from.
 #[derive(Clone, Debug)]
 pub struct PolicySpec {
-    /// The spaces of the policy, as [`Spaces::stored`] says.
+    /// The spaces of the policy, after [`Spaces::stored`].
     pub spaces: Spaces,
-    /// So many numbers at the front of an observation are the agent's own; those behind are the state of the environment, which
-    /// critics may see and actors may not. All are its own where there is none.
+    /// How many leading numbers of an observation the actor may see; the others are the state of the environment, for
+    /// critics only. `None`: all.
     pub own_obs: Option<usize>,
     /// Seed of the initial weights.
     pub seed: u64,
-    /// Where the policy computes.
+    /// Device on which the policy computes.
     pub device: Device,
-    /// The setting `model.fused`: run the network by the fused engine if that can run it.
+    /// The setting `model.fused`: whether the fused engine runs the network if it can.
     pub fused: bool,
-    /// A network of the user's own, in place of the `model` settings'.
+    /// The user's own network, which replaces that of the `model` settings.
     pub custom_model: Option<CustomModel>,
-    /// 0 in the trainer, 1.. in a rollout worker.
+    /// Index of the worker: 0 in the trainer, 1.. in a rollout worker.
     pub worker_index: usize,
-    /// Rollout workers of the run.
+    /// Number of rollout workers of the run.
     pub num_workers: usize,
 }
 
 impl PolicySpec {
-    /// Height, width and channels of what is observed; an error where that is no image.
+    /// Height, width and channels of the observations, which must be images.
     ///
     /// # Errors
-    /// Returns [`Error::Space`] if the observations are no images: not a Box of three dimensions, or behind a filter.
+    /// Returns [`Error::Space`] if the observations are no images: not a Box of three dimensions, or filtered.
     pub fn image(&self) -> Result<[usize; 3]> {
         let space = &self.spaces.observation_space;
         image(space).ok_or_else(|| Error::Space {
@@ -47,7 +47,7 @@ impl PolicySpec {
     }
 }
 
-/// Makes a torso in place of the `model` settings' own.
+/// A constructor of a custom torso, which replaces that of the `model` settings.
 #[derive(Clone)]
 pub struct CustomModel(Arc<MakeTorso>);
 
@@ -60,7 +60,7 @@ impl Debug for CustomModel {
 }
 
 impl CustomModel {
-    /// A model from a constructor, which gets the builder and the name that its parameters begin with.
+    /// Makes a model from a constructor, which gets the builder and a prefix for the names of parameters.
     pub fn new<T: Torso + 'static>(
         make: impl Fn(&mut NetBuilder<'_>, &str) -> Result<T> + Send + Sync + 'static,
     ) -> Self {
@@ -72,7 +72,7 @@ impl CustomModel {
     }
 }
 
-/// Lays out parameters, in the order of the calls, and remembers what the layers need of an engine.
+/// Lays out parameters in the order of the calls, and records which engine the layers need.
 #[derive(Debug)]
 pub struct NetBuilder<'a> {
     spec: &'a PolicySpec,
@@ -80,19 +80,19 @@ pub struct NetBuilder<'a> {
     pub(crate) groups: Vec<GroupRange>,
     pub(crate) has_target: bool,
     pub(crate) target_in_workers: bool,
-    /// The fused engine can run every layer so far, and no layer needs tensors.
+    /// Whether the fused engine can run every layer so far, and no layer needs tensors.
     pub(crate) fits_fused: bool,
     pub(crate) is_noisy: bool,
-    /// Numbers that recurrent layers remember per copy.
+    /// Number of scalars of the recurrent state per copy.
     pub(crate) memory_width: usize,
-    /// Rows of a sequence; what recurrent layers learn from.
+    /// Number of rows of the sequences that recurrent layers learn from.
     pub(crate) max_seq_len: usize,
-    /// An actor was laid out that does not see the state.
+    /// Whether an actor was laid out that does not see the environment's state.
     pub(crate) has_actor: bool,
 }
 
 impl<'a> NetBuilder<'a> {
-    /// A network without layers yet. Initial weights follow from the spec's seed.
+    /// Makes a builder of a network without layers. Initial weights depend on the spec's seed alone.
     pub fn new(spec: &'a PolicySpec) -> Self {
         let rng = Stream::new(spec.seed, "initial weights", 0);
         Self {
@@ -109,12 +109,12 @@ impl<'a> NetBuilder<'a> {
         }
     }
 
-    /// What the policy is built for.
+    /// The specification of the policy.
     pub fn spec(&self) -> &'a PolicySpec {
         self.spec
     }
 
-    /// Refuses a network of the user's own, for policies that lay out theirs.
+    /// Refuses a network of the user's own, for policies that support none.
     ///
     /// # Errors
     /// Returns [`Error::State`] if [`PolicySpec::custom_model`] is set.
@@ -126,17 +126,18 @@ impl<'a> NetBuilder<'a> {
         Err(Error::state("`custom_model`", reason))
     }
 
-    /// How observations become numbers.
+    /// The encoding of observations as numbers for the network.
     pub fn encoding(&self) -> Encoding {
         Encoding::of(&self.spec.spaces.observation_space)
     }
 
-    /// Columns of [`Input::obs`].
+    /// Number of columns of [`Input::obs`].
     pub fn obs_width(&self) -> usize {
         self.spec.spaces.obs_width()
     }
 
-    /// Parameters that `lay_out` lays out learn by this rule. Every parameter stands in one group.
+    /// Makes a parameter group of what `lay_out` lays out; it learns by this rule. Every parameter belongs to one
+    /// group.
     ///
     /// # Errors
     /// Fails if `lay_out` does. Returns [`Error::State`] if a group is opened inside another.
@@ -162,24 +163,24 @@ impl<'a> NetBuilder<'a> {
         Ok((Group(before), laid_out))
     }
 
-    /// Keeps a second copy of all parameters, which moves by
-    /// [`Learner::update_target`](crate::learn::Learner::update_target).
+    /// Adds a target copy of all parameters;
+    /// [`Learner::update_target`](crate::learn::Learner::update_target) moves it.
     pub fn target(&mut self) {
         self.has_target = true;
     }
 
-    /// Keeps a [`target`](Self::target) that workers get with the weights: for policies that read it to postprocess.
+    /// Adds a [`target`](Self::target) that workers get with the weights, for policies whose postprocessing reads it.
     pub fn target_in_workers(&mut self) {
         (self.has_target, self.target_in_workers) = (true, true);
     }
 
-    /// Has libtorch run this network: for losses and layers that use tensors.
+    /// Makes libtorch run this network, for losses and layers that use tensors.
     pub fn on_libtorch(&mut self) -> OnLibtorch {
         self.fits_fused = false;
         OnLibtorch(())
     }
 
-    /// A linear layer and what follows it: `name.weight` `[out, inputs]` and `name.bias` `[out]`.
+    /// Adds a linear layer with an activation: `name.weight` `[out, inputs]` and `name.bias` `[out]`.
     pub fn dense(
         &mut self,
         name: &str,
@@ -200,13 +201,13 @@ impl<'a> NetBuilder<'a> {
         };
         let weight = self.params.add(format!("{name}.weight"), weight);
         self.params.add(format!("{name}.bias"), bias);
-        // The fused engine takes the slope of an activation from its result, which is not possible for this one.
+        // The fused engine computes an activation's slope from its result, which is not possible for swish.
         self.fits_fused &= activation != Activation::Swish;
         Dense { layer: Layer::Dense { weight, inputs, out, activation }, out }
     }
 
-    /// A linear layer with learned noise (Fortunato et al. 2018): means uniform in plus and minus `1 / sqrt(inputs)`,
-    /// deviations `name.sigma_weight` and `name.sigma_bias` of `sigma0 / sqrt(inputs)`.
+    /// Adds a linear layer with learned noise (Fortunato et al. 2018): means start uniform in plus and minus
+    /// `1 / sqrt(inputs)`, deviations `name.sigma_weight` and `name.sigma_bias` at `sigma0 / sqrt(inputs)`.
     pub fn noisy(
         &mut self,
         name: &str,
@@ -228,8 +229,8 @@ impl<'a> NetBuilder<'a> {
         Dense { layer: Layer::Noisy { weight, inputs, out, activation }, out }
     }
 
-    /// A convolution over images `[channels, height, width]`: `name.weight` `[out, in, kernel height, kernel width]` and
-    /// `name.bias`. Weights start orthogonal times `sqrt(2)`.
+    /// Adds a convolution of images `[channels, height, width]`: `name.weight`
+    /// `[out, in, kernel height, kernel width]` and `name.bias`. Weights start orthogonal times `sqrt(2)`.
     ///
     /// # Errors
     /// Returns [`Error::Config`] if a size is 0, or the kernel does not fit the image.
@@ -260,7 +261,7 @@ impl<'a> NetBuilder<'a> {
         Ok(Conv2d { layer, out: [out, sides[0], sides[1]] })
     }
 
-    /// Layer normalisation: `name.weight` and `name.bias`, `[width]`.
+    /// Adds a layer normalisation: `name.weight` and `name.bias`, `[width]`.
     pub fn layer_norm(&mut self, name: &str, width: usize) -> LayerNorm {
         let full = |x: f64| Tensor::full([width as i64], x, (Kind::Float, Device::Cpu));
         let weight = self.params.add(format!("{name}.weight"), full(1.0));
@@ -268,13 +269,13 @@ impl<'a> NetBuilder<'a> {
         LayerNorm { layer: Layer::Norm { weight, width }, out: width }
     }
 
-    /// A gated recurrent unit with PyTorch's formulas and names. Its memory travels with the copies that act and with the batch,
-    /// without code of yours. Weights start orthogonal.
+    /// Adds a gated recurrent unit with PyTorch's formulas and names. The library stores its recurrent state with
+    /// acting copies and in batches. Weights start orthogonal.
     pub fn gru(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
         self.recurrent(name, inputs, units, Cell::Gru)
     }
 
-    /// Long short-term memory with PyTorch's formulas and names. Its memory travels as that of a [`gru`](Self::gru).
+    /// Adds a long short-term memory with PyTorch's formulas and names, stored as that of a [`gru`](Self::gru).
     pub fn lstm(&mut self, name: &str, inputs: usize, units: usize) -> Recurrent {
         self.recurrent(name, inputs, units, Cell::Lstm)
     }
@@ -294,17 +295,17 @@ impl<'a> NetBuilder<'a> {
         Recurrent { layer: Layer::Recurrent { weight, units, cell, memory }, out: units }
     }
 
-    /// A vector of parameters that no layer reads.
+    /// Adds a vector of free parameters, which no layer reads.
     pub fn free(&mut self, name: &str, init: &[f32]) -> Free {
         Free { layer: Layer::Free { parameter: self.params.add(name, Tensor::from_slice(init)) } }
     }
 }
 
-/// What stands between observations and heads. Write one to bring a network of your own to any algorithm.
+/// The layers from the observation to the heads. Implement it to use a network of your own with any algorithm.
 pub trait Torso: Debug + Send + Sync {
-    /// How many features a row has.
+    /// Number of features per row.
     fn width(&self) -> usize;
 
-    /// The features, `[rows, width]`.
+    /// Computes the features, `[rows, width]`.
     fn on<'t>(&self, net: Net<'t>, x: Input<'t>) -> Value<'t>;
 }

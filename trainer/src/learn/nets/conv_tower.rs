@@ -1,4 +1,4 @@
-//! Convolutions for images, as the `model` settings say.
+//! Convolutional networks for images, by the `model` settings.
 
 use crate::base::Result;
 use crate::learn::loss::{Input, Net, Value};
@@ -7,7 +7,7 @@ use crate::learn::nets::init::Init;
 use crate::learn::nets::layers::{Conv2d, Dense};
 use crate::settings::{Activation, ModelConfig};
 
-/// Convolutions, then fully connected layers.
+/// Convolutions, followed by fully connected layers.
 #[derive(Clone, Debug)]
 pub(crate) struct ConvTower {
     convolutions: Vec<Conv2d>,
@@ -16,8 +16,8 @@ pub(crate) struct ConvTower {
 }
 
 impl ConvTower {
-    /// For images of that height, width and number of channels; parameters are `name.conv0.weight` and so on, then
-    /// `name.0.weight`.
+    /// Lays out the layers for images of this height, width and number of channels; parameters are
+    /// `name.conv0.weight` and so on, then `name.0.weight`.
     pub(super) fn new(
         net: &mut NetBuilder<'_>,
         name: &str,

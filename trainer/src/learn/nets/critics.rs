@@ -1,4 +1,4 @@
-//! Values of observations and actions, each on a network and in a parameter group of its own.
+//! Critics: values of observations and actions, each on its own network and in its own parameter group.
 
 use crate::base::Result;
 use crate::learn::loss::{Net, Value, value};
@@ -7,7 +7,7 @@ use crate::learn::nets::mlp::Mlp;
 use crate::learn::params::{Group, Rule};
 use crate::settings::HiddenLayers;
 
-/// Networks that say what observations and actions are worth.
+/// Critics that estimate the values of observations and actions.
 #[derive(Debug)]
 pub struct Critics {
     nets: Vec<Mlp>,
@@ -16,11 +16,11 @@ pub struct Critics {
 }
 
 impl Critics {
-    /// `count` networks `q1`, `q2`, ... on so many inputs, with so many outputs each: a value of an observation beside an
-    /// action, or one of every choice.
+    /// Lays out `count` networks `q1`, `q2`, ... with this many inputs and outputs each: one output for an
+    /// observation with an action, or one per discrete action.
     ///
     /// # Errors
-    /// Does not fail today: only a group inside another does, and these stand side by side.
+    /// Never fails today: only a group within another would fail.
     pub fn new(
         net: &mut NetBuilder<'_>,
         count: usize,
@@ -39,17 +39,17 @@ impl Critics {
         Ok(Self { nets, groups })
     }
 
-    /// What each network says of these inputs, `[rows, outputs]`.
+    /// The output of each network, `[rows, outputs]`.
     pub fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Vec<Value<'t>> {
         self.nets.iter().map(|q| q.on(net, x)).collect()
     }
 
-    /// What the first network says, `[rows, outputs]`.
+    /// The output of the first network, `[rows, outputs]`.
     pub fn first<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         self.nets[0].on(net, x)
     }
 
-    /// The smallest of what the networks say, number by number, `[rows, outputs]`.
+    /// The smallest output of the networks at each place, `[rows, outputs]`.
     pub fn min<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         value::min(self.on(net, x))
     }

@@ -1,9 +1,9 @@
-//! How parameters start.
+//! Initial values of parameters.
 
 use crate::settings::{Initializer, ModelConfig};
 
 impl ModelConfig {
-    /// How the weights of a critic's output start.
+    /// The initial distribution of a critic's output weights.
     pub(crate) fn value_init(&self) -> Init {
         self.fcnet_initializer.scaled(match self.fcnet_initializer {
             Initializer::Normc => 0.01,
@@ -13,7 +13,7 @@ impl ModelConfig {
 }
 
 impl Initializer {
-    /// How an output layer starts: the initializer at this scale.
+    /// The initial distribution of an output layer's weights: this initializer at a scale.
     pub fn scaled(self, scale: f64) -> Init {
         match self {
             Self::Normc => Init::Normc(scale),
@@ -21,7 +21,7 @@ impl Initializer {
         }
     }
 
-    /// How a hidden layer starts.
+    /// The initial distribution of a hidden layer's weights.
     pub fn hidden(self) -> Init {
         match self {
             Self::Normc => Init::Normc(1.0),
@@ -30,13 +30,13 @@ impl Initializer {
     }
 }
 
-/// How a layer's weights start; see [`Initializer`](crate::settings::Initializer).
+/// The initial distribution of a layer's weights; see [`Initializer`](crate::settings::Initializer).
 #[derive(Clone, Copy, Debug)]
 pub enum Init {
-    /// Normal numbers, each row scaled to this norm; bias 0.
+    /// Normal numbers, each row scaled to this norm; biases are 0.
     Normc(f64),
-    /// Orthogonal, scaled by this gain; bias 0.
+    /// Orthogonal weights, scaled by this gain; biases are 0.
     Orthogonal(f64),
-    /// Weights and bias uniform in plus and minus `1 / sqrt(inputs)` (PyTorch's default).
+    /// Weights and biases uniform in plus and minus `1 / sqrt(inputs)` (PyTorch's default).
     Uniform,
 }

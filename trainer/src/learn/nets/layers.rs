@@ -1,4 +1,4 @@
-//! Layers: handles that know their place among the parameters and are applied to values.
+//! Handles of layers, which refer to their parameters and are applied to values.
 
 use crate::learn::loss::{Layer, Net, Value};
 
@@ -6,7 +6,7 @@ use crate::learn::loss::{Layer, Net, Value};
 #[derive(Clone, Copy, Debug)]
 pub struct Dense {
     pub(crate) layer: Layer,
-    /// Columns of the layer's output.
+    /// Number of columns of the layer's output.
     pub out: usize,
 }
 
@@ -32,11 +32,12 @@ impl Conv2d {
     }
 }
 
-/// Mean 0 and variance 1 over the columns of each row, then a learned scale and shift (Ba et al. 2016).
+/// Layer normalisation: mean 0 and variance 1 over each row's columns, then a learned scale and shift (Ba et al.
+/// 2016).
 #[derive(Clone, Copy, Debug)]
 pub struct LayerNorm {
     pub(crate) layer: Layer,
-    /// Columns of the layer's output.
+    /// Number of columns of the layer's output.
     pub out: usize,
 }
 
@@ -47,29 +48,29 @@ impl LayerNorm {
     }
 }
 
-/// A recurrent layer. Episodes that begin within a sequence begin with an empty memory.
+/// A recurrent layer. An episode that begins within a sequence begins with a state of zeros.
 #[derive(Clone, Copy, Debug)]
 pub struct Recurrent {
     pub(crate) layer: Layer,
-    /// Columns of the layer's output.
+    /// Number of columns of the layer's output.
     pub out: usize,
 }
 
 impl Recurrent {
-    /// The output at every row, `[rows, out]`. `x` stands at the rows of the input that the network looks at.
+    /// The layer's output at every row, `[rows, out]`. `x` must have the rows of the network's input.
     pub fn on<'t>(self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         net.apply(self.layer, &[x.id()])
     }
 }
 
-/// A vector of parameters that no layer reads.
+/// A vector of free parameters, which no layer reads.
 #[derive(Clone, Copy, Debug)]
 pub struct Free {
     pub(crate) layer: Layer,
 }
 
 impl Free {
-    /// The vector, which is the same for every row.
+    /// The vector, repeated for every row.
     pub fn on(self, net: Net<'_>) -> Value<'_> {
         net.apply(self.layer, &[])
     }

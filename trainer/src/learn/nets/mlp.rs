@@ -15,9 +15,9 @@ pub struct Mlp {
 #[derive(Clone, Copy, Debug)]
 enum Part {
     Dense(Dense),
-    /// Layer normalisation and what follows it.
+    /// Layer normalisation, then an activation.
     Norm(LayerNorm, Activation),
-    /// `x + back(wide(norm(x)))`.
+    /// A residual block, `x + back(wide(norm(x)))`.
     Block {
         norm: LayerNorm,
         wide: Dense,
@@ -26,7 +26,7 @@ enum Part {
 }
 
 impl Mlp {
-    /// Lays out hidden layers `name.0`, `name.1`, ..., and a linear one `name.out`. Weights start as PyTorch's.
+    /// Lays out hidden layers `name.0`, `name.1`, ..., and a linear output `name.out`. Weights start as in PyTorch.
     pub fn new(
         net: &mut NetBuilder<'_>,
         name: &str,
@@ -69,7 +69,7 @@ impl Mlp {
         Self { parts }
     }
 
-    /// Its output, `[rows, out]`.
+    /// The network's output, `[rows, out]`.
     pub fn on<'t>(&self, net: Net<'t>, x: Value<'t>) -> Value<'t> {
         self.parts.iter().fold(x, |x, part| match part {
             Part::Dense(layer) => layer.on(net, x),

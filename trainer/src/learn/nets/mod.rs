@@ -1,4 +1,4 @@
-//! Networks: parameters in one flat buffer, layers that know their place in it, and what is made of them.
+//! Networks: a builder, layers, torsos, and the networks that policies use.
 
 mod actor_critic;
 mod builder;

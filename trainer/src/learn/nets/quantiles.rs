@@ -1,18 +1,18 @@
-//! Critics that learn the distribution of the return: how many there are, how many quantiles each learns, and what they say
-//! together.
+//! Settings and losses of critics that learn the distribution of the return: number of critics, quantiles of each,
+//! and the value of all together.
 
 use crate::base::{Result, rules};
 use crate::learn::loss::{Value, value};
 use pavlov_envs::Space;
 use serde::{Deserialize, Serialize};
 
-/// How an error of the critics counts.
+/// Loss of a critic's error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CriticLoss {
-    /// Huber's loss, with threshold 1 (Ray).
+    /// Huber's loss with threshold 1 (Ray).
     Huber,
-    /// Half the square (the paper, Stable-Baselines3, CleanRL).
+    /// Half the squared error (the paper, Stable-Baselines3, CleanRL).
     Mse,
 }
 
@@ -20,11 +20,11 @@ pub enum CriticLoss {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Quantiles {
-    /// How many critics there are; null is 2 or 1, as `twin_q` says.
+    /// Number of critics; null: 2 with `twin_q`, else 1.
     pub n_critics: Option<usize>,
-    /// How many quantiles of the return each critic learns. 1 is its mean, as in SAC; more is TQC. Typical: 25.
+    /// Number of quantiles of the return per critic. 1 learns the mean, as in SAC; more is TQC. Typical: 25.
     pub n_quantiles: usize,
-    /// How many of the largest quantiles a target leaves out for each critic: more of them lower its values. It counts only
+    /// Number of the largest quantiles per critic that a target drops: more lower the values. It counts only
     /// with several quantiles.
     pub top_quantiles_to_drop_per_net: usize,
 }
@@ -36,8 +36,8 @@ impl Default for Quantiles {
 }
 
 impl Quantiles {
-    /// Refuses numbers of which no critics are made, quantiles of discrete actions, and the setting `critic_loss` where it is
-    /// `mse`, which quantiles do not learn by.
+    /// Refuses numbers that allow no critics, quantiles with discrete actions, and `critic_loss` `mse` with
+    /// quantiles, which have a loss of their own.
     ///
     /// # Errors
     /// Fails as [`rules::all`] does, with [`Error::Config`](crate::Error::Config) for each setting that breaks its rule.
@@ -66,12 +66,12 @@ impl Quantiles {
         ])
     }
 
-    /// Whether critics learn several quantiles each.
+    /// Whether each critic learns several quantiles.
     fn are_several(&self) -> bool {
         self.n_quantiles > 1
     }
 
-    /// What critics together say that actions are worth: the smallest of their numbers, or the mean of all quantiles.
+    /// The critics' common value of actions: the smallest of their values, or the mean of all quantiles.
     pub fn worth<'t>(&self, said: Vec<Value<'t>>) -> Value<'t> {
         if !self.are_several() {
             return value::min(said);
@@ -80,7 +80,7 @@ impl Quantiles {
         said.into_iter().map(Value::mean_columns).sum::<Value<'t>>() / critics
     }
 
-    /// How much it counts for each row that a critic says `q` where the target is `y`. Quantiles have their own Huber loss.
+    /// Loss of each row for a critic's output `q` and the target `y`. Quantiles always use the quantile Huber loss.
     pub fn loss<'t>(&self, critic_loss: CriticLoss, q: Value<'t>, y: Value<'t>) -> Value<'t> {
         match critic_loss {
             _ if self.are_several() => q.quantile_huber(y),
@@ -89,10 +89,10 @@ impl Quantiles {
         }
     }
 
-    /// What a target takes of it: the smallest of their numbers, or the quantiles of all critics without the largest.
+    /// The critics' part of a target: the smallest of their values, or all quantiles without the largest.
     ///
     /// # Panics
-    /// Panics if there is no critic.
+    /// Panics if `said` is empty.
     pub fn target<'t>(&self, said: Vec<Value<'t>>) -> Value<'t> {
         if !self.are_several() {
             return value::min(said);

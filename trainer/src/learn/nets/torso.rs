@@ -1,4 +1,4 @@
-//! What stands between observations and heads, as the `model` settings say.
+//! Torsos: the layers from the observation to the heads.
 
 use crate::base::{Error, Result, image};
 use crate::learn::loss::{Input, Net, Value};
@@ -9,8 +9,8 @@ use crate::settings::{Activation, Initializer, ModelConfig};
 use std::fmt::Debug;
 
 impl NetBuilder<'_> {
-    /// Hidden layers as the `model` settings say, convolutions for images, with parameters `name.0.weight` and so on; or
-    /// the user's own network.
+    /// Lays out hidden layers by the `model` settings, convolutions for images, with parameters `name.0.weight` and
+    /// so on; or the user's own network.
     ///
     /// # Errors
     /// Fails if a custom model does. Returns [`Error::Config`] if `model.conv_filters` do not fit
@@ -41,12 +41,12 @@ impl NetBuilder<'_> {
 }
 
 impl NetBuilder<'_> {
-    /// Lays out a torso for what acts, as [`torso`](Self::torso): it does not see the state of the environment, where
+    /// Lays out a torso for an actor, as [`torso`](Self::torso) does, that does not see the environment's state if
     /// observations hold one.
     ///
     /// # Errors
-    /// Fails whenever [`torso`](Self::torso) does. Where observations hold a state, returns [`Error::Config`] for a network
-    /// that remembers and for one of the user's own.
+    /// Fails whenever [`torso`](Self::torso) does. If observations hold a state, returns [`Error::Config`] for a
+    /// recurrent network and for the user's own.
     pub fn actor_torso(&mut self, name: &str, model: &ModelConfig) -> Result<Box<dyn Torso>> {
         let Some(own) = self.spec().own_obs else { return self.torso(name, model) };
         let refuse = |key: &str, value: &str| {
@@ -66,7 +66,7 @@ impl NetBuilder<'_> {
     }
 }
 
-/// Hidden layers and a recurrent one.
+/// Hidden layers, followed by a recurrent layer.
 #[derive(Debug)]
 struct Remembering {
     tower: Box<dyn Torso>,
@@ -88,7 +88,7 @@ impl Torso for Remembering {
 struct Tower {
     layers: Vec<Dense>,
     width: usize,
-    /// It sees so many numbers at the front of an observation, or all.
+    /// Number of leading numbers of an observation that the torso sees; `None`: all.
     own: Option<usize>,
 }
 

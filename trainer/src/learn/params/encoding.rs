@@ -1,26 +1,26 @@
-//! How an environment's rows become the numbers that a network reads.
+//! The encoding of an environment's observations as numbers for a network.
 
 use crate::base::{Error, Result, channels_first, host, image};
 use pavlov_envs::{DType, Element, Layout, Space};
 use tch::{Device, Kind, Tensor};
 
-/// How the rows of a space become numbers for a network. Rows stay as the environment writes them until a network looks
-/// at them, wherever they are kept.
+/// Converts rows of a space to numbers for a network. Stored rows stay as the environment writes them; a network
+/// encodes them when it reads them.
 ///
-/// The numbers are those of [`Space::flatten_into`]: boxes and bits as they are, each integer of a discrete space one-hot.
-/// Images, boxes of three dimensions, come with the channels first; bytes from 0 to 1. Their channels are the last
-/// dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::FrameStack) stacks.
+/// The numbers are those of [`Space::flatten_into`]: boxes and bits unchanged, each integer of a discrete space
+/// one-hot. Images (boxes of three dimensions) get the channels first, and bytes become 0 to 1. Their channels are
+/// the last dimension, or the first if that is the smallest, as [`FrameStack`](pavlov_envs::FrameStack) stacks.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Encoding {
     parts: Vec<Part>,
-    /// Sizes of a raw row, and what they multiply to.
+    /// Shape of a raw row, and its number of scalars.
     shape: Vec<i64>,
     raw_width: usize,
     kind: Kind,
     width: usize,
 }
 
-/// Some numbers of a raw row, and the columns that they become.
+/// A part of a raw row, and the columns that it becomes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Part {
     Numbers {
@@ -28,7 +28,7 @@ enum Part {
         to: usize,
         len: usize,
     },
-    /// 1 in the column of the integer, 0 in the others; 0 in all where it is none of them.
+    /// One-hot: 1 in the integer's column, 0 in the others; all 0 if the integer is out of range.
     OneHot {
         from: usize,
         to: usize,
@@ -43,7 +43,7 @@ enum Part {
 }
 
 impl Encoding {
-    /// How the rows of `space` become numbers.
+    /// The encoding of rows of `space`.
     pub fn of(space: &Space) -> Self {
         let mut encoding = Self {
             parts: Vec::new(),
@@ -54,7 +54,7 @@ impl Encoding {
         };
         if let Some([_, _, channels]) = image(space) {
             let scale = if encoding.kind == Kind::Uint8 { 1.0 / 255.0 } else { 1.0 };
-            // With the channels first already, it is one channel of more pixels.
+            // An image with the channels first counts as one channel of more pixels.
             let channels = if channels_first(&space.shape()) { 1 } else { channels };
             encoding.parts.push(Part::Image { pixels: encoding.width / channels, channels, scale });
             return encoding;
@@ -80,22 +80,22 @@ impl Encoding {
         encoding
     }
 
-    /// How many numbers a row becomes.
+    /// Number of scalars of an encoded row.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Sizes of a row as it is kept.
+    /// Shape of a raw row.
     pub fn shape(&self) -> &[i64] {
         &self.shape
     }
 
-    /// The kind of tensor that keeps rows.
+    /// Type of the scalars of raw rows.
     pub fn kind(&self) -> Kind {
         self.kind
     }
 
-    /// Refuses rows of another number of scalars.
+    /// Refuses rows with another number of scalars than this encoding's.
     pub(crate) fn check(&self, scalars: usize) -> Result<()> {
         if scalars == self.raw_width {
             return Ok(());
@@ -107,23 +107,23 @@ impl Encoding {
         Err(Error::state("an observation", reason))
     }
 
-    /// So many rows of zeros, as they are kept.
+    /// Makes raw rows of zeros.
     pub(crate) fn zeros(&self, rows: usize, device: Device) -> Tensor {
         let shape: Vec<i64> = std::iter::once(rows as i64).chain(self.shape.iter().copied()).collect();
         Tensor::zeros(&shape, (self.kind, device))
     }
 
-    /// The numbers are the row itself.
+    /// Whether encoding changes nothing.
     pub(crate) fn is_identity(&self) -> bool {
         matches!(self.parts.as_slice(), [] | [Part::Numbers { .. }])
     }
 
-    /// `[rows, ...]` as `[rows, scalars]`.
+    /// Reshapes raw rows `[rows, ...]` to `[rows, scalars]`.
     pub(crate) fn rows(&self, raw: &Tensor) -> Tensor {
         if raw.dim() == 2 { raw.shallow_clone() } else { raw.reshape([-1, self.raw_width as i64]) }
     }
 
-    /// Rows `[rows, ...]` as the environment writes them become `[rows, width]` f32, on whatever device they are.
+    /// Encodes raw rows `[rows, ...]` as `[rows, width]` f32, on the same device.
     pub fn encode(&self, raw: &Tensor) -> Tensor {
         let rows = self.rows(raw);
         if self.is_identity() {
@@ -136,8 +136,8 @@ impl Encoding {
         }
     }
 
-    /// The same in plain memory, feature by feature: number `c` of row `r` goes to `to[c * stride + r]`. `place` says where
-    /// in `raw` row `r` stands.
+    /// Encodes rows in plain memory, feature by feature: number `c` of row `r` goes to `to[c * stride + r]`. `place`
+    /// maps `r` to the index of the row in `raw`.
     pub(crate) fn columns<T: Element>(
         &self,
         raw: &[T],
@@ -174,7 +174,7 @@ impl Encoding {
         }
     }
 
-    /// One row.
+    /// Encodes one row.
     pub(crate) fn row(&self, raw: &[u8], to: &mut [f32]) {
         match self.kind {
             Kind::Uint8 => self.columns(raw, |_| 0, (1, 1), to),
@@ -203,7 +203,7 @@ impl Part {
     }
 }
 
-/// Integers keep their type, floats are single.
+/// The type of stored numbers: integers keep theirs, floats become f32.
 fn stored_kind(dtype: DType) -> Kind {
     match dtype {
         DType::U8 => Kind::Uint8,
@@ -212,7 +212,7 @@ fn stored_kind(dtype: DType) -> Kind {
     }
 }
 
-/// Rows in plain memory.
+/// Raw rows in plain memory.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Raw<'a> {
     F32(&'a [f32]),
@@ -221,7 +221,7 @@ pub(crate) enum Raw<'a> {
 }
 
 impl<'a> Raw<'a> {
-    /// Those of a tensor that [`readable`] made.
+    /// The rows of a tensor that [`readable`] made.
     pub(crate) fn of(tensor: &'a Tensor) -> Self {
         match tensor.kind() {
             Kind::Float => Self::F32(host::read(tensor)),
@@ -231,7 +231,7 @@ impl<'a> Raw<'a> {
     }
 }
 
-/// The same numbers where [`Raw`] can read them: a copy in `own` only if they are elsewhere or of another kind.
+/// Makes a tensor readable by [`Raw`]: copies it to `own` only if it is on a GPU, strided or of another type.
 pub(crate) fn readable<'a>(tensor: &'a Tensor, own: &'a mut Option<Tensor>) -> &'a Tensor {
     let kind = match tensor.kind() {
         kind @ (Kind::Float | Kind::Int64 | Kind::Uint8 | Kind::Bool) => kind,

@@ -1,31 +1,31 @@
-//! Parameter groups: ranges of the flat buffer that learn by rules of their own.
+//! Parameter groups: ranges of the flat buffer, each with its own learning rule.
 
 use crate::base::Schedule;
 use crate::learn::params::optim::OptimizerConfig;
 use std::ops::Range;
 
-/// A range of the parameters that learns by a rule of its own.
+/// A range of the parameters with its own learning rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Group(pub(crate) usize);
 
-/// How a group of parameters learns.
+/// The learning rule of a parameter group.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// What turns a gradient into a step.
+    /// The optimizer, which turns a gradient into a step.
     pub optimizer: OptimizerConfig,
-    /// The size of the optimizer's step.
+    /// Learning rate, over environment steps.
     pub lr: Schedule,
-    /// Bound of the norm of the group's gradient.
+    /// Bound of the norm of the group's gradient; `None`: no bound.
     pub grad_clip: Option<f64>,
 }
 
 impl Rule {
-    /// Adam with the usual decays.
+    /// A rule of Adam with the usual decays.
     pub fn adam(lr: impl Into<Schedule>, eps: f64) -> Self {
         Self { optimizer: OptimizerConfig::adam(eps), lr: lr.into(), grad_clip: None }
     }
 
-    /// The rule with weight decay: AdamW in place of Adam. A decay of 0 changes nothing.
+    /// Adds weight decay: AdamW in place of Adam. A decay of 0 changes nothing.
     #[must_use]
     pub fn decay(self, weight_decay: f64) -> Self {
         match self.optimizer {
@@ -37,24 +37,24 @@ impl Rule {
         }
     }
 
-    /// The rule with gradients that are clipped at this norm.
+    /// Clips the group's gradient to this norm.
     #[must_use]
     pub fn clip(self, grad_clip: Option<f64>) -> Self {
         Self { grad_clip, ..self }
     }
 }
 
-/// A group laid out.
+/// A parameter group and its range in the flat buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupRange {
     pub(crate) name: String,
-    /// What the norm of its gradient is called in statistics.
+    /// Name of the gradient norm in statistics.
     pub(crate) norm_name: &'static str,
     pub(crate) range: Range<usize>,
     pub(crate) rule: Rule,
 }
 
-/// The groups that a gradient is taken by; the others count as frozen.
+/// The groups that a gradient is taken for; the others count as frozen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LearningGroups<'a> {
     pub(crate) groups: &'a [GroupRange],
@@ -62,7 +62,7 @@ pub(crate) struct LearningGroups<'a> {
 }
 
 impl LearningGroups<'_> {
-    /// Whether the parameter that begins there learns.
+    /// Whether the parameter that begins at `start` learns.
     pub(crate) fn at(&self, start: usize) -> bool {
         self.learning.iter().any(|group| self.groups[group.0].range.contains(&start))
     }

@@ -1,10 +1,10 @@
-//! Where each parameter stands in the flat buffer.
+//! The place of each parameter in the flat buffer.
 
 /// Names, shapes and places of parameters in the flat buffer.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) shapes: Vec<(String, Vec<i64>)>,
-    /// Where each parameter begins, and the end of the last.
+    /// Index of each parameter's first number, and the end of the last parameter.
     starts: Vec<usize>,
 }
 
@@ -17,12 +17,12 @@ impl Layout {
         Self { shapes, starts }
     }
 
-    /// Where the parameter that [`ParamsBuilder::add`] numbered `i` stands.
+    /// The range of the parameter that [`ParamsBuilder::add`] numbered `i`.
     pub(crate) fn range(&self, i: usize) -> std::ops::Range<usize> {
         self.starts[i]..self.starts[i + 1]
     }
 
-    /// How many numbers all parameters have.
+    /// Total number of scalars.
     pub(crate) fn size(&self) -> usize {
         self.starts[self.starts.len() - 1]
     }

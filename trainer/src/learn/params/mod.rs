@@ -30,25 +30,25 @@ pub struct ParamsBuilder {
 }
 
 impl ParamsBuilder {
-    /// Draws initial values from `rng`.
+    /// Makes a builder that draws initial values from `rng`.
     pub fn new(rng: Stream) -> Self {
         Self { rng, named: Vec::new() }
     }
 
-    /// Adds a parameter; what it returns indexes [`Params::leaf`].
+    /// Adds a parameter and returns its index for [`Params::leaf`].
     pub fn add(&mut self, name: impl Into<String>, init: Tensor) -> usize {
         self.named.push((name.into(), init.size(), init));
         self.named.len() - 1
     }
 
-    /// `[out, in]` normal numbers with every row scaled to norm `std` (Ray's `normc_initializer`).
+    /// Draws normal numbers `[out, in]` with every row scaled to norm `std` (Ray's `normc_initializer`).
     pub fn normc(&mut self, out: i64, inputs: i64, std: f64) -> Tensor {
         let w = self.normal(&[out, inputs]);
         let norm = w.square().sum_dim_intlist(1, true, Kind::Float).sqrt();
         w * std / norm
     }
 
-    /// `[out, in]` with orthonormal rows or columns, times `gain`.
+    /// Draws a matrix `[out, in]` with orthonormal rows or columns, times `gain`.
     pub fn orthogonal(&mut self, out: i64, inputs: i64, gain: f64) -> Tensor {
         let (tall, flip) = if out < inputs {
             (self.normal(&[inputs, out]), true)
@@ -60,7 +60,7 @@ impl ParamsBuilder {
         (if flip { q.transpose(0, 1) } else { q }).contiguous() * gain
     }
 
-    /// Numbers uniform in `low..high`.
+    /// Draws numbers uniformly from `low..high`.
     pub fn uniform(&mut self, shape: &[i64], low: f64, high: f64) -> Tensor {
         let n = shape.iter().product::<i64>();
         let values: Vec<f32> = (0..n).map(|_| (low + (high - low) * self.rng.uniform_f64()) as f32).collect();
@@ -73,12 +73,12 @@ impl ParamsBuilder {
         Tensor::from_slice(&values).view(shape)
     }
 
-    /// Numbers of all parameters so far.
+    /// Number of scalars of all parameters so far.
     pub(crate) fn total(&self) -> usize {
         self.named.iter().map(|(_, _, init)| init.numel()).sum()
     }
 
-    /// The name of the parameter that begins there.
+    /// The name of the parameter that begins at `start`.
     pub(crate) fn name_at(&self, start: usize) -> &str {
         let mut at = 0;
         let found = self.named.iter().find(|(_, _, init)| {
@@ -89,7 +89,7 @@ impl ParamsBuilder {
         found.map_or("", |(name, ..)| name)
     }
 
-    /// The parameters, on `device`.
+    /// Moves the parameters to one flat buffer on `device`.
     pub fn finish(self, device: Device) -> Params {
         // A network may have no parameters at all.
         let mut all = vec![Tensor::zeros([0], (Kind::Float, Device::Cpu))];
@@ -124,19 +124,20 @@ impl Params {
         Self { flat, layout, leaves }
     }
 
-    /// Other leaves over the same memory, for a gradient on another thread.
+    /// Makes other leaves over the same memory, for a gradient on another thread.
     #[must_use]
     pub fn alias(&self) -> Self {
         Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), true)
     }
 
-    /// Leaves over the same memory that want no gradients. (A module cannot be traced through tensors that want one.)
+    /// Makes leaves over the same memory without gradients. (libtorch cannot trace a module whose tensors want
+    /// gradients.)
     #[must_use]
     pub fn frozen(&self) -> Self {
         Self::over(self.flat.shallow_clone(), Arc::clone(&self.layout), false)
     }
 
-    /// A copy with memory of its own (a target network, a worker's replica).
+    /// Copies the parameters to memory of their own (for a target network, or a worker's replica).
     #[must_use]
     pub fn duplicate(&self) -> Self {
         Self::over(self.flat.copy(), Arc::clone(&self.layout), true)
@@ -147,30 +148,30 @@ impl Params {
         &self.leaves[i]
     }
 
-    /// Where the parameters stand in the flat buffer.
+    /// The names, shapes and places of the parameters in the flat buffer.
     pub(crate) fn layout(&self) -> &Layout {
         &self.layout
     }
 
-    /// Where weights stand in the flat buffer, without the biases.
+    /// Ranges of the weights in the flat buffer, without the biases.
     pub(crate) fn weight_ranges(&self) -> impl Iterator<Item = std::ops::Range<usize>> {
         let named = self.layout.shapes.iter().enumerate();
         named.filter(|(_, (name, _))| name.ends_with("weight")).map(|(i, _)| self.layout.range(i))
     }
 
-    /// All parameters, `[total]`; writing into it changes the network.
+    /// The flat buffer of all parameters, `[total]`; writing into it changes the network.
     pub fn flat(&self) -> &Tensor {
         &self.flat
     }
 
-    /// All parameters, `[total]`, for the optimizer to change.
+    /// The flat buffer of all parameters, `[total]`, for an optimizer to change.
     pub fn flat_mut(&mut self) -> &mut Tensor {
         &mut self.flat
     }
 
-    /// d loss / d parameters, `[total]`; zero where the loss does not depend on a parameter.
+    /// The gradient d loss / d parameters, `[total]`; zero for parameters that the loss does not depend on.
     pub fn gradient(&self, loss: &Tensor) -> Tensor {
-        // libtorch has nothing to go back through, and tch does not survive its refusal.
+        // libtorch would refuse a backward pass without gradients, and tch does not survive that.
         if !loss.requires_grad() {
             return self.flat.zeros_like();
         }
@@ -196,7 +197,7 @@ impl Params {
         state
     }
 
-    /// Replaces every parameter. Nothing is changed when one is missing or has another shape.
+    /// Replaces every parameter. Changes nothing if one is missing or has another shape.
     ///
     /// # Errors
     /// Returns [`Error::State`](crate::Error::State) if a parameter is missing or has another shape.
@@ -206,7 +207,7 @@ impl Params {
         Ok(())
     }
 
-    /// The parameters in `weights`, one after the other in the order of these.
+    /// Joins the parameters in `weights` to one tensor, in the order of these parameters.
     pub(crate) fn flat_of(&self, weights: &State) -> Result<Tensor> {
         let mut parts = Vec::with_capacity(self.layout.shapes.len());
         for (name, shape) in &self.layout.shapes {
@@ -224,7 +225,7 @@ impl Params {
         tch::no_grad(|| self.flat.copy_(flat));
     }
 
-    /// `self += tau * (source - self)`; with `tau` 1 a copy.
+    /// `self += tau * (source - self)`; `tau` 1 copies.
     pub fn soft_update(&mut self, source: &Params, tau: f64) {
         tch::no_grad(|| {
             if tau == 1.0 {

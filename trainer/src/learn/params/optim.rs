@@ -1,8 +1,8 @@
 //! Optimizers over one flat parameter buffer, with state that can be saved.
 //!
-//! tch's own keep their moments out of reach (nothing in its C interface reads or writes them), so a run could not be
-//! continued exactly. On the CPU a step of Adam is one pass over plain memory. On a GPU, and by the other rules, a step is a
-//! few operations of libtorch on the whole buffer, whatever the number of layers.
+//! tch's own optimizers hide their moments (nothing in tch's C interface reads or writes them), so a run could not be
+//! continued exactly. On the CPU a step of Adam is one pass over plain memory. On a GPU, and with other rules, a step
+//! is a few operations of libtorch on the whole buffer, whatever the number of layers.
 
 use crate::base::{Error, Result, State, Stats, host};
 use crate::learn::kernels;
@@ -11,75 +11,76 @@ use serde::{Deserialize, Serialize};
 use std::ops::Range;
 use tch::{Device, Tensor};
 
-/// Which rule turns a gradient into a step.
+/// The rule that turns a gradient into a step.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum OptimizerConfig {
-    /// Kingma and Ba 2015, algorithm 1.
+    /// Adam (Kingma and Ba 2015, algorithm 1).
     Adam {
         /// Decay of the first moment.
         beta1: f64,
         /// Decay of the second moment.
         beta2: f64,
-        /// Added to the root of the second moment.
+        /// Number added to the root of the second moment.
         eps: f64,
     },
-    /// Adam that draws the parameters towards 0 apart from the gradient (Loshchilov and Hutter 2019).
+    /// Adam with weight decay that is independent of the gradient (Loshchilov and Hutter 2019).
     AdamW {
         /// Decay of the first moment.
         beta1: f64,
         /// Decay of the second moment.
         beta2: f64,
-        /// Added to the root of the second moment.
+        /// Number added to the root of the second moment.
         eps: f64,
-        /// Before each step every parameter loses this share of itself, times the learning rate.
+        /// Share of itself, times the learning rate, that every parameter loses before each step.
         weight_decay: f64,
     },
-    /// Adam whose first steps are as small as their second moment is unsure (Liu et al. 2020).
+    /// Adam with smaller first steps while the second moment is uncertain (Liu et al. 2020).
     RAdam {
         /// Decay of the first moment.
         beta1: f64,
         /// Decay of the second moment.
         beta2: f64,
-        /// Added to the root of the second moment.
+        /// Number added to the root of the second moment.
         eps: f64,
     },
-    /// Hinton's RMSprop as PyTorch writes it.
+    /// Hinton's RMSprop, in PyTorch's variant.
     Rmsprop {
         /// Decay of the second moment.
         alpha: f64,
-        /// Added to the root of the second moment.
+        /// Number added to the root of the second moment.
         eps: f64,
-        /// Heavy-ball momentum.
+        /// Factor of heavy-ball momentum.
         momentum: f64,
-        /// Divide by the deviation, which leaves out the square of the mean.
+        /// Whether to divide by the standard deviation, which subtracts the squared mean, instead of the root of the
+        /// second moment.
         #[serde(default)]
         centered: bool,
     },
-    /// Gradient descent.
+    /// Gradient descent, with optional momentum.
     Sgd {
-        /// Heavy-ball momentum.
+        /// Factor of heavy-ball momentum.
         momentum: f64,
     },
 }
 
 impl OptimizerConfig {
-    /// Adam with the usual decays.
+    /// Adam with the usual decays, 0.9 and 0.999.
     pub fn adam(eps: f64) -> Self {
         Self::Adam { beta1: 0.9, beta2: 0.999, eps }
     }
 
-    /// AdamW with the usual decays.
+    /// AdamW with the usual decays, 0.9 and 0.999.
     pub fn adamw(eps: f64, weight_decay: f64) -> Self {
         Self::AdamW { beta1: 0.9, beta2: 0.999, eps, weight_decay }
     }
 
-    /// RAdam with the usual decays.
+    /// RAdam with the usual decays, 0.9 and 0.999.
     pub fn radam(eps: f64) -> Self {
         Self::RAdam { beta1: 0.9, beta2: 0.999, eps }
     }
 
-    /// Step number `t`, from 1 on, of a rule of Adam's family.
+    /// The kernel's arguments for step `t`, counted from 1; `None` for rules outside Adam's family.
     fn adam_step(self, t: u64, lr: f64) -> Option<Adam> {
         let (beta1, beta2, eps, weight_decay) = match self {
             Self::Adam { beta1, beta2, eps } | Self::RAdam { beta1, beta2, eps } => (beta1, beta2, eps, 0.0),
@@ -99,7 +100,7 @@ impl OptimizerConfig {
         if !matches!(self, Self::RAdam { .. }) {
             return Some(step);
         }
-        // The length of the average that the second moment is, in the limit and now.
+        // Effective length of the second moment's average: its limit, and its value now.
         let limit = 2.0 / (1.0 - beta2) - 1.0;
         let length = limit - 2.0 * f64::from(t) * (1.0 - bias2) / bias2;
         Some(if length > 5.0 {
@@ -107,37 +108,37 @@ impl OptimizerConfig {
             let rectified = (now / ((limit - 4.0) * (limit - 2.0) * length)).sqrt();
             Adam { rate: step.rate * rectified * bias2.sqrt(), root: 1.0, ..step }
         } else {
-            // By the first moment alone.
+            // Early steps use the first moment alone.
             Adam { root: 0.0, eps: 1.0, ..step }
         })
     }
 
-    /// The means that RMSprop keeps where it is centred.
+    /// Whether RMSprop is centred, and so keeps means of the gradient.
     fn is_centered(self) -> bool {
         matches!(self, Self::Rmsprop { centered: true, .. })
     }
 }
 
-/// An optimizer of one flat buffer.
+/// An optimizer of one flat buffer, with its moments.
 #[derive(Debug)]
 pub struct Optimizer {
     config: OptimizerConfig,
     first: Tensor,
     second: Tensor,
-    /// Means of the gradient, only where RMSprop is centred.
+    /// Means of the gradient, for centred RMSprop only.
     mean: Option<Tensor>,
     steps: u64,
 }
 
 impl Optimizer {
-    /// Fresh moments for `params` (`[total]`).
+    /// Makes an optimizer with moments of zeros for `params` (`[total]`).
     pub fn new(config: OptimizerConfig, params: &Tensor) -> Self {
         let zeros = || params.zeros_like();
         let mean = config.is_centered().then(zeros);
         Self { config, first: zeros(), second: zeros(), mean, steps: 0 }
     }
 
-    /// As [`step`](Self::step), by the numbers of a part of both buffers.
+    /// Steps as [`step`](Self::step) does, for one range of both buffers.
     pub(crate) fn step_part(&mut self, params: &mut Tensor, grad: &Tensor, part: Range<usize>, lr: f64) {
         if let (Some(step), Device::Cpu) = (self.config.adam_step(self.steps + 1, lr), params.device()) {
             // Without libtorch: four views of a buffer cost a small network's update 6 % of its time.
@@ -153,7 +154,7 @@ impl Optimizer {
         step.step(params, host::write(&mut self.first), host::write(&mut self.second), grad);
     }
 
-    /// `params -= step(grad)`.
+    /// Moves the parameters one step: `params -= step(grad)`.
     pub fn step(&mut self, params: &mut Tensor, grad: &Tensor, lr: f64) {
         let _guard = tch::no_grad_guard();
         if let Some(step) = self.config.adam_step(self.steps + 1, lr) {
@@ -200,10 +201,10 @@ impl Optimizer {
         let _ = params.g_add_(&(update * -lr));
     }
 
-    /// Moments and the number of steps.
+    /// The moments and the number of steps, for checkpoints.
     ///
     /// # Errors
-    /// Does not fail today: everything in it can be written.
+    /// Never fails today: every part of the state can be written.
     pub fn state(&self) -> Result<State> {
         let mut state = State::default();
         state.set("config", &self.config)?;
@@ -216,7 +217,7 @@ impl Optimizer {
         Ok(state)
     }
 
-    /// Continues from [`state`](Self::state).
+    /// Continues from a state that [`state`](Self::state) saved.
     ///
     /// # Errors
     /// Returns [`Error::State`] if an optimizer of another kind or of other parameters saved the state.
@@ -237,8 +238,8 @@ impl Optimizer {
     }
 }
 
-/// Scales a part of `grad` so that its norm is at most `max_norm`; the norm before goes to `stats` as `name` (on a GPU nothing is read
-/// on the host).
+/// Scales a part of `grad` so that its norm is at most `max_norm`; `stats` gets the norm before clipping as `name`,
+/// without a transfer from a GPU.
 pub(crate) fn clip_grad_norm(
     grad: &mut Tensor,
     part: Range<usize>,

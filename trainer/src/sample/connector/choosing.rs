@@ -1,4 +1,4 @@
-//! A policy is asked for actions, unless these are drawn at random.
+//! Choosing actions: by the policy, or at random.
 
 use crate::base::{Result, Stream};
 use crate::learn::loss::Seen;
@@ -6,7 +6,7 @@ use crate::policy::{Act, Policy, StepColumns};
 use crate::sample::transforms::PolicyToEnv;
 use tch::Tensor;
 
-/// What the copies that act have at hand, and where their choices go.
+/// Inputs of the acting copies, and the buffers for their actions.
 pub(crate) struct Choices<'a> {
     pub(super) mask: Option<&'a [bool]>,
     pub(super) memory: &'a mut [f32],
@@ -17,13 +17,13 @@ pub(crate) struct Choices<'a> {
     pub(super) columns: StepColumns<'a>,
 }
 
-/// How they choose.
+/// Settings for choosing actions.
 pub(crate) struct Choosing<'a> {
     pub(super) to_env: &'a PolicyToEnv,
     pub(super) worker: (usize, usize),
     pub(super) explore: bool,
     pub(super) timestep: u64,
-    /// Actions are drawn at random, whatever the policy chooses. What it remembers and stores goes on as ever.
+    /// Whether random actions replace the policy's; its memory and columns are still updated.
     pub(super) at_random: bool,
 }
 

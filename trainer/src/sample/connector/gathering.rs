@@ -1,4 +1,4 @@
-//! Acting of some copies while others wait: agents that take turns, or are no longer there.
+//! Acting of some copies while the others wait: agents that take turns, or have left the environment.
 
 use crate::base::Result;
 use crate::policy::{Policy, StepColumns};
@@ -8,7 +8,7 @@ use crate::sample::connector::choosing::{Choices, Choosing};
 use crate::sample::rollout_buffer::RolloutBuffer;
 
 impl Connector {
-    /// As [`act`](Self::act), but only the copies that `gathered` names act, each by its row `at`; the others wait.
+    /// Like [`act`](Self::act), but only the copies in `gathered` act, each on its row `at[copy]`; the others wait.
     pub(crate) fn act_some(
         &mut self,
         policy: &mut dyn Policy,
@@ -68,13 +68,12 @@ impl Connector {
         chose
     }
 
-    /// Room for the copies that act while others wait.
+    /// Makes buffers for acting while some copies wait.
     pub(crate) fn gathered(&self) -> Result<ActingRows> {
         Ok(ActingRows::new(self.steps(1)?, self.copies, self.memory_width, self.noise_width))
     }
 
-    /// The observation of one copy as its environment writes it becomes its part of row `t`. With `learn` the filter
-    /// counts it.
+    /// Stores one copy's raw observation as its part of row `t`; with `learn` the filter is updated.
     pub(crate) fn observe_one(
         &mut self,
         steps: &mut RolloutBuffer,
@@ -90,7 +89,7 @@ impl Connector {
         Ok(())
     }
 
-    /// An episode's last observation as its environment writes it, as it is stored.
+    /// Converts an episode's last raw observation to the stored form.
     pub(crate) fn last_obs(&mut self, raw: &[u8]) -> Result<&[u8]> {
         let bytes = self.row_bytes();
         let row = &mut bytemuck::cast_slice_mut(&mut self.final_row)[..bytes];
@@ -101,7 +100,7 @@ impl Connector {
         Ok(row)
     }
 
-    /// The actions of row `t` as the environment takes them.
+    /// Converts the actions of row `t` to the environment's form.
     pub(crate) fn taken<'a>(&'a mut self, steps: &'a mut RolloutBuffer, t: usize) -> &'a [u8] {
         self.to_env.apply(steps.actions.bytes_mut(t))
     }

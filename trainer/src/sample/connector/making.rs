@@ -1,4 +1,4 @@
-//! How a pilot is made, and what it is asked for.
+//! Making a connector, and reading its parts.
 
 use crate::base::{Result, Spaces, Stream};
 use crate::experience::Column;
@@ -18,7 +18,7 @@ fn row_bytes(encoding: &Encoding) -> usize {
 }
 
 impl Connector {
-    /// For as many copies as there are streams; `act_dtype` is that of actions.
+    /// Makes a connector with one copy per random stream; `act_dtype` is the scalar type of actions.
     pub(crate) fn new(
         spaces: &Spaces,
         act_dtype: DType,
@@ -63,7 +63,7 @@ impl Connector {
         })
     }
 
-    /// Observations are normalised by these statistics, if there are any.
+    /// Normalises observations by these statistics; without statistics observations stay as they are.
     pub(crate) fn filtered_by(mut self, running: Option<&RunningStat>) -> Result<Self> {
         self.filter = match running {
             None => None,
@@ -76,7 +76,7 @@ impl Connector {
         Ok(self)
     }
 
-    /// Storage of so many steps.
+    /// Makes storage of `steps` steps.
     pub(crate) fn steps(&self, steps: usize) -> Result<RolloutBuffer> {
         let widths = self.columns.iter().map(|(_, width)| *width);
         let space = &self.spaces.action_space;
@@ -87,32 +87,32 @@ impl Connector {
         Ok(storage)
     }
 
-    /// What copy `i` remembers.
+    /// Recurrent state of one copy.
     pub(crate) fn memory(&self, copy: usize) -> &[f32] {
         &self.memory[copy * self.memory_width..][..self.memory_width]
     }
 
-    /// What all copies remember, `[copies, width]`.
+    /// Recurrent state of all copies, `[copies, width]`.
     pub(crate) fn memories(&self) -> &[f32] {
         &self.memory
     }
 
-    /// The policy's own columns.
+    /// Columns that the policy adds to each step.
     pub(crate) fn columns(&self) -> &[Column] {
         &self.names
     }
 
-    /// Whether actions are choices; otherwise they are numbers.
+    /// Whether actions are discrete choices; otherwise they are real numbers.
     pub(crate) fn is_discrete(&self) -> bool {
         matches!(self.to_env, PolicyToEnv::Int { .. })
     }
 
-    /// What the environment takes.
+    /// The environment's action space.
     pub(crate) fn action_space(&self) -> &Space {
         &self.spaces.action_space
     }
 
-    /// What stored rows are.
+    /// Shape and scalar type of a stored observation, and its conversion to the model's input.
     pub(crate) fn encoding(&self) -> &Encoding {
         &self.encoding
     }
@@ -127,7 +127,8 @@ impl Connector {
         &self.resets
     }
 
-    /// A stored row as the model takes it: that of copy `i` in row `t`, or what [`final_obs`](Self::final_obs) made last.
+    /// A stored observation as the model's input: copy `i` of row `t`, or the last one that
+    /// [`final_obs`](Self::final_obs) converted.
     pub(crate) fn model_row(&mut self, steps: &mut RolloutBuffer, at: Option<(usize, usize)>) -> &[f32] {
         let bytes = self.row_bytes();
         let row = match at {

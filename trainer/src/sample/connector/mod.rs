@@ -1,5 +1,4 @@
-//! Acting: everything between an environment and a policy but the policy itself. The sampler, evaluation and users'
-//! calls share it.
+//! The connection between an environment and a policy. The sampler, evaluation and sessions share it.
 
 mod choosing;
 mod gathering;
@@ -15,12 +14,12 @@ use crate::sample::filter::MeanStdFilter;
 use crate::sample::rollout_buffer::RolloutBuffer;
 use crate::sample::transforms::{EnvToPolicy, PolicyToEnv};
 
-/// What acting needs besides a policy: how observations are stored and filtered, the memory of every copy, random
-/// streams, random first steps, and the way of actions to the environment.
+/// Everything that acting needs besides a policy: storing and filtering of observations, recurrent state and random
+/// stream of every copy, random first steps, and conversion of actions for the environment.
 ///
 /// # Contract
 ///
-/// * What copy `i` does depends on its own observations, memory and stream only.
+/// * The actions of copy `i` depend on its own observations, recurrent state and random stream only.
 /// * Nothing is allocated per step.
 #[derive(Debug)]
 pub(crate) struct Connector {
@@ -29,35 +28,35 @@ pub(crate) struct Connector {
     worker: (usize, usize),
     masked: bool,
     pub(crate) gamma: f64,
-    /// Steps of the run in which actions are drawn at random.
+    /// Number of the run's first steps in which actions are drawn at random.
     random_timesteps: u64,
     preprocess: EnvToPolicy,
-    /// How stored rows become the model's numbers.
+    /// Conversion of stored observations to the model's input.
     encoding: Encoding,
     pub(crate) filter: Option<MeanStdFilter>,
     to_env: PolicyToEnv,
     columns: Vec<(Column, usize)>,
     names: Vec<Column>,
-    /// `[copies, width]`.
+    /// Recurrent state, `[copies, width]`.
     memory: Vec<f32>,
     memory_width: usize,
-    /// Steps from one stored memory to the next.
+    /// Number of steps from one stored recurrent state to the next.
     max_seq_len: usize,
     resets: Vec<bool>,
     rngs: Vec<Stream>,
-    /// Exploration's noise that drifts, `[copies, components]`; nothing where actions are choices.
+    /// Correlated exploration noise, `[copies, components]`; empty for discrete actions.
     noise: Vec<f32>,
     noise_width: usize,
-    /// Raw observations of one step, when they are not the model's own form. Eight-byte scalars, so that the bytes are
-    /// aligned for whatever the environment writes.
+    /// Raw observations of one step, if they are stored in another form. Eight-byte words, so that they are aligned
+    /// for every scalar type.
     raw: Vec<u64>,
     raw_final: Vec<u64>,
-    /// One stored row, and one as the model takes it.
+    /// Buffers for one stored observation, and for one as the model's input.
     final_row: Vec<u64>,
     model_row: Vec<f32>,
 }
 
-/// A step of the environments: what they are given, and where they write.
+/// Buffers of one step of the environments: actions to read, observations to write.
 #[derive(Debug)]
 pub(crate) struct Exchange<'a> {
     pub(crate) actions: &'a [u8],
@@ -66,7 +65,7 @@ pub(crate) struct Exchange<'a> {
 }
 
 impl Connector {
-    /// Copy `i` begins an episode: it remembers nothing, and its noise has not drifted. A stream replaces its own.
+    /// Starts an episode of one copy: its recurrent state and noise become zero. `stream` replaces its random stream.
     pub(crate) fn begin(&mut self, copy: usize, stream: Option<Stream>) {
         self.memory[copy * self.memory_width..][..self.memory_width].fill(0.0);
         self.noise[copy * self.noise_width..][..self.noise_width].fill(0.0);
@@ -76,7 +75,7 @@ impl Connector {
         }
     }
 
-    /// Where first observations are written: row 0, or what [`observe`](Self::observe) makes it of.
+    /// Buffer for the first observations; [`observe`](Self::observe) stores them in row 0.
     pub(crate) fn first<'a>(&'a mut self, steps: &'a mut RolloutBuffer) -> &'a mut [u8] {
         let Self { preprocess, raw, copies, .. } = self;
         match preprocess.direct {
@@ -85,7 +84,7 @@ impl Connector {
         }
     }
 
-    /// What was just written becomes row `t`. With `learn` the filter counts it.
+    /// Stores the observations just written as row `t`; with `learn` the filter is updated.
     pub(crate) fn observe(&mut self, steps: &mut RolloutBuffer, t: usize, learn: bool) -> Result<()> {
         if !self.preprocess.direct {
             let bytes = self.copies * self.preprocess.raw_bytes;
@@ -97,7 +96,7 @@ impl Connector {
         Ok(())
     }
 
-    /// The last observation of the episode of copy `i` that has just ended, as it is stored.
+    /// Converts the last observation of one copy's finished episode to the stored form.
     pub(crate) fn final_obs(&mut self, copy: usize) -> Result<&[u8]> {
         let (raw_bytes, row_bytes) = (self.preprocess.raw_bytes, self.row_bytes());
         let raw = &bytemuck::cast_slice(&self.raw_final)[copy * raw_bytes..][..raw_bytes];
@@ -109,7 +108,7 @@ impl Connector {
         Ok(row)
     }
 
-    /// Chooses one action per copy by row `t`, and stores it there with the policy's columns.
+    /// Chooses one action per copy by the observations of row `t`, and stores it there with the policy's columns.
     pub(crate) fn act(
         &mut self,
         policy: &mut dyn Policy,
@@ -143,7 +142,7 @@ impl Connector {
         Ok(())
     }
 
-    /// The actions of step `t` as the environment takes them, and where it writes what they lead to.
+    /// The actions of step `t` in the environment's form, and the buffers for the observations that follow.
     pub(crate) fn exchange<'a>(&'a mut self, steps: &'a mut RolloutBuffer, t: usize) -> Exchange<'a> {
         let Self { preprocess, raw, raw_final, to_env, copies, .. } = self;
         let bytes = *copies * preprocess.raw_bytes;

@@ -1,11 +1,11 @@
-//! What acting needs to go on in the middle of episodes.
+//! Saving the connector in the middle of episodes.
 
 use crate::base::{Error, Result, State, Stream, StreamState, host};
 use crate::sample::connector::Connector;
 use tch::Tensor;
 
 impl Connector {
-    /// Adds what [`set_state`](Self::set_state) reads.
+    /// Saves the state that [`set_state`](Self::set_state) restores.
     pub(crate) fn save(&self, state: &mut State) -> Result<()> {
         state.set("filter", &self.filter)?;
         state.set("rngs", &self.rngs.iter().map(Stream::state).collect::<Vec<_>>())?;
@@ -18,7 +18,7 @@ impl Connector {
         Ok(())
     }
 
-    /// Continues in the middle of episodes; `resets` says which copies begin one.
+    /// Restores the state in the middle of episodes; `resets` tells which copies begin an episode.
     pub(crate) fn set_state(&mut self, state: &State, resets: impl Iterator<Item = bool>) -> Result<()> {
         let rngs: Vec<StreamState> = state.get("rngs")?;
         if rngs.len() != self.copies {
@@ -30,7 +30,7 @@ impl Connector {
         }
         match state.tensor("noise") {
             Ok(noise) => restore_numbers("exploration's noise", &noise, &mut self.noise)?,
-            // None was drawn.
+            // The checkpoint has no noise: none was drawn.
             Err(_) => self.noise.fill(0.0),
         }
         self.filter = state.get("filter")?;

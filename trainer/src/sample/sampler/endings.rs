@@ -1,14 +1,14 @@
-//! The endings of a fragment's episodes, and what the environments showed there.
+//! The ends of episodes in a fragment: their rows, last observations and masks.
 
 use crate::learn::params::Encoding;
 use tch::Tensor;
 
-/// Everything is in the order of the steps.
+/// Episodes that ended in a fragment, in the order of the steps.
 #[derive(Debug, Default)]
 pub(crate) struct Endings {
-    /// Rows (`t * N + copy`) that ended an episode.
+    /// Last row (`t * N + copy`) of each episode.
     pub(super) rows: Vec<usize>,
-    /// Which actions were legal at the last observation of each, `[ended, options]`.
+    /// Legal actions at the last observation of each episode, `[ended, options]`.
     pub(super) masks: Vec<bool>,
     obs: AlignedBytes,
 }
@@ -20,30 +20,30 @@ impl Endings {
         self.obs.clear();
     }
 
-    /// The episode of that row has ended with this observation.
+    /// Adds an episode with its last row and its last observation.
     pub(super) fn push(&mut self, row: usize, obs: &[u8]) {
         self.rows.push(row);
         self.obs.push(obs);
     }
 
-    /// The last observations, `[ended, ...]`.
+    /// Last observations of the episodes, `[ended, ...]`.
     pub(super) fn obs(&self, encoding: &Encoding) -> Tensor {
         let shape = [&[self.rows.len() as i64], encoding.shape()].concat();
         Tensor::from_data_size(self.obs.bytes(), &shape, encoding.kind())
     }
 
-    /// The same where they are f32.
+    /// Last observations of the episodes, if they are stored as f32.
     pub(super) fn obs_f32(&self) -> &[f32] {
         bytemuck::cast_slice(self.obs.bytes())
     }
 
-    /// The masks, `[ended, options]`.
+    /// Legal actions at the last observations, `[ended, options]`.
     pub(super) fn masks(&self, options: usize) -> Tensor {
         Tensor::from_slice(&self.masks).view([self.rows.len() as i64, options as i64])
     }
 }
 
-/// Bytes, aligned for whatever scalars they are.
+/// A buffer of bytes that is aligned for every scalar type.
 #[derive(Debug, Default)]
 struct AlignedBytes {
     words: Vec<u64>,

@@ -1,8 +1,8 @@
 //! The loop that steps environment copies with a policy and fills fragments.
 //!
-//! Storage is time-major `[T, N, ...]`, allocated once and reused: the environment writes its observations straight
-//! into row `t + 1`, the policy reads row `t` without a copy. Per step and copy there is no allocation, no lock and, on
-//! the CPU, no host read.
+//! Storage is time-major `[T, N, ...]`, allocated once and reused: the environment writes its observations into row
+//! `t + 1`, and the policy reads row `t` without a copy. A step of a copy allocates nothing, takes no lock and, on
+//! the CPU, reads nothing back from libtorch.
 
 mod endings;
 mod source;
@@ -19,7 +19,7 @@ use crate::settings::{ClipRewards, Common, ObservationFilter};
 use pavlov_envs::{AnyVectorEnv, StepOut};
 use tch::Kind;
 
-/// Copies of an environment, every buffer a fragment needs, and the episodes in progress.
+/// Copies of a single-agent environment, all buffers of a fragment, and the episodes in progress.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     env: Box<dyn AnyVectorEnv>,
@@ -32,19 +32,20 @@ pub(crate) struct Sampler {
     total_envs: u64,
     steps: usize,
 
-    /// Time-major `[T * N]`.
+    /// Rewards, time-major `[T * N]`.
     rewards: Vec<f32>,
     terminated: Vec<bool>,
     truncated: Vec<bool>,
     endings: Endings,
 
-    /// What the next fragment starts from stands in row T, not in row 0.
+    /// Whether the first observation of the next fragment is still in row T, not yet in row 0.
     carry: bool,
     perf: SamplerPerf,
 }
 
 impl Sampler {
-    /// Allocates the buffers and starts the first episodes. `first_env` is the index of the first copy in the whole run.
+    /// Allocates the buffers and starts the first episodes. `first_env` is the number of the first copy in the whole
+    /// run.
     pub(crate) fn new(
         env: Box<dyn AnyVectorEnv>,
         common: &Common,
@@ -139,8 +140,8 @@ impl Sampler {
         Ok(())
     }
 
-    /// The error of acting on row `t`, or of the action itself, unless the observation there is not finite: then no action
-    /// could be right.
+    /// The error to report when acting on row `t` or an action failed: a bad observation of that row if there is one,
+    /// as no action can be right then; otherwise `error`.
     fn blame_observation(&self, t: usize, error: Error) -> Error {
         if self.pilot.encoding().kind() != Kind::Float {
             return error;
@@ -176,7 +177,7 @@ impl Sampler {
         }
     }
 
-    /// Counts the step in the episodes, and keeps what was behind those that ended.
+    /// Counts a step of every copy, and stores the last observations and masks of the episodes that ended.
     fn count(&mut self, t: usize, callbacks: &mut Option<&mut Box<dyn Callbacks>>) -> Result<()> {
         let n = self.counting.copies();
         for i in 0..n {
@@ -196,7 +197,7 @@ impl Sampler {
                 self.endings.push(row, self.pilot.final_obs(i)?);
                 self.pilot.begin(i, None);
             }
-            // Only callbacks look at it.
+            // Only callbacks read the observation.
             let obs: &[f32] = match callbacks.is_some() {
                 true => self.pilot.model_row(&mut self.storage, (!ended).then_some((t + 1, i))),
                 false => &[],

@@ -1,4 +1,4 @@
-//! The sampler as a source of fragments: what it lends, and what it saves to go on in the middle of episodes.
+//! The sampler as a source of fragments, and saving it in the middle of episodes.
 
 use crate::base::{Episode, HostTensor, Result, SamplerPerf, State, host, notice_once};
 use crate::experience::{Fragment, FragmentMasks, FragmentMemory};

@@ -1,4 +1,4 @@
-//! The contract of a transport as a function.
+//! A function that checks the contract of a transport.
 
 use crate::base::{Array, Error, Result, State, Weights};
 use crate::sample::{Reply, Request, Sampled};
@@ -7,11 +7,11 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Checks the contract of [`WorkerPool`] on a new pool of at least two workers. `weights` are those of their policies. No
-/// answer takes longer than `patience`.
+/// Checks the contract of [`WorkerPool`] on a new pool of at least two workers, whose policies have the weights
+/// `weights`. Every answer must come within `patience`.
 ///
 /// # Errors
-/// Returns [`Error::State`] with the rule that is broken.
+/// Returns [`Error::State`] with the rule that the pool breaks.
 pub fn check_worker_pool(pool: &mut dyn WorkerPool, weights: &Weights, patience: Duration) -> Result<()> {
     Check { pool, patience }.run(weights)
 }

@@ -1,7 +1,7 @@
-//! One life of a worker in another process: a thread that writes to it and one that reads.
+//! The connection to a worker's process: one thread that writes requests and one that reads replies.
 //!
-//! Neither the thread of the plan nor that of another worker waits for a process: a stopped one fills its own socket, and only
-//! its own threads stand still. A process that is silent is probed. A thread of its own answers, so a process that does not
+//! The plan's thread never waits for a process: when a process stops reading, only the threads of its own connection
+//! wait. A silent process is probed. In the process a separate thread answers probes, so a process that does not
 //! answer is stopped, or its machine is gone, while one whose environment is slow answers at once.
 
 use crate::base::{Error, Result, lock};
@@ -20,13 +20,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// Probes that a process may leave unanswered. The time that it has for an answer is divided by them.
+/// Number of probes that a process may leave unanswered; the time limit is divided into as many parts.
 const PROBES: u32 = 4;
 
-/// The number of a probe. No request has it.
+/// The request number of a probe; no other request has it.
 const PROBE: u64 = 0;
 
-/// Whose life it is, and where its completions go.
+/// The worker and incarnation that a process is for, and the channel for its completions.
 #[derive(Clone, Debug)]
 pub(crate) struct WorkerAddress {
     pub(super) worker: usize,
@@ -37,12 +37,12 @@ pub(crate) struct WorkerAddress {
 impl WorkerAddress {
     fn complete(&self, request: u64, result: Result<Reply, Fault>) {
         let Self { worker, incarnation, .. } = *self;
-        // The pool may be gone.
+        // The pool may already be dropped.
         let _ = self.completions.send(Completion { worker, incarnation, request, result });
     }
 }
 
-/// A worker's process and what it owes.
+/// A worker's process and its unanswered requests.
 #[derive(Debug)]
 pub(crate) struct Connection {
     place: WorkerAddress,
@@ -66,16 +66,17 @@ struct Shared {
 
 #[derive(Debug, Default)]
 struct PendingRequest {
-    /// In the order they were asked.
+    /// Numbers of the unanswered requests, oldest first.
     requests: VecDeque<u64>,
-    /// What the life ended by, as far as that is known before its process is gone.
+    /// Why the connection broke, if that is known before the process has ended.
     cause: Option<String>,
-    /// The process is gone, and why.
+    /// Why the process is gone; `None` while it lives.
     gone: Option<String>,
 }
 
 impl Connection {
-    /// Tells the process at the other end of the socket what it is. It answers `start` when it is ready.
+    /// Sends the process at the other end of the socket its worker number and settings. The process answers the
+    /// request `start` when it is ready.
     pub(super) fn start(
         process: Box<dyn Body>,
         socket: UnixStream,
@@ -105,7 +106,7 @@ impl Connection {
         self.place.incarnation
     }
 
-    /// Hands a request over; a process that is gone completes it at once.
+    /// Queues a request for the process; if the process is gone, the request is completed with an error at once.
     pub(super) fn submit(&self, number: u64, request: Request) {
         let mut owed = lock(&self.shared.owed);
         if let Some(reason) = &owed.gone {
@@ -115,33 +116,33 @@ impl Connection {
         }
         owed.requests.push_back(number);
         if let Some(outgoing) = &self.outgoing {
-            // A writer that has ended closed the socket, so the reader completes what is owed.
+            // A writer that has ended has closed the socket, so the reader completes the open requests.
             let _ = outgoing.send(Outgoing::Request(number, request));
         }
     }
 
-    /// Ends the process at once, stopped or not. Its reader notices and buries it.
+    /// Kills the process, even a stopped one. The reader thread notices and waits for its end.
     pub(super) fn kill(&self) {
-        // Its reader has the lock while it waits for the end, and sees to it.
+        // The reader thread holds the lock while it waits for the end of the process, so nothing is left to do.
         if let Ok(mut process) = self.shared.process.try_lock() {
             process.kill();
         }
         let _ = self.shared.socket.shutdown(Shutdown::Both);
     }
 
-    /// Lets the process end by itself: there will be no more requests.
+    /// Closes the queue of requests, so that the process ends by itself.
     pub(super) fn close(&mut self) {
         self.outgoing = None;
         let _ = self.shared.socket.shutdown(Shutdown::Both);
     }
 
-    /// Waits until the process, which was told so, is gone, and ends it if that takes long.
+    /// Waits for the end of the process after [`close`](Self::close); a process that takes too long is killed.
     pub(super) fn bury(&mut self) {
         self.reader.take().map(JoinHandle::join);
     }
 }
 
-/// Writes what a worker is made from, and then its requests.
+/// Writes the settings of a worker, and then its requests.
 fn send(shared: &Shared, spec: &SpecByName, worker: usize, start: u64, inbox: &Receiver<Outgoing>) {
     let mut to = BufWriter::new(&shared.socket);
     let begin = || Message::default().with("spec", spec)?.with("worker", &(worker + 1));
@@ -159,20 +160,20 @@ fn send(shared: &Shared, spec: &SpecByName, worker: usize, start: u64, inbox: &R
         };
     }
     if let Err(error) = sent {
-        // Where the process is gone, that says more.
+        // If the process is gone, the reason for that says more.
         let is_gone = lock(&shared.owed).gone.is_some();
         tracing::debug!(worker = worker + 1, is_gone, "a request was not sent: {error}");
         let _ = shared.socket.shutdown(Shutdown::Both);
     }
 }
 
-/// What a process says. While it says nothing it is probed, from its first word on.
+/// Reads a process's output and probes the process while it is silent, beginning after its first output.
 struct Probed<'a> {
     shared: &'a Shared,
     probes: Sender<Outgoing>,
-    /// It has said something.
+    /// Whether the process has sent anything yet.
     lives: bool,
-    /// Probes since it said something last.
+    /// Number of probes since the process last sent anything.
     unanswered: u32,
 }
 
@@ -200,14 +201,14 @@ impl Read for Probed<'_> {
             }
             if self.lives {
                 self.unanswered += 1;
-                // A writer that stands still has the probe before it.
+                // A writer that is blocked still has the previous probe in its queue.
                 let _ = self.probes.send(Outgoing::Probe);
             }
         }
     }
 }
 
-/// Reads replies until the process is gone, and then completes what it owes.
+/// Reads replies until the process is gone, and then completes its open requests with an error.
 fn receive(shared: &Shared, place: &WorkerAddress, probes: Sender<Outgoing>) {
     let mut from = BufReader::new(Probed { shared, probes, lives: false, unanswered: 0 });
     loop {
@@ -239,7 +240,7 @@ fn receive(shared: &Shared, place: &WorkerAddress, probes: Sender<Outgoing>) {
     let _ = shared.socket.shutdown(Shutdown::Both);
     let mut process = lock(&shared.process);
     let cause = lock(&shared.owed).cause.take();
-    // Where the cause is known, no one waits for the end of the process.
+    // If the cause is known, nobody waits for the end of the process.
     let is_known = cause.is_some();
     let reason = cause.unwrap_or_else(|| process.wait());
     let mut owed = lock(&shared.owed);

@@ -1,7 +1,7 @@
-//! Rollout workers behind a transport: threads or processes of this machine, or a Ray cluster.
+//! Rollout workers on a transport: threads, processes of this machine, or a Ray cluster.
 //!
-//! A [`WorkerPool`] only carries requests and replies. The rules of health are the same for every transport and stand
-//! above it.
+//! A [`WorkerPool`] only carries requests and replies. The rules for workers that fail or are late are in
+//! `health.rs`, the same for every transport.
 
 mod check;
 mod connection;
@@ -23,7 +23,7 @@ use crate::base::Result;
 use crate::sample::WorkerSpec;
 use pavlov_tune::WorkerTransport;
 
-/// Workers as the settings say.
+/// Starts the rollout workers on the transport that the settings name.
 ///
 /// # Errors
 /// Fails if a worker cannot be started or, with `validate_workers_after_construction`, cannot make its environments.
@@ -31,7 +31,7 @@ pub(crate) fn workers(spec: &WorkerSpec) -> Result<Box<dyn WorkerPool>> {
     let number = spec.common.num_workers;
     Ok(match spec.common.workers.transport {
         WorkerTransport::Threads => Box::new(ThreadPool::new(spec.clone(), number)?),
-        // No cluster is started for no workers.
+        // Without workers no Ray cluster is started.
         WorkerTransport::Ray if number == 0 => Box::new(ThreadPool::new(spec.clone(), 0)?),
         WorkerTransport::Procs => Box::new(ProcessPool::new(spec, number)?),
         WorkerTransport::Ray => Box::new(RayPool::new(spec, number)?),

@@ -1,42 +1,43 @@
-//! The contract of a transport.
+//! [`WorkerPool`]: the contract of a transport.
 
 use crate::base::{Error, Result};
 use crate::sample::{Reply, Request};
 use crate::settings::Common;
 use std::time::{Duration, Instant};
 
-/// Why a request has no reply.
+/// Reason why a request has no reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The worker is alive and reports an error.
+    /// The worker is alive and reports this error.
     App(String),
-    /// The worker is gone.
+    /// The worker is gone, for this reason.
     Dead(String),
 }
 
-/// A reply, in whatever order they come.
+/// The reply to one request, or the reason why there is none.
 #[derive(Debug)]
 pub struct Completion {
     /// The worker that answers, counted from 0.
     pub worker: usize,
-    /// Which life of that worker answers, counted from 0.
+    /// Incarnation of the worker that answers: how often it was replaced before.
     pub incarnation: u64,
-    /// The number of the request, as [`WorkerPool::submit`] or [`WorkerPool::respawn`] gave it.
+    /// Number of the request that is answered, as returned by [`WorkerPool::submit`] or [`WorkerPool::respawn`].
     pub request: u64,
-    /// The worker's answer, or why there is none.
+    /// The worker's reply, or the reason why there is none.
     pub result: Result<Reply, Fault>,
 }
 
-/// Carries requests to workers and replies back. No policy about failures.
+/// A transport: carries requests to workers and replies back. It has no rules for workers that fail.
 ///
 /// [`check_worker_pool`](crate::workers::transport::check::check_worker_pool) checks the contract.
 ///
 /// # Contract
 ///
 /// * Requests to one worker are answered in order.
-/// * Every request to the present life of a worker is completed once. If the worker is gone, the completion says so.
-/// * `next` may return completions of a life that ended by `respawn`, with the number of that life.
+/// * Every request to the current incarnation of a worker is completed once. If the worker is gone, the completion
+///   says so.
+/// * `next` may return completions of an incarnation that ended by `respawn`, with the number of that incarnation.
 /// * Neither `submit` nor `respawn` waits for a worker.
 /// * Dropping the pool ends the workers.
 pub trait WorkerPool: Send + std::fmt::Debug {
@@ -48,35 +49,36 @@ pub trait WorkerPool: Send + std::fmt::Debug {
         self.len() == 0
     }
 
-    /// Hands a request over; returns its number.
+    /// Sends a request to a worker. Returns the number of the request.
     ///
     /// # Errors
-    /// Fails if the transport cannot carry the request. That a worker is gone is no error here: [`next`](Self::next)
-    /// reports it.
+    /// Fails if the transport cannot carry the request. A worker that is gone is reported by [`next`](Self::next)
+    /// instead.
     fn submit(&mut self, worker: usize, request: Request) -> Result<u64>;
 
-    /// The next completion; `None` when `timeout` passes first.
+    /// Waits for the next completion; returns `None` when `timeout` passes first.
     ///
     /// # Errors
-    /// Fails if the transport itself does. What a worker reports is in the completion.
+    /// Fails if the transport itself does. An error that a worker reports is in the completion.
     fn next(&mut self, timeout: Option<Duration>) -> Result<Option<Completion>>;
 
-    /// Ends a worker and starts it anew, with fresh environments and initial weights. Returns the number of the request
-    /// that is completed with [`Reply::Done`] when the worker is ready, or with what it failed at.
+    /// Ends a worker and starts a new one in its place, with fresh environments and initial weights. Returns the
+    /// number of the request that is completed with [`Reply::Done`] when the worker is ready, or with the error of
+    /// its start.
     ///
     /// # Errors
     /// Fails if the transport has no thread or process for the worker.
     fn respawn(&mut self, worker: usize) -> Result<u64>;
 
-    /// Which life the worker is in, counted from 0.
+    /// The incarnation of the worker: how often it was replaced.
     fn incarnation(&self, worker: usize) -> u64;
 }
 
-/// Waits until every worker of a new pool is ready, which `starts` has the requests of. Without
-/// `validate_workers_after_construction` it does not wait: what is asked next fails where a worker is not ready.
+/// Waits until every worker of a new pool is ready; `starts` has the request numbers of their starts. Without
+/// `validate_workers_after_construction` it does not wait, and the first request to a worker that is not ready fails.
 ///
 /// # Errors
-/// Returns [`Error::Worker`] with what a worker failed at, or if one is not ready in `worker_health_probe_timeout_s`.
+/// Returns [`Error::Worker`] with the reason if a worker fails or is not ready in `worker_health_probe_timeout_s`.
 pub(crate) fn validate(pool: &mut dyn WorkerPool, mut starts: Vec<u64>, common: &Common) -> Result<()> {
     if !common.validate_workers_after_construction {
         return Ok(());
@@ -103,7 +105,7 @@ pub(crate) fn validate(pool: &mut dyn WorkerPool, mut starts: Vec<u64>, common: 
     Ok(())
 }
 
-/// What a worker failed at that is not ready in time.
+/// The reason in the error about a worker that is not ready in time.
 pub(crate) fn not_ready(limit: Option<Duration>) -> String {
     let seconds = limit.unwrap_or_default().as_secs_f64();
     format!("it is not ready in {seconds} s (`worker_health_probe_timeout_s`)")

@@ -1,7 +1,7 @@
-//! Workers on a Ray cluster: this executable started by an actor for each, wherever Ray places it.
+//! Workers on a Ray cluster: one actor per worker starts this executable on the machine that Ray chooses.
 //!
-//! Ray is spoken to by a process in Python, the engine. Frames go to it and on to the actors as they are, so a worker here
-//! is what it is as a process, and the trainer outlives the cluster.
+//! A helper process in Python, the engine, talks to Ray. It passes frames to the actors unchanged, so a worker here
+//! is the same as a worker process on this machine, and the trainer outlives the cluster.
 
 use crate::base::Result;
 use crate::sample::{Request, SpecByName, WorkerSpec};
@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One actor of a Ray cluster per worker.
+/// Rollout workers on a Ray cluster, one actor per worker.
 #[derive(Debug)]
 pub struct RayPool {
     spec: Arc<SpecByName>,
@@ -27,24 +27,25 @@ pub struct RayPool {
 }
 
 impl RayPool {
-    /// Starts `workers` actors, on the cluster at `RAY_ADDRESS` or on one that is started on this machine and ends with
-    /// the last pool. With `validate_workers_after_construction` it waits until every one has its environments.
+    /// Starts `workers` actors, on the cluster at `RAY_ADDRESS` or else on one that is started on this machine and
+    /// ends with the last pool. With `validate_workers_after_construction` it waits until every worker has its
+    /// environments.
     ///
     /// # Errors
     /// Returns [`Error::Config`](crate::Error::Config) if the program has not called `child_main` with the trainable
-    /// whose workers these are, if there is no Ray in the Python (`PAVLOV_PYTHON`, else `python3`) or one of another version, or
-    /// if the cluster cannot be reached or has no room for all workers in `worker_health_probe_timeout_s`; and
-    /// [`Error::Worker`](crate::Error::Worker) if a worker that is waited for cannot make its environment or policies or is
-    /// not ready in that time.
+    /// of these workers, if the Python (`PAVLOV_PYTHON`, else `python3`) has no Ray or another version of it, or if
+    /// the cluster cannot be reached or has no room for all workers in `worker_health_probe_timeout_s`; and
+    /// [`Error::Worker`](crate::Error::Worker) if a worker cannot make its environment or policies or is not ready in
+    /// that time.
     pub fn new(spec: &WorkerSpec, workers: usize) -> Result<Self> {
         Self::asked(spec, workers, Asked::WORKERS)
     }
 
-    /// As [`new`](Self::new), for what other settings ask for.
+    /// As [`new`](Self::new), for a pool that other settings ask for.
     pub(crate) fn asked(spec: &WorkerSpec, workers: usize, asked: Asked) -> Result<Self> {
         let (send_completions, completions) = unbounded();
         let by_name = Arc::new(SpecByName::of(spec)?);
-        // What `main` does not know is refused before a cluster is started.
+        // A trainable that `main` does not know is refused before a cluster is started.
         command(&by_name)?;
         let engine = RayEngine::shared(asked.by)?;
         let number = match workers {
@@ -70,7 +71,7 @@ impl RayPool {
         Ok(pool)
     }
 
-    /// The address of this machine in the cluster.
+    /// Address of this machine in the Ray cluster.
     pub(crate) fn node_address(&self) -> &str {
         self.engine.node_address()
     }
@@ -92,7 +93,7 @@ fn command(spec: &SpecByName) -> Result<ChildCommand> {
     Ok(rollout_command(&spec.trainable, "ray", spec.common.num_cpus_per_worker.max(1))?)
 }
 
-/// What a worker asks for, by Ray's names.
+/// The resources of one worker, by Ray's names.
 fn resources(common: &Common) -> Map<String, Value> {
     let own = [("CPU", common.num_cpus_per_worker as f64), ("GPU", common.num_gpus_per_worker)];
     let own = own.map(|(name, amount)| (name.to_owned(), amount.into()));
@@ -100,11 +101,11 @@ fn resources(common: &Common) -> Map<String, Value> {
     own.into_iter().chain(custom.map(|(name, amount)| (name.clone(), (*amount).into()))).collect()
 }
 
-/// The settings that a pool is asked for by.
+/// Names of settings for errors about a pool that has no room.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
     by: &'static str,
-    /// By these there is room for more.
+    /// Settings that make room when they are lowered.
     less: &'static str,
 }
 
@@ -141,7 +142,7 @@ impl WorkerPool for RayPool {
             None => self.completions.recv().ok(),
             Some(timeout) => self.completions.recv_timeout(timeout).ok(),
         };
-        // Without the engine no worker comes back, whatever the settings say.
+        // When the engine is gone, no worker can be replaced, whatever the settings say.
         match &next {
             Some(Completion { result: Err(Fault::Dead(_)), .. }) => {
                 Ok(self.engine.alive("workers").map(|()| next)?)
@@ -164,7 +165,7 @@ impl WorkerPool for RayPool {
 
 impl Drop for RayPool {
     fn drop(&mut self) {
-        // All at once, and then each is waited for.
+        // First all connections are closed, and then each process is waited for.
         self.lives.iter_mut().for_each(Connection::close);
         self.lives.iter_mut().for_each(Connection::bury);
         self.engine.release(self.number);

@@ -1,4 +1,4 @@
-//! Workers on threads of this process. Batches and weights are handed over, never serialised.
+//! Workers on threads of this process. Batches and weights are handed over without serialisation.
 
 use crate::base::{Error, Result, catch};
 use crate::sample::{Reply, Request, RolloutWorker, WorkerSpec};
@@ -6,7 +6,7 @@ use crate::workers::transport::pool::{Completion, Fault, WorkerPool, validate};
 use crossbeam_channel::{Receiver, Sender, unbounded};
 use std::time::Duration;
 
-/// One thread per worker.
+/// Rollout workers on threads of this process, one thread per worker.
 #[derive(Debug)]
 pub struct ThreadPool {
     spec: WorkerSpec,
@@ -23,12 +23,12 @@ struct Handle {
 }
 
 impl ThreadPool {
-    /// Starts `workers` threads and, with `validate_workers_after_construction`, waits until every one has its
+    /// Starts `workers` threads and, with `validate_workers_after_construction`, waits until every worker has its
     /// environments.
     ///
     /// # Errors
-    /// Returns [`Error::Worker`] if there is no thread for a worker, or if one that is waited for cannot make its
-    /// environment or policies or is not ready in `worker_health_probe_timeout_s`.
+    /// Returns [`Error::Worker`] if a thread cannot be started, or if a worker cannot make its environment or
+    /// policies or is not ready in `worker_health_probe_timeout_s`.
     pub fn new(spec: WorkerSpec, workers: usize) -> Result<Self> {
         let (send_completions, completions) = unbounded();
         let common = spec.common.clone();
@@ -96,7 +96,7 @@ impl WorkerPool for ThreadPool {
         self.requests += 1;
         let id = self.requests;
         if self.workers[worker].requests.send((id, request)).is_err() {
-            // The thread has ended; its caller learns of it where it learns of every failure.
+            // The thread has ended; the caller gets the fault by `next`, as for every failure.
             let incarnation = self.workers[worker].incarnation;
             let result = Err(Fault::Dead("its thread has ended".into()));
             let _ = self.send_completions.send(Completion { worker, incarnation, request: id, result });

@@ -1,4 +1,4 @@
-//! One frame: header, JSON, arrays.
+//! Reading and writing of one frame: header, JSON, arrays.
 
 use crate::base::{Array, Error, Result, State};
 use serde::de::DeserializeOwned;
@@ -9,26 +9,26 @@ use std::io;
 use std::io::{ErrorKind, Read, Write};
 use tch::Kind;
 
-/// Counts up whenever frames or messages change. Both ends are the same executable, so another version is a mistake.
+/// Version of frames and messages. Both ends are the same executable, so another version is an error.
 pub(crate) const VERSION: u16 = 4;
 
 const MARK: [u8; 4] = *b"PVLW";
 const HEADER: usize = 40;
-/// Where the checksum stands in the header.
+/// Position of the checksum in the header, in bytes.
 const CHECKSUM: std::ops::Range<usize> = 32..36;
 
-/// Most bytes of JSON, as of a line that a trial's process sends.
+/// Largest size of the JSON in bytes, the same as for a line from a trial's process.
 const MOST_JSON: u64 = 256 << 20;
-/// Most bytes of arrays: more than the batch of any worker.
+/// Largest size of the arrays in bytes; the batch of any worker is smaller.
 const MOST_ARRAYS: u64 = 64 << 30;
-/// Bytes that are asked of memory before they have come.
+/// Bytes of memory reserved before data arrive.
 const AT_ONCE: u64 = 64 << 20;
 
-/// What a frame is.
+/// The kind of request or reply that a frame carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u16)]
 pub(crate) enum Op {
-    /// To a worker: what it is made from.
+    /// To a worker: the settings that it is made from.
     Start = 1,
     SetWeights,
     Sample,
@@ -38,11 +38,11 @@ pub(crate) enum Op {
     FlushFilters,
     SetFilters,
     SetTask,
-    /// Whether its process lives: it says so at once, whatever the worker does.
+    /// To a process: asks whether it lives; it answers at once, even while its worker is busy.
     Probe,
-    /// To a learner: what it does as the trainer's does.
+    /// To a learner: a step that it takes together with the trainer.
     Follow,
-    /// From a worker: a request is done, it has its environments, or it lives.
+    /// From a worker: a request is done, its environments are made, or its process lives.
     Done = 100,
     Sampled,
     Evaluated,
@@ -75,7 +75,7 @@ impl Op {
     ];
 }
 
-/// What a frame carries.
+/// The content of a frame: a head of JSON values, and a state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Message<'a> {
     head: Map<String, Value>,
@@ -83,30 +83,30 @@ pub(crate) struct Message<'a> {
 }
 
 impl<'a> Message<'a> {
-    /// A message with this state.
+    /// Makes a message that carries this state.
     pub(crate) fn of(state: Cow<'a, State>) -> Self {
         Self { head: Map::new(), state }
     }
 
-    /// Says something in the head.
+    /// Adds a value to the head under `key`.
     pub(crate) fn with(mut self, key: &str, value: &impl Serialize) -> Result<Self> {
         let value = serde_json::to_value(value).map_err(|e| Error::state(key, e.to_string()))?;
         self.head.insert(key.to_owned(), value);
         Ok(self)
     }
 
-    /// Reads what the head says.
+    /// Reads the value of `key` in the head.
     pub(crate) fn get<T: DeserializeOwned>(&self, key: &str) -> Result<T> {
         let value = self.head.get(key).ok_or_else(|| damaged(format!("it says no `{key}`")))?;
         T::deserialize(value).map_err(|e| damaged(format!("its `{key}` cannot be read: {e}")))
     }
 
-    /// The state that it carries.
+    /// The state that the message carries.
     pub(crate) fn state_mut(&mut self) -> &mut State {
         self.state.to_mut()
     }
 
-    /// The state that it carries.
+    /// The state that the message carries.
     pub(crate) fn into_state(self) -> State {
         self.state.into_owned()
     }
@@ -116,7 +116,7 @@ impl<'a> Message<'a> {
 #[derive(Debug)]
 pub(crate) struct Frame {
     pub(crate) op: Op,
-    /// The number of the request that it is or answers.
+    /// Number of the request that the frame carries or answers.
     pub(crate) request: u64,
     pub(crate) message: Message<'static>,
 }
@@ -135,10 +135,10 @@ struct Described {
     arrays: Vec<(String, String, Vec<i64>)>,
 }
 
-/// Writes a frame. Arrays go out from where they stand.
+/// Writes a frame. Arrays are written from their own memory, without a copy.
 ///
 /// # Errors
-/// Fails if an array's numbers have no name here or the frame is too long, and with what `to` reports.
+/// Fails if frames have no name for an array's type, if the frame is too long, or if `to` fails.
 pub(crate) fn write(to: &mut impl Write, op: Op, request: u64, message: &Message<'_>) -> Result<()> {
     let (values, arrays) = message.state.parts();
     let described = Describing {
@@ -185,10 +185,10 @@ fn check_sizes(sizes: [u64; 2]) -> Result<()> {
     Ok(())
 }
 
-/// Reads a frame; none at the end of what there is to read, also in the middle of a frame: who wrote it is gone.
+/// Reads a frame; `None` if the data end, also in the middle of a frame: then the writer is gone.
 ///
 /// # Errors
-/// Fails if the frame is damaged or of another version, and with what `from` reports.
+/// Fails if the frame is damaged or of another version, or if `from` fails.
 pub(crate) fn read(from: &mut impl Read) -> Result<Option<Frame>> {
     let Some(header) = take(from, HEADER as u64)? else { return Ok(None) };
     let number = |at: usize| u64::from_le_bytes(header[at..at + 8].try_into().unwrap_or_default());
@@ -207,7 +207,7 @@ pub(crate) fn read(from: &mut impl Read) -> Result<Option<Frame>> {
     blank[CHECKSUM].fill(0);
     let Some(json) = take(from, sizes[0])? else { return Ok(None) };
     let mut found = crc32c::crc32c_append(crc32c::crc32c(&blank), &json);
-    // Where the JSON cannot be read, the rest is only summed up.
+    // If the JSON cannot be read, the rest is read only for its checksum.
     let described = serde_json::from_slice::<Described>(&json);
     let (mut arrays, mut left) = (Vec::new(), sizes[1]);
     for (name, dtype, shape) in described.iter().flat_map(|described| &described.arrays) {
@@ -236,14 +236,14 @@ pub(crate) fn read(from: &mut impl Read) -> Result<Option<Frame>> {
     Ok(Some(Frame { op, request, message: Message { head: described.head, state: Cow::Owned(state) } }))
 }
 
-/// So many bytes; none if there are fewer. What has not come takes no memory to speak of.
+/// Reads `size` bytes; `None` if the data end before. Memory grows only as bytes arrive.
 fn take(from: &mut impl Read, size: u64) -> Result<Option<Vec<u8>>> {
     let mut bytes = Vec::with_capacity(size.min(AT_ONCE) as usize);
     let came = until_its_end(from.take(size).read_to_end(&mut bytes))?;
     Ok(came.map(|_| bytes).filter(|bytes| bytes.len() as u64 == size))
 }
 
-/// None where there is no more to read: who wrote it is gone.
+/// Turns the end of the data into `None`: the writer is gone.
 fn until_its_end<T>(came: io::Result<T>) -> Result<Option<T>> {
     match came {
         Ok(came) => Ok(Some(came)),

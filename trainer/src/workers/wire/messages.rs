@@ -1,4 +1,4 @@
-//! What each request and reply says in its frame.
+//! How each request and reply becomes a frame, and back.
 
 use crate::base::{Array, Result, State, catch};
 use crate::sample::{Evaluation, Follow, Reply, Request, Sampled};
@@ -10,26 +10,26 @@ use std::io::{Read, Write};
 use std::sync::Arc;
 use tch::Kind;
 
-/// Writes the request of that number as a frame.
+/// Writes the request with that number as a frame.
 ///
 /// # Errors
-/// Fails with what `to` reports, and if the request cannot be written: it is too long, or has numbers of a type that frames do
+/// Fails if `to` fails, or if the request cannot be written: it is too long, or has numbers of a type that frames do
 /// not have.
 pub fn write_request(to: &mut impl Write, number: u64, body: &Request) -> Result<()> {
     let (op, message) = request(body)?;
     write(to, op, number, &message)
 }
 
-/// Reads a request and its number; none at the end of what there is to read, also in the middle of a frame.
+/// Reads a request and its number; `None` if the data end, also in the middle of a frame.
 ///
 /// # Errors
-/// Fails with what `from` reports, and if the frame is damaged, of another version, or no request.
+/// Fails if `from` fails, or if the frame is damaged, of another version, or no request.
 pub fn read_request(from: &mut impl Read) -> Result<Option<(u64, Request)>> {
     let Some(frame) = read(from)? else { return Ok(None) };
     Ok(Some((frame.request, to_request(frame)?)))
 }
 
-/// Writes the answer to the request of that number as a frame.
+/// Writes the answer to the request with that number as a frame.
 ///
 /// # Errors
 /// Fails in the same cases as [`write_request`].
@@ -41,17 +41,17 @@ pub fn write_reply(to: &mut impl Write, number: u64, answer: &Result<Reply, Faul
     write(to, op, number, &message)
 }
 
-/// Reads an answer and the number of its request; none at the end of what there is to read, also in the middle of a frame.
+/// Reads an answer and the number of its request; `None` if the data end, also in the middle of a frame.
 ///
 /// # Errors
-/// Fails with what `from` reports, and if the frame is damaged, of another version, or no answer.
+/// Fails if `from` fails, or if the frame is damaged, of another version, or no answer.
 #[allow(clippy::type_complexity)]
 pub fn read_reply(from: &mut impl Read) -> Result<Option<(u64, Result<Reply, Fault>)>> {
     let Some(frame) = read(from)? else { return Ok(None) };
     Ok(Some((frame.request, to_reply(frame)?)))
 }
 
-/// A request as it is sent.
+/// The kind and content of the frame of a request.
 ///
 /// # Errors
 /// Fails if serde cannot write a part of it as JSON.
@@ -99,7 +99,7 @@ pub(crate) fn to_request(Frame { op, message, .. }: Frame) -> Result<Request> {
     })
 }
 
-/// A reply as it is sent.
+/// The kind and content of the frame of a reply.
 ///
 /// # Errors
 /// Fails if serde cannot write a part of it as JSON.
@@ -125,7 +125,7 @@ fn reply(reply: &Reply) -> Result<(Op, Message<'_>)> {
     })
 }
 
-/// Why there is none, as it is sent.
+/// The content of the frame for a request without a reply: the reason.
 fn fault(fault: &Fault) -> Message<'static> {
     let (kind, Fault::App(reason) | Fault::Dead(reason)) = match fault {
         Fault::App(_) => ("app", fault),
@@ -136,7 +136,7 @@ fn fault(fault: &Fault) -> Message<'static> {
     message.and_then(|message| message.with("reason", reason)).unwrap_or_default()
 }
 
-/// The reply that a frame carries, or why there is none.
+/// The reply that a frame carries, or the reason why there is none.
 ///
 /// # Errors
 /// Fails if the frame carries something else, or a part of the reply is missing or of another kind.
@@ -144,7 +144,7 @@ fn to_reply(Frame { op, mut message, .. }: Frame) -> Result<Result<Reply, Fault>
     Ok(Ok(match op {
         Op::Done => Reply::Done,
         Op::Sampled => {
-            // Rows that do not belong together are a bug of the worker's, which panics here.
+            // Rows that do not fit together are a bug in the worker and cause a panic here.
             let made = || Sampled::from_state(message.state_mut());
             let sampled = catch(|| "reading a fragment".to_owned(), made)?;
             Reply::Sample(Sampled { perf: message.get("perf")?, ..sampled })

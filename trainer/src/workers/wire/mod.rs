@@ -1,4 +1,4 @@
-//! Requests and replies as bytes: what a transport to another process carries.
+//! Requests and replies as bytes, for transports to another process.
 //!
 //! A frame is a header of 40 bytes, JSON, and the bytes of arrays one after the other. All numbers are little-endian:
 //!
@@ -6,15 +6,15 @@
 //! |---|---|
 //! | 4 | the mark `PVLW` |
 //! | 2 | the version of the frames |
-//! | 2 | what it is |
+//! | 2 | the kind of request or reply |
 //! | 8 | the number of the request that the frame is or answers |
 //! | 8 | bytes of JSON |
 //! | 8 | bytes of arrays |
 //! | 4 | CRC-32C of everything else |
 //! | 4 | zero |
 //!
-//! The JSON is an object with `head`, what the message says of itself; `values`, the values of a [`State`](crate::state::State); and `arrays`, a
-//! list of `[name, dtype, shape]` in the order of their bytes.
+//! The JSON is an object with three keys: `head`, the named values of the message; `values`, the values of a
+//! [`State`](crate::state::State); and `arrays`, a list of `[name, dtype, shape]` in the order of their bytes.
 
 mod frame;
 mod messages;

@@ -1,4 +1,4 @@
-//! In the process of a worker: requests come in, replies go out.
+//! The code that runs in the process of a worker: it reads requests and writes replies.
 
 use crate::base::{Error, Result, catch, lock};
 use crate::sample::{Reply, Request, RolloutWorker, SpecByName, WorkerSpec};
@@ -13,13 +13,14 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// How long a worker whose driver is gone may take to end by itself.
+/// Time that a worker gets to end by itself after its driver is gone.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// Is a worker, made from what `make` finds by its names, until the other end of the socket is closed.
+/// Runs this process as a worker until the other end of the socket is closed. `make` builds the worker's spec from
+/// names.
 ///
 /// # Errors
-/// Fails if the first frame says no worker, or there is no thread.
+/// Fails if the first frame does not describe a worker, or a thread cannot be started.
 pub(crate) fn serve(
     socket: UnixStream,
     make: impl FnOnce(SpecByName) -> Result<WorkerSpec> + Send + 'static,
@@ -40,14 +41,14 @@ pub(crate) fn serve(
     let lent = Arc::clone(&to);
     let run = move || {
         work(&lent, worker, start, || make(spec), &inbox);
-        // Both ends learn of it: what is still asked will not be answered.
+        // Both ends notice the shutdown: open requests will not be answered.
         let _ = lock(&lent.0).get_ref().shutdown(Shutdown::Both);
     };
-    // The name that a panic prints.
+    // A panic prints the name of the thread.
     let working = thread::Builder::new().name(format!("worker-{worker}")).spawn(run).map_err(lost)?;
     while let Ok(Some(frame)) = wire::read(&mut from) {
         if frame.op == Op::Probe {
-            // A driver that is gone is noticed by the next read.
+            // If the driver is gone, the next read notices.
             let _ = to.put(frame.request, &Ok(Reply::Done));
             continue;
         }
@@ -57,7 +58,7 @@ pub(crate) fn serve(
             break;
         }
     }
-    // The driver is gone, or needs nothing more: environments end in order, unless one hangs.
+    // The driver is gone, or has closed the connection: environments end in order, unless one hangs.
     drop(requests);
     let (ended, end) = unbounded::<()>();
     let _ = thread::Builder::new().spawn(move || {
@@ -74,7 +75,7 @@ fn lost(error: std::io::Error) -> Error {
     Error::state("the process of a worker", error.to_string())
 }
 
-/// Where the answers of the worker go, and those to probes. A frame is written whole before the next one.
+/// The socket for replies and for answers to probes. A frame is written whole before the next one.
 struct Answers(Mutex<BufWriter<UnixStream>>);
 
 impl Answers {
@@ -85,7 +86,7 @@ impl Answers {
     }
 }
 
-/// Answers requests until there are no more, or the worker is lost.
+/// Answers requests until there are no more or the worker fails.
 fn work(
     to: &Answers,
     worker: usize,
@@ -98,7 +99,7 @@ fn work(
     let mut rollout_worker = match made {
         Ok(made) => made,
         Err(error) => {
-            // A driver that is gone need not know.
+            // If the driver is gone, nobody needs this reply.
             let _ = to.put(start, &Err(Fault::Dead(error.to_string())));
             return;
         }
@@ -112,7 +113,7 @@ fn work(
             Err(error @ Error::Panic { .. }) => Err(Fault::Dead(error.to_string())),
             Err(error) => Err(Fault::App(error.to_string())),
         };
-        // What cannot be written is not gone: the driver learns why.
+        // A reply that cannot be written does not end the worker: the driver gets the reason instead.
         sent = to.put(number, &answer).or_else(|error| to.put(number, &Err(Fault::App(error.to_string()))));
         if matches!(answer, Err(Fault::Dead(_))) {
             return;

@@ -1,7 +1,7 @@
-//! Workers as processes: this executable started once more for each, at the other end of a socket.
+//! Workers as processes of this machine: each is this executable, started once more and connected by a socket.
 //!
-//! A process that crashes, leaks or hangs takes nothing with it. Standard output and error of the workers are those of this
-//! process; requests and replies go through a socket of their own, so what an environment prints is never in between.
+//! A process that crashes, leaks or hangs does no harm to the others. Workers write to the standard output and error
+//! of this process; requests and replies have a socket, so the output of an environment never mixes with them.
 
 mod child;
 
@@ -17,13 +17,13 @@ use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// One process per worker.
+/// Rollout workers in processes of this machine, one process per worker.
 #[derive(Debug)]
 pub struct ProcessPool {
     spec: Arc<SpecByName>,
     lives: Vec<Connection>,
     pids: Vec<u32>,
-    /// Becomes the next worker that is replaced, which then need not wait until libtorch is loaded.
+    /// A started process that becomes the next replacement, which then need not wait until libtorch is loaded.
     spare: Option<(RolloutProcess, UnixStream)>,
     completions: Receiver<Completion>,
     send_completions: Sender<Completion>,
@@ -31,14 +31,13 @@ pub struct ProcessPool {
 }
 
 impl ProcessPool {
-    /// Starts `workers` processes and, with `validate_workers_after_construction`, waits until every one has its
+    /// Starts `workers` processes and, with `validate_workers_after_construction`, waits until every worker has its
     /// environments.
     ///
     /// # Errors
     /// Returns [`Error::Config`](crate::Error::Config) if the program has not called `child_main` with the trainable
-    /// whose workers these are, and [`Error::Worker`](crate::Error::Worker) if a worker that is waited for cannot make
-    /// its environment or policies or is not ready in `worker_health_probe_timeout_s`. Fails if a process cannot be
-    /// started.
+    /// of these workers, and [`Error::Worker`](crate::Error::Worker) if a worker cannot make its environment or
+    /// policies or is not ready in `worker_health_probe_timeout_s`. Fails if a process cannot be started.
     pub fn new(spec: &WorkerSpec, workers: usize) -> Result<Self> {
         let (send_completions, completions) = unbounded();
         let by_name = Arc::new(SpecByName::of(spec)?);
@@ -56,7 +55,7 @@ impl ProcessPool {
         Ok(pool)
     }
 
-    /// The numbers of the workers' processes.
+    /// Process ids of the workers.
     pub fn pids(&self) -> Vec<u32> {
         self.pids.clone()
     }
@@ -80,7 +79,7 @@ impl ProcessPool {
 
     fn provide_spare(&mut self) {
         if self.spec.common.recreate_failed_workers && !self.lives.is_empty() {
-            // Without one a process is started when it is needed, and says then what is wrong.
+            // Without a spare, a process is started when it is needed, and reports its error then.
             self.spare = self.process().ok();
         }
     }
@@ -120,7 +119,7 @@ impl WorkerPool for ProcessPool {
 
 impl Drop for ProcessPool {
     fn drop(&mut self) {
-        // All at once, and then each is waited for.
+        // First all connections are closed, and then each process is waited for.
         self.lives.iter_mut().for_each(Connection::close);
         self.lives.iter_mut().for_each(Connection::bury);
     }
